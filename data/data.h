@@ -1,0 +1,38 @@
+/* Data sets by name.
+ *
+ *   synthetic            ten classes of generated 32 x 32 x 3 images; needs no download
+ *   cifar10, cifar100    the binary versions
+ *   text                 the project's own sources as bytes; needs no download
+ *   shakespeare          tinyshakespeare.txt as bytes
+ *   wikitext2            WikiText-2 as GPT-2 BPE tokens
+ *   FILE.tokens          a token file made by `bcd tokenize`
+ */
+#ifndef DATA_DATA_H
+#define DATA_DATA_H
+
+#include "../ref/dataset.h"
+#include "tokenizer.h"
+
+typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } Split;
+
+typedef struct {
+    const char *name;
+    const char *dir;   /* where the files are; NULL: $BCD_DATA, else "datasets" */
+    Split split;
+    int context;       /* tokens per sample (token sets only) */
+    bool augment;      /* pad-crop-flip (image sets, training split only) */
+    uint64_t seed;     /* of augmentation and of synthetic data */
+    int limit;         /* at most so many samples, the first; 0: all */
+} DataRequest;
+
+/* NULL and an error that says what is missing and how to get it. */
+Dataset *data_open(const DataRequest *request);
+
+/* The tokenizer a token set was made with, for sampling text; NULL and an error for image sets. */
+Tokenizer *data_tokenizer(const char *name, const char *dir);
+
+/* Whether a name is a set of token sequences (1), of images (0), or unknown (-1 and an error that
+ * lists the names). */
+int data_is_tokens(const char *name);
+
+#endif

@@ -1,0 +1,37 @@
+/* An allocator that knows what each byte is for.
+ *
+ * BCD is first of all a saving of memory, so every array of a stage is allocated here under the
+ * role it plays, and current and peak bytes are counted apart.  memory.h computes the same numbers
+ * from the shapes alone; the tests hold the two against each other. */
+#ifndef REF_ALLOC_H
+#define REF_ALLOC_H
+
+#include <stddef.h>
+
+typedef enum {
+    MEM_PARAMETERS,  /* weights and biases of every block, active or frozen */
+    MEM_BUFFERS,     /* running statistics of batch norm: kept with the model, never trained */
+    MEM_GRADIENTS,   /* of the active submodel's parameters */
+    MEM_STATE,       /* optimizer state: momentum, or Adam's two moments */
+    MEM_ACTIVATIONS, /* what the forward pass keeps for the backward pass */
+    MEM_CACHE,       /* outputs of the frozen prefix, computed once (pre-inference) */
+    MEM_WORKSPACE,   /* scratch that lives within one block's forward or backward pass */
+    MEM_ROLES
+} MemRole;
+
+extern const char *const mem_role_names[MEM_ROLES];
+
+typedef struct {
+    size_t current[MEM_ROLES], peak[MEM_ROLES]; /* bytes as requested, without padding */
+    size_t total_current, total_peak;
+} MemCount;
+
+/* Returns `count` elements of `size` bytes each, zeroed, aligned to 64 bytes, and counts them under
+ * `role`.  count 0 gives a valid pointer to nothing.  NULL and an error when the product overflows
+ * or memory runs out. */
+void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size);
+
+/* Frees what mem_alloc returned, and uncounts it.  NULL is ignored. */
+void mem_free(MemCount *counted, void *pointer);
+
+#endif

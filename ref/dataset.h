@@ -1,0 +1,59 @@
+/* What training is fed from: a data set of numbered samples, and the order they are visited in. */
+#ifndef REF_DATASET_H
+#define REF_DATASET_H
+
+#include "model.h"
+
+/* A batch of n samples.  Exactly one of images and tokens is set. */
+typedef struct {
+    int n;
+    int *ids;      /* [n]: sample numbers in the data set; the keys of the prefix cache */
+    real *images;  /* [n][h][w][c] */
+    int *tokens;   /* [n][t] */
+    int *targets;  /* [n], or [n][t]; negative: ignored */
+} Batch;
+
+/* Reserves arrays for up to n samples of this model's input.  0, or -1 and an error. */
+int batch_reserve(Batch *batch, const Model *model, int n);
+void batch_free(Batch *batch);
+
+typedef struct Dataset Dataset;
+struct Dataset {
+    char name[48];
+    int samples;
+    bool tokens;       /* sequences of tokens, else images */
+    Shape input;       /* of one sample; 1 x t x 1 for tokens */
+    int classes;       /* classes, or size of the vocabulary: every token and target is below */
+    bool augmented;    /* fetch depends on the visit: a cached prefix would not be exact */
+    uint64_t checksum; /* of the samples as loaded: provenance */
+    /* Overwrites the batch's arrays with n = batch->n samples batch->ids[]; visit[i] counts how
+     * often the training has come to that sample, and seeds augmentation. Cannot fail. */
+    void (*fetch)(const Dataset *dataset, Batch *batch, uint64_t visit);
+    void (*free)(Dataset *dataset);
+};
+
+void dataset_free(Dataset *dataset); /* NULL is ignored */
+
+/* The order of visits: an endless stream of samples, epoch after epoch, each epoch a fresh
+ * permutation.  A position in the stream is one number, the count of samples taken so far, so
+ * batches have a fixed shape (one may straddle two epochs) and a resume needs only that number.
+ * With fraction < 1 the stream visits only a random subset of that size, drawn anew for each
+ * `draw`, e.g. each time a submodel is activated (dataset reduction). */
+typedef struct {
+    uint64_t seed;
+    int samples;     /* in the data set */
+    int used;        /* in the subset: max(1, round(fraction * samples)) */
+    uint64_t draw;   /* which subset */
+    int *subset;     /* [used] sample numbers, ascending */
+    int *order;      /* [used] this epoch's permutation of the subset */
+    uint64_t epoch;  /* that `order` is for */
+} Sampler;
+
+int sampler_init(Sampler *sampler, uint64_t seed, int samples, double fraction);
+void sampler_free(Sampler *sampler);
+/* Draws the subset number `draw`; cheap when it is the current one. */
+void sampler_draw(Sampler *sampler, uint64_t draw);
+/* Overwrites ids[n] with the samples at stream positions position .. position + n - 1. */
+void sampler_ids(Sampler *sampler, int *ids, uint64_t position, int n);
+
+#endif

@@ -1,0 +1,45 @@
+/* What the BCD loop needs, and nothing else.  One device or a pipeline: the loop cannot tell. */
+#ifndef REF_ENGINE_H
+#define REF_ENGINE_H
+
+#include "stage.h"
+
+typedef struct Engine Engine;
+typedef struct {
+    int (*activate)(Engine *engine, const bool *active);
+    /* One update of the active submodel from one batch: forward, backward, clip, update.  -1 and an
+     * error if the loss is not finite; the parameters are then as before the step. */
+    int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
+    /* Forward only, running statistics. */
+    int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
+    size_t (*read)(Engine *engine, TensorRole role, int number, real *data);
+    int (*write)(Engine *engine, TensorRole role, int number, const real *data);
+    uint64_t (*age)(Engine *engine, int block);
+    void (*set_age)(Engine *engine, int block, uint64_t age);
+    const MemCount *(*memory)(Engine *engine);
+    void (*free)(Engine *engine);
+} EngineClass;
+
+struct Engine {
+    const EngineClass *is;
+    const Model *model;
+};
+
+/* How a block spent its time in the last step, for `bcd trace`. */
+typedef struct {
+    double forward_ms, input_gradient_ms, weight_gradient_ms;
+} BlockTimes;
+
+typedef struct {
+    int micro_batches;     /* gradient accumulation: a batch is cut into so many parts */
+    size_t cache_bytes;    /* prefix cache kept in memory up to this; 0: no cache */
+    const char *cache_dir; /* beyond that, a file in this directory; NULL: refuse */
+    BlockTimes *times;     /* [blocks] to fill at each step, or NULL */
+    double *update_ms;     /* likewise */
+} EngineSettings;
+
+/* One stage that holds the whole model; takes it over, and frees it with itself.  `data` is what the
+ * cache is for (NULL without cache). */
+Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);
+
+#endif

@@ -1,0 +1,22 @@
+/* One line that says what went wrong, where, and what to do.
+ *
+ * Library code never prints and never exits.  A function that can fail returns -1 (or NULL) after
+ * calling error_set; its caller passes the failure on, and the program prints error_message(). */
+#ifndef REF_ERROR_H
+#define REF_ERROR_H
+
+#if defined(__GNUC__)
+#define BCD_PRINTF(format_index, first_argument) \
+    __attribute__((format(printf, format_index, first_argument)))
+#else
+#define BCD_PRINTF(format_index, first_argument)
+#endif
+
+/* Records the message for this thread (printf format, one line, no newline), replacing any earlier
+ * one.  Always returns -1, so that `return error_set(...)` fails in one statement. */
+int error_set(const char *format, ...) BCD_PRINTF(1, 2);
+
+/* The last message recorded by this thread; "" if none.  Valid until the next error_set. */
+const char *error_message(void);
+
+#endif

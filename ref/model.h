@@ -1,0 +1,141 @@
+/* A model as data.  Nothing here computes: a model is a table of blocks, each a short list of nodes
+ * (one op each) over values (activations) and parameters.  Every device reads the same tables, and
+ * memory.h computes bytes from them.
+ *
+ *   model "resnet8":  blocks   stem | block1 | block2 | block3 | head
+ *   block1:           nodes    conv2d -> batchnorm+relu -> conv2d -> batchnorm+skip+relu
+ *
+ * The block is the unit a network is cut at: a submodel, a stage and a frozen prefix are all sets
+ * of whole blocks. */
+#ifndef REF_MODEL_H
+#define REF_MODEL_H
+
+#include "real.h"
+
+typedef enum {
+    OP_LINEAR,
+    OP_CONV2D,
+    OP_BATCHNORM,
+    OP_LAYERNORM,
+    OP_RMSNORM,
+    OP_ATTENTION,
+    OP_RELU,
+    OP_GELU,
+    OP_SWIGLU,
+    OP_ADD,
+    OP_AVGPOOL,
+    OP_EMBEDDING,
+    OP_KINDS
+} OpKind;
+
+extern const char *const op_names[OP_KINDS];
+
+/* One sample of a value.  Images are h x w x c (channels last); a sequence of t tokens is 1 x t x c;
+ * a feature vector is 1 x 1 x c. */
+typedef struct {
+    int h, w, c;
+} Shape;
+
+size_t shape_count(Shape shape);
+
+/* One op.  in, skip and out number the model's values; weight and bias its parameters; running its
+ * buffers; -1 where there is none.  The shapes repeat those of the values, so that a node can be
+ * run, and tested, on its own. */
+typedef struct {
+    OpKind kind;
+    int in, skip, out;
+    Shape in_shape, out_shape;
+    int weight, bias; /* batchnorm, layernorm, rmsnorm: scale and shift; embedding: token, position */
+    int running;      /* batchnorm: running mean, then at running + 1 running variance */
+    int kernel, stride, pad; /* conv2d */
+    int heads;               /* attention */
+    bool rope;               /* attention: rotary position embedding */
+    bool relu;               /* batchnorm: y = relu(bn(x) + skip) fused */
+    int vocabulary;          /* embedding */
+} Node;
+
+typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL } Init;
+
+/* A trained tensor, row-major.  Layouts: linear [out][in]; conv2d [out][kernel][kernel][in];
+ * embeddings [rows][channels]; norms [channels]. */
+typedef struct {
+    char name[56]; /* "block3.attention.qkv.weight" */
+    int rank, dim[4];
+    size_t count;
+    int block;   /* the block it belongs to, hence the submodel that trains it */
+    bool matrix; /* rank >= 2: what "--decay matrices" decays */
+    Init init;
+    double deviation; /* of INIT_NORMAL */
+} Param;
+
+/* A tensor that is kept with the model but not trained: running statistics. */
+typedef struct {
+    char name[56];
+    int count;
+    int block;
+    Init init;
+} Buffer;
+
+/* A value is the output of one node, or the input of the first block. */
+typedef struct {
+    Shape shape;
+    int block; /* whose node writes it; -1 for the model's input */
+} Value;
+
+typedef struct {
+    char name[24];
+    int first_node, end_node;   /* half-open */
+    int first_param, end_param; /* the parameters it owns */
+    int first_value, end_value; /* the values its nodes write; the last is its output */
+    int in, out;                /* values */
+} Block;
+
+typedef struct Model {
+    char name[64];
+    char spec[160]; /* the canonical specification: model_create(spec) gives the same model */
+    int blocks, nodes, params, buffers, values;
+    Block *block;
+    Node *node;
+    Param *param;
+    Buffer *buffer;
+    Value *value;
+    bool tokens;     /* the input is token numbers, not reals; value 0 is then their 1 x t x 1 shape */
+    Shape input;     /* of one sample */
+    int outputs;     /* classes or vocabulary: channels of the last value */
+    int targets;     /* targets per sample: 1 for images, t for token sequences */
+    size_t param_count; /* W of the paper: trained numbers */
+} Model;
+
+/* Builds a model from a preset name ("resnet20", "gpt2", "G-10B", "L-6.0B") or a family with
+ * settings ("gpt:layers=6,width=384,heads=6,context=256,vocabulary=256").  NULL and an error that
+ * names the known families, presets or settings when the specification is wrong.  Allocates tables
+ * only, no parameters: a 23B model costs a few kilobytes. */
+Model *model_create(const char *spec);
+void model_free(Model *model);
+
+/* The presets, for listings: name and what it is; NULL name ends. */
+typedef struct {
+    const char *name, *spec, *what;
+} Preset;
+extern const Preset model_presets[];
+
+/* Initial value number i of parameter p under a seed. */
+real model_initial(const Model *model, int param, uint64_t seed, size_t i);
+
+/* The multiply-adds, times two, of one sample's forward pass through a node; its input gradient and
+ * its weight gradient each cost as much again. Norms and elementwise ops count as zero. */
+double node_flops(const Node *node);
+
+/* Numbers a node keeps beside its output for the backward pass (norm statistics, attention's
+ * log-sum-exp), for a batch of n samples. */
+size_t node_aux_count(const Node *node, int n);
+
+/* What a node's backward pass reads of its input and output, given which gradients are wanted and,
+ * for batchnorm, which statistics were used.  This is the one rule that decides which activations
+ * are stored. */
+typedef struct {
+    bool input, output;
+} NodeKeeps;
+NodeKeeps node_keeps(const Node *node, bool input_gradient, bool weight_gradient, bool running);
+
+#endif

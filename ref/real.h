@@ -1,0 +1,24 @@
+/* The number type of the reference, and its error unit.
+ *
+ * `real` is float; the build with -DBCD_DOUBLE makes it double.  The double build exists for
+ * finite differences: there a central difference is accurate to about 1e-9, in float to 1e-3,
+ * which would hide most mistakes. */
+#ifndef REF_REAL_H
+#define REF_REAL_H
+
+#include <float.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef BCD_DOUBLE
+typedef double real;
+#define REAL_EPS DBL_EPSILON
+#define REAL_NAME "double"
+#else
+typedef float real;
+#define REAL_EPS FLT_EPSILON
+#define REAL_NAME "float"
+#endif
+
+#endif

@@ -1,0 +1,27 @@
+/* Partitions: which blocks are trained together. */
+#ifndef REF_SUBMODEL_H
+#define REF_SUBMODEL_H
+
+#include "model.h"
+
+typedef struct {
+    int submodels;    /* M */
+    int *of_block;    /* [blocks]: which submodel trains each block */
+    size_t *params;   /* [submodels]: parameters in each */
+    double imbalance; /* largest submodel over the mean, minus 1 */
+} Partition;
+
+/* M submodels, contiguous in depth, cut so that the largest is as small as possible.  -1 and an
+ * error unless 1 <= M <= number of blocks that have parameters. */
+int partition_balanced(Partition *partition, const Model *model, int submodels);
+
+/* By hand: submodels separated by '/', each a list of blocks or ranges by number or name:
+ * "embedding,head/block1-block6/block7-block12", "0-3/4-9".  Every block must be in exactly one. */
+int partition_parse(Partition *partition, const Model *model, const char *text);
+
+void partition_free(Partition *partition);
+
+/* Overwrites active[blocks] with the blocks of one submodel. */
+void partition_active(const Partition *partition, const Model *model, int submodel, bool *active);
+
+#endif

@@ -1,0 +1,107 @@
+/* Runs the suites: `tests [-v] [NAME...]` runs those whose name contains one of the NAMEs (all by
+ * default).  Exit status 1 when a case failed or none ran. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../ref/real.h"
+#include "test.h"
+
+#define SUITE(name) void test_##name(void);
+#include "suites.h"
+#undef SUITE
+
+static struct {
+    const char *suite;
+    int passed, failed, skipped;
+    int checks_failed;
+    bool skip, verbose;
+    char reason[256];
+} now;
+
+static void finish_case(const char *name) {
+    if (now.checks_failed) {
+        now.failed++;
+        printf("FAIL %s.%s\n", now.suite, name);
+    } else if (now.skip) {
+        now.skipped++;
+        printf("skip %s.%s: %s\n", now.suite, name, now.reason);
+    } else {
+        now.passed++;
+        if (now.verbose) printf("ok   %s.%s\n", now.suite, name);
+    }
+}
+
+static void start_case(void) {
+    now.checks_failed = 0;
+    now.skip = false;
+}
+
+void test_run(const char *name, void (*function)(void)) {
+    start_case();
+    function();
+    finish_case(name);
+}
+
+void test_run_row(const char *name, void (*function)(const void *row), const void *row) {
+    start_case();
+    function(row);
+    finish_case(name);
+}
+
+void test_fail(const char *file, int line, const char *condition, const char *format, ...) {
+    enum { SHOWN = 5 }; /* of one case; the rest would say the same */
+    if (now.checks_failed++ >= SHOWN) return;
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%s:%d: %s: ", file, line, condition);
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
+
+void test_skip(const char *format, ...) {
+    now.skip = true;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(now.reason, sizeof now.reason, format, arguments);
+    va_end(arguments);
+}
+
+static bool wanted(const char *suite, char **names, int count) {
+    for (int i = 0; i < count; i++)
+        if (strstr(suite, names[i])) return true;
+    return count == 0;
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    int first = 1;
+    if (argc > 1 && strcmp(argv[1], "-v") == 0) {
+        now.verbose = true;
+        first = 2;
+    }
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } suites[] = {
+#define SUITE(name) {#name, test_##name},
+#include "suites.h"
+#undef SUITE
+    };
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        if (!wanted(suites[i].name, argv + first, argc - first)) continue;
+        struct timespec start, end;
+        int before = now.passed + now.failed + now.skipped;
+        now.suite = suites[i].name;
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        suites[i].run();
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+        printf("%-14s %4d cases %8.2f s\n", now.suite, now.passed + now.failed + now.skipped - before,
+               seconds);
+    }
+    printf("%s: %d passed, %d failed, %d skipped\n", REAL_NAME, now.passed, now.failed, now.skipped);
+    return now.failed || now.passed == 0;
+}

@@ -1,0 +1,2 @@
+/* Every suite, one line each.  Those of ref/ run in float and in double, the others in float. */
+SUITE(random)

@@ -1,0 +1,31 @@
+/* The test harness.  A suite is a function `void test_NAME(void)` listed in suites.h; it RUNs cases;
+ * a case is a function that CHECKs.  A case passes when none of its checks failed, and is counted as
+ * skipped, with its reason, when it says SKIP. */
+#ifndef TESTS_TEST_H
+#define TESTS_TEST_H
+
+#include "../ref/error.h" /* BCD_PRINTF */
+
+#define RUN(function) test_run(#function, function)
+/* Runs a case that takes its table row as an argument. */
+#define RUN_ROW(name, function, row) test_run_row(name, function, row)
+
+/* CHECK(condition, "printf format", ...): reports file, line, condition and the message, and fails
+ * the case; the case goes on.  Evaluates to the condition. Write comparisons so that NaN fails. */
+#define CHECK(condition, ...) \
+    ((condition) ? 1 : (test_fail(__FILE__, __LINE__, #condition, __VA_ARGS__), 0))
+
+/* Leaves the case, counted as skipped. */
+#define SKIP(...)               \
+    do {                        \
+        test_skip(__VA_ARGS__); \
+        return;                 \
+    } while (0)
+
+void test_run(const char *name, void (*function)(void));
+void test_run_row(const char *name, void (*function)(const void *row), const void *row);
+void test_fail(const char *file, int line, const char *condition, const char *format, ...)
+    BCD_PRINTF(4, 5);
+void test_skip(const char *format, ...) BCD_PRINTF(1, 2);
+
+#endif
