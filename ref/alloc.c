@@ -28,9 +28,10 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
     size_t padded = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     char *base = aligned_alloc(ALIGNMENT, padded);
     if (!base) {
-        error_set("memory: no %zu bytes for %s (%zu bytes in use); use a smaller batch, more "
-                  "submodels or --recompute",
-                  bytes, mem_role_names[role], counted->total_current);
+        error_set(
+            "memory: no %zu bytes for %s (%zu bytes in use); use a smaller batch, more "
+            "submodels or --recompute",
+            bytes, mem_role_names[role], counted->total_current);
         return NULL;
     }
     memset(base, 0, padded);

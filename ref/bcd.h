@@ -23,20 +23,21 @@ typedef struct {
     Order order;
     SwitchRule rule;
     OptimizerSettings optimizer;
-    int batch;          /* samples per step */
-    uint64_t steps;     /* of training in all */
-    double fraction;    /* dataset reduction: of the data each submodel sees; 1: all */
+    int batch;       /* samples per step */
+    uint64_t steps;  /* of training in all */
+    double fraction; /* dataset reduction: of the data each submodel sees; 1: all */
     uint64_t seed;
 } BcdSettings;
 
-/* Where the training is: with the tensors, everything a checkpoint needs.  All zero at the start. */
+/* Where the training is: with the tensors, everything a checkpoint needs.  All zero at the start.
+ */
 typedef struct {
-    uint64_t step;          /* updates done */
-    uint64_t position;      /* samples taken from the stream */
-    uint64_t visit;         /* k of Algorithm 1: submodels finished */
-    uint64_t visit_steps;   /* updates done in this visit */
-    uint64_t visit_start;   /* position at its start */
-    int submodel;           /* i_k, meaningful once visit_steps > 0 */
+    uint64_t step;                      /* updates done */
+    uint64_t position;                  /* samples taken from the stream */
+    uint64_t visit;                     /* k of Algorithm 1: submodels finished */
+    uint64_t visit_steps;               /* updates done in this visit */
+    uint64_t visit_start;               /* position at its start */
+    int submodel;                       /* i_k, meaningful once visit_steps > 0 */
     double window_sum, last_window_sum; /* AUTO */
     uint64_t windows;                   /* complete ones in this visit */
 } BcdState;
@@ -44,8 +45,8 @@ typedef struct {
 /* Called after each step; a non-zero return stops the training there (1) or fails it (-1). */
 typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, double lr);
 
-/* Trains until settings->steps updates are done, from wherever `state` stands.  Returns 0 when done,
- * 1 when the watch stopped it, -1 and an error on failure (loss not finite, no memory). */
+/* Trains until settings->steps updates are done, from wherever `state` stands.  Returns 0 when
+ * done, 1 when the watch stopped it, -1 and an error on failure (loss not finite, no memory). */
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context);
 

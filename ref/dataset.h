@@ -7,10 +7,10 @@
 /* A batch of n samples.  Exactly one of images and tokens is set. */
 typedef struct {
     int n;
-    int *ids;      /* [n]: sample numbers in the data set; the keys of the prefix cache */
-    real *images;  /* [n][h][w][c] */
-    int *tokens;   /* [n][t] */
-    int *targets;  /* [n], or [n][t]; negative: ignored */
+    int *ids;     /* [n]: sample numbers in the data set; the keys of the prefix cache */
+    real *images; /* [n][h][w][c] */
+    int *tokens;  /* [n][t] */
+    int *targets; /* [n], or [n][t]; negative: ignored */
 } Batch;
 
 /* Reserves arrays for up to n samples of this model's input.  0, or -1 and an error. */
@@ -41,12 +41,12 @@ void dataset_free(Dataset *dataset); /* NULL is ignored */
  * `draw`, e.g. each time a submodel is activated (dataset reduction). */
 typedef struct {
     uint64_t seed;
-    int samples;     /* in the data set */
-    int used;        /* in the subset: max(1, round(fraction * samples)) */
-    uint64_t draw;   /* which subset */
-    int *subset;     /* [used] sample numbers, ascending */
-    int *order;      /* [used] this epoch's permutation of the subset */
-    uint64_t epoch;  /* that `order` is for */
+    int samples;    /* in the data set */
+    int used;       /* in the subset: max(1, round(fraction * samples)) */
+    uint64_t draw;  /* which subset */
+    int *subset;    /* [used] sample numbers, ascending */
+    int *order;     /* [used] this epoch's permutation of the subset */
+    uint64_t epoch; /* that `order` is for */
 } Sampler;
 
 int sampler_init(Sampler *sampler, uint64_t seed, int samples, double fraction);

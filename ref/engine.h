@@ -38,8 +38,8 @@ typedef struct {
     double *update_ms;     /* likewise */
 } EngineSettings;
 
-/* One stage that holds the whole model; takes it over, and frees it with itself.  `data` is what the
- * cache is for (NULL without cache). */
+/* One stage that holds the whole model; takes it over, and frees it with itself.  `data` is what
+ * the cache is for (NULL without cache). */
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);
 
 #endif

@@ -30,8 +30,8 @@ typedef enum {
 
 extern const char *const op_names[OP_KINDS];
 
-/* One sample of a value.  Images are h x w x c (channels last); a sequence of t tokens is 1 x t x c;
- * a feature vector is 1 x 1 x c. */
+/* One sample of a value.  Images are h x w x c (channels last); a sequence of t tokens is 1 x t x
+ * c; a feature vector is 1 x 1 x c. */
 typedef struct {
     int h, w, c;
 } Shape;
@@ -45,8 +45,9 @@ typedef struct {
     OpKind kind;
     int in, skip, out;
     Shape in_shape, out_shape;
-    int weight, bias; /* batchnorm, layernorm, rmsnorm: scale and shift; embedding: token, position */
-    int running;      /* batchnorm: running mean, then at running + 1 running variance */
+    int weight,
+        bias;    /* batchnorm, layernorm, rmsnorm: scale and shift; embedding: token, position */
+    int running; /* batchnorm: running mean, then at running + 1 running variance */
     int kernel, stride, pad; /* conv2d */
     int heads;               /* attention */
     bool rope;               /* attention: rotary position embedding */
@@ -99,10 +100,10 @@ typedef struct Model {
     Param *param;
     Buffer *buffer;
     Value *value;
-    bool tokens;     /* the input is token numbers, not reals; value 0 is then their 1 x t x 1 shape */
-    Shape input;     /* of one sample */
-    int outputs;     /* classes or vocabulary: channels of the last value */
-    int targets;     /* targets per sample: 1 for images, t for token sequences */
+    bool tokens; /* the input is token numbers, not reals; value 0 is then their 1 x t x 1 shape */
+    Shape input; /* of one sample */
+    int outputs; /* classes or vocabulary: channels of the last value */
+    int targets; /* targets per sample: 1 for images, t for token sequences */
     size_t param_count; /* W of the paper: trained numbers */
 } Model;
 
@@ -122,9 +123,13 @@ extern const Preset model_presets[];
 /* Initial value number i of parameter p under a seed. */
 real model_initial(const Model *model, int param, uint64_t seed, size_t i);
 
-/* The multiply-adds, times two, of one sample's forward pass through a node; its input gradient and
- * its weight gradient each cost as much again. Norms and elementwise ops count as zero. */
-double node_flops(const Node *node);
+/* The three things a training step does with a node. */
+typedef enum { PHASE_FORWARD, PHASE_INPUT_GRADIENT, PHASE_WEIGHT_GRADIENT, PHASES } Phase;
+
+/* Multiply-adds, times two, of one sample in one phase.  A linear layer or convolution costs the
+ * same in each; causal attention 2 t^2 c forward and 5 t^2 c backward (five products instead of
+ * two, the scores being recomputed).  Norms and elementwise ops count as zero. */
+double node_flops(const Node *node, Phase phase);
 
 /* Numbers a node keeps beside its output for the backward pass (norm statistics, attention's
  * log-sum-exp), for a batch of n samples. */

@@ -1,5 +1,6 @@
 /* Runs one node on the CPU: the dispatch from a table row to a function of ops/ops.h.  The stage
- * walks a block with these three calls; the case table of the tests calls them one node at a time. */
+ * walks a block with these three calls; the case table of the tests calls them one node at a time.
+ */
 #ifndef REF_NODE_H
 #define REF_NODE_H
 
@@ -14,8 +15,9 @@ typedef struct {
     real *aux; /* node_aux_count numbers, written by forward, read by the gradients */
     const real *weight, *bias;
     real *running_mean, *running_var; /* batchnorm */
-    bool use_running; /* batchnorm: normalise with the running statistics, do not update them */
+    bool use_running;  /* batchnorm: normalise with the running statistics, do not update them */
     bool hold_running; /* batchnorm: batch statistics, but leave the running ones (recompute) */
+    bool sums_ready;   /* batchnorm: aux holds the sums, from node_input_gradient in batch mode */
     const real *dy;
     real *dx, *dskip; /* NULL: not wanted */
     bool add_dx, add_dskip;
@@ -30,8 +32,7 @@ void node_forward(const Node *node, const NodeIO *io);
  * node_keeps says. */
 void node_input_gradient(const Node *node, const NodeIO *io);
 
-/* Overwrites dweight and dbias, or accumulates where add_* says so.  Batchnorm: after
- * node_input_gradient or alone, the result is the same. */
+/* Overwrites dweight and dbias, or accumulates where add_* says so. */
 void node_weight_gradient(const Node *node, const NodeIO *io);
 
 #endif

@@ -13,15 +13,15 @@ extern const char *const lr_names[LR_KINDS];
 typedef struct {
     OptimizerKind kind;
     double lr;
-    double momentum;           /* SGD; 0 keeps no state */
-    double beta1, beta2, eps;  /* Adam, AdamW */
+    double momentum;          /* SGD; 0 keeps no state */
+    double beta1, beta2, eps; /* Adam, AdamW */
     double weight_decay;
-    bool decay_matrices_only;  /* false: every parameter decays, as the paper's setting implies */
-    double clip_norm;          /* global norm of the active gradients; 0: no clipping */
+    bool decay_matrices_only; /* false: every parameter decays, as the paper's setting implies */
+    double clip_norm;         /* global norm of the active gradients; 0: no clipping */
     LrKind schedule;
-    int warmup_steps;          /* linear from 0 to lr, before any schedule */
-    double final_fraction;     /* cosine: rate at the end, as a fraction of lr */
-    int step_every;            /* step: multiply by step_factor every so many steps */
+    int warmup_steps;      /* linear from 0 to lr, before any schedule */
+    double final_fraction; /* cosine: rate at the end, as a fraction of lr */
+    int step_every;        /* step: multiply by step_factor every so many steps */
     double step_factor;
 } OptimizerSettings;
 

@@ -25,12 +25,12 @@
 typedef enum { FROZEN_RUNNING, FROZEN_BATCH } FrozenNorm;
 
 typedef struct {
-    int batch;        /* samples in a micro-batch, at most */
-    bool recompute;   /* keep only block inputs; recompute the rest in the backward pass */
-    bool keep_state;  /* keep a submodel's optimizer state when another becomes active */
+    int batch;              /* samples in a micro-batch, at most */
+    bool recompute;         /* keep only block inputs; recompute the rest in the backward pass */
+    bool keep_state;        /* keep a submodel's optimizer state when another becomes active */
     FrozenNorm frozen_norm; /* which statistics a frozen batch norm uses while training */
     OptimizerSettings optimizer;
-    uint64_t seed;    /* of the initial parameters */
+    uint64_t seed; /* of the initial parameters */
 } StageSettings;
 
 typedef struct {

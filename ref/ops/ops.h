@@ -19,7 +19,8 @@
 void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
             bool transpose_b, int m, int n, int k, bool add);
 
-/* ---- linear.c: y[n][o] = sum_c x[n][c] w[o][c] + b[o] ------------------------------------------ */
+/* ---- linear.c: y[n][o] = sum_c x[n][c] w[o][c] + b[o] ------------------------------------------
+ */
 
 /* b may be NULL. */
 void linear_forward(real *y, const real *x, const real *w, const real *b, int n, int c, int o);
@@ -30,7 +31,8 @@ void linear_weight_gradient(real *dw, const real *dy, const real *x, int n, int 
 /* db[c] = sum_n dy[n][c]: the gradient of any bias or shift over rows. */
 void bias_gradient(real *db, const real *dy, int n, int c, bool add);
 
-/* ---- conv2d.c: cross-correlation, zero padding -------------------------------------------------- */
+/* ---- conv2d.c: cross-correlation, zero padding --------------------------------------------------
+ */
 
 /* x[n][h][w][c] -> y[n][oh][ow][o], weights [o][kernel][kernel][c], no bias. */
 typedef struct {
@@ -42,7 +44,8 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv conv);
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add);
 void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add);
 
-/* ---- batchnorm.c: Ioffe & Szegedy 2015, eps 1e-5, over rows[n] of c channels -------------------- */
+/* ---- batchnorm.c: Ioffe & Szegedy 2015, eps 1e-5, over rows[n] of c channels --------------------
+ */
 
 /* y = g * (x - mean) * rstd + b, then + skip (unless NULL), then relu if asked.
  * use_running false: mean and rstd are those of the batch (variance over n), and the running ones
@@ -63,7 +66,8 @@ void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real 
                               int n, int c, bool relu, bool use_running, bool add_dx,
                               bool add_dskip);
 
-/* ---- layernorm.c: Ba, Kiros, Hinton 2016, eps 1e-5 ---------------------------------------------- */
+/* ---- layernorm.c: Ba, Kiros, Hinton 2016, eps 1e-5 ----------------------------------------------
+ */
 
 /* y[n][c] = g (x - mean) rstd + b.  Overwrites mean[n] and rstd[n]. */
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g, const real *b,
@@ -74,7 +78,8 @@ void layernorm_input_gradient(real *dx, const real *dy, const real *x, const rea
 void layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
                                const real *rstd, int n, int c, bool add);
 
-/* ---- rmsnorm.c: Zhang & Sennrich 2019, eq. 4, eps 1e-5 ------------------------------------------ */
+/* ---- rmsnorm.c: Zhang & Sennrich 2019, eq. 4, eps 1e-5 ------------------------------------------
+ */
 
 /* y[n][c] = g x rrms, rrms = 1 / sqrt(mean(x^2) + eps).  Overwrites rrms[n]. */
 void rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c);
@@ -83,19 +88,21 @@ void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real 
 void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,
                              int c, bool add);
 
-/* ---- attention.c: causal multi-head attention, Vaswani et al. 2017, eq. 1 ----------------------- */
+/* ---- attention.c: causal multi-head attention, Vaswani et al. 2017, eq. 1 -----------------------
+ */
 
 /* qkv[n][t][3][heads][d] -> y[n][t][heads][d], c = heads * d; softmax(q k / sqrt(d)) v over
  * positions <= the query's.  Overwrites lse[n][heads][t], the log-sum-exp of the scores, from which
- * the backward pass recomputes the probabilities instead of storing them (FlashAttention, Dao 2022).
- * rope: q and k are first rotated by position, pairing element i with i + d/2 at frequency
+ * the backward pass recomputes the probabilities instead of storing them (FlashAttention, Dao
+ * 2022). rope: q and k are first rotated by position, pairing element i with i + d/2 at frequency
  * 10000^(-2i/d) (RoFormer, Su et al. 2021, in the half-split layout); d must then be even. */
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, int c, int heads,
                        bool rope);
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                               const real *lse, int n, int t, int c, int heads, bool rope, bool add);
 
-/* ---- activations.c: elementwise ----------------------------------------------------------------- */
+/* ---- activations.c: elementwise -----------------------------------------------------------------
+ */
 
 void relu_forward(real *y, const real *x, size_t count);
 /* dx = dy where y > 0. */
@@ -110,12 +117,14 @@ void swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, int f
 void add_forward(real *y, const real *a, const real *b, size_t count);
 void add_input_gradient(real *dx, const real *dy, size_t count, bool add);
 
-/* ---- avgpool.c: global average over positions: x[n][s][c] -> y[n][c] ----------------------------- */
+/* ---- avgpool.c: global average over positions: x[n][s][c] -> y[n][c]
+ * ----------------------------- */
 
 void avgpool_forward(real *y, const real *x, int n, int s, int c);
 void avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool add);
 
-/* ---- embedding.c --------------------------------------------------------------------------------- */
+/* ---- embedding.c
+ * --------------------------------------------------------------------------------- */
 
 /* y[n][t][c] = token[tokens[n][t]][c] + position[t][c]; position may be NULL.  Tokens are in
  * [0, vocabulary): the data set checked them. */
@@ -126,7 +135,8 @@ void embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, 
                                int vocabulary, bool add);
 void embedding_position_gradient(real *dposition, const real *dy, int n, int t, int c, bool add);
 
-/* ---- cross_entropy.c: fused with softmax ----------------------------------------------------------- */
+/* ---- cross_entropy.c: fused with softmax
+ * ----------------------------------------------------------- */
 
 /* loss[i] = lse[i] - logits[i][target[i]], lse = log sum exp.  correct[i] = 1 if the target has the
  * largest logit (the first of equals).  A negative target is ignored: loss 0, correct 0. */

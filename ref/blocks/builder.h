@@ -1,0 +1,55 @@
+/* Builds a model's tables, one node at a time.  Each call appends a node that reads value `in`, the
+ * parameters it needs, named BLOCK.NAME.weight and .bias, and the value it writes, whose number it
+ * returns.  Running out of memory is remembered in `failed` and told once, at the end. */
+#ifndef REF_BLOCKS_BUILDER_H
+#define REF_BLOCKS_BUILDER_H
+
+#include "../model.h"
+
+typedef struct {
+    Model *model;
+    bool failed;
+} Builder;
+
+/* The model's input value: images of this shape, or 1 x t x 1 tokens. */
+int build_input(Builder *b, Shape shape, bool tokens);
+
+/* Starts a block; the nodes that follow belong to it. */
+void build_block(Builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* deviation: of the normal distribution the weight starts from. */
+int build_linear(Builder *b, const char *name, int in, int outputs, bool bias, double deviation);
+/* A linear layer whose weight is another block's parameter (a tied head). */
+int build_linear_tied(Builder *b, int in, int weight);
+/* He et al. 2015 initialisation, fan out. */
+int build_conv2d(Builder *b, const char *name, int in, int outputs, int kernel, int stride);
+/* y = bn(in) + skip, then relu; skip -1: none. */
+int build_batchnorm(Builder *b, const char *name, int in, int skip, bool relu);
+int build_layernorm(Builder *b, const char *name, int in);
+int build_rmsnorm(Builder *b, const char *name, int in);
+/* in is (q, k, v) packed: 3 c channels to c. */
+int build_attention(Builder *b, int in, int heads, bool rope);
+int build_relu(Builder *b, int in);
+int build_gelu(Builder *b, int in);
+/* in is (gate, up) packed: 2 f channels to f. */
+int build_swiglu(Builder *b, int in);
+int build_add(Builder *b, int in, int skip);
+int build_avgpool(Builder *b, int in);
+/* context 0: no position embedding. */
+int build_embedding(Builder *b, int in, int vocabulary, int width, int context);
+
+/* The families. Sizes have been checked by the caller. */
+typedef struct {
+    int layers, width, heads, ffn, context, vocabulary;
+} TransformerSizes;
+typedef struct {
+    int depth, width, classes, size;
+    bool fused; /* batch norm, residual addition and relu as one node; else as three */
+} ResnetSizes;
+void build_gpt(Builder *b, TransformerSizes sizes);
+void build_llama(Builder *b, TransformerSizes sizes);
+/* -1 and an error when no such depth exists. */
+int build_resnet(Builder *b, ResnetSizes sizes);     /* basic blocks, depth 6n + 2 */
+int build_bottleneck(Builder *b, ResnetSizes sizes); /* ResNet-50, -101 and their kin */
+
+#endif

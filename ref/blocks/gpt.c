@@ -1,0 +1,34 @@
+/* GPT-2 (Radford et al. 2019): embedding | L x (attention, feed-forward), each behind a layer norm
+ * and around a residual | final norm and head, whose weight is the token embedding. */
+#include <math.h>
+
+#include "builder.h"
+
+static int gpt_block(Builder *b, int x, TransformerSizes s) {
+    /* GPT-2 scales what enters the residual stream by the number of its contributions. */
+    const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
+    int h = build_layernorm(b, "norm1", x);
+    h = build_linear(b, "attention.qkv", h, 3 * s.width, true, deviation);
+    h = build_attention(b, h, s.heads, false);
+    h = build_linear(b, "attention.out", h, s.width, true, residual);
+    x = build_add(b, h, x);
+    h = build_layernorm(b, "norm2", x);
+    h = build_linear(b, "mlp.up", h, s.ffn, true, deviation);
+    h = build_gelu(b, h);
+    h = build_linear(b, "mlp.down", h, s.width, true, residual);
+    return build_add(b, h, x);
+}
+
+void build_gpt(Builder *b, TransformerSizes s) {
+    int x = build_input(b, (Shape){1, s.context, 1}, true);
+    build_block(b, "embedding");
+    int token = b->model->params; /* the first parameter of the block */
+    x = build_embedding(b, x, s.vocabulary, s.width, s.context);
+    for (int i = 0; i < s.layers; i++) {
+        build_block(b, "block%d", i + 1);
+        x = gpt_block(b, x, s);
+    }
+    build_block(b, "head");
+    x = build_layernorm(b, "norm", x);
+    build_linear_tied(b, x, token);
+}

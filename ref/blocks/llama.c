@@ -1,0 +1,32 @@
+/* LLaMA (Touvron et al. 2023): as GPT, with RMS norms, rotary positions inside the attention, a
+ * SwiGLU feed-forward, no biases, and a head of its own. */
+#include <math.h>
+
+#include "builder.h"
+
+static int llama_block(Builder *b, int x, TransformerSizes s) {
+    const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
+    int h = build_rmsnorm(b, "norm1", x);
+    h = build_linear(b, "attention.qkv", h, 3 * s.width, false, deviation);
+    h = build_attention(b, h, s.heads, true);
+    h = build_linear(b, "attention.out", h, s.width, false, residual);
+    x = build_add(b, h, x);
+    h = build_rmsnorm(b, "norm2", x);
+    h = build_linear(b, "mlp.gate_up", h, 2 * s.ffn, false, deviation);
+    h = build_swiglu(b, h);
+    h = build_linear(b, "mlp.down", h, s.width, false, residual);
+    return build_add(b, h, x);
+}
+
+void build_llama(Builder *b, TransformerSizes s) {
+    int x = build_input(b, (Shape){1, s.context, 1}, true);
+    build_block(b, "embedding");
+    x = build_embedding(b, x, s.vocabulary, s.width, 0);
+    for (int i = 0; i < s.layers; i++) {
+        build_block(b, "block%d", i + 1);
+        x = llama_block(b, x, s);
+    }
+    build_block(b, "head");
+    x = build_rmsnorm(b, "norm", x);
+    build_linear(b, "", x, s.vocabulary, false, 0.02);
+}

@@ -1,0 +1,88 @@
+/* ResNets for small images (He et al. 2016): a 3x3 stem, stages of residual blocks that halve the
+ * size and double the width, global average pooling and a linear head.  Where the shape changes,
+ * the skip is a 1x1 convolution with batch norm. */
+#include <math.h>
+
+#include "../error.h"
+#include "builder.h"
+
+/* relu(bn(x) + skip), as one node or as its parts; skip -1: none. */
+static int norm_relu(Builder *b, const char *name, int x, int skip, bool fused) {
+    if (fused) return build_batchnorm(b, name, x, skip, true);
+    x = build_batchnorm(b, name, x, -1, false);
+    if (skip >= 0) x = build_add(b, x, skip);
+    return build_relu(b, x);
+}
+
+static int shortcut(Builder *b, int x, int width, int stride, bool project) {
+    if (!project) return x;
+    x = build_conv2d(b, "project", x, width, 1, stride);
+    return build_batchnorm(b, "project_norm", x, -1, false);
+}
+
+static int basic_block(Builder *b, int x, int width, int stride, bool project, bool fused) {
+    int skip = shortcut(b, x, width, stride, project);
+    x = build_conv2d(b, "conv1", x, width, 3, stride);
+    x = norm_relu(b, "norm1", x, -1, fused);
+    x = build_conv2d(b, "conv2", x, width, 3, 1);
+    return norm_relu(b, "norm2", x, skip, fused);
+}
+
+static int bottleneck_block(Builder *b, int x, int width, int stride, bool project, bool fused) {
+    int skip = shortcut(b, x, 4 * width, stride, project);
+    x = build_conv2d(b, "conv1", x, width, 1, 1);
+    x = norm_relu(b, "norm1", x, -1, fused);
+    x = build_conv2d(b, "conv2", x, width, 3, stride);
+    x = norm_relu(b, "norm2", x, -1, fused);
+    x = build_conv2d(b, "conv3", x, 4 * width, 1, 1);
+    return norm_relu(b, "norm3", x, skip, fused);
+}
+
+typedef int (*ResidualBlock)(Builder *b, int x, int width, int stride, bool project, bool fused);
+
+/* Stages of blocks[i] residual blocks each; all but the first stage start with stride 2. */
+static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int expansion,
+                         const int *blocks, int stages) {
+    int x = build_input(b, (Shape){s.size, s.size, 3}, false);
+    build_block(b, "stem");
+    x = build_conv2d(b, "conv", x, s.width, 3, 1);
+    x = norm_relu(b, "norm", x, -1, s.fused);
+    int number = 0, channels = s.width;
+    for (int stage = 0; stage < stages; stage++) {
+        int width = s.width << stage;
+        for (int i = 0; i < blocks[stage]; i++) {
+            int stride = stage > 0 && i == 0 ? 2 : 1;
+            build_block(b, "block%d", ++number);
+            x = residual(b, x, width, stride, channels != expansion * width, s.fused);
+            channels = expansion * width;
+        }
+    }
+    build_block(b, "head");
+    x = build_avgpool(b, x);
+    build_linear(b, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
+}
+
+int build_resnet(Builder *b, ResnetSizes s) {
+    int n = (s.depth - 2) / 6;
+    if (n < 1 || 6 * n + 2 != s.depth)
+        return error_set("model: resnet depth %d is not 6n+2; use 8, 14, 20, 26, 32, 44, 56 ...",
+                         s.depth);
+    build_stages(b, s, basic_block, 1, (int[]){n, n, n}, 3);
+    return 0;
+}
+
+int build_bottleneck(Builder *b, ResnetSizes s) {
+    static const struct {
+        int depth, blocks[4];
+    } known[] = {
+        {14, {1, 1, 1, 1}},   {26, {2, 2, 2, 2}},   {50, {3, 4, 6, 3}},
+        {101, {3, 4, 23, 3}}, {152, {3, 8, 36, 3}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].depth == s.depth) {
+            build_stages(b, s, bottleneck_block, 4, known[i].blocks, 4);
+            return 0;
+        }
+    return error_set("model: no bottleneck ResNet of depth %d; use 14, 26, 50, 101 or 152",
+                     s.depth);
+}

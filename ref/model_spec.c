@@ -1,0 +1,214 @@
+/* From a specification to a model: "preset" or "family:key=value,...". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocks/builder.h"
+#include "error.h"
+
+const Preset model_presets[] = {
+    {"resnet8", "resnet:depth=8", "paper Table 2"},
+    {"resnet14", "resnet:depth=14", "paper Tables 2, 10"},
+    {"resnet20", "resnet:depth=20", "paper Table 2"},
+    {"resnet50", "bottleneck:depth=50", "paper Table 2"},
+    {"resnet101", "bottleneck:depth=101,classes=100", "paper Table 2, most likely on CIFAR-100"},
+    {"gpt2", "gpt:layers=12,width=768,heads=12,context=1024", "GPT-2 small, 124M"},
+    {"gpt2-0.15B", "gpt:layers=16,width=768,heads=12,context=1024", "stands for the paper's 0.15B"},
+    {"G-1.6B", "gpt:layers=30,width=2048,heads=16,context=1024", "paper Table 8"},
+    {"G-5.4B", "gpt:layers=28,width=3968,heads=32,context=1024", "paper Table 8"},
+    {"G-10B", "gpt:layers=56,width=3968,heads=32,context=1024", "paper Table 8"},
+    {"G-20B", "gpt:layers=110,width=3968,heads=32,context=1024", "paper Table 8"},
+    {"L-1.5B", "llama:layers=30,width=2048,heads=16,ffn=5050,context=1024", "paper Table 8"},
+    {"L-6.0B", "llama:layers=32,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
+    {"L-11B", "llama:layers=64,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
+    {"L-23B", "llama:layers=128,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
+    {NULL, NULL, NULL},
+};
+
+typedef enum { FAMILY_RESNET, FAMILY_BOTTLENECK, FAMILY_GPT, FAMILY_LLAMA } Family;
+
+enum { MAX_KEYS = 6 };
+
+/* A setting of a family: its range, and its default (0: required or derived). */
+typedef struct {
+    const char *name;
+    int fallback, least, most;
+} Key;
+
+static const struct {
+    const char *name;
+    Key key[MAX_KEYS + 1];
+} families[] = {
+    [FAMILY_RESNET] = {"resnet",
+                       {{"depth", 0, 8, 1202},
+                        {"width", 16, 1, 4096},
+                        {"classes", 10, 2, 100000},
+                        {"size", 32, 4, 1024},
+                        {"fused", 1, 0, 1}}},
+    [FAMILY_BOTTLENECK] = {"bottleneck",
+                           {{"depth", 0, 14, 152},
+                            {"width", 64, 1, 4096},
+                            {"classes", 10, 2, 100000},
+                            {"size", 32, 8, 1024},
+                            {"fused", 1, 0, 1}}},
+    [FAMILY_GPT] = {"gpt",
+                    {{"layers", 0, 1, 4096},
+                     {"width", 0, 1, 65536},
+                     {"heads", 0, 1, 1024},
+                     {"context", 0, 1, 1 << 20},
+                     {"vocabulary", 50257, 2, 1 << 24}}},
+    [FAMILY_LLAMA] = {"llama",
+                      {{"layers", 0, 1, 4096},
+                       {"width", 0, 2, 65536},
+                       {"heads", 0, 1, 1024},
+                       {"ffn", 0, 1, 1 << 20},
+                       {"context", 0, 1, 1 << 20},
+                       {"vocabulary", 32000, 2, 1 << 24}}},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static int refuse_name(const char *spec) {
+    char known[512] = "";
+    for (const Preset *p = model_presets; p->name; p++) {
+        if (p != model_presets) strcat(known, " ");
+        strcat(known, p->name);
+    }
+    return error_set(
+        "model: no model \"%.40s\"; presets: %s; families: resnet: bottleneck: gpt: "
+        "llama:",
+        spec, known);
+}
+
+static int find_key(Family family, const char *name, size_t length) {
+    for (int k = 0; families[family].key[k].name; k++) {
+        const char *known = families[family].key[k].name;
+        if (strlen(known) == length && strncmp(known, name, length) == 0) return k;
+    }
+    char names[128] = "";
+    for (int k = 0; families[family].key[k].name; k++) {
+        strcat(names, " ");
+        strcat(names, families[family].key[k].name);
+    }
+    return error_set("model: %s has no setting \"%.*s\"; it has%s", families[family].name,
+                     (int)(length < 40 ? length : 40), name, names);
+}
+
+/* Reads "key=value,key=value" into value[]; 0 marks what was not given. */
+static int parse_settings(Family family, const char *text, int *value, bool *given) {
+    while (*text) {
+        size_t length = strcspn(text, "=,");
+        if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
+        int k = find_key(family, text, length);
+        if (k < 0) return -1;
+        const Key *key = &families[family].key[k];
+        if (given[k]) return error_set("model: %s is given twice", key->name);
+        const char *number = text + length + 1;
+        char *end;
+        long parsed = strtol(number, &end, 10);
+        if (end == number || (*end && *end != ','))
+            return error_set("model: %s=%.20s is not a whole number", key->name, number);
+        if (parsed < key->least || parsed > key->most)
+            return error_set("model: %s=%ld is not in %d..%d", key->name, parsed, key->least,
+                             key->most);
+        value[k] = (int)parsed;
+        given[k] = true;
+        text = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+static int set_defaults(Family family, int *value, const bool *given) {
+    for (int k = 0; families[family].key[k].name; k++) {
+        const Key *key = &families[family].key[k];
+        if (given[k]) continue;
+        if (!key->fallback && key->least > 0 && strcmp(key->name, "ffn") != 0)
+            return error_set("model: %s needs %s=...", families[family].name, key->name);
+        value[k] = key->fallback;
+    }
+    return 0;
+}
+
+static int build_transformer(Builder *b, Family family, const int *v) {
+    bool llama = family == FAMILY_LLAMA;
+    TransformerSizes s = {.layers = v[0], .width = v[1], .heads = v[2]};
+    s.ffn = llama ? v[3] : 4 * s.width;
+    s.context = v[llama ? 4 : 3];
+    s.vocabulary = v[llama ? 5 : 4];
+    if (s.width % s.heads)
+        return error_set("model: width %d is not a multiple of %d heads", s.width, s.heads);
+    if (llama && (s.width / s.heads) % 2)
+        return error_set("model: rotary positions need an even head size, not %d",
+                         s.width / s.heads);
+    if (llama)
+        build_llama(b, s);
+    else
+        build_gpt(b, s);
+    return 0;
+}
+
+static int build_family(Builder *b, Family family, const int *v) {
+    if (family == FAMILY_GPT || family == FAMILY_LLAMA) return build_transformer(b, family, v);
+    ResnetSizes s = {.depth = v[0], .width = v[1], .classes = v[2], .size = v[3], .fused = v[4]};
+    return family == FAMILY_RESNET ? build_resnet(b, s) : build_bottleneck(b, s);
+}
+
+static void write_spec(Model *model, Family family, const int *value) {
+    int used = snprintf(model->spec, sizeof model->spec, "%s:", families[family].name);
+    for (int k = 0; families[family].key[k].name; k++)
+        used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%d",
+                         k ? "," : "", families[family].key[k].name, value[k]);
+}
+
+static Model *build(Family family, const char *settings) {
+    int value[MAX_KEYS] = {0};
+    bool given[MAX_KEYS] = {false};
+    if (parse_settings(family, settings, value, given) || set_defaults(family, value, given))
+        return NULL;
+    if (family == FAMILY_LLAMA && !given[3]) /* 8/3 of the width, Touvron et al. 2023, rounded up */
+        value[3] = (8 * value[1] / 3 + 31) / 32 * 32;
+    Model *model = calloc(1, sizeof *model);
+    if (!model) {
+        error_set("model: out of memory");
+        return NULL;
+    }
+    write_spec(model, family, value);
+    Builder builder = {model, false};
+    if (build_family(&builder, family, value)) {
+        model_free(model);
+        return NULL;
+    }
+    if (builder.failed) {
+        error_set("model: out of memory for the tables of %s", model->spec);
+        model_free(model);
+        return NULL;
+    }
+    model->outputs = model->value[model->values - 1].shape.c;
+    return model;
+}
+
+Model *model_create(const char *spec) {
+    const char *name = spec;
+    const char *extra = NULL; /* "gpt2:vocabulary=256": a preset with settings on top */
+    char expanded[256];
+    for (const Preset *p = model_presets; p->name; p++) {
+        size_t length = strlen(p->name);
+        if (strncmp(spec, p->name, length) || (spec[length] && spec[length] != ':')) continue;
+        extra = spec[length] ? spec + length + 1 : "";
+        int used = snprintf(expanded, sizeof expanded, "%s%s%s", p->spec, *extra ? "," : "", extra);
+        if (used >= (int)sizeof expanded) {
+            error_set("model: \"%.40s...\" is too long", spec);
+            return NULL;
+        }
+        spec = expanded;
+        break;
+    }
+    for (int family = 0; family < FAMILIES; family++) {
+        size_t length = strlen(families[family].name);
+        if (strncmp(spec, families[family].name, length) || spec[length] != ':') continue;
+        Model *model = build((Family)family, spec + length + 1);
+        if (model) snprintf(model->name, sizeof model->name, "%s", extra ? name : model->spec);
+        return model;
+    }
+    refuse_name(spec);
+    return NULL;
+}
