@@ -26,8 +26,8 @@ struct Dataset {
     int classes;       /* classes, or size of the vocabulary: every token and target is below */
     bool augmented;    /* fetch depends on the visit: a cached prefix would not be exact */
     uint64_t checksum; /* of the samples as loaded: provenance */
-    /* Overwrites the batch's arrays with n = batch->n samples batch->ids[]; visit[i] counts how
-     * often the training has come to that sample, and seeds augmentation. Cannot fail. */
+    /* Overwrites the batch's arrays with the n = batch->n samples batch->ids[].  visit differs each
+     * time training comes by (the position in the stream) and seeds augmentation.  Cannot fail. */
     void (*fetch)(const Dataset *dataset, Batch *batch, uint64_t visit);
     void (*free)(Dataset *dataset);
 };

@@ -107,7 +107,8 @@ typedef struct Model {
     size_t param_count; /* W of the paper: trained numbers */
 } Model;
 
-/* Builds a model from a preset name ("resnet20", "gpt2", "G-10B", "L-6.0B") or a family with
+/* Builds a model from a preset name ("resnet20", "gpt2", "G-10B"), a preset changed
+ * ("gpt2:vocabulary=256,context=128") or a family with
  * settings ("gpt:layers=6,width=384,heads=6,context=256,vocabulary=256").  NULL and an error that
  * names the known families, presets or settings when the specification is wrong.  Allocates tables
  * only, no parameters: a 23B model costs a few kilobytes. */

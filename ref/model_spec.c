@@ -159,11 +159,15 @@ static void write_spec(Model *model, Family family, const int *value) {
                          k ? "," : "", families[family].key[k].name, value[k]);
 }
 
-static Model *build(Family family, const char *settings) {
+/* `over` holds settings that replace those of `settings`: a preset's, changed by hand. */
+static Model *build(Family family, const char *settings, const char *over) {
     int value[MAX_KEYS] = {0};
-    bool given[MAX_KEYS] = {false};
-    if (parse_settings(family, settings, value, given) || set_defaults(family, value, given))
+    bool given[MAX_KEYS] = {false}, given_over[MAX_KEYS] = {false};
+    if (parse_settings(family, settings, value, given) ||
+        parse_settings(family, over, value, given_over))
         return NULL;
+    for (int k = 0; k < MAX_KEYS; k++) given[k] = given[k] || given_over[k];
+    if (set_defaults(family, value, given)) return NULL;
     if (family == FAMILY_LLAMA && !given[3]) /* 8/3 of the width, Touvron et al. 2023, rounded up */
         value[3] = (8 * value[1] / 3 + 31) / 32 * 32;
     Model *model = calloc(1, sizeof *model);
@@ -186,29 +190,25 @@ static Model *build(Family family, const char *settings) {
     return model;
 }
 
-Model *model_create(const char *spec) {
-    const char *name = spec;
-    const char *extra = NULL; /* "gpt2:vocabulary=256": a preset with settings on top */
-    char expanded[256];
-    for (const Preset *p = model_presets; p->name; p++) {
-        size_t length = strlen(p->name);
-        if (strncmp(spec, p->name, length) || (spec[length] && spec[length] != ':')) continue;
-        extra = spec[length] ? spec + length + 1 : "";
-        int used = snprintf(expanded, sizeof expanded, "%s%s%s", p->spec, *extra ? "," : "", extra);
-        if (used >= (int)sizeof expanded) {
-            error_set("model: \"%.40s...\" is too long", spec);
-            return NULL;
-        }
-        spec = expanded;
-        break;
-    }
+static Model *build_named(const char *spec, const char *over) {
     for (int family = 0; family < FAMILIES; family++) {
         size_t length = strlen(families[family].name);
-        if (strncmp(spec, families[family].name, length) || spec[length] != ':') continue;
-        Model *model = build((Family)family, spec + length + 1);
-        if (model) snprintf(model->name, sizeof model->name, "%s", extra ? name : model->spec);
-        return model;
+        if (strncmp(spec, families[family].name, length) == 0 && spec[length] == ':')
+            return build((Family)family, spec + length + 1, over);
     }
     refuse_name(spec);
     return NULL;
+}
+
+Model *model_create(const char *spec) {
+    for (const Preset *p = model_presets; p->name; p++) {
+        size_t length = strlen(p->name);
+        if (strncmp(spec, p->name, length) || (spec[length] && spec[length] != ':')) continue;
+        Model *model = build_named(p->spec, spec[length] ? spec + length + 1 : "");
+        if (model) snprintf(model->name, sizeof model->name, "%.63s", spec);
+        return model;
+    }
+    Model *model = build_named(spec, "");
+    if (model) snprintf(model->name, sizeof model->name, "%.63s", model->spec);
+    return model;
 }

@@ -1,17 +1,15 @@
-/* What a device does with a range of blocks.  A stage owns the memory of its blocks: parameters,
- * and for the active submodel gradients and optimizer state; for each micro-batch in flight, a
- * *slot*, the activations the backward pass will read.
+/* What a device does with the blocks of a model.  A stage owns its memory: parameters, and for the
+ * active submodel gradients, optimizer state and the activations the backward pass will read.
  *
  * The order of calls is the engine's business, block by block, so that one engine serves every
- * device, and a pipeline can interleave micro-batches or put off weight gradients:
+ * device:
  *
  *   activate            once per submodel
- *   begin(slot)         hand over a micro-batch
+ *   begin               hand over a micro-batch
  *   forward(b)          for b from the first block up
- *   loss                after the model's last block
+ *   loss                after the last block
  *   input_gradient(b)   from the last block down to the lowest active one
- *   weight_gradient(b)  for active blocks (and blocks that use a tied active parameter), after
- *                       input_gradient(b) and before that of another block overwrites its gradients
+ *   weight_gradient(b)  after input_gradient(b), before input_gradient(b - 1)
  *   update              once per step
  */
 #ifndef REF_STAGE_H
@@ -52,21 +50,28 @@ typedef enum { PASS_EVALUATE, PASS_TRAIN } Pass;
 
 typedef struct Stage Stage;
 typedef struct {
-    /* Blocks with active[b] are trained from now on.  Allocates their gradients and zeroed state,
-     * frees the last submodel's (state unless keep_state), lays out the activations. */
+    /* Blocks with active[b] are trained from now on.  Frees the last submodel's gradients, state
+     * (unless keep_state) and activations, then allocates this one's; new state is zero. Activating
+     * the same blocks again changes nothing.  -1 and an error when memory runs out. */
     int (*activate)(Stage *stage, const bool *active);
-    /* Takes the batch's data by reference: it must live until the pass is over. */
-    int (*begin)(Stage *stage, const Batch *batch, Pass pass);
+    /* Takes the batch's data by reference: it must live until the pass is over.  n is at most
+     * settings.batch. */
+    void (*begin)(Stage *stage, const Batch *batch, Pass pass);
     void (*forward)(Stage *stage, int block);
     /* With PASS_TRAIN also turns the logits into the gradient of scale * loss_sum. */
     Loss (*loss)(Stage *stage, double scale);
+    /* Below the lowest active block, nothing is done. */
     void (*input_gradient)(Stage *stage, int block);
+    /* Of the active parameters the block's nodes use (a tied head uses the embedding's).  The first
+     * ones after discard or update overwrite, later ones accumulate: nothing needs zeroing. */
     void (*weight_gradient)(Stage *stage, int block);
-    /* Zeroes nothing: the first weight gradients after an update (or activate) overwrite. */
+    void (*discard)(Stage *stage);         /* forgets the gradients of a step that was given up */
     double (*gradient_norm)(Stage *stage); /* of the active gradients */
+    /* Optimizer step on the active parameters with gradient_scale * gradient (clipping). */
     void (*update)(Stage *stage, double lr, double gradient_scale);
-    /* Host copies.  read returns the number of elements, 0 if the tensor does not exist now;
-     * data NULL only asks.  VALUE: [n] samples of the batch in flight. */
+    /* Host copies.  read returns the number of elements, 0 if the tensor does not exist now; data
+     * NULL only asks.  write makes a kept state that does not exist yet; -1 and an error for what
+     * cannot exist.  VALUE: [n] samples of the batch in flight, of a block's output. */
     size_t (*read)(Stage *stage, TensorRole role, int number, real *data);
     int (*write)(Stage *stage, TensorRole role, int number, const real *data);
     /* Updates seen by the optimizer state of a block, and setting it (resume). */

@@ -11,8 +11,9 @@ typedef struct {
     double imbalance; /* largest submodel over the mean, minus 1 */
 } Partition;
 
-/* M submodels, contiguous in depth, cut so that the largest is as small as possible.  -1 and an
- * error unless 1 <= M <= number of blocks that have parameters. */
+/* M submodels, contiguous in depth, cut so that the sum of the squares of their sizes is least.
+ * (Making only the largest as small as possible would leave a ResNet's head a submodel of its own.)
+ * -1 and an error unless 1 <= M <= number of blocks. */
 int partition_balanced(Partition *partition, const Model *model, int submodels);
 
 /* By hand: submodels separated by '/', each a list of blocks or ranges by number or name:

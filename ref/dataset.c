@@ -1,0 +1,79 @@
+#include "dataset.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "error.h"
+#include "random.h"
+
+int batch_reserve(Batch *batch, const Model *model, int n) {
+    *batch = (Batch){.n = n};
+    size_t samples = (size_t)n, inputs = samples * shape_count(model->input);
+    batch->ids = calloc(samples, sizeof *batch->ids);
+    batch->targets = calloc(samples * (size_t)model->targets, sizeof *batch->targets);
+    if (model->tokens)
+        batch->tokens = calloc(inputs, sizeof *batch->tokens);
+    else
+        batch->images = calloc(inputs, sizeof *batch->images);
+    if (batch->ids && batch->targets && (batch->tokens || batch->images)) return 0;
+    batch_free(batch);
+    return error_set("data: out of memory for a batch of %d samples", n);
+}
+
+void batch_free(Batch *batch) {
+    free(batch->ids);
+    free(batch->images);
+    free(batch->tokens);
+    free(batch->targets);
+    *batch = (Batch){0};
+}
+
+void dataset_free(Dataset *dataset) {
+    if (dataset) dataset->free(dataset);
+}
+
+static const uint64_t NONE = UINT64_MAX; /* no draw or epoch prepared yet */
+
+int sampler_init(Sampler *s, uint64_t seed, int samples, double fraction) {
+    *s = (Sampler){.seed = seed, .samples = samples, .draw = NONE, .epoch = NONE};
+    if (samples < 1 || !(fraction > 0 && fraction <= 1))
+        return error_set("data: a fraction of %g of %d samples; use more than 0, at most 1",
+                         fraction, samples);
+    int used = (int)lround(fraction * samples);
+    s->used = used < 1 ? 1 : used;
+    s->subset = calloc((size_t)samples, sizeof *s->subset); /* also room to draw it in */
+    s->order = calloc((size_t)s->used, sizeof *s->order);
+    if (s->subset && s->order) return 0;
+    sampler_free(s);
+    return error_set("data: out of memory for the order of %d samples", samples);
+}
+
+void sampler_free(Sampler *s) {
+    free(s->subset);
+    free(s->order);
+    *s = (Sampler){0};
+}
+
+static int ascending(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+void sampler_draw(Sampler *s, uint64_t draw) {
+    if (s->draw == draw) return;
+    random_permutation(s->subset, s->samples, s->seed, STREAM_SUBSET, draw);
+    qsort(s->subset, (size_t)s->used, sizeof *s->subset, ascending);
+    s->draw = draw;
+    s->epoch = NONE;
+}
+
+void sampler_ids(Sampler *s, int *ids, uint64_t position, int n) {
+    for (int i = 0; i < n; i++, position++) {
+        uint64_t epoch = position / (uint64_t)s->used;
+        if (s->epoch != epoch) {
+            random_permutation(s->order, s->used, s->seed, STREAM_SHUFFLE, epoch);
+            s->epoch = epoch;
+        }
+        ids[i] = s->subset[s->order[position % (uint64_t)s->used]];
+    }
+}

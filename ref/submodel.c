@@ -1,0 +1,155 @@
+#include "submodel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+static size_t block_params(const Model *model, int block) {
+    size_t count = 0;
+    for (int p = model->block[block].first_param; p < model->block[block].end_param; p++)
+        count += model->param[p].count;
+    return count;
+}
+
+static int partition_reserve(Partition *partition, const Model *model, int submodels) {
+    *partition = (Partition){.submodels = submodels};
+    partition->of_block = calloc((size_t)model->blocks, sizeof *partition->of_block);
+    partition->params = calloc((size_t)submodels, sizeof *partition->params);
+    if (partition->of_block && partition->params) return 0;
+    partition_free(partition);
+    return error_set("partition: out of memory");
+}
+
+static void measure(Partition *partition, const Model *model) {
+    for (int b = 0; b < model->blocks; b++)
+        partition->params[partition->of_block[b]] += block_params(model, b);
+    size_t largest = 0;
+    for (int m = 0; m < partition->submodels; m++)
+        if (partition->params[m] > largest) largest = partition->params[m];
+    double mean = (double)model->param_count / partition->submodels;
+    partition->imbalance = (double)largest / mean - 1;
+}
+
+/* cost[m][b]: least sum of squares of the first b blocks in m submodels; cut[m][b]: where the last
+ * of them begins.  Dynamic programming over b and m. */
+static void cut_best(int *of_block, const double *prefix, int blocks, int submodels, double *cost,
+                     int *cut) {
+    int row = blocks + 1;
+    for (int b = 0; b <= blocks; b++) cost[b] = b ? 1e300 : 0;
+    for (int m = 1; m <= submodels; m++)
+        for (int b = 0; b <= blocks; b++) {
+            cost[m * row + b] = 1e300;
+            for (int begin = m - 1; begin < b; begin++) {
+                double size = prefix[b] - prefix[begin];
+                double total = cost[(m - 1) * row + begin] + size * size;
+                if (total < cost[m * row + b]) {
+                    cost[m * row + b] = total;
+                    cut[m * row + b] = begin;
+                }
+            }
+        }
+    for (int m = submodels, end = blocks; m >= 1; m--) {
+        int begin = cut[m * row + end];
+        for (int b = begin; b < end; b++) of_block[b] = m - 1;
+        end = begin;
+    }
+}
+
+int partition_balanced(Partition *partition, const Model *model, int submodels) {
+    int blocks = model->blocks;
+    if (submodels < 1 || submodels > blocks)
+        return error_set("partition: %d submodels of %d blocks; use 1 to %d", submodels, blocks,
+                         blocks);
+    if (partition_reserve(partition, model, submodels)) return -1;
+    size_t cells = ((size_t)submodels + 1) * ((size_t)blocks + 1);
+    double *prefix = calloc((size_t)blocks + 1, sizeof *prefix);
+    double *cost = malloc(cells * sizeof *cost);
+    int *cut = calloc(cells, sizeof *cut);
+    bool reserved = prefix && cost && cut;
+    if (reserved) {
+        for (int b = 0; b < blocks; b++)
+            prefix[b + 1] = prefix[b] + (double)block_params(model, b) / (double)model->param_count;
+        cut_best(partition->of_block, prefix, blocks, submodels, cost, cut);
+        measure(partition, model);
+    } else {
+        partition_free(partition);
+        error_set("partition: out of memory");
+    }
+    free(prefix);
+    free(cost);
+    free(cut);
+    return reserved ? 0 : -1;
+}
+
+/* The block a name or number of `length` characters stands for, or -1. */
+static int find_block(const Model *model, const char *name, size_t length) {
+    for (int b = 0; b < model->blocks; b++)
+        if (strlen(model->block[b].name) == length &&
+            strncmp(model->block[b].name, name, length) == 0)
+            return b;
+    char *end;
+    long number = strtol(name, &end, 10);
+    bool whole = length > 0 && end == name + length && name[0] != '-' && name[0] != '+';
+    if (whole && number < model->blocks) return (int)number;
+    return error_set("partition: no block \"%.*s\" in %s; blocks are %s to %s, or 0 to %d",
+                     (int)(length < 40 ? length : 40), name, model->name, model->block[0].name,
+                     model->block[model->blocks - 1].name, model->blocks - 1);
+}
+
+/* One item, "NAME" or "NAME-NAME", of `length` characters. */
+static int assign_range(Partition *partition, const Model *model, const char *item, size_t length,
+                        int submodel) {
+    const char *dash = memchr(item, '-', length);
+    size_t first_length = dash ? (size_t)(dash - item) : length;
+    int first = find_block(model, item, first_length), last = first;
+    if (first >= 0 && dash) last = find_block(model, dash + 1, length - first_length - 1);
+    if (first < 0 || last < 0) return -1;
+    if (last < first)
+        return error_set("partition: %.*s runs backwards", (int)(length < 60 ? length : 60), item);
+    for (int b = first; b <= last; b++) {
+        if (partition->of_block[b] >= 0)
+            return error_set("partition: block %s is in two submodels", model->block[b].name);
+        partition->of_block[b] = submodel;
+    }
+    return 0;
+}
+
+static int assign_all(Partition *partition, const Model *model, const char *text) {
+    for (int b = 0; b < model->blocks; b++) partition->of_block[b] = -1;
+    for (int submodel = 0;; text++) {
+        size_t length = strcspn(text, ",/");
+        if (assign_range(partition, model, text, length, submodel)) return -1;
+        text += length;
+        if (!*text) break;
+        if (*text == '/') submodel++;
+    }
+    for (int b = 0; b < model->blocks; b++)
+        if (partition->of_block[b] < 0)
+            return error_set("partition: block %s is in no submodel", model->block[b].name);
+    return 0;
+}
+
+int partition_parse(Partition *partition, const Model *model, const char *text) {
+    int submodels = 1;
+    for (const char *c = text; *c; c++) submodels += *c == '/';
+    if (submodels > model->blocks)
+        return error_set("partition: %d submodels of %d blocks", submodels, model->blocks);
+    if (partition_reserve(partition, model, submodels)) return -1;
+    if (assign_all(partition, model, text)) {
+        partition_free(partition);
+        return -1;
+    }
+    measure(partition, model);
+    return 0;
+}
+
+void partition_free(Partition *partition) {
+    free(partition->of_block);
+    free(partition->params);
+    *partition = (Partition){0};
+}
+
+void partition_active(const Partition *partition, const Model *model, int submodel, bool *active) {
+    for (int b = 0; b < model->blocks; b++) active[b] = partition->of_block[b] == submodel;
+}
