@@ -1,0 +1,16 @@
+/* Loss and accuracy over a data set. */
+#ifndef EXPERIMENTS_EVAL_H
+#define EXPERIMENTS_EVAL_H
+
+#include "setup.h"
+
+typedef struct {
+    double loss;       /* nats per target */
+    double accuracy;   /* 0..1 */
+    double perplexity; /* exp(loss) */
+} Evaluation;
+
+/* Forward over the whole data set, in order.  -1 and an error. */
+int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation);
+
+#endif
