@@ -1,0 +1,154 @@
+# make help lists the targets.  Settings, e.g. `make CC=clang test TESTS=conv`:
+#   CC            gcc or clang
+#   BUILD         where everything built goes
+#   CFLAGS_EXTRA  more compiler flags, e.g. -Werror
+#   THREADS       threads of everything run from here (all processors by default)
+#   TESTS         the suites to run: those whose name contains one of these words
+#   INSTALL=no    only say which packages are missing, install nothing
+#   V=1           show commands
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD ?= build
+CFLAGS_EXTRA ?=
+FUZZ_SECONDS ?= 60
+THREADS ?=
+TESTS ?=
+V ?=
+ifneq ($(THREADS),)
+export OMP_NUM_THREADS := $(THREADS)
+endif
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '%-6s %s\n' $(1) $(2))
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# ---- what is needed, what is there ---------------------------------------------------------------
+
+goals := $(or $(MAKECMDGOALS),all)
+building := $(filter-out clean help lint format deps,$(goals))
+ifneq ($(filter-out clean help,$(goals)),)
+$(if $(filter ok,$(shell .ci/deps "$(CC)" $(goals) >&2 && echo ok)),,$(error stopped))
+endif
+
+ifneq ($(building),)
+accepts = $(shell echo 'int x;' | $(CC) -Werror $(1) -c -x c -o /dev/null - 2>/dev/null && echo $(1))
+native := $(call accepts,-march=native)
+# Compilers prefer 256-bit vectors even where 512 are there; the matrix kernel wants the long ones.
+has_avx512 := $(shell $(CC) $(native) -dM -E -x c /dev/null 2>/dev/null | grep -c -w __AVX512F__)
+wide := $(if $(filter 1,$(has_avx512)),$(call accepts,-mprefer-vector-width=512))
+lib_cflags := $(shell pkg-config --cflags hdf5 libpcre2-8 libcjson libzstd)
+# The high-level HDF5 library (dimension scales) lies beside the plain one and has no .pc file.
+lib_libs := $(shell pkg-config --libs-only-L hdf5) -lhdf5_hl \
+            $(shell pkg-config --libs hdf5 libpcre2-8 libcjson libzstd)
+endif
+
+warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+CPPFLAGS := -D_DEFAULT_SOURCE -DBCD_SOURCE_DIR='"$(CURDIR)"' $(lib_cflags)
+CFLAGS := -std=c11 -O3 $(native) $(wide) -ffp-contract=fast -fno-math-errno -fopenmp -g1 \
+          $(warnings) $(CFLAGS_EXTRA)
+LDFLAGS := -Wl,--as-needed
+LDLIBS := $(lib_libs) -lm
+program := $(abspath $(BUILD))/bcd
+
+# ---- sources -------------------------------------------------------------------------------------
+
+ref_c := $(wildcard ref/*.c ref/*/*.c)
+data_c := $(wildcard data/*.c)
+app_c := $(wildcard experiments/*.c)
+ref_tests_c := $(wildcard tests/*.c tests/ref/*.c)
+more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c)
+bench_c := $(wildcard tests/bench/*.c)
+fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
+
+objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(2))
+# Everything below the program, as a library: a program links what it uses.
+float_library := $(BUILD)/float/library.a
+double_library := $(BUILD)/double/library.a
+$(float_library): $(call objects,float,$(ref_c) $(data_c) $(filter-out %/main.c,$(app_c)))
+$(double_library): $(call objects,double,$(ref_c))
+
+# ---- programs ------------------------------------------------------------------------------------
+
+.PHONY: all test run bench bench-peers clean help info deps FORCE
+all: $(BUILD)/bcd                     ## build the program, build/bcd
+
+$(BUILD)/bcd: $(call objects,float,experiments/main.c) $(float_library)
+$(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c)) $(float_library)
+$(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
+$(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
+$(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench:
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+%/library.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# A file that changes when its text does; what depends on it is then rebuilt.
+define write_if_changed
+$(shell mkdir -p $(dir $(1)))
+ifneq ($$(file <$(1)),$$(strip $(2)))
+$$(file >$(1),$$(strip $(2)))
+endif
+endef
+ifneq ($(building),)
+$(eval $(call write_if_changed,$(BUILD)/flags,$(CC) $(shell $(CC) -dumpversion) $(CPPFLAGS) $(CFLAGS)))
+commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
+$(eval $(call write_if_changed,$(BUILD)/commit,$(commit)))
+endif
+
+double_flag := -DBCD_DOUBLE
+float_flag :=
+define compile
+	$(call say,CC,$<$(if $(filter double,$(1)),' (double)'))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $($(1)_flag) $(CFLAGS) -MMD -MP -c $< -o $@
+endef
+$(BUILD)/float/%.o: %.c $(BUILD)/flags
+	$(call compile,float)
+$(BUILD)/double/%.o: %.c $(BUILD)/flags
+	$(call compile,double)
+
+# Only this file knows how it was built, so that a commit does not rebuild the rest.
+$(BUILD)/float/experiments/provenance.o: $(BUILD)/commit
+$(BUILD)/float/experiments/provenance.o: CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
+    -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
+# The tests of the command line run the program itself.
+$(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+test: $(BUILD)/tests-float $(BUILD)/tests-double $(patsubst %,$(BUILD)/bcd,$(wildcard experiments/main.c))
+test:                                 ## run every test, in float and in double (TESTS="names")
+	@for type in float double; do \
+	    $(BUILD)/tests-$$type $(TESTS) || echo "tests-$$type: exit status $$?"; \
+	done | awk -f tests/total.awk
+
+run: $(BUILD)/bcd                     ## train two networks by BCD and fully, make a table and a page
+	$(BUILD)/bcd experiment validity --preset laptop --out runs/validity
+	$(BUILD)/bcd report runs/validity/validity.h5
+
+bench: $(BUILD)/bench                 ## speed of every op, and of whole training steps
+	$(BUILD)/bench
+
+clean:                                ## remove everything built
+	rm -rf $(BUILD)
+
+help:                                 ## this list
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+info:                                 ## compiler, flags, libraries
+	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"
+	@echo "flags      $(CFLAGS)"
+	@echo "libraries  $(LDLIBS)"
+	@echo "versions   hdf5 $(shell pkg-config --modversion hdf5), pcre2 $(shell pkg-config --modversion libpcre2-8), cjson $(shell pkg-config --modversion libcjson), zstd $(shell pkg-config --modversion libzstd)"
+	@echo "processor  $(shell sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(shell nproc) in use"
+	@echo "commit     $(commit)"
+
+deps:                                 ## install the packages needed (every target checks by itself)
+	@:
