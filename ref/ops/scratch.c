@@ -1,0 +1,40 @@
+#include "scratch.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef struct {
+    real *data[SCRATCH_SLOTS];
+    size_t count[SCRATCH_SLOTS];
+} Scratch;
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void scratch_free(void *thread_scratch) {
+    Scratch *own = thread_scratch;
+    for (int slot = 0; slot < SCRATCH_SLOTS; slot++) free(own->data[slot]);
+    free(own);
+}
+
+static void create_key(void) {
+    if (pthread_key_create(&key, scratch_free)) abort();
+}
+
+real *scratch(ScratchSlot slot, size_t count) {
+    enum { ALIGNMENT = 64 };
+    pthread_once(&once, create_key);
+    Scratch *own = pthread_getspecific(key);
+    if (!own) {
+        own = calloc(1, sizeof *own);
+        if (!own || pthread_setspecific(key, own)) abort();
+    }
+    if (own->count[slot] < count) {
+        free(own->data[slot]);
+        size_t bytes = (count * sizeof(real) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        own->data[slot] = aligned_alloc(ALIGNMENT, bytes);
+        if (!own->data[slot]) abort();
+        own->count[slot] = count;
+    }
+    return own->data[slot];
+}

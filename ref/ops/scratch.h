@@ -1,0 +1,23 @@
+/* Working memory of the ops, one set per thread: a parallel region asks for its own and needs no
+ * allocation, no freeing and no failure path of its own. */
+#ifndef REF_OPS_SCRATCH_H
+#define REF_OPS_SCRATCH_H
+
+#include "../real.h"
+
+/* What a buffer is for.  An op and an op it calls must not share one. */
+typedef enum {
+    SCRATCH_PACK_A,
+    SCRATCH_PACK_B,
+    SCRATCH_IMAGE,
+    SCRATCH_GRADIENT,
+    SCRATCH_WEIGHT,
+    SCRATCH_SLOTS
+} ScratchSlot;
+
+/* At least `count` numbers, aligned to 64 bytes, with any contents.  They are the calling thread's
+ * until it asks for the same slot again, and freed when it ends.  Never NULL: when memory runs out
+ * the process aborts, for an op has no way to fail. */
+real *scratch(ScratchSlot slot, size_t count);
+
+#endif
