@@ -69,6 +69,16 @@ void test_skip(const char *format, ...) {
     va_end(arguments);
 }
 
+void test_note(const char *format, ...) {
+    if (!now.verbose) return;
+    va_list arguments;
+    va_start(arguments, format);
+    printf("     ");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
+
 static bool wanted(const char *suite, char **names, int count) {
     for (int i = 0; i < count; i++)
         if (strstr(suite, names[i])) return true;

@@ -27,5 +27,7 @@ void test_run_row(const char *name, void (*function)(const void *row), const voi
 void test_fail(const char *file, int line, const char *condition, const char *format, ...)
     BCD_PRINTF(4, 5);
 void test_skip(const char *format, ...) BCD_PRINTF(1, 2);
+/* A line of detail, printed with -v only. */
+void test_note(const char *format, ...) BCD_PRINTF(1, 2);
 
 #endif
