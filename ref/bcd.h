@@ -42,11 +42,14 @@ typedef struct {
     uint64_t windows;                   /* complete ones in this visit */
 } BcdState;
 
-/* Called after each step; a non-zero return stops the training there (1) or fails it (-1). */
+/* Called after each step; a non-zero return stops the training there (1) or fails it (-1).  The
+ * step trained state->submodel; visit_steps 0 says that it was the last of its visit. */
 typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, double lr);
 
-/* Trains until settings->steps updates are done, from wherever `state` stands.  Returns 0 when
- * done, 1 when the watch stopped it, -1 and an error on failure (loss not finite, no memory). */
+/* Trains until settings->steps updates are done, from wherever `state` stands: at the start, or
+ * where a checkpoint left it, its submodel activated and its optimizer state written back.  Returns
+ * 0 when done, 1 when the watch stopped it, -1 and an error on failure (loss not finite, no
+ * memory). */
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context);
 

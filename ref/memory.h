@@ -5,11 +5,18 @@
 #include "alloc.h"
 #include "stage.h"
 
-/* Bytes per role while `active` blocks train with these settings.  PARAMETERS, BUFFERS, GRADIENTS,
- * STATE, ACTIVATIONS and WORKSPACE are what the CPU stage allocates, to the byte (without
- * keep_state, whose state depends on the history). */
-void memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
-                 const bool *active);
+/* Bytes per role while `active` blocks train with these settings: what the CPU stage allocates, to
+ * the byte, except that a kept state (keep_state) depends on the history, and the prefix cache on
+ * the data; both count as if there were none.  -1 and an error when memory runs out. */
+int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
+                const bool *active);
+
+/* The same by block; activations are those stored for the backward pass. */
+typedef struct {
+    size_t parameters, gradients, state, activations;
+} BlockMemory;
+int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,
+                  const bool *active);
 
 /* The paper's closed form, in bytes: W (1 + (1 + state vectors) / M), W = 4 bytes per parameter. */
 double memory_closed_form(const Model *model, const OptimizerSettings *optimizer, double submodels);

@@ -48,7 +48,7 @@ static void sgd_update(real *restrict p, real *restrict v, const real *restrict 
 
 /* Everything that does not depend on the element, worked out once in double. */
 typedef struct {
-    real scale, coupled, shrink, beta1, beta2, rate, root, eps;
+    real scale, coupled, shrink, beta1, rest1, beta2, rest2, rate, root, eps;
 } AdamFactors;
 
 #ifdef BCD_DOUBLE
@@ -64,8 +64,8 @@ static void adam_update(real *restrict p, real *restrict m, real *restrict v,
 #pragma omp parallel for
     for (size_t i = 0; i < count; i++) {
         real gi = f.scale * g[i] + f.coupled * p[i];
-        m[i] = f.beta1 * m[i] + (1 - f.beta1) * gi;
-        v[i] = f.beta2 * v[i] + (1 - f.beta2) * gi * gi;
+        m[i] = f.beta1 * m[i] + f.rest1 * gi;
+        v[i] = f.beta2 * v[i] + f.rest2 * gi * gi;
         p[i] = f.shrink * p[i] - f.rate * m[i] / (real_sqrt(v[i]) * f.root + f.eps);
     }
 }
@@ -83,7 +83,9 @@ void optimizer_update(const OptimizerSettings *s, real *p, real *const state[2],
                      .coupled = (real)(decoupled ? 0 : wd),
                      .shrink = (real)(decoupled ? 1 - lr * wd : 1),
                      .beta1 = (real)s->beta1,
+                     .rest1 = (real)(1 - s->beta1), /* not 1 - 0.999f: off by 5e-5 */
                      .beta2 = (real)s->beta2,
+                     .rest2 = (real)(1 - s->beta2),
                      .rate = (real)(lr / (1 - pow(s->beta1, t))),
                      .root = (real)(1 / sqrt(1 - pow(s->beta2, t))),
                      .eps = (real)s->eps};

@@ -37,6 +37,11 @@ typedef struct {
     size_t correct;
 } Loss;
 
+/* The mean loss, 0 if every target was ignored. */
+static inline double loss_mean(const Loss *loss) {
+    return loss->count ? loss->loss_sum / (double)loss->count : 0;
+}
+
 typedef enum {
     TENSOR_PARAMETER,
     TENSOR_BUFFER,

@@ -1,0 +1,131 @@
+/* Block coordinate descent: Algorithm 1 of the paper, whatever the device.
+ *
+ * The network is split into submodels.  One is trained at a time, with an optimizer of its own,
+ * while the rest stays as it is; then the next; and around again.  What that saves is the stage's
+ * doing (layout.h); what is here is the order of things. */
+#include "bcd.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "random.h"
+
+const char *const order_names[ORDER_KINDS] = {"cyclic", "descending", "random"};
+
+/* Step 4: select the submodel of visit k. A random order is a fresh permutation each cycle. */
+int bcd_select(const BcdSettings *settings, uint64_t visit) {
+    int submodels = settings->partition.submodels;
+    int turn = (int)(visit % (uint64_t)submodels);
+    if (settings->order == ORDER_DESCENDING) return submodels - 1 - turn;
+    if (settings->order == ORDER_CYCLIC) return turn;
+    int chosen = turn; /* Fisher-Yates, followed backwards from its place `turn` */
+    uint64_t cycle = visit / (uint64_t)submodels;
+    for (int i = 1; i < submodels; i++) {
+        int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * 65536 + (uint64_t)i,
+                                  (uint32_t)i + 1);
+        if (chosen == i)
+            chosen = j;
+        else if (chosen == j)
+            chosen = i;
+    }
+    return chosen;
+}
+
+/* Adds a step's loss to the window; true when a full window is no better than the one before. */
+static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss) {
+    state->window_sum += loss;
+    if (state->visit_steps % (uint64_t)rule->window) return false;
+    bool stalled =
+        state->windows > 0 && !(state->window_sum < state->last_window_sum * (1 - rule->tolerance));
+    state->last_window_sum = state->window_sum;
+    state->window_sum = 0;
+    state->windows++;
+    return stalled;
+}
+
+/* The "until converged" of step 8. */
+static bool visit_over(BcdState *state, const BcdSettings *settings, int samples, double loss) {
+    const SwitchRule *rule = &settings->rule;
+    switch (rule->kind) {
+        case SWITCH_STEPS:
+            return (double)state->visit_steps >= rule->every;
+        case SWITCH_EPOCHS:
+            return (double)(state->position - state->visit_start) >= rule->every * samples;
+        case SWITCH_AUTO:
+            break;
+    }
+    bool converged = loss_converged(state, rule, loss);
+    return state->visit_steps >= (uint64_t)rule->max_steps ||
+           (converged && state->visit_steps >= (uint64_t)rule->min_steps);
+}
+
+/* Steps 5 to 7: freeze all but the submodel, build its optimizer. */
+static int start_visit(BcdState *state, const BcdSettings *settings, Engine *engine) {
+    const Model *model = engine->model;
+    bool *active = malloc((size_t)model->blocks * sizeof *active);
+    if (!active) return error_set("bcd: out of memory");
+    partition_active(&settings->partition, model, state->submodel, active);
+    int failed = engine->is->activate(engine, active);
+    free(active);
+    return failed;
+}
+
+static void finish_visit(BcdState *state) {
+    *state = (BcdState){.step = state->step,
+                        .position = state->position,
+                        .visit = state->visit + 1,
+                        .visit_start = state->position,
+                        .submodel = state->submodel};
+}
+
+/* Where a training takes its batches from. */
+typedef struct {
+    const Dataset *data;
+    Sampler sampler;
+    Batch batch;
+} Feed;
+
+/* One update of the active submodel, from the next batch of the stream. */
+static int train_step(BcdState *state, Engine *engine, Feed *feed, double lr, Loss *loss) {
+    Batch *batch = &feed->batch;
+    sampler_ids(&feed->sampler, batch->ids, state->position, batch->n);
+    feed->data->fetch(feed->data, batch, state->position);
+    if (engine->is->step(engine, batch, lr, loss)) return -1;
+    state->step++;
+    state->visit_steps++;
+    state->position += (uint64_t)batch->n;
+    return 0;
+}
+
+/* The algorithm.  Resumed in the middle of a visit, it goes on with the submodel it stands at. */
+static int train(BcdState *state, const BcdSettings *settings, Engine *engine, Feed *feed,
+                 BcdWatch watch, void *context) {
+    while (state->step < settings->steps) { /* 3, 10: until the steps are used up */
+        if (state->visit_steps == 0) state->submodel = bcd_select(settings, state->visit); /* 4 */
+        if (start_visit(state, settings, engine)) return -1; /* 5, 6, 7 */
+        sampler_draw(&feed->sampler, settings->fraction < 1 ? state->visit : 0);
+        bool converged = false;
+        while (!converged && state->step < settings->steps) { /* 8 */
+            Loss loss;
+            double lr = optimizer_lr(&settings->optimizer, state->step, settings->steps);
+            if (train_step(state, engine, feed, lr, &loss)) return -1;
+            converged = visit_over(state, settings, feed->sampler.used, loss_mean(&loss));
+            if (converged) finish_visit(state); /* 9 */
+            int stop = watch ? watch(context, state, &loss, lr) : 0;
+            if (stop) return stop;
+        }
+    }
+    return 0;
+}
+
+int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
+              BcdWatch watch, void *context) {
+    Feed feed = {.data = data};
+    int result = -1;
+    if (sampler_init(&feed.sampler, settings->seed, data->samples, settings->fraction) == 0 &&
+        batch_reserve(&feed.batch, engine->model, settings->batch) == 0)
+        result = train(state, settings, engine, &feed, watch, context);
+    batch_free(&feed.batch);
+    sampler_free(&feed.sampler);
+    return result;
+}

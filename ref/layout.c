@@ -1,0 +1,160 @@
+#include "layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+typedef struct {
+    const Model *model;
+    const StageSettings *settings;
+    const bool *active;
+} Question;
+
+size_t value_count(const Model *model, int value, int batch) {
+    return (size_t)batch * shape_count(model->value[value].shape);
+}
+
+static bool param_active(const Model *model, int param, const bool *active) {
+    return param >= 0 && active[model->param[param].block];
+}
+
+bool node_trains(const Model *model, const Node *node, const bool *active) {
+    return param_active(model, node->weight, active) || param_active(model, node->bias, active);
+}
+
+static int node_block(const Model *model, const Node *node) {
+    return model->value[node->out].block;
+}
+
+bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
+                       const bool *active) {
+    return settings->frozen_norm == FROZEN_RUNNING && !active[node_block(model, node)];
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static bool is_output(const Model *model, int value) {
+    return value == 0 || model->block[model->value[value].block].out == value;
+}
+
+/* Gradients flow to every value above an active parameter. */
+static void mark_differentiated(Layout *l, Question q) {
+    const Model *m = q.model;
+    l->lowest = m->blocks;
+    for (int i = 0; i < m->nodes; i++) {
+        const Node *node = &m->node[i];
+        bool from_input =
+            l->differentiated[node->in] || (node->skip >= 0 && l->differentiated[node->skip]);
+        l->differentiated[node->out] = from_input || node_trains(m, node, q.active);
+        int block = node_block(m, node);
+        if (l->differentiated[node->out] && block < l->lowest) l->lowest = block;
+    }
+}
+
+/* What a node's backward pass reads must survive until then. With recompute only block inputs do,
+ * and the rest is made again from them, one block at a time. */
+static void mark_stored(Layout *l, Question q) {
+    const Model *m = q.model;
+    for (int i = 0; i < m->nodes; i++) {
+        const Node *node = &m->node[i];
+        if (!l->differentiated[node->out]) continue;
+        if (q.settings->recompute) {
+            l->stored[m->block[node_block(m, node)].in] = true;
+            continue;
+        }
+        bool input_gradient =
+            l->differentiated[node->in] || (node->skip >= 0 && l->differentiated[node->skip]);
+        NodeKeeps keeps = node_keeps(node, input_gradient, node_trains(m, node, q.active),
+                                     node_uses_running(m, node, q.settings, q.active));
+        if (keeps.input) l->stored[node->in] = true;
+        if (keeps.output) l->stored[node->out] = true;
+        l->stored_aux[i] = true;
+    }
+    l->stored[0] = false; /* the model's input belongs to the batch */
+}
+
+/* A sum hands its gradient on unchanged, so the branch that only the sum reads shares it. */
+static void share_gradients(Layout *l, const Model *m) {
+    for (int v = 0; v < m->values; v++) l->gradient_of[v] = v;
+    for (int i = m->nodes - 1; i >= 0; i--) {
+        const Node *add = &m->node[i];
+        if (add->kind != OP_ADD || is_output(m, add->in)) continue;
+        int readers = 0;
+        for (int j = 0; j < m->nodes; j++)
+            readers += (m->node[j].in == add->in) + (m->node[j].skip == add->in);
+        if (readers == 1) l->gradient_of[add->in] = l->gradient_of[add->out];
+    }
+}
+
+/* Lays one block's inner values, aux and gradients out in the scratch; returns the room it needs.
+ * Scratch of the forward pass is free again in the backward pass, unless that recomputes it. */
+static size_t lay_block(Layout *l, Question q, const Block *block) {
+    const Model *m = q.model;
+    int batch = q.settings->batch;
+    size_t forward = 0;
+    for (int i = block->first_node; i < block->end_node; i++) {
+        int v = m->node[i].out;
+        if (!is_output(m, v) && !l->stored[v]) {
+            l->value_at[v] = forward;
+            forward += value_count(m, v, batch);
+        }
+        if (!l->stored_aux[i]) {
+            l->aux_at[i] = forward;
+            forward += node_aux_count(&m->node[i], batch);
+        }
+    }
+    size_t backward = q.settings->recompute ? forward : 0;
+    for (int v = block->first_value; v < block->end_value; v++)
+        if (!is_output(m, v) && l->differentiated[v] && l->gradient_of[v] == v) {
+            l->gradient_at[v] = backward;
+            backward += value_count(m, v, batch);
+        }
+    return larger(forward, backward);
+}
+
+static void lay_out(Layout *l, Question q) {
+    const Model *m = q.model;
+    for (int b = 0; b < m->blocks; b++) {
+        int out = m->block[b].out;
+        size_t count = value_count(m, out, q.settings->batch);
+        l->scratch = larger(l->scratch, lay_block(l, q, &m->block[b]));
+        if (!l->stored[out]) l->boundary = larger(l->boundary, count);
+        /* The last output's gradient replaces it in place. */
+        if (l->differentiated[out] && b < m->blocks - 1)
+            l->boundary_gradient = larger(l->boundary_gradient, count);
+    }
+}
+
+int layout_make(Layout *l, const Model *m, const StageSettings *settings, const bool *active) {
+    size_t values = (size_t)m->values, nodes = (size_t)m->nodes;
+    *l = (Layout){.differentiated = calloc(values, sizeof(bool)),
+                  .stored = calloc(values, sizeof(bool)),
+                  .stored_aux = calloc(nodes, sizeof(bool)),
+                  .value_at = calloc(values, sizeof(size_t)),
+                  .aux_at = calloc(nodes, sizeof(size_t)),
+                  .gradient_at = calloc(values, sizeof(size_t)),
+                  .gradient_of = calloc(values, sizeof(int))};
+    if (!l->differentiated || !l->stored || !l->stored_aux || !l->value_at || !l->aux_at ||
+        !l->gradient_at || !l->gradient_of) {
+        layout_free(l);
+        return error_set("stage: out of memory for the layout of %s", m->name);
+    }
+    Question q = {m, settings, active};
+    mark_differentiated(l, q);
+    mark_stored(l, q);
+    share_gradients(l, m);
+    lay_out(l, q);
+    return 0;
+}
+
+void layout_free(Layout *l) {
+    free(l->differentiated);
+    free(l->stored);
+    free(l->stored_aux);
+    free(l->value_at);
+    free(l->aux_at);
+    free(l->gradient_at);
+    free(l->gradient_of);
+    *l = (Layout){0};
+}

@@ -1,0 +1,42 @@
+/* Where every activation of a training step lives, decided from the tables before anything is
+ * allocated.  The rule that makes BCD cheap is here:
+ *
+ *   - a value needs a gradient only if an active parameter lies below it;
+ *   - a value is stored only if the backward pass of some node will read it (node_keeps);
+ *   - everything else is scratch, shared by all blocks.
+ *
+ * So a frozen block below the lowest active one stores nothing, and a frozen block above it stores
+ * what its input gradients read, but not what weight gradients would. */
+#ifndef REF_LAYOUT_H
+#define REF_LAYOUT_H
+
+#include "stage.h"
+
+/* Sizes and offsets in numbers (not bytes), for settings.batch samples. */
+typedef struct {
+    int lowest;               /* the lowest block with a gradient; blocks if nothing is active */
+    bool *differentiated;     /* [values]: has a gradient */
+    bool *stored;             /* [values]: kept from the forward to the backward pass */
+    bool *stored_aux;         /* [nodes] */
+    size_t *value_at;         /* [values]: place in the scratch, of inner values not stored */
+    size_t *aux_at;           /* [nodes]: likewise */
+    size_t *gradient_at;      /* [values]: place in the scratch of inner gradients */
+    int *gradient_of;         /* [values]: shares the gradient of this value (itself, or a sum's) */
+    size_t scratch;           /* of the block that needs most */
+    size_t boundary;          /* block outputs not stored: two buffers of this size, in turn */
+    size_t boundary_gradient; /* likewise their gradients */
+} Layout;
+
+/* -1 and an error when memory runs out. */
+int layout_make(Layout *layout, const Model *model, const StageSettings *settings,
+                const bool *active);
+void layout_free(Layout *layout);
+
+size_t value_count(const Model *model, int value, int batch);
+/* Whether a node trains parameters of an active block, its own or a tied one. */
+bool node_trains(const Model *model, const Node *node, const bool *active);
+/* Whether a batch norm uses running statistics in a training pass. */
+bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
+                       const bool *active);
+
+#endif

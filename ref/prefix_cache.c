@@ -1,0 +1,119 @@
+#include "prefix_cache.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+
+enum { CHUNK = 64 }; /* slots per allocation */
+
+int prefix_cache_init(PrefixCache *c, MemCount *counted, size_t budget_bytes, const char *dir,
+                      int samples) {
+    *c = (PrefixCache){.counted = counted,
+                       .budget_bytes = budget_bytes,
+                       .dir = dir,
+                       .samples = samples,
+                       .file = -1};
+    c->slot = malloc((size_t)samples * sizeof *c->slot);
+    c->chunk = calloc((size_t)samples / CHUNK + 1, sizeof *c->chunk);
+    if (c->slot && c->chunk) {
+        prefix_cache_clear(c, 1);
+        return 0;
+    }
+    prefix_cache_free(c);
+    return error_set("cache: out of memory for an index of %d samples", samples);
+}
+
+void prefix_cache_free(PrefixCache *c) {
+    if (c->chunk && c->slot) prefix_cache_clear(c, 1);
+    free(c->slot);
+    free(c->chunk);
+    *c = (PrefixCache){.file = -1};
+}
+
+void prefix_cache_clear(PrefixCache *c, size_t width) {
+    for (int i = 0; i < c->chunks; i++) mem_free(c->counted, c->chunk[i]);
+    for (int i = 0; i < c->samples; i++) c->slot[i] = -1;
+    if (c->file >= 0) close(c->file);
+    c->file = -1;
+    c->width = width;
+    c->chunks = c->used = 0;
+    size_t fitting = c->budget_bytes / (CHUNK * width * sizeof(real)) * CHUNK;
+    c->in_memory = fitting < INT_MAX ? (int)fitting : INT_MAX;
+}
+
+/* Reads or writes the whole of one slot in the file; 0 or -1 with errno. */
+static int transfer(const PrefixCache *c, int slot, real *into, const real *from) {
+    size_t bytes = c->width * sizeof(real), done = 0;
+    off_t start = (off_t)(slot - c->in_memory) * (off_t)bytes;
+    while (done < bytes) {
+        off_t at = start + (off_t)done;
+        ssize_t moved = into ? pread(c->file, (char *)into + done, bytes - done, at)
+                             : pwrite(c->file, (const char *)from + done, bytes - done, at);
+        if (moved < 0 && errno == EINTR) continue;
+        if (moved == 0) errno = ENOSPC;
+        if (moved <= 0) return -1;
+        done += (size_t)moved;
+    }
+    return 0;
+}
+
+static real *memory_place(const PrefixCache *c, int slot) {
+    return c->chunk[slot / CHUNK] + (size_t)(slot % CHUNK) * c->width;
+}
+
+int prefix_cache_get(PrefixCache *c, real *values, const int *ids, int n) {
+    for (int i = 0; i < n; i++)
+        if (c->slot[ids[i]] < 0) return 0;
+    for (int i = 0; i < n; i++) {
+        int slot = c->slot[ids[i]];
+        real *value = values + (size_t)i * c->width;
+        if (slot < c->in_memory)
+            memcpy(value, memory_place(c, slot), c->width * sizeof(real));
+        else if (transfer(c, slot, value, NULL))
+            return error_set("cache: cannot read back from %s: %s", c->dir, strerror(errno));
+    }
+    return 1;
+}
+
+static int open_file(PrefixCache *c) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/prefix-cache-XXXXXX", c->dir);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return error_set("cache: %.60s...: path too long", c->dir);
+    c->file = mkstemp(path);
+    if (c->file < 0) return error_set("cache: cannot make %s: %s", path, strerror(errno));
+    unlink(path);
+    return 0;
+}
+
+static int put_one(PrefixCache *c, const real *value, int id) {
+    int slot = c->used;
+    if (slot < c->in_memory) {
+        if (slot / CHUNK == c->chunks) {
+            real *chunk = mem_alloc(c->counted, MEM_CACHE, CHUNK * c->width, sizeof(real));
+            if (!chunk) return -1;
+            c->chunk[c->chunks++] = chunk;
+        }
+        memcpy(memory_place(c, slot), value, c->width * sizeof(real));
+    } else {
+        if (!c->dir) return 0;
+        if (c->file < 0 && open_file(c)) return -1;
+        if (transfer(c, slot, NULL, value))
+            return error_set("cache: cannot write to %s: %s; use a smaller --cache or none", c->dir,
+                             strerror(errno));
+    }
+    c->slot[id] = slot;
+    c->used++;
+    return 0;
+}
+
+int prefix_cache_put(PrefixCache *c, const real *values, const int *ids, int n) {
+    for (int i = 0; i < n; i++)
+        if (c->slot[ids[i]] < 0 && put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
+    return 0;
+}

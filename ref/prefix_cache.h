@@ -1,0 +1,37 @@
+/* The prefix cache (pre-inference, section 3.2.2 of the paper): outputs of the frozen blocks below
+ * the active submodel, by sample number.  Filled as samples come by for the first time, so a visit
+ * shorter than an epoch computes no more than it uses.  Kept in memory up to a byte budget, the
+ * rest in a file that has no name any more once open, so that nothing is left behind. */
+#ifndef REF_PREFIX_CACHE_H
+#define REF_PREFIX_CACHE_H
+
+#include "alloc.h"
+#include "real.h"
+
+typedef struct {
+    MemCount *counted;   /* CACHE bytes are counted here */
+    size_t budget_bytes; /* in memory */
+    const char *dir;     /* for the file; NULL: samples beyond the budget are not kept */
+    int samples;         /* in the data set */
+    size_t width;        /* numbers per sample */
+    int *slot;           /* [samples]: where a sample is kept, -1: not yet */
+    int used, in_memory; /* slots taken; those below in_memory are in memory */
+    real **chunk;        /* memory, CHUNK slots at a time */
+    int chunks, file;    /* file descriptor, -1: none */
+} PrefixCache;
+
+/* An empty cache.  -1 and an error when memory runs out. */
+int prefix_cache_init(PrefixCache *cache, MemCount *counted, size_t budget_bytes, const char *dir,
+                      int samples);
+void prefix_cache_free(PrefixCache *cache);
+
+/* Forgets everything; from now on `width` numbers per sample. */
+void prefix_cache_clear(PrefixCache *cache, size_t width);
+
+/* Overwrites values[n][width] if all n samples are kept; returns whether they were, or -1. */
+int prefix_cache_get(PrefixCache *cache, real *values, const int *ids, int n);
+
+/* Keeps values[n][width] of samples not kept yet.  -1 and an error when the file cannot grow. */
+int prefix_cache_put(PrefixCache *cache, const real *values, const int *ids, int n);
+
+#endif

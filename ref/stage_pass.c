@@ -1,0 +1,154 @@
+/* Forward and backward passes of the CPU stage: walks a block's nodes, finds the arrays each one
+ * needs, and leaves the mathematics to node.h. */
+#include <string.h>
+
+#include "node.h"
+#include "ops/ops.h"
+#include "stage_ref.h"
+
+static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
+
+static int block_of(const Model *m, int value) { return m->value[value].block; }
+
+real *stage_value(RefStage *s, int value) {
+    const Model *m = s->base.model;
+    if (value == 0) return s->batch.images;
+    if (s->value[value]) return s->value[value];
+    int block = block_of(m, value);
+    if (m->block[block].out == value) return s->boundary[block % 2];
+    return s->scratch + s->layout.value_at[value];
+}
+
+static real *gradient_place(RefStage *s, int value) {
+    const Model *m = s->base.model;
+    value = s->layout.gradient_of[value];
+    int block = block_of(m, value);
+    if (block == m->blocks - 1 && m->block[block].out == value) return stage_value(s, value);
+    if (m->block[block].out == value) return s->boundary_gradient[block % 2];
+    return s->scratch + s->layout.gradient_at[value];
+}
+
+static real *param_or_null(real **array, int number) { return number < 0 ? NULL : array[number]; }
+
+/* What every call on a node needs, whichever it is. */
+static NodeIO node_io(RefStage *s, const Node *node) {
+    const Model *m = s->base.model;
+    int index = (int)(node - m->node);
+    bool training = s->pass == PASS_TRAIN;
+    NodeIO io = {.n = s->batch.n,
+                 .x = stage_value(s, node->in),
+                 .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
+                 .tokens = s->batch.tokens,
+                 .y = stage_value(s, node->out),
+                 .aux = s->aux[index] ? s->aux[index] : s->scratch + s->layout.aux_at[index],
+                 .weight = param_or_null(s->param, node->weight),
+                 .bias = param_or_null(s->param, node->bias)};
+    if (node->running >= 0) {
+        io.running_mean = s->buffer[node->running];
+        io.running_var = s->buffer[node->running + 1];
+        io.use_running = !training || node_uses_running(m, node, &s->base.settings, s->active);
+        /* Frozen means unchanged: only an active block moves its running statistics. */
+        io.hold_running = !s->active[block_of(m, node->out)];
+    }
+    return io;
+}
+
+void stage_begin(Stage *base, const Batch *batch, Pass pass) {
+    RefStage *s = of(base);
+    s->batch = *batch;
+    s->pass = pass;
+}
+
+void stage_forward(Stage *base, int block) {
+    RefStage *s = of(base);
+    const Block *b = &base->model->block[block];
+    for (int i = b->first_node; i < b->end_node; i++) {
+        NodeIO io = node_io(s, &base->model->node[i]);
+        node_forward(&base->model->node[i], &io);
+    }
+}
+
+Loss stage_loss(Stage *base, double scale) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    real *logits = stage_value(s, m->values - 1);
+    int rows = s->batch.n * m->targets;
+    cross_entropy_forward(s->loss, s->lse, s->correct, logits, s->batch.targets, rows, m->outputs);
+    Loss loss = {0};
+    for (int i = 0; i < rows; i++) {
+        loss.loss_sum += (double)s->loss[i];
+        loss.correct += s->correct[i];
+        loss.count += s->batch.targets[i] >= 0;
+    }
+    if (s->pass == PASS_TRAIN && s->layout.lowest < m->blocks)
+        cross_entropy_input_gradient(logits, logits, s->lse, s->batch.targets, (real)scale, rows,
+                                     m->outputs);
+    return loss;
+}
+
+/* Makes again, from the block's stored input, what the forward pass did not keep. */
+static void recompute(RefStage *s, const Block *b) {
+    const Model *m = s->base.model;
+    for (int i = b->first_node; i < b->end_node; i++) {
+        const Node *node = &m->node[i];
+        /* The last logits have become their gradient, and nothing reads them. */
+        if (node->out == m->values - 1 && node_aux_count(node, 1) == 0) continue;
+        NodeIO io = node_io(s, node);
+        io.hold_running = true;
+        node_forward(node, &io);
+    }
+}
+
+/* The gradient array of a value the node reads, NULL if none is wanted; *add: it holds the
+ * contribution of an earlier call. */
+static real *wanted_gradient(RefStage *s, int value, bool *add) {
+    if (value < 0 || !s->layout.differentiated[value]) return NULL;
+    *add = s->differentiated_yet[value];
+    s->differentiated_yet[value] = true;
+    return gradient_place(s, value);
+}
+
+void stage_input_gradient(Stage *base, int block) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    const Block *b = &m->block[block];
+    if (block < s->layout.lowest) return;
+    if (base->settings.recompute) recompute(s, b);
+    for (int v = b->first_value; v < b->end_value; v++) s->differentiated_yet[v] = false;
+    s->differentiated_yet[b->in] = false;
+    for (int i = b->end_node - 1; i >= b->first_node; i--) {
+        const Node *node = &m->node[i];
+        if (!s->layout.differentiated[node->out]) continue;
+        NodeIO io = node_io(s, node);
+        io.dy = gradient_place(s, node->out);
+        io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
+        io.dx = wanted_gradient(s, node->in, &io.add_dx);
+        if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
+        node_input_gradient(node, &io);
+    }
+}
+
+static real *active_gradient(RefStage *s, int param, bool *add) {
+    if (param < 0 || !s->gradient[param]) return NULL;
+    *add = s->gradient_made[param];
+    s->gradient_made[param] = true;
+    return s->gradient[param];
+}
+
+void stage_weight_gradient(Stage *base, int block) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    const Block *b = &m->block[block];
+    for (int i = b->end_node - 1; i >= b->first_node; i--) {
+        const Node *node = &m->node[i];
+        if (!node_trains(m, node, s->active)) continue;
+        NodeIO io = node_io(s, node);
+        io.dy = gradient_place(s, node->out);
+        io.dweight = active_gradient(s, node->weight, &io.add_dweight);
+        io.dbias = active_gradient(s, node->bias, &io.add_dbias);
+        bool input_gradient = s->layout.differentiated[node->in] ||
+                              (node->skip >= 0 && s->layout.differentiated[node->skip]);
+        io.sums_ready = input_gradient && !io.use_running;
+        node_weight_gradient(node, &io);
+    }
+}

@@ -1,0 +1,268 @@
+/* The CPU stage: what it allocates, when, and for what.  Its passes are in stage_pass.c. */
+#include "stage_ref.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
+
+static real *numbers(RefStage *s, MemRole role, size_t count) {
+    return mem_alloc(&s->counted, role, count, sizeof(real));
+}
+
+static void release(RefStage *s, real **array) {
+    mem_free(&s->counted, *array);
+    *array = NULL;
+}
+
+/* ---- memory of a submodel ------------------------------------------------------------------- */
+
+static void free_activations(RefStage *s) {
+    const Model *m = s->base.model;
+    for (int v = 0; v < m->values; v++) release(s, &s->value[v]);
+    for (int i = 0; i < m->nodes; i++) release(s, &s->aux[i]);
+    release(s, &s->scratch);
+    for (int k = 0; k < 2; k++) {
+        release(s, &s->boundary[k]);
+        release(s, &s->boundary_gradient[k]);
+    }
+    layout_free(&s->layout);
+}
+
+static int allocate_activations(RefStage *s) {
+    const Model *m = s->base.model;
+    int batch = s->base.settings.batch;
+    if (layout_make(&s->layout, m, &s->base.settings, s->active)) return -1;
+    bool ok = true;
+    for (int v = 0; v < m->values; v++)
+        if (s->layout.stored[v])
+            ok &= !!(s->value[v] = numbers(s, MEM_ACTIVATIONS, value_count(m, v, batch)));
+    for (int i = 0; i < m->nodes; i++)
+        if (s->layout.stored_aux[i])
+            ok &= !!(s->aux[i] = numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
+    ok &= !!(s->scratch = numbers(s, MEM_WORKSPACE, s->layout.scratch));
+    for (int k = 0; k < 2; k++) {
+        ok &= !!(s->boundary[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary));
+        ok &= !!(s->boundary_gradient[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary_gradient));
+    }
+    return ok ? 0 : -1;
+}
+
+static void free_state(RefStage *s, int param) {
+    for (int k = 0; k < 2; k++) release(s, &s->state[k][param]);
+}
+
+static int allocate_state(RefStage *s, int param) {
+    for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
+        if (!s->state[k][param] &&
+            !(s->state[k][param] = numbers(s, MEM_STATE, s->base.model->param[param].count)))
+            return -1;
+    return 0;
+}
+
+static int stage_activate(Stage *base, const bool *active) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    if (memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
+    free_activations(s); /* first free, then allocate: the peak is one submodel's */
+    for (int p = 0; p < m->params; p++) {
+        release(s, &s->gradient[p]);
+        s->gradient_made[p] = false;
+        if (!base->settings.keep_state) free_state(s, p);
+    }
+    if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
+    memcpy(s->active, active, (size_t)m->blocks);
+    for (int p = 0; p < m->params; p++) {
+        if (!active[m->param[p].block]) continue;
+        if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
+        if (allocate_state(s, p)) return -1;
+    }
+    return allocate_activations(s);
+}
+
+/* ---- update -----------------------------------------------------------------------------------
+ */
+
+static void stage_discard(Stage *base) {
+    memset(of(base)->gradient_made, 0, (size_t)base->model->params);
+}
+
+static double stage_gradient_norm(Stage *base) {
+    RefStage *s = of(base);
+    double sum = 0;
+    for (int p = 0; p < base->model->params; p++)
+        if (s->gradient[p])
+            sum += optimizer_square_sum(s->gradient[p], base->model->param[p].count);
+    return sqrt(sum);
+}
+
+static void stage_update(Stage *base, double lr, double gradient_scale) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    const OptimizerSettings *optimizer = &base->settings.optimizer;
+    for (int b = 0; b < m->blocks; b++) s->age[b] += s->active[b];
+    for (int p = 0; p < m->params; p++) {
+        if (!s->gradient[p]) continue;
+        bool decay = m->param[p].matrix || !optimizer->decay_matrices_only;
+        real *const state[2] = {s->state[0][p], s->state[1][p]};
+        optimizer_update(optimizer, s->param[p], state, s->gradient[p], gradient_scale, lr,
+                         s->age[m->param[p].block], decay, m->param[p].count);
+    }
+    stage_discard(base);
+}
+
+/* ---- host copies --------------------------------------------------------------------------------
+ */
+
+static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
+    const Model *m = s->base.model;
+    *count = role == TENSOR_BUFFER  ? (size_t)m->buffer[number].count
+             : role == TENSOR_VALUE ? value_count(m, m->block[number].out, s->batch.n)
+                                    : m->param[number].count;
+    switch (role) {
+        case TENSOR_PARAMETER:
+            return s->param[number];
+        case TENSOR_BUFFER:
+            return s->buffer[number];
+        case TENSOR_GRADIENT:
+            return s->gradient[number];
+        case TENSOR_STATE0:
+            return s->state[0][number];
+        case TENSOR_STATE1:
+            return s->state[1][number];
+        case TENSOR_VALUE:
+            return stage_value(s, m->block[number].out);
+    }
+    return NULL;
+}
+
+static size_t stage_read(Stage *base, TensorRole role, int number, real *data) {
+    size_t count;
+    const real *array = find(of(base), role, number, &count);
+    if (!array) return 0;
+    if (data) memcpy(data, array, count * sizeof(real));
+    return count;
+}
+
+static int stage_write(Stage *base, TensorRole role, int number, const real *data) {
+    RefStage *s = of(base);
+    bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
+    if (state && base->settings.keep_state && allocate_state(s, number)) return -1;
+    size_t count;
+    real *array = find(s, role, number, &count);
+    if (!array)
+        return error_set("stage: %s has no gradient or optimizer state now",
+                         base->model->param[number].name);
+    memcpy(array, data, count * sizeof(real));
+    return 0;
+}
+
+static uint64_t stage_age(Stage *base, int block) { return of(base)->age[block]; }
+static void stage_set_age(Stage *base, int block, uint64_t age) { of(base)->age[block] = age; }
+static MemCount *stage_memory(Stage *base) { return &of(base)->counted; }
+
+/* ---- life
+ * ----------------------------------------------------------------------------------------- */
+
+static void stage_free(Stage *base) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    if (s->value && s->aux) free_activations(s);
+    for (int p = 0; p < m->params; p++) {
+        if (s->param) release(s, &s->param[p]);
+        if (s->gradient) release(s, &s->gradient[p]);
+        if (s->state[0] && s->state[1]) free_state(s, p);
+    }
+    for (int i = 0; i < m->buffers; i++)
+        if (s->buffer) release(s, &s->buffer[i]);
+    release(s, &s->loss);
+    release(s, &s->lse);
+    mem_free(&s->counted, s->correct);
+    free(s->param);
+    free(s->buffer);
+    free(s->gradient);
+    free(s->state[0]);
+    free(s->state[1]);
+    free(s->gradient_made);
+    free(s->age);
+    free(s->active);
+    free(s->value);
+    free(s->aux);
+    free(s->differentiated_yet);
+    free(s);
+}
+
+static int allocate_tables(RefStage *s) {
+    const Model *m = s->base.model;
+    size_t params = (size_t)m->params + 1, values = (size_t)m->values, blocks = (size_t)m->blocks;
+    s->param = calloc(params, sizeof *s->param);
+    s->gradient = calloc(params, sizeof *s->gradient);
+    for (int k = 0; k < 2; k++) s->state[k] = calloc(params, sizeof *s->state[k]);
+    s->gradient_made = calloc(params, sizeof *s->gradient_made);
+    s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
+    s->age = calloc(blocks, sizeof *s->age);
+    s->active = calloc(blocks, sizeof *s->active);
+    s->value = calloc(values, sizeof *s->value);
+    s->aux = calloc((size_t)m->nodes, sizeof *s->aux);
+    s->differentiated_yet = calloc(values, sizeof *s->differentiated_yet);
+    if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
+        s->age && s->active && s->value && s->aux && s->differentiated_yet)
+        return 0;
+    return error_set("stage: out of memory for the tables of %s", m->name);
+}
+
+static int allocate_model(RefStage *s) {
+    const Model *m = s->base.model;
+    for (int p = 0; p < m->params; p++) {
+        size_t count = m->param[p].count;
+        real *data = s->param[p] = numbers(s, MEM_PARAMETERS, count);
+        if (!data) return -1;
+#pragma omp parallel for
+        for (size_t i = 0; i < count; i++) data[i] = model_initial(m, p, s->base.settings.seed, i);
+    }
+    for (int k = 0; k < m->buffers; k++) {
+        const Buffer *buffer = &m->buffer[k];
+        if (!(s->buffer[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count))) return -1;
+        for (int i = 0; i < buffer->count; i++) s->buffer[k][i] = buffer->init == INIT_ONES;
+    }
+    size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;
+    s->loss = numbers(s, MEM_WORKSPACE, rows);
+    s->lse = numbers(s, MEM_WORKSPACE, rows);
+    s->correct = mem_alloc(&s->counted, MEM_WORKSPACE, rows, 1);
+    return s->loss && s->lse && s->correct ? 0 : -1;
+}
+
+Stage *stage_ref_create(const Model *model, StageSettings settings) {
+    static const StageClass class = {
+        .activate = stage_activate,
+        .begin = stage_begin,
+        .forward = stage_forward,
+        .loss = stage_loss,
+        .input_gradient = stage_input_gradient,
+        .weight_gradient = stage_weight_gradient,
+        .discard = stage_discard,
+        .gradient_norm = stage_gradient_norm,
+        .update = stage_update,
+        .read = stage_read,
+        .write = stage_write,
+        .age = stage_age,
+        .set_age = stage_set_age,
+        .memory = stage_memory,
+        .free = stage_free,
+    };
+    RefStage *s = calloc(1, sizeof *s);
+    if (!s) {
+        error_set("stage: out of memory");
+        return NULL;
+    }
+    s->base = (Stage){&class, model, settings};
+    /* Nothing is active yet: the layout is that of evaluation. */
+    if (allocate_tables(s) || allocate_model(s) || allocate_activations(s)) {
+        stage_free(&s->base);
+        return NULL;
+    }
+    return &s->base;
+}

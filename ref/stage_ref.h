@@ -1,0 +1,38 @@
+/* Inside of the CPU stage, shared by its two files: stage_ref.c owns the memory, stage_pass.c runs
+ * the passes. */
+#ifndef REF_STAGE_REF_H
+#define REF_STAGE_REF_H
+
+#include "layout.h"
+
+typedef struct {
+    Stage base;
+    MemCount counted;
+    real **param;        /* [params] */
+    real **buffer;       /* [buffers] */
+    real **gradient;     /* [params]; NULL: frozen */
+    real **state[2];     /* [params]; NULL: none */
+    bool *gradient_made; /* [params]: this step has written it, the next contribution adds */
+    uint64_t *age;       /* [blocks]: updates seen by the block's optimizer state */
+    bool *active;        /* [blocks] */
+    Layout layout;
+    real **value; /* [values]: stored activations */
+    real **aux;   /* [nodes] */
+    real *scratch, *boundary[2], *boundary_gradient[2];
+    real *loss, *lse; /* [batch * targets] */
+    unsigned char *correct;
+    bool *differentiated_yet; /* [values]: this backward pass has written its gradient */
+    Batch batch;              /* in flight, by reference */
+    Pass pass;
+} RefStage;
+
+/* Where a value of the batch in flight lives. */
+real *stage_value(RefStage *stage, int value);
+
+void stage_begin(Stage *base, const Batch *batch, Pass pass);
+void stage_forward(Stage *base, int block);
+Loss stage_loss(Stage *base, double scale);
+void stage_input_gradient(Stage *base, int block);
+void stage_weight_gradient(Stage *base, int block);
+
+#endif
