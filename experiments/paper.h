@@ -1,0 +1,59 @@
+/* What the paper published, as data: the tables our validity experiment is held against. */
+#ifndef EXPERIMENTS_PAPER_H
+#define EXPERIMENTS_PAPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    SCORE_ACCURACY,      /* per cent correct */
+    SCORE_PERPLEXITY,    /* exp(loss) */
+    SCORE_TEN_PERPLEXITY /* printed under "Acc" with a per cent sign, but 10 exp(loss), truncated */
+} PaperScore;
+
+/* One cell group of a table: a model trained in one way. */
+typedef struct {
+    int table;             /* 2, 9, 10 or 11 */
+    const char *row;       /* as printed */
+    const char *model;     /* our preset of that model, or the one that stands for it */
+    const char *data;      /* our name of that data set */
+    const char *optimizer; /* "sgd" or "adam" */
+    int submodels;         /* 1: full update */
+    double fraction;       /* SR, the part of the data each submodel sees */
+    double duration;       /* to convergence: epochs, or iterations in the GPT rows of Table 2 */
+    bool iterations;       /* which of the two */
+    PaperScore score_kind;
+    double score; /* as printed */
+    double loss;
+    double memory_mib; /* NAN where the table has none */
+} PaperRow;
+
+extern const PaperRow paper_rows[];
+extern const size_t paper_row_count;
+
+/* Accuracy in per cent, or perplexity, with the misprinted cells put right. */
+double paper_score(const PaperRow *row);
+
+/* The full update that a BCD row is to be compared with: same table, model, data and optimizer, on
+ * all of the data.  NULL if the table has none. */
+const PaperRow *paper_full(const PaperRow *row);
+
+/* B-F multiplier of a BCD row, recomputed: its duration over that of the full update; NAN for a
+ * full update, or without one. */
+double paper_multiplier(const PaperRow *row);
+
+/* Mean multiplier over the BCD rows of Table 2 with this optimizer: of the image models (1), the
+ * language models (0), or all (-1). */
+double paper_mean_multiplier(const char *optimizer, int images);
+
+/* The row of Table 2 (M = 3 or 1), else of Tables 11, 9 and 10, that was trained most like this:
+ * same kind of input, optimizer and number of submodels, the model's preset name if there is such a
+ * row.  *exact tells whether model and data are the published ones too.  NULL if the paper has no
+ * such training; adamw counts as adam, never exact. */
+const PaperRow *paper_find(const char *model, const char *data, bool images, const char *optimizer,
+                           int submodels, bool *exact);
+
+/* What must be said beside the published numbers, one line each; NULL ends. */
+extern const char *const paper_notes[];
+
+#endif
