@@ -25,11 +25,15 @@ say = $(if $(V),,@printf '%-6s %s\n' $(1) $(2))
 .SECONDARY:
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 # ---- what is needed, what is there ---------------------------------------------------------------
 
 goals := $(or $(MAKECMDGOALS),all)
-building := $(filter-out clean help lint format deps,$(goals))
+# Goals that compile something by themselves; the others need no compiler, or call make again.
+building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz,$(goals))
 ifneq ($(filter-out clean help,$(goals)),)
 $(if $(filter ok,$(shell .ci/deps "$(CC)" $(goals) >&2 && echo ok)),,$(error stopped))
 endif
@@ -59,7 +63,7 @@ program := $(abspath $(BUILD))/bcd
 ref_c := $(wildcard ref/*.c ref/*/*.c)
 data_c := $(wildcard data/*.c)
 app_c := $(wildcard experiments/*.c)
-ref_tests_c := $(wildcard tests/*.c tests/ref/*.c)
+ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c)
 bench_c := $(wildcard tests/bench/*.c)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
@@ -73,7 +77,8 @@ $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
-.PHONY: all test run bench bench-peers clean help info deps FORCE
+.PHONY: all test run bench clean help info deps lint format \
+        sanitize sanitize-address sanitize-thread fuzz fuzz-programs
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 $(BUILD)/bcd: $(call objects,float,experiments/main.c) $(float_library)
@@ -129,6 +134,58 @@ test:                                 ## run every test, in float and in double 
 	    $(BUILD)/tests-$$type $(TESTS) || echo "tests-$$type: exit status $$?"; \
 	done | awk -f tests/total.awk
 
+sanitize:                             ## the tests under address, undefined and thread sanitizers
+	$(Q)$(MAKE) sanitize-address
+	$(Q)$(MAKE) sanitize-thread
+
+# Each first proves that it would catch something.  -O1: the reports name the right lines.
+planted := tests/sanitize/planted.c
+sanitize-address:                     ## ... address and undefined behaviour only
+	@mkdir -p $(BUILD)/asan
+	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
+	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
+	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
+address_flags := -g -O1 -fopenmp -fno-omit-frame-pointer -fsanitize=address,undefined \
+                 -fno-sanitize-recover=all
+
+# LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
+# does not, and would be reported as one large race.  Uninstrumented libraries are left out.
+sanitize-thread:                      ## ... data races only
+	@mkdir -p $(BUILD)/tsan
+	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
+	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
+	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags)" test
+thread_flags := -g -O1 -fopenmp -fsanitize=thread
+thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
+                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1"
+
+# ---- fuzzing -------------------------------------------------------------------------------------
+
+fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
+fuzz:                                 ## random input for every reader, FUZZ_SECONDS=60 in all
+	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
+	$(Q)tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
+fuzz_flags := -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+              -fno-sanitize-recover=all
+fuzz-programs: $(fuzz_names:%=$(BUILD)/%)
+$(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# ---- style ---------------------------------------------------------------------------------------
+
+c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+lint:                                 ## format, layering, length of files
+	@tests/lint/prove
+	@tests/lint/layers .
+	@clang-format --dry-run -Werror $(c_files)
+	@echo "lint: $(words $(c_files)) files are in order"
+
+format:                               ## bring every C file into the format
+	clang-format -i $(c_files)
+
+# ---- running -------------------------------------------------------------------------------------
+
 run: $(BUILD)/bcd                     ## train two networks by BCD and fully, make a table and a page
 	$(BUILD)/bcd experiment validity --preset laptop --out runs/validity
 	$(BUILD)/bcd report runs/validity/validity.h5
@@ -140,7 +197,7 @@ clean:                                ## remove everything built
 	rm -rf $(BUILD)
 
 help:                                 ## this list
-	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-17s%s\n", $$1, $$2 }' Makefile
 
 info:                                 ## compiler, flags, libraries
 	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"

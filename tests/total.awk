@@ -7,10 +7,13 @@
     skipped += $6
     programs++
 }
-/^tests-[a-z]+: exit status/ { bad = 1 }
+/^(float|double): / { ran = $2 > 0; reported = $4 > 0 }
+# A suite of ref/ is in both programs, others in one: a program may have nothing to do when suites
+# were selected by name.  But a leak found at the end fails a program whose tests passed.
+/^tests-[a-z]+: exit status/ { if (ran && !reported) failed++ }
 END {
-    if (programs != 2) failed += 2 - programs
-    if (bad && !failed) failed = 1
+    failed += 2 - programs
+    if (passed == 0) failed++
     printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
     exit failed > 0
 }
