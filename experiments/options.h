@@ -119,11 +119,11 @@ typedef enum {
 typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto" */
     OptionKind kind;
-    OptionRole role;
     size_t offset; /* of the field in Options */
     double least, most;
     const char *const *choices; /* of a CHOICE */
     int choice_count;
+    OptionRole role;
     const char *fallback;      /* the default, as text; NULL: resolved later from model and data */
     const char *fallback_says; /* that default in words, for --help; NULL: as `fallback` */
     const char *section;       /* of --help */

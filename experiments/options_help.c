@@ -1,0 +1,166 @@
+/* The commands, --help, and "did you mean". */
+#include <stdio.h>
+#include <string.h>
+
+#include "options_parts.h"
+
+const CommandInfo command_table[COMMANDS] = {
+    {COMMAND_TRAIN, "train", "", "train a network, all at once or by block coordinate descent", 0,
+     0,
+     "Trains a network.  With --submodels M it is cut into M parts of about equal size and only "
+     "one\n"
+     "is trained at a time; the others stay frozen, and need no gradients and no optimizer state.\n"
+     "\n"
+     "  bcd train --data synthetic --model resnet8 --submodels 3 --switch-every 1e --epochs 6\n"
+     "  bcd train --data cifar10 --model resnet20 --optimizer sgd --lr 0.1 --epochs 30 --out "
+     "runs/a\n"
+     "  bcd train --data text --model gpt:layers=4,width=128,heads=4,context=128 \\\n"
+     "            --optimizer adam --lr 1e-3 --submodels 3 --order descending --steps 600\n"
+     "  bcd train --resume runs/a                      go on after kill -9, Ctrl-C, a power cut\n"
+     "  bcd train --resume runs/a --epochs 60          go on further than first asked\n"
+     "\n"
+     "The run's directory gets run.h5 (settings, curves, memory: for bcd report, h5py, h5ls) and\n"
+     "checkpoint.h5 (everything needed to go on; the same training gives the same file)."},
+    {COMMAND_EVAL, "eval", "DIR", "loss and accuracy of a trained network", 1, 1,
+     "DIR is a run's directory or a checkpoint file.\n\n"
+     "  bcd eval runs/a --split test"},
+    {COMMAND_SAMPLE, "sample", "DIR", "text from a trained language model", 1, 1,
+     "DIR is a run's directory or a checkpoint file.  The same seed gives the same text.\n\n"
+     "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40"},
+    {COMMAND_INFO, "info", "", "this build, and what the models cost with and without BCD", 0, 0,
+     "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
+     "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n\n"
+     "  bcd info\n"
+     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256"},
+    {COMMAND_TOKENIZE, "tokenize", "FILE...", "turn text or JSON lines into a token file", 1,
+     OPTIONS_POSITIONAL,
+     "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
+     "with zstd (.zst), and writes one token file for bcd train --data FILE.tokens.\n\n"
+     "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens"},
+    {COMMAND_TRACE, "trace", "", "one training step, block by block", 0, 0,
+     "Shows for each block whether it is active or frozen, how long its forward pass, gradients\n"
+     "and update take, and how many bytes it keeps: the way to see what BCD saves.\n\n"
+     "  bcd trace --model resnet20 --data synthetic --submodels 3"},
+    {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
+     0,
+     "For comparing with another framework.\n\n"
+     "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
+    {COMMAND_EXPERIMENT, "experiment", "validity", "full update and BCD side by side, as a table",
+     1, 1,
+     "Trains each model with each optimizer, all at once and by BCD, and tabulates steps to\n"
+     "converge, accuracy or perplexity, and memory.  Interrupted, it goes on where it was.\n\n"
+     "  bcd experiment validity --preset smoke --out runs/smoke"},
+    {COMMAND_REPORT, "report", "FILE...", "tables and plots from run.h5 files", 1,
+     OPTIONS_POSITIONAL,
+     "Prints tables beside the published numbers and writes one HTML page with the curves.\n\n"
+     "  bcd report runs/*/run.h5 --out report.html"},
+};
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Changes of one character (replace, insert, delete, swap neighbours) from a to b. */
+static size_t edit_distance(const char *a, const char *b) {
+    enum { MOST = 40 };
+    size_t n = strlen(a), m = strlen(b), cost[MOST + 1][MOST + 1];
+    if (n > MOST || m > MOST) return MOST;
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            if (i == 0 || j == 0) {
+                cost[i][j] = i + j;
+                continue;
+            }
+            cost[i][j] = smaller(smaller(cost[i - 1][j], cost[i][j - 1]) + 1,
+                                 cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                cost[i][j] = smaller(cost[i][j], cost[i - 2][j - 2] + 1);
+        }
+    return cost[n][m];
+}
+
+/* Keeps the nearer of two names; nothing farther than a third of the name is near. */
+static void nearer(const char *name, const char *candidate, const char **best, size_t *distance) {
+    size_t changes = edit_distance(name, candidate);
+    if (changes >= *distance) return;
+    *distance = changes;
+    *best = candidate;
+}
+
+const char *nearest_option(const char *name, Command command) {
+    const char *best = NULL;
+    size_t distance = 2 + strlen(name) / 3;
+    for (int row = 0; option_table[row].name; row++)
+        if (option_table[row].commands & command)
+            nearer(name, option_table[row].name, &best, &distance);
+    return best;
+}
+
+const char *nearest_command(const char *name) {
+    const char *best = NULL;
+    size_t distance = 2 + strlen(name) / 3;
+    for (int i = 0; i < COMMANDS; i++) nearer(name, command_table[i].name, &best, &distance);
+    return best;
+}
+
+/* Prints words from column `left` to 79, the first line having reached `column` already. */
+static void print_wrapped(const char *text, int column, int left) {
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (column + 1 + length > 79 && column > left) {
+            printf("\n%*s", left, "");
+            column = left;
+        }
+        column += printf("%s%.*s", column > left ? " " : "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    printf("\n");
+}
+
+static void print_option(const Option *option) {
+    char line[OPTION_TEXT];
+    int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
+                        option->argument ? option->argument : "");
+    enum { LEFT = 28 };
+    if (column >= LEFT) {
+        printf("\n");
+        column = 0;
+    }
+    printf("%*s", LEFT - column, "");
+    const char *fallback = option->fallback_says ? option->fallback_says : option->fallback;
+    bool tell = option->kind != OPTION_IS_FLAG && fallback && *fallback;
+    snprintf(line, sizeof line, "%s%s%s%s%s", option->help ? option->help : "",
+             tell && option->help ? " " : "", tell ? "[" : "", tell ? fallback : "",
+             tell ? "]" : "");
+    print_wrapped(line, LEFT, LEFT);
+}
+
+static void print_program_help(void) {
+    printf(
+        "bcd: trains neural networks by block coordinate descent, one part at a time.\n\n"
+        "usage: bcd COMMAND [FLAGS]\n\n");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-12s%s\n", command_table[i].name, command_table[i].summary);
+    printf(
+        "\nbcd COMMAND --help explains each.  To start, without any download:\n\n"
+        "  bcd train --data synthetic --model resnet8 --submodels 3 --limit 2000 --out runs/first\n"
+        "  bcd report runs/first/run.h5\n");
+}
+
+void options_print_help(Command command) {
+    if (!command) {
+        print_program_help();
+        return;
+    }
+    const CommandInfo *info = command_table;
+    while (info->command != command) info++;
+    printf("usage: bcd %s%s%s [FLAGS]\n\n%s\n", info->name, *info->arguments ? " " : "",
+           info->arguments, info->teaches);
+    const char *section = "";
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        if (!(option->commands & command)) continue;
+        if (strcmp(section, option->section) != 0) printf("\n%s\n", option->section);
+        section = option->section;
+        print_option(option);
+    }
+}
