@@ -1,2 +1,4 @@
 /* Every suite, one line each.  Those of ref/ run in float and in double, the others in float. */
 SUITE(random)
+SUITE(cases)
+SUITE(fixtures)
