@@ -24,7 +24,7 @@ say = $(if $(V),,@printf '%-6s %s\n' $(1) $(2))
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
-MAKEFLAGS += --no-builtin-rules
+MAKEFLAGS += --no-builtin-rules --no-print-directory
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -77,7 +77,7 @@ $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
-.PHONY: all test run bench clean help info deps lint format \
+.PHONY: all test run bench bench-peers clean help info deps lint format \
         sanitize sanitize-address sanitize-thread fuzz fuzz-programs
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
@@ -192,6 +192,10 @@ run: $(BUILD)/bcd                     ## train two networks by BCD and fully, ma
 
 bench: $(BUILD)/bench                 ## speed of every op, and of whole training steps
 	$(BUILD)/bench
+
+PYTHON ?= /usr/bin/python3
+bench-peers: $(BUILD)/bench           ## the same work in PyTorch, where it is installed, side by side
+	$(PYTHON) tests/bench/peers.py $(BUILD)/bench
 
 clean:                                ## remove everything built
 	rm -rf $(BUILD)
