@@ -21,7 +21,7 @@
 
 #include "ops.h"
 #include "scratch.h"
-#include "simd.h"
+#include "tile.h"
 
 enum { BLOCK_DEPTH = 768, BLOCK_COLUMNS = 768, BLOCK_ROWS = 132 };
 
@@ -41,34 +41,6 @@ typedef struct {
     bool add;
 } Product;
 
-static int min(int a, int b) { return a < b ? a : b; }
-
-/* A panel whose lines lie next to each other in memory: depth copies of `width` numbers. */
-INLINE void pack_straight(real *to, const int width, const real *from, ptrdiff_t depth_step,
-                          int lines, int depth) {
-    if (lines == width) {
-        for (int p = 0; p < depth; p++)
-            memcpy(to + p * width, from + p * depth_step, (size_t)width * sizeof *to);
-    } else {
-        for (int p = 0; p < depth; p++)
-            for (int i = 0; i < width; i++)
-                to[p * width + i] = i < lines ? from[p * depth_step + i] : 0;
-    }
-}
-
-/* A panel whose lines run along the depth: transposed, LANES x LANES at a time.  The stores are
- * whole vectors and may spill into the next row of the panel, so what they hit must be stored
- * later: hence the order of the loops.  The last one spills past the panel's end. */
-INLINE void pack_transposed(real *to, const int width, const real *from, ptrdiff_t line_step,
-                            int lines, int depth) {
-    for (int i = (width - 1) / LANES * LANES; i >= 0; i -= LANES) {
-        int rows = min(lines - i, LANES);
-        for (int p = 0; p < depth; p += LANES)
-            transpose_tile(to + (ptrdiff_t)p * width + i, width, from + i * line_step + p,
-                           line_step, rows, min(LANES, depth - p));
-    }
-}
-
 /* Lines [line, line + lines) over [start, start + depth) of the summed dimension: panel after panel
  * of `width` lines, element (i, p) of a panel at p * width + i, zero where there is no line. */
 INLINE void pack(real *to, const int width, Operand operand, int line, int lines, int start,
@@ -84,50 +56,13 @@ INLINE void pack(real *to, const int width, Operand operand, int line, int lines
     }
 }
 
-/* Where a tile goes in C, and what is there already. */
-typedef struct {
-    real *c;
-    ptrdiff_t ldc;
-    const real *bias;
-    int rows, columns; /* of the tile that lie inside C */
-    bool add;
-} Target;
-
-INLINE void store_tile(const Target *to, const vec *acc, const int rows, const int vectors) {
-    if (to->rows == rows && to->columns == vectors * LANES) {
-#pragma GCC unroll 24
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int j = 0; j < vectors; j++) {
-                real *c = to->c + i * to->ldc + j * LANES;
-                vec sum = acc[i * vectors + j];
-                if (to->add) sum += vec_load(c);
-                if (to->bias) sum += vec_load(to->bias + j * LANES);
-                vec_store(c, sum);
-            }
-        return;
-    }
-    real tile[TILE_VECTORS * LANES];
-#pragma GCC unroll 24
-    for (int i = 0; i < rows * vectors; i++) vec_store(tile + i * LANES, acc[i]);
-    for (int i = 0; i < to->rows; i++)
-        for (int j = 0; j < to->columns; j++) {
-            real *c = to->c + i * to->ldc + j;
-            real sum = tile[i * vectors * LANES + j];
-            if (to->add) sum += *c;
-            if (to->bias) sum += to->bias[j];
-            *c = sum;
-        }
-}
-
 /* One register tile: `rows` of a packed panel of A against a packed panel of B. */
-INLINE void multiply_tile(const Target *to, const int rows, const int vectors, const real *a,
+INLINE void multiply_tile(const TileTarget *to, const int rows, const int vectors, const real *a,
                           int a_step, const real *b, int depth) {
     vec acc[TILE_VECTORS];
-#pragma GCC unroll 24
-    for (int i = 0; i < rows * vectors; i++) acc[i] = (vec){0};
-    tile_multiply(acc, rows, vectors, a, a_step, b, vectors * LANES, depth);
-    store_tile(to, acc, rows, vectors);
+    tile_zero(acc, rows * vectors);
+    tile_multiply(acc, 1, rows, vectors, a, 0, a_step, b, vectors * LANES, depth);
+    tile_store(to, acc, 1, rows, vectors);
 }
 
 /* The block of C at (i, j), rows x columns, from packed panels.  Only the tiles at the lower edge
@@ -138,15 +73,16 @@ INLINE void multiply_block(const Product *product, const int vectors, const real
     for (int j = 0; j < columns; j += width, b += (ptrdiff_t)width * depth) {
         const real *panel = a;
         for (int i = 0; i < rows; i += height, panel += (ptrdiff_t)height * depth) {
-            Target to = {product->c + (i0 + i) * product->ldc + j0 + j,
-                         product->ldc,
-                         product->bias && start == 0 ? product->bias + j0 + j : NULL,
-                         min(height, rows - i),
-                         min(width, columns - j),
-                         product->add || start > 0};
-            if (to.rows > height * 2 / 3)
+            TileTarget to = {.at = product->c + (i0 + i) * product->ldc + j0 + j,
+                             .step = product->ldc,
+                             .runs = 1,
+                             .run = min(height, rows - i),
+                             .columns = min(width, columns - j),
+                             .add = product->add || start > 0,
+                             .bias = product->bias && start == 0 ? product->bias + j0 + j : NULL};
+            if (to.run > height * 2 / 3)
                 multiply_tile(&to, height, vectors, panel, height, b, depth);
-            else if (to.rows > height / 3)
+            else if (to.run > height / 3)
                 multiply_tile(&to, height * 2 / 3, vectors, panel, height, b, depth);
             else
                 multiply_tile(&to, height / 3, vectors, panel, height, b, depth);

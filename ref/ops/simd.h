@@ -1,6 +1,6 @@
-/* The compilers' vector type, at the width of the instruction set, and the register tile that
- * matmul and conv2d share.  A vector wider than the machine's is split into pieces that do not stay
- * in registers (sixty times slower), so the width must be the machine's own. */
+/* The compilers' vector type, at the width of the instruction set.  A vector wider than the
+ * machine's is split into pieces that do not stay in registers (sixty times slower), so the width
+ * must be the machine's own. */
 #ifndef REF_OPS_SIMD_H
 #define REF_OPS_SIMD_H
 
@@ -33,24 +33,6 @@ typedef real vec_unaligned
 
 INLINE vec vec_load(const real *from) { return *(const vec_unaligned *)from; }
 INLINE void vec_store(real *to, vec x) { *(vec_unaligned *)to = x; }
-
-/* acc[rows][columns] += sum_p a[p * a_step + i] * b[p * b_step + column], p < depth: an outer
- * product of `rows` numbers and `columns` vectors for each p.  rows and columns must be constants
- * where this is inlined, so that the loops unroll and acc lives in registers.  Each element is one
- * chain of multiply-adds in the order of p, whatever the shape of the tile: the bits do not depend
- * on it. */
-INLINE void tile_multiply(vec *acc, const int rows, const int columns, const real *a,
-                          ptrdiff_t a_step, const real *b, ptrdiff_t b_step, int depth) {
-    for (int p = 0; p < depth; p++, a += a_step, b += b_step) {
-        vec w[2];
-#pragma GCC unroll 2
-        for (int j = 0; j < columns; j++) w[j] = vec_load(b + j * LANES);
-#pragma GCC unroll 24
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int j = 0; j < columns; j++) acc[i * columns + j] += a[i] * w[j];
-    }
-}
 
 /* Which elements of two vectors, side by side, make a0 b0 a1 b1 ... of their lower and upper
  * halves. */

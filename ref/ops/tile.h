@@ -1,0 +1,105 @@
+/* The register tile that matmul and conv2d share, and the packing of its operands. */
+#ifndef REF_OPS_TILE_H
+#define REF_OPS_TILE_H
+
+#include <string.h>
+
+#include "simd.h"
+
+static inline int min(int a, int b) { return a < b ? a : b; }
+
+INLINE void tile_zero(vec *acc, const int vectors) {
+#pragma GCC unroll 24
+    for (int i = 0; i < vectors; i++) acc[i] = (vec){0};
+}
+
+/* acc[rows][columns] += sum over p < depth of a(p, row) b(p, column): for each p an outer product
+ * of rows = runs * run numbers and columns = vectors * LANES numbers. a(p, row) is at a[p * a_step
+ * + row / run * a_run + row % run], b(p, column) at b[p * b_step + column].
+ *
+ * runs, run and vectors must be constants where this is inlined, so that the loops unroll and acc
+ * lives in registers.  Each element is one chain of multiply-adds in the order of p, whatever the
+ * shape of the tile: its bits do not depend on the shape. */
+INLINE void tile_multiply(vec *acc, const int runs, const int run, const int vectors, const real *a,
+                          ptrdiff_t a_run, ptrdiff_t a_step, const real *b, ptrdiff_t b_step,
+                          int depth) {
+    for (int p = 0; p < depth; p++, a += a_step, b += b_step) {
+        vec w[2];
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++) w[j] = vec_load(b + j * LANES);
+#pragma GCC unroll 24
+        for (int i = 0; i < runs * run; i++)
+#pragma GCC unroll 2
+            for (int j = 0; j < vectors; j++)
+                acc[i * vectors + j] += a[i / run * a_run + i % run] * w[j];
+    }
+}
+
+/* Where a tile goes: row i at at + i / run * run_step + i % run * step. */
+typedef struct {
+    real *at;
+    ptrdiff_t step, run_step;
+    int runs, run, columns; /* the part of the tile that exists */
+    bool add;               /* to what is there */
+    const real *bias;       /* [columns] added to every row; NULL: none */
+} TileTarget;
+
+INLINE void tile_store(const TileTarget *to, const vec *acc, const int runs, const int run,
+                       const int vectors) {
+    if (to->runs == runs && to->run == run && to->columns == vectors * LANES) {
+#pragma GCC unroll 24
+        for (int i = 0; i < runs * run; i++)
+#pragma GCC unroll 2
+            for (int j = 0; j < vectors; j++) {
+                real *at = to->at + i / run * to->run_step + i % run * to->step + j * LANES;
+                vec sum = acc[i * vectors + j];
+                if (to->add) sum += vec_load(at);
+                if (to->bias) sum += vec_load(to->bias + j * LANES);
+                vec_store(at, sum);
+            }
+        return;
+    }
+    real tile[TILE_VECTORS * LANES];
+#pragma GCC unroll 24
+    for (int i = 0; i < runs * run * vectors; i++) vec_store(tile + i * LANES, acc[i]);
+    for (int r = 0; r < to->runs; r++)
+        for (int i = 0; i < to->run; i++)
+            for (int j = 0; j < to->columns; j++) {
+                real *at = to->at + r * to->run_step + i * to->step + j;
+                real sum = tile[(r * run + i) * vectors * LANES + j];
+                if (to->add) sum += *at;
+                if (to->bias) sum += to->bias[j];
+                *at = sum;
+            }
+}
+
+/* ---- packing: panels of `width` lines, line i at depth p at to[p * width + i], 0 where i >= lines
+ * -- */
+
+/* Lines that lie next to each other in memory: depth copies of `width` numbers. */
+INLINE void pack_straight(real *to, const int width, const real *from, ptrdiff_t depth_step,
+                          int lines, int depth) {
+    if (lines == width) {
+        for (int p = 0; p < depth; p++)
+            memcpy(to + p * width, from + p * depth_step, (size_t)width * sizeof *to);
+    } else {
+        for (int p = 0; p < depth; p++)
+            for (int i = 0; i < width; i++)
+                to[p * width + i] = i < lines ? from[p * depth_step + i] : 0;
+    }
+}
+
+/* Lines that run along the depth: transposed, LANES x LANES at a time.  The stores are
+ * whole vectors and may spill into the next row of the panel, so what they hit must be stored
+ * later: hence the order of the loops.  The last one spills past the panel's end. */
+INLINE void pack_transposed(real *to, const int width, const real *from, ptrdiff_t line_step,
+                            int lines, int depth) {
+    for (int i = (width - 1) / LANES * LANES; i >= 0; i -= LANES) {
+        int rows = min(lines - i, LANES);
+        for (int p = 0; p < depth; p += LANES)
+            transpose_tile(to + (ptrdiff_t)p * width + i, width, from + i * line_step + p,
+                           line_step, rows, min(LANES, depth - p));
+    }
+}
+
+#endif
