@@ -9,7 +9,8 @@
 typedef struct {
     char commit[64]; /* of the build: git describe --always --dirty; "unknown" outside a checkout */
     char command[1024];
-    char compiler[128], cpu[128], device[32], precision[16];
+    char compiler[128], flags[256]; /* of the build */
+    char cpu[128], device[32], precision[16];
     char started[32]; /* UTC, ISO 8601 */
     int threads;
     uint64_t seed;
