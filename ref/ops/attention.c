@@ -1,0 +1,245 @@
+/* Causal multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay
+ * in cache, with the softmax's maximum and sum carried along from tile to tile, and probabilities
+ * recomputed in the backward pass from the log-sum-exp of each row (FlashAttention, Dao et al.
+ * 2022).  Tiles above the diagonal are never touched.  One thread does a whole head of a sample. */
+#include <math.h>
+#include <string.h>
+
+#include "ops.h"
+#include "rope.h"
+#include "rows.h"
+#include "vexp.h"
+
+enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
+
+/* One head of one sample.  Rows of q, k, v are 3c apart, of y c. */
+typedef struct {
+    int t, d, stride, y_stride;
+    const real *q, *k, *v;
+    real scale;
+    const Rope *rope; /* NULL: none */
+} Head;
+
+typedef struct {
+    int start, size;
+} Span;
+
+static Span tile_at(int start, int t) { return (Span){start, t - start < TILE ? t - start : TILE}; }
+
+static Head head_at(const real *qkv, int sample, int head, int t, int c, int heads,
+                    const Rope *rope) {
+    const int d = c / heads;
+    const real *q = qkv + (size_t)sample * (size_t)t * 3 * (size_t)c + (size_t)head * (size_t)d;
+    return (Head){t, d, 3 * c, c, q, q + c, q + 2 * c, (real)(1 / sqrt((double)d)), rope};
+}
+
+static size_t row_at(int row, int stride) { return (size_t)row * (size_t)stride; }
+
+/* s[TILE][TILE] = q k^T, not yet scaled */
+static void scores(real *s, const Head *h, Span queries, Span keys) {
+    const real *q = h->q + row_at(queries.start, h->stride);
+    const real *k = h->k + row_at(keys.start, h->stride);
+    if (!h->rope) {
+        matmul(s, TILE, q, h->stride, false, k, h->stride, true, queries.size, keys.size, h->d,
+               false);
+        return;
+    }
+    enum { LD = 2 * ROPE_PAIRS };
+    real turned_q[TILE * LD], turned_k[TILE * LD];
+    for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
+        const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
+        rope_turn(turned_q, q, h->stride, h->rope, queries.start, queries.size, pair, pairs);
+        rope_turn(turned_k, k, h->stride, h->rope, keys.start, keys.size, pair, pairs);
+        matmul(s, TILE, turned_q, LD, false, turned_k, LD, true, queries.size, keys.size, 2 * pairs,
+               pair > 0);
+    }
+}
+
+/* Keys of the tile that a query may look at: those up to its own position. */
+static int visible(int query, Span keys) {
+    const int count = query + 1 - keys.start;
+    return count < keys.size ? count : keys.size;
+}
+
+/* Lanes below `count`. */
+INLINE vec_bits lanes_below(int count) {
+    vec lane;
+    for (int i = 0; i < LANES; i++) lane[i] = (real)i;
+    return lane < (real)count;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------- */
+
+/* Turns a row of scores into exp(scale s - most), zero where not visible, and carries the row's
+ * maximum and sum on.  Returns the factor by which what was summed under the old maximum shrinks.
+ */
+static real softmax_row(real *s, real *most, real *sum, real scale, int count) {
+    vec largest = vec_all((real)-INFINITY), total = {0};
+    for (int j = 0; j < TILE; j += LANES) {
+        vec x =
+            vec_select(lanes_below(count - j), vec_load(s + j) * scale, vec_all((real)-INFINITY));
+        largest = vec_max(x, largest);
+        vec_store(s + j, x);
+    }
+    const real old = *most, here = vec_largest(largest), now = here > old ? here : old;
+    for (int j = 0; j < TILE; j += LANES) {
+        vec p = vec_exp(vec_load(s + j) - now);
+        total += p;
+        vec_store(s + j, p);
+    }
+    const real shrink = vec_exp(vec_all(old - now))[0];
+    *most = now;
+    *sum = *sum * shrink + vec_sum(total);
+    return shrink;
+}
+
+static void scale_row(real *y, real factor, int d) {
+    for (int i = 0; i < d; i++) y[i] *= factor;
+}
+
+static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
+    real s[TILE * TILE], most[TILE], sum[TILE];
+    for (int i = 0; i < queries.size; i++) {
+        most[i] = (real)-INFINITY;
+        sum[i] = 0;
+    }
+    for (int start = 0; start <= queries.start; start += TILE) {
+        const Span keys = tile_at(start, h->t);
+        scores(s, h, queries, keys);
+        for (int i = 0; i < queries.size; i++) {
+            const real shrink = softmax_row(s + i * TILE, most + i, sum + i, h->scale,
+                                            visible(queries.start + i, keys));
+            if (start > 0) scale_row(y + row_at(i, h->y_stride), shrink, h->d);
+        }
+        matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->stride), h->stride, false,
+               queries.size, h->d, keys.size, start > 0);
+    }
+    for (int i = 0; i < queries.size; i++) {
+        scale_row(y + row_at(i, h->y_stride), 1 / sum[i], h->d);
+        lse[i] = (real)((double)most[i] + log((double)sum[i]));
+    }
+}
+
+static bool worth_threads(int n, int t, int c) {
+    return (size_t)n * (size_t)t * (size_t)c > PARALLEL / 4;
+}
+
+void attention_forward(real *y, real *lse, const real *qkv, int n, int t, int c, int heads,
+                       bool rope) {
+    Rope table = {0};
+    if (rope) table = rope_create(t, c / heads);
+#pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
+    for (int task = 0; task < n * heads; task++) {
+        const int sample = task / heads, head = task % heads;
+        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &table : NULL);
+        real *out = y + row_at(sample * t, c) + row_at(head, h.d);
+        for (int start = 0; start < t; start += TILE)
+            forward_tile(out + row_at(start, c), lse + row_at(task, t) + start, &h,
+                         tile_at(start, t));
+    }
+    rope_free(&table);
+}
+
+/* ---- Input gradient ------------------------------------------------------------------------ */
+
+/* Gradients with respect to h's q, k and v, in the same layout, accumulated. */
+typedef struct {
+    real *q, *k, *v;
+} HeadGradient;
+
+/* dq += ds k and dk += ds^T q; with rope, ds acts on the turned q and k. */
+static void score_gradient(const HeadGradient *d, const Head *h, const real *ds, Span queries,
+                           Span keys) {
+    const size_t q_at = row_at(queries.start, h->stride), k_at = row_at(keys.start, h->stride);
+    const int ld = h->stride;
+    if (!h->rope) {
+        matmul(d->q + q_at, ld, ds, TILE, false, h->k + k_at, ld, false, queries.size, h->d,
+               keys.size, true);
+        matmul(d->k + k_at, ld, ds, TILE, true, h->q + q_at, ld, false, keys.size, h->d,
+               queries.size, true);
+        return;
+    }
+    enum { LD = 2 * ROPE_PAIRS };
+    real turned[TILE * LD], back[TILE * LD];
+    for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
+        const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
+        rope_turn(turned, h->k + k_at, ld, h->rope, keys.start, keys.size, pair, pairs);
+        matmul(back, LD, ds, TILE, false, turned, LD, false, queries.size, 2 * pairs, keys.size,
+               false);
+        rope_turn_back(d->q + q_at, ld, back, h->rope, queries.start, queries.size, pair, pairs);
+        rope_turn(turned, h->q + q_at, ld, h->rope, queries.start, queries.size, pair, pairs);
+        matmul(back, LD, ds, TILE, true, turned, LD, false, keys.size, 2 * pairs, queries.size,
+               false);
+        rope_turn_back(d->k + k_at, ld, back, h->rope, keys.start, keys.size, pair, pairs);
+    }
+}
+
+/* p = exp(scale s - lse) and ds = scale p (dp - dot), in place of s and dp. */
+static void gradient_row(real *s, real *dp, real lse, real dot, real scale, int count) {
+    for (int j = 0; j < TILE; j += LANES) {
+        const vec_bits seen = lanes_below(count - j);
+        vec p = vec_select(seen, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
+        vec ds = vec_select(seen, scale * p * (vec_load(dp + j) - dot), (vec){0});
+        vec_store(s + j, p);
+        vec_store(dp + j, ds);
+    }
+}
+
+static real dot_product(const real *a, const real *b, int d) {
+    const size_t count = (size_t)d;
+    vec sum = {0};
+    for (size_t i = 0; i < count; i += LANES)
+        sum += vec_load_part(a + i, count - i, 0) * vec_load_part(b + i, count - i, 0);
+    return vec_sum(sum);
+}
+
+/* Adds what the queries of one tile (rows dy, y, lse) contribute. */
+static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, const real *lse,
+                          const Head *h, Span queries) {
+    real p[TILE * TILE], dp[TILE * TILE], dot[TILE];
+    for (int i = 0; i < queries.size; i++) /* = sum_j p dp */
+        dot[i] = dot_product(dy + row_at(i, h->y_stride), y + row_at(i, h->y_stride), h->d);
+    for (int start = 0; start <= queries.start; start += TILE) {
+        const Span keys = tile_at(start, h->t);
+        const size_t at = row_at(start, h->stride);
+        scores(p, h, queries, keys);
+        matmul(dp, TILE, dy, h->y_stride, false, h->v + at, h->stride, true, queries.size,
+               keys.size, h->d, false);
+        for (int i = 0; i < queries.size; i++)
+            gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale,
+                         visible(queries.start + i, keys));
+        matmul(d->v + at, h->stride, p, TILE, true, dy, h->y_stride, false, keys.size, h->d,
+               queries.size, true);
+        score_gradient(d, h, dp, queries, keys);
+    }
+}
+
+static void clear_head(const HeadGradient *d, const Head *h) {
+    const size_t bytes = (size_t)h->d * sizeof *d->q;
+    for (int i = 0; i < h->t; i++) {
+        const size_t at = row_at(i, h->stride);
+        memset(d->q + at, 0, bytes);
+        memset(d->k + at, 0, bytes);
+        memset(d->v + at, 0, bytes);
+    }
+}
+
+void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
+                              const real *lse, int n, int t, int c, int heads, bool rope,
+                              bool add) {
+    Rope table = {0};
+    if (rope) table = rope_create(t, c / heads);
+#pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
+    for (int task = 0; task < n * heads; task++) {
+        const int sample = task / heads, head = task % heads;
+        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &table : NULL);
+        real *dq = dqkv + (h.q - qkv);
+        const HeadGradient d = {dq, dq + c, dq + 2 * c};
+        if (!add) clear_head(&d, &h);
+        const size_t at = row_at(sample * t, c) + row_at(head, h.d);
+        for (int start = 0; start < t; start += TILE)
+            gradient_tile(&d, dy + at + row_at(start, c), y + at + row_at(start, c),
+                          lse + row_at(task, t) + start, &h, tile_at(start, t));
+    }
+    rope_free(&table);
+}

@@ -1,0 +1,286 @@
+/* Batch normalisation (Ioffe & Szegedy 2015), with the residual addition and relu that follow it
+ * in a ResNet fused in, because the op is bound by memory: forward reads x twice, and writes y.
+ *
+ * Rows of few channels are too short for the machine, so several rows of c channels are walked as
+ * one wide row, with the constants of a channel repeated. */
+#include <math.h>
+#include <string.h>
+
+#include "ops.h"
+#include "rows.h"
+#include "vexp.h"
+
+#define EPS 1e-5
+
+enum {
+    WIDE = 256,      /* elements of a wide row in the elementwise passes */
+    WIDE_ROWS = 16,  /* of a thread's block */
+    SAMPLE_ROWS = 64 /* from which the mean is estimated */
+};
+
+static int at_most(int a, int b) { return a < b ? a : b; }
+
+/* ---- Sums over rows ------------------------------------------------------------------------ */
+
+typedef struct {
+    const real *dy, *x, *y; /* y NULL: no relu */
+    const real *mean, *rstd;
+    int columns; /* of a wide row */
+} SumArguments;
+
+/* sum (x - K) and sum (x - K)^2, K = mean[]: an estimate of the mean. */
+INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
+    vec shift = vec_load_part(a->mean + column, left, 0);
+    vec d = vec_load_part(a->x + at, left, 0) - shift;
+    acc[0] += d;
+    acc[1] += d * d;
+}
+
+/* sum dz and sum dz * xhat */
+INLINE void gradient_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
+    vec mean = vec_load_part(a->mean + column, left, 0);
+    vec dz = vec_load_part(a->dy + at, left, 0);
+    if (a->y) dz = vec_select(vec_load_part(a->y + at, left, 0) > 0, dz, (vec){0});
+    acc[0] += dz;
+    acc[1] += dz * (vec_load_part(a->x + at, left, 0) - mean);
+}
+
+typedef void Term(vec *acc, const SumArguments *a, size_t at, int column, size_t left);
+
+/* Both sums of `vectors` vectors of columns over rows [first, end). */
+INLINE void sum_columns(double *sums, const SumArguments *a, int first, int end, int column,
+                        int width, const int vectors, Term *term) {
+    vec acc[8];
+    for (int k = 0; k < 2 * vectors; k++) acc[k] = (vec){0};
+    for (int row = first; row < end; row++)
+        for (int k = 0; k < vectors; k++) {
+            size_t left = vectors > 1 ? LANES : (size_t)width;
+            int j = column + k * LANES;
+            term(acc + 2 * k, a, (size_t)row * (size_t)a->columns + (size_t)j, j, left);
+        }
+    for (int k = 0; k < vectors; k++)
+        for (int i = 0; i < at_most(LANES, width - k * LANES); i++) {
+            sums[k * LANES + i] += (double)acc[2 * k][i];
+            sums[SUM_COLUMNS + k * LANES + i] += (double)acc[2 * k + 1][i];
+        }
+}
+
+INLINE void sum_tile(double *sums, const SumArguments *a, int first, int end, int column, int width,
+                     Term *term) {
+    int j = 0;
+    for (; j + 4 * LANES <= width; j += 4 * LANES)
+        sum_columns(sums + j, a, first, end, column + j, width - j, 4, term);
+    for (; j < width; j += LANES)
+        sum_columns(sums + j, a, first, end, column + j, width - j, 1, term);
+}
+
+static void sum_shifted(double *sums, const void *arguments, int first, int end, int column,
+                        int width) {
+    sum_tile(sums, arguments, first, end, column, width, shifted_sums);
+}
+
+static void sum_gradients(double *sums, const void *arguments, int first, int end, int column,
+                          int width) {
+    sum_tile(sums, arguments, first, end, column, width, gradient_sums);
+}
+
+/* totals[2][SUM_SLAB] over n rows for channels [channel, channel + width). */
+static void sum_channels(double *totals, SumArguments a, int n, int c, int channel, int width,
+                         RowSum *sum) {
+    const int fold = c <= SUM_COLUMNS ? SUM_COLUMNS / c : 1;
+    a.columns = fold * c;
+    if (fold == 1) {
+        rows_sum(totals, 2, n, channel, width, sum, &a);
+        return;
+    }
+    real mean[SUM_COLUMNS];
+    for (int j = 0; j < a.columns; j++) mean[j] = a.mean[j % c];
+    a.mean = mean;
+    double last[2 * SUM_COLUMNS] = {0};
+    memset(totals, 0, 2 * SUM_SLAB * sizeof *totals);
+    if (n >= fold) rows_sum(totals, 2, n / fold, 0, a.columns, sum, &a);
+    if (n % fold) sum(last, &a, n / fold, n / fold + 1, 0, n % fold * c);
+    for (int q = 0; q < 2; q++)
+        for (int j = 0; j < a.columns; j++) {
+            double *total = totals + q * SUM_SLAB;
+            double all = total[j] + last[q * SUM_COLUMNS + j];
+            if (j < c)
+                total[j] = all;
+            else
+                total[j % c] += all;
+        }
+}
+
+/* ---- Forward ------------------------------------------------------------------------------- */
+
+/* The mean of some rows spread over all.  Sums of x minus this estimate do not cancel: were all m
+ * sampled rows outliers, the variance of all n would still be m/n of their distance squared. */
+static void estimate_mean(real *mean, const real *x, int n, int c) {
+    const int samples = at_most(n, SAMPLE_ROWS);
+    for (int j = 0; j < c; j++) mean[j] = 0;
+    for (int i = 0; i < samples; i++) {
+        const real *row = x + (size_t)((int64_t)n * i / samples) * (size_t)c;
+        for (int j = 0; j < c; j++) mean[j] += row[j];
+    }
+    for (int j = 0; j < c; j++) mean[j] /= (real)samples;
+}
+
+static void batch_statistics(real *mean, real *rstd, real *running_mean, real *running_var,
+                             const real *x, int n, int c, double momentum) {
+    estimate_mean(mean, x, n, c);
+    for (int channel = 0; channel < c; channel += SUM_SLAB) {
+        const int width = at_most(SUM_SLAB, c - channel);
+        double totals[2 * SUM_SLAB];
+        sum_channels(totals, (SumArguments){.x = x, .mean = mean}, n, c, channel, width,
+                     sum_shifted);
+        for (int j = 0; j < width; j++) {
+            const double distance = totals[j] / n;
+            double squares = totals[SUM_SLAB + j] - distance * totals[j];
+            if (squares < 0) squares = 0; /* by rounding */
+            const double average = (double)mean[channel + j] + distance;
+            mean[channel + j] = (real)average;
+            rstd[channel + j] = (real)(1 / sqrt(squares / n + EPS));
+            if (momentum == 0) continue;
+            real *m = running_mean + channel + j, *v = running_var + channel + j;
+            *m = (real)((1 - momentum) * (double)*m + momentum * average);
+            *v = (real)((1 - momentum) * (double)*v + momentum * squares / (n > 1 ? n - 1 : 1));
+        }
+    }
+}
+
+/* Constants of the elementwise passes, each channel's repeated over a wide row. */
+typedef struct {
+    real mean[WIDE], scale[WIDE], shift[WIDE], slope[WIDE];
+} Terms;
+
+/* How the elementwise passes see n rows of channels [channel, channel + width). */
+typedef struct {
+    int rows, stride, width; /* wide rows */
+    size_t last_width;       /* the last may be shorter */
+} Wide;
+
+static Wide wide_rows(int n, int c, int channel) {
+    const int fold = c <= WIDE ? WIDE / c : 1;
+    const int width = at_most(WIDE, c - channel) * fold;
+    const int last = n % fold;
+    return (Wide){(n + fold - 1) / fold, c * fold, width, (size_t)(last ? last * c : width)};
+}
+
+INLINE void normalise_row(real *restrict y, const real *restrict x, const real *restrict skip,
+                          const Terms *t, int width, bool relu) {
+    const real low = relu ? 0 : (real)-INFINITY;
+    if (skip) {
+        for (int j = 0; j < width; j++) {
+            real z = (x[j] - t->mean[j]) * t->scale[j] + t->shift[j] + skip[j];
+            y[j] = z < low ? low : z;
+        }
+    } else {
+        for (int j = 0; j < width; j++) {
+            real z = (x[j] - t->mean[j]) * t->scale[j] + t->shift[j];
+            y[j] = z < low ? low : z;
+        }
+    }
+}
+
+void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real *running_var,
+                       const real *x, const real *skip, const real *g, const real *b, int n, int c,
+                       bool relu, bool use_running, double momentum) {
+    if (use_running) {
+        for (int j = 0; j < c; j++) {
+            mean[j] = running_mean[j];
+            rstd[j] = (real)(1 / sqrt((double)running_var[j] + EPS));
+        }
+    } else {
+        batch_statistics(mean, rstd, running_mean, running_var, x, n, c, momentum);
+    }
+    for (int channel = 0; channel < c; channel += WIDE) {
+        const Wide wide = wide_rows(n, c, channel);
+        Terms t;
+        for (int j = 0; j < wide.width; j++) {
+            const int from = channel + j % c;
+            t.mean[j] = mean[from];
+            t.scale[j] = g[from] * rstd[from];
+            t.shift[j] = b[from];
+        }
+#pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
+        for (int first = 0; first < wide.rows; first += WIDE_ROWS)
+            for (int row = first; row < at_most(first + WIDE_ROWS, wide.rows); row++) {
+                const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
+                const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
+                normalise_row(y + at, x + at, skip ? skip + at : NULL, &t, width, relu);
+            }
+    }
+}
+
+/* ---- Gradients ----------------------------------------------------------------------------- */
+
+void batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, const real *mean,
+                    const real *rstd, int n, int c, bool relu) {
+    for (int channel = 0; channel < c; channel += SUM_SLAB) {
+        const int width = at_most(SUM_SLAB, c - channel);
+        const SumArguments a = {.dy = dy, .x = x, .y = relu ? y : NULL, .mean = mean};
+        double totals[2 * SUM_SLAB];
+        sum_channels(totals, a, n, c, channel, width, sum_gradients);
+        for (int j = 0; j < width; j++) {
+            sums[channel + j] = (real)totals[j];
+            sums[c + channel + j] = (real)(totals[SUM_SLAB + j] * (double)rstd[channel + j]);
+        }
+    }
+}
+
+/* One wide row; y NULL: no relu, x NULL: running mode. */
+INLINE void gradient_row(real *restrict dx, real *restrict dskip, const real *restrict dy,
+                         const real *restrict x, const real *restrict y, const Terms *t, int width,
+                         bool add_dx, bool add_dskip) {
+    real dz[WIDE];
+    if (y)
+        for (int j = 0; j < width; j++) dz[j] = y[j] > 0 ? dy[j] : 0;
+    else
+        memcpy(dz, dy, (size_t)width * sizeof *dz);
+    if (dskip && add_dskip)
+        for (int j = 0; j < width; j++) dskip[j] += dz[j];
+    else if (dskip)
+        memcpy(dskip, dz, (size_t)width * sizeof *dz);
+    if (x)
+        for (int j = 0; j < width; j++)
+            dz[j] = dz[j] * t->scale[j] + (x[j] - t->mean[j]) * t->slope[j] + t->shift[j];
+    else
+        for (int j = 0; j < width; j++) dz[j] *= t->scale[j];
+    if (add_dx)
+        for (int j = 0; j < width; j++) dx[j] += dz[j];
+    else
+        memcpy(dx, dz, (size_t)width * sizeof *dz);
+}
+
+/* dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n: three constants and the
+ * mean for each channel. */
+static void gradient_terms(Terms *t, const real *g, const real *mean, const real *rstd,
+                           const real *sums, int n, int c, int channel, int width) {
+    for (int j = 0; j < width; j++) {
+        const int from = channel + j % c;
+        t->mean[j] = mean[from];
+        t->scale[j] = g[from] * rstd[from];
+        t->slope[j] = sums ? -t->scale[j] * rstd[from] * sums[c + from] / (real)n : 0;
+        t->shift[j] = sums ? -t->scale[j] * sums[from] / (real)n : 0;
+    }
+}
+
+void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real *x, const real *y,
+                              const real *g, const real *mean, const real *rstd, const real *sums,
+                              int n, int c, bool relu, bool use_running, bool add_dx,
+                              bool add_dskip) {
+    for (int channel = 0; channel < c; channel += WIDE) {
+        const Wide wide = wide_rows(n, c, channel);
+        Terms t;
+        gradient_terms(&t, g, mean, rstd, use_running ? NULL : sums, n, c, channel, wide.width);
+#pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
+        for (int first = 0; first < wide.rows; first += WIDE_ROWS)
+            for (int row = first; row < at_most(first + WIDE_ROWS, wide.rows); row++) {
+                const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
+                const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
+                gradient_row(dx + at, dskip ? dskip + at : NULL, dy + at,
+                             use_running ? NULL : x + at, relu ? y + at : NULL, &t, width, add_dx,
+                             add_dskip);
+            }
+    }
+}

@@ -1,0 +1,78 @@
+/* Cross-entropy of softmax(logits), which is never stored: the loss needs only the log-sum-exp of
+ * a row, and the gradient is recomputed from it. */
+#include <math.h>
+
+#include "ops.h"
+#include "rows.h"
+#include "vexp.h"
+
+/* -infinity if count is 0. */
+static real largest(const real *x, size_t count) {
+    vec most = vec_all((real)-INFINITY);
+    for (size_t j = 0; j < count; j += LANES)
+        most = vec_max(vec_load_part(x + j, count - j, (real)-INFINITY), most);
+    return vec_largest(most);
+}
+
+/* sum exp(x - shift): in blocks, whose sums are added in double. */
+static double sum_exp(const real *x, size_t count, real shift) {
+    double total = 0;
+    for (size_t at = 0; at < count; at += BLOCK) {
+        const size_t end = at + block_size(count - at);
+        vec sum = {0};
+        for (size_t j = at; j < end; j += LANES)
+            sum += vec_exp(vec_load_part(x + j, end - j, (real)-INFINITY) - shift);
+        total += (double)vec_sum(sum);
+    }
+    return total;
+}
+
+static void forward_row(real *loss, real *lse, unsigned char *correct, const real *logits,
+                        int target, size_t classes) {
+    *loss = *lse = 0;
+    *correct = 0;
+    if (target < 0) return;
+    const size_t at = (size_t)target;
+    const real before = largest(logits, at), after = largest(logits + at, classes - at);
+    const real most = before > after ? before : after, own = logits[at];
+    const double log_sum = log(sum_exp(logits, classes, most));
+    *lse = (real)((double)most + log_sum);
+    *loss = (real)((double)most - (double)own + log_sum);
+    *correct = own >= after && (at == 0 || own > before);
+}
+
+void cross_entropy_forward(real *loss, real *lse, unsigned char *correct, const real *logits,
+                           const int *targets, int rows, int classes) {
+    const size_t width = (size_t)classes;
+#pragma omp parallel for if ((size_t)rows * width > PARALLEL)
+    for (int row = 0; row < rows; row++)
+        forward_row(loss + row, lse + row, correct + row, logits + (size_t)row * width,
+                    targets[row], width);
+}
+
+/* dlogits may be logits: each vector is read before it is written. */
+static void gradient_row(real *dlogits, const real *logits, real lse, int target, real scale,
+                         size_t classes) {
+    if (target < 0) {
+        for (size_t j = 0; j < classes; j++) dlogits[j] = 0;
+        return;
+    }
+    const size_t at = (size_t)target;
+    /* The target's probability minus 1, without cancellation where it is near 1. */
+    const real own = scale * (real)expm1((double)(logits[at] - lse));
+    for (size_t j = 0; j < classes; j += LANES) {
+        vec x = vec_load_part(logits + j, classes - j, 0);
+        vec_store_part(dlogits + j, scale * vec_exp(x - lse), classes - j);
+    }
+    dlogits[at] = own;
+}
+
+void cross_entropy_input_gradient(real *dlogits, const real *logits, const real *lse,
+                                  const int *targets, real scale, int rows, int classes) {
+    const size_t width = (size_t)classes;
+#pragma omp parallel for if ((size_t)rows * width > PARALLEL)
+    for (int row = 0; row < rows; row++) {
+        const size_t at = (size_t)row * width;
+        gradient_row(dlogits + at, logits + at, lse[row], targets[row], scale, width);
+    }
+}

@@ -1,0 +1,97 @@
+/* Layer normalisation over the channels of each row (Ba, Kiros, Hinton 2016). */
+#include <math.h>
+
+#include "norm.h"
+#include "ops.h"
+#include "rows.h"
+#include "vexp.h"
+
+/* Two passes over a row that is in cache by then: the variance does not cancel. */
+static void forward_row(real *y, real *mean, real *rstd, const real *x, const real *g,
+                        const real *b, size_t c) {
+    vec sum = {0}, squares = {0};
+    for (size_t j = 0; j < c; j += LANES) sum += vec_load_part(x + j, c - j, 0);
+    const real m = vec_sum(sum) / (real)c;
+    for (size_t j = 0; j < c; j += LANES) {
+        vec d = vec_load_part(x + j, c - j, m) - m;
+        squares += d * d;
+    }
+    const real r = (real)(1 / sqrt((double)vec_sum(squares) / (double)c + NORM_EPS));
+    for (size_t j = 0; j < c; j++) y[j] = (x[j] - m) * r * g[j] + b[j];
+    *mean = m;
+    *rstd = r;
+}
+
+void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g, const real *b,
+                       int n, int c) {
+    const size_t width = (size_t)c;
+#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+    for (int row = 0; row < n; row++) {
+        const size_t at = (size_t)row * width;
+        forward_row(y + at, mean + row, rstd + row, x + at, g, b, width);
+    }
+}
+
+/* dx = rstd (dxhat - mean(dxhat) - xhat mean(dxhat xhat)), dxhat = dy g */
+static void gradient_row(real *restrict dx, const real *restrict dy, const real *restrict x,
+                         const real *restrict g, real mean, real rstd, size_t c, bool add) {
+    vec sum = {0}, product = {0};
+    for (size_t j = 0; j < c; j += LANES) {
+        vec d = vec_load_part(dy + j, c - j, 0) * vec_load_part(g + j, c - j, 0);
+        sum += d;
+        product += d * (vec_load_part(x + j, c - j, 0) - mean);
+    }
+    const real average = vec_sum(sum) / (real)c;
+    const real slope = vec_sum(product) / (real)c * rstd * rstd;
+    if (add)
+        for (size_t j = 0; j < c; j++)
+            dx[j] += rstd * (dy[j] * g[j] - average - (x[j] - mean) * slope);
+    else
+        for (size_t j = 0; j < c; j++)
+            dx[j] = rstd * (dy[j] * g[j] - average - (x[j] - mean) * slope);
+}
+
+void layernorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
+                              const real *mean, const real *rstd, int n, int c, bool add) {
+    const size_t width = (size_t)c;
+#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+    for (int row = 0; row < n; row++) {
+        const size_t at = (size_t)row * width;
+        gradient_row(dx + at, dy + at, x + at, g, mean[row], rstd[row], width, add);
+    }
+}
+
+typedef struct {
+    const real *dy, *x, *mean, *r;
+    size_t c;
+} ScaleArguments;
+
+static void sum_scale(double *sums, const void *arguments, int first, int end, int column,
+                      int width) {
+    const ScaleArguments *a = arguments;
+    real acc[SUM_COLUMNS] = {0};
+    for (int row = first; row < end; row++) {
+        const real *restrict dy = a->dy + (size_t)row * a->c + (size_t)column;
+        const real *restrict x = a->x + (size_t)row * a->c + (size_t)column;
+        const real mean = a->mean ? a->mean[row] : 0, r = a->r[row];
+        for (int j = 0; j < width; j++) acc[j] += dy[j] * ((x[j] - mean) * r);
+    }
+    for (int j = 0; j < width; j++) sums[j] += (double)acc[j];
+}
+
+void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *mean, const real *r,
+                         int n, int c, bool add) {
+    const ScaleArguments a = {dy, x, mean, r, (size_t)c};
+    for (int column = 0; column < c; column += SUM_SLAB) {
+        const int width = c - column < SUM_SLAB ? c - column : SUM_SLAB;
+        double totals[SUM_SLAB];
+        rows_sum(totals, 1, n, column, width, sum_scale, &a);
+        for (int j = 0; j < width; j++)
+            dg[column + j] = (real)totals[j] + (add ? dg[column + j] : 0);
+    }
+}
+
+void layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
+                               const real *rstd, int n, int c, bool add) {
+    norm_scale_gradient(dg, dy, x, mean, rstd, n, c, add);
+}

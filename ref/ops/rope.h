@@ -1,0 +1,29 @@
+/* Rotary position embedding (RoFormer, Su et al. 2021), half-split: elements i and i + d/2 of a
+ * head at position p are a pair, turned by the angle p * 10000^(-2i/d). */
+#ifndef REF_OPS_ROPE_H
+#define REF_OPS_ROPE_H
+
+#include "../real.h"
+
+enum { ROPE_PAIRS = 64 }; /* of one call */
+
+typedef struct {
+    int t, d;    /* positions, elements of a head */
+    real *table; /* cosines[t][d/2], sines[t][d/2]; NULL: each angle is computed where it is used */
+} Rope;
+
+/* Computes the table; if there is no memory for it, goes without: slower, with the same bits. */
+Rope rope_create(int t, int d);
+void rope_free(Rope *rope);
+
+/* Turns `pairs` <= ROPE_PAIRS pairs, from number `pair` on, of rows x[rows][ldx] that stand at
+ * `position` and on.  to[rows][2 ROPE_PAIRS]: first the pairs' first elements, from pairs on the
+ * second. */
+void rope_turn(real *to, const real *x, int ldx, const Rope *rope, int position, int rows, int pair,
+               int pairs);
+
+/* The gradient: turns `from`, laid out as `to` above, back and adds it to dx[rows][ldx]. */
+void rope_turn_back(real *dx, int ldx, const real *from, const Rope *rope, int position, int rows,
+                    int pair, int pairs);
+
+#endif

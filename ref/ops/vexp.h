@@ -1,0 +1,114 @@
+/* Vector arithmetic that the elementwise ops share: loads of part of a vector, maximum, sum,
+ * exponential, sigmoid.
+ *
+ * Plain loops over libm's expf do not vectorise, and plain sums and maxima do not either unless the
+ * compiler may reorder them.  So these are written over vectors, and a last piece shorter than a
+ * vector goes through the same code as the rest: an element's bits do not depend on where it is. */
+#ifndef REF_OPS_VEXP_H
+#define REF_OPS_VEXP_H
+
+#include <math.h>
+#include <string.h>
+
+#include "simd.h"
+
+#ifdef BCD_DOUBLE
+typedef int64_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
+#else
+typedef int32_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
+#endif
+
+INLINE vec vec_all(real x) { return x - (vec){0}; }
+
+/* The first `count` elements, at most LANES of them; the other lanes are `rest`. */
+INLINE vec vec_load_part(const real *from, size_t count, real rest) {
+    if (count >= LANES) return vec_load(from);
+    real part[LANES];
+    for (int i = 0; i < LANES; i++) part[i] = rest;
+    memcpy(part, from, count * sizeof *part);
+    return vec_load(part);
+}
+
+INLINE void vec_store_part(real *to, vec x, size_t count) {
+    if (count >= LANES) {
+        vec_store(to, x);
+    } else {
+        real part[LANES];
+        vec_store(part, x);
+        memcpy(to, part, count * sizeof *part);
+    }
+}
+
+/* mask ? a : b, lane by lane; a mask is what a comparison gives. */
+INLINE vec vec_select(vec_bits mask, vec a, vec b) {
+    return (vec)((mask & (vec_bits)a) | (~mask & (vec_bits)b));
+}
+
+/* b where either is not a number. */
+INLINE vec vec_max(vec a, vec b) { return vec_select(a > b, a, b); }
+INLINE vec vec_min(vec a, vec b) { return vec_select(a < b, a, b); }
+
+/* Of all lanes; pairs first, so that the chain is short. */
+INLINE real vec_sum(vec x) {
+    real lane[LANES];
+    vec_store(lane, x);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
+INLINE real vec_largest(vec x) {
+    real lane[LANES];
+    vec_store(lane, x);
+    for (int i = 1; i < LANES; i++) lane[0] = lane[i] > lane[0] ? lane[i] : lane[0];
+    return lane[0];
+}
+
+#ifdef BCD_DOUBLE
+
+/* The double build serves finite differences, where libm's accuracy counts and speed does not. */
+INLINE vec vec_exp(vec x) {
+    for (int i = 0; i < LANES; i++) x[i] = exp(x[i]);
+    return x;
+}
+
+#else
+
+/* e^x = 2^n e^r with n = round(x / ln 2), so |r| <= ln 2 / 2.  e^r is 1 + r + r^2 q(r), q the
+ * polynomial of degree 4 with the least largest relative error (0.05 of a unit roundoff).  Infinity
+ * and zero beyond the range, subnormal numbers at its lower end, NaN for NaN. */
+INLINE vec vec_exp(vec x) {
+    /* Beyond these the result is infinite or zero; n stays in [-150, 128]. Comparisons with NaN are
+     * false and leave it. */
+    x = vec_select(x > 89.0f, vec_all(89.0f), x);
+    x = vec_select(x < -104.0f, vec_all(-104.0f), x);
+    /* Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the number. */
+    const float shift = 12582912.0f;
+    vec shifted = x * 1.44269504f + shift;
+    vec n = shifted - shift;
+    vec r = x - n * 0.693145752f; /* ln 2 in two parts, the first of 17 bits: n times it is exact */
+    r = r - n * 1.42860677e-6f;
+    vec q = r * 1.38144545e-3f + 8.36877991e-3f;
+    q = q * r + 4.16683927e-2f;
+    q = q * r + 1.66665196e-1f;
+    q = q * r + 4.99999940e-1f;
+    vec p = (r * r) * q + r + 1.0f;
+    /* 2^n in two factors: n itself may be outside of the exponents of normal numbers. */
+    vec_bits whole = (vec_bits)shifted - (vec_bits)vec_all(shift);
+    vec_bits half = whole >> 1;
+    vec low = (vec)((half + 127) << 23), high = (vec)((whole - half + 127) << 23);
+    return p * low * high;
+}
+
+#endif
+
+/* 1 / (1 + e^-x), and 1 minus it, which near 1 cannot be had by subtraction. */
+INLINE vec vec_sigmoid(vec x, vec *complement) {
+    /* Below -80 the sigmoid stays at 1e-35: its reciprocal must not overflow. */
+    vec e = vec_exp(-vec_select(x < -80, vec_all(-80), x));
+    vec s = 1 / (1 + e);
+    *complement = e * s;
+    return s;
+}
+
+#endif
