@@ -1,4 +1,5 @@
 /* Every suite, one line each.  Those of ref/ run in float and in double, the others in float. */
 SUITE(random)
 SUITE(cases)
+SUITE(cross_entropy)
 SUITE(fixtures)

@@ -1,0 +1,98 @@
+#include "promises.h"
+
+#include <math.h>
+
+#include "../../ref/random.h"
+#include "../test.h"
+#include "differences.h"
+#include "tolerance.h"
+
+static double largest_real(Guarded x) {
+    double m = 0;
+    for (size_t i = 0; i < x.count; i++) m = fmax(m, fabs((double)x.data[i]));
+    return m;
+}
+
+double case_magnitude(const Case *row, double result) {
+    return fmax(fmax(fmax(1, row->scale), row->cancels), result);
+}
+
+/* One number of a gradient against the slope, and its allowed error. */
+static void check_slope(Differences *differences, Array gradient, long i, double got,
+                        double allowed) {
+    double slope = differences_slope(differences, array_of_gradient(gradient), i, (int)gradient);
+    double error = fabs(got - slope);
+    CHECK(error <= allowed, "%s[%ld] is %.12g, differences give %.12g (allowed %.3g)",
+          array_names[gradient], i, got, slope, allowed);
+}
+
+static void check_gradient(Differences *differences, Array gradient, int samples) {
+    const CaseData *data = differences->data;
+    Guarded got = data->array[gradient];
+    if (got.count == 0) return;
+    double size = case_magnitude(data->row, largest_real(got));
+    double allowed = differences->whole ? 0
+                                        : tolerance(case_length(data->row, gradient), size) +
+                                              DIFFERENCE_TOLERANCE * size;
+    bool all = got.count <= (size_t)samples;
+    for (int s = 0; s < (all ? (int)got.count : samples); s++) {
+        long i = all ? s : (long)random_below(gradient, ARRAYS, (uint64_t)s, (uint32_t)got.count);
+        check_slope(differences, gradient, i, (double)got.data[i], allowed);
+    }
+    double along = 0;
+    for (size_t i = 0; i < got.count; i++)
+        along += (double)got.data[i] * differences_sign((int)gradient, i);
+    check_slope(differences, gradient, -1, along, allowed * sqrt((double)got.count));
+}
+
+/* Elements that are moved one at a time: sixty, or fewer where a forward pass is long. */
+static int samples_for(const Case *row) {
+    double cost =
+        row->n * (node_flops(&row->node, PHASE_FORWARD) + (double)shape_count(row->node.in_shape));
+    double affordable = 2e7 / cost;
+    return affordable < 6 ? 6 : affordable > 60 ? 60 : (int)affordable;
+}
+
+static void check_gradients(const Case *row, bool whole) {
+    CaseData data;
+    Differences differences;
+    case_create(&data, row, whole);
+    differences_start(&differences, &data, whole);
+    NodeIO io = case_io(&data);
+    case_run(&data, &io);
+    for (Array g = ARRAY_DX; g < ARRAYS; g++) check_gradient(&differences, g, samples_for(row));
+    differences_end(&differences);
+    case_free(&data);
+}
+
+void gradients_meet_differences(const Case *row) { check_gradients(row, false); }
+
+void gradients_are_exact(const Case *row) { check_gradients(row, true); }
+
+/* Accumulating is adding to what was there.  The sum may start from there (exact only for whole
+ * numbers), or be added at the end. */
+void accumulates(const Case *row) {
+    bool whole = case_exact(row);
+    CaseData once, twice;
+    case_create(&once, row, whole);
+    case_create(&twice, row, whole);
+    NodeIO io = case_io(&once);
+    case_run(&once, &io);
+    io = case_io(&twice);
+    io.add_dx = io.add_dskip = io.add_dweight = io.add_dbias = true;
+    for (Array g = ARRAY_DX; g < ARRAYS; g++)
+        for (size_t i = 0; i < twice.array[g].count; i++) twice.array[g].data[i] = (real)(i % 7);
+    case_run(&twice, &io);
+    for (Array g = ARRAY_DX; g < ARRAYS; g++) {
+        double size = case_magnitude(row, 7 + largest_real(once.array[g]));
+        double allowed = whole ? 0 : tolerance(case_length(row, g), size);
+        for (size_t i = 0; i < once.array[g].count; i++) {
+            double expected = (double)once.array[g].data[i] + (double)(i % 7);
+            double error = fabs((double)twice.array[g].data[i] - expected);
+            CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (allowed %.3g)", array_names[g], i,
+                  (double)twice.array[g].data[i], expected, allowed);
+        }
+    }
+    case_free(&once);
+    case_free(&twice);
+}
