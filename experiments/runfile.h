@@ -66,6 +66,9 @@ typedef struct {
     MemoryRow memory[MEM_ROLES + 1]; /* the last row is the total */
 } RunFile;
 
+/* Allocates the arrays of the partition, zeroed.  -1 and an error. */
+int runfile_reserve(RunFile *run, int submodels, int blocks);
+
 /* Appends a row.  -1 and an error when memory runs out. */
 int runfile_add_curve(RunFile *run, CurveRow row);
 int runfile_add_evaluation(RunFile *run, EvaluationRow row);

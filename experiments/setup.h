@@ -8,7 +8,7 @@
 typedef struct {
     Options options; /* resolved: no number is left to a default that depends on model or data */
     Model *model;
-    Dataset *train, *valid; /* valid: the validation split; NULL where setup_model was used */
+    Dataset *train, *valid; /* training and validation split, or NULL */
     BcdSettings bcd;
     StageSettings stage_settings;
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
@@ -29,9 +29,18 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
 void setup_free(Setup *setup);
 
 /* The parts, for commands that need less.  Model from a specification; `outputs` (classes or
- * vocabulary) is put in where the specification names none; 0: leave.  context likewise, 0: the
- * model's own; a longer one than the model's is refused. */
+ * vocabulary) and `context` go in where the specification names none (0: leave as it is). */
 Model *setup_model(const char *spec, int outputs, int context);
 OptimizerSettings setup_optimizer(const Options *options);
+
+/* Checks that need no data: model, partition, name and kind of the data, flags that exclude each
+ * other.  -1 and an error. */
+int setup_check(const Options *options);
+
+/* One split of options->data as the model reads it.  NULL and an error. */
+Dataset *setup_data(const Options *options, const Model *model, Split split);
+
+/* A trained model alone: setup->model and options must be set; fills stage and engine. */
+int setup_engine_for_evaluation(Setup *setup);
 
 #endif
