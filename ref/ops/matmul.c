@@ -25,13 +25,6 @@
 
 enum { BLOCK_DEPTH = 768, BLOCK_COLUMNS = 768, BLOCK_ROWS = 132 };
 
-/* One operand: element (line, depth) is at from[line * line_step + depth * depth_step], and one of
- * the steps is 1.  Lines are rows of op(A) and columns of op(B). */
-typedef struct {
-    const real *from;
-    ptrdiff_t line_step, depth_step;
-} Operand;
-
 typedef struct {
     real *c;
     ptrdiff_t ldc;
@@ -40,21 +33,6 @@ typedef struct {
     int m, n, k;
     bool add;
 } Product;
-
-/* Lines [line, line + lines) over [start, start + depth) of the summed dimension: panel after panel
- * of `width` lines, element (i, p) of a panel at p * width + i, zero where there is no line. */
-INLINE void pack(real *to, const int width, Operand operand, int line, int lines, int start,
-                 int depth) {
-    const real *from = operand.from + line * operand.line_step + start * operand.depth_step;
-    for (int i = 0; i < lines; i += width) {
-        if (operand.line_step == 1)
-            pack_straight(to, width, from + i, operand.depth_step, min(width, lines - i), depth);
-        else
-            pack_transposed(to, width, from + i * operand.line_step, operand.line_step,
-                            min(width, lines - i), depth);
-        to += (ptrdiff_t)width * depth;
-    }
-}
 
 /* One register tile: `rows` of a packed panel of A against a packed panel of B. */
 INLINE void multiply_tile(const TileTarget *to, const int rows, const int vectors, const real *a,

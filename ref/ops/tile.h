@@ -73,6 +73,13 @@ INLINE void tile_store(const TileTarget *to, const vec *acc, const int runs, con
             }
 }
 
+/* One operand: element (line, depth) is at from[line * line_step + depth * depth_step], and one of
+ * the steps is 1.  Lines are the rows of C's left factor and the columns of its right one. */
+typedef struct {
+    const real *from;
+    ptrdiff_t line_step, depth_step;
+} Operand;
+
 /* ---- packing: panels of `width` lines, line i at depth p at to[p * width + i], 0 where i >= lines
  * -- */
 
@@ -99,6 +106,21 @@ INLINE void pack_transposed(real *to, const int width, const real *from, ptrdiff
         for (int p = 0; p < depth; p += LANES)
             transpose_tile(to + (ptrdiff_t)p * width + i, width, from + i * line_step + p,
                            line_step, rows, min(LANES, depth - p));
+    }
+}
+
+/* Lines [line, line + lines) over [start, start + depth) of the summed dimension: panel after panel
+ * of `width` lines, element (i, p) of a panel at p * width + i, zero where there is no line. */
+INLINE void pack(real *to, const int width, Operand operand, int line, int lines, int start,
+                 int depth) {
+    const real *from = operand.from + line * operand.line_step + start * operand.depth_step;
+    for (int i = 0; i < lines; i += width) {
+        if (operand.line_step == 1)
+            pack_straight(to, width, from + i, operand.depth_step, min(width, lines - i), depth);
+        else
+            pack_transposed(to, width, from + i * operand.line_step, operand.line_step,
+                            min(width, lines - i), depth);
+        to += (ptrdiff_t)width * depth;
     }
 }
 
