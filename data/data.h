@@ -17,12 +17,12 @@ typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } Split;
 
 typedef struct {
     const char *name;
-    const char *dir;   /* where the files are; NULL: $BCD_DATA, else "datasets" */
+    const char *dir; /* where the files are; NULL: $BCD_DATA, else "datasets" */
     Split split;
-    int context;       /* tokens per sample (token sets only) */
-    bool augment;      /* pad-crop-flip (image sets, training split only) */
-    uint64_t seed;     /* of augmentation and of synthetic data */
-    int limit;         /* at most so many samples, the first; 0: all */
+    int context;   /* tokens per sample (token sets only) */
+    bool augment;  /* pad-crop-flip (image sets, training split only) */
+    uint64_t seed; /* of augmentation and of synthetic data */
+    int limit;     /* at most so many samples, the first; 0: all */
 } DataRequest;
 
 /* NULL and an error that says what is missing and how to get it. */

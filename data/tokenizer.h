@@ -1,4 +1,4 @@
-/* Text to token numbers and back. */
+/* Text to token numbers and back.  A tokenizer serves one thread at a time. */
 #ifndef DATA_TOKENIZER_H
 #define DATA_TOKENIZER_H
 
@@ -22,6 +22,9 @@ struct Tokenizer {
 Tokenizer *tokenizer_bytes(void);
 /* GPT-2's byte-pair encoding, exactly: reads DIR/encoder.json and DIR/vocab.bpe. */
 Tokenizer *tokenizer_gpt2(const char *dir);
+/* The same from the contents of the two files; `dir` is for errors. */
+Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const char *merges,
+                                size_t merges_bytes, const char *dir);
 void tokenizer_free(Tokenizer *tokenizer);
 
 #endif

@@ -1,0 +1,161 @@
+/* GPT-2's byte-pair encoding: of each word, merge the pair of neighbours that was learnt first,
+ * wherever it stands, until no pair is known.  Sennrich, Haddow, Birch 2016; Radford et al. 2019.
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "file.h"
+#include "pretoken.h"
+#include "tokenizer.h"
+#include "vocabulary.h"
+#include "wordcache.h"
+
+typedef struct {
+    Tokenizer base;
+    Vocabulary vocabulary;
+    Pretokenizer *pretokenizer;
+    WordCache cache;
+    int *token, *rank; /* [capacity]: the word being merged */
+    size_t capacity;
+} Gpt2;
+
+/* Merges every pair of rank `best` in token[count], from the left, and returns how many tokens are
+ * left.  rank[i] is that of the pair (token[i], token[i + 1]); the last one is NO_RANK. */
+static size_t merge_pairs(const Vocabulary *vocabulary, int best, int *token, int *rank,
+                          size_t count) {
+    size_t kept = 0;
+    bool after_merge = false;
+    for (size_t i = 0; i < count; i++, kept++) {
+        const bool merges = rank[i] == best;
+        token[kept] = merges ? vocabulary->merged[best] : token[i];
+        if (merges) i++; /* past the right half */
+        rank[kept] = rank[i];
+        if (kept > 0 && (merges || after_merge))
+            rank[kept - 1] = vocabulary_rank(vocabulary, token[kept - 1], token[kept]);
+        after_merge = merges;
+    }
+    return kept;
+}
+
+/* Leaves the tokens of a word in gpt2->token and returns their number. */
+static size_t encode_word(Gpt2 *gpt2, const char *word, size_t bytes) {
+    const Vocabulary *vocabulary = &gpt2->vocabulary;
+    int *token = gpt2->token, *rank = gpt2->rank;
+    for (size_t i = 0; i < bytes; i++) token[i] = vocabulary->of_byte[(unsigned char)word[i]];
+    for (size_t i = 0; i + 1 < bytes; i++)
+        rank[i] = vocabulary_rank(vocabulary, token[i], token[i + 1]);
+    rank[bytes - 1] = NO_RANK;
+    size_t count = bytes;
+    for (;;) {
+        int best = NO_RANK;
+        for (size_t i = 0; i < count; i++) best = rank[i] < best ? rank[i] : best;
+        if (best == NO_RANK) return count;
+        count = merge_pairs(vocabulary, best, token, rank, count);
+    }
+}
+
+static int grow(int **array, size_t *capacity, size_t needed) {
+    if (needed <= *capacity) return 0;
+    const size_t bigger = *capacity > needed / 2 ? *capacity * 2 : needed + 64;
+    int *grown =
+        bigger > SIZE_MAX / sizeof **array ? NULL : realloc(*array, bigger * sizeof **array);
+    if (!grown) return error_set("gpt2: no memory for %zu tokens", needed);
+    *array = grown;
+    *capacity = bigger;
+    return 0;
+}
+
+typedef struct {
+    Gpt2 *gpt2;
+    int *tokens;
+    size_t count, capacity;
+} Output;
+
+static int append_word(void *context, const char *word, size_t bytes) {
+    Output *output = context;
+    Gpt2 *gpt2 = output->gpt2;
+    const bool short_word = bytes <= WORD_LONGEST;
+    size_t count = 0;
+    const int *tokens = short_word ? wordcache_get(&gpt2->cache, word, bytes, &count) : NULL;
+    if (!tokens) {
+        size_t capacity = gpt2->capacity;
+        if (grow(&gpt2->token, &capacity, bytes) || grow(&gpt2->rank, &gpt2->capacity, bytes))
+            return -1;
+        count = encode_word(gpt2, word, bytes);
+        tokens = gpt2->token;
+        if (short_word) wordcache_put(&gpt2->cache, word, bytes, tokens, count);
+    }
+    if (grow(&output->tokens, &output->capacity, output->count + count)) return -1;
+    memcpy(output->tokens + output->count, tokens, count * sizeof *tokens);
+    output->count += count;
+    return 0;
+}
+
+static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
+                       size_t *count) {
+    Gpt2 *gpt2 = (Gpt2 *)tokenizer; /* const for the caller; the cache of words changes */
+    Output output = {gpt2, *tokens, *count, *count};
+    const int failed = pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output);
+    *tokens = output.tokens;
+    if (!failed) *count = output.count;
+    return failed;
+}
+
+static const char *gpt2_decode(const Tokenizer *tokenizer, int token, size_t *bytes) {
+    const Vocabulary *vocabulary = &((const Gpt2 *)tokenizer)->vocabulary;
+    *bytes = 0;
+    if (token < 0 || token >= vocabulary->size) return "";
+    *bytes = vocabulary->start[token + 1] - vocabulary->start[token];
+    return vocabulary->bytes + vocabulary->start[token];
+}
+
+static void gpt2_free(Tokenizer *tokenizer) {
+    Gpt2 *gpt2 = (Gpt2 *)tokenizer;
+    vocabulary_free(&gpt2->vocabulary);
+    pretokenizer_free(gpt2->pretokenizer);
+    wordcache_free(&gpt2->cache);
+    free(gpt2->token);
+    free(gpt2->rank);
+    free(gpt2);
+}
+
+Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const char *merges,
+                                size_t merges_bytes, const char *dir) {
+    Gpt2 *gpt2 = calloc(1, sizeof *gpt2);
+    if (!gpt2) {
+        error_set("gpt2: out of memory");
+        return NULL;
+    }
+    gpt2->base = (Tokenizer){.encode = gpt2_encode, .decode = gpt2_decode, .free = gpt2_free};
+    gpt2->pretokenizer = pretokenizer_create();
+    if (!gpt2->pretokenizer || wordcache_init(&gpt2->cache) ||
+        vocabulary_parse(&gpt2->vocabulary, encoder, encoder_bytes, merges, merges_bytes, dir)) {
+        gpt2_free(&gpt2->base);
+        return NULL;
+    }
+    gpt2->base.name = "gpt2";
+    gpt2->base.vocabulary = gpt2->vocabulary.size;
+    gpt2->base.end_of_text = gpt2->vocabulary.end_of_text;
+    return &gpt2->base;
+}
+
+Tokenizer *tokenizer_gpt2(const char *dir) {
+    char path[PATH_BYTES];
+    size_t encoder_bytes, merges_bytes;
+    if (path_join(path, dir, "encoder.json")) return NULL;
+    unsigned char *encoder = file_read("gpt2", path, FETCH_HINT, &encoder_bytes);
+    if (!encoder || path_join(path, dir, "vocab.bpe")) {
+        free(encoder);
+        return NULL;
+    }
+    Tokenizer *tokenizer = NULL;
+    unsigned char *merges = file_read("gpt2", path, FETCH_HINT, &merges_bytes);
+    if (merges)
+        tokenizer = tokenizer_gpt2_parse((const char *)encoder, encoder_bytes, (const char *)merges,
+                                         merges_bytes, dir);
+    free(encoder);
+    free(merges);
+    return tokenizer;
+}

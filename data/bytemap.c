@@ -1,0 +1,47 @@
+#include "bytemap.h"
+
+#include <stdbool.h>
+
+static bool is_plain(int byte) {
+    return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+static int character_of(int byte) {
+    if (is_plain(byte)) return byte;
+    int character = 0x100;
+    for (int before = 0; before < byte; before++) character += !is_plain(before);
+    return character;
+}
+
+/* All the characters are below U+0800: one or two bytes of UTF-8. */
+void bytemap_encode(char text[3], unsigned char byte) {
+    int character = character_of(byte), length = 0;
+    if (character >= 0x80) text[length++] = (char)(0xC0 | character >> 6);
+    text[length++] = (char)(character < 0x80 ? character : 0x80 | (character & 0x3F));
+    text[length] = 0;
+}
+
+/* -1 if there is none. */
+static int byte_of(int character) {
+    if (character < 0x100) return is_plain(character) ? character : -1;
+    for (int byte = 0; byte < 0x100; byte++)
+        if (!is_plain(byte) && character_of(byte) == character) return byte;
+    return -1;
+}
+
+int bytemap_decode(char *bytes, const char *text, size_t length) {
+    int count = 0;
+    for (size_t i = 0; i < length; i++) {
+        int character = (unsigned char)text[i];
+        if (character >= 0x80) {
+            const int next = i + 1 < length ? (unsigned char)text[i + 1] : 0;
+            if (character < 0xC2 || character > 0xDF || (next & 0xC0) != 0x80) return -1;
+            character = (character & 0x1F) << 6 | (next & 0x3F);
+            i++;
+        }
+        const int byte = byte_of(character);
+        if (byte < 0) return -1;
+        bytes[count++] = (char)byte;
+    }
+    return count;
+}

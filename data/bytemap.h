@@ -1,0 +1,15 @@
+/* GPT-2's files write every byte as one printable character: itself if it is printable in
+ * Latin-1, else U+0100 and up, in order. */
+#ifndef DATA_BYTEMAP_H
+#define DATA_BYTEMAP_H
+
+#include <stddef.h>
+
+/* Overwrites bytes with what text[length] stands for, at most `length` of them, and returns their
+ * number; -1 if a character stands for no byte. */
+int bytemap_decode(char *bytes, const char *text, size_t length);
+
+/* Overwrites text[3] with the character of a byte, terminated. */
+void bytemap_encode(char text[3], unsigned char byte);
+
+#endif

@@ -1,0 +1,42 @@
+/* The tokenizer that has one token a byte. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "../ref/error.h"
+#include "tokenizer.h"
+
+static int bytes_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
+                        size_t *count) {
+    (void)tokenizer;
+    int *grown = bytes > SIZE_MAX / sizeof(int) - *count - 1
+                     ? NULL
+                     : realloc(*tokens, (*count + bytes + 1) * sizeof(int));
+    if (!grown) return error_set("bytes: no memory for %zu tokens", *count + bytes);
+    *tokens = grown;
+    for (size_t i = 0; i < bytes; i++) grown[*count + i] = (unsigned char)text[i];
+    *count += bytes;
+    return 0;
+}
+
+static const char *bytes_decode(const Tokenizer *tokenizer, int token, size_t *bytes) {
+    (void)tokenizer;
+    static const unsigned char all[256] = {
+#define B4(n) n, n + 1, n + 2, n + 3
+#define B16(n) B4(n), B4(n + 4), B4(n + 8), B4(n + 12)
+#define B64(n) B16(n), B16(n + 16), B16(n + 32), B16(n + 48)
+        B64(0), B64(64), B64(128), B64(192)};
+    *bytes = token >= 0 && token < 256;
+    return (const char *)all + (*bytes ? token : 0);
+}
+
+/* It holds nothing, so there is one for all. */
+static void bytes_free(Tokenizer *tokenizer) { (void)tokenizer; }
+
+Tokenizer *tokenizer_bytes(void) {
+    static Tokenizer bytes = {"bytes", 256, -1, bytes_encode, bytes_decode, bytes_free};
+    return &bytes;
+}
+
+void tokenizer_free(Tokenizer *tokenizer) {
+    if (tokenizer) tokenizer->free(tokenizer);
+}

@@ -1,0 +1,114 @@
+#include "data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "cifar.h"
+#include "file.h"
+#include "synthetic.h"
+#include "textset.h"
+#include "tokens.h"
+
+typedef enum {
+    SET_SYNTHETIC,
+    SET_CIFAR10,
+    SET_CIFAR100,
+    SET_TEXT,
+    SET_SHAKESPEARE,
+    SET_WIKITEXT2,
+    SET_FILE
+} Set;
+
+static const char *const names[] = {"synthetic", "cifar10",     "cifar100",
+                                    "text",      "shakespeare", "wikitext2"};
+
+/* -1 and an error if there is no such set. */
+static int find_set(const char *name) {
+    for (int i = 0; i < SET_FILE; i++)
+        if (strcmp(name, names[i]) == 0) return i;
+    const size_t length = strlen(name), ending = strlen(".tokens");
+    if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return SET_FILE;
+    return error_set(
+        "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
+        "shakespeare, wikitext2, and token files FILE.tokens",
+        name);
+}
+
+static const char *directory(const char *dir) {
+    if (!dir) dir = getenv("BCD_DATA");
+    return dir && *dir ? dir : "datasets";
+}
+
+int data_is_tokens(const char *name) {
+    const int set = find_set(name);
+    return set < 0 ? -1 : set >= SET_TEXT;
+}
+
+static Dataset *open_images(const DataRequest *request, Set set, const char *dir) {
+    const bool training = request->split == SPLIT_TRAIN;
+    const Normalisation *normalisation = &synthetic_normalisation;
+    Images images;
+    int failed;
+    if (set == SET_SYNTHETIC) {
+        int samples = training ? SYNTHETIC_TRAIN : SYNTHETIC_TEST;
+        if (request->limit > 0 && request->limit < samples) samples = request->limit;
+        failed = synthetic_generate(&images, samples, request->split, request->seed);
+    } else {
+        const CifarKind kind = set == SET_CIFAR10 ? CIFAR_10 : CIFAR_100;
+        normalisation = &cifar_normalisation[kind];
+        failed = cifar_load(&images, kind, dir, request->split);
+    }
+    return failed ? NULL
+                  : images_dataset(request->name, images, normalisation,
+                                   request->augment && training, request->seed, request->limit);
+}
+
+Dataset *data_open(const DataRequest *request) {
+    const char *dir = directory(request->dir);
+    const int set = find_set(request->name);
+    switch (set) {
+        case SET_SYNTHETIC:
+        case SET_CIFAR10:
+        case SET_CIFAR100:
+            return open_images(request, (Set)set, dir);
+        case SET_TEXT:
+            return textset_sources(request);
+        case SET_SHAKESPEARE:
+            return textset_shakespeare(request, dir);
+        case SET_WIKITEXT2:
+            return textset_wikitext2(request, dir);
+        case SET_FILE:
+            return textset_file(request);
+        default:
+            return NULL;
+    }
+}
+
+static Tokenizer *open_gpt2(const char *dir) {
+    char path[PATH_BYTES];
+    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path);
+}
+
+Tokenizer *data_tokenizer(const char *name, const char *dir) {
+    const int set = find_set(name);
+    if (set < 0) return NULL;
+    if (set == SET_TEXT || set == SET_SHAKESPEARE) return tokenizer_bytes();
+    if (set == SET_WIKITEXT2) return open_gpt2(directory(dir));
+    if (set != SET_FILE) {
+        error_set("data: %s is a set of images and has no tokenizer", name);
+        return NULL;
+    }
+    Tokens tokens;
+    if (tokens_open(&tokens, name)) return NULL;
+    Tokenizer *tokenizer = NULL;
+    if (strcmp(tokens.tokenizer, "bytes") == 0)
+        tokenizer = tokenizer_bytes();
+    else if (strcmp(tokens.tokenizer, "gpt2") == 0)
+        tokenizer = open_gpt2(directory(dir));
+    else
+        error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", name,
+                  tokens.tokenizer);
+    tokens_free(&tokens);
+    return tokenizer;
+}

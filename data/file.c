@@ -1,0 +1,101 @@
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../ref/error.h"
+
+int path_join(char *path, const char *dir, const char *name) {
+    int length = snprintf(path, PATH_BYTES, "%s/%s", dir, name);
+    if (length < 0 || length >= PATH_BYTES)
+        return error_set("%s/%s: longer than %d bytes; use a shorter path", dir, name,
+                         PATH_BYTES - 1);
+    return 0;
+}
+
+/* Grows with what is read, so that pipes work and a size that lies does no harm. */
+static unsigned char *read_all(FILE *file, size_t *bytes) {
+    size_t capacity = 1 << 16, count = 0;
+    unsigned char *data = malloc(capacity);
+    while (data) {
+        count += fread(data + count, 1, capacity - 1 - count, file);
+        if (count < capacity - 1) break;
+        unsigned char *grown = capacity > SIZE_MAX / 2 ? NULL : realloc(data, capacity *= 2);
+        if (!grown) free(data);
+        data = grown;
+    }
+    if (!data) {
+        errno = ENOMEM;
+    } else if (ferror(file)) {
+        free(data);
+        data = NULL;
+    } else {
+        data[count] = 0;
+        *bytes = count;
+    }
+    return data;
+}
+
+unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes) {
+    unsigned char *data = NULL;
+    FILE *file = fopen(path, "rb");
+    if (file) data = read_all(file, bytes);
+    if (!data) error_set("%s: %s: %s; %s", who, path, strerror(errno), hint);
+    if (file) fclose(file);
+    return data;
+}
+
+int atomic_open(AtomicFile *atomic, const char *path) {
+    if (strlen(path) >= sizeof atomic->path) return error_set("%.200s...: path too long", path);
+    strcpy(atomic->path, path);
+    snprintf(atomic->temporary, sizeof atomic->temporary, "%s.%ld.tmp", path, (long)getpid());
+    atomic->file = fopen(atomic->temporary, "wb");
+    if (!atomic->file) return error_set("%s: cannot write: %s", atomic->temporary, strerror(errno));
+    return 0;
+}
+
+/* A rename survives a crash only once the directory itself is on disk. */
+static void sync_directory(const char *path) {
+    char dir[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+    memcpy(dir, path, length);
+    strcpy(dir + length, ".");
+    int descriptor = open(dir, O_RDONLY);
+    if (descriptor < 0) return;
+    fsync(descriptor);
+    close(descriptor);
+}
+
+int atomic_commit(AtomicFile *atomic) {
+    FILE *file = atomic->file;
+    bool written = !ferror(file) && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    int reason = errno;
+    atomic->file = NULL;
+    if (fclose(file) != 0 && written) {
+        written = false;
+        reason = errno;
+    }
+    if (written && rename(atomic->temporary, atomic->path) != 0) {
+        written = false;
+        reason = errno;
+    }
+    if (!written) {
+        remove(atomic->temporary);
+        return error_set("%s: cannot write: %s; is the disk full?", atomic->path, strerror(reason));
+    }
+    sync_directory(atomic->path);
+    return 0;
+}
+
+void atomic_abandon(AtomicFile *atomic) {
+    if (!atomic->file) return;
+    fclose(atomic->file);
+    atomic->file = NULL;
+    remove(atomic->temporary);
+}

@@ -1,0 +1,120 @@
+#include "images.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../ref/error.h"
+#include "../ref/random.h"
+#include "checksum.h"
+
+typedef struct {
+    Dataset base;
+    Images images;
+    uint64_t seed;
+    real normal[3][256]; /* the normalised value of each byte: exact and quick */
+} ImageSet;
+
+static size_t record_bytes(const Images *images) {
+    return (size_t)images->label_bytes + IMAGE_BYTES;
+}
+
+static const unsigned char *record_of(const Images *images, int sample) {
+    return images->records + (size_t)sample * record_bytes(images);
+}
+
+Normalisation images_measure(const Images *images) {
+    /* Integer sums: exact, whatever the order. */
+    const int plane = IMAGE_SIDE * IMAGE_SIDE;
+    Normalisation result;
+    for (int c = 0; c < 3; c++) {
+        uint64_t sum = 0, squares = 0;
+        for (int n = 0; n < images->samples; n++) {
+            const unsigned char *pixels = record_of(images, n) + images->label_bytes + c * plane;
+            for (int i = 0; i < plane; i++) {
+                sum += pixels[i];
+                squares += (uint64_t)pixels[i] * pixels[i];
+            }
+        }
+        double count = (double)images->samples * plane;
+        double mean = (double)sum / count;
+        result.mean[c] = mean / 255;
+        result.deviation[c] = sqrt((double)squares / count - mean * mean) / 255;
+    }
+    return result;
+}
+
+typedef struct {
+    int down, right; /* where the crop starts, relative to the unpadded image */
+    bool mirrored;
+} Crop;
+
+static Crop choose_crop(uint64_t seed, int sample, uint64_t visit) {
+    const uint32_t places = 2 * IMAGE_PAD + 1;
+    uint64_t bits = random_bits(seed, STREAM_AUGMENT, visit << 32 | (uint32_t)sample);
+    Crop crop;
+    crop.down = (int)((bits & 0xFFFF) * places >> 16) - IMAGE_PAD;
+    crop.right = (int)((bits >> 16 & 0xFFFF) * places >> 16) - IMAGE_PAD;
+    crop.mirrored = bits >> 63;
+    return crop;
+}
+
+/* out[32][32][3] from planes[3][32][32]; outside the image is black. */
+static void convert_image(const ImageSet *set, real *out, const unsigned char *planes, Crop crop) {
+    for (int y = 0; y < IMAGE_SIDE; y++)
+        for (int x = 0; x < IMAGE_SIDE; x++) {
+            int from_y = y + crop.down;
+            int from_x = (crop.mirrored ? IMAGE_SIDE - 1 - x : x) + crop.right;
+            bool inside = from_y >= 0 && from_y < IMAGE_SIDE && from_x >= 0 && from_x < IMAGE_SIDE;
+            for (int c = 0; c < 3; c++) {
+                int byte = inside ? planes[(c * IMAGE_SIDE + from_y) * IMAGE_SIDE + from_x] : 0;
+                out[(y * IMAGE_SIDE + x) * 3 + c] = set->normal[c][byte];
+            }
+        }
+}
+
+static void images_fetch(const Dataset *dataset, Batch *batch, uint64_t visit) {
+    const ImageSet *set = (const ImageSet *)dataset;
+#pragma omp parallel for
+    for (int n = 0; n < batch->n; n++) {
+        const unsigned char *record = record_of(&set->images, batch->ids[n]);
+        Crop crop = {0, 0, false};
+        if (dataset->augmented) crop = choose_crop(set->seed, batch->ids[n], visit);
+        batch->targets[n] = record[set->images.label_bytes - 1];
+        convert_image(set, batch->images + (size_t)n * IMAGE_BYTES,
+                      record + set->images.label_bytes, crop);
+    }
+}
+
+static void images_free(Dataset *dataset) {
+    ImageSet *set = (ImageSet *)dataset;
+    free(set->images.records);
+    free(set);
+}
+
+Dataset *images_dataset(const char *name, Images images, const Normalisation *normalisation,
+                        bool augment, uint64_t seed, int limit) {
+    ImageSet *set = calloc(1, sizeof *set);
+    if (!set) {
+        free(images.records);
+        error_set("%s: out of memory", name);
+        return NULL;
+    }
+    if (limit > 0 && limit < images.samples) images.samples = limit;
+    set->images = images;
+    set->seed = seed;
+    for (int c = 0; c < 3; c++)
+        for (int byte = 0; byte < 256; byte++)
+            set->normal[c][byte] =
+                (real)((byte / 255.0 - normalisation->mean[c]) / normalisation->deviation[c]);
+    snprintf(set->base.name, sizeof set->base.name, "%s", name);
+    set->base.samples = images.samples;
+    set->base.input = (Shape){IMAGE_SIDE, IMAGE_SIDE, 3};
+    set->base.classes = images.classes;
+    set->base.augmented = augment;
+    set->base.checksum = checksum_bytes(CHECKSUM_START, images.records,
+                                        (size_t)images.samples * record_bytes(&images));
+    set->base.fetch = images_fetch;
+    set->base.free = images_free;
+    return &set->base;
+}

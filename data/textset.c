@@ -1,0 +1,113 @@
+#include "textset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "checksum.h"
+#include "sources.h"
+#include "tokens.h"
+
+/* Training before, validation from here on. */
+static size_t split_point(size_t count, size_t most_held_out) {
+    size_t held_out = count / 10;
+    return count - (held_out < most_held_out ? held_out : most_held_out);
+}
+
+static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t most_held_out) {
+    const size_t cut = split_point(tokens.count, most_held_out);
+    const bool training = request->split == SPLIT_TRAIN;
+    return tokens_dataset(request->name, tokens, training ? 0 : cut, training ? cut : tokens.count,
+                          request->context, request->limit);
+}
+
+Dataset *textset_sources(const DataRequest *request) {
+    size_t count;
+    unsigned char *text = sources_read(&count);
+    return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
+}
+
+Dataset *textset_shakespeare(const DataRequest *request, const char *dir) {
+    char path[PATH_BYTES];
+    size_t count;
+    if (path_join(path, dir, "tinyshakespeare.txt")) return NULL;
+    unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
+    return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
+}
+
+Dataset *textset_file(const DataRequest *request) {
+    Tokens tokens;
+    if (tokens_open(&tokens, request->name)) return NULL;
+    return open_split(request, tokens, 1000000);
+}
+
+/* The tokens of text[count]; kept in the file `path` if that can be written. */
+static int encode_text(Tokens *tokens, const Tokenizer *tokenizer, const unsigned char *text,
+                       size_t count, const char *path, uint64_t source) {
+    int *numbers = NULL;
+    size_t length = 0;
+    int failed = tokenizer->encode(tokenizer, (const char *)text, count, &numbers, &length);
+    if (!failed)
+        failed = tokens_pack(tokens, numbers, length, tokenizer->name, tokenizer->vocabulary);
+    TokenWriter writer;
+    if (!failed &&
+        !tokenwriter_open(&writer, path, tokenizer->name, tokenizer->vocabulary, source)) {
+        /* Only a cache: a full disk or a directory of someone else is no failure. */
+        if (tokenwriter_add(&writer, numbers, length))
+            tokenwriter_abandon(&writer);
+        else
+            tokenwriter_commit(&writer);
+    }
+    free(numbers);
+    return failed;
+}
+
+/* What the tokens depend on: the text, and the two files of the vocabulary. */
+static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *text,
+                           size_t count) {
+    static const char *const names[] = {"gpt2-bpe/encoder.json", "gpt2-bpe/vocab.bpe"};
+    *sum = checksum_bytes(CHECKSUM_START, text, count);
+    for (int i = 0; i < 2; i++) {
+        char path[PATH_BYTES];
+        size_t bytes;
+        if (path_join(path, dir, names[i])) return -1;
+        unsigned char *file = file_read("gpt2", path, FETCH_HINT, &bytes);
+        if (!file) return -1;
+        *sum = checksum_bytes(*sum, file, bytes);
+        free(file);
+    }
+    return 0;
+}
+
+static int load_wikitext2(Tokens *tokens, const char *dir, const char *split) {
+    char name[64], path[PATH_BYTES], kept[PATH_BYTES], vocabulary[PATH_BYTES];
+    size_t count;
+    uint64_t source;
+    snprintf(name, sizeof name, "wikitext-2/%s.txt", split);
+    if (path_join(path, dir, name) || path_join(vocabulary, dir, "gpt2-bpe")) return -1;
+    snprintf(name, sizeof name, "wikitext-2/%s.gpt2.tokens", split);
+    if (path_join(kept, dir, name)) return -1;
+    unsigned char *text = file_read("wikitext2", path, FETCH_HINT, &count);
+    if (!text) return -1;
+    int failed = source_checksum(&source, dir, text, count);
+    if (!failed && tokens_open(tokens, kept) == 0) {
+        if (tokens->source == source) {
+            free(text);
+            return 0;
+        }
+        tokens_free(tokens);
+    }
+    Tokenizer *tokenizer = failed ? NULL : tokenizer_gpt2(vocabulary);
+    failed = !tokenizer || encode_text(tokens, tokenizer, text, count, kept, source);
+    tokenizer_free(tokenizer);
+    free(text);
+    return failed ? -1 : 0;
+}
+
+Dataset *textset_wikitext2(const DataRequest *request, const char *dir) {
+    static const char *const names[] = {"train", "valid", "test"};
+    Tokens tokens;
+    if (load_wikitext2(&tokens, dir, names[request->split])) return NULL;
+    return tokens_dataset(request->name, tokens, 0, tokens.count, request->context, request->limit);
+}

@@ -1,0 +1,148 @@
+/* Reading and writing token files; tokens.h has the format. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../ref/error.h"
+#include "checksum.h"
+#include "tokens.h"
+
+static const char magic[8] = {'B', 'C', 'D', 'T', 'O', 'K', 'E', 'N'};
+enum { VERSION = 1 };
+
+static uint64_t get_number(const unsigned char *from, int bytes) {
+    uint64_t number = 0;
+    for (int b = bytes - 1; b >= 0; b--) number = number << 8 | from[b];
+    return number;
+}
+
+static void put_number(unsigned char *to, int bytes, uint64_t number) {
+    for (int b = 0; b < bytes; b++) to[b] = (unsigned char)(number >> 8 * b);
+}
+
+static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count,
+                        const char *path) {
+    if (count < TOKENFILE_HEADER || memcmp(bytes, magic, sizeof magic) != 0)
+        return error_set("tokens: %s: not a token file; make one with `bcd tokenize`", path);
+    const uint64_t version = get_number(bytes + 8, 4), width = get_number(bytes + 12, 4);
+    const uint64_t vocabulary = get_number(bytes + 32, 4), numbers = get_number(bytes + 40, 8);
+    if (version != VERSION)
+        return error_set("tokens: %s: version %u, this program reads version %d; make it again",
+                         path, (unsigned)version, VERSION);
+    if ((width != 2 && width != 4) || vocabulary < 1 || vocabulary > INT32_MAX ||
+        memchr(bytes + 16, 0, TOKENIZER_NAME) == NULL)
+        return error_set("tokens: %s: damaged header; make it again with `bcd tokenize`", path);
+    if ((count - TOKENFILE_HEADER) / width != numbers || (count - TOKENFILE_HEADER) % width != 0)
+        return error_set(
+            "tokens: %s: %zu bytes are not the %llu tokens of %d bytes the header "
+            "promises; make it again",
+            path, count - TOKENFILE_HEADER, (unsigned long long)numbers, (int)width);
+    *tokens = (Tokens){.data = bytes + TOKENFILE_HEADER,
+                       .count = (size_t)numbers,
+                       .width = (int)width,
+                       .vocabulary = (int)vocabulary,
+                       .checksum = get_number(bytes + 48, 8),
+                       .source = get_number(bytes + 56, 8)};
+    memcpy(tokens->tokenizer, bytes + 16, TOKENIZER_NAME);
+    return 0;
+}
+
+int tokens_parse(Tokens *tokens, const unsigned char *bytes, size_t count, const char *path) {
+    if (parse_header(tokens, bytes, count, path)) return -1;
+    uint64_t sum = CHECKSUM_START;
+    for (size_t i = 0; i < tokens->count; i++) {
+        uint32_t token = (uint32_t)tokens_at(tokens, i);
+        if (token >= (uint32_t)tokens->vocabulary)
+            return error_set("tokens: %s: token %zu is %u, the vocabulary has %d; make it again",
+                             path, i, token, tokens->vocabulary);
+        sum = checksum_add(sum, token);
+    }
+    if (sum != tokens->checksum)
+        return error_set(
+            "tokens: %s: damaged: the tokens do not match their checksum; make it again", path);
+    return 0;
+}
+
+int tokens_open(Tokens *tokens, const char *path) {
+    struct stat status;
+    int descriptor = open(path, O_RDONLY);
+    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+        error_set("tokens: %s: %s; make it with `bcd tokenize`", path, strerror(errno));
+        if (descriptor >= 0) close(descriptor);
+        return -1;
+    }
+    const size_t bytes = S_ISREG(status.st_mode) ? (size_t)status.st_size : 0;
+    /* Nothing can be mapped of an empty file or a directory; parsing no bytes says what is wrong.
+     */
+    void *base = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0) : NULL;
+    close(descriptor);
+    if (base == MAP_FAILED)
+        return error_set("tokens: %s: cannot map it into memory: %s", path, strerror(errno));
+    if (tokens_parse(tokens, base, bytes, path)) {
+        if (base) munmap(base, bytes);
+        return -1;
+    }
+    tokens->base = base;
+    tokens->mapped = bytes;
+    return 0;
+}
+
+static void write_header(TokenWriter *writer) {
+    unsigned char bytes[TOKENFILE_HEADER] = {0};
+    const Tokens *header = &writer->header;
+    memcpy(bytes, magic, sizeof magic);
+    put_number(bytes + 8, 4, VERSION);
+    put_number(bytes + 12, 4, (uint64_t)header->width);
+    memcpy(bytes + 16, header->tokenizer, TOKENIZER_NAME);
+    put_number(bytes + 32, 4, (uint64_t)header->vocabulary);
+    put_number(bytes + 40, 8, header->count);
+    put_number(bytes + 48, 8, header->checksum);
+    put_number(bytes + 56, 8, header->source);
+    fwrite(bytes, 1, sizeof bytes, writer->atomic.file); /* the commit sees an error */
+}
+
+int tokenwriter_open(TokenWriter *writer, const char *path, const char *tokenizer, int vocabulary,
+                     uint64_t source) {
+    writer->header = (Tokens){.width = token_width(vocabulary),
+                              .vocabulary = vocabulary,
+                              .checksum = CHECKSUM_START,
+                              .source = source};
+    snprintf(writer->header.tokenizer, TOKENIZER_NAME, "%s", tokenizer);
+    if (atomic_open(&writer->atomic, path)) return -1;
+    write_header(writer);
+    return 0;
+}
+
+int tokenwriter_add(TokenWriter *writer, const int *numbers, size_t count) {
+    enum { PIECE = 4096 };
+    unsigned char bytes[PIECE * 4];
+    Tokens *header = &writer->header;
+    const size_t width = (size_t)header->width;
+    for (size_t done = 0; done < count;) {
+        size_t piece = count - done < PIECE ? count - done : PIECE;
+        for (size_t i = 0; i < piece; i++) {
+            const int token = numbers[done + i];
+            if (token < 0 || token >= header->vocabulary)
+                return error_set("tokens: %s: token %d, the vocabulary has %d", writer->atomic.path,
+                                 token, header->vocabulary);
+            token_put(bytes + i * width, header->width, token);
+            header->checksum = checksum_add(header->checksum, (uint64_t)token);
+        }
+        if (fwrite(bytes, width, piece, writer->atomic.file) != piece)
+            return error_set("tokens: %s: cannot write: %s", writer->atomic.path, strerror(errno));
+        done += piece;
+    }
+    header->count += count;
+    return 0;
+}
+
+int tokenwriter_commit(TokenWriter *writer) {
+    if (fseek(writer->atomic.file, 0, SEEK_SET) == 0) write_header(writer);
+    return atomic_commit(&writer->atomic);
+}
+
+void tokenwriter_abandon(TokenWriter *writer) { atomic_abandon(&writer->atomic); }

@@ -1,0 +1,35 @@
+/* Words already encoded.  Text repeats itself: nearly every word of a book is found here. */
+#ifndef DATA_WORDCACHE_H
+#define DATA_WORDCACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WORD_LONGEST = 64 }; /* longer words are rare and not kept */
+
+typedef struct {
+    size_t text, tokens; /* where they begin in the two stores */
+    uint32_t hash;
+    uint16_t bytes, count; /* bytes 0: an empty slot */
+} CachedWord;
+
+typedef struct {
+    CachedWord *slot;
+    char *text;
+    int *tokens;
+    size_t words, text_used, tokens_used;
+} WordCache;
+
+/* -1 and an error if memory runs out. */
+int wordcache_init(WordCache *cache);
+void wordcache_free(WordCache *cache);
+
+/* The tokens of a word, or NULL.  Valid until the next wordcache_put. */
+const int *wordcache_get(const WordCache *cache, const char *word, size_t bytes, size_t *count);
+
+/* Remembers a word of 1 to WORD_LONGEST bytes that is not there, and at most as many tokens.
+ * Forgets all others first when full. */
+void wordcache_put(WordCache *cache, const char *word, size_t bytes, const int *tokens,
+                   size_t count);
+
+#endif
