@@ -82,7 +82,9 @@ const char *const paper_notes[] = {
     "(inferred).",
     "No natural configuration has the memory printed for the 0.15B GPT-2; 16 layers x 768 stand "
     "for it.",
-    "The paper says \"converged\" without a rule, so its durations are compared with ours loosely.",
+    "The paper says \"converged\" without a rule, and \"loss\" without saying whether of training "
+    "or "
+    "validation; both are compared with ours loosely.",
     NULL,
 };
 

@@ -6,8 +6,8 @@
  *                scale; attributes unit and what
  *   /curves/ROW/training     step, loss (nats per target), submodel, seconds (s): one row per
  * update /curves/ROW/evaluation   step, loss (nats per target), accuracy, perplexity, seconds (s)
- *   /curves/ROW  attributes  spec: of the model; command: the line that ran it; and every flag of
- *                            `bcd train` */
+ *   /curves/ROW/settings     attributes: one per flag of `bcd train`
+ *   /curves/ROW  attributes  spec: of the model; command: the line that ran it */
 #ifndef EXPERIMENTS_STUDY_H
 #define EXPERIMENTS_STUDY_H
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../ref/error.h"
+#include "settings.h"
 #include "study.h"
 
 enum { GROUP = H5_NAME + 32, VERSION = 1 };
@@ -33,7 +34,7 @@ static H5Column *table_columns(void) {
 }
 
 static void write_row(H5File *file, const StudyRow *row) {
-    char group[GROUP], part[GROUP + 16], text[OPTION_TEXT];
+    char group[GROUP], part[GROUP + 16];
     snprintf(group, sizeof group, "/curves/%s", row->name);
     snprintf(part, sizeof part, "%s/training", group);
     h5_write_table(file, part, training_columns, COUNT(training_columns), row->curve,
@@ -43,9 +44,8 @@ static void write_row(H5File *file, const StudyRow *row) {
                    sizeof *row->evaluation, row->evaluation_rows);
     h5_set_text(file, group, "spec", row->spec);
     h5_set_text(file, group, "command", row->command);
-    for (int o = 0; option_table[o].name; o++)
-        if (option_table[o].role != OPTION_LOCAL && option_table[o].commands & COMMAND_TRAIN)
-            h5_set_text(file, group, option_table[o].name, options_format(&row->settings, o, text));
+    snprintf(part, sizeof part, "%s/settings", group);
+    settings_write(file, part, &row->settings, OPTION_FREE);
 }
 
 int study_write(const Study *study, const char *path) {
@@ -70,7 +70,6 @@ int study_write(const Study *study, const char *path) {
     return h5_commit(&file);
 }
 
-/* The row's curves and settings; options_set lets a foreign value through to its default. */
 static int read_row(const H5File *file, StudyRow *row) {
     char group[GROUP], part[GROUP + 16];
     snprintf(group, sizeof group, "/curves/%s", row->name);
@@ -83,13 +82,8 @@ static int read_row(const H5File *file, StudyRow *row) {
                                     sizeof *row->evaluation, &row->evaluation_rows);
     if (!row->evaluation) return -1;
     options_defaults(&row->settings, COMMAND_TRAIN);
-    for (int o = 0; option_table[o].name; o++) {
-        char text[OPTION_TEXT];
-        if (h5_has(file, group, option_table[o].name) &&
-            (h5_get_text(file, group, option_table[o].name, text, sizeof text) ||
-             options_set(&row->settings, option_table[o].name, text)))
-            return -1;
-    }
+    snprintf(part, sizeof part, "%s/settings", group);
+    if (settings_read(file, part, &row->settings)) return -1;
     return h5_get_text(file, group, "spec", row->spec, sizeof row->spec) ||
                    h5_get_text(file, group, "command", row->command, sizeof row->command)
                ? -1

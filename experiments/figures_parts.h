@@ -1,0 +1,30 @@
+/* What the figures have in common: a gnuplot script being written. */
+#ifndef EXPERIMENTS_FIGURES_PARTS_H
+#define EXPERIMENTS_FIGURES_PARTS_H
+
+#include <stdio.h>
+
+#include "figures.h"
+
+/* Pixels of the drawing's own coordinates; the page scales it to its width. */
+enum { FIGURE_WIDTH = 580, FIGURE_TOP = 40, FIGURE_BOTTOM = 50 };
+
+typedef struct {
+    FILE *out;
+    char *text;
+    size_t size;
+    int height;
+} Script;
+
+/* Starts a script with the common look.  -1 and an error when memory runs out. */
+int script_begin(Script *script, const Figure *figure, int height);
+/* Places the next plot between two heights, in pixels from the top. */
+void script_panel(const Script *script, int top, int bottom);
+/* The legend: one row above the first plot. */
+void script_key(const Script *script);
+/* A method's name as a string literal. */
+void script_method(const Script *script, const StudyRow *row);
+/* Draws: the SVG, or NULL and an error.  Frees the script. */
+char *script_finish(Script *script);
+
+#endif
