@@ -77,9 +77,11 @@ $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
-.PHONY: all test run bench bench-peers clean help info deps lint format \
+.PHONY: all programs test run bench bench-peers clean help info deps lint format \
         sanitize sanitize-address sanitize-thread fuzz fuzz-programs
 all: $(BUILD)/bcd                     ## build the program, build/bcd
+
+programs: all $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench ## ... and the tests and benchmarks
 
 $(BUILD)/bcd: $(call objects,float,experiments/main.c) $(float_library)
 $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c)) $(float_library)
