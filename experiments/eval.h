@@ -13,4 +13,7 @@ typedef struct {
 /* Forward over the whole data set, in order.  -1 and an error. */
 int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation);
 
+/* "loss 1.234, accuracy 56.7 %", or for language models "loss 3.456, perplexity 31.7". */
+const char *eval_format(const Evaluation *evaluation, bool tokens, char text[80]);
+
 #endif

@@ -1,0 +1,11 @@
+/* Ctrl-C and SIGTERM: finish the step, write a checkpoint, stop. */
+#ifndef EXPERIMENTS_INTERRUPT_H
+#define EXPERIMENTS_INTERRUPT_H
+
+/* From now on the first such signal is remembered, and a second one kills, which is safe: files are
+ * written whole or not at all. */
+void interrupt_catch(void);
+/* The signal, or 0. */
+int interrupt_signal(void);
+
+#endif
