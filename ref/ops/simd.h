@@ -29,6 +29,14 @@ typedef real vec __attribute__((vector_size(VECTOR_BYTES)));
 typedef real vec_unaligned
     __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
+/* Before a loop of constant length, at most 24, that must disappear for its array to live in
+ * registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 24")
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE vec vec_load(const real *from) { return *(const vec_unaligned *)from; }
@@ -56,7 +64,7 @@ INLINE void transpose_tile(real *to, ptrdiff_t to_step, const real *from, ptrdif
                            int rows, int columns) {
     vec x[LANES], y[LANES];
     if (columns == LANES) {
-#pragma GCC unroll 16
+        UNROLL
         for (int i = 0; i < LANES; i++) x[i] = i < rows ? vec_load(from + i * from_step) : (vec){0};
     } else {
         for (int i = 0; i < LANES; i++) {
@@ -67,18 +75,18 @@ INLINE void transpose_tile(real *to, ptrdiff_t to_step, const real *from, ptrdif
     }
     /* Each round moves the top bit of the row number to the bottom of the column number; after
      * log2(LANES) rounds they have changed places. */
-#pragma GCC unroll 4
+    UNROLL
     for (int round = 1; round < LANES; round *= 2) {
-#pragma GCC unroll 8
+        UNROLL
         for (int i = 0; i < LANES / 2; i++) {
             y[2 * i] = __builtin_shufflevector(x[i], x[i + LANES / 2], INTERLEAVE_LOWER);
             y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + LANES / 2], INTERLEAVE_UPPER);
         }
-#pragma GCC unroll 16
+        UNROLL
         for (int i = 0; i < LANES; i++) x[i] = y[i];
     }
     if (columns == LANES) {
-#pragma GCC unroll 16
+        UNROLL
         for (int j = 0; j < LANES; j++) vec_store(to + j * to_step, x[j]);
     } else {
         for (int j = 0; j < columns; j++) vec_store(to + j * to_step, x[j]);

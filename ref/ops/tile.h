@@ -9,13 +9,13 @@
 static inline int min(int a, int b) { return a < b ? a : b; }
 
 INLINE void tile_zero(vec *acc, const int vectors) {
-#pragma GCC unroll 24
+    UNROLL
     for (int i = 0; i < vectors; i++) acc[i] = (vec){0};
 }
 
 /* acc[rows][columns] += sum over p < depth of a(p, row) b(p, column): for each p an outer product
- * of rows = runs * run numbers and columns = vectors * LANES numbers. a(p, row) is at a[p * a_step
- * + row / run * a_run + row % run], b(p, column) at b[p * b_step + column].
+ * of rows = runs * run numbers and columns = vectors * LANES numbers.  Where they are:
+ * a(p, row) = a[p * a_step + row / run * a_run + row % run], b(p, column) = b[p * b_step + column].
  *
  * runs, run and vectors must be constants where this is inlined, so that the loops unroll and acc
  * lives in registers.  Each element is one chain of multiply-adds in the order of p, whatever the
@@ -25,13 +25,14 @@ INLINE void tile_multiply(vec *acc, const int runs, const int run, const int vec
                           int depth) {
     for (int p = 0; p < depth; p++, a += a_step, b += b_step) {
         vec w[2];
-#pragma GCC unroll 2
+        UNROLL
         for (int j = 0; j < vectors; j++) w[j] = vec_load(b + j * LANES);
-#pragma GCC unroll 24
-        for (int i = 0; i < runs * run; i++)
-#pragma GCC unroll 2
+        UNROLL
+        for (int i = 0; i < runs * run; i++) {
+            UNROLL
             for (int j = 0; j < vectors; j++)
                 acc[i * vectors + j] += a[i / run * a_run + i % run] * w[j];
+        }
     }
 }
 
@@ -47,9 +48,9 @@ typedef struct {
 INLINE void tile_store(const TileTarget *to, const vec *acc, const int runs, const int run,
                        const int vectors) {
     if (to->runs == runs && to->run == run && to->columns == vectors * LANES) {
-#pragma GCC unroll 24
-        for (int i = 0; i < runs * run; i++)
-#pragma GCC unroll 2
+        UNROLL
+        for (int i = 0; i < runs * run; i++) {
+            UNROLL
             for (int j = 0; j < vectors; j++) {
                 real *at = to->at + i / run * to->run_step + i % run * to->step + j * LANES;
                 vec sum = acc[i * vectors + j];
@@ -57,10 +58,11 @@ INLINE void tile_store(const TileTarget *to, const vec *acc, const int runs, con
                 if (to->bias) sum += vec_load(to->bias + j * LANES);
                 vec_store(at, sum);
             }
+        }
         return;
     }
     real tile[TILE_VECTORS * LANES];
-#pragma GCC unroll 24
+    UNROLL
     for (int i = 0; i < runs * run * vectors; i++) vec_store(tile + i * LANES, acc[i]);
     for (int r = 0; r < to->runs; r++)
         for (int i = 0; i < to->run; i++)
