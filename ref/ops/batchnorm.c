@@ -228,28 +228,26 @@ void batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, co
     }
 }
 
-/* One wide row; y NULL: no relu, x NULL: running mode. */
-INLINE void gradient_row(real *restrict dx, real *restrict dskip, const real *restrict dy,
-                         const real *restrict x, const real *restrict y, const Terms *t, int width,
-                         bool add_dx, bool add_dskip) {
-    real dz[WIDE];
-    if (y)
-        for (int j = 0; j < width; j++) dz[j] = y[j] > 0 ? dy[j] : 0;
-    else
-        memcpy(dz, dy, (size_t)width * sizeof *dz);
-    if (dskip && add_dskip)
-        for (int j = 0; j < width; j++) dskip[j] += dz[j];
-    else if (dskip)
-        memcpy(dskip, dz, (size_t)width * sizeof *dz);
-    if (x)
-        for (int j = 0; j < width; j++)
-            dz[j] = dz[j] * t->scale[j] + (x[j] - t->mean[j]) * t->slope[j] + t->shift[j];
-    else
-        for (int j = 0; j < width; j++) dz[j] *= t->scale[j];
-    if (add_dx)
-        for (int j = 0; j < width; j++) dx[j] += dz[j];
-    else
-        memcpy(dx, dz, (size_t)width * sizeof *dz);
+/* One wide row.  y NULL: no relu; x NULL: running mode; dx or dskip NULL: not wanted. */
+INLINE void gradient_row(real *dx, real *dskip, const real *dy, const real *x, const real *y,
+                         const Terms *t, size_t width, bool add_dx, bool add_dskip) {
+    for (size_t j = 0; j < width; j += LANES) {
+        const size_t left = width - j;
+        vec dz = vec_load_part(dy + j, left, 0);
+        if (y) dz = vec_select(vec_load_part(y + j, left, 0) > 0, dz, (vec){0});
+        if (dskip) {
+            vec old = add_dskip ? vec_load_part(dskip + j, left, 0) : (vec){0};
+            vec_store_part(dskip + j, old + dz, left);
+        }
+        if (!dx) continue;
+        vec d = dz * vec_load(t->scale + j);
+        if (x) {
+            vec distance = vec_load_part(x + j, left, 0) - vec_load(t->mean + j);
+            d += distance * vec_load(t->slope + j) + vec_load(t->shift + j);
+        }
+        if (add_dx) d += vec_load_part(dx + j, left, 0);
+        vec_store_part(dx + j, d, left);
+    }
 }
 
 /* dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n: three constants and the
@@ -271,16 +269,16 @@ void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real 
                               bool add_dskip) {
     for (int channel = 0; channel < c; channel += WIDE) {
         const Wide wide = wide_rows(n, c, channel);
-        Terms t;
+        Terms t = {0};
         gradient_terms(&t, g, mean, rstd, use_running ? NULL : sums, n, c, channel, wide.width);
 #pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
         for (int first = 0; first < wide.rows; first += WIDE_ROWS)
             for (int row = first; row < at_most(first + WIDE_ROWS, wide.rows); row++) {
                 const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
                 const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
-                gradient_row(dx + at, dskip ? dskip + at : NULL, dy + at,
-                             use_running ? NULL : x + at, relu ? y + at : NULL, &t, width, add_dx,
-                             add_dskip);
+                gradient_row(dx ? dx + at : NULL, dskip ? dskip + at : NULL, dy + at,
+                             use_running ? NULL : x + at, relu ? y + at : NULL, &t, (size_t)width,
+                             add_dx, add_dskip);
             }
     }
 }
