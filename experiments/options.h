@@ -86,7 +86,11 @@ typedef struct Options {
     /* bcd gradients */
     char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
 
+    /* bcd trace */
+    int active; /* submodel to show, from 1; 0: every one */
+
     /* bcd experiment, report */
+    bool yes;
     char preset[OPTION_TEXT], models[OPTION_TEXT], optimizers[OPTION_TEXT];
 
     const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */

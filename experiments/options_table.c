@@ -157,12 +157,16 @@ const Option option_table[] = {
      COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, SECTION, "file to write",
      COMMAND_GRADIENTS | COMMAND_REPORT},
+    {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn", SECTION,
+     "show only submodel K, from 1", COMMAND_TRACE},
     {"preset", "smoke|laptop|gpu|paper", TEXT(preset), LOCAL, "laptop", NULL, SECTION, "how large",
      COMMAND_EXPERIMENT},
     {"models", "LIST", TEXT(models), LOCAL, "", "the preset's", SECTION,
      "models separated by spaces", COMMAND_EXPERIMENT},
     {"optimizers", "LIST", TEXT(optimizers), LOCAL, "", "the preset's", SECTION,
      "sgd, adam, adamw, separated by commas", COMMAND_EXPERIMENT},
+    {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, SECTION,
+     "start a preset that takes hours without asking", COMMAND_EXPERIMENT},
 #undef SECTION
     {.name = NULL},
 };
