@@ -1,0 +1,292 @@
+/* Times the nodes of a model one at a time: forward, input gradient, weight gradient. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../../ref/node.h"
+#include "../../ref/ops/ops.h"
+#include "../../ref/optimizer.h"
+#include "../../ref/random.h"
+#include "bench.h"
+
+/* Everything allocated for one measurement. */
+typedef struct {
+    void *array[24];
+    int arrays;
+    bool failed;
+} Arena;
+
+static void *take(Arena *arena, size_t count, size_t size) {
+    void *array = calloc(count ? count : 1, size);
+    if (!array || arena->arrays == sizeof arena->array / sizeof *arena->array) {
+        free(array);
+        arena->failed = true;
+        return NULL;
+    }
+    return arena->array[arena->arrays++] = array;
+}
+
+/* Numbers around zero: a processor may be slow on denormals, and zeros would let exp be easy. */
+static real *take_random(Arena *arena, size_t count) {
+    real *x = take(arena, count, sizeof *x);
+    for (size_t i = 0; x && i < count; i++)
+        x[i] = (real)((int)(i * 2654435761u >> 16 & 1023) - 511) * (real)(1.0 / 512);
+    return x;
+}
+
+static void arena_free(Arena *arena) {
+    for (int i = 0; i < arena->arrays; i++) free(arena->array[i]);
+}
+
+/* ---- one node ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const Node *node;
+    NodeIO io;
+    Phase phase;
+} NodeRun;
+
+static void run_node(void *context) {
+    NodeRun *run = context;
+    static void (*const phases[PHASES])(const Node *, const NodeIO *) = {
+        node_forward, node_input_gradient, node_weight_gradient};
+    phases[run->phase](run->node, &run->io);
+}
+
+static NodeIO prepare(Arena *arena, const Model *model, const Node *node, int n) {
+    size_t in = (size_t)n * shape_count(node->in_shape);
+    size_t out = (size_t)n * shape_count(node->out_shape);
+    size_t weight = node->weight < 0 ? 0 : model->param[node->weight].count;
+    size_t bias = node->bias < 0 ? 0 : model->param[node->bias].count;
+    size_t channels = (size_t)node->in_shape.c;
+    bool embedding = node->kind == OP_EMBEDDING;
+    NodeIO io = {.n = n};
+    int *tokens = take(arena, embedding ? in : 0, sizeof *tokens);
+    for (size_t i = 0; tokens && embedding && i < in; i++)
+        tokens[i] = (int)random_below(1, STREAM_SYNTHETIC, i, (uint32_t)node->vocabulary);
+    io.tokens = tokens;
+    io.x = take_random(arena, embedding ? 0 : in);
+    io.skip = node->skip < 0 ? NULL : take_random(arena, out);
+    io.y = take(arena, out, sizeof(real));
+    io.aux = take(arena, node_aux_count(node, n), sizeof(real));
+    io.weight = take_random(arena, weight);
+    io.bias = node->bias < 0 ? NULL : take_random(arena, bias);
+    io.running_mean = take(arena, channels, sizeof(real));
+    io.running_var = take(arena, channels, sizeof(real));
+    io.dy = take_random(arena, out);
+    io.dx = embedding ? NULL : take(arena, in, sizeof(real));
+    io.dskip = node->skip < 0 ? NULL : take(arena, out, sizeof(real));
+    io.dweight = take(arena, weight, sizeof(real));
+    io.dbias = node->bias < 0 ? NULL : take(arena, bias, sizeof(real));
+    return io;
+}
+
+/* Bytes an op must move at the least: what it reads and writes of activations, each once. */
+static double least_bytes(const Node *node, Phase phase, int n) {
+    double in = (double)n * (double)shape_count(node->in_shape);
+    double out = (double)n * (double)shape_count(node->out_shape);
+    double skip = node->skip < 0 ? 0 : out;
+    NodeKeeps keeps =
+        node_keeps(node, phase == PHASE_INPUT_GRADIENT, phase == PHASE_WEIGHT_GRADIENT, false);
+    double kept = keeps.input * in + keeps.output * out;
+    double numbers = 0;
+    if (phase == PHASE_FORWARD) numbers = in + skip + out;
+    if (phase == PHASE_INPUT_GRADIENT) numbers = out + kept + in + skip;
+    if (phase == PHASE_WEIGHT_GRADIENT) numbers = out + kept;
+    return numbers * (double)sizeof(real);
+}
+
+static bool alike(const Node *a, const Node *b) {
+    return a->kind == b->kind && !memcmp(&a->in_shape, &b->in_shape, sizeof a->in_shape) &&
+           !memcmp(&a->out_shape, &b->out_shape, sizeof a->out_shape) && a->kernel == b->kernel &&
+           a->stride == b->stride && a->relu == b->relu && (a->skip < 0) == (b->skip < 0) &&
+           (a->bias < 0) == (b->bias < 0);
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+/* Sums over a whole training step, by kind of op. */
+typedef struct {
+    double ms[OP_KINDS][PHASES], flops[OP_KINDS][PHASES];
+} Totals;
+
+static void print_rate(double flops, double bytes, double ms, Machine machine) {
+    if (flops > 0)
+        printf(" %9.3f ms %4.0f GF/s %3.0f%%", ms, flops / ms * 1e-6,
+               100 * flops / ms * 1e-6 / machine.gflops);
+    else
+        printf(" %9.3f ms %4.1f GB/s %3.0f%%", ms, bytes / ms * 1e-6,
+               100 * bytes / ms * 1e-6 / machine.gigabytes);
+}
+
+static void shape_text(char *text, size_t size, Shape shape) {
+    if (shape.h > 1)
+        snprintf(text, size, "%dx%dx%d", shape.h, shape.w, shape.c);
+    else
+        snprintf(text, size, "%dx%d", shape.w, shape.c);
+}
+
+static void print_node(const Node *node, int n, int times) {
+    char name[40], from[40], to[40], extra[24] = "";
+    shape_text(from, sizeof from, node->in_shape);
+    shape_text(to, sizeof to, node->out_shape);
+    if (node->kind == OP_CONV2D)
+        snprintf(extra, sizeof extra, " %dx%d/%d", node->kernel, node->kernel, node->stride);
+    if (node->kind == OP_BATCHNORM)
+        snprintf(extra, sizeof extra, "%s%s", node->skip < 0 ? "" : "+skip",
+                 node->relu ? "+relu" : "");
+    snprintf(name, sizeof name, "%s%s", op_names[node->kind], extra);
+    printf("%-20s %3dx  %4d x %-9s -> %-10s", name, times, n, from, to);
+}
+
+static int bench_node(const Model *model, const Node *node, int times, int n, Machine machine,
+                      double least_ms, Totals *totals) {
+    Arena arena = {0};
+    NodeRun run = {.node = node, .io = prepare(&arena, model, node, n)};
+    if (!arena.failed) print_node(node, n, times);
+    for (int p = 0; p < PHASES && !arena.failed; p++) {
+        run.phase = (Phase)p;
+        bool nothing = (p == PHASE_INPUT_GRADIENT && node->kind == OP_EMBEDDING) ||
+                       (p == PHASE_WEIGHT_GRADIENT && node->weight < 0);
+        if (nothing) {
+            printf(" %27s", "-");
+            continue;
+        }
+        bench_progress("%s: %s", model->name, op_names[node->kind]);
+        Times taken = bench_repeat(run_node, &run, least_ms);
+        bench_progress("");
+        double ms = times_median(&taken), flops = n * node_flops(node, (Phase)p);
+        print_rate(flops, least_bytes(node, (Phase)p, n), ms, machine);
+        totals->ms[node->kind][p] += ms * times;
+        totals->flops[node->kind][p] += flops * times;
+    }
+    printf("\n");
+    arena_free(&arena);
+    return arena.failed ? error_set("bench: out of memory for %s", op_names[node->kind]) : 0;
+}
+
+static void print_totals(const Totals *totals, Machine machine) {
+    double all = 0;
+    printf("in a full step:\n");
+    for (int k = 0; k < OP_KINDS; k++) {
+        const double *ms = totals->ms[k];
+        double sum = ms[0] + ms[1] + ms[2];
+        double flops = totals->flops[k][0] + totals->flops[k][1] + totals->flops[k][2];
+        all += sum;
+        if (sum > 0) {
+            printf("  %-12s %9.2f ms = %8.2f + %8.2f + %8.2f", op_names[k], sum, ms[0], ms[1],
+                   ms[2]);
+            if (flops > 0)
+                printf("   %6.2f GFLOP, %4.0f GF/s, %3.0f%% of the peak", flops * 1e-9,
+                       flops / sum * 1e-6, 100 * flops / sum * 1e-6 / machine.gflops);
+            printf("\n");
+        }
+    }
+    printf("  %-12s %9.2f ms\n", "together", all);
+}
+
+/* ---- loss and optimizers ----------------------------------------------------------------------
+ */
+
+typedef struct {
+    real *logits, *loss, *lse;
+    unsigned char *correct;
+    int *targets, rows, classes;
+} LossRun;
+
+static void run_loss(void *context) {
+    LossRun *r = context;
+    cross_entropy_forward(r->loss, r->lse, r->correct, r->logits, r->targets, r->rows, r->classes);
+}
+
+static void run_loss_gradient(void *context) {
+    LossRun *r = context;
+    cross_entropy_input_gradient(r->logits, r->logits, r->lse, r->targets, 1, r->rows, r->classes);
+}
+
+static int bench_loss(const Model *model, int n, Machine machine, double least_ms) {
+    Arena arena = {0};
+    LossRun r = {.rows = n * model->targets, .classes = model->outputs};
+    size_t rows = (size_t)r.rows, count = rows * (size_t)r.classes;
+    r.logits = take_random(&arena, count);
+    r.loss = take(&arena, rows, sizeof *r.loss);
+    r.lse = take(&arena, rows, sizeof *r.lse);
+    r.correct = take(&arena, rows, 1);
+    r.targets = take(&arena, rows, sizeof *r.targets);
+    if (!arena.failed) {
+        double bytes = (double)(count * sizeof(real));
+        Times forward = bench_repeat(run_loss, &r, least_ms);
+        Times gradient = bench_repeat(run_loss_gradient, &r, least_ms);
+        printf("%-20s %3dx  %4d x %-23d", "cross_entropy", 1, r.rows, r.classes);
+        print_rate(0, bytes, times_median(&forward), machine);
+        print_rate(0, 2 * bytes, times_median(&gradient), machine);
+        printf("\n");
+    }
+    arena_free(&arena);
+    return arena.failed ? error_set("bench: out of memory for the loss") : 0;
+}
+
+typedef struct {
+    OptimizerSettings settings;
+    real *p, *g, *state[2];
+    size_t count;
+} UpdateRun;
+
+static void run_update(void *context) {
+    UpdateRun *r = context;
+    optimizer_update(&r->settings, r->p, r->state, r->g, 1, 1e-6, 10, true, r->count);
+}
+
+static int bench_optimizers(const Model *model, Machine machine, double least_ms) {
+    for (int k = 0; k < OPTIMIZER_KINDS; k++) {
+        Arena arena = {0};
+        UpdateRun r = {.settings = optimizer_defaults((OptimizerKind)k),
+                       .count = model->param_count};
+        int vectors = optimizer_state_vectors(&r.settings);
+        r.p = take_random(&arena, r.count);
+        r.g = take_random(&arena, r.count);
+        for (int v = 0; v < vectors; v++) r.state[v] = take(&arena, r.count, sizeof(real));
+        if (!arena.failed) {
+            /* Reads parameter, gradient and state; writes parameter and state. */
+            double bytes = (double)(r.count * sizeof(real)) * (3 + 2 * vectors);
+            Times update = bench_repeat(run_update, &r, least_ms);
+            printf("%-20s %3dx  %-30zu", optimizer_names[k], 1, r.count);
+            print_rate(0, bytes, times_median(&update), machine);
+            printf("\n");
+        }
+        arena_free(&arena);
+        if (arena.failed) return error_set("bench: out of memory for %s", optimizer_names[k]);
+    }
+    return 0;
+}
+
+int bench_ops(const char *spec, int batch, Machine machine, double least_ms) {
+    Model *model = model_create(spec);
+    if (!model) return -1;
+    printf(
+        "\n%s, batch %d: forward, input gradient, weight gradient; %% of the peak or of the copy "
+        "bandwidth\n",
+        model->name, batch);
+    Totals totals = {0};
+    int status = 0;
+    for (int i = 0; i < model->nodes && !status; i++) {
+        int times = 0;
+        bool seen = false;
+        for (int j = 0; j < model->nodes; j++) {
+            bool same = alike(&model->node[i], &model->node[j]);
+            times += same;
+            seen |= same && j < i;
+        }
+        if (!seen)
+            status = bench_node(model, &model->node[i], times, batch, machine, least_ms, &totals);
+    }
+    if (!status) status = bench_loss(model, batch, machine, least_ms);
+    if (!status) status = bench_optimizers(model, machine, least_ms);
+    if (!status) print_totals(&totals, machine);
+    model_free(model);
+    return status;
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The training steps of build/bench in PyTorch, side by side:  peers.py BENCH [MODEL...] [--quick]
+
+Both programs stay up and take turns, a few steps each, so that whatever else the machine does falls
+on both.  PyTorch runs at its best settings on a CPU: all vector instructions, images channels last,
+an allocator that keeps its pages, no gradients where nothing is trained.
+"""
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+# name: (our specification, optimizer, batch, rounds, steps a turn)
+JOBS = {
+    "gpt2": ("gpt2:context=64", "adamw", 4, 5, 2),
+    "resnet20": ("resnet20", "sgd", 128, 6, 5),
+    "resnet14": ("resnet14", "sgd", 128, 6, 5),
+    "resnet8": ("resnet8", "sgd", 128, 6, 5),
+}
+QUICK = {
+    "gpt2": ("gpt:layers=3,width=192,heads=3,context=64,vocabulary=2000", "adamw", 4, 2, 2),
+    "resnet8": ("resnet:depth=8,width=8,classes=10,size=32", "sgd", 16, 2, 2),
+}
+# What the names above stand for, in the words of tests/fixtures/networks.py.
+SPELLED_OUT = {
+    "gpt2:context=64": "gpt:layers=12,width=768,heads=12,context=64,vocabulary=50257",
+    "resnet20": "resnet:depth=20,width=16,classes=10,size=32",
+    "resnet14": "resnet:depth=14,width=16,classes=10,size=32",
+    "resnet8": "resnet:depth=8,width=16,classes=10,size=32",
+}
+PARTS = ["full", "bottom third", "middle third", "top third"]
+
+
+def best_environment():
+    """For the worker.  Debian's OpenBLAS does not know every processor and then takes a slow kernel
+    for the oldest; glibc gives big arrays back at every free, and the next step pays for the pages.
+    """
+    environment = dict(os.environ)
+    environment["OMP_NUM_THREADS"] = str(threads())
+    environment["MALLOC_MMAP_THRESHOLD_"] = environment["MALLOC_TRIM_THRESHOLD_"] = str(1 << 33)
+    environment["MALLOC_TOP_PAD_"] = str(1 << 28)
+    try:
+        flags = open("/proc/cpuinfo").read()
+    except OSError:
+        flags = ""
+    if "avx512f" in flags:
+        environment.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+        environment.setdefault("ATEN_CPU_CAPABILITY", "avx512")
+    return environment
+
+
+def threads():
+    return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+
+
+# ---- the worker: PyTorch, told what to do on stdin, as `bench serve` is ----------------------------
+
+def worker(spec, optimizer_name, batch):
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
+    import networks
+
+    torch.set_num_threads(threads())
+    torch.manual_seed(1)
+
+    class Attention(networks.Attention):
+        """The same, with the mask made once and added in the product."""
+
+        def forward(self, x):
+            n, t, c = x.shape
+            d = c // self.heads
+            if not hasattr(self, "mask"):
+                self.mask = torch.full((t, t), float("-inf")).triu(1)
+            q, k, v = (part.view(n, t, self.heads, d).transpose(1, 2).reshape(-1, t, d)
+                       for part in self.qkv(x).split(c, dim=2))
+            p = torch.baddbmm(self.mask, q, k.transpose(1, 2), alpha=d ** -0.5).softmax(dim=2)
+            y = torch.bmm(p, v).view(n, self.heads, t, d).transpose(1, 2)
+            return self.out(y.reshape(n, t, c))
+
+    networks.Attention = Attention
+    net = networks.build(SPELLED_OUT.get(spec, spec))
+    settings = dict(p.split("=") for p in SPELLED_OUT.get(spec, spec).split(":")[1].split(","))
+    if "context" in settings:
+        shape, bound = (batch, int(settings["context"])), int(settings["vocabulary"])
+        inputs, targets = torch.randint(bound, shape), torch.randint(bound, shape)
+        for module in net.modules():
+            if isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02)
+    else:
+        net = net.to(memory_format=torch.channels_last)
+        size = int(settings["size"])
+        inputs = torch.randn(batch, 3, size, size).to(memory_format=torch.channels_last)
+        targets = torch.randint(int(settings["classes"]), (batch,))
+        for module in net.modules():
+            if isinstance(module, nn.ReLU):
+                module.inplace = True
+
+    def activate(part):
+        body = len(net.blocks()) - 2
+        for number, (_, block) in enumerate(net.blocks()):
+            active = part == 0 or (1 <= number <= body and (number - 1) * 3 // body == part - 1)
+            block.train(active)
+            for parameter in block.parameters():
+                parameter.requires_grad_(active)
+                parameter.grad = None
+        trained = [p for p in net.parameters() if p.requires_grad]
+        if optimizer_name == "sgd":
+            return torch.optim.SGD(trained, lr=1e-4, momentum=0.9, weight_decay=1e-5, foreach=True)
+        return torch.optim.AdamW(trained, lr=1e-7, weight_decay=1e-5, foreach=False)
+
+    def step(optimizer):
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        logits = net(inputs)
+        F.cross_entropy(logits.flatten(0, -2), targets.flatten()).backward()
+        optimizer.step()
+        return 1e3 * (time.perf_counter() - begin)
+
+    print("ready", sum(p.numel() for p in net.parameters()), torch.__version__, flush=True)
+    for line in sys.stdin:
+        part, steps = (int(word) for word in line.split())
+        optimizer = activate(part)
+        step(optimizer)
+        print(*("%.3f" % step(optimizer) for _ in range(steps)), flush=True)
+
+
+# ---- the comparison ------------------------------------------------------------------------------
+
+class Peer:
+    def __init__(self, command, environment=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=environment, text=True)
+        ready = self.process.stdout.readline().split()
+        if not ready or ready[0] != "ready":
+            sys.exit("peers: %s did not start" % " ".join(command))
+        self.parameters = int(ready[1])
+
+    def turn(self, part, steps):
+        self.process.stdin.write("%d %d\n" % (part, steps))
+        self.process.stdin.flush()
+        times = [float(word) for word in self.process.stdout.readline().split()]
+        if len(times) != steps:
+            sys.exit("peers: a program stopped")
+        return times
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print("\r\033[K" + text, end="", file=sys.stderr, flush=True)
+
+
+def spread(values):
+    return "%8.3f (%.3f .. %.3f)" % (statistics.median(values), min(values), max(values))
+
+
+def compare(bench, name, job):
+    spec, optimizer, batch, rounds, steps = job
+    arguments = [spec, optimizer, str(batch)]
+    ours = Peer([bench, "serve"] + arguments)
+    torch = Peer([sys.executable, os.path.abspath(__file__), "--worker"] + arguments,
+                 best_environment())
+    if ours.parameters != torch.parameters:
+        sys.exit("peers: %s: %d parameters here, %d in PyTorch"
+                 % (spec, ours.parameters, torch.parameters))
+    times = {(who, part): [] for who in "AB" for part in range(len(PARTS))}
+    for turn in range(rounds):
+        for part, what in enumerate(PARTS):
+            progress("%s: round %d of %d, %s" % (name, turn + 1, rounds, what))
+            times["A", part].append(ours.turn(part, steps))
+            times["B", part].append(torch.turn(part, steps))
+    progress("")
+    ours.close()
+    torch.close()
+
+    print("\n%s, %d parameters, batch %d, %s; %d rounds of %d steps, by turns"
+          % (spec, ours.parameters, batch, optimizer, rounds, steps))
+    print("%-13s %11s %11s   %-26s %-26s %s" % (
+        "", "ours", "PyTorch", "ours / PyTorch (by round)", "part / full: ours", "PyTorch"))
+    medians = {key: [statistics.median(turn) for turn in turns] for key, turns in times.items()}
+    for part, what in enumerate(PARTS):
+        a, b = medians["A", part], medians["B", part]
+        line = "%-13s %8.1f ms %8.1f ms   %-26s" % (
+            what, statistics.median(a), statistics.median(b),
+            spread([x / y for x, y in zip(a, b)]))
+        for who, part_times in (("A", a), ("B", b)):
+            line += " %-26s" % (spread([x / y for x, y in zip(part_times, medians[who, 0])])
+                                if part else "")
+        print(line.rstrip(), flush=True)
+
+
+def main():
+    arguments = [word for word in sys.argv[1:] if word != "--quick"]
+    jobs = QUICK if "--quick" in sys.argv else JOBS
+    if arguments and arguments[0] == "--worker":
+        return worker(arguments[1], arguments[2], int(arguments[3]))
+    if not arguments:
+        sys.exit("usage: peers.py BENCH [%s]... [--quick]" % "|".join(jobs))
+    try:
+        import torch
+    except ImportError:
+        print("bench-peers: skipped, %s has no torch" % sys.executable)
+        return None
+    for name in arguments[1:]:
+        if name not in jobs:
+            sys.exit("peers: no model %s; there are %s" % (name, " ".join(jobs)))
+    print("PyTorch %s beside %s, %d threads each" % (torch.__version__, arguments[0], threads()))
+    for name in arguments[1:] or jobs:
+        compare(arguments[0], name, jobs[name])
+    return None
+
+
+if __name__ == "__main__":
+    main()
