@@ -13,7 +13,7 @@
 /^tests-[a-z]+: exit status/ { if (ran && !reported) failed++ }
 END {
     failed += 2 - programs
-    if (passed == 0) failed++
+    if (passed + failed == 0) failed++
     printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
     exit failed > 0
 }
