@@ -1,0 +1,189 @@
+#include "documents.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "file.h"
+
+/* PIECE is read at once.  A line of JSON, or text without a place to cut it, may need more; but a
+ * file that needs MOST is not what it is taken for. */
+enum { PIECE = 1 << 20, MOST = 1 << 28 };
+
+struct Documents {
+    Stream *stream;
+    char path[PATH_BYTES];
+    bool lines, ended, started;
+    char *buffer;                /* [capacity + 1] */
+    size_t capacity, begin, end; /* what is read and not yet handed out: begin <= i < end */
+    size_t line;                 /* of the last one, from 1 */
+    cJSON *object;               /* the last one; holds the text handed out */
+};
+
+Documents *documents_of(Stream *stream, const char *path, bool lines) {
+    Documents *documents = calloc(1, sizeof *documents);
+    if (documents) {
+        documents->capacity = 2 * PIECE;
+        documents->buffer = malloc(documents->capacity + 1);
+    }
+    if (!documents || !documents->buffer) {
+        error_set("tokenize: %s: out of memory", path);
+        free(documents);
+        stream_close(stream);
+        return NULL;
+    }
+    documents->stream = stream;
+    documents->lines = lines;
+    snprintf(documents->path, sizeof documents->path, "%s", path);
+    return documents;
+}
+
+Documents *documents_open(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    Stream *stream = stream_open(path);
+    return stream ? documents_of(stream, path, strstr(name, ".jsonl") || strstr(name, ".ndjson"))
+                  : NULL;
+}
+
+void documents_close(Documents *documents) {
+    if (!documents) return;
+    stream_close(documents->stream);
+    cJSON_Delete(documents->object);
+    free(documents->buffer);
+    free(documents);
+}
+
+uint64_t documents_taken(const Documents *documents) { return stream_taken(documents->stream); }
+
+/* Reads more behind what is there, moving or growing the buffer to make room. */
+static int read_more(Documents *documents) {
+    const size_t held = documents->end - documents->begin;
+    memmove(documents->buffer, documents->buffer + documents->begin, held);
+    documents->begin = 0;
+    documents->end = held;
+    if (documents->capacity - held < PIECE) {
+        char *grown = realloc(documents->buffer, documents->capacity * 2 + 1);
+        if (!grown) return error_set("tokenize: %s: out of memory", documents->path);
+        documents->buffer = grown;
+        documents->capacity *= 2;
+    }
+    while (!documents->ended && documents->end < held + PIECE) {
+        long count = stream_read(documents->stream, documents->buffer + documents->end,
+                                 held + PIECE - documents->end);
+        if (count < 0) return -1;
+        documents->ended = count == 0;
+        documents->end += (size_t)count;
+    }
+    return 0;
+}
+
+/* Whether a byte is surely the last, or the first, of a character that is no white space. White
+ * space outside ASCII begins with the bytes C2, E1, E2 or E3, and ends in those listed. */
+static bool ends_visible(unsigned char last) {
+    if (last < 0x80) return last > ' ' && last <= '~';
+    return last > 0x8A && last != 0x9F && last != 0xA0 && last != 0xA8 && last != 0xA9 &&
+           last != 0xAF;
+}
+
+static bool begins_visible(unsigned char first) {
+    if (first < 0x80) return first > ' ' && first <= '~';
+    return first > 0xC2 && !(first >= 0xE1 && first <= 0xE3);
+}
+
+/* Whether words end before text[i], 1 <= i < bytes, whatever the rest is. */
+static bool can_cut(const unsigned char *text, size_t i, size_t bytes) {
+    if (text[i] == ' ')
+        return ends_visible(text[i - 1]) && i + 1 < bytes && begins_visible(text[i + 1]);
+    return i >= 2 && text[i - 1] == '\n' && ends_visible(text[i - 2]) && begins_visible(text[i]);
+}
+
+static int next_text(Documents *documents, const char **text, size_t *bytes) {
+    size_t cut = 0;
+    for (;;) {
+        const size_t held = documents->end - documents->begin;
+        const char *start = documents->buffer + documents->begin;
+        cut = documents->ended ? held : 0;
+        if (!documents->ended && held >= PIECE)
+            for (cut = held - 1; cut > 0 && !can_cut((const unsigned char *)start, cut, held);)
+                cut--;
+        if (cut > 0 || documents->ended) break;
+        if (held >= MOST)
+            return error_set(
+                "tokenize: %s: %d MB without a space or newline to cut at; is it text?",
+                documents->path, MOST >> 20);
+        if (read_more(documents)) return -1;
+    }
+    *text = documents->buffer + documents->begin;
+    *bytes = cut;
+    documents->begin += cut;
+    return cut > 0;
+}
+
+/* The next line without its newline, terminated by a zero; 0 at the end. */
+static int next_line(Documents *documents, char **line, size_t *length) {
+    size_t searched = 0;
+    for (;;) {
+        char *start = documents->buffer + documents->begin;
+        const size_t held = documents->end - documents->begin;
+        char *newline = memchr(start + searched, '\n', held - searched);
+        if (newline || (documents->ended && held > 0)) {
+            *line = start;
+            *length = newline ? (size_t)(newline - start) : held;
+            documents->begin += *length + (newline != NULL);
+            start[*length] = 0;
+            documents->line++;
+            return 1;
+        }
+        if (documents->ended) return 0;
+        if (held >= MOST)
+            return error_set("tokenize: %s: line %zu is longer than %d MB; is it JSON lines?",
+                             documents->path, documents->line + 1, MOST >> 20);
+        searched = held;
+        if (read_more(documents)) return -1;
+    }
+}
+
+/* Whether a string in this JSON has a \u0000: cJSON's strings would end there. */
+static bool has_zero(const char *json, size_t length) {
+    if (memchr(json, 0, length)) return true;
+    for (const char *at = json; (at = strchr(at, '\\')) && at[1]; at += 2)
+        if (strncmp(at + 1, "u0000", 5) == 0) return true;
+    return false;
+}
+
+static int parse_line(Documents *documents, const char *line, size_t length, const char **text,
+                      size_t *bytes) {
+    if (has_zero(line, length))
+        return error_set("tokenize: %s: line %zu has a zero character; remove it", documents->path,
+                         documents->line);
+    cJSON_Delete(documents->object);
+    documents->object = cJSON_ParseWithLengthOpts(line, length + 1, NULL, 1);
+    if (!documents->object)
+        return error_set("tokenize: %s: line %zu is not JSON", documents->path, documents->line);
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(documents->object, "text");
+    if (!cJSON_IsString(field))
+        return error_set("tokenize: %s: line %zu has no string \"text\"", documents->path,
+                         documents->line);
+    *text = field->valuestring;
+    *bytes = strlen(field->valuestring);
+    return 1;
+}
+
+static int next_object(Documents *documents, const char **text, size_t *bytes) {
+    char *line = NULL;
+    size_t length = 0;
+    for (;;) {
+        const int found = next_line(documents, &line, &length);
+        if (found <= 0) return found;
+        if (strspn(line, " \t\r") < length) /* blank lines are no documents */
+            return parse_line(documents, line, length, text, bytes);
+    }
+}
+
+int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts) {
+    *starts = documents->lines || !documents->started;
+    documents->started = true;
+    return documents->lines ? next_object(documents, text, bytes)
+                            : next_text(documents, text, bytes);
+}

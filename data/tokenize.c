@@ -1,0 +1,90 @@
+#include "tokenize.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../ref/error.h"
+#include "documents.h"
+#include "tokens.h"
+
+enum { REPORT_BYTES = 1 << 20 };
+
+typedef struct {
+    TokenWriter writer;
+    const Tokenizer *tokenizer;
+    int *tokens;
+    TokenizeStats *stats;
+    TokenizeProgress progress;
+    void *context;
+    uint64_t next_report; /* at so many bytes of text */
+} Job;
+
+static int add_piece(Job *job, const char *text, size_t bytes, bool starts) {
+    size_t count = 0;
+    const int end_of_text = job->tokenizer->end_of_text;
+    if (starts && job->stats->documents++ > 0 && end_of_text >= 0) {
+        if (tokenwriter_add(&job->writer, &end_of_text, 1)) return -1;
+        job->stats->tokens++;
+    }
+    if (job->tokenizer->encode(job->tokenizer, text, bytes, &job->tokens, &count)) return -1;
+    if (tokenwriter_add(&job->writer, job->tokens, count)) return -1;
+    job->stats->tokens += count;
+    job->stats->text_bytes += bytes;
+    return 0;
+}
+
+static int report(Job *job) {
+    if (!job->progress || job->stats->text_bytes < job->next_report) return 0;
+    job->next_report = job->stats->text_bytes + REPORT_BYTES;
+    return job->progress(job->context, job->stats) != 0;
+}
+
+static int add_file(Job *job, const char *path) {
+    Documents *documents = documents_open(path);
+    if (!documents) return -1;
+    const uint64_t before = job->stats->taken;
+    const char *text;
+    size_t bytes;
+    bool starts;
+    int found, result = 0;
+    while (result == 0 && (found = documents_next(documents, &text, &bytes, &starts)) != 0) {
+        result = found < 0 ? -1 : bytes ? add_piece(job, text, bytes, starts) : 0;
+        job->stats->taken = before + documents_taken(documents);
+        if (result == 0) result = report(job);
+    }
+    documents_close(documents);
+    return result;
+}
+
+/* Looks at every input before the work begins: a missing last one should not cost hours. */
+static int measure_inputs(uint64_t *total, const char *const *inputs, int count) {
+    *total = 0;
+    for (int i = 0; i < count; i++) {
+        struct stat status;
+        if (stat(inputs[i], &status) != 0)
+            return error_set("tokenize: %s: %s", inputs[i], strerror(errno));
+        if (S_ISDIR(status.st_mode))
+            return error_set("tokenize: %s: is a directory; name the files in it", inputs[i]);
+        *total += (uint64_t)status.st_size;
+    }
+    return 0;
+}
+
+int tokenize_file(const char *out, const char *const *inputs, int count,
+                   const Tokenizer *tokenizer, TokenizeStats *stats, TokenizeProgress progress,
+                   void *context) {
+    Job job = {.tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
+    *stats = (TokenizeStats){0};
+    if (measure_inputs(&stats->total, inputs, count)) return -1;
+    if (tokenwriter_open(&job.writer, out, tokenizer->name, tokenizer->vocabulary, 0)) return -1;
+    int result = 0;
+    for (int i = 0; result == 0 && i < count; i++) result = add_file(&job, inputs[i]);
+    if (result == 0 && stats->tokens == 0)
+        result = error_set("tokenize: %s: the inputs have no text", out);
+    free(job.tokens);
+    if (result == 0) return tokenwriter_commit(&job.writer);
+    tokenwriter_abandon(&job.writer);
+    return result;
+}
