@@ -176,7 +176,7 @@ $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 
 # ---- style ---------------------------------------------------------------------------------------
 
-c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh')
+c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 lint:                                 ## format, layering, length of files
 	@tests/lint/prove
 	@tests/lint/layers .

@@ -108,10 +108,12 @@ int main(int argc, char **argv) {
         clock_gettime(CLOCK_MONOTONIC, &start);
         suites[i].run();
         clock_gettime(CLOCK_MONOTONIC, &end);
-        double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-        printf("%-14s %4d cases %8.2f s\n", now.suite, now.passed + now.failed + now.skipped - before,
-               seconds);
+        double seconds =
+            (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+        printf("%-14s %4d cases %8.2f s\n", now.suite,
+               now.passed + now.failed + now.skipped - before, seconds);
     }
-    printf("%s: %d passed, %d failed, %d skipped\n", REAL_NAME, now.passed, now.failed, now.skipped);
+    printf("%s: %d passed, %d failed, %d skipped\n", REAL_NAME, now.passed, now.failed,
+           now.skipped);
     return now.failed || now.passed == 0;
 }

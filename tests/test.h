@@ -1,6 +1,6 @@
-/* The test harness.  A suite is a function `void test_NAME(void)` listed in suites.h; it RUNs cases;
- * a case is a function that CHECKs.  A case passes when none of its checks failed, and is counted as
- * skipped, with its reason, when it says SKIP. */
+/* The test harness.  A suite is a function `void test_NAME(void)` listed in suites.h; it RUNs
+ * cases; a case is a function that CHECKs.  A case passes when none of its checks failed, and is
+ * counted as skipped, with its reason, when it says SKIP. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 
