@@ -1,10 +1,10 @@
 /* run.h5: what a training did.  Ordinary HDF5, for h5ls, h5py and `bcd report`.
  *
- *   /            attributes  format "bcd run", version 1, status: running | finished | stopped |
- *                            diverged
+ *   /            attributes  format "bcd run", version 1, status: running | finished | failed
+ *                            (running: or interrupted)
  *   /settings    attributes  one per flag of `bcd train`, as resolved
  *   /model       attributes  spec, parameters (count), submodels, imbalance
- *   /partition   submodel [submodels], parameters [submodels]; of_block [block], block (names)
+ *   /partition   parameters [submodel], of_block [block], block (names)
  *   /data        attributes  name, samples, checksum, steps_per_epoch
  *   /provenance  attributes  commit, command, compiler, cpu, device, precision, threads, seed,
  *                            started (UTC), wall (s)

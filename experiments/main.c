@@ -1,0 +1,42 @@
+/* bcd: trains neural networks by block coordinate descent. */
+#include <omp.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "../ref/error.h"
+#include "commands.h"
+#include "provenance.h"
+
+enum { WRONG_USE = 2 };
+
+static const struct {
+    Command command;
+    int (*run)(const Options *options);
+} commands[] = {
+    {COMMAND_TRAIN, command_train},
+    {COMMAND_EVAL, command_eval},
+};
+
+static int complain(int status) {
+    fflush(stdout);
+    fprintf(stderr, "bcd: %s\n", error_message());
+    return status;
+}
+
+int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
+    provenance_remember(argc, argv);
+    Options options;
+    if (options_parse(&options, argc, argv)) return complain(WRONG_USE);
+    if (options.help) {
+        options_print_help(options.command);
+        return 0;
+    }
+    if (options.threads) omp_set_num_threads(options.threads);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].command == options.command) {
+            int status = commands[i].run(&options);
+            return status < 0 ? complain(1) : status;
+        }
+    return 0;
+}
