@@ -32,8 +32,9 @@ typedef struct {
 } Machine;
 Machine bench_machine(double least_ms);
 
-/* A line on stderr that the next one replaces; nothing unless stderr is a terminal.  "" ends. */
+/* A line on stderr that the next one replaces; nothing unless stderr is a terminal. */
 void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void bench_progress_end(void); /* clears the line */
 
 /* ---- ops.c ------------------------------------------------------------------------------------
  */

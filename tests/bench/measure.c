@@ -51,8 +51,9 @@ Times bench_repeat(void (*run)(void *context), void *context, double least_ms) {
     return times;
 }
 
-/* Independent chains of multiply-adds, enough to hide their latency on any processor of today. */
-enum { CHAINS = 16, LINKS = 200000 };
+/* Independent chains of multiply-adds, enough to hide their latency, few enough for 16 registers.
+ */
+enum { CHAINS = 12, LINKS = 200000 };
 
 static void multiply_add(void *context) {
     double *sums = context;
@@ -61,7 +62,7 @@ static void multiply_add(void *context) {
         vec acc[CHAINS], a = (vec){0} + (real)0.999, b = (vec){0} + (real)1e-3;
         for (int c = 0; c < CHAINS; c++) acc[c] = a + (real)c;
         for (int i = 0; i < LINKS; i++)
-#pragma GCC unroll 16
+#pragma GCC unroll 12
             for (int c = 0; c < CHAINS; c++) acc[c] = acc[c] * a + b;
         for (int c = 1; c < CHAINS; c++) acc[0] += acc[c];
         /* The compiler must believe that someone wants the sums. */
@@ -111,4 +112,8 @@ void bench_progress(const char *format, ...) {
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fflush(stderr);
+}
+
+void bench_progress_end(void) {
+    if (isatty(2)) fprintf(stderr, "\r\033[K");
 }

@@ -158,7 +158,7 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
         }
         bench_progress("%s: %s", model->name, op_names[node->kind]);
         Times taken = bench_repeat(run_node, &run, least_ms);
-        bench_progress("");
+        bench_progress_end();
         double ms = times_median(&taken), flops = n * node_flops(node, (Phase)p);
         print_rate(flops, least_bytes(node, (Phase)p, n), ms, machine);
         totals->ms[node->kind][p] += ms * times;

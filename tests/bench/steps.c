@@ -137,7 +137,7 @@ int bench_steps(const char *spec, const char *optimizer, int batch, Machine mach
     double flops[PARTS];
     int status = trainer_open(&t, spec, optimizer, batch);
     if (!status) status = measure(&t, times, flops, rounds, steps);
-    bench_progress("");
+    bench_progress_end();
     if (!status) print(&t, times, flops, machine);
     trainer_close(&t);
     return status;
