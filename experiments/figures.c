@@ -14,16 +14,16 @@ const char *const figure_role_colours[MEM_ROLES] = {
     [MEM_WORKSPACE] = "#F0E442"};
 
 int script_begin(Script *script, const Figure *figure, int height) {
-    enum { LEFT = 76, RIGHT = 18, FONT = 15 };
+    enum { RIGHT = 20, FONT = 15 };
     *script = (Script){.height = height};
     script->out = open_memstream(&script->text, &script->size);
     if (!script->out) return error_set("report: out of memory for a figure");
     fprintf(script->out,
             "set terminal svg size %d,%d dynamic name \"%s\" font \"sans-serif,%d\"\n"
-            "set encoding utf8\nset border 3 lc rgb \"black\"\nset tics nomirror scale 0.5\n"
-            "set grid lt 1 lw 0.5 lc rgb \"gray\"\nset key noenhanced samplen 2.5\n"
-            "set lmargin at screen %.6f\nset rmargin at screen %.6f\n",
-            FIGURE_WIDTH, height, figure->id, FONT, (double)LEFT / FIGURE_WIDTH,
+            "set encoding utf8\nset border 3 lc rgb \"black\"\nset tics nomirror scale 0.4\n"
+            "set grid lt 1 lw 0.5 lc rgb \"gray\"\nset lmargin at screen %.6f\n"
+            "set rmargin at screen %.6f\n",
+            FIGURE_WIDTH, height, figure->id, FONT, (double)FIGURE_LEFT / FIGURE_WIDTH,
             1 - (double)RIGHT / FIGURE_WIDTH);
     return 0;
 }
@@ -33,9 +33,18 @@ void script_panel(const Script *script, int top, int bottom) {
             1 - (double)top / script->height, 1 - (double)bottom / script->height);
 }
 
-void script_key(const Script *script) {
-    fprintf(script->out, "set key at graph 1, screen %.6f right top horizontal\n",
-            1 - 6.0 / script->height);
+void script_label(const Script *script, const char *text, int top) {
+    fprintf(script->out, "set label \"%s\" at screen 0.012, screen %.6f left\n", text,
+            1 - (top - 12.0) / script->height);
+}
+
+void script_heading(const Script *script, const char *text, int key_rows) {
+    enum { LINE = 24, KEY = 27 };
+    script_label(script, text, LINE);
+    fprintf(script->out,
+            "set key noenhanced at screen 0.012, screen %.6f left top Left reverse vertical maxrows "
+            "%d samplen 2.2 width 1\n",
+            1 - (double)KEY / script->height, key_rows);
 }
 
 void script_method(const Script *script, const StudyRow *row) {
@@ -99,7 +108,7 @@ static void write_closed_forms(FILE *out, const Figure *figure, double unit) {
 }
 
 char *figure_memory(const Figure *figure) {
-    enum { BAR = 46, KEY = 24 };
+    enum { BAR = 46, MORE_KEY = 24 };
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
     double most = 0;
     for (int i = 0; i < figure->count; i++) most = fmax(most, role_sum(figure->row[i], MEM_ROLES));
@@ -107,7 +116,7 @@ char *figure_memory(const Figure *figure) {
         error_set("report: no memory to draw");
         return NULL;
     }
-    int scale = 0, top = FIGURE_TOP + KEY, bottom = top + figure->count * BAR;
+    int scale = 0, top = FIGURE_TOP + MORE_KEY, bottom = top + figure->count * BAR;
     while (scale < 3 && most > 2 * pow(1024, scale + 1)) scale++;
     double unit = pow(1024, scale);
     Script script;
@@ -115,14 +124,13 @@ char *figure_memory(const Figure *figure) {
     for (int r = 0; r < MEM_ROLES; r++) write_bars(script.out, figure, r, unit);
     script_panel(&script, top, bottom);
     fprintf(script.out,
-            "set style fill solid noborder\nset yrange [0.5:%d.5] reverse\nset xrange [0:*]\n"
-            "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\n"
-            "set xlabel \"%s: the peaks of all roles, added\"\n",
+            "set style fill solid noborder\nset yrange [%d.5:0.5]\nset xrange [0:*]\n"
+            "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\nset xlabel \"%s\"\n",
             figure->count, units[scale]);
     write_methods(&script, figure);
     write_closed_forms(script.out, figure, unit);
-    script_key(&script);
-    fprintf(script.out, "set key maxrows 2\nplot ");
+    script_heading(&script, "peak memory by role", 2);
+    fprintf(script.out, "plot ");
     for (int r = 0; r < MEM_ROLES; r++)
         if (has_role(figure, r))
             fprintf(script.out,

@@ -5,7 +5,7 @@
 #include "../ref/error.h"
 #include "figures_parts.h"
 
-enum { PLOT = 260, GAP = 50, ROLL_ROW = 15, ROLL_ROWS = 12, POINTS = 400 };
+enum { PLOT = 260, GAP = 34, ROLL_ROW = 15, ROLL_ROWS = 12, POINTS = 400 };
 
 /* At most POINTS lines "x smooth least most", x in updates or seconds: least and most of the raw
  * loss within each part, so that nothing of it is hidden. */
@@ -62,8 +62,8 @@ static void mark_level(FILE *out, const Figure *figure) {
                     figure->row[i]->steps_to_converge, level, figure_method_colours[i]);
 }
 
-/* "begin end submodel", one line per visit, and the plot of them. */
-static void plot_visits(const Script *script, const StudyRow *row, int number) {
+/* "begin end submodel", one line per visit, and the plot of them below `top`. */
+static void plot_visits(const Script *script, const StudyRow *row, int number, int top) {
     FILE *out = script->out;
     fprintf(out, "$visits%d << END\n", number);
     for (size_t i = 0, first = 0; i < row->curve_rows; i++) {
@@ -75,12 +75,13 @@ static void plot_visits(const Script *script, const StudyRow *row, int number) {
     }
     fprintf(out,
             "END\nunset arrow\nunset label\nunset key\nunset grid\nset style fill solid noborder\n"
-            "set yrange [0.5:%d.5] reverse\nset ytics 1,%d,%d\nset ylabel \"submodel\"\n"
-            "set format x \"\"\nunset xlabel\n"
+            "set yrange [0.5:%d.5]\nset ytics 1,%d,%d\n",
+            (int)row->submodels, row->submodels > ROLL_ROWS ? 5 : 1, (int)row->submodels);
+    script_label(script, "active submodel", top);
+    fprintf(out,
             "plot $visits%d using (($1+$2)/2):3:1:2:($3-0.42):($3+0.42) with boxxyerror lc rgb "
             "\"%s\" notitle\n",
-            (int)row->submodels, row->submodels > ROLL_ROWS ? 5 : 1, (int)row->submodels, number,
-            figure_method_colours[number]);
+            number, figure_method_colours[number]);
 }
 
 /* Height of the strip that shows the active submodel; 0: none. */
@@ -117,29 +118,32 @@ static int begin_losses(Script *script, const Figure *figure, int height, bool s
             return -1;
         }
     script_panel(script, FIGURE_TOP, FIGURE_TOP + PLOT);
-    script_key(script);
-    fprintf(script->out, "set ylabel \"training loss, nats\"\nset xlabel \"%s\"\n%s",
-            seconds ? "seconds of training" : "updates",
-            wants_logarithm(figure) ? "set logscale y\n" : "");
+    script_heading(script, "training loss, nats per target", 1);
+    if (wants_logarithm(figure)) fprintf(script->out, "set logscale y\n");
     return 0;
 }
 
 char *figure_loss(const Figure *figure) {
-    int top = FIGURE_TOP + PLOT + GAP, height = FIGURE_TOP + PLOT + GAP;
+    int top = FIGURE_TOP + PLOT, height = top + FIGURE_BOTTOM, rolls = 0;
     for (int i = 0; i < figure->count; i++)
-        if (roll_height(figure->row[i])) height += roll_height(figure->row[i]) + GAP / 4;
+        if (roll_height(figure->row[i])) {
+            height += GAP + roll_height(figure->row[i]);
+            rolls++;
+        }
     Script script;
     if (begin_losses(&script, figure, height, false)) return NULL;
-    fprintf(script.out, "set multiplot\nset xrange [0:%.7g]\n", last_step(figure));
+    static const char labelled[] = "set format x\nset xlabel \"updates\"\n";
+    fprintf(script.out, "set multiplot\nset xrange [0:%.7g]\n%s", last_step(figure),
+            rolls ? "set format x \"\"\n" : labelled);
     mark_level(script.out, figure);
     plot_losses(&script, figure);
     fprintf(script.out, "unset logscale\n");
     for (int i = 0; i < figure->count; i++) {
-        int rows = roll_height(figure->row[i]);
-        if (!rows) continue;
-        script_panel(&script, top, top + rows);
-        plot_visits(&script, figure->row[i], i);
-        top += rows + GAP / 4;
+        if (!roll_height(figure->row[i])) continue;
+        if (--rolls == 0) fputs(labelled, script.out);
+        script_panel(&script, top + GAP, top + GAP + roll_height(figure->row[i]));
+        plot_visits(&script, figure->row[i], i, top + GAP);
+        top += GAP + roll_height(figure->row[i]);
     }
     return script_finish(&script);
 }
@@ -147,7 +151,7 @@ char *figure_loss(const Figure *figure) {
 char *figure_time(const Figure *figure) {
     Script script;
     if (begin_losses(&script, figure, FIGURE_TOP + PLOT + FIGURE_BOTTOM, true)) return NULL;
-    fprintf(script.out, "set xrange [0:*]\n");
+    fprintf(script.out, "set xrange [0:*]\nset xlabel \"seconds of training\"\n");
     plot_losses(&script, figure);
     return script_finish(&script);
 }
@@ -172,9 +176,8 @@ char *figure_score(const Figure *figure) {
     if (script_begin(&script, figure, FIGURE_TOP + PLOT + FIGURE_BOTTOM)) return NULL;
     for (int i = 0; i < figure->count; i++) write_scores(script.out, figure->row[i], i);
     script_panel(&script, FIGURE_TOP, FIGURE_TOP + PLOT);
-    script_key(&script);
-    fprintf(script.out, "set xrange [0:%.7g]\nset xlabel \"updates\"\nset ylabel \"%s\"\n%splot ",
-            last_step(figure), images ? "validation accuracy, %" : "validation perplexity",
+    script_heading(&script, images ? "validation accuracy, %" : "validation perplexity", 1);
+    fprintf(script.out, "set xrange [0:%.7g]\nset xlabel \"updates\"\n%splot ", last_step(figure),
             images ? "" : "set logscale y\n");
     for (int i = 0; i < figure->count; i++) {
         fprintf(script.out,

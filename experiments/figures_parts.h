@@ -7,7 +7,7 @@
 #include "figures.h"
 
 /* Pixels of the drawing's own coordinates; the page scales it to its width. */
-enum { FIGURE_WIDTH = 580, FIGURE_TOP = 40, FIGURE_BOTTOM = 50 };
+enum { FIGURE_WIDTH = 580, FIGURE_TOP = 58, FIGURE_BOTTOM = 48, FIGURE_LEFT = 64 };
 
 typedef struct {
     FILE *out;
@@ -20,8 +20,10 @@ typedef struct {
 int script_begin(Script *script, const Figure *figure, int height);
 /* Places the next plot between two heights, in pixels from the top. */
 void script_panel(const Script *script, int top, int bottom);
-/* The legend: one row above the first plot. */
-void script_key(const Script *script);
+/* What is drawn, on the first line, and the place of the legend, on the next ones. */
+void script_heading(const Script *script, const char *text, int key_rows);
+/* Text above a panel whose upper edge is at `top`. */
+void script_label(const Script *script, const char *text, int top);
 /* A method's name as a string literal. */
 void script_method(const Script *script, const StudyRow *row);
 /* Draws: the SVG, or NULL and an error.  Frees the script. */

@@ -15,6 +15,8 @@ static const struct {
 } commands[] = {
     {COMMAND_TRAIN, command_train},
     {COMMAND_EVAL, command_eval},
+    {COMMAND_TRACE, command_trace},
+    {COMMAND_REPORT, command_report},
 };
 
 static int complain(int status) {

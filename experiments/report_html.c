@@ -73,8 +73,7 @@ static const FigureKind figure_kinds[] = {
      "level at which the methods are compared; dots: first reached. Below: which submodel was "
      "being trained."},
     {figure_score, "score", "Validation score as the training went on."},
-    {figure_time, "time",
-     "The same training loss against seconds. A BCD step is cheaper than a full step."},
+    {figure_time, "time", "The same training loss against seconds of training."},
     {figure_memory, "memory",
      "Measured peak of each role of memory. Black: the closed form W (1 + k/M) for parameters, "
      "gradients and optimizer state, which leaves activations out."},
@@ -175,16 +174,24 @@ static void put_group(FILE *out, const ReportGroup *report, int number, bool dra
 static void put_means(FILE *out, const Study *study) {
     char line[REPORT_MEANS][160];
     int lines = report_means(study, line);
-    fprintf(out, "<section>\n<h2>B-F multipliers and what to know when comparing</h2>\n<pre>");
+    fprintf(
+        out,
+        "<section>\n<h2>What to know when comparing</h2>\n<h3>Mean B-F multipliers</h3>\n<pre>");
     for (int i = 0; i < lines; i++) {
         put_text(out, line[i]);
         putc('\n', out);
     }
-    fprintf(out, "</pre>\n");
+    fprintf(out, "</pre>\n<h3>Convergence</h3>\n");
     put_element(out, "p", study_convergence_rule);
-    fprintf(out, "<ul>\n");
+    fprintf(out, "<h3>The published numbers</h3>\n<ul>\n");
     for (int n = 0; paper_notes[n]; n++) put_element(out, "li", paper_notes[n]);
-    fprintf(out, "</ul>\n</section>\n");
+    fprintf(out, "</ul>\n<h3>Columns</h3>\n<dl>\n");
+    for (int c = 0; c < REPORT_CELLS; c++) {
+        const ReportColumn *column = &report_columns[c];
+        fprintf(out, "<dt>%s %s</dt>", column->head, column->unit);
+        put_element(out, "dd", column->what);
+    }
+    fprintf(out, "</dl>\n</section>\n");
 }
 
 static void put_head(FILE *out, bool drawable) {
