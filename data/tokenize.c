@@ -72,9 +72,8 @@ static int measure_inputs(uint64_t *total, const char *const *inputs, int count)
     return 0;
 }
 
-int tokenize_file(const char *out, const char *const *inputs, int count,
-                   const Tokenizer *tokenizer, TokenizeStats *stats, TokenizeProgress progress,
-                   void *context) {
+int tokenize_file(const char *out, const char *const *inputs, int count, const Tokenizer *tokenizer,
+                  TokenizeStats *stats, TokenizeProgress progress, void *context) {
     Job job = {.tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
     *stats = (TokenizeStats){0};
     if (measure_inputs(&stats->total, inputs, count)) return -1;

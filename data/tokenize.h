@@ -18,8 +18,7 @@ typedef int (*TokenizeProgress)(void *context, const TokenizeStats *stats);
  * tokenizer's end-of-text token between each two; empty documents are left out.  The file appears
  * when it is complete.  Memory does not grow with the inputs, only with the longest line of JSON.
  * Returns 0, 1 when progress (may be NULL) stopped it, -1 and an error that names file and line. */
-int tokenize_file(const char *out, const char *const *inputs, int count,
-                   const Tokenizer *tokenizer, TokenizeStats *stats, TokenizeProgress progress,
-                   void *context);
+int tokenize_file(const char *out, const char *const *inputs, int count, const Tokenizer *tokenizer,
+                  TokenizeStats *stats, TokenizeProgress progress, void *context);
 
 #endif
