@@ -13,9 +13,9 @@ static const struct {
     Command command;
     int (*run)(const Options *options);
 } commands[] = {
-    {COMMAND_TRAIN, command_train},
-    {COMMAND_EVAL, command_eval},
-    {COMMAND_TRACE, command_trace},
+    {COMMAND_TRAIN, command_train},       {COMMAND_EVAL, command_eval},
+    {COMMAND_SAMPLE, command_sample},     {COMMAND_INFO, command_info},
+    {COMMAND_TOKENIZE, command_tokenize}, {COMMAND_TRACE, command_trace},
     {COMMAND_REPORT, command_report},
 };
 

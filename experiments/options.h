@@ -27,6 +27,8 @@ enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 96 };
 typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
 extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
 
+typedef enum { TOKENIZER_BYTES, TOKENIZER_GPT2, TOKENIZER_KINDS } TokenizerKind;
+
 /* Every setting of every command.  Numbers whose default depends on the model, the data or the
  * optimizer hold it only after setup_open has resolved them; given[] tells what the user set. */
 typedef struct Options {
@@ -81,7 +83,7 @@ typedef struct Options {
     int top_k;
 
     /* bcd tokenize */
-    char tokenizer[OPTION_TEXT];
+    int tokenizer; /* TokenizerKind */
 
     /* bcd gradients */
     char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];

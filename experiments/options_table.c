@@ -10,6 +10,8 @@ const char *const split_names[SPLIT_NAMES] = {
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
+static const char *const tokenizer_names[] = {
+    [TOKENIZER_BYTES] = "bytes", [TOKENIZER_GPT2] = "gpt2"};
 static const char *const device_names[] = {"cpu"};
 
 /* Who takes a flag. */
@@ -46,7 +48,7 @@ const Option option_table[] = {
      TRAINING},
     {"data-dir", "DIR", TEXT(data_dir), FREE, "", "$BCD_DATA, else datasets", SECTION,
      "where the data sets are", RUNNING | COMMAND_TOKENIZE},
-    {"context", "TOKENS", INT(context, 1, 1 << 20), FIXED, NULL, "the model's", SECTION,
+    {"context", "TOKENS", INT(context, 0, 1 << 20), FIXED, "0", "the model's", SECTION,
      "tokens per sequence, at most the model's context", TRAINING},
     {"limit", "SAMPLES", INT(limit, 0, MANY), FIXED, "0", "all", SECTION,
      "use only so many samples of each split", TRAINING | COMMAND_EVAL},
@@ -147,8 +149,8 @@ const Option option_table[] = {
      "choose among the K likeliest tokens", COMMAND_SAMPLE},
     {"model", "SPEC", TEXT(model), LOCAL, "", "all presets, in a table", SECTION,
      "show the blocks of one model", COMMAND_INFO},
-    {"tokenizer", "bytes|gpt2", TEXT(tokenizer), LOCAL, "gpt2", NULL, SECTION, "how to cut text",
-     COMMAND_TOKENIZE},
+    {"tokenizer", "bytes|gpt2", CHOICE(tokenizer, tokenizer_names, TOKENIZER_KINDS), LOCAL, "gpt2",
+     NULL, SECTION, "how to cut text", COMMAND_TOKENIZE},
     {"out", "FILE", TEXT(out), LOCAL, "", "the input's name, ending in .tokens", SECTION,
      "token file to write", COMMAND_TOKENIZE},
     {"checkpoint", "FILE", TEXT(checkpoint), LOCAL, "", NULL, SECTION, "checkpoint.h5 of a run",

@@ -22,8 +22,9 @@ Model *setup_model(const char *spec, int outputs, int context) {
     if (!model) return NULL;
     char whole[OPTION_TEXT];
     snprintf(whole, sizeof whole, "%s", spec);
-    add_key(whole, model->tokens ? "vocabulary" : "classes", outputs);
-    if (model->tokens) add_key(whole, "context", context);
+    if (outputs != model->outputs)
+        add_key(whole, model->tokens ? "vocabulary" : "classes", outputs);
+    if (model->tokens && context != model->input.w) add_key(whole, "context", context);
     model_free(model);
     model = model_create(whole);
     if (!model || !context) return model;

@@ -59,16 +59,18 @@ void train_print_start(const Training *t) {
     fflush(stdout);
 }
 
-/* The largest plan over the submodels, role by role. */
-static int plan(size_t bytes[MEM_ROLES], const Setup *s) {
+/* The largest plan over the submodels: of each role, and of all together, which is less than their
+ * sum where no submodel needs most of each. */
+static int plan(size_t bytes[MEM_ROLES + 1], const Setup *s) {
     bool *active = malloc((size_t)s->model->blocks * sizeof *active);
     int failed = active ? 0 : -1;
-    memset(bytes, 0, MEM_ROLES * sizeof *bytes);
+    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
     for (int m = 0; m < s->bcd.partition.submodels && !failed; m++) {
-        size_t some[MEM_ROLES];
+        size_t some[MEM_ROLES + 1] = {0};
         partition_active(&s->bcd.partition, s->model, m, active);
         failed = memory_plan(some, s->model, &s->stage_settings, active);
-        for (int role = 0; role < MEM_ROLES && !failed; role++)
+        for (int role = 0; role < MEM_ROLES; role++) some[MEM_ROLES] += some[role];
+        for (int role = 0; role <= MEM_ROLES && !failed; role++)
             if (some[role] > bytes[role]) bytes[role] = some[role];
     }
     free(active);
@@ -85,15 +87,13 @@ static void count_role(MemoryRow *row, const char *name, size_t current, size_t 
 
 int train_count_memory(Training *t) {
     const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
-    size_t planned[MEM_ROLES], total = 0;
+    size_t planned[MEM_ROLES + 1];
     if (plan(planned, &t->setup)) return -1;
-    for (int role = 0; role < MEM_ROLES; role++) {
+    for (int role = 0; role < MEM_ROLES; role++)
         count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
                    counted->peak[role], planned[role]);
-        total += planned[role];
-    }
     count_role(&t->run.memory[MEM_ROLES], "total", counted->total_current, counted->total_peak,
-               total);
+               planned[MEM_ROLES]);
     return 0;
 }
 
@@ -106,10 +106,14 @@ static void print_memory(const Training *t) {
             printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak, peak),
                    format_bytes((double)row->planned, planned));
     }
-    printf("parameters, gradients and state by the closed form: %s\n",
-           format_bytes(memory_closed_form(t->setup.model, &t->setup.bcd.optimizer,
-                                           t->setup.bcd.partition.submodels),
-                        peak));
+    const Setup *s = &t->setup;
+    const MemoryRow *m = t->run.memory;
+    double held = (double)(m[MEM_PARAMETERS].peak + m[MEM_GRADIENTS].peak + m[MEM_STATE].peak);
+    int vectors = optimizer_state_vectors(&s->bcd.optimizer);
+    printf("parameters, gradients and state %s; closed form W(1 + %d/%d) %s, for equal submodels\n",
+           format_bytes(held, peak), vectors + 1, s->bcd.partition.submodels,
+           format_bytes(memory_closed_form(s->model, &s->bcd.optimizer, s->bcd.partition.submodels),
+                        planned));
 }
 
 void train_print_end(Training *t, const RunSummary *summary) {
