@@ -2,4 +2,6 @@
 SUITE(random)
 SUITE(cases)
 SUITE(cross_entropy)
+SUITE(bcd_loop)
+SUITE(bcd)
 SUITE(fixtures)

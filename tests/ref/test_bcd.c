@@ -1,0 +1,221 @@
+/* What block coordinate descent promises, on networks of every family. */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../test.h"
+#include "tiny.h"
+
+/* Runs a case for each tiny model. */
+static void for_models(const char *const *specs, const char *name,
+                       void (*check)(const void *spec)) {
+    for (; *specs; specs++) {
+        char title[128];
+        snprintf(title, sizeof title, "%s: %s", name, *specs);
+        RUN_ROW(title, check, *specs);
+    }
+}
+
+/* ---- only the active submodel moves ------------------------------------------------------------
+ */
+
+typedef struct {
+    const Tiny *tiny;
+    uint64_t *parameters, *all; /* [blocks]: hashes after the step before */
+} Watched;
+
+static int check_who_moved(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    Watched *w = context;
+    for (int b = 0; b < w->tiny->model->blocks; b++) {
+        uint64_t parameters = tiny_parameters_hash(w->tiny, b), all = tiny_block_hash(w->tiny, b);
+        bool active = w->tiny->settings.partition.of_block[b] == state->submodel;
+        if (active)
+            CHECK(parameters != w->parameters[b], "step %d: active %s stays as it was",
+                  (int)state->step, w->tiny->model->block[b].name);
+        else
+            CHECK(all == w->all[b], "step %d: frozen %s moved", (int)state->step,
+                  w->tiny->model->block[b].name);
+        w->parameters[b] = parameters;
+        w->all[b] = all;
+    }
+    return 0;
+}
+
+static void only_active_blocks_move(const void *spec) {
+    for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++) {
+        Tiny tiny;
+        tiny_open(&tiny, &(Recipe){.spec = spec, .frozen_norm = norm, .steps = 7});
+        size_t blocks = (size_t)tiny.model->blocks;
+        Watched w = {&tiny, malloc(blocks * sizeof(uint64_t)), malloc(blocks * sizeof(uint64_t))};
+        for (int b = 0; b < tiny.model->blocks; b++) {
+            w.parameters[b] = tiny_parameters_hash(&tiny, b);
+            w.all[b] = tiny_block_hash(&tiny, b);
+        }
+        CHECK(tiny_train(&tiny, check_who_moved, &w) == 0, "%s", error_message());
+        free(w.parameters);
+        free(w.all);
+        tiny_close(&tiny);
+    }
+}
+
+/* ---- one submodel is ordinary training ---------------------------------------------------------
+ */
+
+/* Training as anyone would write it: no submodels, no engine. */
+static void train_plainly(Tiny *tiny) {
+    const Model *m = tiny->model;
+    const StageClass *is = tiny->stage->is;
+    Stage *stage = tiny->stage;
+    bool *all = malloc((size_t)m->blocks * sizeof *all);
+    memset(all, true, (size_t)m->blocks);
+    Sampler sampler;
+    Batch batch;
+    if (sampler_init(&sampler, tiny->settings.seed, tiny->data->samples, 1) ||
+        batch_reserve(&batch, m, tiny->settings.batch) || is->activate(stage, all))
+        abort();
+    sampler_draw(&sampler, 0);
+    for (uint64_t step = 0; step < tiny->settings.steps; step++) {
+        uint64_t position = step * (uint64_t)batch.n;
+        sampler_ids(&sampler, batch.ids, position, batch.n);
+        tiny->data->fetch(tiny->data, &batch, position);
+        int counted = 0;
+        for (int i = 0; i < batch.n * m->targets; i++) counted += batch.targets[i] >= 0;
+        is->begin(stage, &batch, PASS_TRAIN);
+        for (int b = 0; b < m->blocks; b++) is->forward(stage, b);
+        is->loss(stage, 1.0 / counted);
+        for (int b = m->blocks - 1; b >= 0; b--) {
+            is->input_gradient(stage, b);
+            is->weight_gradient(stage, b);
+        }
+        is->update(stage, tiny->settings.optimizer.lr, 1);
+    }
+    batch_free(&batch);
+    sampler_free(&sampler);
+    free(all);
+}
+
+static void one_submodel_is_ordinary_training(const void *spec) {
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_KINDS; kind++) {
+        Recipe recipe = {.spec = spec, .submodels = 1, .optimizer = kind, .augmented = true};
+        Tiny bcd, plain;
+        tiny_trained(&bcd, &recipe);
+        tiny_open(&plain, &recipe);
+        train_plainly(&plain);
+        tiny_check_same(&bcd, &plain, optimizer_names[kind]);
+        tiny_close(&bcd);
+        tiny_close(&plain);
+    }
+}
+
+/* ---- ways that must not matter
+ * ------------------------------------------------------------------- */
+
+static void check_same_training(const Recipe *a, const Recipe *b, const char *what) {
+    Tiny first, second;
+    tiny_trained(&first, a);
+    tiny_trained(&second, b);
+    tiny_check_same(&first, &second, what);
+    tiny_close(&first);
+    tiny_close(&second);
+}
+
+static void recompute_is_stored(const void *spec) {
+    for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++)
+        for (int submodels = 1; submodels <= 3; submodels += 2) {
+            Recipe stored = {.spec = spec, .frozen_norm = norm, .submodels = submodels};
+            Recipe recomputed = stored;
+            recomputed.recompute = true;
+            check_same_training(&stored, &recomputed, "recompute");
+        }
+}
+
+static void threads_do_not_matter(const void *spec) {
+    Recipe recipe = {.spec = spec, .clip = 0.1, .optimizer = OPTIMIZER_ADAMW};
+    int threads = omp_get_max_threads();
+    Tiny one, more;
+    omp_set_num_threads(1);
+    tiny_trained(&one, &recipe);
+    for (int t = 2; t <= 3; t++) {
+        omp_set_num_threads(t);
+        tiny_trained(&more, &recipe);
+        tiny_check_same(&one, &more, t == 2 ? "2 threads" : "3 threads");
+        tiny_close(&more);
+    }
+    omp_set_num_threads(threads);
+    tiny_close(&one);
+}
+
+/* Numbers of one sample that go into the last submodel. */
+static size_t last_prefix(const Tiny *tiny) {
+    int block = 0;
+    while (tiny->settings.partition.of_block[block] < tiny->settings.partition.submodels - 1)
+        block++;
+    return shape_count(tiny->model->value[tiny->model->block[block].in].shape);
+}
+
+/* Two steps an epoch and three a submodel, so that the last comes from the cache: all in memory,
+ * all in a file, half and half, and with no file for what does not fit. */
+static void cached_prefix_is_exact(const void *spec) {
+    enum { SAMPLES = 150, SOME = 64 };
+    Recipe recipe = {.spec = spec, .samples = SAMPLES, .batch = SAMPLES / 2, .rule.every = 3};
+    Tiny plain;
+    tiny_trained(&plain, &recipe);
+    size_t bytes = last_prefix(&plain) * sizeof(real);
+    const struct {
+        const char *name, *dir;
+        size_t bytes;
+        bool whole;
+    } rows[] = {{"memory", NULL, 3 * SOME * bytes, true},
+                {"file", "/tmp", 1, true},
+                {"memory and file", "/tmp", SOME * bytes, true},
+                {"a part", NULL, SOME * bytes, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        BlockTimes times[32];
+        recipe.cache_bytes = rows[i].bytes;
+        recipe.cache_dir = rows[i].dir;
+        recipe.times = times;
+        Tiny tiny;
+        tiny_trained(&tiny, &recipe);
+        tiny_check_same(&plain, &tiny, rows[i].name);
+        size_t kept = tiny.engine->is->memory(tiny.engine)->peak[MEM_CACHE];
+        CHECK((kept > 0) == (rows[i].bytes > 1) && kept <= rows[i].bytes,
+              "%s: %zu bytes kept in memory of %zu", rows[i].name, kept, rows[i].bytes);
+        CHECK((times[0].forward_ms > 0) == !rows[i].whole, "%s: the first block ran for %g ms",
+              rows[i].name, times[0].forward_ms);
+        CHECK(times[tiny.model->blocks - 1].forward_ms > 0, "%s: the head did not run",
+              rows[i].name);
+        tiny_close(&tiny);
+    }
+    tiny_close(&plain);
+}
+
+static void check_refused(const Recipe *recipe, const char *reason) {
+    Tiny tiny;
+    tiny_open(&tiny, recipe);
+    CHECK(!tiny.engine, "%s: not refused", recipe->spec);
+    CHECK(strstr(error_message(), reason), "\"%s\" does not say \"%s\"", error_message(), reason);
+    tiny_close(&tiny);
+}
+
+static void inexact_cache_is_refused(void) {
+    const char *resnet = tiny_models[0], *gpt = tiny_models_without_batchnorm[0];
+    check_refused(&(Recipe){.spec = resnet, .cache_bytes = 1 << 20, .augmented = true}, "augment");
+    check_refused(&(Recipe){.spec = resnet, .cache_bytes = 1 << 20, .frozen_norm = FROZEN_BATCH},
+                  "batch statistics");
+    Tiny tiny; /* without batch norm, its setting does not matter */
+    tiny_open(&tiny, &(Recipe){.spec = gpt, .cache_bytes = 1 << 20, .frozen_norm = FROZEN_BATCH});
+    CHECK(tiny.engine, "%s", error_message());
+    tiny_close(&tiny);
+}
+
+void test_bcd(void) {
+    for_models(tiny_models, "only active blocks move", only_active_blocks_move);
+    for_models(tiny_models, "one submodel", one_submodel_is_ordinary_training);
+    for_models(tiny_models, "recompute", recompute_is_stored);
+    for_models(tiny_models, "threads", threads_do_not_matter);
+    for_models(tiny_models, "cache", cached_prefix_is_exact);
+    RUN(inexact_cache_is_refused);
+}

@@ -1,0 +1,249 @@
+/* The loop of bcd.c alone, driving an engine that only takes notes and tells losses from a script:
+ * who is trained when, on which samples, at which rate. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../test.h"
+#include "tiny.h"
+
+enum { MOST = 400, SUBMODELS = 4 };
+
+typedef struct {
+    Engine base;
+    const Partition *partition;
+    const double *losses; /* by step; NULL: all 1 */
+    int steps, activations;
+    int trained[MOST]; /* which submodel was active in each step */
+    double lr[MOST];
+    int *ids[MOST]; /* [batch] */
+    int active;     /* submodel */
+} Notes;
+
+static int note_activate(Engine *engine, const bool *active) {
+    Notes *n = (Notes *)(void *)engine;
+    n->activations++;
+    n->active = -1;
+    for (int b = 0; b < engine->model->blocks; b++)
+        if (active[b]) n->active = n->partition->of_block[b];
+    for (int b = 0; b < engine->model->blocks; b++)
+        CHECK(active[b] == (n->partition->of_block[b] == n->active), "block %d", b);
+    return 0;
+}
+
+static int note_step(Engine *engine, const Batch *batch, double lr, Loss *loss) {
+    Notes *n = (Notes *)(void *)engine;
+    if (n->steps == MOST) return error_set("test: more than %d steps", MOST);
+    n->trained[n->steps] = n->active;
+    n->lr[n->steps] = lr;
+    n->ids[n->steps] = malloc((size_t)batch->n * sizeof(int));
+    memcpy(n->ids[n->steps], batch->ids, (size_t)batch->n * sizeof(int));
+    *loss = (Loss){.loss_sum = n->losses ? n->losses[n->steps] : 1, .count = 1};
+    n->steps++;
+    return 0;
+}
+
+static const EngineClass note_class = {.activate = note_activate, .step = note_step};
+
+typedef struct {
+    Model *model;
+    Dataset *data;
+    BcdSettings settings;
+    BcdState state;
+    Notes notes;
+} Loop;
+
+static void loop_open(Loop *loop, Order order, SwitchRule rule, int samples, int batch, int steps) {
+    *loop = (Loop){.model = model_create("gpt:layers=6,width=2,heads=1,context=2,vocabulary=3")};
+    loop->data = tiny_dataset(loop->model, samples, false);
+    loop->settings = (BcdSettings){.order = order,
+                                   .rule = rule,
+                                   .optimizer = optimizer_defaults(OPTIMIZER_SGD),
+                                   .batch = batch,
+                                   .steps = (uint64_t)steps,
+                                   .fraction = 1,
+                                   .seed = 11};
+    if (partition_balanced(&loop->settings.partition, loop->model, SUBMODELS)) abort();
+    loop->notes =
+        (Notes){.base = {&note_class, loop->model}, .partition = &loop->settings.partition};
+}
+
+static void loop_run(Loop *loop) {
+    CHECK(bcd_train(&loop->state, &loop->settings, &loop->notes.base, loop->data, NULL, NULL) == 0,
+          "%s", error_message());
+    CHECK((uint64_t)loop->notes.steps == loop->settings.steps, "%d steps", loop->notes.steps);
+}
+
+static void loop_close(Loop *loop) {
+    for (int i = 0; i < loop->notes.steps; i++) free(loop->notes.ids[i]);
+    partition_free(&loop->settings.partition);
+    dataset_free(loop->data);
+    model_free(loop->model);
+}
+
+/* Steps that visit number `visit` lasted, from the first on. */
+static int visit_length(const Notes *n, int first) {
+    int end = first;
+    while (end < n->steps && n->trained[end] == n->trained[first]) end++;
+    return end - first;
+}
+
+static void every_visit_has_k_steps(void) {
+    Loop loop;
+    loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 5}, 16, 4, 62);
+    loop_run(&loop);
+    for (int i = 0; i < loop.notes.steps; i++)
+        CHECK(loop.notes.trained[i] == i / 5 % SUBMODELS, "step %d trained submodel %d", i,
+              loop.notes.trained[i]);
+    CHECK(loop.notes.activations == 13, "%d activations", loop.notes.activations);
+    CHECK(loop.state.visit == 12 && loop.state.visit_steps == 2 && loop.state.step == 62 &&
+              loop.state.position == 248,
+          "ends at visit %d, step %d of it", (int)loop.state.visit, (int)loop.state.visit_steps);
+    loop_close(&loop);
+}
+
+static void descending_goes_down(void) {
+    Loop loop;
+    loop_open(&loop, ORDER_DESCENDING, (SwitchRule){.kind = SWITCH_STEPS, .every = 1}, 8, 1, 9);
+    loop_run(&loop);
+    for (int i = 0; i < loop.notes.steps; i++)
+        CHECK(loop.notes.trained[i] == SUBMODELS - 1 - i % SUBMODELS, "step %d: %d", i,
+              loop.notes.trained[i]);
+    loop_close(&loop);
+}
+
+static void random_order_is_a_fresh_permutation(void) {
+    enum { CYCLES = 96 };
+    Loop loop;
+    int first[SUBMODELS] = {0}, changed = 0;
+    loop_open(&loop, ORDER_RANDOM, (SwitchRule){.kind = SWITCH_STEPS, .every = 1}, 8, 1,
+              CYCLES * SUBMODELS);
+    loop_run(&loop);
+    for (int cycle = 0; cycle < CYCLES; cycle++) {
+        const int *order = loop.notes.trained + (size_t)cycle * SUBMODELS;
+        bool seen[SUBMODELS] = {false};
+        for (int i = 0; i < SUBMODELS; i++) seen[order[i]] = true;
+        for (int i = 0; i < SUBMODELS; i++) CHECK(seen[i], "cycle %d leaves out %d", cycle, i);
+        first[order[0]]++;
+        if (cycle) changed += memcmp(order, order - SUBMODELS, SUBMODELS * sizeof *order) != 0;
+    }
+    CHECK(changed > CYCLES * 4 / 5, "only %d of %d cycles differ from the one before", changed,
+          CYCLES);
+    for (int i = 0; i < SUBMODELS; i++)
+        CHECK(first[i] > 10, "submodel %d came first in %d of %d cycles", i, first[i], CYCLES);
+    loop.settings.seed++;
+    int differ = 0;
+    for (int i = 0; i < loop.notes.steps; i++)
+        differ += bcd_select(&loop.settings, (uint64_t)i) != loop.notes.trained[i];
+    CHECK(differ > loop.notes.steps / 3, "another seed changes %d of %d", differ, loop.notes.steps);
+    loop_close(&loop);
+}
+
+static void epochs_count_samples(void) {
+    static const struct {
+        double epochs;
+        int samples, batch, steps; /* a visit */
+    } rows[] = {{1, 12, 4, 3}, {1, 13, 4, 4}, {0.5, 12, 4, 2}, {2, 10, 4, 5}, {0.01, 10, 4, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Loop loop;
+        SwitchRule rule = {.kind = SWITCH_EPOCHS, .every = rows[i].epochs};
+        loop_open(&loop, ORDER_CYCLIC, rule, rows[i].samples, rows[i].batch, 40);
+        loop_run(&loop);
+        for (int first = 0; first + rows[i].steps < 40; first += rows[i].steps)
+            CHECK(visit_length(&loop.notes, first) == rows[i].steps,
+                  "%g epochs of %d samples in batches of %d: %d steps, not %d", rows[i].epochs,
+                  rows[i].samples, rows[i].batch, visit_length(&loop.notes, first), rows[i].steps);
+        loop_close(&loop);
+    }
+}
+
+/* Windows of 3.  The loss falls for four windows, then stands still: the window that shows it is
+ * the fifth. */
+static void auto_leaves_when_the_loss_stands_still(void) {
+    double losses[MOST];
+    for (int i = 0; i < MOST; i++) losses[i] = i < 12 ? 4 - 0.25 * i : 1.5;
+    static const struct {
+        const char *name;
+        double tolerance;
+        int least, most, steps;
+    } rows[] = {{"stands still", 0.01, 1, 1000, 15},
+                {"not before the least", 0.01, 20, 1000, 21},
+                {"not after the most", 0.01, 1, 7, 7},
+                {"a demanding tolerance", 0.3, 1, 1000, 6}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Loop loop;
+        SwitchRule rule = {.kind = SWITCH_AUTO,
+                           .window = 3,
+                           .tolerance = rows[i].tolerance,
+                           .min_steps = rows[i].least,
+                           .max_steps = rows[i].most};
+        loop_open(&loop, ORDER_CYCLIC, rule, 100, 1, 30);
+        loop.notes.losses = losses;
+        loop_run(&loop);
+        CHECK(visit_length(&loop.notes, 0) == rows[i].steps, "%s: left after %d steps, not %d",
+              rows[i].name, visit_length(&loop.notes, 0), rows[i].steps);
+        loop_close(&loop);
+    }
+}
+
+static void reduction_draws_a_subset_for_each_visit(void) {
+    enum { SAMPLES = 40, BATCH = 5, USED = 10 };
+    Loop loop;
+    bool seen[SUBMODELS][SAMPLES] = {{false}};
+    loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_EPOCHS, .every = 3}, SAMPLES, BATCH,
+              6 * SUBMODELS);
+    loop.settings.fraction = 0.25;
+    loop_run(&loop);
+    for (int i = 0; i < loop.notes.steps; i++)
+        for (int s = 0; s < BATCH; s++) seen[i / 6][loop.notes.ids[i][s]] = true;
+    for (int visit = 0; visit < SUBMODELS; visit++) {
+        CHECK(visit_length(&loop.notes, visit * 6) == 6, "three epochs of ten samples");
+        int used = 0;
+        for (int s = 0; s < SAMPLES; s++) used += seen[visit][s];
+        CHECK(used == USED, "visit %d saw %d samples", visit, used);
+        CHECK(visit == 0 || memcmp(seen[visit], seen[visit - 1], SAMPLES * sizeof(bool)) != 0,
+              "visits %d and %d saw the same", visit - 1, visit);
+    }
+    loop_close(&loop);
+}
+
+static void rate_follows_the_schedule(void) {
+    Loop loop;
+    loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 3}, 8, 2, 20);
+    loop.settings.optimizer.schedule = LR_COSINE;
+    loop.settings.optimizer.warmup_steps = 4;
+    loop_run(&loop);
+    for (int i = 0; i < 20; i++) {
+        double lr = optimizer_lr(&loop.settings.optimizer, (uint64_t)i, 20);
+        CHECK(loop.notes.lr[i] == lr, "step %d: rate %g, not %g", i, loop.notes.lr[i], lr);
+    }
+    loop_close(&loop);
+}
+
+static int stop_at_seven(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    ++*(int *)context;
+    return state->step == 7;
+}
+
+static void the_watch_may_stop_it(void) {
+    Loop loop;
+    int watched = 0;
+    loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 3}, 8, 2, 20);
+    int result = bcd_train(&loop.state, &loop.settings, &loop.notes.base, loop.data, stop_at_seven,
+                           &watched);
+    CHECK(result == 1 && watched == 7 && loop.notes.steps == 7 && loop.state.step == 7,
+          "result %d, watched %d, trained %d", result, watched, loop.notes.steps);
+    loop_close(&loop);
+}
+
+void test_bcd_loop(void) {
+    RUN(every_visit_has_k_steps);
+    RUN(descending_goes_down);
+    RUN(random_order_is_a_fresh_permutation);
+    RUN(epochs_count_samples);
+    RUN(auto_leaves_when_the_loss_stands_still);
+    RUN(reduction_draws_a_subset_for_each_visit);
+    RUN(rate_follows_the_schedule);
+    RUN(the_watch_may_stop_it);
+}

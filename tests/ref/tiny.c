@@ -1,0 +1,176 @@
+#include "tiny.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../../ref/random.h"
+#include "../test.h"
+
+const char *const tiny_models[] = {
+    "resnet:depth=8,width=4,size=8,classes=3",
+    "resnet:depth=8,width=3,size=7,classes=5,fused=0",
+    "bottleneck:depth=14,width=3,size=8,classes=3",
+    "gpt:layers=3,width=16,heads=2,context=9,vocabulary=19",
+    "llama:layers=3,width=12,heads=3,ffn=20,context=7,vocabulary=17",
+    NULL,
+};
+
+const char *const tiny_models_without_batchnorm[] = {
+    "gpt:layers=3,width=16,heads=2,context=9,vocabulary=19",
+    "llama:layers=3,width=12,heads=3,ffn=20,context=7,vocabulary=17",
+    NULL,
+};
+
+/* ---- data
+ * ---------------------------------------------------------------------------------------- */
+
+static void fetch(const Dataset *data, Batch *batch, uint64_t visit) {
+    size_t inputs = shape_count(data->input), targets = data->tokens ? inputs : 1;
+    uint64_t seed = data->augmented ? visit : 0;
+    for (int s = 0; s < batch->n; s++) {
+        uint64_t first = (uint64_t)batch->ids[s] * inputs;
+        for (size_t i = 0; i < inputs; i++) {
+            size_t to = (size_t)s * inputs + i;
+            if (batch->images)
+                batch->images[to] = (real)random_normal(seed, 1, first + i);
+            else
+                batch->tokens[to] = (int)random_below(seed, 2, first + i, (uint32_t)data->classes);
+        }
+        for (size_t i = 0; i < targets; i++) {
+            int target = (int)random_below(0, 3, first + i, (uint32_t)data->classes);
+            batch->targets[(size_t)s * targets + i] = data->tokens && i % 7 == 3 ? -1 : target;
+        }
+    }
+}
+
+static void free_dataset(Dataset *data) { free(data); }
+
+Dataset *tiny_dataset(const Model *model, int samples, bool augmented) {
+    Dataset *data = malloc(sizeof *data);
+    if (!data) abort();
+    *data = (Dataset){.name = "tiny",
+                      .samples = samples,
+                      .tokens = model->tokens,
+                      .input = model->input,
+                      .classes = model->outputs,
+                      .augmented = augmented,
+                      .fetch = fetch,
+                      .free = free_dataset};
+    return data;
+}
+
+/* ---- trainings
+ * ----------------------------------------------------------------------------------- */
+
+static void need(bool ok, const char *what) {
+    if (ok) return;
+    fprintf(stderr, "tests: %s: %s\n", what, error_message());
+    exit(2);
+}
+
+static OptimizerSettings optimizer_of(const Recipe *recipe) {
+    OptimizerSettings optimizer = optimizer_defaults(recipe->optimizer);
+    if (recipe->momentum > 0) optimizer.momentum = recipe->momentum;
+    optimizer.lr = recipe->lr > 0 ? recipe->lr : recipe->optimizer == OPTIMIZER_SGD ? 0.05 : 1e-2;
+    optimizer.weight_decay = 0.01;
+    optimizer.clip_norm = recipe->clip;
+    return optimizer;
+}
+
+static int or_usual(int given, int usual) { return given ? given : usual; }
+
+void tiny_open(Tiny *tiny, const Recipe *recipe) {
+    *tiny = (Tiny){.model = model_create(recipe->spec)};
+    need(tiny->model, recipe->spec);
+    tiny->data = tiny_dataset(tiny->model, or_usual(recipe->samples, 12), recipe->augmented);
+    tiny->settings = (BcdSettings){
+        .order = recipe->order,
+        .rule = recipe->rule,
+        .optimizer = optimizer_of(recipe),
+        .batch = or_usual(recipe->batch, 4),
+        .steps = (uint64_t)or_usual(recipe->steps, 9),
+        .fraction = recipe->fraction > 0 ? recipe->fraction : 1,
+        .seed = 5,
+    };
+    BcdSettings *s = &tiny->settings;
+    if (s->rule.kind == SWITCH_STEPS && !(s->rule.every > 0)) s->rule.every = 2;
+    need(!partition_balanced(&s->partition, tiny->model, or_usual(recipe->submodels, 3)),
+         recipe->spec);
+    int parts = or_usual(recipe->micro_batches, 1);
+    StageSettings stage = {.batch = (s->batch + parts - 1) / parts,
+                           .recompute = recipe->recompute,
+                           .keep_state = recipe->keep_state,
+                           .frozen_norm = recipe->frozen_norm,
+                           .optimizer = s->optimizer,
+                           .seed = s->seed};
+    tiny->stage = stage_ref_create(tiny->model, stage);
+    need(tiny->stage, recipe->spec);
+    EngineSettings engine = {.micro_batches = parts,
+                             .cache_bytes = recipe->cache_bytes,
+                             .cache_dir = recipe->cache_dir,
+                             .times = recipe->times};
+    tiny->engine = engine_single_create(tiny->stage, engine, tiny->data);
+    if (!tiny->engine) tiny->stage->is->free(tiny->stage);
+}
+
+void tiny_close(Tiny *tiny) {
+    if (tiny->engine) tiny->engine->is->free(tiny->engine);
+    partition_free(&tiny->settings.partition);
+    dataset_free(tiny->data);
+    model_free(tiny->model);
+}
+
+int tiny_train(Tiny *tiny, BcdWatch watch, void *context) {
+    return bcd_train(&tiny->state, &tiny->settings, tiny->engine, tiny->data, watch, context);
+}
+
+void tiny_trained(Tiny *tiny, const Recipe *recipe) {
+    tiny_open(tiny, recipe);
+    need(tiny->engine, "engine");
+    need(tiny_train(tiny, NULL, NULL) == 0, "training");
+}
+
+/* ---- looking
+ * ------------------------------------------------------------------------------------- */
+
+real *tiny_read(const Tiny *tiny, TensorRole role, int number, size_t *count) {
+    *count = tiny->engine->is->read(tiny->engine, role, number, NULL);
+    if (*count == 0) return NULL;
+    real *data = malloc(*count * sizeof *data);
+    if (!data) abort();
+    tiny->engine->is->read(tiny->engine, role, number, data);
+    return data;
+}
+
+static uint64_t hash_tensor(const Tiny *tiny, TensorRole role, int number, uint64_t hash) {
+    size_t count;
+    real *data = tiny_read(tiny, role, number, &count);
+    const unsigned char *bytes = (const unsigned char *)data;
+    for (size_t i = 0; i < count * sizeof(real); i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3u; /* FNV-1a */
+    free(data);
+    return hash;
+}
+
+uint64_t tiny_parameters_hash(const Tiny *tiny, int block) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    const Block *b = &tiny->model->block[block];
+    for (int p = b->first_param; p < b->end_param; p++)
+        hash = hash_tensor(tiny, TENSOR_PARAMETER, p, hash);
+    return hash;
+}
+
+uint64_t tiny_block_hash(const Tiny *tiny, int block) {
+    uint64_t hash = tiny_parameters_hash(tiny, block);
+    for (int i = 0; i < tiny->model->buffers; i++)
+        if (tiny->model->buffer[i].block == block) hash = hash_tensor(tiny, TENSOR_BUFFER, i, hash);
+    return hash;
+}
+
+void tiny_check_same(const Tiny *a, const Tiny *b, const char *what) {
+    for (int i = 0; i < a->model->blocks; i++)
+        CHECK(tiny_block_hash(a, i) == tiny_block_hash(b, i), "%s: %s: %s differs", a->model->name,
+              what, a->model->block[i].name);
+}
