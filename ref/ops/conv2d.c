@@ -283,7 +283,9 @@ static void run(const Job *job, const real *w) {
     size_t taps = (size_t)job->conv->kernel * (size_t)job->conv->kernel;
     size_t outputs = (size_t)(job->out_c + width - 1) / (size_t)width * (size_t)width;
     real *weights = scratch(SCRATCH_WEIGHT, outputs * taps * (size_t)job->in_c + LANES);
-#pragma omp parallel
+    double work =
+        (double)job->conv->n * job->out_h * job->out_w * (double)taps * job->in_c * job->out_c;
+#pragma omp parallel if (work > WORTH_THREADS)
     {
         pack_weights(weights, job, w);
         int64_t t = omp_get_thread_num(), threads = omp_get_num_threads(), n = job->conv->n;

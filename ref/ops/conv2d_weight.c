@@ -164,7 +164,8 @@ void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, 
     Plan plan = plan_of(conv);
     real *partials = scratch(SCRATCH_PARTIAL, (size_t)plan.chunks * (size_t)plan.partial);
     int taps = conv.kernel * plan.taps_row, tiles = plan.line / plan.width;
-#pragma omp parallel
+    double work = (double)conv.n * plan.oh * plan.ow * taps * conv.o;
+#pragma omp parallel if (work > WORTH_THREADS)
     {
 #pragma omp for schedule(dynamic)
         for (int job = 0; job < plan.chunks * plan.pieces; job++) {

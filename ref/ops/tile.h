@@ -6,6 +6,9 @@
 
 #include "simd.h"
 
+/* Multiply-adds from which several threads are worth their waking up: some microseconds of work. */
+#define WORTH_THREADS 2e5
+
 static inline int min(int a, int b) { return a < b ? a : b; }
 
 INLINE void tile_zero(vec *acc, const int vectors) {

@@ -1,0 +1,209 @@
+/* Convolution against seven loops over a grid of geometries: kernels, strides, paddings, sizes and
+ * channels around those of the register tile.  Whole numbers, so that every order of summation
+ * gives the same bits; how rounding behaves is the case table's business (test_cases.c). */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../ref/ops/ops.h"
+#include "../../ref/random.h"
+#include "../test.h"
+#include "guarded.h"
+
+typedef struct {
+    Conv conv;
+    int oh, ow;
+    Guarded x, w, dy, y, dx, dw;
+    bool add;
+} Data;
+
+/* Whole numbers as they are, or divided by something that makes every sum round. */
+static void fill(Guarded array, uint32_t stream, bool whole) {
+    for (size_t i = 0; i < array.count; i++) {
+        int number = (int)random_below(5, stream, i, 7) - 3;
+        array.data[i] = whole ? (real)number : (real)number / 7;
+    }
+}
+
+static void reset(Data *data) {
+    guarded_spoil(data->y);
+    guarded_spoil(data->dx);
+    guarded_spoil(data->dw);
+    if (!data->add) return;
+    for (size_t i = 0; i < data->dx.count; i++) data->dx.data[i] = 2;
+    for (size_t i = 0; i < data->dw.count; i++) data->dw.data[i] = 3;
+}
+
+static void create(Data *data, Conv conv, bool add, bool whole) {
+    int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
+    int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    *data = (Data){.conv = conv, .oh = oh, .ow = ow, .add = add};
+    size_t x = (size_t)(conv.n * conv.h * conv.w * conv.c), y = (size_t)(conv.n * oh * ow * conv.o);
+    size_t w = (size_t)(conv.o * conv.kernel * conv.kernel * conv.c);
+    data->x = guarded_create(x);
+    data->w = guarded_create(w);
+    data->dy = guarded_create(y);
+    data->y = guarded_create(y);
+    data->dx = guarded_create(x);
+    data->dw = guarded_create(w);
+    fill(data->x, 1, whole);
+    fill(data->w, 2, whole);
+    fill(data->dy, 3, whole);
+    reset(data);
+}
+
+static void destroy(Data *data) {
+    guarded_free(&data->x);
+    guarded_free(&data->w);
+    guarded_free(&data->dy);
+    guarded_free(&data->y);
+    guarded_free(&data->dx);
+    guarded_free(&data->dw);
+}
+
+static void run(Data *data) {
+    conv2d_forward(data->y.data, data->x.data, data->w.data, data->conv);
+    conv2d_input_gradient(data->dx.data, data->dy.data, data->w.data, data->conv, data->add);
+    conv2d_weight_gradient(data->dw.data, data->dy.data, data->x.data, data->conv, data->add);
+}
+
+typedef struct {
+    double *y, *dx, *dw;
+} Truth;
+
+/* All three at once: each term is one output pixel, one tap, one input and one output channel. */
+static void naive(Truth *truth, const Data *data) {
+    Conv v = data->conv;
+    for (int n = 0; n < v.n; n++)
+        for (int i = 0; i < data->oh; i++)
+            for (int j = 0; j < data->ow; j++)
+                for (int u = 0; u < v.kernel; u++)
+                    for (int q = 0; q < v.kernel; q++) {
+                        int row = i * v.stride + u - v.pad, column = j * v.stride + q - v.pad;
+                        if (row < 0 || row >= v.h || column < 0 || column >= v.w) continue;
+                        for (int o = 0; o < v.o; o++)
+                            for (int c = 0; c < v.c; c++) {
+                                int out = ((n * data->oh + i) * data->ow + j) * v.o + o;
+                                int in = ((n * v.h + row) * v.w + column) * v.c + c;
+                                int tap = ((o * v.kernel + u) * v.kernel + q) * v.c + c;
+                                double x = (double)data->x.data[in], w = (double)data->w.data[tap];
+                                truth->y[out] += x * w;
+                                truth->dx[in] += (double)data->dy.data[out] * w;
+                                truth->dw[tap] += (double)data->dy.data[out] * x;
+                            }
+                    }
+}
+
+static void check_equal(Guarded got, const double *truth, double start, const char *what) {
+    for (size_t i = 0; i < got.count; i++)
+        CHECK((double)got.data[i] == truth[i] + start, "%s[%zu] is %.9g, not %.9g", what, i,
+              (double)got.data[i], truth[i] + start);
+    CHECK(guarded_intact(got), "something wrote beside %s", what);
+}
+
+static void is_exact(const void *argument) {
+    for (int add = 0; add <= 1; add++) {
+        Data data;
+        create(&data, *(const Conv *)argument, add, true);
+        Truth truth = {calloc(data.y.count, sizeof(double)), calloc(data.x.count, sizeof(double)),
+                       calloc(data.w.count, sizeof(double))};
+        if (!truth.y || !truth.dx || !truth.dw) abort();
+        run(&data);
+        naive(&truth, &data);
+        check_equal(data.y, truth.y, 0, "y");
+        check_equal(data.dx, truth.dx, add ? 2 : 0, "dx");
+        check_equal(data.dw, truth.dw, add ? 3 : 0, "dw");
+        free(truth.y);
+        free(truth.dx);
+        free(truth.dw);
+        destroy(&data);
+    }
+}
+
+static void check_same_bits(Guarded a, Guarded b, const char *what) {
+    size_t first = guarded_first_difference(a, b);
+    CHECK(first == a.count, "%s: number %zu is %.9g and %.9g", what, first, (double)a.data[first],
+          (double)b.data[first]);
+}
+
+static void repeats_on_any_threads(const void *argument) {
+    int threads = omp_get_max_threads();
+    Data one, more;
+    create(&one, *(const Conv *)argument, true, false);
+    create(&more, *(const Conv *)argument, true, false);
+    omp_set_num_threads(1);
+    run(&one);
+    for (int t = 2; t <= 3; t++) {
+        omp_set_num_threads(t);
+        reset(&more);
+        run(&more);
+        check_same_bits(one.y, more.y, "y");
+        check_same_bits(one.dx, more.dx, "dx");
+        check_same_bits(one.dw, more.dw, "dw");
+    }
+    omp_set_num_threads(threads);
+    destroy(&one);
+    destroy(&more);
+}
+
+/* An image alone has the bits it has among others. */
+static void images_do_not_meet(const void *argument) {
+    Data together, apart;
+    create(&together, *(const Conv *)argument, true, false);
+    create(&apart, *(const Conv *)argument, true, false);
+    run(&together);
+    Conv one = together.conv;
+    one.n = 1;
+    int in = one.h * one.w * one.c, out = together.oh * together.ow * one.o;
+    for (int n = 0; n < together.conv.n; n++) {
+        conv2d_forward(apart.y.data + n * out, apart.x.data + n * in, apart.w.data, one);
+        conv2d_input_gradient(apart.dx.data + n * in, apart.dy.data + n * out, apart.w.data, one,
+                              true);
+    }
+    check_same_bits(together.y, apart.y, "y");
+    check_same_bits(together.dx, apart.dx, "dx");
+    destroy(&together);
+    destroy(&apart);
+}
+
+static void run_all(Conv conv) {
+    char name[80];
+    snprintf(name, sizeof name, "%d of %dx%dx%d to %d, kernel %d, stride %d, pad %d", conv.n,
+             conv.h, conv.w, conv.c, conv.o, conv.kernel, conv.stride, conv.pad);
+    RUN_ROW(name, is_exact, &conv);
+    RUN_ROW(name, repeats_on_any_threads, &conv);
+    RUN_ROW(name, images_do_not_meet, &conv);
+}
+
+/* Every kernel x stride x pad, each with another size and other channels. */
+static void run_grid(void) {
+    static const int heights[] = {7, 1, 4, 9, 16, 5, 2}, widths[] = {8, 17, 5, 3, 33},
+                     channels[] = {3, 16, 1, 5, 32, 17, 33}, outputs[] = {16, 1, 35, 5, 32};
+    for (int number = 0; number < 2 * 36; number++) {
+        static const int kernels[] = {1, 3, 5, 2};
+        Conv conv = {.n = 1 + number % 4,
+                     .h = heights[number % 7],
+                     .w = widths[number % 5],
+                     .c = channels[(number + number / 7) % 7],
+                     .o = outputs[(number + number / 5) % 5],
+                     .kernel = kernels[number % 4],
+                     .stride = 1 + number / 4 % 3,
+                     .pad = number / 12 % 3};
+        if (conv.h + 2 * conv.pad < conv.kernel || conv.w + 2 * conv.pad < conv.kernel) continue;
+        run_all(conv);
+    }
+}
+
+void test_conv2d(void) {
+    run_grid();
+    static const Conv shapes[] = {
+        {40, 4, 4, 16, 16, 3, 1, 1},  /* more images than chunks, several to a chunk */
+        {3, 32, 32, 16, 16, 3, 1, 1}, /* an image larger than a group in double */
+        {2, 8, 8, 64, 64, 3, 1, 1},   /* tiles of two rows */
+        {5, 4, 4, 33, 96, 3, 1, 1},   /* tiles of four rows, three tiles of outputs */
+        {2, 4, 4, 260, 520, 5, 1, 2}, /* one partial sum only: pieces instead of chunks */
+        {2, 6, 6, 8, 8, 3, 4, 0},     /* stride larger than the kernel */
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) run_all(shapes[i]);
+}
