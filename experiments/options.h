@@ -99,8 +99,9 @@ typedef struct Options {
     int positionals;
     bool given[OPTIONS_MOST]; /* by row of the table */
 
-    /* Not a flag: train_run goes on where `out` already holds a run, instead of refusing it. */
-    bool go_on;
+    /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and shows
+     * the progress line alone. */
+    bool go_on, brief;
 } Options;
 
 typedef enum {

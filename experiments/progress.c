@@ -82,7 +82,7 @@ void progress_step(Progress *p, uint64_t step, double loss, double seconds, int 
 }
 
 void progress_note(Progress *p, const char *format, ...) {
-    if (p->quiet) return;
+    if (p->quiet || p->brief) return;
     wipe_line(p);
     va_list arguments;
     va_start(arguments, format);
@@ -93,6 +93,7 @@ void progress_note(Progress *p, const char *format, ...) {
 }
 
 void progress_end(Progress *p) {
+    if (p->brief) wipe_line(p);
     if (p->line_open) printf("\n");
     p->line_open = false;
     fflush(stdout);

@@ -88,6 +88,7 @@ int settings_resume(Options *stored, const Options *asked) {
     snprintf(stored->out, sizeof stored->out, "%s", asked->out);
     snprintf(stored->resume, sizeof stored->resume, "%s", asked->resume);
     stored->quiet = asked->quiet;
+    stored->brief = asked->brief;
     stored->go_on = asked->go_on;
     return 0;
 }

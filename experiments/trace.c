@@ -42,10 +42,6 @@ static BlockTimes time_sum(const BlockTimes *times, int blocks) {
     return sum;
 }
 
-static double total_ms(const BlockTimes *t) {
-    return t->forward_ms + t->input_gradient_ms + t->weight_gradient_ms;
-}
-
 int trace_lowest_active(const Model *model, const bool *active) {
     int b = 0;
     while (b < model->blocks && !active[b]) b++;
@@ -69,25 +65,37 @@ static int count_flops(double *flops, const Setup *setup, const bool *active) {
     return 0;
 }
 
-/* The fastest of a few steps after one that warms up, or of one if it takes long. */
+static double lesser(double a, double b) { return a < b ? a : b; }
+
+/* Keeps the lesser of each time: what disturbs a machine only ever adds. */
+static void keep_least(Trace *trace, const Tracer *tracer, bool first) {
+    for (int b = 0; b < tracer->setup.model->blocks; b++) {
+        BlockTimes *kept = &trace->times[b];
+        const BlockTimes *now = &tracer->times[b];
+        if (first) *kept = *now;
+        kept->forward_ms = lesser(kept->forward_ms, now->forward_ms);
+        kept->input_gradient_ms = lesser(kept->input_gradient_ms, now->input_gradient_ms);
+        kept->weight_gradient_ms = lesser(kept->weight_gradient_ms, now->weight_gradient_ms);
+    }
+    trace->update_ms = first ? tracer->update_ms : lesser(trace->update_ms, tracer->update_ms);
+}
+
+/* A step to warm up, then a few, or one if it takes long. */
 static int measure(Tracer *tracer, Trace *trace) {
-    enum { TRIES = 5 };
+    enum { TRIES = 8 };
     const double enough_ms = 2000;
     Engine *engine = tracer->setup.engine;
-    int blocks = engine->model->blocks;
     double spent_ms = 0;
     for (int i = -1; i < TRIES && (i < 1 || spent_ms < enough_ms); i++) {
         Loss loss;
         if (engine->is->step(engine, &tracer->batch, tracer->setup.options.lr, &loss)) return -1;
-        BlockTimes sum = time_sum(tracer->times, blocks);
-        double ms = total_ms(&sum) + tracer->update_ms;
-        spent_ms += ms;
-        if (i < 0 || (i > 0 && ms >= trace->passes_ms + trace->update_ms)) continue;
-        memcpy(trace->times, tracer->times, (size_t)blocks * sizeof *trace->times);
-        trace->sum = sum;
-        trace->update_ms = tracer->update_ms;
-        trace->passes_ms = ms - tracer->update_ms;
+        if (i >= 0) keep_least(trace, tracer, i == 0);
+        BlockTimes sum = time_sum(tracer->times, tracer->setup.model->blocks);
+        spent_ms += sum.forward_ms + sum.input_gradient_ms + sum.weight_gradient_ms;
     }
+    trace->sum = time_sum(trace->times, tracer->setup.model->blocks);
+    trace->passes_ms =
+        trace->sum.forward_ms + trace->sum.input_gradient_ms + trace->sum.weight_gradient_ms;
     return 0;
 }
 
@@ -135,11 +143,13 @@ static void print_all(const Setup *setup, const Trace *traces, int count) {
     printf(
         "\nactive   trained: input gradient, weight gradient, optimizer state\n"
         "frozen   only passes the input gradient on to the active blocks below it\n"
-        "prefix   below the lowest active block: forward only, stores nothing\n"
+        "prefix   below the lowest active block: forward only; keeps at most its output, for the "
+        "next\n"
         "         (. means nothing to do, or nothing to keep)\n"
         "/ full   this step as a fraction of one that updates everything; operations: the same "
         "from\n"
-        "         the shapes alone.  Times are of the fastest step of a few, after a warm-up.\n");
+        "         the shapes alone.  Each time is the least of a few steps, after one to warm "
+        "up.\n");
 }
 
 static int prepare(Tracer *tracer, const Options *options) {

@@ -9,7 +9,7 @@
 typedef struct {
     int submodel;
     bool *active;       /* [blocks] */
-    BlockTimes *times;  /* [blocks] of the fastest step */
+    BlockTimes *times;  /* [blocks] the least of a few steps */
     BlockMemory *bytes; /* [blocks] */
     BlockTimes sum;     /* over the blocks */
     BlockMemory total;

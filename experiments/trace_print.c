@@ -5,7 +5,7 @@
 
 enum { NAME = 18, TIME = 8, BYTES = 9, LINE = NAME + 8 + 3 * (TIME + 1) + 4 * (BYTES + 1) };
 
-/* Bytes of a table are shown in one unit, chosen by its largest number. */
+/* Bytes of a column are shown in one unit, chosen by their sum. */
 typedef struct {
     double bytes;
     const char *name;
@@ -18,9 +18,10 @@ static Unit choose_unit(double most) {
     return units[u];
 }
 
-/* Where nothing was done or kept, a dot: it stands out less than a zero. */
+/* Where nothing was done or kept, a dot: it stands out less than a zero.  A call that finds nothing
+ * to do takes a microsecond. */
 static void print_ms(double ms) {
-    if (ms >= 0.0005)
+    if (ms >= 0.005)
         printf(" %*.*f", TIME, ms < 100 ? 2 : 1, ms);
     else
         printf(" %*s", TIME, ".");
@@ -47,19 +48,19 @@ static void print_rule(int length) {
 }
 
 static void print_line(const char *name, const char *state, const BlockTimes *times,
-                       const BlockMemory *bytes, Unit unit) {
+                       const BlockMemory *bytes, const Unit *units) {
     printf("%-*.*s %-7s", NAME, NAME, name, state);
     print_ms(times->forward_ms);
     print_ms(times->input_gradient_ms);
     print_ms(times->weight_gradient_ms);
-    print_bytes((double)bytes->parameters, unit);
-    print_bytes((double)bytes->activations, unit);
-    print_bytes((double)bytes->gradients, unit);
-    print_bytes((double)bytes->state, unit);
+    print_bytes((double)bytes->parameters, units[0]);
+    print_bytes((double)bytes->activations, units[1]);
+    print_bytes((double)bytes->gradients, units[0]);
+    print_bytes((double)bytes->state, units[0]);
     putchar('\n');
 }
 
-static void print_head(Unit unit) {
+static void print_head(const Unit *units) {
     static const char *const head[3][7] = {
         {"forward", "input", "weight", "param-", "activa-", "gradi-", "optimizer"},
         {"", "gradient", "gradient", "eters", "tions", "ents", "state"},
@@ -67,7 +68,8 @@ static void print_head(Unit unit) {
     for (int line = 0; line < 3; line++) {
         printf("%-*s %-7s", NAME, line ? "" : "block", "");
         for (int c = 0; c < 7; c++)
-            printf(" %*s", c < 3 ? TIME : BYTES, head[line][c] ? head[line][c] : unit.name);
+            printf(" %*s", c < 3 ? TIME : BYTES,
+                   head[line][c] ? head[line][c] : units[c == 4].name);
         putchar('\n');
     }
     print_rule(LINE);
@@ -90,21 +92,22 @@ static void print_ratios(const Trace *trace, const Trace *full) {
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full) {
     const Model *model = setup->model;
     int lowest = trace_lowest_active(model, trace->active);
-    Unit unit = choose_unit((double)full->total.activations);
+    Unit units[] = {choose_unit((double)full->total.parameters),
+                    choose_unit((double)full->total.activations)};
     if (trace->submodel < 0)
         printf("Full update: every block is active\n\n");
     else
         printf("Submodel %d of %d is active\n\n", trace->submodel + 1,
                setup->bcd.partition.submodels);
-    print_head(unit);
+    print_head(units);
     for (int b = 0; b < model->blocks; b++)
         print_line(model->block[b].name,
                    trace->active[b] ? "active"
                    : b < lowest     ? "prefix"
                                     : "frozen",
-                   &trace->times[b], &trace->bytes[b], unit);
+                   &trace->times[b], &trace->bytes[b], units);
     print_rule(LINE);
-    print_line("all blocks", "", &trace->sum, &trace->total, unit);
+    print_line("all blocks", "", &trace->sum, &trace->total, units);
     if (trace != full) print_ratios(trace, full);
     putchar('\n');
 }

@@ -143,10 +143,11 @@ static int train(Training *t, RunSummary *summary) {
     bool tokens = s->model->tokens;
     t->eval_every =
         o->eval_every ? (uint64_t)o->eval_every : (uint64_t)fmax(1, round(s->steps_per_epoch));
-    if (!o->quiet) train_print_start(t);
+    if (!o->quiet && !o->brief) train_print_start(t);
     progress_start(&t->progress, o->quiet, s->bcd.steps,
                    (double)o->batch * (tokens ? s->model->targets : 1),
                    tokens ? "tokens" : "images");
+    t->progress.brief = o->brief;
     interrupt_catch();
     if (save(t)) return -1;
     t->mark = clock_seconds();
@@ -156,7 +157,7 @@ static int train(Training *t, RunSummary *summary) {
     if (result < 0) return note_failure(t);
     sum_up(summary, t);
     summary->interrupted = result == 1;
-    if (!o->quiet) train_print_end(t, summary);
+    if (!o->quiet && !o->brief) train_print_end(t, summary);
     return 0;
 }
 
