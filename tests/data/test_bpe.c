@@ -1,0 +1,446 @@
+/* GPT-2's tokenizer: by hand with a tiny vocabulary, and against the published numbers where the
+ * real one is there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/bytemap.h"
+#include "../../data/checksum.h"
+#include "../../data/file.h"
+#include "../../data/pretoken.h"
+#include "../../data/tokenizer.h"
+#include "scratch.h"
+#include "tiny.h"
+
+static Tokenizer *parse(const char *encoder, const char *merges) {
+    return tokenizer_gpt2_parse(encoder, strlen(encoder), merges, strlen(merges), "DIR");
+}
+
+/* One more than the token, so that a table of them ends in 0. */
+#define T(token) ((token) + 1)
+enum { MOST = 40 };
+
+typedef struct {
+    const char *text;
+    int tokens[MOST];
+} Known;
+
+static void check_known(const Tokenizer *tokenizer, const Known *known) {
+    size_t count = 0, expected = 0;
+    int *tokens = NULL;
+    while (known->tokens[expected]) expected++;
+    CHECK(tokenizer->encode(tokenizer, known->text, strlen(known->text), &tokens, &count) == 0,
+          "%s", error_message());
+    CHECK(count == expected, "\"%s\": %zu tokens, expected %zu", known->text, count, expected);
+    for (size_t i = 0; i < count && i < expected; i++)
+        CHECK(tokens[i] == known->tokens[i] - 1, "\"%s\": token %zu is %d, expected %d",
+              known->text, i, tokens[i], known->tokens[i] - 1);
+    free(tokens);
+}
+
+static void merges_by_hand(void) {
+    /* he+ll before hello; the space belongs to the word behind it; \xC3\xA9 is one letter. */
+    static const Known known[] = {
+        {"", {0}},
+        {"hello", {T(259)}},
+        {"hell", {T(258)}},
+        {"helo", {T(256), T('l'), T('o')}},
+        {"hello world", {T(259), T(260), T(262), T('d')}},
+        {"hello  world", {T(259), T(' '), T(260), T(262), T('d')}},
+        {"ahe", {T('a'), T(256)}},
+        {"lll", {T(257), T('l')}},
+        {"llll", {T(257), T(257)}},
+        {"h\xC3\xA9", {T('h'), T(266)}},
+        /* All places of a rank at once: one at a time, from the left, abc+ab would come second. */
+        {"abcabc", {T(265), T(265)}},
+        /* The marker is ordinary text, as in the published encoder. */
+        {"<|e", {T('<'), T('|'), T('e')}},
+    };
+    Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
+    if (!CHECK(tokenizer, "%s", error_message())) return;
+    CHECK(tokenizer->vocabulary == TINY_END + 1, "vocabulary %d", tokenizer->vocabulary);
+    CHECK(tokenizer->end_of_text == TINY_END, "end of text %d", tokenizer->end_of_text);
+    for (int twice = 0; twice < 2; twice++) /* the second time from the cache of words */
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) check_known(tokenizer, &known[i]);
+    tokenizer_free(tokenizer);
+}
+
+static void tokens_are_appended(void) {
+    Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
+    int *tokens = malloc(2 * sizeof *tokens);
+    size_t count = 2;
+    tokens[0] = 11;
+    tokens[1] = 22;
+    CHECK(tokenizer->encode(tokenizer, "hello", 5, &tokens, &count) == 0, "%s", error_message());
+    CHECK(count == 3 && tokens[0] == 11 && tokens[1] == 22 && tokens[2] == 259, "not appended");
+    free(tokens);
+    tokenizer_free(tokenizer);
+}
+
+static void check_inverse(const Tokenizer *tokenizer, const char *text, size_t bytes) {
+    int *tokens = NULL;
+    size_t count = 0, done = 0, length;
+    CHECK(tokenizer->encode(tokenizer, text, bytes, &tokens, &count) == 0, "%s", error_message());
+    for (size_t i = 0; i < count; i++, done += length) {
+        const char *piece = tokenizer->decode(tokenizer, tokens[i], &length);
+        if (!CHECK(length <= bytes - done && memcmp(piece, text + done, length) == 0,
+                   "token %zu, %d, does not give the bytes at %zu", i, tokens[i], done))
+            break;
+    }
+    CHECK(done == bytes, "%zu bytes of %zu come back", done, bytes);
+    free(tokens);
+}
+
+/* Every byte twice over, so also every kind of broken UTF-8 at its ends. */
+static void decoding_gives_back_any_bytes(void) {
+    char text[600];
+    Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
+    for (int i = 0; i < 256; i++) text[i] = text[511 - i] = (char)i;
+    memcpy(text + 512, "\xE2\x82 \xE2\x82\xAC \xF4\x90\x80\x80 \xED\xA0\x80 \xC0\x80", 19);
+    check_inverse(tokenizer, text, 512 + 19);
+    tokenizer_free(tokenizer);
+    tokenizer = tokenizer_bytes();
+    check_inverse(tokenizer, text, 512 + 19);
+    CHECK(tokenizer->vocabulary == 256 && tokenizer->end_of_text == -1, "the byte tokenizer");
+    tokenizer_free(tokenizer);
+}
+
+static void tokens_out_of_range_decode_to_nothing(void) {
+    Tokenizer *both[] = {parse(tiny_encoder(), tiny_merges()), tokenizer_bytes()};
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = 9;
+        both[i]->decode(both[i], -1, &bytes);
+        CHECK(bytes == 0, "%s: -1 has %zu bytes", both[i]->name, bytes);
+        bytes = 9;
+        both[i]->decode(both[i], both[i]->vocabulary, &bytes);
+        CHECK(bytes == 0, "%s: one too many has %zu bytes", both[i]->name, bytes);
+        tokenizer_free(both[i]);
+    }
+}
+
+/* Longer than the cache takes, and long enough for its buffers to grow. */
+static void long_words(void) {
+    enum { LENGTH = 20000 };
+    Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
+    char *text = malloc(LENGTH);
+    for (int i = 0; i < LENGTH; i++) text[i] = "hello"[i % 5];
+    int *tokens = NULL;
+    size_t count = 0;
+    CHECK(tokenizer->encode(tokenizer, text, LENGTH, &tokens, &count) == 0, "%s", error_message());
+    CHECK(count == LENGTH / 5, "%zu tokens", count);
+    for (size_t i = 0; i < count; i++) CHECK(tokens[i] == 259, "token %zu is %d", i, tokens[i]);
+    free(tokens);
+    free(text);
+    tokenizer_free(tokenizer);
+}
+
+/* ---- words ------------------------------------------------------------------------------------
+ */
+
+static int note_word(void *context, const char *word, size_t bytes) {
+    char *noted = context;
+    strncat(noted, word, bytes);
+    strcat(noted, "|");
+    return 0;
+}
+
+static void words_by_hand(void) {
+    static const char *const rows[][2] = {
+        {"", ""},
+        {"a bc", "a| bc|"},
+        {"a  bc", "a| | bc|"},
+        {"a   ", "a|   |"},
+        {"a \n b", "a| \n| b|"},
+        {"a\nb", "a|\n|b|"},
+        {"a\n\nb", "a|\n|\n|b|"},
+        {"it's we'll I'd'x", "it|'s| we|'ll| I|'d|'|x|"},
+        {"'S 'sa", "'|S| '|sa|"}, /* small letters only, and a space goes before the apostrophe */
+        {"x12y", "x|12|y|"},
+        {"a!? b", "a|!?| b|"},
+        {"\xC3\xA9t\xC3\xA9", "\xC3\xA9t\xC3\xA9|"},
+        {"a\xC2\xB2", "a|\xC2\xB2|"}, /* superscript two is a number */
+        {"a\xC2\xA0"
+         "b",
+         "a|\xC2\xA0|b|"}, /* no-break space is a space */
+        {"a\xE1\xA0\x8E"
+         "b",
+         "a|\xE1\xA0\x8E|b|"},                  /* U+180E is none: a sign like any other */
+        {"  \xE1\xA0\x8E", " | \xE1\xA0\x8E|"}, /*   so it takes the space before it */
+        {"!\xE1\xA0\x8E", "!\xE1\xA0\x8E|"},
+        {" \x1C", " \x1C|"},          /* nor is the file separator */
+        {"a\xCC\x81", "a|\xCC\x81|"}, /* a combining accent is no letter */
+        {"\xE6\x97\xA5\xE6\x9C\xAC \xF0\x9F\x8C\x8D",
+         "\xE6\x97\xA5\xE6\x9C\xAC| \xF0\x9F\x8C\x8D|"},
+        {"a\xFF\xFE"
+         "b",
+         "a|\xFF\xFE|b|"}, /* stray bytes are signs */
+        {" \xE2\x82", " \xE2\x82|"},
+    };
+    Pretokenizer *pretokenizer = pretokenizer_create();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char words[100] = "";
+        CHECK(pretokenize(pretokenizer, rows[i][0], strlen(rows[i][0]), note_word, words) == 0,
+              "%s", error_message());
+        CHECK(strcmp(words, rows[i][1]) == 0, "\"%s\" gives %s, expected %s", rows[i][0], words,
+              rows[i][1]);
+    }
+    pretokenizer_free(pretokenizer);
+}
+
+static void utf8_by_the_table(void) {
+    static const struct {
+        const char *text;
+        int length;
+    } rows[] = {{"a", 1},
+                {"\x7F", 1},
+                {"\x80", 0},
+                {"\xC1\xBF", 0},
+                {"\xC2\x80", 2},
+                {"\xC2", 0},
+                {"\xC2"
+                 "a",
+                 0},
+                {"\xE0\x9F\xBF", 0},
+                {"\xE0\xA0\x80", 3},
+                {"\xED\x9F\xBF", 3},
+                {"\xED\xA0\x80", 0},
+                {"\xEE\x80\x80", 3},
+                {"\xE2\x82", 0},
+                {"\xEF\xBF\xBF", 3},
+                {"\xF0\x8F\xBF\xBF", 0},
+                {"\xF0\x90\x80\x80", 4},
+                {"\xF4\x8F\xBF\xBF", 4},
+                {"\xF4\x90\x80\x80", 0},
+                {"\xF5\x80\x80\x80", 0},
+                {"\xF0\x90\x80"
+                 "a",
+                 0},
+                {"\xFF", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int length = utf8_length((const unsigned char *)rows[i].text, strlen(rows[i].text));
+        CHECK(length == rows[i].length, "row %zu: %d, expected %d", i, length, rows[i].length);
+    }
+}
+
+static void every_byte_has_its_character(void) {
+    static const struct {
+        unsigned char byte;
+        const char *text;
+    } known[] = {{'!', "!"},         {' ', "\xC4\xA0"},  {0, "\xC4\x80"},
+                 {'\n', "\xC4\x8A"}, {0xAD, "\xC5\x83"}, {0xFF, "\xC3\xBF"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char text[3];
+        bytemap_encode(text, known[i].byte);
+        CHECK(strcmp(text, known[i].text) == 0, "byte %d is %s", known[i].byte, text);
+    }
+    for (int byte = 0; byte < 256; byte++) {
+        char text[3], back[3];
+        bytemap_encode(text, (unsigned char)byte);
+        CHECK(bytemap_decode(back, text, strlen(text)) == 1 && (unsigned char)back[0] == byte,
+              "byte %d does not come back", byte);
+    }
+    char bytes[8];
+    CHECK(bytemap_decode(bytes, " ", 1) == -1, "a space itself stands for no byte");
+    CHECK(bytemap_decode(bytes, "\xC4", 1) == -1, "half a character");
+    CHECK(bytemap_decode(bytes, "\xC5\x84", 2) == -1, "one beyond the last");
+    CHECK(bytemap_decode(bytes, "\xE6\x97\xA5", 3) == -1, "a character of three bytes");
+}
+
+/* ---- damage -----------------------------------------------------------------------------------
+ */
+
+/* `from` replaced by `to` in the encoder, or in the merges; NULL: all of it. */
+typedef struct {
+    const char *what, *error;
+    bool merges;
+    const char *from, *to;
+} Damage;
+
+static const Damage damages[] = {
+    {"no JSON", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false, NULL,
+     "{\"!\": 0"},
+    {"empty", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false, NULL, ""},
+    {"empty object", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false,
+     NULL, "{}"},
+    {"a list", "gpt2: DIR/encoder.json: not a JSON object of tokens; get it again", false, NULL,
+     "[1, 2]"},
+    {"number too large", "gpt2: DIR/encoder.json: \"he\" has no number from 0 to 267; get it again",
+     false, "\"he\": 256", "\"he\": 268"},
+    {"number not whole", "gpt2: DIR/encoder.json: \"he\" has no number from 0 to 267; get it again",
+     false, "\"he\": 256", "\"he\": 25.6"},
+    {"no number", "gpt2: DIR/encoder.json: \"he\" has no number from 0 to 267; get it again", false,
+     "\"he\": 256", "\"he\": \"256\""},
+    {"number twice",
+     "gpt2: DIR/encoder.json: \"he\" and \"ll\" have the same number 256; get it again", false,
+     "\"ll\": 257", "\"ll\": 256"},
+    {"token twice", "gpt2: DIR/encoder.json: \"ll\" is there twice; get it again", false, "\"he\"",
+     "\"ll\""},
+    {"no byte", "gpt2: DIR/encoder.json: no token for byte 88; get it again", false, "\"X\"",
+     "\"XX\""},
+    {"not in the alphabet", "gpt2: DIR/encoder.json: \"h e\" stands for no bytes; get it again",
+     false, "\"he\"", "\"h e\""},
+    {"empty token", "gpt2: DIR/encoder.json: \"\" stands for no bytes; get it again", false,
+     "\"he\"", "\"\""},
+    {"no version", "gpt2: DIR/vocab.bpe: does not begin with #version; get it again", true,
+     "#version: 0.2\n", ""},
+    {"empty merges", "gpt2: DIR/vocab.bpe: does not begin with #version; get it again", true, NULL,
+     ""},
+    {"one part", "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again",
+     true, "h e\n", "he\n"},
+    {"nothing before the space",
+     "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again", true, "h e\n",
+     " e\n"},
+    {"nothing behind it",
+     "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again", true, "h e\n",
+     "h \n"},
+    {"three parts", "gpt2: DIR/vocab.bpe: line 2 is not two tokens that make a third; get it again",
+     true, "h e\n", "h e l\n"},
+    {"unknown result",
+     "gpt2: DIR/vocab.bpe: line 3 is not two tokens that make a third; get it again", true, "l l\n",
+     "l x\n"},
+    {"empty line", "gpt2: DIR/vocab.bpe: line 4 is not two tokens that make a third; get it again",
+     true, "he ll\n", "\n"},
+    {"repeated", "gpt2: DIR/vocab.bpe: line 3 repeats an earlier one; get it again", true, "l l\n",
+     "h e\n"},
+    {"cut off", "gpt2: DIR/vocab.bpe: ends within line 12; get it again", true, "\xC2\xA9\n",
+     "\xC2"},
+};
+
+static void replace(char *text, size_t size, const char *from, const char *to) {
+    char *at = strstr(text, from);
+    if (!CHECK(at, "there is no %s", from)) return;
+    char rest[8192];
+    snprintf(rest, sizeof rest, "%s", at + strlen(from));
+    snprintf(at, size - (size_t)(at - text), "%s%s", to, rest);
+}
+
+static void check_damage(const void *row) {
+    const Damage *damage = row;
+    char encoder[8192], merges[8192];
+    snprintf(encoder, sizeof encoder, "%s", tiny_encoder());
+    snprintf(merges, sizeof merges, "%s", tiny_merges());
+    char *changed = damage->merges ? merges : encoder;
+    if (damage->from)
+        replace(changed, sizeof merges, damage->from, damage->to);
+    else
+        strcpy(changed, damage->to);
+    Tokenizer *tokenizer = parse(encoder, merges);
+    if (CHECK(!tokenizer, "it passes")) CHECK_ERROR("%s", damage->error);
+    tokenizer_free(tokenizer);
+}
+
+static void missing_files(void) {
+    char directory[600];
+    snprintf(directory, sizeof directory, "%s", scratch_text("bpe/encoder.json", tiny_encoder()));
+    *strrchr(directory, '/') = 0;
+    CHECK(!tokenizer_gpt2(directory), "opened");
+    CHECK_ERROR("gpt2: %s/vocab.bpe: No such file or directory; " FETCH_HINT, directory);
+    scratch_text("bpe/vocab.bpe", tiny_merges());
+    Tokenizer *tokenizer = tokenizer_gpt2(directory);
+    CHECK(tokenizer, "%s", error_message());
+    tokenizer_free(tokenizer);
+    *strrchr(directory, '/') = 0;
+    CHECK(!tokenizer_gpt2(directory), "opened");
+    CHECK_ERROR("gpt2: %s/encoder.json: No such file or directory; " FETCH_HINT, directory);
+}
+
+/* ---- the real vocabulary ----------------------------------------------------------------------
+ */
+
+static Tokenizer *open_real(void) {
+    char directory[1024];
+    snprintf(directory, sizeof directory, "%s", real_file("gpt2-bpe/vocab.bpe"));
+    *strrchr(directory, '/') = 0;
+    Tokenizer *tokenizer = tokenizer_gpt2(directory);
+    CHECK(tokenizer, "%s", error_message());
+    return tokenizer;
+}
+
+/* Token numbers that the encoders' own documentation and tests print. */
+static void published_numbers(void) {
+    static const Known known[] = {
+        {"Hello world", {T(15496), T(995)}},
+        {" Hello world", {T(18435), T(995)}},
+        {"hello world", {T(31373), T(995)}},
+        {"", {0}},
+        {" ", {T(220)}},
+        {"\t", {T(197)}},
+        {"This is some text", {T(1212), T(318), T(617), T(2420)}},
+        {"indivisible", {T(521), T(452), T(12843)}},
+        {"hello \xF0\x9F\x91\x8B world \xF0\x9F\x8C\x8D",
+         {T(31373), T(50169), T(233), T(995), T(12520), T(234), T(235)}},
+        {"0", {T(15)}},
+        {"00", {T(405)}},
+        {"000", {T(830)}},
+        {"0000", {T(2388)}},
+        {"00000", {T(20483)}},
+        {"000000", {T(10535)}},
+        {"0000000", {T(24598)}},
+        {"00000000", {T(8269)}},
+        {"000000000", {T(10535), T(830)}},
+        {"0000000000", {T(8269), T(405)}},
+        {"00000000000", {T(8269), T(830)}},
+        {"000000000000", {T(8269), T(2388)}},
+        {"0000000000000", {T(8269), T(20483)}},
+        {"00000000000000", {T(8269), T(10535)}},
+        {"000000000000000", {T(8269), T(24598)}},
+        {"0000000000000000", {T(25645)}},
+        {"00000000000000000", {T(8269), T(10535), T(830)}},
+    };
+    SKIP_WITHOUT("gpt2-bpe/vocab.bpe");
+    Tokenizer *tokenizer = open_real();
+    if (!tokenizer) return;
+    CHECK(tokenizer->vocabulary == 50257, "vocabulary %d", tokenizer->vocabulary);
+    CHECK(tokenizer->end_of_text == 50256, "end of text %d", tokenizer->end_of_text);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) check_known(tokenizer, &known[i]);
+    tokenizer_free(tokenizer);
+}
+
+/* Count and checksum of all tokens as the published algorithm gives them, run in Python with the
+ * `regex` module, version 2026.5.9, over the same files. */
+static void check_wikitext2(const char *name, size_t expected, uint64_t expected_sum) {
+    SKIP_WITHOUT("gpt2-bpe/vocab.bpe");
+    SKIP_WITHOUT(name);
+    size_t bytes, count = 0;
+    int *tokens = NULL;
+    Tokenizer *tokenizer = open_real();
+    char *text = (char *)file_read("test", real_file(name), "", &bytes);
+    if (!tokenizer || !text) return;
+    CHECK(tokenizer->encode(tokenizer, text, bytes, &tokens, &count) == 0, "%s", error_message());
+    uint64_t sum = CHECKSUM_START;
+    for (size_t i = 0; i < count; i++) sum = checksum_add(sum, (uint64_t)tokens[i]);
+    CHECK(count == expected, "%zu tokens, expected %zu", count, expected);
+    CHECK(sum == expected_sum, "checksum %016llx", (unsigned long long)sum);
+    check_inverse(tokenizer, text, bytes);
+    free(text);
+    free(tokens);
+    tokenizer_free(tokenizer);
+}
+
+static void wikitext2_train(void) {
+    check_wikitext2("wikitext-2/train.txt", 2448382, 0x6B3470A4C72DFBBE);
+}
+static void wikitext2_valid(void) {
+    check_wikitext2("wikitext-2/valid.txt", 258659, 0x401EAB52E6652DD1);
+}
+static void wikitext2_test(void) {
+    check_wikitext2("wikitext-2/test.txt", 295877, 0xEEB9B6A7C5C7DF94);
+}
+
+void test_data_bpe(void) {
+    RUN(merges_by_hand);
+    RUN(tokens_are_appended);
+    RUN(decoding_gives_back_any_bytes);
+    RUN(tokens_out_of_range_decode_to_nothing);
+    RUN(long_words);
+    RUN(words_by_hand);
+    RUN(utf8_by_the_table);
+    RUN(every_byte_has_its_character);
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
+        RUN_ROW(damages[i].what, check_damage, &damages[i]);
+    RUN(missing_files);
+    RUN(published_numbers);
+    RUN(wikitext2_train);
+    RUN(wikitext2_valid);
+    RUN(wikitext2_test);
+}

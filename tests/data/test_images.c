@@ -1,0 +1,283 @@
+/* Synthetic images, the CIFAR readers, normalisation and augmentation. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../data/checksum.h"
+#include "../../data/cifar.h"
+#include "../../data/synthetic.h"
+#include "scratch.h"
+
+enum { PLANE = IMAGE_SIDE * IMAGE_SIDE, RECORD = 1 + IMAGE_BYTES };
+
+/* Normalises to the byte itself, so that what is fetched can be compared exactly. */
+static const Normalisation as_bytes = {{0, 0, 0}, {1.0 / 255, 1.0 / 255, 1.0 / 255}};
+
+static Images synthetic(int samples, Split split, uint64_t seed) {
+    Images images;
+    if (synthetic_generate(&images, samples, split, seed)) abort();
+    return images;
+}
+
+static void synthetic_is_the_same_everywhere(void) {
+    const int threads = omp_get_max_threads();
+    uint64_t sum[2];
+    for (int i = 0; i < 2; i++) {
+        omp_set_num_threads(1 + i);
+        Images images = synthetic(100, SPLIT_TRAIN, 0);
+        sum[i] = checksum_bytes(CHECKSUM_START, images.records, (size_t)100 * RECORD);
+        free(images.records);
+    }
+    omp_set_num_threads(threads);
+    CHECK(sum[0] == sum[1], "one thread and two give different images");
+    CHECK(sum[0] == 0xB2F0ED118C93434Du, "checksum %016llx: the images changed",
+          (unsigned long long)sum[0]);
+}
+
+static void synthetic_classes_are_balanced(void) {
+    Images images = synthetic(SYNTHETIC_TEST, SPLIT_TEST, 3);
+    int count[SYNTHETIC_CLASSES] = {0};
+    for (int n = 0; n < images.samples; n++) count[images.records[(size_t)n * RECORD]]++;
+    for (int c = 0; c < SYNTHETIC_CLASSES; c++)
+        CHECK(count[c] == SYNTHETIC_TEST / SYNTHETIC_CLASSES, "class %d: %d images", c, count[c]);
+    free(images.records);
+}
+
+static void synthetic_images_all_differ(void) {
+    const struct {
+        Split split;
+        uint64_t seed;
+    } made[] = {{SPLIT_TRAIN, 0}, {SPLIT_VALID, 0}, {SPLIT_TEST, 0}, {SPLIT_TRAIN, 1}};
+    enum { SETS = 4, EACH = 50 };
+    Images images[SETS];
+    for (int i = 0; i < SETS; i++) images[i] = synthetic(EACH, made[i].split, made[i].seed);
+    for (int a = 0; a < SETS * EACH; a++)
+        for (int b = 0; b < a; b++)
+            CHECK(memcmp(images[a / EACH].records + (size_t)(a % EACH) * RECORD + 1,
+                         images[b / EACH].records + (size_t)(b % EACH) * RECORD + 1,
+                         IMAGE_BYTES) != 0,
+                  "images %d and %d are the same", a, b);
+    for (int i = 0; i < SETS; i++) free(images[i].records);
+}
+
+static void check_normalisation(const Images *images, const Normalisation *constants,
+                                double tolerance) {
+    const Normalisation measured = images_measure(images);
+    for (int c = 0; c < 3; c++) {
+        CHECK(fabs(measured.mean[c] - constants->mean[c]) <= tolerance, "channel %d: mean %.7f", c,
+              measured.mean[c]);
+        CHECK(fabs(measured.deviation[c] - constants->deviation[c]) <= tolerance,
+              "channel %d: deviation %.7f", c, measured.deviation[c]);
+    }
+}
+
+static void synthetic_normalisation_is_measured(void) {
+    Images images = synthetic(SYNTHETIC_TRAIN, SPLIT_TRAIN, 0);
+    check_normalisation(&images, &synthetic_normalisation, 0.5e-4);
+    free(images.records);
+}
+
+static void check_real(const char *file, CifarKind kind) {
+    SKIP_WITHOUT(file);
+    char directory[1024];
+    const char *path = real_file(file);
+    snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen(file) - 1), path);
+    Images images;
+    if (!CHECK(cifar_load(&images, kind, directory, SPLIT_TRAIN) == 0, "%s", error_message()))
+        return;
+    CHECK(images.samples == 50000, "%d images", images.samples);
+    check_normalisation(&images, &cifar_normalisation[kind], 0.5e-6);
+    const int classes = images.classes;
+    const size_t record = (size_t)images.label_bytes + IMAGE_BYTES;
+    int count[100] = {0};
+    for (int n = 0; n < images.samples; n++)
+        count[images.records[(size_t)n * record + (size_t)images.label_bytes - 1]]++;
+    for (int c = 0; c < classes; c++)
+        CHECK(count[c] == 50000 / classes, "class %d: %d images", c, count[c]);
+    free(images.records);
+}
+
+static void cifar10_constants_are_measured(void) {
+    check_real("cifar-10-batches-bin/data_batch_1.bin", CIFAR_10);
+}
+
+static void cifar100_constants_are_measured(void) {
+    check_real("cifar-100-binary/train.bin", CIFAR_100);
+}
+
+static void channels_come_last_and_normalised(void) {
+    const Normalisation normalisation = {{0.25, 0.5, 0.75}, {0.5, 0.25, 0.125}};
+    Images images = synthetic(3, SPLIT_TRAIN, 0);
+    unsigned char record[RECORD];
+    memcpy(record, images.records + 2 * RECORD, RECORD);
+    Dataset *dataset = images_dataset("test", images, &normalisation, false, 0, 0);
+    Batch batch = batch_one(dataset, 2, 0);
+    CHECK(batch.targets[0] == 2, "class %d", batch.targets[0]);
+    for (int i = 0; i < IMAGE_BYTES; i++) {
+        const int channel = i % 3, pixel = i / 3;
+        const double value =
+            (record[1 + channel * PLANE + pixel] / 255.0 - normalisation.mean[channel]) /
+            normalisation.deviation[channel];
+        CHECK(batch.images[i] == (real)value, "number %d: %g, expected %g", i,
+              (double)batch.images[i], value);
+    }
+    batch_drop(&batch);
+    dataset->free(dataset);
+}
+
+/* Whether the image fetched is `record` moved by (down, right), mirrored or not. */
+static bool is_crop(const real *image, const unsigned char *record, int down, int right,
+                    bool mirrored) {
+    for (int y = 0; y < IMAGE_SIDE; y++)
+        for (int x = 0; x < IMAGE_SIDE; x++)
+            for (int c = 0; c < 3; c++) {
+                const int from_x = (mirrored ? 31 - x : x) + right, from_y = y + down;
+                const bool inside = from_x >= 0 && from_x < 32 && from_y >= 0 && from_y < 32;
+                const int byte = inside ? record[1 + c * PLANE + from_y * 32 + from_x] : 0;
+                if (lround((double)image[(y * 32 + x) * 3 + c]) != byte) return false;
+            }
+    return true;
+}
+
+/* The number of the crop, 0 to 161; -1 if it is none. */
+static int find_crop(const real *image, const unsigned char *record) {
+    for (int crop = 0; crop < 162; crop++)
+        if (is_crop(image, record, crop / 2 / 9 - 4, crop / 2 % 9 - 4, crop % 2)) return crop;
+    return -1;
+}
+
+static void every_crop_and_mirror_image_appears(void) {
+    enum { VISITS = 2000 }; /* of 162 equally likely: missing one has odds of 162 exp(-12) */
+    Images images = synthetic(2, SPLIT_TRAIN, 0);
+    Dataset *dataset = images_dataset("test", images, &as_bytes, true, 7, 0);
+    int seen[162] = {0}, kinds = 0;
+    CHECK(dataset->augmented, "not marked as augmented");
+    for (int visit = 0; visit < VISITS; visit++) {
+        Batch batch = batch_one(dataset, 1, (uint64_t)visit);
+        const int crop = find_crop(batch.images, images.records + RECORD);
+        if (CHECK(crop >= 0, "visit %d is no crop of the image", visit)) kinds += seen[crop]++ == 0;
+        batch_drop(&batch);
+    }
+    CHECK(kinds == 162, "%d of 162 crops", kinds);
+    dataset->free(dataset);
+}
+
+static Batch augmented(uint64_t seed, int sample, uint64_t visit) {
+    Dataset *dataset =
+        images_dataset("test", synthetic(40, SPLIT_TRAIN, 0), &as_bytes, true, seed, 0);
+    Batch batch = batch_one(dataset, sample, visit);
+    dataset->free(dataset);
+    return batch;
+}
+
+static void augmentation_is_a_function_of_seed_sample_and_visit(void) {
+    const size_t bytes = IMAGE_BYTES * sizeof(real);
+    Batch batch = augmented(1, 33, 5), same = augmented(1, 33, 5);
+    Batch seed = augmented(2, 33, 5), visit = augmented(1, 33, 6);
+    CHECK(memcmp(batch.images, same.images, bytes) == 0, "the second time differs");
+    CHECK(memcmp(batch.images, seed.images, bytes) != 0, "the seed changes nothing");
+    CHECK(memcmp(batch.images, visit.images, bytes) != 0, "the visit changes nothing");
+    batch_drop(&batch);
+    batch_drop(&same);
+    batch_drop(&seed);
+    batch_drop(&visit);
+}
+
+/* A test split in the real layout, so that the reader is tested without a download. */
+static char *write_cifar10(Images *images, char *root, size_t size) {
+    *images = synthetic(10000, SPLIT_TEST, 0);
+    const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
+    CHECK(cifar_write(path, images) == 0, "%s", error_message());
+    snprintf(root, size, "%.*s",
+             (int)(strlen(path) - strlen("/cifar-10-batches-bin/test_batch.bin")), path);
+    return root;
+}
+
+static void check_cifar_error(const char *root, CifarKind kind, Split split) {
+    Images images;
+    CHECK(cifar_load(&images, kind, root, split) == -1, "loaded all the same");
+}
+
+static void cifar10_round_trip_and_damage(void) {
+    char root[512];
+    Images written, images;
+    write_cifar10(&written, root, sizeof root);
+    const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
+    if (CHECK(cifar_load(&images, CIFAR_10, root, SPLIT_VALID) == 0, "%s", error_message())) {
+        CHECK(images.samples == 10000 && images.classes == 10 && images.label_bytes == 1, "sizes");
+        CHECK(memcmp(images.records, written.records, (size_t)10000 * RECORD) == 0, "bytes differ");
+        free(images.records);
+    }
+    check_cifar_error(root, CIFAR_10, SPLIT_TRAIN);
+    CHECK_ERROR(
+        "cifar: %s/cifar-10-batches-bin/data_batch_1.bin: No such file or directory; "
+        "data/fetch gets it; --data-dir or BCD_DATA says where it is",
+        root);
+    written.records[(size_t)9999 * RECORD] = 10;
+    scratch_file("cifar-10-batches-bin/test_batch.bin", written.records, (size_t)10000 * RECORD);
+    check_cifar_error(root, CIFAR_10, SPLIT_TEST);
+    CHECK_ERROR("cifar: %s: image 9999 has label 10, expected 0 to 9; download it again", path);
+    CHECK(truncate(path, 30729999) == 0, "truncate");
+    check_cifar_error(root, CIFAR_10, SPLIT_TEST);
+    CHECK_ERROR("cifar: %s: 30729999 bytes, expected 30730000; download it again", path);
+    CHECK(truncate(path, 0) == 0, "truncate");
+    check_cifar_error(root, CIFAR_10, SPLIT_TEST);
+    CHECK_ERROR("cifar: %s: 0 bytes, expected 30730000; download it again", path);
+    free(written.records);
+}
+
+static void cifar10_train_is_its_five_files_in_order(void) {
+    char root[512] = "";
+    Images written = synthetic(10000, SPLIT_TEST, 0), images;
+    for (int i = 1; i <= 5; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "cifar-10-batches-bin/data_batch_%d.bin", i);
+        written.records[0] = (unsigned char)i; /* the first label tells the files apart */
+        const char *path = scratch_file(name, written.records, (size_t)10000 * RECORD);
+        snprintf(root, sizeof root, "%.*s", (int)(strlen(path) - strlen(name) - 1), path);
+    }
+    if (CHECK(cifar_load(&images, CIFAR_10, root, SPLIT_TRAIN) == 0, "%s", error_message())) {
+        CHECK(images.samples == 50000, "%d images", images.samples);
+        for (int i = 0; i < 5; i++)
+            CHECK(images.records[(size_t)i * 10000 * RECORD] == i + 1, "file %d is out of place",
+                  i);
+        free(images.records);
+    }
+    free(written.records);
+}
+
+static void cifar100_takes_the_fine_label(void) {
+    unsigned char *bytes = calloc(2, 2 + IMAGE_BYTES);
+    bytes[0] = 250; /* the coarse label is not looked at */
+    bytes[1] = 99;
+    CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == 0, "%s", error_message());
+    Dataset *dataset = images_dataset("test", (Images){bytes, 2, 2, 100}, &as_bytes, false, 0, 0);
+    Batch batch = batch_one(dataset, 0, 0);
+    CHECK(batch.targets[0] == 99, "class %d", batch.targets[0]);
+    batch_drop(&batch);
+    bytes[2 + IMAGE_BYTES + 1] = 100;
+    CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == -1, "label 100 passes");
+    CHECK_ERROR("cifar: f: image 1 has label 100, expected 0 to 99; download it again");
+    CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES) + 1, CIFAR_100, 2, "f") == -1,
+          "a byte too many");
+    CHECK_ERROR("cifar: f: 6149 bytes, expected 6148; download it again");
+    dataset->free(dataset);
+}
+
+void test_data_images(void) {
+    RUN(synthetic_is_the_same_everywhere);
+    RUN(synthetic_classes_are_balanced);
+    RUN(synthetic_images_all_differ);
+    RUN(synthetic_normalisation_is_measured);
+    RUN(cifar10_constants_are_measured);
+    RUN(cifar100_constants_are_measured);
+    RUN(channels_come_last_and_normalised);
+    RUN(every_crop_and_mirror_image_appears);
+    RUN(augmentation_is_a_function_of_seed_sample_and_visit);
+    RUN(cifar10_round_trip_and_damage);
+    RUN(cifar10_train_is_its_five_files_in_order);
+    RUN(cifar100_takes_the_fine_label);
+}

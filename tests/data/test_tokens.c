@@ -1,0 +1,223 @@
+/* Windows over tokens, token files, and what damaged ones say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/tokens.h"
+#include "scratch.h"
+
+static int *counting(size_t count) {
+    int *numbers = malloc((count + 1) * sizeof *numbers);
+    for (size_t i = 0; i < count; i++) numbers[i] = (int)i;
+    return numbers;
+}
+
+/* The tokens 0, 1, 2, ... count - 1. */
+static Tokens counting_tokens(size_t count, int vocabulary) {
+    Tokens tokens;
+    int *numbers = counting(count);
+    if (tokens_pack(&tokens, numbers, count, "test", vocabulary)) abort();
+    free(numbers);
+    return tokens;
+}
+
+static void windows_do_not_overlap_and_targets_are_one_on(void) {
+    Dataset *dataset = tokens_dataset("test", counting_tokens(100, 100), 3, 96, 7, 0);
+    /* 93 tokens: 92 have a successor, 13 windows of 7. */
+    CHECK(dataset->samples == 13, "%d samples", dataset->samples);
+    CHECK(dataset->tokens && dataset->classes == 100 && dataset->input.w == 7, "its description");
+    for (int n = 0; n < dataset->samples; n++) {
+        Batch batch = batch_one(dataset, n, 9);
+        for (int t = 0; t < 7; t++) {
+            CHECK(batch.tokens[t] == 3 + 7 * n + t, "sample %d token %d: %d", n, t,
+                  batch.tokens[t]);
+            CHECK(batch.targets[t] == 4 + 7 * n + t, "sample %d target %d: %d", n, t,
+                  batch.targets[t]);
+        }
+        batch_drop(&batch);
+    }
+    dataset->free(dataset);
+}
+
+static void just_enough_tokens(void) {
+    Dataset *dataset = tokens_dataset("test", counting_tokens(8, 8), 0, 8, 7, 0);
+    if (CHECK(dataset != NULL, "%s", error_message())) {
+        CHECK(dataset->samples == 1, "%d samples", dataset->samples);
+        dataset->free(dataset);
+    }
+    CHECK(!tokens_dataset("test", counting_tokens(7, 7), 0, 7, 7, 0), "too few pass");
+    CHECK_ERROR("test: 7 tokens are too few for a context of 7; it needs 8");
+    CHECK(!tokens_dataset("test", counting_tokens(0, 7), 0, 0, 1, 0), "none pass");
+    CHECK_ERROR("test: 0 tokens are too few for a context of 1; it needs 2");
+    CHECK(!tokens_dataset("test", counting_tokens(9, 9), 0, 9, 0, 0), "no context passes");
+    CHECK_ERROR("test: a context of 0 tokens; it must be 1 at least");
+}
+
+static void limit_takes_the_first(void) {
+    Dataset *all = tokens_dataset("test", counting_tokens(100, 100), 0, 100, 7, 0);
+    Dataset *some = tokens_dataset("test", counting_tokens(100, 100), 0, 100, 7, 5);
+    Dataset *more = tokens_dataset("test", counting_tokens(100, 100), 0, 100, 7, 1000);
+    CHECK(some->samples == 5, "%d samples", some->samples);
+    CHECK(more->samples == all->samples, "%d samples", more->samples);
+    CHECK(some->checksum != all->checksum, "the checksum is not of the samples used");
+    all->free(all);
+    some->free(some);
+    more->free(more);
+}
+
+static const char *write_counting(const char *name, size_t count, int vocabulary) {
+    TokenWriter writer;
+    const char *path = scratch_path(name);
+    int *numbers = counting(count);
+    CHECK(tokenwriter_open(&writer, path, "test", vocabulary, 77) == 0, "%s", error_message());
+    /* In uneven pieces: the file must not depend on how it was cut. */
+    for (size_t done = 0, piece = 1; done < count; done += piece, piece = piece * 3 + 1) {
+        if (piece > count - done) piece = count - done;
+        CHECK(tokenwriter_add(&writer, numbers + done, piece) == 0, "%s", error_message());
+    }
+    CHECK(!file_exists(path), "the file is there before it is complete");
+    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+    free(numbers);
+    return path;
+}
+
+static void check_round_trip(const char *name, size_t count, int vocabulary, int width) {
+    Tokens tokens;
+    const char *path = write_counting(name, count, vocabulary);
+    if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+    CHECK(tokens.count == count, "%zu tokens", tokens.count);
+    CHECK(tokens.width == width, "%d bytes a token", tokens.width);
+    CHECK(tokens.vocabulary == vocabulary, "vocabulary %d", tokens.vocabulary);
+    CHECK(tokens.source == 77, "source %d", (int)tokens.source);
+    CHECK(strcmp(tokens.tokenizer, "test") == 0, "tokenizer %s", tokens.tokenizer);
+    for (size_t i = 0; i < tokens.count; i++)
+        CHECK(tokens_at(&tokens, i) == (int)i, "token %zu is %d", i, tokens_at(&tokens, i));
+    tokens_free(&tokens);
+}
+
+static void token_files_round_trip(void) {
+    check_round_trip("narrow.tokens", 65536, 65536, 2);
+    check_round_trip("wide.tokens", 65537, 65537, 4);
+    check_round_trip("empty.tokens", 0, 5, 2);
+}
+
+static void the_layout_is_the_documented_one(void) {
+    static const unsigned char expected[] = {'B', 'C', 'D', 'T', 'O', 'K', 'E', 'N', 1,  0, 0, 0,
+                                             2,   0,   0,   0,   't', 'e', 's', 't', 0,  0, 0, 0,
+                                             0,   0,   0,   0,   0,   0,   0,   0,   44, 1, 0, 0};
+    const char *path = write_counting("layout.tokens", 300, 300);
+    unsigned char bytes[1000];
+    FILE *file = fopen(path, "rb");
+    const size_t count = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    CHECK(count == 64 + 600, "%zu bytes", count);
+    CHECK(memcmp(bytes, expected, sizeof expected) == 0, "the header's first 36 bytes");
+    CHECK(bytes[40] == 44 && bytes[41] == 1 && bytes[47] == 0, "the count");
+    CHECK(bytes[64] == 0 && bytes[66] == 1 && bytes[64 + 598] == 43 && bytes[64 + 599] == 1,
+          "the tokens");
+}
+
+static void a_wrong_token_leaves_no_file(void) {
+    TokenWriter writer;
+    const char *path = scratch_path("wrong.tokens");
+    CHECK(tokenwriter_open(&writer, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_add(&writer, (int[]){9, 10}, 2) == -1, "10 passes");
+    CHECK_ERROR("tokens: %s: token 10, the vocabulary has 10", path);
+    CHECK(tokenwriter_add(&writer, (int[]){-1}, 1) == -1, "-1 passes");
+    CHECK_ERROR("tokens: %s: token -1, the vocabulary has 10", path);
+    char temporary[1100];
+    snprintf(temporary, sizeof temporary, "%s", writer.atomic.temporary);
+    CHECK(file_exists(temporary), "%s is not where it was written", temporary);
+    tokenwriter_abandon(&writer);
+    CHECK(!file_exists(path) && !file_exists(temporary), "a file is left behind");
+}
+
+static void a_place_that_cannot_be_written(void) {
+    TokenWriter writer;
+    const char *path = scratch_path("no-such-directory");
+    char below[700], start[800];
+    snprintf(below, sizeof below, "%s/x.tokens", path);
+    CHECK(tokenwriter_open(&writer, below, "test", 10, 0) == -1, "opened");
+    snprintf(start, sizeof start, "%s.", below);
+    CHECK(strncmp(error_message(), start, strlen(start)) == 0 &&
+              strstr(error_message(), ".tmp: cannot write: No such file or directory"),
+          "%s", error_message());
+}
+
+/* A token file of the tokens 0 .. 9, vocabulary 10, with bytes changed or cut off. */
+typedef struct {
+    const char *what, *error;
+    size_t size;  /* 0: all 84 bytes */
+    size_t place; /* of one changed byte, 0: none */
+    unsigned char value;
+} Damage;
+
+static const Damage damages[] = {
+    {"whole", NULL, 0, 0, 0},
+    {"no bytes", "not a token file; make one with `bcd tokenize`", 1, 0, 0},
+    {"half a header", "not a token file; make one with `bcd tokenize`", 63, 0, 0},
+    {"another file", "not a token file; make one with `bcd tokenize`", 0, 7, 'X'},
+    {"newer version", "version 2, this program reads version 1; make it again", 0, 8, 2},
+    {"odd width", "damaged header; make it again with `bcd tokenize`", 0, 12, 3},
+    {"no vocabulary", "damaged header; make it again with `bcd tokenize`", 0, 32, 0},
+    {"absurd vocabulary", "damaged header; make it again with `bcd tokenize`", 0, 35, 0x80},
+    {"no tokens behind the header",
+     "0 bytes are not the 10 tokens of 2 bytes the header promises; make it again", 64, 0, 0},
+    {"half a token", "19 bytes are not the 10 tokens of 2 bytes the header promises; make it again",
+     83, 0, 0},
+    {"absurd count",
+     "20 bytes are not the 9223372036854775818 tokens of 2 bytes the header promises; make it "
+     "again",
+     0, 47, 0x80},
+    {"token out of range", "token 9 is 10, the vocabulary has 10; make it again", 0, 82, 10},
+    {"changed token", "damaged: the tokens do not match their checksum; make it again", 0, 64, 1},
+    {"changed checksum", "damaged: the tokens do not match their checksum; make it again", 0, 48,
+     1},
+};
+
+static void check_damage(const void *row) {
+    const Damage *damage = row;
+    unsigned char bytes[200];
+    FILE *file = fopen(write_counting("damaged.tokens", 10, 10), "rb");
+    size_t count = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    CHECK(count == 84, "%zu bytes", count);
+    if (damage->place) {
+        CHECK(bytes[damage->place] != damage->value, "nothing is changed");
+        bytes[damage->place] = damage->value;
+    }
+    const char *path = scratch_file("damaged.tokens", bytes, damage->size ? damage->size : count);
+    Tokens tokens;
+    const int failed = tokens_open(&tokens, path);
+    if (!damage->error) {
+        CHECK(!failed, "%s", error_message());
+        tokens_free(&tokens);
+    } else if (CHECK(failed, "it passes")) {
+        CHECK_ERROR("tokens: %s: %s", path, damage->error);
+    }
+    remove(path); /* or write_counting would find it there */
+}
+
+static void no_file_and_no_regular_file(void) {
+    Tokens tokens;
+    char path[600];
+    snprintf(path, sizeof path, "%s", scratch_path("absent.tokens"));
+    CHECK(tokens_open(&tokens, path) == -1, "opened");
+    CHECK_ERROR("tokens: %s: No such file or directory; make it with `bcd tokenize`", path);
+    *strrchr(path, '/') = 0;
+    CHECK(tokens_open(&tokens, path) == -1, "opened a directory");
+    CHECK_ERROR("tokens: %s: not a token file; make one with `bcd tokenize`", path);
+    CHECK(tokens_open(&tokens, scratch_text("zero.tokens", "")) == -1, "opened an empty file");
+}
+
+void test_data_tokens(void) {
+    RUN(windows_do_not_overlap_and_targets_are_one_on);
+    RUN(just_enough_tokens);
+    RUN(limit_takes_the_first);
+    RUN(token_files_round_trip);
+    RUN(the_layout_is_the_documented_one);
+    RUN(a_wrong_token_leaves_no_file);
+    RUN(a_place_that_cannot_be_written);
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
+        RUN_ROW(damages[i].what, check_damage, &damages[i]);
+    RUN(no_file_and_no_regular_file);
+}
