@@ -47,9 +47,9 @@ int h5_create(H5File *file, const char *path) {
     file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
     int cause = errno;
     H5Pclose(creation);
-    if (file->id < 0)
-        return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
-    return 0;
+    if (file->id >= 0) return 0;
+    unlink(file->temporary);
+    return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
 }
 
 void h5_abandon(H5File *file) {

@@ -1,0 +1,252 @@
+/* The HDF5 layer: what is written comes back, and what cannot be read or written says so. */
+#include <hdf5.h>
+#include <hdf5_hl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../experiments/h5.h"
+#include "../data/scratch.h"
+
+typedef struct {
+    uint64_t step;
+    double loss;
+    int submodel;
+    char reason[H5_NAME];
+} Row;
+
+static const H5Column columns[] = {
+    {"step", H5_UINT64, offsetof(Row, step), NULL},
+    {"loss", H5_DOUBLE, offsetof(Row, loss), "nats"},
+    {"submodel", H5_INT, offsetof(Row, submodel), NULL},
+    {"reason", H5_TEXT, offsetof(Row, reason), NULL},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static const Row rows[] = {{1, 2.5, 0, "start"}, {7, -1e300, 3, ""}, {UINT64_MAX, 0, -4, "é"}};
+
+static const float numbers[6] = {1, 2, 3, -4, 5e30F, -0.0F};
+
+/* A file with one of everything. */
+static const char *example(const char *name) {
+    const char *path = scratch_path(name);
+    H5File file;
+    H5Dim dims[2] = {{"out", 2, NULL}, {"in", 3, NULL}};
+    CHECK(h5_create(&file, path) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "example");
+    h5_set_text(&file, "/deep/group", "empty", "");
+    h5_set_int(&file, "/deep/group", "whole", -5);
+    h5_set_count(&file, "/deep/group", "count", UINT64_MAX);
+    h5_set_real(&file, "/deep/group", "real", 0.1);
+    h5_write(&file, "/deep/matrix", H5_FLOAT, numbers, 2, dims, "s");
+    h5_write(&file, "/scalar", H5_INT, (int[]){42}, 0, NULL, NULL);
+    h5_write_table(&file, "/table", columns, COLUMNS, rows, sizeof *rows, 3);
+    h5_write_table(&file, "/none", columns, COLUMNS, rows, sizeof *rows, 0);
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    return path;
+}
+
+static void round_trip(void) {
+    H5File file;
+    char text[H5_NAME];
+    int64_t whole = 0;
+    uint64_t count = 0;
+    double number = 0;
+    float found[6];
+    size_t size[H5_RANK] = {0}, row_count = 9;
+    if (!CHECK(h5_open(&file, example("all.h5")) == 0, "%s", error_message())) return;
+    CHECK(h5_get_text(&file, "/", "format", text, sizeof text) == 0 && strcmp(text, "example") == 0,
+          "text \"%s\"", text);
+    CHECK(h5_get_text(&file, "/deep/group", "empty", text, sizeof text) == 0 && !*text, "empty");
+    CHECK(h5_get_int(&file, "/deep/group", "whole", &whole) == 0 && whole == -5, "whole");
+    CHECK(h5_get_count(&file, "/deep/group", "count", &count) == 0 && count == UINT64_MAX, "count");
+    CHECK(h5_get_real(&file, "/deep/group", "real", &number) == 0 && number == 0.1, "real");
+    CHECK(h5_get_text(&file, "/deep/matrix", "unit", text, sizeof text) == 0 &&
+              strcmp(text, "s") == 0,
+          "unit");
+    CHECK(h5_size(&file, "/deep/matrix", size) == 2 && size[0] == 2 && size[1] == 3, "shape");
+    CHECK(h5_read(&file, "/deep/matrix", H5_FLOAT, found, 2, size) == 0 &&
+              memcmp(found, numbers, sizeof found) == 0,
+          "matrix");
+    Row *back = h5_read_table(&file, "/table", columns, COLUMNS, sizeof *back, &row_count);
+    if (CHECK(back && row_count == 3, "table: %s", error_message()))
+        for (int i = 0; i < 3; i++)
+            CHECK(back[i].step == rows[i].step && back[i].loss == rows[i].loss &&
+                      back[i].submodel == rows[i].submodel &&
+                      strcmp(back[i].reason, rows[i].reason) == 0,
+                  "row %d", i);
+    free(back);
+    back = h5_read_table(&file, "/none", columns, COLUMNS, sizeof *back, &row_count);
+    CHECK(back && row_count == 0, "empty table: %s", error_message());
+    free(back);
+    CHECK(h5_count(&file, "/deep") == 2, "%d members", h5_count(&file, "/deep"));
+    CHECK(h5_name(&file, "/deep", 1, text) == 0 && strcmp(text, "matrix") == 0, "\"%s\"", text);
+    CHECK(h5_exists(&file, "/table/loss") && !h5_exists(&file, "/table/x") &&
+              !h5_exists(&file, "/x/y/z"),
+          "exists");
+    h5_close(&file);
+}
+
+/* What h5py and h5ls show: labels on plain dimensions, scales on the columns of a table. */
+static void names_dimensions(void) {
+    const char *path = example("named.h5");
+    char label[H5_NAME] = "";
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t matrix = H5Dopen2(file, "/deep/matrix", H5P_DEFAULT);
+    hid_t step = H5Dopen2(file, "/table/step", H5P_DEFAULT);
+    hid_t loss = H5Dopen2(file, "/table/loss", H5P_DEFAULT);
+    CHECK(H5DSget_label(matrix, 1, label, sizeof label) == 2 && strcmp(label, "in") == 0,
+          "label \"%s\"", label);
+    CHECK(H5DSget_scale_name(step, label, sizeof label) == 4 && strcmp(label, "step") == 0,
+          "scale \"%s\"", label);
+    CHECK(H5DSis_attached(loss, step, 0) == 1, "loss has no scale");
+    H5Dclose(matrix);
+    H5Dclose(step);
+    H5Dclose(loss);
+    H5Fclose(file);
+}
+
+static char *read_bytes(const char *path, size_t *count) {
+    FILE *file = fopen(path, "rb");
+    char *bytes = malloc(1 << 20);
+    *count = file && bytes ? fread(bytes, 1, 1 << 20, file) : 0;
+    if (file) fclose(file);
+    return bytes;
+}
+
+/* No time of day anywhere in the file. */
+static void same_twice(void) {
+    size_t a_count, b_count;
+    char *a = read_bytes(example("a.h5"), &a_count);
+    struct timespec second = {1, 100000000};
+    nanosleep(&second, NULL);
+    char *b = read_bytes(example("b.h5"), &b_count);
+    CHECK(a_count > 0 && a_count == b_count && memcmp(a, b, a_count) == 0,
+          "two files of the same contents differ");
+    free(a);
+    free(b);
+}
+
+static void refuses_strange_files(void) {
+    H5File file;
+    const char *path = scratch_path("absent.h5");
+    CHECK(h5_open(&file, path) != 0, "opened");
+    CHECK_ERROR("%s: cannot read: No such file or directory", path);
+    path = scratch_text("text.h5", "not HDF5 at all");
+    CHECK(h5_open(&file, path) != 0, "opened");
+    CHECK_ERROR("%s: not an HDF5 file", path);
+    path = scratch_text("empty.h5", "");
+    CHECK(h5_open(&file, path) != 0, "opened");
+    CHECK_ERROR("%s: not an HDF5 file", path);
+    path = example("whole.h5");
+    size_t count;
+    char *bytes = read_bytes(path, &count);
+    path = scratch_file("cut.h5", bytes, count / 2);
+    free(bytes);
+    CHECK(h5_open(&file, path) != 0, "opened");
+    CHECK_ERROR("%s: a damaged or truncated HDF5 file", path);
+}
+
+static void refuses_strange_contents(void) {
+    const char *path = example("contents.h5");
+    H5File file;
+    float data[64];
+    double number;
+    char text[4];
+    size_t size[2] = {3, 2}, row_count;
+    if (!CHECK(h5_open(&file, path) == 0, "%s", error_message())) return;
+    CHECK(h5_read(&file, "/deep/matrix", H5_FLOAT, data, 2, size) != 0, "read");
+    CHECK_ERROR("%s: /deep/matrix: has another shape than expected", path);
+    CHECK(h5_read(&file, "/absent/matrix", H5_FLOAT, data, 2, size) != 0, "read");
+    CHECK_ERROR("%s: /absent/matrix: is missing", path);
+    CHECK(h5_read(&file, "/table/reason", H5_FLOAT, data, 1, (size_t[]){3}) != 0, "read");
+    CHECK_ERROR("%s: /table/reason: has another type than expected", path);
+    CHECK(h5_read(&file, "/deep", H5_FLOAT, data, 1, size) != 0, "read");
+    CHECK_ERROR("%s: /deep: is no data set", path);
+    CHECK(h5_get_real(&file, "/", "format", &number) != 0, "read");
+    CHECK_ERROR("%s: / attribute format: has another type than expected", path);
+    CHECK(h5_get_real(&file, "/", "nothing", &number) != 0, "read");
+    CHECK_ERROR("%s: / attribute nothing: is missing", path);
+    CHECK(h5_get_text(&file, "/", "format", text, sizeof text) != 0, "read");
+    CHECK_ERROR("%s: format: is too long", path);
+    CHECK(!h5_read_table(&file, "/deep", columns, COLUMNS, sizeof(Row), &row_count), "read");
+    CHECK_ERROR("%s: /deep/step: is missing", path);
+    h5_close(&file);
+}
+
+/* A disk that fills up after `most` bytes: the file that was there stays. */
+static void full_disk(size_t most) {
+    const char *path = example("kept.h5");
+    size_t before, after;
+    char *old = read_bytes(path, &before), part[700];
+    size_t count = 300000;
+    float *data = calloc(count, sizeof *data);
+    struct rlimit limit, tight;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    tight = limit;
+    tight.rlim_cur = most;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &tight);
+    H5File file;
+    H5Dim dim = {"x", count, NULL};
+    int failed = h5_create(&file, path);
+    if (!failed) {
+        h5_write(&file, "/data", H5_FLOAT, data, 1, &dim, "s");
+        h5_set_text(&file, "/data", "after", "the failure");
+        failed = h5_commit(&file);
+    }
+    setrlimit(RLIMIT_FSIZE, &limit);
+    CHECK(failed == -1, "%zu bytes were enough", most);
+    CHECK(strstr(error_message(), "kept.h5: cannot ") && strstr(error_message(), "File too large"),
+          "error is \"%s\"", error_message());
+    char *now = read_bytes(path, &after);
+    CHECK(before == after && memcmp(old, now, before) == 0, "the old file changed");
+    snprintf(part, sizeof part, "%s.part", path);
+    CHECK(!file_exists(part), "half a file is left behind");
+    free(old);
+    free(now);
+    free(data);
+}
+
+static void survives_a_full_disk(void) {
+    full_disk(0);
+    full_disk(1000);
+    full_disk(400000);
+    full_disk(1200000);
+}
+
+static void refuses_a_missing_directory(void) {
+    H5File file;
+    const char *path = "/nonexistent/directory/file.h5";
+    CHECK(h5_create(&file, path) != 0, "created");
+    CHECK_ERROR("%s: cannot create: No such file or directory", path);
+}
+
+/* Every failure is remembered until the commit, which then leaves nothing behind. */
+static void remembers_the_first_failure(void) {
+    const char *path = scratch_path("failed.h5");
+    H5File file;
+    H5Dim dim = {"x", 3, NULL};
+    CHECK(h5_create(&file, path) == 0, "%s", error_message());
+    h5_write(&file, "/a", H5_INT, (int[]){1, 2, 3}, 1, &dim, NULL);
+    h5_write(&file, "/a", H5_INT, (int[]){1, 2, 3}, 1, &dim, NULL);
+    h5_write(&file, "/b", H5_INT, (int[]){1, 2, 3}, 1, &dim, NULL);
+    CHECK(h5_commit(&file) != 0, "committed");
+    CHECK_ERROR("%s: cannot write /a: the HDF5 library refused", path);
+    CHECK(!file_exists(path), "a file is there");
+}
+
+void test_h5(void) {
+    RUN(round_trip);
+    RUN(names_dimensions);
+    RUN(same_twice);
+    RUN(refuses_strange_files);
+    RUN(refuses_strange_contents);
+    RUN(survives_a_full_disk);
+    RUN(refuses_a_missing_directory);
+    RUN(remembers_the_first_failure);
+}

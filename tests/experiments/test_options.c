@@ -1,0 +1,188 @@
+/* The command line: each wrong use has its own clear line, and what is right arrives. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../experiments/setup.h"
+#include "../data/scratch.h"
+
+/* Splits at spaces; a token of two quotes is an empty argument. */
+static int parse(Options *options, const char *line) {
+    static char text[512];
+    char *argv[32] = {(char[]){"bcd"}};
+    int argc = 1;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word && argc < 32; word = strtok(NULL, " ")) {
+        if (strcmp(word, "''") == 0) word[0] = 0;
+        argv[argc++] = word;
+    }
+    return options_parse(options, argc, argv);
+}
+
+typedef struct {
+    const char *line, *error;
+} Wrong;
+
+static const Wrong wrong[] = {
+    {"trian", "no command \"trian\"; did you mean bcd train?"},
+    {"xyzzy", "no command \"xyzzy\"; bcd --help lists them"},
+    {"train --sbumodels 3", "bcd train has no flag --sbumodels; did you mean --submodels?"},
+    {"train --swtich-every=3",
+     "bcd train has no flag --swtich-every; did you mean --switch-every?"},
+    {"train --zzzzzzzz 3", "bcd train has no flag --zzzzzzzz; bcd train --help lists them"},
+    {"train --prompt x", "bcd train has no flag --prompt; bcd sample has"},
+    {"eval a --lr 1", "bcd eval has no flag --lr; bcd train has"},
+    {"train -lr 1", "\"-lr\": flags start with two dashes"},
+    {"train --lr", "--lr needs a value: --lr RATE"},
+    {"train --lr 1 --lr 2", "--lr is given twice"},
+    {"train --augment=1", "--augment takes no value"},
+    {"train more", "bcd train: \"more\" is one too many; flags start with --"},
+    {"eval", "bcd eval needs DIR; see bcd eval --help"},
+    {"train --lr abc", "--lr \"abc\": it takes a number from 0 to 1000"},
+    {"train --lr -0.1", "--lr \"-0.1\": it takes a number from 0 to 1000"},
+    {"train --lr nan", "--lr \"nan\": it takes a number from 0 to 1000"},
+    {"train --lr inf", "--lr \"inf\": it takes a number from 0 to 1000"},
+    {"train --lr 1x", "--lr \"1x\": it takes a number from 0 to 1000"},
+    {"train --lr ''", "--lr \"\": it takes a number from 0 to 1000"},
+    {"train --submodels 0", "--submodels \"0\": it takes a whole number from 1 to 10000"},
+    {"train --submodels 2.5", "--submodels \"2.5\": it takes a whole number from 1 to 10000"},
+    {"train --submodels -1", "--submodels \"-1\": it takes a whole number from 1 to 10000"},
+    {"train --steps 0", "--steps \"0\": it takes a whole number from 1 up"},
+    {"train --steps 99999999999999999999",
+     "--steps \"99999999999999999999\": it takes a whole number from 1 up"},
+    {"train --batch 99999999999",
+     "--batch \"99999999999\": it takes a whole number from 1 to 1048576"},
+    {"train --steps 5 --epochs 2", "--steps and --epochs both say how long to train; give one"},
+    {"train --order upwards", "--order \"upwards\": it takes cyclic, descending or random"},
+    {"train --optimizer sdg", "--optimizer \"sdg\": it takes sgd, adam or adamw"},
+    {"train --device cuda", "--device \"cuda\": it takes cpu"},
+    {"train --cache 2X", "--cache \"2X\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --cache 2GG", "--cache \"2GG\": it takes bytes, as in 2G, 512M or 65536"},
+    {"train --switch-every 2.5",
+     "--switch-every \"2.5\": it takes steps (500), epochs (2e, 0.5e) or auto"},
+    {"train --switch-every e",
+     "--switch-every \"e\": it takes steps (500), epochs (2e, 0.5e) or auto"},
+    {"train --switch-every 0e",
+     "--switch-every \"0e\": it takes steps (500), epochs (2e, 0.5e) or auto"},
+    {"train --switch-every never",
+     "--switch-every \"never\": it takes steps (500), epochs (2e, 0.5e) or auto"},
+};
+
+static void refuses(const void *row) {
+    const Wrong *w = row;
+    Options options;
+    CHECK(parse(&options, w->line) != 0, "accepted: bcd %s", w->line);
+    CHECK_ERROR("%s", w->error);
+}
+
+/* What only the model and the kind of data can tell. */
+static const Wrong mismatched[] = {
+    {"train --data cifr10",
+     "data: no data set \"cifr10\"; there are synthetic, cifar10, cifar100, text, shakespeare, "
+     "wikitext2, and token files FILE.tokens"},
+    {"train --data text", "the model resnet8 reads images, the data set text holds tokens"},
+    {"train --model gpt:layers=1,width=8,heads=1,context=8",
+     "the model gpt:layers=1,width=8,heads=1,context=8 reads tokens, the data set synthetic holds "
+     "images"},
+    {"train --context 8", "--context is for models that read tokens; resnet8 reads images"},
+    {"train --data text --model gpt:layers=1,width=8,heads=1,context=8 --context 16",
+     "--context 16: the model gpt:layers=1,width=8,heads=1,context=8 says 8"},
+    {"train --augment --cache 1M",
+     "--augment changes the images at each visit, so what --cache keeps would not be exact; drop "
+     "one of them"},
+    {"train --optimizer adam --momentum 0.5", "--momentum is for sgd; adam has its own"},
+    {"train --batch 4 --accumulate 5", "--accumulate 5: a batch has 4 samples"},
+    {"train --submodels 3 --partition 0-2/3-4", "--submodels 3: --partition \"0-2/3-4\" has 2"},
+};
+
+static void refuses_mismatch(const void *row) {
+    const Wrong *w = row;
+    Options options;
+    if (!CHECK(parse(&options, w->line) == 0, "refused early: %s", error_message())) return;
+    CHECK(setup_check(&options) != 0, "accepted: bcd %s", w->line);
+    CHECK_ERROR("%s", w->error);
+}
+
+static void takes_values(void) {
+    Options o;
+    CHECK(parse(&o,
+                "train --lr=1e-3 --submodels 3 --order random --cache 1.5K --augment "
+                "--switch-every 0.5e --steps 7 --seed 12345678901 --out runs/x") == 0,
+          "%s", error_message());
+    CHECK(o.command == COMMAND_TRAIN && !o.help, "command %d", (int)o.command);
+    CHECK(o.lr == 1e-3 && o.submodels == 3 && o.order == ORDER_RANDOM && o.cache == 1536,
+          "lr %g, submodels %d, order %d, cache %zu", o.lr, o.submodels, o.order, o.cache);
+    CHECK(o.augment && o.switch_kind == SWITCH_EPOCHS && o.switch_every == 0.5, "augment, switch");
+    CHECK(o.steps == 7 && o.epochs == 0, "%g epochs beside --steps", o.epochs);
+    CHECK(o.seed == 12345678901u && strcmp(o.out, "runs/x") == 0, "seed, out");
+    CHECK(options_given(&o, "lr") && !options_given(&o, "momentum"), "given");
+    CHECK(o.weight_decay == 0 && o.fraction == 1 && o.auto_window == 50, "defaults");
+}
+
+static void takes_files_and_help(void) {
+    Options o;
+    CHECK(parse(&o, "report a b c --out page.html") == 0, "%s", error_message());
+    CHECK(o.positionals == 3 && strcmp(o.positional[2], "c") == 0, "%d files", o.positionals);
+    CHECK(parse(&o, "gradients --checkpoint c --batch file.h5 --out o") == 0, "%s",
+          error_message());
+    CHECK(strcmp(o.batch_file, "file.h5") == 0, "--batch of gradients is a file");
+    CHECK(parse(&o, "train --nonsense --help") == 0 && o.help && o.command == COMMAND_TRAIN,
+          "--help comes before errors");
+    CHECK(parse(&o, "--help") == 0 && o.help && !o.command, "help about the program");
+}
+
+/* format, then set, gives the same again: how experiments store and rebuild settings. */
+static void formats_what_it_reads(void) {
+    static const char *const lines[] = {
+        "train",
+        "train --lr 0.30000000000000004 --switch-every auto --order descending --decay matrices "
+        "--schedule cosine --fraction 0.1 --epochs 2.5 --cache 3G --partition 0/1-4 --keep-state",
+        "train --switch-every 77 --optimizer adamw --steps 8999999999999999 --data a.tokens",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        Options a, b;
+        char text[OPTION_TEXT], again[OPTION_TEXT];
+        if (!CHECK(parse(&a, lines[i]) == 0, "%s", error_message())) continue;
+        options_defaults(&b, COMMAND_TRAIN);
+        for (int row = 0; option_table[row].name; row++) {
+            if (!a.given[row]) continue;
+            CHECK(options_set(&b, option_table[row].name, options_format(&a, row, text)) == 0, "%s",
+                  error_message());
+        }
+        for (int row = 0; option_table[row].name; row++)
+            if (option_table[row].commands & COMMAND_TRAIN)
+                CHECK(strcmp(options_format(&a, row, text), options_format(&b, row, again)) == 0,
+                      "--%s: %s, then %s", option_table[row].name, text, again);
+    }
+}
+
+/* A flag without a help line, a command that takes two flags of one name: mistakes in the table. */
+static void table_is_sound(void) {
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        CHECK(option->commands != 0, "--%s belongs to no command", option->name);
+        CHECK((option->kind == OPTION_IS_FLAG) == (option->argument == NULL), "--%s: argument",
+              option->name);
+        CHECK(option->help || option->fallback_says, "--%s says nothing", option->name);
+        for (int other = row + 1; option_table[other].name; other++)
+            CHECK(strcmp(option->name, option_table[other].name) != 0 ||
+                      !(option->commands & option_table[other].commands),
+                  "two flags --%s of one command", option->name);
+    }
+    for (int i = 0; i < COMMANDS; i++) {
+        Options options;
+        options_defaults(&options, command_table[i].command);
+        CHECK(command_table[i].least <= command_table[i].most, "%s", command_table[i].name);
+    }
+}
+
+void test_options(void) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        RUN_ROW(wrong[i].line, refuses, &wrong[i]);
+    for (size_t i = 0; i < sizeof mismatched / sizeof *mismatched; i++)
+        RUN_ROW(mismatched[i].line, refuses_mismatch, &mismatched[i]);
+    RUN(takes_values);
+    RUN(takes_files_and_help);
+    RUN(formats_what_it_reads);
+    RUN(table_is_sound);
+}
