@@ -199,6 +199,7 @@ void test_conv2d(void) {
     run_grid();
     static const Conv shapes[] = {
         {40, 4, 4, 16, 16, 3, 1, 1},  /* more images than chunks, several to a chunk */
+        {20, 33, 31, 16, 3, 3, 1, 1}, /* more than one group of images to a chunk */
         {3, 32, 32, 16, 16, 3, 1, 1}, /* an image larger than a group in double */
         {2, 8, 8, 64, 64, 3, 1, 1},   /* tiles of two rows */
         {5, 4, 4, 33, 96, 3, 1, 1},   /* tiles of four rows, three tiles of outputs */
