@@ -6,8 +6,9 @@
 #include "study.h"
 
 const char study_convergence_rule[] =
-    "The training loss is smoothed by a trailing mean over a fiftieth of the shortest training of "
-    "the group (same model, data, optimizer, batch and seed). Each training has a lowest smoothed "
+    "The training loss is smoothed by a trailing mean over a fortieth of the shortest training of "
+    "the group (same model, data, optimizer, batch and seed), at least ten updates. Each training "
+    "has a lowest smoothed "
     "loss; the highest of these, reached by every method of the group, is the level. A training "
     "has converged at the first step whose smoothed loss is at or below the level. The B-F "
     "multiplier is steps to converge with BCD over steps to converge with the full update, to the "
@@ -37,7 +38,9 @@ size_t study_window(const Study *study, const int *group, int number) {
     for (int r = 0; r < study->rows; r++)
         if (group[r] == number && study->row[r].curve_rows < shortest)
             shortest = study->row[r].curve_rows;
-    return shortest / 50 > 1 ? shortest / 50 : 1;
+    size_t window = shortest / 40 > 10 ? shortest / 40 : 10;
+    if (window > shortest) window = shortest;
+    return window ? window : 1;
 }
 
 /* The lowest smoothed loss; NAN without a curve.  A mean over fewer than `window` updates does not

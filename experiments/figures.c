@@ -41,10 +41,11 @@ void script_label(const Script *script, const char *text, int top) {
 void script_heading(const Script *script, const char *text, int key_rows) {
     enum { LINE = 24, KEY = 27 };
     script_label(script, text, LINE);
-    fprintf(script->out,
-            "set key noenhanced at screen 0.012, screen %.6f left top Left reverse vertical maxrows "
-            "%d samplen 2.2 width 1\n",
-            1 - (double)KEY / script->height, key_rows);
+    fprintf(
+        script->out,
+        "set key noenhanced at screen 0.012, screen %.6f left top Left reverse vertical maxrows "
+        "%d samplen 2.2 width 1\n",
+        1 - (double)KEY / script->height, key_rows);
 }
 
 void script_method(const Script *script, const StudyRow *row) {

@@ -31,14 +31,31 @@ static void print_head(FILE *out, bool images) {
     putc('\n', out);
 }
 
+/* Lines of at most 100 columns, broken at spaces. */
+static void print_wrapped(FILE *out, const char *text) {
+    enum { MOST = 98 };
+    while (strlen(text) > MOST) {
+        int length = MOST;
+        while (length > 0 && text[length] != ' ') length--;
+        if (!length) length = MOST;
+        fprintf(out, "%.*s\n", length, text);
+        text += length + (text[length] == ' ');
+    }
+    fprintf(out, "%s\n", text);
+}
+
 static void print_group(FILE *out, const ReportGroup *report) {
-    fprintf(out, "%s\n%s\n\n", report->title, report->subtitle);
+    print_wrapped(out, report->title);
+    print_wrapped(out, report->subtitle);
+    putc('\n', out);
     print_head(out, study_is_images(report->row[0]));
     for (int i = 0; i < report->lines; i++) {
         if (i && strcmp(report->line[i].cell[0], report->line[i - 1].cell[0])) putc('\n', out);
         print_line(out, &report->line[i]);
     }
-    if (*report->published) fprintf(out, "\n%s\n", report->published);
+    if (*report->published || *report->imbalance) putc('\n', out);
+    if (*report->imbalance) print_wrapped(out, report->imbalance);
+    if (*report->published) print_wrapped(out, report->published);
     if (report->left_out)
         fprintf(out, "%d more training%s of this group not shown.\n", report->left_out,
                 report->left_out > 1 ? "s" : "");

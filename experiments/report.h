@@ -28,7 +28,7 @@ typedef struct {
     size_t window;
     int lines;
     ReportLine line[REPORT_LINES];
-    char title[448], subtitle[256], published[256];
+    char title[448], subtitle[256], published[256], imbalance[384];
 } ReportGroup;
 
 /* Fills group `number` of study_groups. */

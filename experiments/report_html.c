@@ -165,6 +165,7 @@ static void put_group(FILE *out, const ReportGroup *report, int number, bool dra
     put_element(out, "h2", report->title);
     put_element(out, "p class=\"sub\"", report->subtitle);
     put_table(out, report);
+    put_element(out, "p class=\"note\"", report->imbalance);
     put_element(out, "p class=\"note\"", report->published);
     put_figures(out, report, number, drawable);
     for (int r = 0; r < report->rows; r++) put_details(out, report->row[r]);

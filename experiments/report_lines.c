@@ -133,6 +133,30 @@ static void write_titles(ReportGroup *report) {
                  "; compared at training loss %.4g", row->level);
 }
 
+/* In order of M, so that the full update comes first. */
+static void insert_row(ReportGroup *report, const StudyRow *row) {
+    int at = report->rows++;
+    for (; at > 0 && report->row[at - 1]->submodels > row->submodels; at--)
+        report->row[at] = report->row[at - 1];
+    report->row[at] = row;
+}
+
+/* What the closed form leaves out: it takes submodels of equal size. */
+static void note_imbalance(ReportGroup *report) {
+    for (int r = 0; r < report->rows; r++) {
+        const StudyRow *row = report->row[r];
+        char method[32];
+        size_t used = strlen(report->imbalance);
+        if (row->submodels > 1 && row->imbalance > 0.02)
+            snprintf(report->imbalance + used, sizeof report->imbalance - used,
+                     "%s %s: the largest submodel has %.2f times the mean",
+                     used ? ";" : "The closed form takes equal submodels;",
+                     study_method(row, method), 1 + row->imbalance);
+    }
+    if (*report->imbalance)
+        strncat(report->imbalance, ".", sizeof report->imbalance - strlen(report->imbalance) - 1);
+}
+
 void report_group(ReportGroup *report, const Study *study, const int *group, int number_of_group) {
     *report = (ReportGroup){.window = study_window(study, group, number_of_group)};
     for (int r = 0; r < study->rows; r++) {
@@ -140,12 +164,13 @@ void report_group(ReportGroup *report, const Study *study, const int *group, int
         if (report->rows == REPORT_METHODS)
             report->left_out++;
         else
-            report->row[report->rows++] = &study->row[r];
+            insert_row(report, &study->row[r]);
     }
     for (int r = 0; r < report->rows; r++) add_measured(report, report->row[r]);
     for (int r = 0; r < report->rows; r++) add_closed_form(report, report->row[r]);
     for (int r = 0; r < report->rows; r++) add_paper(report, report->row[r]);
     write_titles(report);
+    note_imbalance(report);
 }
 
 /* The mean over the BCD rows of a kind; *count tells how many. */

@@ -28,6 +28,7 @@ const StudyColumn study_columns[] = {
     TEXT(optimizer, "sgd, adam or adamw"),
     TEXT(method, "full: every parameter at each step; BCD: one submodel"),
     INTEGER(submodels, NULL, "M"),
+    REAL(imbalance, NULL, "the largest submodel over the mean, minus 1"),
     TEXT(order, "in which the submodels take turns"),
     TEXT(switching, "when: after K steps, Ee epochs, or auto"),
     INTEGER(parameters, NULL, "trained numbers of the model"),
@@ -120,6 +121,7 @@ static void fill_settings(StudyRow *row, const RunFile *run) {
     row->lr = o->lr;
     row->weight_decay = o->weight_decay;
     row->fraction = o->fraction;
+    row->imbalance = run->imbalance;
 }
 
 static void fill_results(StudyRow *row, const RunFile *run, const Model *model) {

@@ -19,7 +19,7 @@ typedef struct {
     char model[H5_NAME], input[H5_NAME], data[H5_NAME], optimizer[H5_NAME], method[H5_NAME],
         order[H5_NAME], switching[H5_NAME];
     int64_t submodels, parameters, batch, steps, seed, threads;
-    double lr, weight_decay, fraction, epochs;
+    double lr, weight_decay, fraction, epochs, imbalance;
     char device[H5_NAME], cpu[H5_NAME], precision[H5_NAME], checksum[H5_NAME], commit[H5_NAME],
         started[H5_NAME];
     char spec[160], command[1024];
@@ -77,7 +77,8 @@ int study_groups(const Study *study, int *group);
 /* The smoothed loss after each update: the mean over the last `window` ones, fewer at the start. */
 void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t window);
 
-/* The window for the rows of one group: a fiftieth of its shortest training, at least 1. */
+/* The window for the rows of one group: a fortieth of its shortest training, at
+ * least ten updates (or all there are). */
 size_t study_window(const Study *study, const int *group, int number);
 
 /* Fills train_loss, level, steps_to_converge, epochs_to_converge and multiplier of all rows by this
