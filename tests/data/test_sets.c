@@ -1,0 +1,243 @@
+/* Data sets by name. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../data/data.h"
+#include "../../data/file.h"
+#include "../../data/sources.h"
+#include "../../data/synthetic.h"
+#include "../../data/tokens.h"
+#include "scratch.h"
+#include "tiny.h"
+
+static Dataset *open_set(const char *name, const char *dir, Split split) {
+    return data_open(&(DataRequest){.name = name, .dir = dir, .split = split, .context = 4});
+}
+
+/* The directory of the scratch files. */
+static const char *root(void) {
+    static char directory[600];
+    snprintf(directory, sizeof directory, "%s", scratch_path("x"));
+    *strrchr(directory, '/') = 0;
+    return directory;
+}
+
+static const char wrong_name[] =
+    "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, shakespeare, "
+    "wikitext2, and token files FILE.tokens";
+
+static void kinds_and_names(void) {
+    static const char *const images[] = {"synthetic", "cifar10", "cifar100"};
+    static const char *const tokens[] = {"text", "shakespeare", "wikitext2", "a/b.tokens"};
+    for (int i = 0; i < 3; i++) CHECK(data_is_tokens(images[i]) == 0, "%s", images[i]);
+    for (int i = 0; i < 4; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
+    CHECK(data_is_tokens("cifar11") == -1, "cifar11 is known");
+    CHECK_ERROR("%s", wrong_name);
+    CHECK(!open_set("cifar11", NULL, SPLIT_TRAIN), "cifar11 opens");
+    CHECK_ERROR("%s", wrong_name);
+    CHECK(!data_tokenizer("cifar11", NULL), "cifar11 has a tokenizer");
+    CHECK_ERROR("%s", wrong_name);
+    CHECK(!data_tokenizer("cifar10", NULL), "cifar10 has a tokenizer");
+    CHECK_ERROR("data: cifar10 is a set of images and has no tokenizer");
+    CHECK(data_is_tokens(".tokens") == -1, ".tokens has no name before it");
+}
+
+static void missing_files_say_how_to_get_them(void) {
+    static const struct {
+        const char *set, *who, *file;
+    } rows[] = {{"cifar10", "cifar", "cifar-10-batches-bin/data_batch_1.bin"},
+                {"cifar100", "cifar", "cifar-100-binary/train.bin"},
+                {"shakespeare", "shakespeare", "tinyshakespeare.txt"},
+                {"wikitext2", "wikitext2", "wikitext-2/train.txt"}};
+    for (int i = 0; i < 4; i++) {
+        CHECK(!open_set(rows[i].set, "/nowhere", SPLIT_TRAIN), "%s opens", rows[i].set);
+        CHECK_ERROR(
+            "%s: /nowhere/%s: No such file or directory; data/fetch gets it; --data-dir or "
+            "BCD_DATA says where it is",
+            rows[i].who, rows[i].file);
+    }
+    char *kept = getenv("BCD_DATA") ? strdup(getenv("BCD_DATA")) : NULL;
+    setenv("BCD_DATA", "/elsewhere", 1);
+    CHECK(!open_set("shakespeare", NULL, SPLIT_TRAIN), "opened");
+    CHECK(strstr(error_message(), " /elsewhere/"), "BCD_DATA is not used: %s", error_message());
+    unsetenv("BCD_DATA");
+    if (!file_exists("datasets/tinyshakespeare.txt")) {
+        CHECK(!open_set("shakespeare", NULL, SPLIT_TRAIN), "opened");
+        CHECK(strstr(error_message(), " datasets/"), "datasets is not used: %s", error_message());
+    }
+    if (kept) setenv("BCD_DATA", kept, 1);
+    free(kept);
+}
+
+static void synthetic_by_request(void) {
+    Dataset *train = open_set("synthetic", NULL, SPLIT_TRAIN);
+    Dataset *test = open_set("synthetic", NULL, SPLIT_TEST);
+    CHECK(train->samples == SYNTHETIC_TRAIN && test->samples == SYNTHETIC_TEST, "sizes");
+    CHECK(train->classes == 10 && !train->tokens && !train->augmented, "its description");
+    DataRequest request = {.name = "synthetic", .limit = 100, .augment = true, .seed = 5};
+    Dataset *some = data_open(&request);
+    CHECK(some->samples == 100 && some->augmented, "limit and augment");
+    CHECK(some->checksum != train->checksum, "the seed changes nothing");
+    request.split = SPLIT_TEST;
+    Dataset *plain = data_open(&request);
+    CHECK(!plain->augmented, "the test split is augmented");
+    plain->free(plain);
+    some->free(some);
+    test->free(test);
+    train->free(train);
+}
+
+static void text_needs_no_download(void) {
+    Dataset *train = open_set("text", "/nowhere", SPLIT_TRAIN);
+    Dataset *valid = open_set("text", "/nowhere", SPLIT_VALID);
+    Dataset *again = open_set("text", "/nowhere", SPLIT_TRAIN);
+    if (!CHECK(train && valid && again, "%s", error_message())) return;
+    CHECK(train->classes == 256 && train->tokens, "its description");
+    const double share = (double)valid->samples / (train->samples + valid->samples);
+    CHECK(share > 0.099 && share < 0.101, "%g of it is held out", share);
+    CHECK(train->checksum == again->checksum, "two readings differ");
+    train->free(train);
+    valid->free(valid);
+    again->free(again);
+    Tokenizer *tokenizer = data_tokenizer("text", NULL);
+    CHECK(tokenizer && strcmp(tokenizer->name, "bytes") == 0, "its tokenizer");
+    tokenizer_free(tokenizer);
+}
+
+static void sources_come_in_the_order_of_their_names(void) {
+    scratch_text("tree/ref/b.c", "b");
+    scratch_text("tree/ref/B.h", "B");
+    scratch_text("tree/ref/a/z.cu", "z");
+    scratch_text("tree/ref/picture.png", "no");
+    scratch_text("tree/ref/.hidden.c", "no");
+    scratch_text("tree/build/x.c", "no");
+    scratch_text("tree/data/d.c", "d");
+    char tree[700];
+    snprintf(tree, sizeof tree, "%s", scratch_text("tree/README.md", "r"));
+    *strrchr(tree, '/') = 0;
+    size_t bytes;
+    unsigned char *text = sources_read_below(tree, &bytes);
+    if (CHECK(text, "%s", error_message()))
+        CHECK(bytes == 5 && memcmp(text, "rdBzb", 5) == 0, "%.*s", (int)bytes, (const char *)text);
+    free(text);
+    CHECK(!sources_read_below("/nowhere", &bytes), "/nowhere has sources");
+    CHECK_ERROR("text: no sources in /nowhere, where the program was built; build it again");
+}
+
+static void shakespeare_is_split(void) {
+    scratch_text("tinyshakespeare.txt", "To be, or not to be, that is the questio");
+    Dataset *train = open_set("shakespeare", root(), SPLIT_TRAIN);
+    Dataset *test = open_set("shakespeare", root(), SPLIT_TEST);
+    CHECK(train && train->samples == 8, "training: 36 bytes are 8 samples of 4 and one more");
+    CHECK(!test, "4 bytes are too few");
+    CHECK_ERROR("shakespeare: 4 tokens are too few for a context of 4; it needs 5");
+    Batch batch = batch_one(train, 7, 0);
+    CHECK(batch.tokens[1] == 't' && batch.tokens[3] == 'e' && batch.targets[3] == ' ',
+          "the last sample");
+    batch_drop(&batch);
+    train->free(train);
+}
+
+/* WikiText-2 in small: the tokens are made once, kept, and made again when the text changes. */
+static void wikitext2_keeps_its_tokens(void) {
+    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
+    scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
+    scratch_text("wikitext-2/train.txt", "hello hello hello world");
+    const char *kept = scratch_path("wikitext-2/train.gpt2.tokens");
+    Dataset *made = open_set("wikitext2", root(), SPLIT_TRAIN);
+    if (!CHECK(made, "%s", error_message())) return;
+    /* hello, then twice the space and hello, then _w or l d. */
+    CHECK(made->samples == 1 && made->classes == 268, "its description");
+    Tokens tokens;
+    if (CHECK(tokens_open(&tokens, kept) == 0, "%s", error_message())) {
+        CHECK(tokens.count == 8, "%zu tokens", tokens.count);
+        tokens_free(&tokens);
+    }
+    struct stat before, after;
+    stat(kept, &before);
+    Dataset *used = open_set("wikitext2", root(), SPLIT_TRAIN);
+    stat(kept, &after);
+    CHECK(before.st_ino == after.st_ino, "the tokens were made a second time");
+    CHECK(used && used->checksum == made->checksum, "the kept tokens differ");
+
+    scratch_text("wikitext-2/train.txt", "world hello hello hello");
+    Dataset *changed = open_set("wikitext2", root(), SPLIT_TRAIN);
+    CHECK(changed && changed->checksum != made->checksum, "old tokens for a new text");
+    scratch_text("wikitext-2/train.gpt2.tokens", "damaged");
+    Dataset *repaired = open_set("wikitext2", root(), SPLIT_TRAIN);
+    CHECK(repaired && repaired->checksum == changed->checksum, "a damaged file is not made again");
+    Tokenizer *tokenizer = data_tokenizer("wikitext2", root());
+    CHECK(tokenizer && tokenizer->vocabulary == 268, "its tokenizer: %s", error_message());
+    tokenizer_free(tokenizer);
+    made->free(made);
+    used->free(used);
+    changed->free(changed);
+    repaired->free(repaired);
+}
+
+static void wikitext2_where_nothing_can_be_kept(void) {
+    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
+    scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
+    scratch_text("wikitext-2/valid.txt", "hello hello hello world");
+    /* A directory in the way: the superuser could write where permissions forbid it. */
+    mkdir(scratch_path("wikitext-2/valid.gpt2.tokens"), 0777);
+    Dataset *dataset = open_set("wikitext2", root(), SPLIT_VALID);
+    if (CHECK(dataset, "%s", error_message())) dataset->free(dataset);
+}
+
+static void token_files_are_split(void) {
+    TokenWriter writer;
+    int numbers[100];
+    for (int i = 0; i < 100; i++) numbers[i] = i;
+    const char *path = scratch_path("set.tokens");
+    CHECK(tokenwriter_open(&writer, path, "bytes", 256, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_add(&writer, numbers, 100) == 0, "%s", error_message());
+    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+    Dataset *train = open_set(path, NULL, SPLIT_TRAIN), *valid = open_set(path, NULL, SPLIT_VALID);
+    CHECK(train && train->samples == 22, "90 tokens are 22 samples of 4");
+    CHECK(valid && valid->samples == 2, "10 tokens are 2");
+    Batch batch = batch_one(valid, 0, 0);
+    CHECK(batch.tokens[0] == 90, "validation begins at %d", batch.tokens[0]);
+    batch_drop(&batch);
+    Tokenizer *tokenizer = data_tokenizer(path, NULL);
+    CHECK(tokenizer && strcmp(tokenizer->name, "bytes") == 0, "its tokenizer");
+    tokenizer_free(tokenizer);
+    train->free(train);
+    valid->free(valid);
+}
+
+static void token_file_of_an_unknown_tokenizer(void) {
+    TokenWriter writer;
+    const char *path = scratch_path("other.tokens");
+    CHECK(tokenwriter_open(&writer, path, "words", 256, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+    CHECK(!data_tokenizer(path, NULL), "it has a tokenizer");
+    CHECK_ERROR("data: %s: made with the tokenizer \"words\"; there are bytes and gpt2", path);
+}
+
+static void long_paths_are_refused(void) {
+    char dir[2000];
+    memset(dir, 'd', sizeof dir);
+    dir[sizeof dir - 1] = 0;
+    CHECK(!open_set("shakespeare", dir, SPLIT_TRAIN), "opened");
+    CHECK(!open_set("cifar10", dir, SPLIT_TRAIN), "opened");
+    CHECK(!open_set("wikitext2", dir, SPLIT_TRAIN), "opened");
+    CHECK(!data_tokenizer("wikitext2", dir), "opened");
+}
+
+void test_data_sets(void) {
+    RUN(kinds_and_names);
+    RUN(missing_files_say_how_to_get_them);
+    RUN(synthetic_by_request);
+    RUN(text_needs_no_download);
+    RUN(sources_come_in_the_order_of_their_names);
+    RUN(shakespeare_is_split);
+    RUN(wikitext2_keeps_its_tokens);
+    RUN(wikitext2_where_nothing_can_be_kept);
+    RUN(token_files_are_split);
+    RUN(token_file_of_an_unknown_tokenizer);
+    RUN(long_paths_are_refused);
+}
