@@ -32,14 +32,17 @@ double optimizer_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
     return s->lr * (s->final_fraction + (1 - s->final_fraction) * wave);
 }
 
+/* Tensors smaller than this are not worth waking the other threads for. */
+enum { WORTH_THREADS = 1 << 15 };
+
 static void sgd_update(real *restrict p, real *restrict v, const real *restrict g, real scale,
                        real lr, real momentum, real decay, size_t count) {
     if (!v) {
-#pragma omp parallel for
+#pragma omp parallel for if (count > WORTH_THREADS)
         for (size_t i = 0; i < count; i++) p[i] -= lr * (scale * g[i] + decay * p[i]);
         return;
     }
-#pragma omp parallel for
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i++) {
         v[i] = momentum * v[i] + (scale * g[i] + decay * p[i]);
         p[i] -= lr * v[i];
@@ -61,7 +64,7 @@ typedef struct {
  * lr / (1 - beta1^t), `root` is 1 / sqrt(1 - beta2^t). */
 static void adam_update(real *restrict p, real *restrict m, real *restrict v,
                         const real *restrict g, AdamFactors f, size_t count) {
-#pragma omp parallel for
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i++) {
         real gi = f.scale * g[i] + f.coupled * p[i];
         m[i] = f.beta1 * m[i] + f.rest1 * gi;
@@ -97,7 +100,7 @@ double optimizer_square_sum(const real *x, size_t count) {
     double total = 0;
     for (size_t group = 0; group < count; group += (size_t)GROUP * CHUNK) {
         double partial[GROUP] = {0};
-#pragma omp parallel for
+#pragma omp parallel for if (count > WORTH_THREADS)
         for (int k = 0; k < GROUP; k++) {
             size_t begin = group + (size_t)k * CHUNK, end = begin + CHUNK;
             if (end > count) end = count;

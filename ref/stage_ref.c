@@ -220,7 +220,7 @@ static int allocate_model(RefStage *s) {
         size_t count = m->param[p].count;
         real *data = s->param[p] = numbers(s, MEM_PARAMETERS, count);
         if (!data) return -1;
-#pragma omp parallel for
+#pragma omp parallel for if (count > 1 << 12)
         for (size_t i = 0; i < count; i++) data[i] = model_initial(m, p, s->base.settings.seed, i);
     }
     for (int k = 0; k < m->buffers; k++) {
