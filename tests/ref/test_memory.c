@@ -1,0 +1,209 @@
+/* Bytes: what the stage's allocator counts, what memory.c says from the shapes alone, and the
+ * paper's closed form. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../ref/memory.h"
+#include "../test.h"
+#include "tiny.h"
+
+static bool *active_of(const Tiny *tiny, int submodel) {
+    bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
+    if (!active) abort();
+    partition_active(&tiny->settings.partition, tiny->model, submodel, active);
+    return active;
+}
+
+static size_t total(const size_t bytes[MEM_ROLES]) {
+    size_t sum = 0;
+    for (MemRole role = 0; role < MEM_ROLES; role++) sum += bytes[role];
+    return sum;
+}
+
+static void step(Tiny *tiny) {
+    Batch batch;
+    Loss loss;
+    if (batch_reserve(&batch, tiny->model, tiny->settings.batch)) abort();
+    for (int i = 0; i < batch.n; i++) batch.ids[i] = i;
+    tiny->data->fetch(tiny->data, &batch, 0);
+    CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    CHECK(tiny->engine->is->evaluate(tiny->engine, &batch, &loss) == 0, "%s", error_message());
+    batch_free(&batch);
+}
+
+/* Twice around the submodels, training in each: the count is the plan, and the peak is that of the
+ * hungriest submodel, for the last one's memory goes before the next one's comes. */
+static void check_counted_is_planned(const Recipe *recipe) {
+    Tiny tiny;
+    tiny_open(&tiny, recipe);
+    const MemCount *counted = tiny.engine->is->memory(tiny.engine);
+    size_t plan[MEM_ROLES], most[MEM_ROLES] = {0}, most_total = counted->total_current;
+    for (MemRole role = 0; role < MEM_ROLES; role++) most[role] = counted->current[role];
+    int submodels = tiny.settings.partition.submodels;
+    for (int visit = 0; visit < 2 * submodels; visit++) {
+        bool *active = active_of(&tiny, visit % submodels);
+        CHECK(memory_plan(plan, tiny.model, &tiny.stage->settings, active) == 0, "%s",
+              error_message());
+        CHECK(tiny.engine->is->activate(tiny.engine, active) == 0, "%s", error_message());
+        step(&tiny);
+        for (MemRole role = 0; role < MEM_ROLES; role++) {
+            CHECK(counted->current[role] == plan[role],
+                  "%s, submodel %d: %s %zu bytes, planned %zu", tiny.model->name, visit % submodels,
+                  mem_role_names[role], counted->current[role], plan[role]);
+            if (plan[role] > most[role]) most[role] = plan[role];
+        }
+        if (total(plan) > most_total) most_total = total(plan);
+        free(active);
+    }
+    for (MemRole role = 0; role < MEM_ROLES; role++)
+        CHECK(counted->peak[role] == most[role], "%s: %s peaked at %zu bytes, planned %zu",
+              tiny.model->name, mem_role_names[role], counted->peak[role], most[role]);
+    CHECK(counted->total_peak == most_total, "%s: peak of all %zu bytes, planned %zu",
+          tiny.model->name, counted->total_peak, most_total);
+    tiny_close(&tiny);
+}
+
+static void counted_is_planned(const void *spec) {
+    for (int submodels = 1; submodels <= 3; submodels += 2)
+        for (int recompute = 0; recompute < 2; recompute++)
+            for (OptimizerKind kind = 0; kind < OPTIMIZER_ADAMW; kind++) {
+                Recipe recipe = {
+                    .spec = spec,
+                    .submodels = submodels,
+                    .recompute = recompute,
+                    .optimizer = kind,
+                    .frozen_norm = kind == OPTIMIZER_SGD ? FROZEN_RUNNING : FROZEN_BATCH};
+                check_counted_is_planned(&recipe);
+            }
+}
+
+/* 3W and 4W for a full update; for BCD, parameters, gradients and state of the largest submodel are
+ * the closed form with its share of the parameters in place of 1/M. */
+static void closed_form_holds(const void *spec) {
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_ADAMW; kind++)
+        for (int submodels = 1; submodels <= 4; submodels++) {
+            Tiny tiny;
+            tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = submodels, .optimizer = kind});
+            const Partition *p = &tiny.settings.partition;
+            double share = (1 + p->imbalance) / submodels, most = 0;
+            for (int m = 0; m < submodels; m++) {
+                size_t plan[MEM_ROLES];
+                bool *active = active_of(&tiny, m);
+                memory_plan(plan, tiny.model, &tiny.stage->settings, active);
+                most = fmax(most,
+                            (double)(plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE]));
+                free(active);
+            }
+            const OptimizerSettings *o = &tiny.settings.optimizer;
+            double form = memory_closed_form(tiny.model, o, 1 / share) * sizeof(real) / 4;
+            CHECK(fabs(most - form) <= 1e-9 * form, "%s, %d submodels: %g bytes, closed form %g",
+                  tiny.model->name, submodels, most, form);
+            double full = 4.0 * (double)tiny.model->param_count * (kind == OPTIMIZER_SGD ? 3 : 4);
+            CHECK(memory_closed_form(tiny.model, o, 1) == full, "full update: %g bytes",
+                  memory_closed_form(tiny.model, o, 1));
+            tiny_close(&tiny);
+        }
+}
+
+/* By block: the sums are the plan; a frozen block has no gradient and no state, below the active
+ * ones it stores nothing, and above them less than when it trains. */
+static void frozen_blocks_cost_less(const void *spec) {
+    Tiny tiny;
+    tiny_open(&tiny, &(Recipe){.spec = spec, .optimizer = OPTIMIZER_ADAM});
+    const Model *m = tiny.model;
+    BlockMemory all[64], some[64];
+    bool everything[64];
+    for (int b = 0; b < m->blocks; b++) everything[b] = true;
+    memory_blocks(all, m, &tiny.stage->settings, everything);
+    for (int submodel = 0; submodel < 3; submodel++) {
+        bool *active = active_of(&tiny, submodel);
+        size_t plan[MEM_ROLES], sum[MEM_ROLES] = {0};
+        memory_plan(plan, m, &tiny.stage->settings, active);
+        memory_blocks(some, m, &tiny.stage->settings, active);
+        bool below = true;
+        for (int b = 0; b < m->blocks; b++) {
+            below = below && !active[b];
+            sum[MEM_PARAMETERS] += some[b].parameters;
+            sum[MEM_GRADIENTS] += some[b].gradients;
+            sum[MEM_STATE] += some[b].state;
+            sum[MEM_ACTIVATIONS] += some[b].activations;
+            if (active[b]) continue;
+            CHECK(some[b].gradients == 0 && some[b].state == 0, "frozen %s: %zu and %zu bytes",
+                  m->block[b].name, some[b].gradients, some[b].state);
+            CHECK(some[b].activations <= all[b].activations, "frozen %s stores more",
+                  m->block[b].name);
+            /* What the lowest active block reads is the output of the one below. */
+            bool next_active = b + 1 < m->blocks && active[b + 1];
+            CHECK(!below || next_active || some[b].activations == 0,
+                  "%s below the active blocks stores %zu bytes", m->block[b].name,
+                  some[b].activations);
+        }
+        CHECK(sum[MEM_PARAMETERS] == plan[MEM_PARAMETERS] &&
+                  sum[MEM_GRADIENTS] == plan[MEM_GRADIENTS] && sum[MEM_STATE] == plan[MEM_STATE] &&
+                  sum[MEM_ACTIVATIONS] == plan[MEM_ACTIVATIONS],
+              "blocks do not add up to the plan of submodel %d", submodel);
+        free(active);
+    }
+    tiny_close(&tiny);
+}
+
+/* The tensors themselves are gone, not only uncounted. */
+static void frozen_tensors_do_not_exist(const void *spec) {
+    Tiny tiny;
+    tiny_trained(&tiny, &(Recipe){.spec = spec, .optimizer = OPTIMIZER_ADAM, .steps = 5});
+    for (int p = 0; p < tiny.model->params; p++) {
+        int submodel = tiny.settings.partition.of_block[tiny.model->param[p].block];
+        size_t expected = submodel == tiny.state.submodel ? tiny.model->param[p].count : 0;
+        static const TensorRole roles[] = {TENSOR_GRADIENT, TENSOR_STATE0, TENSOR_STATE1};
+        for (int r = 0; r < 3; r++) {
+            size_t count = tiny.engine->is->read(tiny.engine, roles[r], p, NULL);
+            CHECK(count == expected, "%s: role %d has %zu numbers", tiny.model->param[p].name,
+                  roles[r], count);
+        }
+    }
+    tiny_close(&tiny);
+}
+
+static void recompute_stores_less(const void *spec) {
+    Tiny tiny;
+    size_t stored[MEM_ROLES], recomputed[MEM_ROLES];
+    tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = 1});
+    bool *active = active_of(&tiny, 0);
+    StageSettings settings = tiny.stage->settings;
+    memory_plan(stored, tiny.model, &settings, active);
+    settings.recompute = true;
+    memory_plan(recomputed, tiny.model, &settings, active);
+    CHECK(recomputed[MEM_ACTIVATIONS] < stored[MEM_ACTIVATIONS] / 2, "%zu bytes of %zu",
+          recomputed[MEM_ACTIVATIONS], stored[MEM_ACTIVATIONS]);
+    free(active);
+    tiny_close(&tiny);
+}
+
+/* A plan of a model far too large for this machine costs nothing. */
+static void absurd_models_are_planned(void) {
+    Model *model = model_create("L-23B");
+    if (!CHECK(model, "%s", error_message())) return;
+    bool *active = calloc((size_t)model->blocks, sizeof *active);
+    if (!active) abort();
+    for (int b = 0; b < model->blocks; b++) active[b] = true;
+    StageSettings settings = {.batch = 1, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)};
+    size_t plan[MEM_ROLES];
+    CHECK(memory_plan(plan, model, &settings, active) == 0, "%s", error_message());
+    double gib = (double)(plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE]) * 4 /
+                 sizeof(real) / 0x1p30;
+    CHECK(fabs(gib - 347.5469) < 1e-4, "%.4f GiB", gib); /* the published 347.539, recomputed */
+    free(active);
+    model_free(model);
+}
+
+void test_memory(void) {
+    for (int i = 0; tiny_models[i]; i++) {
+        RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
+        RUN_ROW("closed form", closed_form_holds, tiny_models[i]);
+        RUN_ROW("frozen blocks", frozen_blocks_cost_less, tiny_models[i]);
+        RUN_ROW("frozen tensors", frozen_tensors_do_not_exist, tiny_models[i]);
+        RUN_ROW("recompute", recompute_stores_less, tiny_models[i]);
+    }
+    RUN(absurd_models_are_planned);
+}

@@ -1,0 +1,190 @@
+/* Updates against the formulas in double, schedules at their corners. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "../../ref/optimizer.h"
+#include "../../ref/random.h"
+#include "../test.h"
+#include "tolerance.h"
+
+enum { COUNT = (1 << 15) + 19, STEPS = 3 }; /* enough for threads to share */
+
+typedef struct {
+    const char *name;
+    OptimizerSettings settings;
+    double scale; /* of gradients: clipping */
+    bool decay;
+} Row;
+
+/* clang-format off */
+static const Row rows[] = {
+    {"sgd", {.kind = OPTIMIZER_SGD}, 1, true},
+    {"sgd, decay", {.kind = OPTIMIZER_SGD, .weight_decay = 0.1}, 1, true},
+    {"sgd, momentum, decay", {.kind = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.1}, 1, true},
+    {"sgd, momentum, clipped", {.kind = OPTIMIZER_SGD, .momentum = 0.5, .weight_decay = 0.1}, 0.3, true},
+    {"sgd, not decayed", {.kind = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.1}, 1, false},
+    {"adam", {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, 1, true},
+    {"adam, decay", {.kind = OPTIMIZER_ADAM, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-3, .weight_decay = 0.1}, 1, true},
+    {"adam, clipped", {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, 0.3, true},
+    {"adam, not decayed", {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1}, 1, false},
+    {"adamw", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1}, 1, true},
+    {"adamw, not decayed", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.1}, 1, false},
+};
+/* clang-format on */
+
+static const double LR = 0.05;
+
+/* One element, as the comment of optimizer_update has it. */
+static void naive(const Row *row, double *p, double *m, double *v, double g, int t) {
+    const OptimizerSettings *s = &row->settings;
+    double decay = row->decay ? s->weight_decay : 0;
+    g *= row->scale;
+    if (s->kind == OPTIMIZER_ADAMW)
+        *p -= LR * decay * *p;
+    else
+        g += decay * *p;
+    if (s->kind == OPTIMIZER_SGD) {
+        *m = s->momentum * *m + g;
+        *p -= LR * *m;
+        return;
+    }
+    *m = s->beta1 * *m + (1 - s->beta1) * g;
+    *v = s->beta2 * *v + (1 - s->beta2) * g * g;
+    double mhat = *m / (1 - pow(s->beta1, t)), vhat = *v / (1 - pow(s->beta2, t));
+    *p -= LR * mhat / (sqrt(vhat) + s->eps);
+}
+
+static real gradient(int step, size_t i) { return (real)random_normal(1, (uint32_t)step, i); }
+
+/* Starts from the same numbers each time, and takes STEPS updates. */
+static void train(const Row *row, real *p, real *m, real *v) {
+    static real g[COUNT];
+    int states = optimizer_state_vectors(&row->settings);
+    real *const state[2] = {states > 0 ? m : NULL, states > 1 ? v : NULL};
+    for (size_t i = 0; i < COUNT; i++) {
+        p[i] = (real)random_normal(2, 0, i);
+        m[i] = v[i] = 0;
+    }
+    for (int t = 1; t <= STEPS; t++) {
+        for (size_t i = 0; i < COUNT; i++) g[i] = gradient(t, i);
+        optimizer_update(&row->settings, p, state, g, row->scale, LR, (uint64_t)t, row->decay,
+                         COUNT);
+    }
+}
+
+/* Adam divides by sqrt(v), which is small where the gradient is; but m is small with it, and the
+ * relative error of their ratio is that of each. */
+static void update_meets_formula(const void *argument) {
+    const Row *row = argument;
+    static real p[COUNT], m[COUNT], v[COUNT];
+    train(row, p, m, v);
+    for (size_t i = 0; i < COUNT; i++) {
+        double q = random_normal(2, 0, i), first = 0, second = 0;
+        q = (double)(real)q;
+        for (int t = 1; t <= STEPS; t++) naive(row, &q, &first, &second, (double)gradient(t, i), t);
+        double allowed = tolerance(STEPS, fmax(1, fabs(q)));
+        double error = fabs((double)p[i] - q);
+        CHECK(error <= allowed, "p[%zu] is %.9g, not %.9g (allowed %.3g)", i, (double)p[i], q,
+              allowed);
+        error = fabs((double)m[i] - first);
+        bool has_state = optimizer_state_vectors(&row->settings) > 0;
+        CHECK(!has_state || error <= tolerance(STEPS, fmax(1, fabs(first))),
+              "m[%zu] is %.9g, not %.9g", i, (double)m[i], first);
+        error = fabs((double)v[i] - second);
+        CHECK(error <= tolerance(STEPS, fmax(1, second)), "v[%zu] is %.9g, not %.9g", i,
+              (double)v[i], second);
+    }
+}
+
+static void threads_do_not_matter(const void *argument) {
+    static real p[COUNT], m[COUNT], v[COUNT], q[COUNT];
+    int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    train(argument, p, m, v);
+    omp_set_num_threads(3);
+    train(argument, q, m, v);
+    omp_set_num_threads(threads);
+    CHECK(memcmp(p, q, sizeof p) == 0, "1 and 3 threads differ");
+}
+
+static void state_vectors_are_counted(void) {
+    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_SGD}) == 0, "SGD");
+    OptimizerSettings momentum = {.kind = OPTIMIZER_SGD, .momentum = 0.1};
+    CHECK(optimizer_state_vectors(&momentum) == 1, "momentum");
+    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_ADAM}) == 2, "Adam");
+    CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_ADAMW}) == 2, "AdamW");
+}
+
+static void defaults_are_the_papers(void) {
+    OptimizerSettings sgd = optimizer_defaults(OPTIMIZER_SGD);
+    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
+    CHECK(sgd.lr == 0.1 && sgd.momentum == 0.9 && sgd.weight_decay == 1e-5, "SGD");
+    CHECK(adam.lr == 1e-4 && adam.beta1 == 0.9 && adam.beta2 == 0.999 && adam.eps == 1e-8 &&
+              adam.weight_decay == 1e-5,
+          "Adam");
+    CHECK(!sgd.decay_matrices_only && sgd.clip_norm == 0 && sgd.schedule == LR_CONSTANT, "SGD");
+}
+
+typedef struct {
+    const char *name;
+    OptimizerSettings settings;
+    uint64_t step, steps;
+    double lr;
+} Corner;
+
+/* clang-format off */
+static const Corner corners[] = {
+    {"constant", {.lr = 2}, 1000, 10, 2},
+    {"warmup, first step", {.lr = 2, .warmup_steps = 4}, 0, 10, 0.5},
+    {"warmup, last step", {.lr = 2, .warmup_steps = 4}, 3, 10, 2},
+    {"after warmup", {.lr = 2, .warmup_steps = 4}, 4, 10, 2},
+    {"cosine, first", {.lr = 2, .schedule = LR_COSINE, .final_fraction = 0.1}, 0, 10, 2},
+    {"cosine, middle", {.lr = 2, .schedule = LR_COSINE, .final_fraction = 0.1}, 5, 10, 1.1},
+    {"cosine, end", {.lr = 2, .schedule = LR_COSINE, .final_fraction = 0.1}, 10, 10, 0.2},
+    {"cosine, beyond", {.lr = 2, .schedule = LR_COSINE, .final_fraction = 0.1}, 99, 10, 0.2},
+    {"cosine after warmup", {.lr = 2, .schedule = LR_COSINE, .warmup_steps = 4}, 4, 10, 2},
+    {"cosine after warmup, middle", {.lr = 2, .schedule = LR_COSINE, .warmup_steps = 4}, 7, 10, 1},
+    {"cosine, all of it warmup", {.lr = 2, .schedule = LR_COSINE, .warmup_steps = 10, .final_fraction = 0.1}, 10, 10, 0.2},
+    {"step, before", {.lr = 2, .schedule = LR_STEP, .step_every = 3, .step_factor = 0.1}, 2, 10, 2},
+    {"step, first", {.lr = 2, .schedule = LR_STEP, .step_every = 3, .step_factor = 0.1}, 3, 10, 0.2},
+    {"step, second", {.lr = 2, .schedule = LR_STEP, .step_every = 3, .step_factor = 0.1}, 6, 10, 0.02},
+    {"step, never", {.lr = 2, .schedule = LR_STEP, .step_every = 0, .step_factor = 0.1}, 6, 10, 2},
+};
+/* clang-format on */
+
+static void schedule_turns_the_corner(const void *argument) {
+    const Corner *c = argument;
+    double lr = optimizer_lr(&c->settings, c->step, c->steps);
+    CHECK(fabs(lr - c->lr) <= 1e-15 * 4, "step %d: %.17g, not %.17g", (int)c->step, lr, c->lr);
+}
+
+static void square_sum_is_exact_on_integers(void) {
+    enum { N = (1 << 16) * 3 + 77 };
+    static real x[N];
+    double expected = 0;
+    for (size_t i = 0; i < N; i++) {
+        x[i] = (real)(int)(i % 23) - 11;
+        expected += (double)x[i] * (double)x[i];
+    }
+    int threads = omp_get_max_threads();
+    for (int t = 1; t <= 3; t++) {
+        omp_set_num_threads(t);
+        double sum = optimizer_square_sum(x, N);
+        CHECK(sum == expected, "%d threads: %.17g, not %.17g", t, sum, expected);
+    }
+    omp_set_num_threads(threads);
+    CHECK(optimizer_square_sum(x, 1) == 121 && optimizer_square_sum(x, 0) == 0, "one and none");
+}
+
+void test_optimizer(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        RUN_ROW(rows[i].name, update_meets_formula, &rows[i]);
+        RUN_ROW(rows[i].name, threads_do_not_matter, &rows[i]);
+    }
+    for (size_t i = 0; i < sizeof corners / sizeof *corners; i++)
+        RUN_ROW(corners[i].name, schedule_turns_the_corner, &corners[i]);
+    RUN(state_vectors_are_counted);
+    RUN(defaults_are_the_papers);
+    RUN(square_sum_is_exact_on_integers);
+}

@@ -1,0 +1,149 @@
+/* Cutting a model into submodels. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/submodel.h"
+#include "../test.h"
+
+static double params_of(const Model *m, int block) {
+    double count = 0;
+    for (int p = m->block[block].first_param; p < m->block[block].end_param; p++)
+        count += (double)m->param[p].count;
+    return count;
+}
+
+static double squares(const Model *m, const int *of_block, int submodels) {
+    double sum = 0;
+    for (int s = 0; s < submodels; s++) {
+        double size = 0;
+        for (int b = 0; b < m->blocks; b++)
+            if (of_block[b] == s) size += params_of(m, b);
+        sum += size * size;
+    }
+    return sum;
+}
+
+/* The least sum of squares of all ways to cut blocks first.. into `left` contiguous submodels. */
+static double least(const Model *m, int first, int left) {
+    double best = INFINITY, size = 0;
+    if (left == 0) return first == m->blocks ? 0 : INFINITY;
+    for (int end = first + 1; end <= m->blocks; end++) {
+        size += params_of(m, end - 1);
+        best = fmin(best, size * size + least(m, end, left - 1));
+    }
+    return best;
+}
+
+static const char *const specs[] = {
+    "resnet8",
+    "resnet14",
+    "resnet50",
+    "gpt:layers=5,width=16,heads=2,context=8,vocabulary=64",
+    "gpt:layers=5,width=16,heads=2,context=8,vocabulary=4000",
+    "llama:layers=6,width=16,heads=2,context=8,vocabulary=1000",
+};
+
+static void balance_is_the_best_there_is(const void *spec) {
+    Model *m = model_create(spec);
+    if (!CHECK(m, "%s", error_message())) return;
+    for (int submodels = 1; submodels <= 5 && submodels <= m->blocks; submodels++) {
+        Partition p;
+        if (!CHECK(partition_balanced(&p, m, submodels) == 0, "%s", error_message())) break;
+        double best = least(m, 0, submodels), got = squares(m, p.of_block, submodels);
+        CHECK(got <= best * (1 + 1e-12), "%d submodels: %g, best %g", submodels, got, best);
+        size_t total = 0, largest = 0;
+        for (int s = 0; s < submodels; s++) {
+            total += p.params[s];
+            if (p.params[s] > largest) largest = p.params[s];
+        }
+        CHECK(total == m->param_count, "%d submodels: %zu parameters", submodels, total);
+        double imbalance = (double)largest * submodels / (double)total - 1;
+        CHECK(fabs(p.imbalance - imbalance) < 1e-12, "imbalance %g, not %g", p.imbalance,
+              imbalance);
+        CHECK(p.of_block[0] == 0 && p.of_block[m->blocks - 1] == submodels - 1, "ends");
+        for (int b = 1; b < m->blocks; b++) {
+            int rise = p.of_block[b] - p.of_block[b - 1];
+            CHECK(rise == 0 || rise == 1, "block %d", b);
+        }
+        partition_free(&p);
+    }
+    model_free(m);
+}
+
+static void too_many_are_refused(void) {
+    Model *m = model_create("resnet8");
+    Partition p;
+    CHECK(partition_balanced(&p, m, 5) == 0, "one block each: %s", error_message());
+    partition_free(&p);
+    CHECK(partition_balanced(&p, m, 6) == -1, "6 submodels of 5 blocks");
+    CHECK(strcmp(error_message(), "partition: 6 submodels of 5 blocks; use 1 to 5") == 0, "\"%s\"",
+          error_message());
+    CHECK(partition_balanced(&p, m, 0) == -1 && partition_balanced(&p, m, -1) == -1, "none");
+    model_free(m);
+}
+
+/* resnet8: stem block1 block2 block3 head */
+typedef struct {
+    const char *text;
+    int of_block[5];   /* expected, or */
+    const char *error; /* the line expected */
+} Row;
+
+/* clang-format off */
+static const Row rows[] = {
+    {"0-1/2/3-4", {0, 0, 1, 2, 2}, NULL},
+    {"stem,head/block1-block3", {0, 1, 1, 1, 0}, NULL},
+    {"stem-head", {0, 0, 0, 0, 0}, NULL},
+    {"4/3/2/1/0", {4, 3, 2, 1, 0}, NULL},
+    {"0-block1,4/2,3", {0, 0, 1, 1, 0}, NULL},
+    {"0-3", {0}, "partition: block head is in no submodel"},
+    {"0-2/2-4", {0}, "partition: block block2 is in two submodels"},
+    {"0-4/0", {0}, "partition: block stem is in two submodels"},
+    {"3-1/0,2,4", {0}, "partition: 3-1 runs backwards"},
+    {"0-4/", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"0,,1-4", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"0-5", {0}, "partition: no block \"5\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"0-4x", {0}, "partition: no block \"4x\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"stem-tail", {0}, "partition: no block \"tail\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"-1-4", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"0-+4", {0}, "partition: no block \"+4\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"0- 4", {0}, "partition: no block \" 4\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"99999999999999999999", {0}, "partition: no block \"99999999999999999999\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"0/1/2/3/4/0", {0}, "partition: 6 submodels of 5 blocks"},
+};
+/* clang-format on */
+
+static void text_is_read(const void *argument) {
+    const Row *row = argument;
+    Model *m = model_create("resnet8");
+    Partition p;
+    int result = partition_parse(&p, m, row->text);
+    if (row->error) {
+        CHECK(result == -1 && strcmp(error_message(), row->error) == 0, "\"%s\": \"%s\"", row->text,
+              result ? error_message() : "accepted");
+    } else if (CHECK(result == 0, "\"%s\": %s", row->text, error_message())) {
+        size_t params = 0;
+        for (int b = 0; b < 5; b++) {
+            CHECK(p.of_block[b] == row->of_block[b], "\"%s\": block %d in %d", row->text, b,
+                  p.of_block[b]);
+            bool active[5];
+            partition_active(&p, m, p.of_block[b], active);
+            for (int c = 0; c < 5; c++)
+                CHECK(active[c] == (p.of_block[c] == p.of_block[b]), "active %d", c);
+        }
+        for (int s = 0; s < p.submodels; s++) params += p.params[s];
+        CHECK(params == m->param_count, "\"%s\": %zu parameters", row->text, params);
+    }
+    if (result == 0) partition_free(&p);
+    model_free(m);
+}
+
+void test_partition(void) {
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+        RUN_ROW(specs[i], balance_is_the_best_there_is, specs[i]);
+    RUN(too_many_are_refused);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].text, text_is_read, &rows[i]);
+}

@@ -1,0 +1,126 @@
+/* A training that stops anywhere and goes on in a fresh engine ends with the same bits.  What is
+ * carried over here is what a checkpoint holds: tensors, ages and BcdState. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../test.h"
+#include "tiny.h"
+
+static int stop_at(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    return state->step == *(const uint64_t *)context;
+}
+
+static void carry_tensor(const Tiny *from, Tiny *to, TensorRole role, int number) {
+    size_t count;
+    real *data = tiny_read(from, role, number, &count);
+    if (!data) return;
+    CHECK(to->engine->is->write(to->engine, role, number, data) == 0, "%s", error_message());
+    free(data);
+}
+
+static void carry_over(const Tiny *from, Tiny *to) {
+    const Model *m = from->model;
+    bool *active = malloc((size_t)m->blocks * sizeof *active);
+    if (!active) abort();
+    partition_active(&from->settings.partition, m, from->state.submodel, active);
+    CHECK(to->engine->is->activate(to->engine, active) == 0, "%s", error_message());
+    free(active);
+    for (int i = 0; i < m->buffers; i++) carry_tensor(from, to, TENSOR_BUFFER, i);
+    for (int p = 0; p < m->params; p++)
+        for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)
+            if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) carry_tensor(from, to, role, p);
+    for (int b = 0; b < m->blocks; b++)
+        to->engine->is->set_age(to->engine, b, from->engine->is->age(from->engine, b));
+    to->state = from->state;
+}
+
+static void check_resumes(const Recipe *recipe, const char *what) {
+    Tiny whole, first, second;
+    tiny_trained(&whole, recipe);
+    for (uint64_t at = 1; at < whole.settings.steps; at++) {
+        tiny_open(&first, recipe);
+        CHECK(tiny_train(&first, stop_at, &at) == 1, "%s", error_message());
+        tiny_open(&second, recipe);
+        carry_over(&first, &second);
+        CHECK(tiny_train(&second, NULL, NULL) == 0, "%s", error_message());
+        tiny_check_same(&whole, &second, what);
+        CHECK(memcmp(&whole.state, &second.state, sizeof whole.state) == 0, "%s: BcdState differs",
+              what);
+        tiny_close(&first);
+        tiny_close(&second);
+    }
+    tiny_close(&whole);
+}
+
+static void stopped_is_uninterrupted(const void *spec) {
+    Recipe sgd = {.spec = spec, .steps = 7, .fraction = 0.5, .order = ORDER_RANDOM};
+    Recipe adamw = {.spec = spec, .steps = 7, .optimizer = OPTIMIZER_ADAMW, .clip = 0.5};
+    Recipe kept = {.spec = spec, .steps = 9, .optimizer = OPTIMIZER_ADAM, .keep_state = true};
+    Recipe converging = {
+        .spec = spec,
+        .steps = 9,
+        .rule = {
+            .kind = SWITCH_AUTO, .window = 2, .tolerance = 0.5, .min_steps = 3, .max_steps = 8}};
+    kept.rule.every = 1;
+    check_resumes(&sgd, "SGD, random order, reduced data");
+    check_resumes(&adamw, "AdamW, clipped");
+    check_resumes(&kept, "Adam, state kept");
+    check_resumes(&converging, "switched by convergence");
+}
+
+/* ---- optimizer state at a switch ----------------------------------------------------------------
+ */
+
+typedef struct {
+    const Tiny *tiny;
+    int param; /* of submodel 0 */
+    real *kept;
+} StateWatch;
+
+static int check_state(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    StateWatch *w = context;
+    const Tiny *tiny = w->tiny;
+    size_t count;
+    real *now = tiny_read(tiny, TENSOR_STATE0, w->param, &count);
+    uint64_t age = tiny->engine->is->age(tiny->engine, tiny->model->param[w->param].block);
+    bool keep = tiny->stage->settings.keep_state;
+    if (state->submodel == 0) {
+        uint64_t expected = keep ? state->step - state->visit / 3 * 4 : 0;
+        if (!keep) expected = state->visit_steps ? state->visit_steps : 2;
+        CHECK(now && age == expected, "step %d: age %d, not %d", (int)state->step, (int)age,
+              (int)expected);
+        free(w->kept);
+        w->kept = now;
+        return 0;
+    }
+    if (keep)
+        CHECK(now && memcmp(now, w->kept, count * sizeof *now) == 0,
+              "step %d: the state kept for submodel 0 has changed", (int)state->step);
+    else
+        CHECK(!now && age == 0, "step %d: submodel 0 still has a state", (int)state->step);
+    free(now);
+    return 0;
+}
+
+/* Three submodels of two steps each, twice around. */
+static void state_is_dropped_or_kept(const void *spec) {
+    for (int keep = 0; keep < 2; keep++) {
+        Tiny tiny;
+        tiny_open(&tiny, &(Recipe){.spec = spec, .steps = 12, .momentum = 0.9, .keep_state = keep});
+        StateWatch watch = {&tiny, 0, NULL};
+        CHECK(tiny_train(&tiny, check_state, &watch) == 0, "%s", error_message());
+        free(watch.kept);
+        tiny_close(&tiny);
+    }
+}
+
+void test_resume(void) {
+    RUN_ROW("resnet", stopped_is_uninterrupted, tiny_models[0]);
+    RUN_ROW("gpt", stopped_is_uninterrupted, tiny_models_without_batchnorm[0]);
+    RUN_ROW("resnet: state", state_is_dropped_or_kept, tiny_models[0]);
+    RUN_ROW("gpt: state", state_is_dropped_or_kept, tiny_models_without_batchnorm[0]);
+}

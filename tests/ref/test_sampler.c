@@ -1,0 +1,106 @@
+/* The order samples are visited in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/dataset.h"
+#include "../test.h"
+
+static void each_epoch_is_a_permutation(void) {
+    enum { N = 37, BATCH = 5, EPOCHS = 5 };
+    Sampler s;
+    int stream[N * EPOCHS];
+    if (!CHECK(sampler_init(&s, 3, N, 1) == 0, "%s", error_message())) return;
+    sampler_draw(&s, 0);
+    CHECK(s.used == N, "%d used", s.used);
+    for (uint64_t at = 0; at < N * EPOCHS; at += BATCH) sampler_ids(&s, stream + at, at, BATCH);
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        int seen[N] = {0};
+        for (int i = 0; i < N; i++) seen[stream[epoch * N + i]]++;
+        for (int i = 0; i < N; i++)
+            CHECK(seen[i] == 1, "epoch %d: %d seen %d times", epoch, i, seen[i]);
+        CHECK(epoch == 0 ||
+                  memcmp(stream + epoch * N, stream + (epoch - 1) * N, N * sizeof(int)) != 0,
+              "epochs %d and %d are alike", epoch - 1, epoch);
+    }
+    sampler_free(&s);
+}
+
+/* The stream is a function of seed, draw and position: in one piece, in batches that straddle
+ * epochs, backwards, and with other draws in between. */
+static void any_position_gives_the_same(void) {
+    enum { N = 11, ALL = 50 };
+    Sampler s;
+    int stream[ALL], ids[ALL];
+    if (!CHECK(sampler_init(&s, 3, N, 0.6) == 0, "%s", error_message())) return;
+    sampler_draw(&s, 4);
+    sampler_ids(&s, stream, 0, ALL);
+    for (int at = ALL - 1; at >= 0; at--) {
+        int n = at % 7 + 1;
+        if (at + n > ALL) n = ALL - at;
+        sampler_draw(&s, 9);
+        sampler_draw(&s, 4);
+        sampler_ids(&s, ids, (uint64_t)at, n);
+        CHECK(memcmp(ids, stream + at, (size_t)n * sizeof(int)) == 0, "position %d", at);
+    }
+    sampler_free(&s);
+}
+
+static void seeds_differ(void) {
+    Sampler a, b;
+    int first[100], second[100];
+    if (sampler_init(&a, 1, 100, 1) || sampler_init(&b, 2, 100, 1)) abort();
+    sampler_draw(&a, 0);
+    sampler_draw(&b, 0);
+    sampler_ids(&a, first, 0, 100);
+    sampler_ids(&b, second, 0, 100);
+    CHECK(memcmp(first, second, sizeof first) != 0, "two seeds give the same order");
+    sampler_free(&a);
+    sampler_free(&b);
+}
+
+static void a_fraction_is_a_fresh_subset(void) {
+    enum { N = 50, DRAWS = 40 };
+    Sampler s;
+    int chosen[N] = {0}, last[N] = {0};
+    if (!CHECK(sampler_init(&s, 8, N, 0.3) == 0, "%s", error_message())) return;
+    CHECK(s.used == 15, "%d used", s.used);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        int seen[N] = {0}, ids[30], differ = 0;
+        sampler_draw(&s, (uint64_t)draw);
+        sampler_ids(&s, ids, 0, 30);
+        for (int i = 0; i < 30; i++) seen[ids[i]]++;
+        for (int i = 0; i < N; i++) {
+            CHECK(seen[i] == 0 || seen[i] == 2, "draw %d: %d seen %d times in two epochs", draw, i,
+                  seen[i]);
+            chosen[i] += seen[i] > 0;
+            differ += (seen[i] > 0) != last[i];
+            last[i] = seen[i] > 0;
+        }
+        CHECK(differ > 0, "draws %d and %d are alike", draw - 1, draw);
+    }
+    /* 12 expected, deviation 2.9 */
+    for (int i = 0; i < N; i++)
+        CHECK(chosen[i] > 0 && chosen[i] < 26, "%d chosen %d times", i, chosen[i]);
+    sampler_free(&s);
+}
+
+static void bounds_are_checked(void) {
+    Sampler s;
+    static const double bad[] = {0, -1, 1.01, 1e300};
+    for (int i = 0; i < 4; i++)
+        CHECK(sampler_init(&s, 1, 10, bad[i]) == -1 && strstr(error_message(), "fraction"),
+              "fraction %g: \"%s\"", bad[i], error_message());
+    CHECK(sampler_init(&s, 1, 0, 1) == -1, "no samples");
+    if (!CHECK(sampler_init(&s, 1, 10, 1e-6) == 0, "%s", error_message())) return;
+    sampler_draw(&s, 0);
+    CHECK(s.used == 1, "at least one sample, not %d", s.used);
+    sampler_free(&s);
+}
+
+void test_sampler(void) {
+    RUN(each_epoch_is_a_permutation);
+    RUN(any_position_gives_the_same);
+    RUN(seeds_differ);
+    RUN(a_fraction_is_a_fresh_subset);
+    RUN(bounds_are_checked);
+}

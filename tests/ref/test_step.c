@@ -1,0 +1,321 @@
+/* One training step of whole networks: its gradient against differences, a batch in parts, a step
+ * that fails, and evaluation. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/random.h"
+#include "../test.h"
+#include "tiny.h"
+#include "tolerance.h"
+
+static void activate(Tiny *tiny, int submodel) {
+    bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
+    if (!active) abort();
+    partition_active(&tiny->settings.partition, tiny->model, submodel, active);
+    CHECK(tiny->engine->is->activate(tiny->engine, active) == 0, "%s", error_message());
+    free(active);
+}
+
+static Batch batch_of(const Tiny *tiny, int n) {
+    Batch batch;
+    if (batch_reserve(&batch, tiny->model, n)) abort();
+    for (int i = 0; i < n; i++) batch.ids[i] = i;
+    tiny->data->fetch(tiny->data, &batch, 0);
+    return batch;
+}
+
+#ifdef BCD_DOUBLE
+/* ---- gradients
+ * ----------------------------------------------------------------------------------- */
+
+static double loss_of(const Tiny *tiny, const Batch *batch) {
+    Stage *stage = tiny->stage;
+    stage->is->begin(stage, batch, PASS_TRAIN);
+    for (int b = 0; b < tiny->model->blocks; b++) stage->is->forward(stage, b);
+    return stage->is->loss(stage, 1).loss_sum;
+}
+
+static double slope(const Tiny *tiny, const Batch *batch, int param, real *data, size_t i) {
+    const double h = 1e-5;
+    Stage *stage = tiny->stage;
+    double before = data[i], loss[2];
+    for (int side = 0; side < 2; side++) {
+        data[i] = before + (side ? h : -h);
+        stage->is->write(stage, TENSOR_PARAMETER, param, data);
+        loss[side] = loss_of(tiny, batch);
+    }
+    data[i] = before;
+    stage->is->write(stage, TENSOR_PARAMETER, param, data);
+    return (loss[1] - loss[0]) / (2 * h);
+}
+
+/* Truncation is h^2/6 of the third derivative, 2e-11 times what a few normalisations make of it
+ * (up to some thousands); rounding is the loss, about 100, times eps / h: 2e-9. */
+static void check_parameter(const Tiny *tiny, const Batch *batch, int param, const real *gradient) {
+    enum { SAMPLES = 5 };
+    const Param *p = &tiny->model->param[param];
+    size_t count;
+    real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count);
+    for (uint64_t s = 0; s < SAMPLES; s++) {
+        size_t i = random_below(9, (uint32_t)param, s, (uint32_t)count);
+        double expected = slope(tiny, batch, param, data, i);
+        double error = fabs(gradient[i] - expected), allowed = 1e-6 * fmax(1, fabs(expected));
+        CHECK(error <= allowed, "%s[%zu] is %.9g, differences give %.9g", p->name, i, gradient[i],
+              expected);
+    }
+    free(data);
+}
+
+static void check_submodel(Tiny *tiny, const Batch *batch, int submodel) {
+    const Model *m = tiny->model;
+    Stage *stage = tiny->stage;
+    activate(tiny, submodel);
+    loss_of(tiny, batch);
+    for (int b = m->blocks - 1; b >= 0; b--) {
+        stage->is->input_gradient(stage, b);
+        stage->is->weight_gradient(stage, b);
+    }
+    for (int p = 0; p < m->params; p++) {
+        size_t count;
+        real *gradient = tiny_read(tiny, TENSOR_GRADIENT, p, &count);
+        bool active = tiny->settings.partition.of_block[m->param[p].block] == submodel;
+        CHECK(!!gradient == active, "%s: gradient %s", m->param[p].name, gradient ? "yes" : "no");
+        if (gradient) check_parameter(tiny, batch, p, gradient);
+        free(gradient);
+    }
+}
+
+static void gradients_meet_differences(const void *spec) {
+    for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++)
+        for (int submodels = 1; submodels <= 3; submodels += 2) {
+            Tiny tiny;
+            tiny_open(&tiny, &(Recipe){.spec = spec,
+                                       .submodels = submodels,
+                                       .batch = 6,
+                                       .recompute = norm == FROZEN_BATCH,
+                                       .frozen_norm = norm});
+            Batch batch = batch_of(&tiny, 6);
+            for (int m = 0; m < submodels; m++) check_submodel(&tiny, &batch, m);
+            batch_free(&batch);
+            tiny_close(&tiny);
+        }
+}
+#endif
+
+/* ---- a batch in parts
+ * ---------------------------------------------------------------------------- */
+
+/* Three steps of SGD on a batch whole and in parts differ by the order of summation: of the targets
+ * behind each gradient, at a rate of 0.1, in three steps that pass the difference on. */
+static void parts_make_the_whole(const void *spec) {
+    Recipe recipe = {.spec = spec, .batch = 32, .samples = 40, .steps = 3, .lr = 0.1, .clip = 1};
+    Tiny whole, parts;
+    tiny_trained(&whole, &recipe);
+    for (int n = 4; n <= 7; n += 3) { /* 8 each; 5 each and a rest of 2 */
+        recipe.micro_batches = n;
+        tiny_trained(&parts, &recipe);
+        for (int p = 0; p < whole.model->params; p++) {
+            size_t count;
+            real *a = tiny_read(&whole, TENSOR_PARAMETER, p, &count);
+            real *b = tiny_read(&parts, TENSOR_PARAMETER, p, &count);
+            double allowed = tolerance(32 * whole.model->targets, 1);
+            for (size_t i = 0; i < count; i++) {
+                double error = fabs((double)a[i] - (double)b[i]);
+                CHECK(error <= allowed, "%d parts: %s[%zu] is off by %g, allowed %g", n,
+                      whole.model->param[p].name, i, error, allowed);
+            }
+            free(a);
+            free(b);
+        }
+        tiny_close(&parts);
+    }
+    tiny_close(&whole);
+}
+
+/* ---- a step that fails
+ * --------------------------------------------------------------------------- */
+
+/* Sets the first number of a parameter, and returns what it was. */
+static real poison(Tiny *tiny, int param, real value) {
+    size_t count;
+    real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
+    data[0] = value;
+    tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, param, data);
+    free(data);
+    return before;
+}
+
+/* A frozen parameter turns NaN and back again: the step in between fails and leaves every
+ * parameter, and the next step goes as if it had not been. */
+static void bad_loss_changes_nothing(const void *spec) {
+    Tiny tiny, sound;
+    Recipe recipe = {.spec = spec, .micro_batches = 2};
+    tiny_open(&tiny, &recipe);
+    tiny_open(&sound, &recipe);
+    activate(&tiny, 0);
+    activate(&sound, 0);
+    Batch batch = batch_of(&tiny, 4);
+    Loss loss;
+    int param = tiny.model->block[tiny.model->blocks - 1].first_param;
+    real before = poison(&tiny, param, (real)NAN);
+    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
+    CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
+    poison(&tiny, param, before);
+    for (int b = 0; b < tiny.model->blocks; b++)
+        CHECK(tiny_parameters_hash(&tiny, b) == tiny_parameters_hash(&sound, b), "%s has changed",
+              tiny.model->block[b].name);
+    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    CHECK(sound.engine->is->step(sound.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    if (tiny.model->buffers == 0) tiny_check_same(&tiny, &sound, "after a step that failed");
+    batch_free(&batch);
+    tiny_close(&tiny);
+    tiny_close(&sound);
+}
+
+/* The second of two parts fails, so that the first one's gradients are there to be forgotten: its
+ * image is NaN, which running statistics of frozen norms survive. */
+static void gradients_of_a_failed_step_are_forgotten(void) {
+    Tiny tiny, sound;
+    Recipe recipe = {.spec = tiny_models[0], .micro_batches = 2};
+    tiny_open(&tiny, &recipe);
+    tiny_open(&sound, &recipe);
+    activate(&tiny, 2);
+    activate(&sound, 2);
+    Batch good = batch_of(&tiny, 4), bad = batch_of(&tiny, 4);
+    bad.images[3 * shape_count(tiny.model->input)] = (real)NAN;
+    Loss loss;
+    CHECK(tiny.engine->is->step(tiny.engine, &bad, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
+    CHECK(tiny.engine->is->step(tiny.engine, &good, 0.1, &loss) == 0, "%s", error_message());
+    CHECK(sound.engine->is->step(sound.engine, &good, 0.1, &loss) == 0, "%s", error_message());
+    for (int b = 0; b < tiny.model->blocks; b++)
+        CHECK(tiny_parameters_hash(&tiny, b) == tiny_parameters_hash(&sound, b), "%s differs",
+              tiny.model->block[b].name);
+    batch_free(&good);
+    batch_free(&bad);
+    tiny_close(&tiny);
+    tiny_close(&sound);
+}
+
+/* ---- update
+ * -------------------------------------------------------------------------------------- */
+
+/* How far one step of plain SGD at a rate of 1 moved all parameters together. */
+static double moved(const char *spec, double clip, double *clipped_to) {
+    Tiny before, after;
+    Recipe recipe = {.spec = spec};
+    tiny_open(&before, &recipe);
+    tiny_open(&after, &recipe);
+    after.stage->settings.optimizer = (OptimizerSettings){.clip_norm = clip};
+    activate(&after, 1);
+    Batch batch = batch_of(&after, 4);
+    Loss loss;
+    CHECK(after.engine->is->step(after.engine, &batch, 1, &loss) == 0, "%s", error_message());
+    double sum = 0;
+    for (int p = 0; p < before.model->params; p++) {
+        size_t count;
+        real *a = tiny_read(&before, TENSOR_PARAMETER, p, &count);
+        real *b = tiny_read(&after, TENSOR_PARAMETER, p, &count);
+        for (size_t i = 0; i < count; i++)
+            sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        free(a);
+        free(b);
+    }
+    *clipped_to = clip;
+    batch_free(&batch);
+    tiny_close(&before);
+    tiny_close(&after);
+    return sqrt(sum);
+}
+
+/* The norm is of all active gradients together. */
+static void clipping_limits_the_step(const void *spec) {
+    double clip, free_norm = moved(spec, 0, &clip);
+    CHECK(free_norm > 0, "nothing moved");
+    double norm = moved(spec, free_norm / 3, &clip);
+    CHECK(fabs(norm - clip) <= tolerance(1e4, 1), "clipped to %g: moved %g", clip, norm);
+    norm = moved(spec, free_norm * 3, &clip);
+    CHECK(norm == free_norm, "a limit of %g changed the step from %g to %g", clip, free_norm, norm);
+}
+
+/* Decay of matrices only: vectors move as without decay, matrices as with it. */
+static void decay_may_spare_vectors(const void *spec) {
+    Tiny none, all, matrices;
+    Tiny *each[] = {&none, &all, &matrices};
+    for (int i = 0; i < 3; i++) {
+        tiny_open(each[i], &(Recipe){.spec = spec});
+        OptimizerSettings *optimizer = &each[i]->stage->settings.optimizer;
+        optimizer->weight_decay = i ? 0.1 : 0;
+        optimizer->decay_matrices_only = i == 2;
+        activate(each[i], 0);
+        Batch batch = batch_of(each[i], 4);
+        Loss loss;
+        CHECK(each[i]->engine->is->step(each[i]->engine, &batch, 0.1, &loss) == 0, "%s",
+              error_message());
+        batch_free(&batch);
+    }
+    for (int p = 0; p < none.model->params; p++) {
+        size_t count;
+        const Tiny *like = none.model->param[p].matrix ? &all : &none;
+        real *got = tiny_read(&matrices, TENSOR_PARAMETER, p, &count);
+        real *expected = tiny_read(like, TENSOR_PARAMETER, p, &count);
+        real *plain = tiny_read(&none, TENSOR_PARAMETER, p, &count);
+        CHECK(memcmp(got, expected, count * sizeof(real)) == 0, "%s", none.model->param[p].name);
+        bool trained = none.settings.partition.of_block[none.model->param[p].block] == 0;
+        bool decayed = memcmp(got, plain, count * sizeof(real)) != 0;
+        CHECK(decayed == (trained && none.model->param[p].matrix), "%s is %sdecayed",
+              none.model->param[p].name, decayed ? "" : "not ");
+        free(got);
+        free(expected);
+        free(plain);
+    }
+    for (int i = 0; i < 3; i++) tiny_close(each[i]);
+}
+
+/* ---- evaluation
+ * ---------------------------------------------------------------------------------- */
+
+static void evaluation_changes_nothing(const void *spec) {
+    Tiny tiny, untouched;
+    Recipe recipe = {.spec = spec, .batch = 5};
+    tiny_trained(&tiny, &recipe);
+    tiny_trained(&untouched, &recipe);
+    Batch batch = batch_of(&tiny, 12);
+    Loss loss, one, sum = {0};
+    CHECK(tiny.engine->is->evaluate(tiny.engine, &batch, &loss) == 0, "%s", error_message());
+    tiny_check_same(&tiny, &untouched, "evaluation");
+    for (int i = 0; i < 12; i++) { /* running statistics: samples do not mix */
+        Batch alone = batch_of(&tiny, 1);
+        alone.ids[0] = i;
+        tiny.data->fetch(tiny.data, &alone, 0);
+        CHECK(tiny.engine->is->evaluate(tiny.engine, &alone, &one) == 0, "%s", error_message());
+        sum.loss_sum += one.loss_sum;
+        sum.count += one.count;
+        sum.correct += one.correct;
+        batch_free(&alone);
+    }
+    CHECK(fabs(sum.loss_sum - loss.loss_sum) <= 1e-12 * loss.loss_sum && sum.count == loss.count &&
+              sum.correct == loss.correct,
+          "in one %g, one by one %g", loss.loss_sum, sum.loss_sum);
+    batch_free(&batch);
+    tiny_close(&tiny);
+    tiny_close(&untouched);
+}
+
+void test_step(void) {
+#ifdef BCD_DOUBLE
+    for (int i = 0; tiny_models[i]; i++)
+        RUN_ROW("gradients", gradients_meet_differences, tiny_models[i]);
+#endif
+    for (int i = 0; tiny_models_without_batchnorm[i]; i++)
+        RUN_ROW("parts", parts_make_the_whole, tiny_models_without_batchnorm[i]);
+    for (int i = 0; tiny_models[i]; i++)
+        RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
+    RUN(gradients_of_a_failed_step_are_forgotten);
+    for (int i = 0; tiny_models[i]; i++) {
+        RUN_ROW("clipping", clipping_limits_the_step, tiny_models[i]);
+        RUN_ROW("decay", decay_may_spare_vectors, tiny_models[i]);
+    }
+    for (int i = 0; tiny_models[i]; i++)
+        RUN_ROW("evaluation", evaluation_changes_nothing, tiny_models[i]);
+}
