@@ -13,10 +13,11 @@ static const struct {
     Command command;
     int (*run)(const Options *options);
 } commands[] = {
-    {COMMAND_TRAIN, command_train},           {COMMAND_EVAL, command_eval},
-    {COMMAND_SAMPLE, command_sample},         {COMMAND_INFO, command_info},
-    {COMMAND_TOKENIZE, command_tokenize},     {COMMAND_TRACE, command_trace},
-    {COMMAND_EXPERIMENT, command_experiment}, {COMMAND_REPORT, command_report},
+    {COMMAND_TRAIN, command_train},         {COMMAND_EVAL, command_eval},
+    {COMMAND_SAMPLE, command_sample},       {COMMAND_INFO, command_info},
+    {COMMAND_TOKENIZE, command_tokenize},   {COMMAND_TRACE, command_trace},
+    {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPERIMENT, command_experiment},
+    {COMMAND_REPORT, command_report},
 };
 
 static int complain(int status) {

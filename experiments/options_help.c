@@ -43,7 +43,13 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd trace --model resnet20 --data synthetic --submodels 3"},
     {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
      0,
-     "For comparing with another framework.\n\n"
+     "For comparing with another framework.  All files are HDF5:\n"
+     "  checkpoint  of a run, or any file with the attribute model (a specification) and\n"
+     "              /parameters/NAME, /buffers/NAME; names and shapes as in a checkpoint\n"
+     "  batch       /images [n][height][width][channel] or /tokens [n][token];\n"
+     "              /targets [n] or [n][token], negative: does not count\n"
+     "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME\n"
+     "Every block is active; batch norm uses the statistics of the batch.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
     {COMMAND_EXPERIMENT, "experiment", "validity", "full update and BCD side by side, as a table",
      1, 1,

@@ -95,7 +95,8 @@ static void name_row(PlanRow *row, int submodels) {
 /* A step's operations, forward 1 and each gradient 1; with BCD less, by the theory of contiguous
  * submodels. */
 static double relative_work(const Options *o, int submodels) {
-    Model *model = setup_model(o->model, 0, o->context);
+    bool bytes = !strcmp(o->data, "text") || !strcmp(o->data, "shakespeare");
+    Model *model = setup_model(o->model, bytes ? 256 : 0, o->context);
     if (!model) return 0;
     double flops = 0;
     for (int i = 0; i < model->nodes; i++) flops += node_flops(&model->node[i], PHASE_FORWARD);
