@@ -147,7 +147,7 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
 	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
-address_flags := -g -O1 -fopenmp -fno-omit-frame-pointer -fsanitize=address,undefined \
+address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer -fsanitize=address,undefined \
                  -fno-sanitize-recover=all
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
@@ -167,7 +167,7 @@ fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
 fuzz:                                 ## random input for every reader, FUZZ_SECONDS=60 in all
 	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
 	$(Q)tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
-fuzz_flags := -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+fuzz_flags := -g -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
               -fno-sanitize-recover=all
 fuzz-programs: $(fuzz_names:%=$(BUILD)/%)
 $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
