@@ -100,11 +100,30 @@ static void write_tensors(H5File *file, const Setup *setup, int group, real *roo
     }
 }
 
+uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks) {
+    uint64_t sum = CHECKSUM_START;
+    for (size_t b = 0; b < blocks; b++) sum = checksum_add(sum, age[b]);
+    return sum;
+}
+
 static void write_ages(H5File *file, const Setup *setup, uint64_t *age) {
     size_t blocks = (size_t)setup->model->blocks;
     for (size_t b = 0; b < blocks; b++) age[b] = setup->engine->is->age(setup->engine, (int)b);
     H5Dim dim = {"block", blocks, NULL};
     h5_write(file, "/age", H5_UINT64, age, 1, &dim, NULL);
+    h5_set_count(file, "/age", "checksum", checkpoint_age_checksum(age, blocks));
+}
+
+uint64_t checkpoint_state_checksum(const BcdState *state) {
+    uint64_t sum = CHECKSUM_START, bits;
+    for (int i = 0; i < CHECKPOINT_COUNTS; i++) {
+        memcpy(&bits, (const char *)state + checkpoint_counts[i].offset, sizeof bits);
+        sum = checksum_add(sum, bits);
+    }
+    memcpy(&bits, &state->window_sum, sizeof bits);
+    sum = checksum_add(sum, bits);
+    memcpy(&bits, &state->last_window_sum, sizeof bits);
+    return checksum_add(checksum_add(sum, bits), (uint64_t)state->submodel);
 }
 
 static void write_state(H5File *file, const BcdState *state) {
@@ -116,6 +135,7 @@ static void write_state(H5File *file, const BcdState *state) {
     h5_set_int(file, "/bcd", "submodel", state->submodel);
     h5_set_real(file, "/bcd", "window_sum", state->window_sum);
     h5_set_real(file, "/bcd", "last_window_sum", state->last_window_sum);
+    h5_set_count(file, "/bcd", "checksum", checkpoint_state_checksum(state));
 }
 
 static void write_all(H5File *file, const Setup *setup, const BcdState *state, real *room,

@@ -13,8 +13,8 @@
  *   /optimizer/first/NAME    momentum, or Adam's first moment; of the tensors that have state now
  *   /optimizer/second/NAME   Adam's second moment
  *
- * Each tensor has an attribute checksum (FNV-1a over its numbers, see data/checksum.h), by which
- * damage shows. */
+ * Each tensor, /age and /bcd have an attribute checksum (FNV-1a over their numbers, see
+ * data/checksum.h), by which damage shows. */
 #ifndef EXPERIMENTS_CHECKPOINT_H
 #define EXPERIMENTS_CHECKPOINT_H
 
@@ -59,6 +59,8 @@ extern const CheckpointCount checkpoint_counts[CHECKPOINT_COUNTS];
 void checkpoint_name(char name[2 * H5_NAME], const Model *model, int group, int number);
 int checkpoint_shape(H5Dim dims[4], const Model *model, TensorRole role, int number);
 uint64_t checkpoint_checksum(const real *data, size_t count);
+uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks);
+uint64_t checkpoint_state_checksum(const BcdState *state);
 int checkpoint_tensors(const Model *model, TensorRole role);
 size_t checkpoint_largest(const Model *model);
 

@@ -1,5 +1,4 @@
 /* Reading checkpoint.h5. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +79,7 @@ enum { MODEL_GROUPS = 2 };
 
 static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
     int64_t submodel;
+    uint64_t checksum;
     memset(state, 0, sizeof *state);
     for (int i = 0; i < CHECKPOINT_COUNTS; i++) {
         uint64_t value;
@@ -88,18 +88,14 @@ static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
     }
     if (h5_get_int(file, "/bcd", "submodel", &submodel) ||
         h5_get_real(file, "/bcd", "window_sum", &state->window_sum) ||
-        h5_get_real(file, "/bcd", "last_window_sum", &state->last_window_sum))
+        h5_get_real(file, "/bcd", "last_window_sum", &state->last_window_sum) ||
+        h5_get_count(file, "/bcd", "checksum", &checksum))
         return -1;
     state->submodel = (int)submodel;
-    bool sound = submodel >= 0 && submodel < setup->bcd.partition.submodels &&
-                 state->visit_steps <= state->step && state->visit_start <= state->position &&
-                 state->position == state->step * (uint64_t)setup->bcd.batch &&
-                 isfinite(state->window_sum) && isfinite(state->last_window_sum);
-    return sound ? 0
-                 : error_set(
-                       "%s: /bcd: the place in the training makes no sense; the file is "
-                       "damaged",
-                       file->path);
+    if (checksum != checkpoint_state_checksum(state) || submodel < 0 ||
+        submodel >= setup->bcd.partition.submodels)
+        return error_set("%s: /bcd: its checksum does not match; the file is damaged", file->path);
+    return 0;
 }
 
 static int check_same(const H5File *file, const Setup *setup) {
@@ -131,9 +127,13 @@ static int activate(const Setup *setup, const BcdState *state) {
 
 static int read_ages(const H5File *file, const Setup *setup) {
     size_t blocks = (size_t)setup->model->blocks;
-    uint64_t *age = malloc(blocks * sizeof *age);
+    uint64_t checksum, *age = malloc(blocks * sizeof *age);
     if (!age) return error_set("resume: out of memory");
-    int failed = h5_read(file, "/age", H5_UINT64, age, 1, &blocks);
+    int failed = h5_read(file, "/age", H5_UINT64, age, 1, &blocks) ||
+                 h5_get_count(file, "/age", "checksum", &checksum);
+    if (!failed && checksum != checkpoint_age_checksum(age, blocks))
+        failed =
+            error_set("%s: /age: its checksum does not match; the file is damaged", file->path);
     for (size_t b = 0; b < blocks && !failed; b++)
         setup->engine->is->set_age(setup->engine, (int)b, age[b]);
     free(age);

@@ -51,7 +51,7 @@ int command_eval(const Options *options) {
         failed = !data || eval_dataset(&setup, data, &evaluation);
     }
     if (!failed)
-        printf("%s, %s split of %s (%d samples): %s\n", setup.model->name,
+        printf("%s, %s split of %s (%d samples): %s\n", setup.options.model,
                split_names[options->split], data->name, data->samples,
                eval_format(&evaluation, setup.model->tokens, text));
     dataset_free(data);

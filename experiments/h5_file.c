@@ -52,8 +52,10 @@ int h5_create(H5File *file, const char *path) {
     return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
 }
 
+/* A file that could not be written is left to the library as it is: closing it would write again,
+ * fail again and, in HDF5 1.10, now and then crash. */
 void h5_abandon(H5File *file) {
-    if (file->id >= 0) H5Fclose(file->id);
+    if (file->id >= 0 && !file->failed) H5Fclose(file->id);
     file->id = -1;
     if (file->temporary[0]) unlink(file->temporary);
     file->temporary[0] = 0;

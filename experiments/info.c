@@ -38,8 +38,8 @@ static void print_cost_header(const char *first) {
 }
 
 static int print_presets(OptimizerKind kind) {
-    printf("\nGiB of parameters, gradients and state, %s: W (1 + %d/M)\n", optimizer_names[kind],
-           1 + (kind == OPTIMIZER_SGD ? 1 : 2));
+    printf("\nMiB or GiB of parameters, gradients and state, %s: W (1 + %d/M)\n",
+           optimizer_names[kind], 1 + (kind == OPTIMIZER_SGD ? 1 : 2));
     print_cost_header("model      parameters");
     for (const Preset *preset = model_presets; preset->name; preset++) {
         Model *model = model_create(preset->name);
@@ -81,12 +81,13 @@ static void print_block(const Model *model, int number) {
 static int print_model(const char *spec) {
     Model *model = model_create(spec);
     if (!model) return -1;
-    printf("\n%s = %s\n%zu parameters in %d blocks\n\n", model->name, model->spec,
-           model->param_count, model->blocks);
+    bool same = strcmp(model->name, model->spec) == 0;
+    printf("\n%s%s%s\n%zu parameters in %d blocks\n\n", model->name, same ? "" : " = ",
+           same ? "" : model->spec, model->param_count, model->blocks);
     printf("  #  block        parameters  output           forward FLOP a sample, ops\n");
     for (int b = 0; b < model->blocks; b++) print_block(model, b);
     printf("\n");
-    print_cost_header("GiB, closed form");
+    print_cost_header("bytes, closed form");
     for (int kind = OPTIMIZER_SGD; kind <= OPTIMIZER_ADAM; kind++) {
         printf("%-22s", optimizer_names[kind]);
         print_costs(model, (OptimizerKind)kind);

@@ -1,0 +1,347 @@
+/* checkpoint.h5: every number comes back, a resumed training goes on as if it had not stopped, and
+ * damage shows. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../experiments/checkpoint.h"
+#include "../../experiments/rundir.h"
+#include "../../experiments/settings.h"
+#include "../data/scratch.h"
+
+#define RESNET "--model resnet:depth=8,width=2 --data synthetic --limit 24 --batch 4"
+#define GPT "--model gpt:layers=2,width=8,heads=2,context=8 --data text --limit 24 --batch 3"
+
+/* Each stops a training at a place of its own: after `steps` updates. */
+typedef struct {
+    const char *name, *flags;
+    int steps;
+} Place;
+
+static const Place places[] = {
+    {"at the start", RESNET " --submodels 3 --switch-every 3", 0},
+    {"in the middle of a submodel", RESNET " --submodels 3 --switch-every 4", 6},
+    {"at the end of a submodel", RESNET " --submodels 3 --switch-every 3", 6},
+    {"ordinary training", RESNET " --switch-every 3", 5},
+    {"one submodel, at its end", RESNET " --switch-every 3", 6},
+    {"kept state", RESNET " --submodels 3 --switch-every 2 --keep-state", 5},
+    {"random order, half the data",
+     RESNET " --submodels 3 --switch-every 0.5e --order random "
+            "--fraction 0.5",
+     7},
+    {"no state", RESNET " --submodels 2 --switch-every 2 --momentum 0", 5},
+    {"Adam", GPT " --submodels 3 --switch-every 4 --optimizer adam --lr 1e-2", 6},
+    {"Adam, kept state, descending",
+     GPT " --submodels 2 --switch-every 3 --optimizer adam "
+         "--keep-state --order descending",
+     8},
+    {"AdamW, auto",
+     GPT " --submodels 2 --switch-every auto --auto-window 2 --auto-min 4 "
+         "--auto-max 6 --optimizer adamw --accumulate 2 --clip 1",
+     5},
+    {"augmented", RESNET " --submodels 2 --switch-every 5 --augment --schedule cosine --warmup 2",
+     7},
+};
+
+static int open_flags(Setup *setup, const char *flags) {
+    char text[512], *argv[64] = {(char[]){"bcd"}, (char[]){"train"}};
+    int argc = 2;
+    Options options;
+    snprintf(text, sizeof text, "%s --steps 12", flags);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    memset(setup, 0, sizeof *setup);
+    return options_parse(&options, argc, argv) || setup_open(setup, &options) ||
+           setup_engine(setup, NULL, NULL, NULL);
+}
+
+static int stop_after(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    return state->step >= *(const uint64_t *)context;
+}
+
+static void train_to(Setup *setup, BcdState *state, uint64_t step) {
+    if (state->step >= step) return;
+    CHECK(bcd_train(state, &setup->bcd, setup->engine, setup->train, stop_after, &step) >= 0, "%s",
+          error_message());
+    CHECK(state->step == step, "stopped at step %d", (int)state->step);
+}
+
+static void check_tensor(const Setup *a, const Setup *b, TensorRole role, int number) {
+    size_t count = a->engine->is->read(a->engine, role, number, NULL);
+    size_t other = b->engine->is->read(b->engine, role, number, NULL);
+    if (!CHECK(count == other, "role %d tensor %d: %zu and %zu numbers", (int)role, number, count,
+               other))
+        return;
+    real *x = malloc(count * sizeof *x + 1), *y = malloc(count * sizeof *y + 1);
+    a->engine->is->read(a->engine, role, number, x);
+    b->engine->is->read(b->engine, role, number, y);
+    CHECK(memcmp(x, y, count * sizeof *x) == 0, "role %d tensor %d differs", (int)role, number);
+    free(x);
+    free(y);
+}
+
+static void check_same(const Setup *a, const BcdState *at, const Setup *b, const BcdState *bt) {
+    static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
+                                       TENSOR_STATE1};
+    for (size_t r = 0; r < sizeof roles / sizeof *roles; r++) {
+        int count = roles[r] == TENSOR_BUFFER ? a->model->buffers : a->model->params;
+        for (int i = 0; i < count; i++) check_tensor(a, b, roles[r], i);
+    }
+    for (int block = 0; block < a->model->blocks; block++)
+        CHECK(a->engine->is->age(a->engine, block) == b->engine->is->age(b->engine, block),
+              "age of block %d", block);
+    CHECK(at->step == bt->step && at->position == bt->position && at->visit == bt->visit &&
+              at->visit_steps == bt->visit_steps && at->visit_start == bt->visit_start &&
+              at->submodel == bt->submodel && at->window_sum == bt->window_sum &&
+              at->last_window_sum == bt->last_window_sum && at->windows == bt->windows,
+          "the place in the training");
+}
+
+static void resumes_exactly(const void *row) {
+    const Place *place = row;
+    const char *path = scratch_path("checkpoint.h5");
+    Setup a, b;
+    BcdState at = {0}, bt = {0};
+    if (!CHECK(open_flags(&a, place->flags) == 0, "%s", error_message())) return;
+    train_to(&a, &at, (uint64_t)place->steps);
+    CHECK(checkpoint_write(path, &a, &at) == 0, "%s", error_message());
+    CHECK(open_flags(&b, place->flags) == 0, "%s", error_message());
+    if (CHECK(checkpoint_resume(path, &b, &bt) == 0, "%s", error_message())) {
+        check_same(&a, &at, &b, &bt);
+        train_to(&a, &at, 12);
+        train_to(&b, &bt, 12);
+        check_same(&a, &at, &b, &bt);
+    }
+    setup_free(&a);
+    setup_free(&b);
+}
+
+/* The settings in the file rebuild the same set-up. */
+static void settings_come_back(void) {
+    const char *path = scratch_path("settings.h5"), *flags = places[10].flags;
+    Setup a;
+    BcdState state = {0};
+    Options options;
+    char text[OPTION_TEXT], again[OPTION_TEXT];
+    if (!CHECK(open_flags(&a, flags) == 0, "%s", error_message())) return;
+    CHECK(checkpoint_write(path, &a, &state) == 0, "%s", error_message());
+    options_defaults(&options, COMMAND_TRAIN);
+    CHECK(checkpoint_settings(path, &options) == 0, "%s", error_message());
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        if (!(option->commands & COMMAND_TRAIN) || option->role < OPTION_EXTENDS) continue;
+        CHECK(strcmp(options_format(&a.options, row, text), options_format(&options, row, again)) ==
+                  0,
+              "--%s: %s, then %s", option->name, text, again);
+    }
+    setup_free(&a);
+}
+
+/* ---- refusals ----------------------------------------------------------------------------------
+ */
+
+static void write_example(const char *path, const char *flags) {
+    Setup setup;
+    BcdState state = {0};
+    CHECK(open_flags(&setup, flags) == 0, "%s", error_message());
+    train_to(&setup, &state, 5);
+    CHECK(checkpoint_write(path, &setup, &state) == 0, "%s", error_message());
+    setup_free(&setup);
+}
+
+static void refuses_other_files(void) {
+    const char *path = scratch_path("other.h5");
+    Setup setup;
+    BcdState state;
+    write_example(path, RESNET);
+    if (!CHECK(open_flags(&setup, GPT) == 0, "%s", error_message())) return;
+    CHECK(checkpoint_resume(path, &setup, &state) != 0, "resumed another model");
+    CHECK_ERROR("%s: holds the model resnet:depth=8,width=2,classes=10,size=32,fused=1, not %s",
+                path, setup.model->spec);
+    setup_free(&setup);
+    if (!CHECK(open_flags(&setup, RESNET " --seed 2") == 0, "%s", error_message())) return;
+    CHECK(checkpoint_resume(path, &setup, &state) != 0, "resumed on other data");
+    CHECK_ERROR(
+        "%s: the data set synthetic is not the one this run was trained on (its checksum "
+        "differs); put that one back",
+        path);
+    const char *run = scratch_path("run.h5");
+    H5File file;
+    CHECK(h5_create(&file, run) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd run");
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(checkpoint_resume(run, &setup, &state) != 0, "resumed a run file");
+    CHECK_ERROR("%s: not a checkpoint of bcd train", run);
+    CHECK(h5_create(&file, run) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd checkpoint");
+    h5_set_int(&file, "/", "version", 1);
+    h5_set_text(&file, "/", "precision", "double");
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(checkpoint_resume(run, &setup, &state) != 0, "resumed another precision");
+    CHECK_ERROR("%s: written in double; this program computes in float", run);
+    setup_free(&setup);
+}
+
+static char *read_bytes(const char *path, size_t *count) {
+    enum { MOST = 1 << 22 };
+    FILE *file = fopen(path, "rb");
+    char *bytes = malloc(MOST);
+    *count = file ? fread(bytes, 1, MOST, file) : 0;
+    if (file) fclose(file);
+    return bytes;
+}
+
+/* A file cut anywhere is refused. */
+static void refuses_truncated(void) {
+    const char *path = scratch_path("long.h5");
+    Setup setup;
+    BcdState state;
+    size_t count;
+    write_example(path, RESNET);
+    char *bytes = read_bytes(path, &count);
+    if (!CHECK(open_flags(&setup, RESNET) == 0, "%s", error_message())) return;
+    for (int part = 0; part < 40; part++) {
+        const char *cut = scratch_file("cut.h5", bytes, count * (size_t)part / 40);
+        CHECK(checkpoint_resume(cut, &setup, &state) != 0, "%d/40 of a file is accepted", part);
+        CHECK(strstr(error_message(), "cut.h5: "), "error is \"%s\"", error_message());
+    }
+    free(bytes);
+    setup_free(&setup);
+}
+
+/* A changed byte is refused, or lies where nothing is read: the same training comes back. */
+static void notices_damage(void) {
+    const char *path = scratch_path("sound.h5");
+    Setup sound, setup;
+    BcdState sound_state, state;
+    size_t count;
+    int refused = 0, tried = 0;
+    write_example(path, RESNET " --submodels 2");
+    char *bytes = read_bytes(path, &count);
+    if (!CHECK(open_flags(&sound, RESNET " --submodels 2") == 0 &&
+                   open_flags(&setup, RESNET " --submodels 2") == 0,
+               "%s", error_message()))
+        return;
+    CHECK(checkpoint_resume(path, &sound, &sound_state) == 0, "%s", error_message());
+    for (size_t at = 0; at < count; at += count / 300 + 1, tried++) {
+        bytes[at] = (char)(bytes[at] ^ 0x55);
+        const char *damaged = scratch_file("damaged.h5", bytes, count);
+        bytes[at] = (char)(bytes[at] ^ 0x55);
+        if (checkpoint_resume(damaged, &setup, &state) == 0)
+            check_same(&sound, &sound_state, &setup, &state);
+        else
+            refused++;
+    }
+    CHECK(refused > tried / 4, "only %d of %d damaged files are refused", refused, tried);
+    test_note("%d of %d damaged files refused, the others read the same", refused, tried);
+    free(bytes);
+    setup_free(&sound);
+    setup_free(&setup);
+}
+
+static void survives_a_full_disk(void) {
+    const char *path = scratch_path("kept.h5");
+    size_t before, after;
+    struct rlimit limit, tight;
+    Setup setup;
+    BcdState state = {0};
+    write_example(path, RESNET);
+    char *old = read_bytes(path, &before);
+    if (!CHECK(open_flags(&setup, RESNET) == 0, "%s", error_message())) return;
+    train_to(&setup, &state, 5);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    for (int part = 0; part < 8; part++) {
+        tight = limit;
+        tight.rlim_cur = before * (size_t)part / 8;
+        setrlimit(RLIMIT_FSIZE, &tight);
+        int failed = checkpoint_write(path, &setup, &state);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        CHECK(failed == -1, "written with %d/8 of the room", part);
+        CHECK(strstr(error_message(), "File too large"), "error is \"%s\"", error_message());
+    }
+    char *now = read_bytes(path, &after);
+    CHECK(before == after && memcmp(old, now, before) == 0, "the old checkpoint changed");
+    free(old);
+    free(now);
+    setup_free(&setup);
+}
+
+/* ---- run directories ---------------------------------------------------------------------------
+ */
+
+static Options flags_of(const char *line) {
+    char text[512], *argv[64] = {(char[]){"bcd"}, (char[]){"train"}};
+    int argc = 2;
+    Options options;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    CHECK(options_parse(&options, argc, argv) == 0, "%s", error_message());
+    return options;
+}
+
+static void resume_refuses_contradictions(void) {
+    Options stored = flags_of("--lr 0.5 --model resnet8 --steps 10");
+    Options same = flags_of("--lr 0.5 --steps 20 --threads 2 --cache 1M --keep-last 2");
+    CHECK(settings_resume(&stored, &same) == 0, "%s", error_message());
+    CHECK(stored.steps == 20 && stored.threads == 2 && stored.cache == 1 << 20 &&
+              stored.keep_last == 2 && stored.lr == 0.5,
+          "what may change did not");
+    Options other = flags_of("--lr 0.25");
+    CHECK(settings_resume(&stored, &other) != 0, "took another rate");
+    CHECK_ERROR(
+        "--lr 0.25: this run was started with 0.5, and a resume must give the same result; "
+        "start a new run with --out for another");
+    Options partition = flags_of("--partition 0/1-4");
+    CHECK(settings_resume(&stored, &partition) != 0, "took another partition");
+    CHECK_ERROR(
+        "--partition 0/1-4: this run was started with none, and a resume must give the "
+        "same result; start a new run with --out for another");
+}
+
+static void one_process_a_directory(void) {
+    const char *dir = scratch_path("locked");
+    CHECK(rundir_make(dir) == 0, "%s", error_message());
+    int first = rundir_lock(dir);
+    CHECK(first >= 0, "%s", error_message());
+    CHECK(rundir_lock(dir) < 0, "locked twice");
+    CHECK_ERROR("%s: another bcd is training in it; wait for it, or use another --out", dir);
+    close(first);
+    int again = rundir_lock(dir);
+    CHECK(again >= 0, "%s", error_message());
+    close(again);
+}
+
+static void keeps_the_last(void) {
+    char path[RUNDIR_PATH], dir[OPTION_TEXT];
+    snprintf(dir, sizeof dir, "%s", scratch_path("keeping"));
+    CHECK(rundir_make(dir) == 0, "%s", error_message());
+    rundir_path(path, dir, "checkpoint.h5");
+    for (uint64_t step = 5; step <= 20; step += 5) {
+        scratch_text("keeping/checkpoint.h5", "contents");
+        CHECK(rundir_keep(dir, step, 2) == 0, "%s", error_message());
+    }
+    static const int expected[] = {0, 0, 1, 1};
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/checkpoint-%d.h5", dir, 5 * (i + 1));
+        CHECK(file_exists(path) == expected[i], "%s", path);
+    }
+}
+
+void test_checkpoint(void) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        RUN_ROW(places[i].name, resumes_exactly, &places[i]);
+    RUN(settings_come_back);
+    RUN(refuses_other_files);
+    RUN(refuses_truncated);
+    RUN(notices_damage);
+    RUN(survives_a_full_disk);
+    RUN(resume_refuses_contradictions);
+    RUN(one_process_a_directory);
+    RUN(keeps_the_last);
+}
