@@ -1,0 +1,231 @@
+/* Models as tables: counts against the published ones, tables that hold together, and
+ * specifications that are refused with a line that helps. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/model.h"
+#include "../test.h"
+
+typedef struct {
+    const char *spec;
+    size_t params;
+} Count;
+
+/* ResNet-14: paper Table 10.  ResNet-50 and -101: torchvision's 25,557,032 and 44,549,160 with a
+ * 3x3 stem for a 7x7 one and 10 or 100 classes for 1000.  gpt2: as published.  G and L: paper Table
+ * 8, 12LH^2 + 13LH + (V + 1024)H + 2H and L(4H^2 + 3HF + 2H) + 2VH + H. */
+static const Count counts[] = {
+    {"resnet8", 78042},     {"resnet14", 175258},
+    {"resnet20", 272474},   {"resnet:depth=20,fused=0", 272474},
+    {"resnet50", 23520842}, {"resnet101", 42697380},
+    {"gpt2", 124439808},    {"gpt2-0.15B", 152791296},
+    {"G-1.6B", 1615775744}, {"G-5.4B", 5495263360},
+    {"G-10B", 10787035776}, {"G-20B", 20992596864},
+    {"L-1.5B", 1565329408}, {"L-6.0B", 6027481088},
+    {"L-11B", 11792814080}, {"L-23B", 23323480064},
+};
+
+static void parameters_are_as_published(const void *argument) {
+    const Count *row = argument;
+    Model *m = model_create(row->spec);
+    if (!CHECK(m, "%s", error_message())) return;
+    CHECK(m->param_count == row->params, "%zu parameters, not %zu", m->param_count, row->params);
+    model_free(m);
+}
+
+static void every_preset_exists(void) {
+    for (const Preset *p = model_presets; p->name; p++) {
+        Model *by_name = model_create(p->name), *by_spec = model_create(p->spec);
+        if (!CHECK(by_name && by_spec, "%s: %s", p->name, error_message())) continue;
+        CHECK(strcmp(by_name->name, p->name) == 0, "%s is called %s", p->name, by_name->name);
+        CHECK(strcmp(by_name->spec, by_spec->spec) == 0, "%s: %s and %s", p->name, by_name->spec,
+              by_spec->spec);
+        model_free(by_name);
+        model_free(by_spec);
+    }
+}
+
+static void a_preset_may_be_changed(void) {
+    Model *m = model_create("gpt2:context=64,vocabulary=256");
+    if (!CHECK(m, "%s", error_message())) return;
+    CHECK(m->input.w == 64 && m->outputs == 256 && m->targets == 64 && m->blocks == 14, "%s",
+          m->spec);
+    model_free(m);
+}
+
+static const char *const specs[] = {
+    "resnet:depth=8,width=4,size=9,classes=3",
+    "resnet:depth=14,fused=0",
+    "bottleneck:depth=26,width=8",
+    "gpt:layers=2,width=16,heads=4,context=8",
+    "llama:layers=2,width=16,heads=4,context=8",
+    "L-23B",
+};
+
+static bool same_shape(Shape a, Shape b) { return a.h == b.h && a.w == b.w && a.c == b.c; }
+
+static void check_node(const Model *m, const Block *block, const Node *node, bool *used) {
+    static const int none = -1;
+    CHECK(same_shape(node->in_shape, m->value[node->in].shape) &&
+              same_shape(node->out_shape, m->value[node->out].shape),
+          "%s: a node's shapes are not those of its values", block->name);
+    const int reads[] = {node->in, node->skip};
+    for (int i = 0; i < 2; i++) {
+        int v = reads[i];
+        CHECK(v == none || v == block->in || (v >= block->first_value && v < node->out),
+              "%s: reads value %d, which is neither the block's input nor made before", block->name,
+              v);
+    }
+    CHECK(node->out >= block->first_value && node->out < block->end_value, "%s: writes value %d",
+          block->name, node->out);
+    const int params[] = {node->weight, node->bias};
+    for (int i = 0; i < 2; i++)
+        if (params[i] >= 0) used[params[i]] = true;
+    CHECK((node->kind == OP_BATCHNORM) == (node->running >= 0), "%s: running statistics",
+          block->name);
+}
+
+/* A network can be cut between any two blocks only if no node reads across. */
+static void tables_hold_together(const void *spec) {
+    Model *m = model_create(spec);
+    if (!CHECK(m, "%s", error_message())) return;
+    bool *used = calloc((size_t)m->params, sizeof *used);
+    if (!used) abort();
+    int in = 0, node = 0, param = 0, value = 1;
+    size_t total = 0;
+    for (int b = 0; b < m->blocks; b++) {
+        const Block *block = &m->block[b];
+        CHECK(
+            block->first_node == node && block->first_param == param && block->first_value == value,
+            "%s does not begin where the last block ends", block->name);
+        CHECK(block->in == in && block->out == block->end_value - 1, "%s: input and output",
+              block->name);
+        for (int i = block->first_node; i < block->end_node; i++)
+            check_node(m, block, &m->node[i], used);
+        for (int p = block->first_param; p < block->end_param; p++)
+            CHECK(m->param[p].block == b, "%d", p);
+        for (int v = block->first_value; v < block->end_value; v++)
+            CHECK(m->value[v].block == b, "%d", v);
+        in = block->out;
+        node = block->end_node;
+        param = block->end_param;
+        value = block->end_value;
+    }
+    CHECK(node == m->nodes && param == m->params && value == m->values,
+          "blocks leave something out");
+    for (int p = 0; p < m->params; p++) {
+        size_t count = 1;
+        for (int i = 0; i < m->param[p].rank; i++) count *= (size_t)m->param[p].dim[i];
+        CHECK(used[p], "%s is used by no node", m->param[p].name);
+        CHECK(count == m->param[p].count, "%s: %zu numbers", m->param[p].name, count);
+        CHECK(m->param[p].matrix == (m->param[p].rank >= 2), "%s", m->param[p].name);
+        for (int q = 0; q < p && m->params < 500; q++)
+            CHECK(strcmp(m->param[p].name, m->param[q].name), "two are called %s",
+                  m->param[p].name);
+        total += count;
+    }
+    CHECK(total == m->param_count, "%zu parameters", total);
+    free(used);
+    model_free(m);
+}
+
+static void the_canonical_specification_gives_the_same(const void *spec) {
+    Model *m = model_create(spec), *again = m ? model_create(m->spec) : NULL;
+    if (CHECK(m && again, "%s", error_message()))
+        CHECK(strcmp(m->spec, again->spec) == 0 && m->nodes == again->nodes &&
+                  m->param_count == again->param_count,
+              "%s became %s", m->spec, again->spec);
+    model_free(m);
+    model_free(again);
+}
+
+static void initial_values_have_their_deviation(void) {
+    Model *m = model_create("gpt:layers=1,width=64,heads=2,context=8,vocabulary=100");
+    if (!CHECK(m, "%s", error_message())) return;
+    for (int p = 0; p < m->params; p++) {
+        const Param *param = &m->param[p];
+        double n = (double)param->count, sum = 0, squares = 0;
+        for (size_t i = 0; i < param->count; i++) {
+            double x = (double)model_initial(m, p, 3, i);
+            sum += x;
+            squares += x * x;
+        }
+        double mean = param->init == INIT_ONES,
+               deviation = param->init == INIT_NORMAL ? param->deviation : 0;
+        CHECK(fabs(sum / n - mean) <= 4 * deviation / sqrt(n), "%s: mean %g", param->name, sum / n);
+        double variance = squares / n - mean * mean;
+        CHECK(fabs(variance - deviation * deviation) <= 4 * deviation * deviation * sqrt(2 / n),
+              "%s: variance %g", param->name, variance);
+    }
+    model_free(m);
+}
+
+/* Every weight matrix multiplies every token once, forward, and once for each gradient. */
+static void flops_are_two_per_weight_and_token(void) {
+    Model *m = model_create("gpt2:context=64");
+    if (!CHECK(m, "%s", error_message())) return;
+    double weights = 12.0 * 12 * 768 * 768 + 50257.0 * 768, attention = 12.0 * 64 * 64 * 768;
+    static const double attention_factor[] = {2, 5, 0};
+    for (Phase phase = 0; phase < PHASES; phase++) {
+        double sum = 0, expected = 2 * weights * 64 + attention_factor[phase] * attention;
+        for (int i = 0; i < m->nodes; i++) sum += node_flops(&m->node[i], phase);
+        CHECK(sum == expected, "phase %d: %.0f, not %.0f", phase, sum, expected);
+    }
+    model_free(m);
+}
+
+typedef struct {
+    const char *spec, *says[3]; /* pieces of the line */
+} Refusal;
+
+/* clang-format off */
+static const Refusal refusals[] = {
+    {"", {"no model \"\"", "resnet8 resnet14", "gpt:"}},
+    {"resnet21", {"no model \"resnet21\"", "L-23B", "bottleneck:"}},
+    {"resnet:", {"resnet needs depth="}},
+    {"resnet:depth=21", {"depth 21 is not 6n+2", "8, 14, 20"}},
+    {"resnet:depth=7", {"depth=7 is not in 8.."}},
+    {"bottleneck:depth=51", {"no bottleneck ResNet of depth 51", "50, 101"}},
+    {"gpt:layers=2", {"gpt needs width="}},
+    {"gpt:layers=2,width=10,heads=3,context=4", {"width 10 is not a multiple of 3 heads"}},
+    {"llama:layers=2,width=6,heads=2,context=4", {"even head size, not 3"}},
+    {"gpt:layers=2,widht=10", {"gpt has no setting \"widht\"", "layers width heads context vocabulary"}},
+    {"gpt:layers=2,layers=3", {"layers is given twice"}},
+    {"gpt:layers", {"\"layers\" is not key=value"}},
+    {"gpt:layers=,width=4", {"layers=,width=4 is not a whole number"}},
+    {"gpt:layers=2.5", {"is not a whole number"}},
+    {"gpt:layers=0", {"layers=0 is not in 1.."}},
+    {"gpt:layers=-3", {"layers=-3 is not in 1.."}},
+    {"gpt:layers=99999999999999999999", {"is not in 1.."}},
+    {"gpt:layers=1000000", {"layers=1000000 is not in 1.."}},
+    {"gpt:layers=1,width=1000000,heads=1,context=4", {"width=1000000 is not in 1.."}},
+    {"gpt2:layers=", {"is not a whole number"}},
+    {"resnet8:classes=1", {"classes=1 is not in 2.."}},
+    {"resnet:depth=8,size=100000000", {"size=100000000 is not in"}},
+};
+/* clang-format on */
+
+static void a_wrong_specification_is_refused(const void *argument) {
+    const Refusal *row = argument;
+    Model *m = model_create(row->spec);
+    if (!CHECK(!m, "\"%s\" is accepted", row->spec)) model_free(m);
+    for (int i = 0; i < 3 && row->says[i] && !m; i++)
+        CHECK(strstr(error_message(), row->says[i]), "\"%s\" does not say \"%s\"", error_message(),
+              row->says[i]);
+}
+
+void test_model(void) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        RUN_ROW(counts[i].spec, parameters_are_as_published, &counts[i]);
+    RUN(every_preset_exists);
+    RUN(a_preset_may_be_changed);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        RUN_ROW(specs[i], tables_hold_together, specs[i]);
+        RUN_ROW(specs[i], the_canonical_specification_gives_the_same, specs[i]);
+    }
+    RUN(initial_values_have_their_deviation);
+    RUN(flops_are_two_per_weight_and_token);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        RUN_ROW(refusals[i].spec, a_wrong_specification_is_refused, &refusals[i]);
+}
