@@ -24,4 +24,6 @@ SUITE(options)
 SUITE(h5)
 SUITE(checkpoint)
 SUITE(report)
+SUITE(gradients)
+SUITE(validity)
 #endif

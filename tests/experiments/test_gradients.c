@@ -1,0 +1,153 @@
+/* `bcd gradients`: every number of its file against PyTorch's, through files alone, as a user of
+ * another framework would compare. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../experiments/gradients.h"
+#include "../../ref/error.h"
+#include "../test.h"
+
+static void scratch_path(char path[256], const char *name) {
+    const char *dir = getenv("TMPDIR");
+    snprintf(path, 256, "%s/bcd-gradients-%ld-%s", dir ? dir : "/tmp", (long)getpid(), name);
+}
+
+static void fixture_path(char path[256], const char *name) {
+    snprintf(path, 256, "tests/fixtures/%s.h5", name);
+}
+
+/* What the command does, from two files to a third. */
+static int make(const char *checkpoint, const char *batch_path, const char *out) {
+    H5File file;
+    Batch batch = {0};
+    Model *model = NULL;
+    Stage *stage = NULL;
+    size_t size[H5_RANK];
+    if (h5_open(&file, batch_path)) return -1;
+    int failed = h5_size(&file, "/targets", size) < 0;
+    batch.n = failed ? 0 : (int)size[0];
+    if (!failed) stage = gradients_stage(checkpoint, batch.n, &model);
+    failed = !stage || gradients_batch(&batch, &file, model) || gradients_write(out, stage, &batch);
+    if (stage) stage->is->free(stage);
+    h5_close(&file);
+    batch_free(&batch);
+    model_free(model);
+    return failed ? -1 : 0;
+}
+
+/* One array of both files: the same shape, and close relative to its largest number. */
+static void compare_array(const H5File *want, const H5File *got, const char *name) {
+    size_t size[H5_RANK], other[H5_RANK], count = 1;
+    int rank = h5_size(want, name, size);
+    if (!CHECK(rank >= 0 && h5_size(got, name, other) == rank, "%s: %s", name, error_message()))
+        return;
+    for (int i = 0; i < rank; i++) {
+        if (!CHECK(size[i] == other[i], "%s: dimension %d", name, i)) return;
+        count *= size[i];
+    }
+    double *a = malloc(count * sizeof *a), *b = malloc(count * sizeof *b);
+    double most = 0, error = 0;
+    if (a && b &&
+        CHECK(!h5_read(want, name, H5_DOUBLE, a, rank, size) &&
+                  !h5_read(got, name, H5_DOUBLE, b, rank, size),
+              "%s: %s", name, error_message())) {
+        for (size_t i = 0; i < count; i++) {
+            most = fmax(most, fabs(a[i]));
+            error = fmax(error, fabs(a[i] - b[i]));
+            CHECK(!isnan(b[i]), "%s[%zu] is NaN", name, i);
+        }
+        /* Sums of a few hundred products in float, through up to ten layers: a few dozen roundings
+         * of 6e-8 each. */
+        CHECK(error <= 1e-5 * most, "%s: off by %g of %g", name, error, most);
+    }
+    free(a);
+    free(b);
+}
+
+static int compare_group(const H5File *want, const H5File *got, const char *group) {
+    int count = h5_count(want, group);
+    CHECK(count > 0 && h5_count(got, group) == count, "%s: %d arrays expected", group, count);
+    for (int i = 0; i < count; i++) {
+        char name[H5_NAME], path[2 * H5_NAME];
+        if (!CHECK(h5_name(want, group, i, name) == 0, "%s", error_message())) break;
+        snprintf(path, sizeof path, "%s/%s", group, name);
+        compare_array(want, got, path);
+    }
+    return count;
+}
+
+static void case_fixture(const void *row) {
+    char fixture[256], out[256];
+    H5File want, got;
+    fixture_path(fixture, row);
+    scratch_path(out, "out.h5");
+    if (!CHECK(make(fixture, fixture, out) == 0, "%s", error_message())) return;
+    if (CHECK(h5_open(&want, fixture) == 0 && h5_open(&got, out) == 0, "%s", error_message())) {
+        compare_array(&want, &got, "/loss");
+        compare_array(&want, &got, "/logits");
+        compare_group(&want, &got, "/activations");
+        compare_group(&want, &got, "/gradients");
+        h5_close(&want);
+        h5_close(&got);
+    }
+    remove(out);
+}
+
+/* ---- wrong files ----------------------------------------------------------------------------- */
+
+static void write_batch(const char *path, int n, int t, int token, int target) {
+    H5File file;
+    int tokens[64], targets[64];
+    for (int i = 0; i < n * t; i++) {
+        tokens[i] = token;
+        targets[i] = target;
+    }
+    H5Dim dims[] = {{"sample", (size_t)n, NULL}, {"token", (size_t)t, NULL}};
+    CHECK(h5_create(&file, path) == 0, "%s", error_message());
+    h5_write(&file, "/tokens", H5_INT, tokens, 2, dims, NULL);
+    h5_write(&file, "/targets", H5_INT, targets, 2, dims, NULL);
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+}
+
+static void refused(const char *checkpoint, const char *batch, const char *word) {
+    char out[256];
+    scratch_path(out, "never.h5");
+    CHECK(make(checkpoint, batch, out) == -1 && strstr(error_message(), word), "%s",
+          error_message());
+    CHECK(access(out, F_OK) != 0, "something was written");
+    remove(out);
+}
+
+static void case_wrong_files(void) {
+    char gpt[256], images[256], batch[256];
+    fixture_path(gpt, "gpt");
+    fixture_path(images, "resnet");
+    scratch_path(batch, "batch.h5");
+    write_batch(batch, 2, 7, 3, 3);
+    refused("/nowhere.h5", batch, "/nowhere.h5");
+    refused(batch, batch, "neither");
+    refused(gpt, "/nowhere.h5", "/nowhere.h5");
+    refused(gpt, images, "/tokens"); /* images for a model that reads tokens */
+    refused(images, batch, "/images");
+    write_batch(batch, 2, 5, 3, 3);
+    refused(gpt, batch, "/tokens"); /* five tokens where the model reads seven */
+    write_batch(batch, 2, 7, 31, 3);
+    refused(gpt, batch, "31"); /* the vocabulary has 31: 0 to 30 */
+    write_batch(batch, 2, 7, -1, 3);
+    refused(gpt, batch, "-1");
+    write_batch(batch, 2, 7, 3, 31);
+    refused(gpt, batch, "/targets");
+    write_batch(batch, 2, 7, 3, -1);
+    refused(gpt, batch, "no target");
+    remove(batch);
+}
+
+void test_gradients(void) {
+    static const char *const fixtures[] = {"resnet", "bottleneck", "gpt", "llama"};
+    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++)
+        RUN_ROW(fixtures[i], case_fixture, fixtures[i]);
+    RUN(case_wrong_files);
+}
