@@ -1,5 +1,5 @@
-/* bench [ops|steps|gpt2|resnet]... [--quick]: prints how fast each op and each training step is,
- * beside what this machine can do.  Everything by default, in about five minutes. */
+/* bench [ops|steps] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each op and each training
+ * step is, beside what this machine can do.  Everything by default, in about five minutes. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +31,15 @@ static const Job jobs[] =
 enum { JOBS = sizeof jobs / sizeof *jobs, QUICK_JOBS = sizeof quick_jobs / sizeof *quick_jobs };
 
 typedef struct {
-    bool ops, steps, gpt2, resnet, quick;
+    bool ops, steps, gpt2, resnet, quick, cpu_time;
 } Wanted;
 
 static int usage(const char *wrong) {
     fprintf(stderr,
             "bench: unknown \"%s\"\n"
-            "usage: bench [ops|steps] [gpt2|resnet] [--quick]\n"
-            "       bench serve MODEL OPTIMIZER BATCH\n",
+            "usage: bench [ops|steps] [gpt2|resnet] [--quick] [--cpu-time]\n"
+            "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
+            "--cpu-time: one thread, processor time; for a machine that others use too\n",
             wrong);
     return 2;
 }
@@ -46,12 +47,13 @@ static int usage(const char *wrong) {
 static int parse(Wanted *wanted, int argc, char **argv) {
     *wanted = (Wanted){0};
     for (int i = 1; i < argc; i++) {
-        bool *flag = !strcmp(argv[i], "ops")       ? &wanted->ops
-                     : !strcmp(argv[i], "steps")   ? &wanted->steps
-                     : !strcmp(argv[i], "gpt2")    ? &wanted->gpt2
-                     : !strcmp(argv[i], "resnet")  ? &wanted->resnet
-                     : !strcmp(argv[i], "--quick") ? &wanted->quick
-                                                   : NULL;
+        bool *flag = !strcmp(argv[i], "ops")          ? &wanted->ops
+                     : !strcmp(argv[i], "steps")      ? &wanted->steps
+                     : !strcmp(argv[i], "gpt2")       ? &wanted->gpt2
+                     : !strcmp(argv[i], "resnet")     ? &wanted->resnet
+                     : !strcmp(argv[i], "--quick")    ? &wanted->quick
+                     : !strcmp(argv[i], "--cpu-time") ? &wanted->cpu_time
+                                                      : NULL;
         if (!flag) return usage(argv[i]);
         *flag = true;
     }
@@ -61,6 +63,7 @@ static int parse(Wanted *wanted, int argc, char **argv) {
 }
 
 static int run(Wanted wanted) {
+    if (wanted.cpu_time) bench_cpu_time();
     double least_ms = wanted.quick ? 10 : 150;
     Machine machine = bench_machine(2 * least_ms);
     printf("%d threads; %.0f GFLOP/s of multiply-adds, %.1f GB/s copying (read + written)\n",
@@ -84,7 +87,8 @@ static int run(Wanted wanted) {
 int main(int argc, char **argv) {
     Wanted wanted;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc == 5 && !strcmp(argv[1], "serve")) {
+    if (argc >= 5 && !strcmp(argv[1], "serve")) {
+        if (argc > 5 && !strcmp(argv[5], "--cpu-time")) bench_cpu_time();
         if (!bench_serve(argv[2], argv[3], atoi(argv[4]))) return 0;
     } else {
         int status = parse(&wanted, argc, argv);

@@ -9,6 +9,10 @@
 
 double bench_now_ms(void);
 
+/* From now on: one thread, and the processor time of this program instead of the time of day.  On a
+ * machine that is busy with other things this is the measure that can be trusted. */
+void bench_cpu_time(void);
+
 /* Times of one thing.  A shared machine adds to a time and never takes away, so the median is shown
  * between the least and the most. */
 typedef struct {

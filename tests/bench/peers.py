@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""The training steps of build/bench in PyTorch, side by side:  peers.py BENCH [MODEL...] [--quick]
+"""The training steps of build/bench in PyTorch, side by side:  peers.py BENCH [MODEL...] [OPTION...]
 
 Both programs stay up and take turns, a few steps each, so that whatever else the machine does falls
 on both.  PyTorch runs at its best settings on a CPU: all vector instructions, images channels last,
 an allocator that keeps its pages, no gradients where nothing is trained.
+
+    --quick      small models and few steps: shows that all works, and measures little
+    --rounds=N   so many turns of each program
+    --cpu-time   one thread each, processor time: for a machine that others use too
 """
 import os
 import statistics
@@ -53,7 +57,7 @@ def best_environment():
 
 
 def threads():
-    return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+    return 1 if "--cpu-time" in sys.argv else int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
 
 
 # ---- the worker: PyTorch, told what to do on stdin, as `bench serve` is ----------------------------
@@ -113,14 +117,20 @@ def worker(spec, optimizer_name, batch):
             return torch.optim.SGD(trained, lr=1e-4, momentum=0.9, weight_decay=1e-5, foreach=True)
         return torch.optim.AdamW(trained, lr=1e-7, weight_decay=1e-5, foreach=False)
 
+    clock = time.process_time if "--cpu-time" in sys.argv else time.perf_counter
+
     def step(optimizer):
-        begin = time.perf_counter()
+        begin = clock()
         optimizer.zero_grad(set_to_none=True)
         logits = net(inputs)
         F.cross_entropy(logits.flatten(0, -2), targets.flatten()).backward()
         optimizer.step()
-        return 1e3 * (time.perf_counter() - begin)
+        return 1e3 * (clock() - begin)
 
+    maps = open("/proc/self/maps").read() if os.path.exists("/proc/self/maps") else "openblas"
+    if not any(word in maps for word in ("openblas", "mkl", "blis", "atlas")):
+        print("peers: this PyTorch multiplies matrices with the plain reference BLAS, which takes "
+              "twenty times as long: install libopenblas0-openmp", file=sys.stderr)
     print("ready", sum(p.numel() for p in net.parameters()), torch.__version__, flush=True)
     for line in sys.stdin:
         part, steps = (int(word) for word in line.split())
@@ -164,7 +174,8 @@ def spread(values):
 
 def compare(bench, name, job):
     spec, optimizer, batch, rounds, steps = job
-    arguments = [spec, optimizer, str(batch)]
+    rounds = next((int(word[9:]) for word in sys.argv if word.startswith("--rounds=")), rounds)
+    arguments = [spec, optimizer, str(batch)] + ["--cpu-time"] * ("--cpu-time" in sys.argv)
     ours = Peer([bench, "serve"] + arguments)
     torch = Peer([sys.executable, os.path.abspath(__file__), "--worker"] + arguments,
                  best_environment())
@@ -198,12 +209,12 @@ def compare(bench, name, job):
 
 
 def main():
-    arguments = [word for word in sys.argv[1:] if word != "--quick"]
+    arguments = [word for word in sys.argv[1:] if not word.startswith("--") or word == "--worker"]
     jobs = QUICK if "--quick" in sys.argv else JOBS
     if arguments and arguments[0] == "--worker":
         return worker(arguments[1], arguments[2], int(arguments[3]))
     if not arguments:
-        sys.exit("usage: peers.py BENCH [%s]... [--quick]" % "|".join(jobs))
+        sys.exit("usage: peers.py BENCH [%s]... [--quick] [--rounds=N] [--cpu-time]" % "|".join(jobs))
     try:
         import torch
     except ImportError:
@@ -212,7 +223,9 @@ def main():
     for name in arguments[1:]:
         if name not in jobs:
             sys.exit("peers: no model %s; there are %s" % (name, " ".join(jobs)))
-    print("PyTorch %s beside %s, %d threads each" % (torch.__version__, arguments[0], threads()))
+    print("PyTorch %s beside %s, %d thread(s) each%s" % (
+        torch.__version__, arguments[0], threads(),
+        ", processor time" if "--cpu-time" in sys.argv else ""))
     for name in arguments[1:] or jobs:
         compare(arguments[0], name, jobs[name])
     return None
