@@ -131,35 +131,59 @@ static void print_result(const RunSummary *summary, const Options *o) {
         printf("accuracy %.1f %%\n", 100 * summary->accuracy);
 }
 
-/* 0: done, 1: interrupted, -1 and an error. */
-static int run_row(Pace *pace, int number) {
+/* A training whose loss is not finite is a result too: the other rows go on. */
+static bool has_failed(const PlanRow *row) {
+    char path[RUNDIR_PATH];
+    RunFile run;
+    rundir_path(path, row->options.out, "run.h5");
+    bool failed = runfile_read(&run, path) == 0 && strcmp(run.status, "failed") == 0;
+    runfile_free(&run);
+    return failed;
+}
+
+typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_STOPPED, ROW_FAILED } RowEnd;
+
+static RowEnd run_row(Pace *pace, int number) {
     const PlanRow *row = &pace->plan->row[number];
     int finished = row_finished(row);
-    if (finished < 0) return -1;
+    if (finished < 0) return ROW_ERROR;
     if (!row->options.quiet) print_row(pace, number, finished ? ": done before" : "");
     pace->work_left -= row->work;
-    if (finished) return 0;
+    if (finished) return ROW_DONE;
     double start = clock_seconds();
     RunSummary summary;
-    if (train_run(&row->options, &summary)) return -1;
+    if (train_run(&row->options, &summary)) {
+        char cause[400];
+        snprintf(cause, sizeof cause, "%s", error_message());
+        if (has_failed(row)) {
+            printf("  failed: %s\n", cause);
+            return ROW_FAILED;
+        }
+        error_set("%s", cause);
+        return ROW_ERROR;
+    }
     pace->seconds += clock_seconds() - start;
     pace->work_done += row->work;
     if (!summary.interrupted && !row->options.quiet) print_result(&summary, &row->options);
-    return summary.interrupted;
+    return summary.interrupted ? ROW_STOPPED : ROW_DONE;
 }
 
 static int run_plan(const Plan *plan) {
     Pace pace = {.plan = plan};
+    int failed = 0;
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
-        int stopped = run_row(&pace, r);
-        if (stopped < 0) return -1;
-        if (stopped) {
+        RowEnd end = run_row(&pace, r);
+        if (end == ROW_ERROR) return -1;
+        failed += end == ROW_FAILED;
+        if (end == ROW_STOPPED) {
             printf("stopped; the same command goes on\n");
             return 128 + interrupt_signal();
         }
         if (write_table(plan)) return -1;
     }
+    if (failed)
+        return error_set("%d of %d rows failed and are not in the table", failed, plan->rows);
     return 0;
 }
 
