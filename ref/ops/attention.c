@@ -126,18 +126,17 @@ static bool worth_threads(int n, int t, int c) {
 
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, int c, int heads,
                        bool rope) {
-    Rope table = {0};
-    if (rope) table = rope_create(t, c / heads);
+    Rope angles = {0};
+    if (rope) angles = rope_angles(t, c / heads);
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * heads; task++) {
         const int sample = task / heads, head = task % heads;
-        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &table : NULL);
+        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &angles : NULL);
         real *out = y + row_at(sample * t, c) + row_at(head, h.d);
         for (int start = 0; start < t; start += TILE)
             forward_tile(out + row_at(start, c), lse + row_at(task, t) + start, &h,
                          tile_at(start, t));
     }
-    rope_free(&table);
 }
 
 /* ---- Input gradient ------------------------------------------------------------------------ */
@@ -227,12 +226,12 @@ static void clear_head(const HeadGradient *d, const Head *h) {
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                               const real *lse, int n, int t, int c, int heads, bool rope,
                               bool add) {
-    Rope table = {0};
-    if (rope) table = rope_create(t, c / heads);
+    Rope angles = {0};
+    if (rope) angles = rope_angles(t, c / heads);
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * heads; task++) {
         const int sample = task / heads, head = task % heads;
-        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &table : NULL);
+        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &angles : NULL);
         real *dq = dqkv + (h.q - qkv);
         const HeadGradient d = {dq, dq + c, dq + 2 * c};
         if (!add) clear_head(&d, &h);
@@ -241,5 +240,4 @@ void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const
             gradient_tile(&d, dy + at + row_at(start, c), y + at + row_at(start, c),
                           lse + row_at(task, t) + start, &h, tile_at(start, t));
     }
-    rope_free(&table);
 }

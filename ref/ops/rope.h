@@ -8,13 +8,12 @@
 enum { ROPE_PAIRS = 64 }; /* of one call */
 
 typedef struct {
-    int t, d;    /* positions, elements of a head */
-    real *table; /* cosines[t][d/2], sines[t][d/2]; NULL: each angle is computed where it is used */
+    int d;                     /* elements of a head */
+    const real *cosine, *sine; /* [t][d/2] */
 } Rope;
 
-/* Computes the table; if there is no memory for it, goes without: slower, with the same bits. */
-Rope rope_create(int t, int d);
-void rope_free(Rope *rope);
+/* The angles of t positions, in scratch of the calling thread. */
+Rope rope_angles(int t, int d);
 
 /* Turns `pairs` <= ROPE_PAIRS pairs, from number `pair` on, of rows x[rows][ldx] that stand at
  * `position` and on.  to[rows][2 ROPE_PAIRS]: first the pairs' first elements, from pairs on the
