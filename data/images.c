@@ -75,7 +75,7 @@ static void convert_image(const ImageSet *set, real *out, const unsigned char *p
 
 static void images_fetch(const Dataset *dataset, Batch *batch, uint64_t visit) {
     const ImageSet *set = (const ImageSet *)dataset;
-#pragma omp parallel for
+#pragma omp parallel for if (batch->n > 8) /* waking threads costs more than a few images */
     for (int n = 0; n < batch->n; n++) {
         const unsigned char *record = record_of(&set->images, batch->ids[n]);
         Crop crop = {0, 0, false};
