@@ -131,6 +131,9 @@ $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 # ---- tests ---------------------------------------------------------------------------------------
 
 test: $(BUILD)/tests-float $(BUILD)/tests-double $(patsubst %,$(BUILD)/bcd,$(wildcard experiments/main.c))
+# Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
+# has other work spinning costs each a slice of the scheduler's time.
+test: export OMP_WAIT_POLICY ?= passive
 test:                                 ## run every test, in float and in double (TESTS="names")
 	@for type in float double; do \
 	    $(BUILD)/tests-$$type $(TESTS) || echo "tests-$$type: exit status $$?"; \
