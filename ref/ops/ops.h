@@ -60,7 +60,7 @@ void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real
 void batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, const real *mean,
                     const real *rstd, int n, int c, bool relu);
 /* Batch mode: dx = g rstd (dz - sums[0]/n - xhat sums[1]/n).  Running mode: dx = g rstd dz, and x
- * and sums may be NULL; y may be NULL unless relu.  dskip = dz (NULL: not wanted). */
+ * and sums may be NULL; y may be NULL unless relu.  dskip = dz.  dx or dskip NULL: not wanted. */
 void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real *x, const real *y,
                               const real *g, const real *mean, const real *rstd, const real *sums,
                               int n, int c, bool relu, bool use_running, bool add_dx,
