@@ -24,8 +24,9 @@ void bytemap_encode(char text[3], unsigned char byte) {
 /* -1 if there is none. */
 static int byte_of(int character) {
     if (character < 0x100) return is_plain(character) ? character : -1;
+    int next = 0x100;
     for (int byte = 0; byte < 0x100; byte++)
-        if (!is_plain(byte) && character_of(byte) == character) return byte;
+        if (!is_plain(byte) && next++ == character) return byte;
     return -1;
 }
 
