@@ -158,6 +158,21 @@ static void samples_do_not_meet(const Case *row) {
     case_free(&apart);
 }
 
+/* A training that breaks down must be seen to: NaN in the input is NaN in the output. */
+static void nan_is_not_swallowed(const Case *row) {
+    CaseData data;
+    case_create(&data, row, false);
+    NodeIO io = case_io(&data);
+    io.hold_running = true;
+    if (data.array[ARRAY_X].count) {
+        data.array[ARRAY_X].data[0] = (real)NAN;
+        node_forward(&data.node, &io);
+        size_t first = guarded_first_nan(data.array[ARRAY_Y]);
+        CHECK(first < data.array[ARRAY_Y].count, "x[0] is NaN, no y is");
+    }
+    case_free(&data);
+}
+
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_PARAMETERS = 4, WANTS = 8 };
 
 /* Gradients when x and y hold what node_keeps asks for and otherwise NaN, then are not there at all
@@ -227,6 +242,7 @@ static const struct {
     {"threads", repeats_on_any_threads, false},
     {"accumulates", accumulates, false},
     {"samples", samples_do_not_meet, false},
+    {"NaN", nan_is_not_swallowed, false},
     {"keeps", reads_what_it_keeps, false},
 };
 

@@ -185,11 +185,35 @@ static void rows_do_not_meet(const void *argument) {
     destroy(&apart);
 }
 
+/* Wherever it stands in a row that counts, and infinity too. */
+static void breakdown_shows_in_the_loss(const void *argument) {
+    const Row *row = argument;
+    static const double bad[] = {NAN, INFINITY};
+    Data data;
+    create(&data, row);
+    for (int i = 0; i < row->rows; i++) {
+        if (data.targets[i] < 0) continue;
+        size_t at = (size_t)i * (size_t)row->classes;
+        for (int k = 0; k < 4; k++) {
+            size_t j = at + random_below(4, 5, (uint64_t)(4 * i + k), (uint32_t)row->classes);
+            real before = data.logits.data[j];
+            data.logits.data[j] = (real)bad[k / 2];
+            cross_entropy_forward(data.loss.data + i, data.lse.data + i, data.correct + i,
+                                  data.logits.data + at, data.targets + i, 1, row->classes);
+            CHECK(!isfinite(data.loss.data[i]), "logit %zu is %g, loss[%d] is %g", j - at,
+                  bad[k / 2], i, (double)data.loss.data[i]);
+            data.logits.data[j] = before;
+        }
+    }
+    destroy(&data);
+}
+
 void test_cross_entropy(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         RUN_ROW(rows[i].name, meets_formula, &rows[i]);
         RUN_ROW(rows[i].name, repeats_on_any_threads, &rows[i]);
         RUN_ROW(rows[i].name, gradient_in_place, &rows[i]);
+        RUN_ROW(rows[i].name, breakdown_shows_in_the_loss, &rows[i]);
         RUN_ROW(rows[i].name, rows_do_not_meet, &rows[i]);
     }
 }
