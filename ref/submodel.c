@@ -90,7 +90,7 @@ static int find_block(const Model *model, const char *name, size_t length) {
             return b;
     char *end;
     long number = strtol(name, &end, 10);
-    bool whole = length > 0 && end == name + length && name[0] != '-' && name[0] != '+';
+    bool whole = name[0] >= '0' && name[0] <= '9' && end == name + length; /* no sign, no blank */
     if (whole && number < model->blocks) return (int)number;
     return error_set("partition: no block \"%.*s\" in %s; blocks are %s to %s, or 0 to %d",
                      (int)(length < 40 ? length : 40), name, model->name, model->block[0].name,
