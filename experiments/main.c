@@ -6,6 +6,7 @@
 #include "../ref/error.h"
 #include "commands.h"
 #include "provenance.h"
+#include "setup.h"
 
 enum { WRONG_USE = 2 };
 
@@ -26,6 +27,17 @@ static int complain(int status) {
     return status;
 }
 
+/* Wrong names of models, data and blocks are wrong use, too. */
+static int check_names(const Options *options) {
+    if (options->command == COMMAND_TRACE ||
+        (options->command == COMMAND_TRAIN && !options->resume[0]))
+        return setup_check(options);
+    if (options->command != COMMAND_INFO || !options->model[0]) return 0;
+    Model *model = model_create(options->model);
+    model_free(model);
+    return model ? 0 : -1;
+}
+
 int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
     provenance_remember(argc, argv);
@@ -35,6 +47,7 @@ int main(int argc, char **argv) {
         options_print_help(options.command);
         return 0;
     }
+    if (check_names(&options)) return complain(WRONG_USE);
     if (options.threads) omp_set_num_threads(options.threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options.command) {

@@ -120,8 +120,9 @@ static int check_positionals(const Options *options) {
 int options_parse(Options *options, int argc, char **argv) {
     memset(options, 0, sizeof *options);
     if (argc < 2 || asks_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+        int failed = argc > 2 && !asks_help(argv[1]) ? parse_command(options, argv[2]) : 0;
         options->help = true;
-        return argc > 2 && !asks_help(argv[1]) ? parse_command(options, argv[2]) : 0;
+        return failed;
     }
     if (parse_command(options, argv[1])) return -1;
     for (int at = 2; at < argc; at++)

@@ -9,21 +9,24 @@
 #include "settings.h"
 #include "train_parts.h"
 
-/* A new training: the directory must not hold one yet. */
+/* Model and data, in place of the options that t->setup holds so far. */
+static int open_setup(Training *t) {
+    Options options = t->setup.options;
+    return setup_open(&t->setup, &options);
+}
+
+/* A new training: the directory must not hold one yet, and is made only when model and data are
+ * there. */
 static int open_new(Training *t, const Options *options) {
     t->setup.options = *options;
-    if (setup_check(options)) return -1; /* before a directory is made for nothing */
-    if (!options->out[0]) {
-        if (rundir_make_fresh(t->dir, options)) return -1;
-    } else {
-        strcpy(t->dir, options->out);
-        if (rundir_holds_run(t->dir) && !options->go_on)
-            return error_set(
-                "%s: holds a run already; go on with bcd train --resume %s, or "
-                "choose another --out",
-                t->dir, t->dir);
-        if (rundir_make(t->dir)) return -1;
-    }
+    if (options->out[0] && rundir_holds_run(options->out))
+        return error_set(
+            "%s: holds a run already; go on with bcd train --resume %s, or "
+            "choose another --out",
+            options->out, options->out);
+    if (open_setup(t)) return -1;
+    strcpy(t->dir, options->out);
+    if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, options)) return -1;
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
 }
 
@@ -50,7 +53,7 @@ static int open_old(Training *t, const Options *options, const char *dir) {
     t->earlier_wall = t->run.provenance.wall;
     t->resumed = true;
     t->setup.options = t->run.settings;
-    return settings_resume(&t->setup.options, options);
+    return settings_resume(&t->setup.options, options) || open_setup(t) ? -1 : 0;
 }
 
 /* A longer training than first asked must not change what was done. */
@@ -125,8 +128,7 @@ int train_open(Training *t, const Options *options) {
         return -1;
     rundir_path(t->run_path, t->dir, "run.h5");
     rundir_path(t->checkpoint_path, t->dir, "checkpoint.h5");
-    Options resolved = t->setup.options;
-    if (setup_open(&t->setup, &resolved) || setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
+    if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
     if (old && restore(t)) return -1;
     return describe(t);
 }

@@ -1,0 +1,129 @@
+#define _XOPEN_SOURCE 700 /* posix_openpt */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../data/scratch.h"
+
+enum { WORDS = 64 };
+
+/* In the child: becomes the program. */
+static void become(const char *line, const char *directory, int out, int error) {
+    static char text[1024];
+    char *argv[WORDS + 2] = {(char[]){BCD_PROGRAM}};
+    int argc = 1;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word && argc < WORDS; word = strtok(NULL, " ")) {
+        if (strcmp(word, "''") == 0) word[0] = 0;
+        argv[argc++] = word;
+    }
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* the machine may be busy with other tests */
+    if (chdir(directory) == 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(error, STDERR_FILENO) >= 0)
+        execv(argv[0], argv);
+    perror(argv[0]);
+    _exit(127);
+}
+
+static const char *directory(void) {
+    static char path[512];
+    if (!*path) {
+        snprintf(path, sizeof path, "%s", scratch_path("x"));
+        *strrchr(path, '/') = 0;
+    }
+    return path;
+}
+
+int program_wait(pid_t process) {
+    int status;
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void read_file(const char *path, char *text, size_t size) {
+    FILE *file = fopen(path, "rb");
+    size_t count = file ? fread(text, 1, size - 1, file) : 0;
+    text[count] = 0;
+    if (file) fclose(file);
+}
+
+static int create(const char *path) { return open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666); }
+
+static void limit_files(size_t most) {
+    struct rlimit limit = {most, most};
+    if (most) setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+const Printed *program_run(const char *line, size_t file_limit) {
+    static Printed printed;
+    char out_path[600], error_path[600];
+    snprintf(out_path, sizeof out_path, "%s", scratch_path("stdout"));
+    snprintf(error_path, sizeof error_path, "%s", scratch_path("stderr"));
+    int out = create(out_path), error = create(error_path);
+    const char *where = directory();
+    fflush(NULL);
+    pid_t process = fork();
+    if (process == 0) {
+        limit_files(file_limit);
+        become(line, where, out, error);
+    }
+    close(out);
+    close(error);
+    printed.status = program_wait(process);
+    read_file(out_path, printed.out, sizeof printed.out);
+    read_file(error_path, printed.error, sizeof printed.error);
+    return &printed;
+}
+
+pid_t program_start(const char *line) {
+    int out = create(scratch_path("started"));
+    const char *where = directory();
+    fflush(NULL);
+    pid_t process = fork();
+    if (process == 0) become(line, where, out, out);
+    close(out);
+    return process;
+}
+
+const char *program_on_terminal(const char *line) {
+    static char text[1 << 16];
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) || unlockpt(terminal)) return "";
+    const char *where = directory(), *name = ptsname(terminal);
+    fflush(NULL);
+    pid_t process = fork();
+    if (process == 0) {
+        int slave = open(name, O_RDWR | O_NOCTTY);
+        close(terminal);
+        become(line, where, slave, slave);
+    }
+    size_t count = 0;
+    /* Reading fails once the child, the only one to hold the other end, is gone. */
+    for (;;) {
+        ssize_t got = read(terminal, text + count, sizeof text - 1 - count);
+        if (got < 0 && errno == EIO && kill(process, 0) == 0 && count == 0) {
+            sleep_ms(1); /* not opened yet */
+            if (waitpid(process, NULL, WNOHANG) == process) break;
+            continue;
+        }
+        if (got <= 0) break;
+        count += (size_t)got;
+    }
+    text[count] = 0;
+    close(terminal);
+    waitpid(process, NULL, 0);
+    return text;
+}
+
+void sleep_ms(int ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
+    nanosleep(&time, NULL);
+}
