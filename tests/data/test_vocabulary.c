@@ -32,10 +32,8 @@ static void every_byte_has_its_character(void) {
     CHECK(bytemap_decode(bytes, "\xE6\x97\xA5", 3) == -1, "a character of three bytes");
 }
 
-* /
-
-    /* `from` replaced by `to` in the encoder, or in the merges; NULL: all of it. */
-    typedef struct {
+/* `from` replaced by `to` in the encoder, or in the merges; NULL: all of it. */
+typedef struct {
     const char *what, *error;
     bool merges;
     const char *from, *to;
