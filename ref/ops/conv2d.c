@@ -71,7 +71,8 @@ static Planes planes_of(int rows, int columns, int low, int phases, int channels
  * stores past the end of a row is zero, or is stored again with the rows below. */
 static void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, int c) {
     int phases = planes->phases;
-    for (int y = 0; y < h; y++)
+    for (int y = 0; y < h; y++) {
+        prefetch_ahead(x + (ptrdiff_t)y * w * c, (ptrdiff_t)w * c);
         for (int phase = 0; phase < phases; phase++) {
             /* the first column of the image in this phase */
             int first = ((phase - planes->low) % phases + phases) % phases;
@@ -85,6 +86,7 @@ static void planes_fill(real *to, const Planes *planes, const real *x, int h, in
                                    from + (ptrdiff_t)j * phases * c + k, (ptrdiff_t)phases * c,
                                    min(LANES, count - j), min(LANES, c - k));
         }
+    }
 }
 
 /* One tile of runs x run pixels at row i, column j, and `vectors` vectors of outputs. */

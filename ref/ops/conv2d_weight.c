@@ -143,7 +143,7 @@ static void sum_chunk(real *partial, const Plan *plan, const real *dy, const rea
 /* dw[o][k] = sum over chunks of partial[chunk][k][o], for LANES of k and of o at a time. */
 static void reduce_block(real *dw, const Plan *plan, const real *partials, int k, int o, bool add) {
     int taps = plan->conv.kernel * plan->taps_row;
-    real sums[LANES * LANES], turned[LANES * LANES];
+    real sums[LANES * LANES] = {0}, turned[LANES * LANES];
     int rows = min(LANES, taps - k), outputs = min(LANES, plan->conv.o - o);
     for (int i = 0; i < rows; i++) {
         const real *from = partials + (ptrdiff_t)(k + i) * plan->line + o;

@@ -25,13 +25,22 @@ enum {
 };
 
 typedef real vec __attribute__((vector_size(VECTOR_BYTES)));
-/* The same in memory, where rows start anywhere. */
+/* The same number of integers of the same size, for masks. */
+#ifdef BCD_DOUBLE
+typedef int64_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
+#else
+typedef int32_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
+#endif
+/* Numbers in memory, where rows start anywhere. */
 typedef real vec_unaligned
     __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
 /* Before a loop of constant length, at most 24, that must disappear for its array to live in
- * registers. */
-#ifdef __clang__
+ * registers.  The sanitizer builds do without: what they add, unrolled, takes minutes to compile.
+ */
+#if defined(BCD_NO_UNROLL)
+#define UNROLL
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 24")
@@ -41,6 +50,16 @@ typedef real vec_unaligned
 
 INLINE vec vec_load(const real *from) { return *(const vec_unaligned *)from; }
 INLINE void vec_store(real *to, vec x) { *(vec_unaligned *)to = x; }
+
+/* Asks for the cache lines of from[0 .. count) PREFETCH_BYTES ahead.  For a stream that is read
+ * once: where a transpose reads it in pieces, the processor does not see that it is one.  Behind
+ * the end of the stream it asks in vain, which is harmless. */
+INLINE void prefetch_ahead(const real *from, ptrdiff_t count) {
+    enum { PREFETCH_BYTES = 8192, LINE_BYTES = 64 };
+    uintptr_t line = (uintptr_t)from + PREFETCH_BYTES;
+    for (uintptr_t end = line + (size_t)count * sizeof(real); line < end; line += LINE_BYTES)
+        __builtin_prefetch((const void *)line);
+}
 
 /* Which elements of two vectors, side by side, make a0 b0 a1 b1 ... of their lower and upper
  * halves. */
@@ -58,20 +77,20 @@ INLINE void vec_store(real *to, vec x) { *(vec_unaligned *)to = x; }
 #define INTERLEAVE_UPPER 1, 3
 #endif
 
-/* to[j * to_step + i] = from[i * from_step + j] for i < rows <= LANES, j < columns <= LANES. Always
- * writes whole vectors of LANES, zero where i >= rows. */
-INLINE void transpose_tile(real *to, ptrdiff_t to_step, const real *from, ptrdiff_t from_step,
-                           int rows, int columns) {
+INLINE vec vec_first(vec x, int count) { /* x where the lane is below count, else 0 */
+    vec_bits lane;
+    UNROLL
+    for (int i = 0; i < LANES; i++) lane[i] = i;
+    return (vec)((vec_bits)x & (lane < count));
+}
+
+INLINE void transpose_square(real *to, ptrdiff_t to_step, const real *from, ptrdiff_t from_step,
+                             int rows) {
     vec x[LANES], y[LANES];
-    if (columns == LANES) {
-        UNROLL
-        for (int i = 0; i < LANES; i++) x[i] = i < rows ? vec_load(from + i * from_step) : (vec){0};
-    } else {
-        for (int i = 0; i < LANES; i++) {
-            real row[LANES] = {0};
-            for (int j = 0; i < rows && j < columns; j++) row[j] = from[i * from_step + j];
-            x[i] = vec_load(row);
-        }
+    UNROLL
+    for (int i = 0; i < LANES; i++) {
+        x[i] = vec_load(from);
+        from += i + 1 < rows ? from_step : 0; /* rows that are not there: the last one again */
     }
     /* Each round moves the top bit of the row number to the bottom of the column number; after
      * log2(LANES) rounds they have changed places. */
@@ -85,12 +104,23 @@ INLINE void transpose_tile(real *to, ptrdiff_t to_step, const real *from, ptrdif
         UNROLL
         for (int i = 0; i < LANES; i++) x[i] = y[i];
     }
-    if (columns == LANES) {
-        UNROLL
-        for (int j = 0; j < LANES; j++) vec_store(to + j * to_step, x[j]);
-    } else {
-        for (int j = 0; j < columns; j++) vec_store(to + j * to_step, x[j]);
-    }
+    UNROLL
+    for (int j = 0; j < LANES; j++) vec_store(to + j * to_step, vec_first(x[j], rows));
+}
+
+/* to[j * to_step + i] = from[i * from_step + j] for i < rows <= LANES, rows >= 0, and j < columns
+ * <= LANES. Always writes whole vectors of LANES, with 0 where i >= rows; reads row 0 even if rows
+ * is 0. */
+INLINE void transpose_tile(real *to, ptrdiff_t to_step, const real *from, ptrdiff_t from_step,
+                           int rows, int columns) {
+    if (columns == LANES && rows == LANES)
+        transpose_square(to, to_step, from, from_step, LANES);
+    else if (columns == LANES)
+        transpose_square(to, to_step, from, from_step, rows);
+    else
+        for (int j = 0; j < columns; j++)
+            for (int i = 0; i < LANES; i++)
+                to[j * to_step + i] = i < rows ? from[i * from_step + j] : 0;
 }
 
 #endif

@@ -107,9 +107,10 @@ INLINE void pack_straight(real *to, const int width, const real *from, ptrdiff_t
 INLINE void pack_transposed(real *to, const int width, const real *from, ptrdiff_t line_step,
                             int lines, int depth) {
     for (int i = (width - 1) / LANES * LANES; i >= 0; i -= LANES) {
-        int rows = min(lines - i, LANES);
+        int rows = min(lines - i, LANES), first = i;
+        if (rows <= 0) rows = first = 0; /* all padding */
         for (int p = 0; p < depth; p += LANES)
-            transpose_tile(to + (ptrdiff_t)p * width + i, width, from + i * line_step + p,
+            transpose_tile(to + (ptrdiff_t)p * width + i, width, from + first * line_step + p,
                            line_step, rows, min(LANES, depth - p));
     }
 }
