@@ -135,8 +135,8 @@ static void takes_files_and_help(void) {
 static void formats_what_it_reads(void) {
     static const char *const lines[] = {
         "train",
-        "train --lr 0.30000000000000004 --switch-every auto --order descending --decay matrices "
-        "--schedule cosine --fraction 0.1 --epochs 2.5 --cache 3G --partition 0/1-4 --keep-state",
+        ("train --lr 0.30000000000000004 --switch-every auto --order descending --decay matrices "
+         "--schedule cosine --fraction 0.1 --epochs 2.5 --cache 3G --partition 0/1-4 --keep-state"),
         "train --switch-every 77 --optimizer adamw --steps 8999999999999999 --data a.tokens",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {

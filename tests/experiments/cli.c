@@ -1,0 +1,100 @@
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const Printed *run(int status, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    const Printed *printed = program_run(line, 0);
+    CHECK(printed->status == status, "bcd %s: status %d, expected %d: %s", line, printed->status,
+          status, printed->error);
+    return printed;
+}
+
+void check_error(const Printed *printed, const char *expected) {
+    size_t length = strlen(printed->error);
+    CHECK(length > 0 && strchr(printed->error, '\n') == printed->error + length - 1,
+          "not one line: \"%s\"", printed->error);
+    CHECK(strstr(printed->error, expected), "says \"%s\", expected \"%s\"", printed->error,
+          expected);
+}
+
+char *read_bytes(const char *name, size_t *count) {
+    enum { MOST = 1 << 22 };
+    FILE *file = fopen(scratch_path(name), "rb");
+    char *bytes = malloc(MOST + 1);
+    *count = file ? fread(bytes, 1, MOST, file) : 0;
+    bytes[*count] = 0;
+    if (file) fclose(file);
+    return bytes;
+}
+
+void copy_file(const char *to, const char *from) {
+    size_t count;
+    char *bytes = read_bytes(from, &count);
+    scratch_file(to, bytes, count);
+    free(bytes);
+}
+
+void check_same_checkpoint(const char *a, const char *b) {
+    char name[128];
+    size_t a_count, b_count;
+    snprintf(name, sizeof name, "%s/checkpoint.h5", a);
+    char *x = read_bytes(name, &a_count);
+    snprintf(name, sizeof name, "%s/checkpoint.h5", b);
+    char *y = read_bytes(name, &b_count);
+    CHECK(a_count > 0 && a_count == b_count && memcmp(x, y, a_count) == 0,
+          "checkpoints of %s and %s differ", a, b);
+    free(x);
+    free(y);
+}
+
+bool read_run(RunFile *file, const char *dir) {
+    char name[128];
+    snprintf(name, sizeof name, "%s/run.h5", dir);
+    return CHECK(runfile_read(file, scratch_path(name)) == 0, "%s", error_message());
+}
+
+/* No row missing, none twice, the same numbers; only the times differ. */
+static void check_same_curves(const char *a, const char *b) {
+    RunFile x, y;
+    bool ok = read_run(&x, a);
+    ok = read_run(&y, b) && ok;
+    if (ok &&
+        CHECK(x.curve_rows == y.curve_rows && x.evaluation_rows == y.evaluation_rows &&
+                  x.switch_rows == y.switch_rows,
+              "%zu and %zu steps, %zu and %zu evaluations, %zu and %zu switches", x.curve_rows,
+              y.curve_rows, x.evaluation_rows, y.evaluation_rows, x.switch_rows, y.switch_rows)) {
+        for (size_t i = 0; i < x.curve_rows; i++)
+            CHECK(x.curve[i].step == i + 1 && y.curve[i].step == i + 1 &&
+                      x.curve[i].loss == y.curve[i].loss &&
+                      x.curve[i].submodel == y.curve[i].submodel &&
+                      x.curve[i].samples == y.curve[i].samples &&
+                      (i == 0 || y.curve[i].seconds >= y.curve[i - 1].seconds),
+                  "row %zu of the curve", i);
+        for (size_t i = 0; i < x.evaluation_rows; i++)
+            CHECK(x.evaluations[i].step == y.evaluations[i].step &&
+                      x.evaluations[i].loss == y.evaluations[i].loss,
+                  "evaluation %zu", i);
+        for (size_t i = 0; i < x.switch_rows; i++)
+            CHECK(x.switches[i].step == y.switches[i].step &&
+                      x.switches[i].submodel == y.switches[i].submodel &&
+                      x.switches[i].visit == y.switches[i].visit &&
+                      strcmp(x.switches[i].reason, y.switches[i].reason) == 0,
+                  "switch %zu: step %d, %s, and step %d, %s", i, (int)x.switches[i].step,
+                  x.switches[i].reason, (int)y.switches[i].step, y.switches[i].reason);
+    }
+    runfile_free(&x);
+    runfile_free(&y);
+}
+
+void check_same_run(const char *a, const char *b) {
+    check_same_checkpoint(a, b);
+    check_same_curves(a, b);
+}

@@ -1,0 +1,37 @@
+/* What the tests of the program share: runs that must end with a status, errors, comparisons of run
+ * directories.  All names are relative to the scratch directory. */
+#ifndef TESTS_EXPERIMENTS_CLI_H
+#define TESTS_EXPERIMENTS_CLI_H
+
+#include "../../experiments/runfile.h"
+#include "../data/scratch.h"
+#include "program.h"
+
+/* Two trainings of milliseconds, without their length and directory. */
+#define RESNET                                                                            \
+    "--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --submodels 3 " \
+    "--switch-every 7 --eval-every 20 --threads 2 "
+#define GPT                                                                              \
+    "--model gpt:layers=2,width=16,heads=2,context=16 --data text --limit 32 --batch 4 " \
+    "--optimizer adam --lr 1e-2 --submodels 2 --switch-every auto --auto-window 3 "      \
+    "--auto-min 6 --threads 2 "
+
+/* Runs a command line (printf format), which must end with this status. */
+const Printed *run(int status, const char *format, ...) BCD_PRINTF(2, 3);
+
+/* CHECKs that stderr holds one line, and this in it. */
+void check_error(const Printed *printed, const char *expected);
+
+/* The bytes of a file, to be freed, a zero behind them; *count 0 if there is none. */
+char *read_bytes(const char *name, size_t *count);
+void copy_file(const char *to, const char *from);
+
+/* run.h5 of a directory; false, after a failed CHECK, if it cannot be read. */
+bool read_run(RunFile *file, const char *dir);
+
+/* CHECKs that checkpoint.h5 is the same to the byte. */
+void check_same_checkpoint(const char *a, const char *b);
+/* And that the curves are: no row missing, none twice, the same numbers; only the times differ. */
+void check_same_run(const char *a, const char *b);
+
+#endif

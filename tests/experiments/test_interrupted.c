@@ -1,0 +1,163 @@
+/* Trainings that are killed, stopped, run out of disk or find their files damaged. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* ---- interrupted -------------------------------------------------------------------------------
+ */
+
+static ino_t inode_of(const char *name) {
+    struct stat status;
+    return stat(scratch_path(name), &status) == 0 ? status.st_ino : 0;
+}
+
+/* Waits until a file has been replaced (or made) so many times, at most twenty seconds. */
+static void wait_for_saves(const char *name, ino_t last, int saves) {
+    for (int i = 0; i < 20000 && saves; i++) {
+        ino_t now = inode_of(name);
+        saves -= now != last;
+        last = now;
+        sleep_ms(1);
+    }
+}
+
+/* Killed again and again, each time a little later. */
+static void killed_and_resumed(const void *row) {
+    const char *flags = row;
+    char line[1024], start[1024], dir[32], whole[32], checkpoint[64];
+    static int number;
+    snprintf(dir, sizeof dir, "killed%d", ++number);
+    snprintf(whole, sizeof whole, "whole%d", number);
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.h5", dir);
+    run(0, "train %s--steps 120 --out %s --quiet", flags, whole);
+    snprintf(start, sizeof start, "train %s--steps 120 --save-every 5 --out %s", flags, dir);
+    snprintf(line, sizeof line, "train --resume %s", dir);
+    int killed = 0;
+    for (int times = 0; times < 4; times++) {
+        ino_t last = inode_of(checkpoint);
+        pid_t process = program_start(times ? line : start);
+        wait_for_saves(checkpoint, last, 3);
+        if (times == 0) check_error(program_run(line, 0), "another bcd is training in it");
+        sleep_ms(3 * times);
+        kill(process, SIGKILL);
+        killed += program_wait(process) == -SIGKILL;
+    }
+    CHECK(killed > 0, "never killed before the end");
+    run(0, "%s --quiet", line);
+    check_same_run(whole, dir);
+    test_note("killed %d times", killed);
+}
+
+/* Killed between the two renames of a save, the curves are ahead; before the first checkpoint,
+ * there are only settings. */
+static void curves_ahead_of_the_checkpoint(void) {
+    run(0, "train " RESNET "--steps 30 --save-every 3 --keep-last 9 --out ahead --quiet");
+    for (int i = 0; i < 2; i++) {
+        unlink(scratch_path("ahead/checkpoint.h5"));
+        if (i == 0) copy_file("ahead/checkpoint.h5", "ahead/checkpoint-9.h5");
+        run(0, "train --resume ahead --quiet");
+        check_same_run("uncut", "ahead");
+    }
+}
+
+static void curves_lost(void) {
+    unlink(scratch_path("ahead/run.h5"));
+    copy_file("ahead/checkpoint.h5", "ahead/checkpoint-9.h5");
+    run(0, "train --resume ahead --quiet");
+    check_same_checkpoint("uncut", "ahead");
+}
+
+static void stops_on_ctrl_c(void) {
+    run(0, "train " GPT "--steps 3000 --eval-every 1000 --out unstopped --quiet");
+    for (int i = 0; i < 2; i++) {
+        ino_t last = inode_of("stopped/checkpoint.h5");
+        pid_t process = program_start(
+            i ? "train --resume stopped"
+              : "train " GPT "--steps 3000 --eval-every 1000 --save-every 1000 --out stopped");
+        wait_for_saves("stopped/checkpoint.h5", last, 1); /* the one at the start */
+        sleep_ms(30);
+        kill(process, i ? SIGTERM : SIGINT);
+        int status = program_wait(process);
+        CHECK(status == 128 + (i ? SIGTERM : SIGINT), "status %d", status);
+        size_t count;
+        char *text = read_bytes("started", &count);
+        CHECK(strstr(text, "; go on with: bcd train --resume stopped\n"), "printed \"%s\"", text);
+        free(text);
+    }
+    RunFile file;
+    if (read_run(&file, "stopped"))
+        CHECK(file.curve_rows > 0 && file.curve_rows < 3000, "%zu steps", file.curve_rows);
+    runfile_free(&file);
+    run(0, "train --resume stopped --quiet");
+    check_same_run("unstopped", "stopped");
+}
+
+static void extends(void) {
+    run(0, "train " RESNET "--steps 13 --out longer --quiet");
+    run(0, "train --resume longer --steps 30 --threads 1 --quiet");
+    check_same_checkpoint("uncut", "longer");
+    run(0, "train " RESNET "--steps 13 --schedule cosine --out cosine --quiet");
+    check_error(run(1, "train --resume cosine --steps 30"), "cosine schedule ends at step 13");
+}
+
+/* ---- trouble -----------------------------------------------------------------------------------
+ */
+
+static void loss_not_finite(void) {
+    const Printed *printed =
+        run(1, "train " RESNET "--steps 30 --lr 1000 --weight-decay 1000 --out wild");
+    check_error(printed, "the loss is");
+    check_error(printed, "wild/checkpoint.h5 holds the last good state");
+    RunFile file;
+    if (read_run(&file, "wild"))
+        CHECK(strcmp(file.status, "failed") == 0, "status %s", file.status);
+    runfile_free(&file);
+    run(0, "eval wild");
+}
+
+static void disk_full(void) {
+    size_t before, after;
+    char *old = read_bytes("uncut/checkpoint.h5", &before);
+    for (size_t room = 3000; room < before; room += before / 4) {
+        const Printed *printed = program_run("train --resume uncut --steps 40 --quiet", room);
+        CHECK(printed->status == 1, "status %d with room for %zu bytes", printed->status, room);
+        check_error(printed, "File too large");
+    }
+    char *now = read_bytes("uncut/checkpoint.h5", &after);
+    CHECK(before == after && memcmp(old, now, before) == 0, "the old checkpoint changed");
+    CHECK(!file_exists(scratch_path("uncut/checkpoint.h5.part")), "half a file is left");
+    free(old);
+    free(now);
+}
+
+static void damaged_files(void) {
+    run(0, "train " RESNET "--steps 3 --out damaged --quiet");
+    size_t count;
+    char *bytes = read_bytes("damaged/checkpoint.h5", &count);
+    scratch_file("damaged/checkpoint.h5", bytes, count / 2);
+    check_error(run(1, "train --resume damaged --steps 6"),
+                "damaged/checkpoint.h5: a damaged or truncated HDF5 file");
+    check_error(run(1, "eval damaged"), "damaged/checkpoint.h5: a damaged or truncated HDF5 file");
+    scratch_file("damaged/checkpoint.h5", bytes, count);
+    free(bytes);
+    scratch_text("damaged/run.h5", "nonsense");
+    check_error(run(1, "train --resume damaged --steps 6"), "damaged/run.h5: not an HDF5 file");
+}
+
+void test_interrupted(void) {
+    run(0, "train " RESNET "--steps 30 --out uncut --quiet");
+    RUN_ROW("killed_and_resumed resnet", killed_and_resumed, RESNET);
+    RUN_ROW("killed_and_resumed gpt", killed_and_resumed, GPT);
+    RUN(curves_ahead_of_the_checkpoint);
+    RUN(curves_lost);
+    RUN(stops_on_ctrl_c);
+    RUN(extends);
+    RUN(loss_not_finite);
+    RUN(disk_full);
+    RUN(damaged_files);
+}
