@@ -109,7 +109,7 @@ static void write_closed_forms(FILE *out, const Figure *figure, double unit) {
 }
 
 char *figure_memory(const Figure *figure) {
-    enum { BAR = 46, MORE_KEY = 24 };
+    enum { BAR = 46, KEY_ROWS = 3, MORE_KEY = 44 };
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
     double most = 0;
     for (int i = 0; i < figure->count; i++) most = fmax(most, role_sum(figure->row[i], MEM_ROLES));
@@ -130,7 +130,7 @@ char *figure_memory(const Figure *figure) {
             figure->count, units[scale]);
     write_methods(&script, figure);
     write_closed_forms(script.out, figure, unit);
-    script_heading(&script, "peak memory by role", 2);
+    script_heading(&script, "peak memory by role", KEY_ROWS);
     fprintf(script.out, "plot ");
     for (int r = 0; r < MEM_ROLES; r++)
         if (has_role(figure, r))

@@ -5,16 +5,19 @@
 #include "../ref/error.h"
 #include "figures_parts.h"
 
-enum { PLOT = 260, GAP = 34, ROLL_ROW = 15, ROLL_ROWS = 12, POINTS = 400 };
+enum { PLOT = 260, GAP = 34, ROLL_ROW = 15, ROLL_ROWS = 12 };
 
-/* At most POINTS lines "x smooth least most", x in updates or seconds: least and most of the raw
- * loss within each part, so that nothing of it is hidden. */
-static int write_loss(FILE *out, const StudyRow *row, size_t window, int number, bool seconds) {
-    size_t n = row->curve_rows, parts = n < POINTS ? n : POINTS;
-    double *smooth = malloc((n + 1) * sizeof *smooth);
-    if (!smooth) return error_set("report: out of memory for a figure");
-    study_smooth(smooth, row->curve, n, window);
-    fprintf(out, "$curve%d << END\n", number);
+static double at(const CurveRow *row, bool seconds) {
+    return seconds ? row->seconds : (double)row->step;
+}
+
+/* "x least most" of the raw loss in each of at most BANDS parts of the training, so that nothing of
+ * it is hidden. */
+static void write_band(FILE *out, const StudyRow *row, int number, bool seconds) {
+    enum { BANDS = 100, FEWEST = 5 };
+    size_t n = row->curve_rows, parts = n / FEWEST < BANDS ? n / FEWEST : BANDS;
+    if (!parts) parts = 1;
+    fprintf(out, "$band%d << END\n", number);
     for (size_t p = 0; p < parts; p++) {
         size_t begin = p * n / parts, end = (p + 1) * n / parts;
         double least = INFINITY, most = -INFINITY;
@@ -22,12 +25,26 @@ static int write_loss(FILE *out, const StudyRow *row, size_t window, int number,
             least = fmin(least, row->curve[i].loss);
             most = fmax(most, row->curve[i].loss);
         }
-        const CurveRow *last = &row->curve[end - 1];
-        fprintf(out, "%.7g %.5g %.5g %.5g\n", seconds ? last->seconds : (double)last->step,
-                smooth[end - 1], least, most);
+        fprintf(out, "%.7g %.5g %.5g\n", at(&row->curve[(begin + end) / 2], seconds), least, most);
+    }
+    fprintf(out, "END\n");
+}
+
+/* "x smooth" at no more than POINTS places. */
+static int write_loss(FILE *out, const StudyRow *row, size_t window, int number, bool seconds) {
+    enum { POINTS = 400 };
+    size_t n = row->curve_rows, parts = n < POINTS ? n : POINTS;
+    double *smooth = malloc((n + 1) * sizeof *smooth);
+    if (!smooth) return error_set("report: out of memory for a figure");
+    study_smooth(smooth, row->curve, n, window);
+    fprintf(out, "$curve%d << END\n", number);
+    for (size_t p = 1; p <= parts; p++) {
+        size_t i = p * n / parts - 1;
+        fprintf(out, "%.7g %.5g\n", at(&row->curve[i], seconds), smooth[i]);
     }
     fprintf(out, "END\n");
     free(smooth);
+    write_band(out, row, number, seconds);
     return 0;
 }
 
@@ -36,7 +53,7 @@ static void plot_losses(const Script *script, const Figure *figure) {
     fprintf(script->out, "plot ");
     for (int i = 0; i < figure->count; i++)
         fprintf(script->out,
-                "$curve%d using 1:3:4 with filledcurves fs transparent solid 0.18 noborder lc rgb "
+                "$band%d using 1:2:3 with filledcurves fs transparent solid 0.18 noborder lc rgb "
                 "\"%s\" notitle, ",
                 i, figure_method_colours[i]);
     for (int i = 0; i < figure->count; i++) {

@@ -53,6 +53,8 @@ static void print_group(FILE *out, const ReportGroup *report) {
         if (i && strcmp(report->line[i].cell[0], report->line[i - 1].cell[0])) putc('\n', out);
         print_line(out, &report->line[i]);
     }
+    if (report->findings) putc('\n', out);
+    for (int f = 0; f < report->findings; f++) print_wrapped(out, report->finding[f]);
     if (*report->published || *report->imbalance) putc('\n', out);
     if (*report->imbalance) print_wrapped(out, report->imbalance);
     if (*report->published) print_wrapped(out, report->published);

@@ -28,6 +28,8 @@ typedef struct {
     size_t window;
     int lines;
     ReportLine line[REPORT_LINES];
+    int findings; /* one sentence for each BCD training beside a full one */
+    char finding[REPORT_METHODS][224];
     char title[448], subtitle[256], published[256], imbalance[384];
 } ReportGroup;
 

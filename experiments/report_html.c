@@ -75,7 +75,8 @@ static const FigureKind figure_kinds[] = {
     {figure_score, "score", "Validation score as the training went on."},
     {figure_time, "time", "The same training loss against seconds of training."},
     {figure_memory, "memory",
-     "Measured peak of each role of memory. Black: the closed form W (1 + k/M) for parameters, "
+     "Measured peak of each role of memory. The line across a bar: the closed form W (1 + k/M) for "
+     "parameters, "
      "gradients and optimizer state, which leaves activations out."},
 };
 
@@ -138,7 +139,7 @@ static void put_setting(FILE *out, const char *name, const char *value) {
 static void put_details(FILE *out, const StudyRow *row) {
     char method[32], text[64];
     fprintf(out,
-            "<details><summary>Every number of %s: settings, results, provenance</summary>\n"
+            "<details><summary>All of %s: settings, results, provenance</summary>\n"
             "<div class=\"scroll\"><table class=\"settings\">\n",
             study_method(row, method));
     for (int c = 0; c < study_column_count; c++) {
@@ -165,6 +166,8 @@ static void put_group(FILE *out, const ReportGroup *report, int number, bool dra
     put_element(out, "h2", report->title);
     put_element(out, "p class=\"sub\"", report->subtitle);
     put_table(out, report);
+    for (int f = 0; f < report->findings; f++)
+        put_element(out, "p class=\"finding\"", report->finding[f]);
     put_element(out, "p class=\"note\"", report->imbalance);
     put_element(out, "p class=\"note\"", report->published);
     put_figures(out, report, number, drawable);

@@ -73,6 +73,10 @@ static ReportLine *add_line(ReportGroup *report, const char *source, int submode
     return line;
 }
 
+static double trained_bytes(const StudyRow *row) {
+    return row->peak[MEM_PARAMETERS] + row->peak[MEM_GRADIENTS] + row->peak[MEM_STATE];
+}
+
 static void add_measured(ReportGroup *report, const StudyRow *row) {
     ReportLine *line = add_line(report, "measured", (int)row->submodels);
     double mib = 1024 * 1024;
@@ -86,8 +90,7 @@ static void add_measured(ReportGroup *report, const StudyRow *row) {
     score(line->cell[SCORE], study_is_images(row), row->accuracy, row->perplexity);
     number(line->cell[VALID], row->valid_loss);
     number(line->cell[TRAIN], row->train_loss);
-    number(line->cell[STATE],
-           (row->peak[MEM_PARAMETERS] + row->peak[MEM_GRADIENTS] + row->peak[MEM_STATE]) / mib);
+    number(line->cell[STATE], trained_bytes(row) / mib);
     number(line->cell[PEAK], row->peak[MEM_ROLES] / mib);
     number(line->cell[RATE], row->rate);
 }
@@ -157,6 +160,36 @@ static void note_imbalance(ReportGroup *report) {
         strncat(report->imbalance, ".", sizeof report->imbalance - strlen(report->imbalance) - 1);
 }
 
+/* Seconds of training until the row was at its level. */
+static double seconds_to_level(const StudyRow *row) {
+    for (size_t i = 0; i < row->curve_rows; i++)
+        if ((double)row->curve[i].step >= row->steps_to_converge) return row->curve[i].seconds;
+    return NAN;
+}
+
+/* What a reader wants to know first, in one sentence. */
+static void add_finding(ReportGroup *report, const StudyRow *row, const StudyRow *full) {
+    char method[32];
+    snprintf(
+        report->finding[report->findings++], sizeof report->finding[0],
+        "%s against the full update: %.2f times the updates to the same loss, %.2f times the "
+        "time to it; %.2f times the time per update; %.2f times the P+G+S, %.2f times the "
+        "peak memory.",
+        study_method(row, method), row->multiplier, seconds_to_level(row) / seconds_to_level(full),
+        row->seconds / (double)row->steps / (full->seconds / (double)full->steps),
+        trained_bytes(row) / trained_bytes(full), row->peak[MEM_ROLES] / full->peak[MEM_ROLES]);
+}
+
+static void add_findings(ReportGroup *report) {
+    const StudyRow *full = report->row[0];
+    for (int r = 1; r < report->rows && full->submodels == 1; r++) {
+        const StudyRow *row = report->row[r];
+        double sum = row->multiplier + seconds_to_level(row) + seconds_to_level(full) +
+                     row->seconds + full->seconds + trained_bytes(row) + trained_bytes(full);
+        if (row->submodels > 1 && isfinite(sum)) add_finding(report, row, full);
+    }
+}
+
 void report_group(ReportGroup *report, const Study *study, const int *group, int number_of_group) {
     *report = (ReportGroup){.window = study_window(study, group, number_of_group)};
     for (int r = 0; r < study->rows; r++) {
@@ -171,6 +204,7 @@ void report_group(ReportGroup *report, const Study *study, const int *group, int
     for (int r = 0; r < report->rows; r++) add_paper(report, report->row[r]);
     write_titles(report);
     note_imbalance(report);
+    add_findings(report);
 }
 
 /* The mean over the BCD rows of a kind; *count tells how many. */

@@ -21,6 +21,7 @@ static const char report_style[] =
     " padding: 1.25rem 1.4rem; margin-top: 1.6rem; }\n"
     ".sub, .note { color: var(--soft); margin: .2rem 0 1rem; font-size: .92rem; }\n"
     ".note { margin-top: .6rem; }\n"
+    ".finding { margin: .8rem 0 0; }\n"
     ".note:empty { display: none; }\n"
     ".warning { border-left: 4px solid #d55e00; padding-left: .8rem; }\n"
     ".scroll { overflow-x: auto; }\n"

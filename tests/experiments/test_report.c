@@ -272,6 +272,8 @@ static void case_terminal(void) {
                                            "Table 2",
                                            "for orientation only",
                                            "1.25 times the mean",
+                                           "0.67 times the time per update",
+                                           "0.56 times the P+G+S",
                                            "1.39"};
     for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
         CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
