@@ -38,9 +38,13 @@ const CommandInfo command_table[COMMANDS] = {
      "with zstd (.zst), and writes one token file for bcd train --data FILE.tokens.\n\n"
      "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens"},
     {COMMAND_TRACE, "trace", "", "one training step, block by block", 0, 0,
-     "Shows for each block whether it is active or frozen, how long its forward pass, gradients\n"
-     "and update take, and how many bytes it keeps: the way to see what BCD saves.\n\n"
-     "  bcd trace --model resnet20 --data synthetic --submodels 3"},
+     "Shows for each block whether it is active or frozen, how long its forward pass and "
+     "gradients\n"
+     "take, and how many bytes it keeps, beside a full update: the way to see what BCD saves.  "
+     "Each\n"
+     "of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
+     "  bcd trace --model resnet20\n"
+     "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3"},
     {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
      0,
      "For comparing with another framework.  All files are HDF5:\n"
@@ -53,13 +57,25 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
     {COMMAND_EXPERIMENT, "experiment", "validity", "full update and BCD side by side, as a table",
      1, 1,
-     "Trains each model with each optimizer, all at once and by BCD, and tabulates steps to\n"
-     "converge, accuracy or perplexity, and memory.  Interrupted, it goes on where it was.\n\n"
-     "  bcd experiment validity --preset smoke --out runs/smoke"},
-    {COMMAND_REPORT, "report", "FILE...", "tables and plots from run.h5 files", 1,
-     OPTIONS_POSITIONAL,
-     "Prints tables beside the published numbers and writes one HTML page with the curves.\n\n"
-     "  bcd report runs/*/run.h5 --out report.html"},
+     "Trains each model with each optimizer twice, with every parameter updated at each step and\n"
+     "by BCD, and tabulates steps to converge, accuracy or perplexity, and memory.\n"
+     "  smoke   seconds: tiny networks, to see that everything works\n"
+     "  laptop  about three minutes on two cores: an image and a language model, no download\n"
+     "  gpu     the published settings on CIFAR-10 and WikiText-2, shorter\n"
+     "  paper   the trainings of the paper's Table 2, as long as published\n"
+     "The last two say first how long they would take here, and start with --yes.  Flags of\n"
+     "training go over the preset's.  DIR/validity.h5 is complete after each row; interrupted, "
+     "the\n"
+     "same command goes on where it was.  With another --submodels, rows are added.\n\n"
+     "  bcd experiment validity --preset smoke --out runs/smoke\n"
+     "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam\n"
+     "  bcd report runs/smoke/validity.h5"},
+    {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
+     "FILE is the validity.h5 of an experiment or the run.h5 of a training.  Prints tables beside\n"
+     "the published numbers and writes one HTML page with curves (drawn by gnuplot), by default\n"
+     "report.html beside the first FILE.\n\n"
+     "  bcd report runs/validity/validity.h5\n"
+     "  bcd report runs/a/run.h5 runs/b/run.h5 --out both.html"},
 };
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
