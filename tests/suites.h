@@ -12,6 +12,7 @@ SUITE(bcd_loop)
 SUITE(bcd)
 SUITE(memory)
 SUITE(step)
+SUITE(update)
 SUITE(resume)
 SUITE(fixtures)
 #ifndef BCD_DOUBLE

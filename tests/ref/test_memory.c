@@ -22,11 +22,8 @@ static size_t total(const size_t bytes[MEM_ROLES]) {
 }
 
 static void step(Tiny *tiny) {
-    Batch batch;
+    Batch batch = tiny_batch(tiny, tiny->settings.batch);
     Loss loss;
-    if (batch_reserve(&batch, tiny->model, tiny->settings.batch)) abort();
-    for (int i = 0; i < batch.n; i++) batch.ids[i] = i;
-    tiny->data->fetch(tiny->data, &batch, 0);
     CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     CHECK(tiny->engine->is->evaluate(tiny->engine, &batch, &loss) == 0, "%s", error_message());
     batch_free(&batch);

@@ -22,11 +22,7 @@ static void carry_tensor(const Tiny *from, Tiny *to, TensorRole role, int number
 
 static void carry_over(const Tiny *from, Tiny *to) {
     const Model *m = from->model;
-    bool *active = malloc((size_t)m->blocks * sizeof *active);
-    if (!active) abort();
-    partition_active(&from->settings.partition, m, from->state.submodel, active);
-    CHECK(to->engine->is->activate(to->engine, active) == 0, "%s", error_message());
-    free(active);
+    tiny_activate(to, from->state.submodel);
     for (int i = 0; i < m->buffers; i++) carry_tensor(from, to, TENSOR_BUFFER, i);
     for (int p = 0; p < m->params; p++)
         for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)

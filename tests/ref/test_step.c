@@ -1,5 +1,5 @@
 /* One training step of whole networks: its gradient against differences, a batch in parts, a step
- * that fails, and evaluation. */
+ * that fails, and evaluation.  What the update does with the gradient is in test_update.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,22 +8,6 @@
 #include "../test.h"
 #include "tiny.h"
 #include "tolerance.h"
-
-static void activate(Tiny *tiny, int submodel) {
-    bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
-    if (!active) abort();
-    partition_active(&tiny->settings.partition, tiny->model, submodel, active);
-    CHECK(tiny->engine->is->activate(tiny->engine, active) == 0, "%s", error_message());
-    free(active);
-}
-
-static Batch batch_of(const Tiny *tiny, int n) {
-    Batch batch;
-    if (batch_reserve(&batch, tiny->model, n)) abort();
-    for (int i = 0; i < n; i++) batch.ids[i] = i;
-    tiny->data->fetch(tiny->data, &batch, 0);
-    return batch;
-}
 
 #ifdef BCD_DOUBLE
 /* ---- gradients
@@ -70,7 +54,7 @@ static void check_parameter(const Tiny *tiny, const Batch *batch, int param, con
 static void check_submodel(Tiny *tiny, const Batch *batch, int submodel) {
     const Model *m = tiny->model;
     Stage *stage = tiny->stage;
-    activate(tiny, submodel);
+    tiny_activate(tiny, submodel);
     loss_of(tiny, batch);
     for (int b = m->blocks - 1; b >= 0; b--) {
         stage->is->input_gradient(stage, b);
@@ -95,7 +79,7 @@ static void gradients_meet_differences(const void *spec) {
                                        .batch = 6,
                                        .recompute = norm == FROZEN_BATCH,
                                        .frozen_norm = norm});
-            Batch batch = batch_of(&tiny, 6);
+            Batch batch = tiny_batch(&tiny, 6);
             for (int m = 0; m < submodels; m++) check_submodel(&tiny, &batch, m);
             batch_free(&batch);
             tiny_close(&tiny);
@@ -153,9 +137,9 @@ static void bad_loss_changes_nothing(const void *spec) {
     Recipe recipe = {.spec = spec, .micro_batches = 2};
     tiny_open(&tiny, &recipe);
     tiny_open(&sound, &recipe);
-    activate(&tiny, 0);
-    activate(&sound, 0);
-    Batch batch = batch_of(&tiny, 4);
+    tiny_activate(&tiny, 0);
+    tiny_activate(&sound, 0);
+    Batch batch = tiny_batch(&tiny, 4);
     Loss loss;
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
     real before = poison(&tiny, param, (real)NAN);
@@ -180,9 +164,9 @@ static void gradients_of_a_failed_step_are_forgotten(void) {
     Recipe recipe = {.spec = tiny_models[0], .micro_batches = 2};
     tiny_open(&tiny, &recipe);
     tiny_open(&sound, &recipe);
-    activate(&tiny, 2);
-    activate(&sound, 2);
-    Batch good = batch_of(&tiny, 4), bad = batch_of(&tiny, 4);
+    tiny_activate(&tiny, 2);
+    tiny_activate(&sound, 2);
+    Batch good = tiny_batch(&tiny, 4), bad = tiny_batch(&tiny, 4);
     bad.images[3 * shape_count(tiny.model->input)] = (real)NAN;
     Loss loss;
     CHECK(tiny.engine->is->step(tiny.engine, &bad, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
@@ -197,81 +181,6 @@ static void gradients_of_a_failed_step_are_forgotten(void) {
     tiny_close(&sound);
 }
 
-/* ---- update
- * -------------------------------------------------------------------------------------- */
-
-/* How far one step of plain SGD at a rate of 1 moved all parameters together. */
-static double moved(const char *spec, double clip, double *clipped_to) {
-    Tiny before, after;
-    Recipe recipe = {.spec = spec};
-    tiny_open(&before, &recipe);
-    tiny_open(&after, &recipe);
-    after.stage->settings.optimizer = (OptimizerSettings){.clip_norm = clip};
-    activate(&after, 1);
-    Batch batch = batch_of(&after, 4);
-    Loss loss;
-    CHECK(after.engine->is->step(after.engine, &batch, 1, &loss) == 0, "%s", error_message());
-    double sum = 0;
-    for (int p = 0; p < before.model->params; p++) {
-        size_t count;
-        real *a = tiny_read(&before, TENSOR_PARAMETER, p, &count);
-        real *b = tiny_read(&after, TENSOR_PARAMETER, p, &count);
-        for (size_t i = 0; i < count; i++)
-            sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        free(a);
-        free(b);
-    }
-    *clipped_to = clip;
-    batch_free(&batch);
-    tiny_close(&before);
-    tiny_close(&after);
-    return sqrt(sum);
-}
-
-/* The norm is of all active gradients together. */
-static void clipping_limits_the_step(const void *spec) {
-    double clip, free_norm = moved(spec, 0, &clip);
-    CHECK(free_norm > 0, "nothing moved");
-    double norm = moved(spec, free_norm / 3, &clip);
-    CHECK(fabs(norm - clip) <= tolerance(1e4, 1), "clipped to %g: moved %g", clip, norm);
-    norm = moved(spec, free_norm * 3, &clip);
-    CHECK(norm == free_norm, "a limit of %g changed the step from %g to %g", clip, free_norm, norm);
-}
-
-/* Decay of matrices only: vectors move as without decay, matrices as with it. */
-static void decay_may_spare_vectors(const void *spec) {
-    Tiny none, all, matrices;
-    Tiny *each[] = {&none, &all, &matrices};
-    for (int i = 0; i < 3; i++) {
-        tiny_open(each[i], &(Recipe){.spec = spec});
-        OptimizerSettings *optimizer = &each[i]->stage->settings.optimizer;
-        optimizer->weight_decay = i ? 0.1 : 0;
-        optimizer->decay_matrices_only = i == 2;
-        activate(each[i], 0);
-        Batch batch = batch_of(each[i], 4);
-        Loss loss;
-        CHECK(each[i]->engine->is->step(each[i]->engine, &batch, 0.1, &loss) == 0, "%s",
-              error_message());
-        batch_free(&batch);
-    }
-    for (int p = 0; p < none.model->params; p++) {
-        size_t count;
-        const Tiny *like = none.model->param[p].matrix ? &all : &none;
-        real *got = tiny_read(&matrices, TENSOR_PARAMETER, p, &count);
-        real *expected = tiny_read(like, TENSOR_PARAMETER, p, &count);
-        real *plain = tiny_read(&none, TENSOR_PARAMETER, p, &count);
-        CHECK(memcmp(got, expected, count * sizeof(real)) == 0, "%s", none.model->param[p].name);
-        bool trained = none.settings.partition.of_block[none.model->param[p].block] == 0;
-        bool decayed = memcmp(got, plain, count * sizeof(real)) != 0;
-        CHECK(decayed == (trained && none.model->param[p].matrix), "%s is %sdecayed",
-              none.model->param[p].name, decayed ? "" : "not ");
-        free(got);
-        free(expected);
-        free(plain);
-    }
-    for (int i = 0; i < 3; i++) tiny_close(each[i]);
-}
-
 /* ---- evaluation
  * ---------------------------------------------------------------------------------- */
 
@@ -280,12 +189,12 @@ static void evaluation_changes_nothing(const void *spec) {
     Recipe recipe = {.spec = spec, .batch = 5};
     tiny_trained(&tiny, &recipe);
     tiny_trained(&untouched, &recipe);
-    Batch batch = batch_of(&tiny, 12);
+    Batch batch = tiny_batch(&tiny, 12);
     Loss loss, one, sum = {0};
     CHECK(tiny.engine->is->evaluate(tiny.engine, &batch, &loss) == 0, "%s", error_message());
     tiny_check_same(&tiny, &untouched, "evaluation");
     for (int i = 0; i < 12; i++) { /* running statistics: samples do not mix */
-        Batch alone = batch_of(&tiny, 1);
+        Batch alone = tiny_batch(&tiny, 1);
         alone.ids[0] = i;
         tiny.data->fetch(tiny.data, &alone, 0);
         CHECK(tiny.engine->is->evaluate(tiny.engine, &alone, &one) == 0, "%s", error_message());
@@ -312,10 +221,6 @@ void test_step(void) {
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
     RUN(gradients_of_a_failed_step_are_forgotten);
-    for (int i = 0; tiny_models[i]; i++) {
-        RUN_ROW("clipping", clipping_limits_the_step, tiny_models[i]);
-        RUN_ROW("decay", decay_may_spare_vectors, tiny_models[i]);
-    }
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("evaluation", evaluation_changes_nothing, tiny_models[i]);
 }

@@ -132,6 +132,22 @@ void tiny_trained(Tiny *tiny, const Recipe *recipe) {
     need(tiny_train(tiny, NULL, NULL) == 0, "training");
 }
 
+void tiny_activate(Tiny *tiny, int submodel) {
+    bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
+    if (!active) abort();
+    partition_active(&tiny->settings.partition, tiny->model, submodel, active);
+    CHECK(tiny->engine->is->activate(tiny->engine, active) == 0, "%s", error_message());
+    free(active);
+}
+
+Batch tiny_batch(const Tiny *tiny, int n) {
+    Batch batch;
+    if (batch_reserve(&batch, tiny->model, n)) abort();
+    for (int i = 0; i < n; i++) batch.ids[i] = i;
+    tiny->data->fetch(tiny->data, &batch, 0);
+    return batch;
+}
+
 /* ---- looking
  * ------------------------------------------------------------------------------------- */
 

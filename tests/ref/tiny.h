@@ -54,6 +54,12 @@ int tiny_train(Tiny *tiny, BcdWatch watch, void *context);
 /* Opens, trains without interruption, and must succeed. */
 void tiny_trained(Tiny *tiny, const Recipe *recipe);
 
+/* Activates one submodel, without training. */
+void tiny_activate(Tiny *tiny, int submodel);
+
+/* Samples 0 .. n - 1, to be freed. */
+Batch tiny_batch(const Tiny *tiny, int n);
+
 /* A hash of a block's parameters, and of its buffers too. */
 uint64_t tiny_parameters_hash(const Tiny *tiny, int block);
 uint64_t tiny_block_hash(const Tiny *tiny, int block);
