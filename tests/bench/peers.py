@@ -9,6 +9,7 @@ an allocator that keeps its pages, no gradients where nothing is trained.
     --rounds=N   so many turns of each program
     --cpu-time   one thread each, processor time: for a machine that others use too
 """
+import glob
 import os
 import statistics
 import subprocess
@@ -53,6 +54,11 @@ def best_environment():
     if "avx512f" in flags:
         environment.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
         environment.setdefault("ATEN_CPU_CAPABILITY", "avx512")
+    # Two pools of threads, OpenBLAS's own beside PyTorch's, wait for each other and take twice as
+    # long; the OpenBLAS that uses OpenMP shares PyTorch's.
+    for library in glob.glob("/usr/lib/*/openblas-openmp/libblas.so.3"):
+        environment["LD_LIBRARY_PATH"] = ":".join(
+            [os.path.dirname(library)] + environment.get("LD_LIBRARY_PATH", "").split(":"))
     return environment
 
 
