@@ -40,7 +40,7 @@ static int time_step(Setup *setup, double *seconds) {
 static int measure_row(const PlanRow *row, double *steps, double *step_seconds) {
     Setup setup;
     int failed = setup_open(&setup, &row->options) != 0;
-    if (!failed && !*step_seconds)
+    if (!failed && *step_seconds == 0)
         failed = setup_engine(&setup, NULL, NULL, NULL) || time_step(&setup, step_seconds);
     *steps = failed ? 0 : (double)setup.bcd.steps;
     setup_free(&setup);

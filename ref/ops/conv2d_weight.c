@@ -124,7 +124,7 @@ static void sum_chunk(real *partial, const Plan *plan, const real *dy, const rea
     real *x_copy = scratch(SCRATCH_IMAGE, x_count);
     real *dy_copy = scratch(SCRATCH_IMAGE_GRADIENT, dy_count);
     memset(x_copy, 0, x_count * sizeof(real));
-    memset(dy_copy, 0, dy_count * sizeof(real));
+    if (dy_count) memset(dy_copy, 0, dy_count * sizeof(real));
     for (int n = n0; n < n1; n += most) {
         Group group = {.x = x_copy,
                        .dy = whole ? dy + n * pixels * conv->o : dy_copy,
