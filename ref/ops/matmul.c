@@ -72,8 +72,9 @@ INLINE void multiply_block(const Product *product, const int vectors, const real
 INLINE void multiply_slab(const Product *product, const int vectors, int i0, int i1, int j0,
                           int j1) {
     const int height = TILE_VECTORS / vectors, width = vectors * LANES;
+    const int block_rows = BLOCK_ROWS / height * height;
     int most_depth = min(product->k, BLOCK_DEPTH);
-    int most_rows = (min(i1 - i0, BLOCK_ROWS) + height - 1) / height * height;
+    int most_rows = (min(i1 - i0, block_rows) + height - 1) / height * height;
     int most_columns = (min(j1 - j0, BLOCK_COLUMNS) + width - 1) / width * width;
     real *a = scratch(SCRATCH_PACK_A, (size_t)most_rows * (size_t)most_depth + LANES);
     real *b = scratch(SCRATCH_PACK_B, (size_t)most_columns * (size_t)most_depth + LANES);
@@ -82,8 +83,8 @@ INLINE void multiply_slab(const Product *product, const int vectors, int i0, int
         for (int p = 0; p < product->k; p += BLOCK_DEPTH) {
             int depth = min(BLOCK_DEPTH, product->k - p);
             pack(b, width, product->b, j, columns, p, depth);
-            for (int i = i0; i < i1; i += BLOCK_ROWS) {
-                int rows = min(BLOCK_ROWS, i1 - i);
+            for (int i = i0; i < i1; i += block_rows) {
+                int rows = min(block_rows, i1 - i);
                 pack(a, height, product->a, i, rows, p, depth);
                 multiply_block(product, vectors, a, b, i, rows, j, columns, p, depth);
             }

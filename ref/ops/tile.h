@@ -48,34 +48,44 @@ typedef struct {
     const real *bias;       /* [columns] added to every row; NULL: none */
 } TileTarget;
 
+INLINE void store_row(const TileTarget *to, real *at, const vec *acc, const int vectors) {
+    UNROLL
+    for (int j = 0; j < vectors; j++) {
+        vec sum = acc[j];
+        if (to->add) sum += vec_load(at + j * LANES);
+        if (to->bias) sum += vec_load(to->bias + j * LANES);
+        vec_store(at + j * LANES, sum);
+    }
+}
+
+/* The same for a row of which only to->columns numbers exist. */
+INLINE void store_part(const TileTarget *to, real *at, const vec *acc, const int vectors) {
+    size_t bytes = (size_t)to->columns * sizeof *at;
+    real row[2 * LANES] = {0}, bias[2 * LANES] = {0};
+    TileTarget copy = *to;
+    if (to->add) memcpy(row, at, bytes);
+    if (to->bias) copy.bias = memcpy(bias, to->bias, bytes);
+    store_row(&copy, row, acc, vectors);
+    memcpy(at, row, bytes);
+}
+
 INLINE void tile_store(const TileTarget *to, const vec *acc, const int runs, const int run,
                        const int vectors) {
-    if (to->runs == runs && to->run == run && to->columns == vectors * LANES) {
+    if (to->columns == vectors * LANES) {
         UNROLL
-        for (int i = 0; i < runs * run; i++) {
-            UNROLL
-            for (int j = 0; j < vectors; j++) {
-                real *at = to->at + i / run * to->run_step + i % run * to->step + j * LANES;
-                vec sum = acc[i * vectors + j];
-                if (to->add) sum += vec_load(at);
-                if (to->bias) sum += vec_load(to->bias + j * LANES);
-                vec_store(at, sum);
-            }
-        }
-        return;
+        for (int i = 0; i < runs * run; i++)
+            if (i / run < to->runs && i % run < to->run)
+                store_row(to, to->at + i / run * to->run_step + i % run * to->step,
+                          acc + i * vectors, vectors);
+    } else {
+        vec tile[TILE_VECTORS]; /* a variable index would put acc itself into memory */
+        UNROLL
+        for (int i = 0; i < runs * run * vectors; i++) tile[i] = acc[i];
+        for (int i = 0; i < runs * run; i++)
+            if (i / run < to->runs && i % run < to->run)
+                store_part(to, to->at + i / run * to->run_step + i % run * to->step,
+                           tile + i * vectors, vectors);
     }
-    real tile[TILE_VECTORS * LANES];
-    UNROLL
-    for (int i = 0; i < runs * run * vectors; i++) vec_store(tile + i * LANES, acc[i]);
-    for (int r = 0; r < to->runs; r++)
-        for (int i = 0; i < to->run; i++)
-            for (int j = 0; j < to->columns; j++) {
-                real *at = to->at + r * to->run_step + i * to->step + j;
-                real sum = tile[(r * run + i) * vectors * LANES + j];
-                if (to->add) sum += *at;
-                if (to->bias) sum += to->bias[j];
-                *at = sum;
-            }
 }
 
 /* One operand: element (line, depth) is at from[line * line_step + depth * depth_step], and one of
