@@ -7,24 +7,26 @@
 #include "../ref/error.h"
 #include "file.h"
 
-/* PIECE is read at once.  A line of JSON, or text without a place to cut it, may need more; but a
- * file that needs MOST is not what it is taken for. */
-enum { PIECE = 1 << 20, MOST = 1 << 28 };
+/* A line of JSON, or text without a place to cut it, may need more than a piece; but a file that
+ * needs MOST is not what it is taken for. */
+enum { MOST = 1 << 28 };
 
 struct Documents {
     Stream *stream;
     char path[PATH_BYTES];
     bool lines, ended, started;
+    size_t piece;                /* bytes read at once */
     char *buffer;                /* [capacity + 1] */
     size_t capacity, begin, end; /* what is read and not yet handed out: begin <= i < end */
     size_t line;                 /* of the last one, from 1 */
     cJSON *object;               /* the last one; holds the text handed out */
 };
 
-Documents *documents_of(Stream *stream, const char *path, bool lines) {
+Documents *documents_of(Stream *stream, const char *path, bool lines, size_t piece) {
     Documents *documents = calloc(1, sizeof *documents);
     if (documents) {
-        documents->capacity = 2 * PIECE;
+        documents->piece = piece;
+        documents->capacity = 2 * piece;
         documents->buffer = malloc(documents->capacity + 1);
     }
     if (!documents || !documents->buffer) {
@@ -42,7 +44,8 @@ Documents *documents_of(Stream *stream, const char *path, bool lines) {
 Documents *documents_open(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     Stream *stream = stream_open(path);
-    return stream ? documents_of(stream, path, strstr(name, ".jsonl") || strstr(name, ".ndjson"))
+    return stream ? documents_of(stream, path, strstr(name, ".jsonl") || strstr(name, ".ndjson"),
+                                 DOCUMENTS_PIECE)
                   : NULL;
 }
 
@@ -62,15 +65,15 @@ static int read_more(Documents *documents) {
     memmove(documents->buffer, documents->buffer + documents->begin, held);
     documents->begin = 0;
     documents->end = held;
-    if (documents->capacity - held < PIECE) {
+    if (documents->capacity - held < documents->piece) {
         char *grown = realloc(documents->buffer, documents->capacity * 2 + 1);
         if (!grown) return error_set("tokenize: %s: out of memory", documents->path);
         documents->buffer = grown;
         documents->capacity *= 2;
     }
-    while (!documents->ended && documents->end < held + PIECE) {
+    while (!documents->ended && documents->end < held + documents->piece) {
         long count = stream_read(documents->stream, documents->buffer + documents->end,
-                                 held + PIECE - documents->end);
+                                 held + documents->piece - documents->end);
         if (count < 0) return -1;
         documents->ended = count == 0;
         documents->end += (size_t)count;
@@ -104,7 +107,7 @@ static int next_text(Documents *documents, const char **text, size_t *bytes) {
         const size_t held = documents->end - documents->begin;
         const char *start = documents->buffer + documents->begin;
         cut = documents->ended ? held : 0;
-        if (!documents->ended && held >= PIECE)
+        if (!documents->ended && held >= documents->piece)
             for (cut = held - 1; cut > 0 && !can_cut((const unsigned char *)start, cut, held);)
                 cut--;
         if (cut > 0 || documents->ended) break;

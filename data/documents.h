@@ -8,11 +8,13 @@
 
 typedef struct Documents Documents;
 
+enum { DOCUMENTS_PIECE = 1 << 20 }; /* bytes read at once */
+
 /* A name with .jsonl or .ndjson in it is JSON lines: an object a line, whose "text" is a document.
  * Any other file is one document of plain text.  NULL and an error. */
 Documents *documents_open(const char *path);
-/* The same from an open stream, which it takes over; `path` is for errors. */
-Documents *documents_of(Stream *stream, const char *path, bool lines);
+/* The same from an open stream, which it takes over; `path` is for errors, piece >= 1. */
+Documents *documents_of(Stream *stream, const char *path, bool lines, size_t piece);
 void documents_close(Documents *documents);
 
 /* The next piece of text, in *text until the next call.  *starts tells whether a document begins

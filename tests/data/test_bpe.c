@@ -133,6 +133,18 @@ static void long_words(void) {
     tokenizer_free(tokenizer);
 }
 
+/* Enough different words for the cache to forget and start again. */
+static void more_words_than_the_cache_holds(void) {
+    enum { WORDS = 300000, BYTES = 6 * WORDS };
+    Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
+    char *text = malloc(BYTES + 1);
+    for (int i = 0; i < WORDS; i++) snprintf(text + 6 * i, 7, "%06d", i);
+    for (int i = 0; i < BYTES; i++) text[i] = (char)(i % 6 ? text[i] - '0' + 'p' : ' ');
+    for (int twice = 0; twice < 2; twice++) check_inverse(tokenizer, text, BYTES);
+    free(text);
+    tokenizer_free(tokenizer);
+}
+
 /* ---- words --------------------------------------------------------------------------------- */
 
 static int note_word(void *context, const char *word, size_t bytes) {
@@ -308,6 +320,7 @@ void test_data_bpe(void) {
     RUN(decoding_gives_back_any_bytes);
     RUN(tokens_out_of_range_decode_to_nothing);
     RUN(long_words);
+    RUN(more_words_than_the_cache_holds);
     RUN(words_by_hand);
     RUN(utf8_by_the_table);
     RUN(published_numbers);

@@ -188,20 +188,36 @@ static void end_of_text_stands_between_documents(void) {
     tokenizer_free(tokenizer);
 }
 
-/* Three megabytes are read in pieces; their tokens must be those of the whole. */
+/* Everything that stands around a space or a newline, read in pieces of every size: their tokens
+ * must be those of the whole. */
 static void pieces_give_the_tokens_of_the_whole(void) {
-    enum { LENGTH = 3 << 20 };
-    char *text = long_text(LENGTH);
-    const char *input = scratch_text("pieces.txt", text), *out = scratch_path("pieces.tokens");
+    static const char text[] =
+        "hello world  hello\n\nabcabc \n hello\xC2\xA0hello \xC2\xA0 abc\n\xC2\x85 he\nllo\xC3\xA9 "
+        "\xC3\xA9\n\xE3\x80\x80 hello\xE2\x80\x83\nhello\t\nabc \xFF hello\n\xE6\x97\xA5\nhello "
+        "world's\nhello 's \xE3\x81\x82 \xE3\x81\x82\nhello   ";
     Tokenizer *tokenizer = tiny();
-    TokenizeStats stats;
-    int *tokens = NULL;
-    size_t count = 0;
-    CHECK(tokenizer->encode(tokenizer, text, LENGTH, &tokens, &count) == 0, "%s", error_message());
-    CHECK(tokenize_file(out, &input, 1, tokenizer, &stats, NULL, NULL) == 0, "%s", error_message());
-    check_tokens(out, tokens, count);
+    int *whole = NULL, *tokens = NULL;
+    size_t whole_count = 0, pieces = 0;
+    CHECK(tokenizer->encode(tokenizer, text, sizeof text - 1, &whole, &whole_count) == 0, "%s",
+          error_message());
+    const char *path = scratch_text("pieces.txt", text);
+    for (size_t piece = 1; piece < sizeof text; piece++) {
+        Documents *documents = documents_of(stream_open(path), path, false, piece);
+        const char *part;
+        size_t bytes, count = 0;
+        bool starts;
+        while (documents_next(documents, &part, &bytes, &starts) > 0) {
+            CHECK(tokenizer->encode(tokenizer, part, bytes, &tokens, &count) == 0, "%s",
+                  error_message());
+            pieces++;
+        }
+        documents_close(documents);
+        CHECK(count == whole_count && memcmp(tokens, whole, count * sizeof *tokens) == 0,
+              "pieces of %zu bytes give other tokens", piece);
+    }
+    CHECK(pieces > 2 * sizeof text, "%zu pieces in all: hardly ever cut", pieces);
     free(tokens);
-    free(text);
+    free(whole);
     tokenizer_free(tokenizer);
 }
 

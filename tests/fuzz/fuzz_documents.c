@@ -1,26 +1,62 @@
-/* Text, JSON lines and zstd: the first byte chooses; the rest is read to its end or refused. */
+/* Text, JSON lines and zstd: the first byte chooses how; the rest is read to its end or refused.
+ * The tokens of the pieces of plain text must be those of the whole. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../data/documents.h"
+#include "../../data/tokenizer.h"
+#include "../data/tiny.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
+static const Tokenizer *tiny(void) {
+    static Tokenizer *tokenizer;
+    if (!tokenizer)
+        tokenizer = tokenizer_gpt2_parse(tiny_encoder(), strlen(tiny_encoder()), tiny_merges(),
+                                         strlen(tiny_merges()), "tiny");
+    return tokenizer;
+}
+
+typedef struct {
+    char *text;
+    int *tokens;
+    size_t bytes, count;
+} Pieces;
+
+static void add_piece(Pieces *pieces, const char *text, size_t bytes) {
+    pieces->text = realloc(pieces->text, pieces->bytes + bytes + 1);
+    memcpy(pieces->text + pieces->bytes, text, bytes);
+    pieces->bytes += bytes;
+    if (tiny()->encode(tiny(), text, bytes, &pieces->tokens, &pieces->count)) abort();
+}
+
+static void compare_with_whole(const Pieces *pieces) {
+    int *tokens = NULL;
+    size_t count = 0;
+    if (tiny()->encode(tiny(), pieces->text, pieces->bytes, &tokens, &count)) abort();
+    if (count != pieces->count || memcmp(tokens, pieces->tokens, count * sizeof *tokens)) abort();
+    free(tokens);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
+    enum { ENOUGH = 1 << 20 }; /* zstd can promise much in few bytes */
     if (count < 2) return 0;
+    const bool lines = bytes[0] & 1;
     FILE *file = fmemopen((void *)(bytes + 1), count - 1, "rb");
     if (!file) abort();
     Stream *stream = stream_of(file, "fuzz");
-    Documents *documents = stream ? documents_of(stream, "fuzz", bytes[0] & 1) : NULL;
+    Documents *documents =
+        stream ? documents_of(stream, "fuzz", lines, 1 + (size_t)(bytes[0] >> 1)) : NULL;
     if (!documents) return 0;
+    Pieces pieces = {NULL, NULL, 0, 0};
     const char *text;
     size_t length;
     bool starts;
-    uint64_t read = 0;
-    while (documents_next(documents, &text, &length, &starts) > 0) {
-        for (size_t i = 0; i < length; i++) read += (unsigned char)text[i] != 0; /* touch it all */
-        if (read > (uint64_t)1 << 26) break; /* zstd can promise much in few bytes */
-    }
+    while (pieces.bytes < ENOUGH && documents_next(documents, &text, &length, &starts) > 0)
+        add_piece(&pieces, text, length);
+    if (!lines && pieces.bytes > 0 && pieces.bytes < ENOUGH) compare_with_whole(&pieces);
     documents_close(documents);
+    free(pieces.text);
+    free(pieces.tokens);
     return 0;
 }
