@@ -1,5 +1,6 @@
 /* Every suite, one line each.  Those of ref/ run in float and in double, the others in float. */
 SUITE(random)
+SUITE(alloc)
 SUITE(matmul)
 SUITE(conv2d)
 SUITE(cases)

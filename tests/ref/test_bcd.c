@@ -158,9 +158,11 @@ static size_t last_prefix(const Tiny *tiny) {
 
 /* Two steps an epoch and three a submodel, so that the last comes from the cache: all in memory,
  * all in a file, half and half, and with no file for what does not fit. */
-static void cached_prefix_is_exact(const void *spec) {
+static void check_cached_prefix(Recipe recipe) {
     enum { SAMPLES = 150, SOME = 64 };
-    Recipe recipe = {.spec = spec, .samples = SAMPLES, .batch = SAMPLES / 2, .rule.every = 3};
+    recipe.samples = SAMPLES;
+    recipe.batch = SAMPLES / 2;
+    recipe.rule.every = 3;
     Tiny plain;
     tiny_trained(&plain, &recipe);
     size_t bytes = last_prefix(&plain) * sizeof(real);
@@ -190,6 +192,11 @@ static void cached_prefix_is_exact(const void *spec) {
         tiny_close(&tiny);
     }
     tiny_close(&plain);
+}
+
+static void cached_prefix_is_exact(const void *spec) {
+    check_cached_prefix((Recipe){.spec = spec});
+    check_cached_prefix((Recipe){.spec = spec, .recompute = true, .micro_batches = 2});
 }
 
 static void check_refused(const Recipe *recipe, const char *reason) {
