@@ -99,8 +99,8 @@ typedef struct Options {
     int positionals;
     bool given[OPTIONS_MOST]; /* by row of the table */
 
-    /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and shows
-     * the progress line alone. */
+    /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and
+     * shows the progress line alone. */
     bool go_on, brief;
 } Options;
 
