@@ -41,12 +41,9 @@ int h5_create(H5File *file, const char *path) {
         return error_set("%.60s...: the name is too long", path);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
-    hid_t creation = H5Pcreate(H5P_FILE_CREATE);
-    H5Pset_obj_track_times(creation, false);
     errno = 0;
-    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
+    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     int cause = errno;
-    H5Pclose(creation);
     if (file->id >= 0) return 0;
     unlink(file->temporary);
     return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");

@@ -55,8 +55,7 @@ void runfile_cut(RunFile *run, uint64_t step) {
     while (run->curve_rows && run->curve[run->curve_rows - 1].step > step) run->curve_rows--;
     while (run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step > step)
         run->evaluation_rows--;
-    /* A switch is written down at the first update after it, so one at `step` comes again. */
-    while (run->switch_rows && run->switches[run->switch_rows - 1].step >= step) run->switch_rows--;
+    while (run->switch_rows && run->switches[run->switch_rows - 1].step > step) run->switch_rows--;
 }
 
 double runfile_smooth(const RunFile *run, size_t row, size_t window) {

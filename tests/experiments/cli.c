@@ -61,6 +61,14 @@ bool read_run(RunFile *file, const char *dir) {
     return CHECK(runfile_read(file, scratch_path(name)) == 0, "%s", error_message());
 }
 
+void make_words(void) {
+    char text[6000];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = i % 7 ? (char)('a' + i * i % 11 + i / 600) : ' ';
+    scratch_file("words.txt", text, sizeof text);
+    run(0, "tokenize words.txt --tokenizer bytes");
+}
+
 /* No row missing, none twice, the same numbers; only the times differ. */
 static void check_same_curves(const char *a, const char *b) {
     RunFile x, y;

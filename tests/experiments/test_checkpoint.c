@@ -1,5 +1,6 @@
 /* checkpoint.h5: every number comes back, a resumed training goes on as if it had not stopped, and
  * damage shows. */
+#include <omp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,6 +335,8 @@ static void keeps_the_last(void) {
 }
 
 void test_checkpoint(void) {
+    int threads = omp_get_max_threads();
+    omp_set_num_threads(1); /* the models are too small to gain from more */
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         RUN_ROW(places[i].name, resumes_exactly, &places[i]);
     RUN(settings_come_back);
@@ -344,4 +347,5 @@ void test_checkpoint(void) {
     RUN(resume_refuses_contradictions);
     RUN(one_process_a_directory);
     RUN(keeps_the_last);
+    omp_set_num_threads(threads);
 }

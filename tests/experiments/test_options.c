@@ -8,11 +8,11 @@
 
 /* Splits at spaces; a token of two quotes is an empty argument. */
 static int parse(Options *options, const char *line) {
-    static char text[512];
-    char *argv[32] = {(char[]){"bcd"}};
+    static char text[1024];
+    char *argv[96] = {(char[]){"bcd"}};
     int argc = 1;
     snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok(text, " "); word && argc < 32; word = strtok(NULL, " ")) {
+    for (char *word = strtok(text, " "); word && argc < 96; word = strtok(NULL, " ")) {
         if (strcmp(word, "''") == 0) word[0] = 0;
         argv[argc++] = word;
     }
@@ -156,6 +156,63 @@ static void formats_what_it_reads(void) {
     }
 }
 
+/* Every flag that decides the training arrives where the training reads it. */
+static void reaches_the_settings(void) {
+    Options o;
+    Setup s;
+    CHECK(parse(&o,
+                "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
+                "--partition 0-2/3-4 --order random --switch-every auto --auto-window 7 "
+                "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
+                "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --decay "
+                "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
+                "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute") == 0,
+          "%s", error_message());
+    if (!CHECK(setup_open(&s, &o) == 0, "%s", error_message())) return;
+    const BcdSettings *b = &s.bcd;
+    const StageSettings *stage = &s.stage_settings;
+    const OptimizerSettings *a = &b->optimizer;
+    CHECK(s.train->samples == 64 && s.valid->samples == 64, "limit");
+    CHECK(b->partition.submodels == 2 && b->partition.of_block[3] == 1, "partition");
+    CHECK(b->order == ORDER_RANDOM && b->batch == 16 && b->fraction == 0.5 && b->seed == 77 &&
+              b->steps == 5 && s.steps_per_epoch == 2,
+          "loop: %d steps", (int)b->steps);
+    CHECK(b->rule.kind == SWITCH_AUTO && b->rule.window == 7 && b->rule.tolerance == 0.25 &&
+              b->rule.min_steps == 8 && b->rule.max_steps == 9,
+          "switch rule");
+    CHECK(stage->batch == 6 && stage->recompute && stage->keep_state && stage->seed == 77 &&
+              stage->frozen_norm == FROZEN_BATCH && memcmp(&stage->optimizer, a, sizeof *a) == 0,
+          "stage");
+    CHECK(a->kind == OPTIMIZER_ADAMW && a->lr == 0.25 && a->weight_decay == 0.125 &&
+              a->decay_matrices_only && a->clip_norm == 3 && a->schedule == LR_STEP &&
+              a->warmup_steps == 4 && a->final_fraction == 0.5 && a->step_every == 6 &&
+              a->step_factor == 0.75,
+          "optimizer");
+    setup_free(&s);
+}
+
+/* Defaults that depend on optimizer, model and data, as the paper has them. */
+static void fills_in_defaults(void) {
+    Options o;
+    Setup s;
+    CHECK(parse(&o, "train --model resnet:depth=8,width=2 --limit 256") == 0 &&
+              setup_open(&s, &o) == 0,
+          "%s", error_message());
+    CHECK(s.options.lr == 0.1 && s.options.momentum == 0.9 && s.options.weight_decay == 1e-5 &&
+              s.options.batch == 128 && s.options.steps == 12 && s.options.submodels == 1,
+          "lr %g, batch %d, %d steps", s.options.lr, s.options.batch, (int)s.options.steps);
+    setup_free(&s);
+    CHECK(parse(&o,
+                "train --data text --model gpt:layers=1,width=8,heads=1,context=16 --limit 20 "
+                "--optimizer adam --context 16") == 0 &&
+              setup_open(&s, &o) == 0,
+          "%s", error_message());
+    CHECK(s.options.lr == 1e-4 && s.options.batch == 8 && s.options.context == 16 &&
+              s.model->outputs == 256 && s.options.steps == 15,
+          "lr %g, batch %d, vocabulary %d", s.options.lr, s.options.batch, s.model->outputs);
+    setup_free(&s);
+}
+
 /* A flag without a help line, a command that takes two flags of one name: mistakes in the table. */
 static void table_is_sound(void) {
     for (int row = 0; option_table[row].name; row++) {
@@ -184,5 +241,7 @@ void test_options(void) {
     RUN(takes_values);
     RUN(takes_files_and_help);
     RUN(formats_what_it_reads);
+    RUN(reaches_the_settings);
+    RUN(fills_in_defaults);
     RUN(table_is_sound);
 }
