@@ -165,7 +165,7 @@ static bool kill_when_there(const char *dir, const char *file) {
         _exit(127);
     }
     int status = 0;
-    for (int i = 0; i < 3000 && access(path, F_OK); i++) {
+    for (int i = 0; i < 12000 && access(path, F_OK); i++) {
         if (waitpid(child, &status, WNOHANG)) return false;
         nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000}, NULL);
     }
