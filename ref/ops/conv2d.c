@@ -14,158 +14,15 @@
  *   for each tile of pixels x outputs: run over taps and channels. */
 #include <omp.h>
 
+#include "correlate.h"
 #include "ops.h"
 #include "scratch.h"
 #include "tile.h"
 
-enum {
-    TILE = TILE_VECTORS * 2 / 3, /* accumulators: a power of two, to fit images of 4, 8, 16 */
-    GROUP_BYTES = 256 << 10,     /* images that share a pass over the weights */
-    LINE = 64 / sizeof(real),
-};
-
-/* How an image lies in the scratch: channel c, row y, column x (both counted with padding) at
- * c * plane + y * row + x % phases * segment + x / phases.  With phases = the stride, the pixels
- * that a tap sees are neighbours. */
-typedef struct {
-    int low; /* rows of zeros above the image, and columns on its left */
-    int rows, phases;
-    ptrdiff_t segment, row, plane, image;
-} Planes;
-
-/* Some taps of the kernel, in the order of the planes: (u, v) stands for the kernel's tap
- * (u0 + u * step, v0 + v * step). */
-typedef struct {
-    int rows, columns, u0, v0, step;
-} Taps;
-
-typedef struct {
-    Planes planes;
-    ptrdiff_t origin; /* in the planes, of output pixel (0, 0), tap (0, 0) */
-    Taps taps;
-    int channels, outputs;
-    int kernel;
-    const real *weights; /* [tiles of outputs][kernel][kernel][channels][outputs of the tile] */
-    int out_h, out_w;
-    ptrdiff_t out_first, out_row, out_column; /* addresses of output pixels */
-    bool add;
-} Correlation;
+enum { GROUP_BYTES = 256 << 10 }; /* images that share a pass over the weights */
 
 int conv2d_out(int size, int kernel, int stride, int pad) {
     return (size + 2 * pad - kernel) / stride + 1;
-}
-
-static Planes planes_of(int rows, int columns, int low, int phases, int channels) {
-    Planes planes = {.low = low, .rows = rows, .phases = phases};
-    planes.segment = (columns + phases - 1) / phases;
-    planes.row = planes.segment * phases;
-    /* Room for the vectors that planes_fill stores past the end.  An odd number of cache lines
-     * keeps the channels of a pixel from falling into the same set of the cache. */
-    ptrdiff_t lines = (rows * planes.row + LANES + LINE - 1) / LINE;
-    planes.plane = (lines | 1) * LINE;
-    planes.image = channels * planes.plane;
-    return planes;
-}
-
-/* Copies x[h][w][c] between the zeros of the padding, which stay as they are: what transpose_tile
- * stores past the end of a row is zero, or is stored again with the rows below. */
-static void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, int c) {
-    int phases = planes->phases;
-    for (int y = 0; y < h; y++) {
-        prefetch_ahead(x + (ptrdiff_t)y * w * c, (ptrdiff_t)w * c);
-        for (int phase = 0; phase < phases; phase++) {
-            /* the first column of the image in this phase */
-            int first = ((phase - planes->low) % phases + phases) % phases;
-            const real *from = x + ((ptrdiff_t)y * w + first) * c;
-            real *row = to + (y + planes->low) * planes->row + phase * planes->segment +
-                        (first + planes->low) / phases;
-            int count = (w - first + phases - 1) / phases;
-            for (int k = 0; k < c; k += LANES)
-                for (int j = 0; j < count; j += LANES)
-                    transpose_tile(row + k * planes->plane + j, planes->plane,
-                                   from + (ptrdiff_t)j * phases * c + k, (ptrdiff_t)phases * c,
-                                   min(LANES, count - j), min(LANES, c - k));
-        }
-    }
-}
-
-/* One tile of runs x run pixels at row i, column j, and `vectors` vectors of outputs. */
-INLINE void correlate_tile(const Correlation *pass, const int runs, const int run,
-                           const int vectors, const real *image, const real *w, real *out, int i,
-                           int j, int columns) {
-    const Planes *planes = &pass->planes;
-    const Taps *taps = &pass->taps;
-    ptrdiff_t i_step = planes->row * planes->phases,
-              panel = (ptrdiff_t)vectors * LANES * pass->channels;
-    const real *corner = image + pass->origin + i * i_step + j;
-    vec acc[TILE];
-    tile_zero(acc, runs * run * vectors);
-    for (int u = 0; u < taps->rows; u++, corner += planes->row) {
-        const real *w_row = w + (taps->u0 + u * taps->step) * pass->kernel * panel;
-        for (int phase = 0; phase < planes->phases; phase++) {
-            const real *x = corner + phase * planes->segment;
-            for (int v = phase; v < taps->columns; v += planes->phases, x++)
-                tile_multiply(acc, runs, run, vectors, x, i_step, planes->plane,
-                              w_row + (taps->v0 + v * taps->step) * panel, vectors * LANES,
-                              pass->channels);
-        }
-    }
-    TileTarget to = {.at = out + i * pass->out_row + j * pass->out_column,
-                     .step = pass->out_column,
-                     .run_step = pass->out_row,
-                     .runs = min(runs, pass->out_h - i),
-                     .run = min(run, pass->out_w - j),
-                     .columns = columns,
-                     .add = pass->add};
-    tile_store(&to, acc, runs, run, vectors);
-}
-
-INLINE void correlate_shape(const Correlation *pass, const int runs, const int run,
-                            const int vectors, const real *image, const real *w, real *out,
-                            int columns) {
-    for (int i = 0; i < pass->out_h; i += runs)
-        for (int j = 0; j < pass->out_w; j += run)
-            correlate_tile(pass, runs, run, vectors, image, w, out, i, j, columns);
-}
-
-static int tiles(int h, int w, int runs, int run) {
-    return ((h + runs - 1) / runs) * ((w + run - 1) / run);
-}
-
-/* One image and one tile of outputs, with the shape of tile that fits the image best. */
-INLINE void correlate_image(const Correlation *pass, const int vectors, const real *image,
-                            const real *w, real *out, int columns) {
-    const int wide = TILE / vectors;
-    int h = pass->out_h, width = pass->out_w;
-    int one = tiles(h, width, 1, wide), two = tiles(h, width, 2, wide / 2),
-        four = tiles(h, width, 4, wide / 4);
-    if (one <= two && one <= four)
-        correlate_shape(pass, 1, wide, vectors, image, w, out, columns);
-    else if (two <= four)
-        correlate_shape(pass, 2, wide / 2, vectors, image, w, out, columns);
-    else
-        correlate_shape(pass, 4, wide / 4, vectors, image, w, out, columns);
-}
-
-static int vectors_for(int outputs) { return outputs <= LANES ? 1 : 2; }
-
-/* All outputs of `images` images whose planes are filled.  The weights of a tile of outputs stay in
- * the cache for all of them. */
-static void correlate(const Correlation *pass, const real *planes, real *out, ptrdiff_t out_image,
-                      int images) {
-    int vectors = vectors_for(pass->outputs), width = vectors * LANES;
-    ptrdiff_t step = (ptrdiff_t)pass->kernel * pass->kernel * pass->channels * width;
-    const real *w = pass->weights;
-    for (int o = 0; o < pass->outputs; o += width, w += step)
-        for (int n = 0; n < images; n++) {
-            const real *image = planes + n * pass->planes.image;
-            real *to = out + n * out_image + pass->out_first + o;
-            int columns = min(width, pass->outputs - o);
-            if (vectors == 1)
-                correlate_image(pass, 1, image, w, to, columns);
-            else
-                correlate_image(pass, 2, image, w, to, columns);
-        }
 }
 
 static Planes forward_planes(const Conv *conv) {
@@ -235,7 +92,7 @@ typedef struct {
 
 /* w[o][kernel][kernel][c] as Correlation says, by all threads of the region. */
 static void pack_weights(real *to, const Job *job, const real *w) {
-    int taps = job->conv->kernel * job->conv->kernel, width = vectors_for(job->out_c) * LANES;
+    int taps = job->conv->kernel * job->conv->kernel, width = correlate_width(job->out_c);
     ptrdiff_t row = (ptrdiff_t)taps * job->conv->c, panel = (ptrdiff_t)width * job->in_c;
     ptrdiff_t out_step = job->gradient ? 1 : row, in_step = job->gradient ? row : 1;
 #pragma omp for schedule(static)
@@ -259,8 +116,7 @@ static void run_images(const Job *job, const real *weights, int begin, int end) 
     Planes planes = job->gradient ? gradient_planes(job->conv) : forward_planes(job->conv);
     int group = (int)(GROUP_BYTES / ((size_t)planes.image * sizeof(real)));
     group = min(group < 1 ? 1 : group, end - begin);
-    /* the last tile of the last image reads, in vain, up to four rows of pixels past the end */
-    size_t count = (size_t)(group * planes.image + 4 * planes.row * planes.phases + TILE);
+    size_t count = (size_t)(group * planes.image) + planes_slack(&planes);
     real *images = scratch(SCRATCH_IMAGE, count);
     memset(images, 0, count * sizeof(real));
     for (int n = begin; n < end; n += group) {
@@ -281,7 +137,7 @@ static void run_images(const Job *job, const real *weights, int begin, int end) 
 }
 
 static void run(const Job *job, const real *w) {
-    int width = vectors_for(job->out_c) * LANES;
+    int width = correlate_width(job->out_c);
     size_t taps = (size_t)job->conv->kernel * (size_t)job->conv->kernel;
     size_t outputs = (size_t)(job->out_c + width - 1) / (size_t)width * (size_t)width;
     real *weights = scratch(SCRATCH_WEIGHT, outputs * taps * (size_t)job->in_c + LANES);
@@ -295,7 +151,16 @@ static void run(const Job *job, const real *w) {
     }
 }
 
+/* A kernel of one tap at every pixel is a matrix product over pixels. */
+static bool pixelwise(const Conv *conv) {
+    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
+}
+
 void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
+    if (pixelwise(&conv)) {
+        linear_forward(y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
+        return;
+    }
     run(&(Job){.conv = &conv,
                .out = y,
                .in = x,
@@ -309,6 +174,10 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
 }
 
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
+    if (pixelwise(&conv)) {
+        linear_input_gradient(dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
+        return;
+    }
     run(&(Job){.conv = &conv,
                .gradient = true,
                .add = add,
