@@ -81,24 +81,17 @@ static int read_more(Documents *documents) {
     return 0;
 }
 
-/* Whether a byte is surely the last, or the first, of a character that is no white space. White
- * space outside ASCII begins with the bytes C2, E1, E2 or E3, and ends in those listed. */
+/* Whether a byte is surely the last of a character that is no white space.  White space outside
+ * ASCII ends in one of the bytes listed. */
 static bool ends_visible(unsigned char last) {
     if (last < 0x80) return last > ' ' && last <= '~';
     return last > 0x8A && last != 0x9F && last != 0xA0 && last != 0xA8 && last != 0xA9 &&
            last != 0xAF;
 }
 
-static bool begins_visible(unsigned char first) {
-    if (first < 0x80) return first > ' ' && first <= '~';
-    return first > 0xC2 && !(first >= 0xE1 && first <= 0xE3);
-}
-
-/* Whether words end before text[i], 1 <= i < bytes, whatever the rest is. */
-static bool can_cut(const unsigned char *text, size_t i, size_t bytes) {
-    if (text[i] == ' ')
-        return ends_visible(text[i - 1]) && i + 1 < bytes && begins_visible(text[i + 1]);
-    return i >= 2 && text[i - 1] == '\n' && ends_visible(text[i - 2]) && begins_visible(text[i]);
+/* Whether white space begins at text[i], i >= 1: words end there, whatever follows. */
+static bool can_cut(const unsigned char *text, size_t i) {
+    return (text[i] == ' ' || text[i] == '\n') && ends_visible(text[i - 1]);
 }
 
 static int next_text(Documents *documents, const char **text, size_t *bytes) {
@@ -108,8 +101,7 @@ static int next_text(Documents *documents, const char **text, size_t *bytes) {
         const char *start = documents->buffer + documents->begin;
         cut = documents->ended ? held : 0;
         if (!documents->ended && held >= documents->piece)
-            for (cut = held - 1; cut > 0 && !can_cut((const unsigned char *)start, cut, held);)
-                cut--;
+            for (cut = held - 1; cut > 0 && !can_cut((const unsigned char *)start, cut);) cut--;
         if (cut > 0 || documents->ended) break;
         if (held >= MOST)
             return error_set(

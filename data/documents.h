@@ -18,10 +18,9 @@ Documents *documents_of(Stream *stream, const char *path, bool lines, size_t pie
 void documents_close(Documents *documents);
 
 /* The next piece of text, in *text until the next call.  *starts tells whether a document begins
- * with it.  Plain text is cut where GPT-2's words end whatever follows: before a single space, or
- * behind a single newline, between two characters that are no white space.  So encoding the pieces
- * gives the tokens of the whole.  Returns 1, 0 at the end, -1 and an error that names file and
- * line. */
+ * with it.  Plain text is cut only where white space begins: GPT-2's words end there whatever
+ * follows, so encoding the pieces gives the tokens of the whole.  Returns 1, 0 at the end, -1 and
+ * an error that names file and line. */
 int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts);
 
 /* Bytes of the file taken so far, for showing progress. */

@@ -133,16 +133,23 @@ static void long_words(void) {
     tokenizer_free(tokenizer);
 }
 
-/* Enough different words for the cache to forget and start again. */
-static void more_words_than_the_cache_holds(void) {
-    enum { WORDS = 300000, BYTES = 6 * WORDS };
+/* Different words of `length` letters, enough for the cache to forget them and start again. */
+static void check_many_words(int words, int length) {
+    const size_t bytes = (size_t)words * (size_t)(length + 1);
     Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
-    char *text = malloc(BYTES + 1);
-    for (int i = 0; i < WORDS; i++) snprintf(text + 6 * i, 7, "%06d", i);
-    for (int i = 0; i < BYTES; i++) text[i] = (char)(i % 6 ? text[i] - '0' + 'p' : ' ');
-    for (int twice = 0; twice < 2; twice++) check_inverse(tokenizer, text, BYTES);
+    char *text = malloc(bytes + 1);
+    for (int i = 0; i < words; i++)
+        snprintf(text + (size_t)i * (size_t)(length + 1), (size_t)length + 2, " %0*d", length, i);
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] != ' ') text[i] = (char)(text[i] - '0' + 'p');
+    for (int twice = 0; twice < 2; twice++) check_inverse(tokenizer, text, bytes);
     free(text);
     tokenizer_free(tokenizer);
+}
+
+static void more_words_than_the_cache_holds(void) {
+    check_many_words(300000, 6); /* too many words */
+    check_many_words(20000, 60); /* too many tokens */
 }
 
 /* ---- words --------------------------------------------------------------------------------- */

@@ -192,9 +192,9 @@ static void end_of_text_stands_between_documents(void) {
  * must be those of the whole. */
 static void pieces_give_the_tokens_of_the_whole(void) {
     static const char text[] =
-        "hello world  hello\n\nabcabc \n hello\xC2\xA0hello \xC2\xA0 abc\n\xC2\x85 he\nllo\xC3\xA9 "
-        "\xC3\xA9\n\xE3\x80\x80 hello\xE2\x80\x83\nhello\t\nabc \xFF hello\n\xE6\x97\xA5\nhello "
-        "world's\nhello 's \xE3\x81\x82 \xE3\x81\x82\nhello   ";
+        "hello world  hello\n\nabcabc \n  hello   abc\n\nhello's\n\xC3\xA9\nhello \xFF\n\n "
+        "\xE6\x97\xA5  hello\xC2\xA0  a\xC2\x85  b\xE3\x80\x80  c\xE2\x80\x83  d\xE2\x80\x8A  "
+        "e\xE2\x81\x9F  f\xE2\x80\xA8  g\xE2\x80\xA9  h\xE2\x80\xAF  i\t  j\r\n\nk   ";
     Tokenizer *tokenizer = tiny();
     int *whole = NULL, *tokens = NULL;
     size_t whole_count = 0, pieces = 0;

@@ -9,16 +9,23 @@
 
 #include "../../data/bytemap.h"
 
-enum { TINY_MERGES = 11, TINY_END = 256 + TINY_MERGES };
+enum { TINY_MERGES = 22, TINY_END = 256 + TINY_MERGES };
 
 /* In the files a space is written as U+0120. */
 #define TINY_SPACE "\xC4\xA0"
 
 static const char *const tiny_lines[TINY_MERGES] = {
-    "h e",  "l l", "he ll",  "hell o", TINY_SPACE " w",    "o r",
-    "or l", "a b", "abc ab", "ab c",   "\xC3\x83 \xC2\xA9"};
-static const char *const tiny_merged[TINY_MERGES] = {"he",  "ll", "hell",  "hello", " w",      "or",
-                                                     "orl", "ab", "abcab", "abc",   "\xC3\xA9"};
+    "h e", "l l", "he ll", "hell o", TINY_SPACE " w", "o r", "or l", "a b", "abc ab", "ab c",
+    "\xC3\x83 \xC2\xA9",
+    /* Spaces and newlines, and the last bytes of other white space before a space: so it matters
+     * where white space is cut. */
+    TINY_SPACE " " TINY_SPACE, "\xC4\xA2 " TINY_SPACE, "\xC4\xA5 " TINY_SPACE,
+    "\xC4\xA7 " TINY_SPACE, "\xC4\xAC " TINY_SPACE, "\xC5\x81 " TINY_SPACE, "\xC5\x82 " TINY_SPACE,
+    "\xC2\xA8 " TINY_SPACE, "\xC2\xA9 " TINY_SPACE, "\xC2\xAF " TINY_SPACE, "\xC4\x8A \xC4\x8A"};
+static const char *const tiny_merged[TINY_MERGES] = {
+    "he",    "ll",    "hell",     "hello", " w",    "or",    "orl",   "ab",
+    "abcab", "abc",   "\xC3\xA9", "  ",    "\x80 ", "\x83 ", "\x85 ", "\x8A ",
+    "\x9F ", "\xA0 ", "\xA8 ",    "\xA9 ", "\xAF ", "\n\n"};
 
 static inline void tiny_append(char *text, size_t size, const char *bytes, int number) {
     size_t length = strlen(text);
