@@ -62,7 +62,7 @@ program := $(abspath $(BUILD))/bcd
 
 ref_c := $(wildcard ref/*.c ref/*/*.c)
 data_c := $(wildcard data/*.c)
-app_c := $(wildcard experiments/*.c)
+app_c := $(wildcard experiments/*.c experiments/*/*.c)
 ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c)
 bench_c := $(wildcard tests/bench/*.c)
@@ -120,8 +120,9 @@ $(BUILD)/double/%.o: %.c $(BUILD)/flags
 	$(call compile,double)
 
 # Only this file knows how it was built, so that a commit does not rebuild the rest.
-$(BUILD)/float/experiments/provenance.o: $(BUILD)/commit
-$(BUILD)/float/experiments/provenance.o: CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
+provenance_o := $(call objects,float,$(filter %/provenance.c,$(app_c)))
+$(provenance_o): $(BUILD)/commit
+$(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
     -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
 # The tests of the command line run the program itself.
 $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
@@ -149,9 +150,10 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
-	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
-address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer -fsanitize=address,undefined \
-                 -fno-sanitize-recover=all
+	$(Q)LSAN_OPTIONS=suppressions=tests/sanitize/leaks:print_suppressions=0 \
+	    $(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
+address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
+                 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out.
@@ -170,8 +172,8 @@ fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
 fuzz:                                 ## random input for every reader, FUZZ_SECONDS=60 in all
 	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
 	$(Q)tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
-fuzz_flags := -g -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
-              -fno-sanitize-recover=all
+fuzz_flags := -g -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer \
+              -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 fuzz-programs: $(fuzz_names:%=$(BUILD)/%)
 $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 	$(call say,LINK,$@)

@@ -41,9 +41,14 @@ int h5_create(H5File *file, const char *path) {
         return error_set("%.60s...: the name is too long", path);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
+    /* The newer format has checksums over its own structures: without them a changed byte can send
+     * the library astray, past the ends of its buffers. */
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
     errno = 0;
-    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     int cause = errno;
+    H5Pclose(access);
     if (file->id >= 0) return 0;
     unlink(file->temporary);
     return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
