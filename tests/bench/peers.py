@@ -43,7 +43,8 @@ def best_environment():
     """For the worker.  Debian's OpenBLAS does not know every processor and then takes a slow kernel
     for the oldest; glibc gives big arrays back at every free, and the next step pays for the pages.
     """
-    environment = dict(os.environ)
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith("OPENBLAS_")}  # whatever was set for other reasons
     environment["OMP_NUM_THREADS"] = str(threads())
     environment["MALLOC_MMAP_THRESHOLD_"] = environment["MALLOC_TRIM_THRESHOLD_"] = str(1 << 33)
     environment["MALLOC_TOP_PAD_"] = str(1 << 28)
@@ -52,8 +53,8 @@ def best_environment():
     except OSError:
         flags = ""
     if "avx512f" in flags:
-        environment.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
-        environment.setdefault("ATEN_CPU_CAPABILITY", "avx512")
+        environment["OPENBLAS_CORETYPE"] = "SkylakeX"
+        environment["ATEN_CPU_CAPABILITY"] = "avx512"
     # Two pools of threads, OpenBLAS's own beside PyTorch's, wait for each other and take twice as
     # long; the OpenBLAS that uses OpenMP shares PyTorch's.
     for library in glob.glob("/usr/lib/*/openblas-openmp/libblas.so.3"):
