@@ -10,7 +10,7 @@
 
 typedef struct {
     bool quiet, terminal, line_open;
-    bool brief; /* set after the start: no notes, and the line is wiped at the end */
+    bool brief;       /* set after the start: no notes, and the line is wiped at the end */
     uint64_t total;   /* steps */
     double per_step;  /* units a step */
     const char *unit; /* "images" or "tokens" */
