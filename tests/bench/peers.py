@@ -58,13 +58,15 @@ def best_environment():
     # Two pools of threads, OpenBLAS's own beside PyTorch's, wait for each other and take twice as
     # long; the OpenBLAS that uses OpenMP shares PyTorch's.
     for library in glob.glob("/usr/lib/*/openblas-openmp/libblas.so.3"):
-        environment["LD_LIBRARY_PATH"] = ":".join(
-            [os.path.dirname(library)] + environment.get("LD_LIBRARY_PATH", "").split(":"))
+        others = environment.get("LD_LIBRARY_PATH")
+        environment["LD_LIBRARY_PATH"] = os.path.dirname(library) + (":" + others if others else "")
     return environment
 
 
 def threads():
-    return 1 if "--cpu-time" in sys.argv else int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+    if "--cpu-time" in sys.argv:
+        return 1
+    return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
 
 
 # ---- the worker: PyTorch, told what to do on stdin, as `bench serve` is ----------------------------
