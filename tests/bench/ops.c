@@ -150,7 +150,7 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
     if (!arena.failed) print_node(node, n, times);
     for (int p = 0; p < PHASES && !arena.failed; p++) {
         run.phase = (Phase)p;
-        bool nothing = (p == PHASE_INPUT_GRADIENT && node->kind == OP_EMBEDDING) ||
+        bool nothing = (p == PHASE_INPUT_GRADIENT && node->in == 0) || /* the model's input */
                        (p == PHASE_WEIGHT_GRADIENT && node->weight < 0);
         if (nothing) {
             printf(" %27s", "-");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The training steps of build/bench in PyTorch, side by side:  peers.py BENCH [MODEL...] [OPTION...]
+"""The training steps of build/bench in PyTorch:  peers.py BENCH [MODEL...] [OPTION...]
 
 Both programs stay up and take turns, a few steps each, so that whatever else the machine does falls
 on both.  PyTorch runs at its best settings on a CPU: all vector instructions, images channels last,
@@ -69,7 +69,7 @@ def threads():
     return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
 
 
-# ---- the worker: PyTorch, told what to do on stdin, as `bench serve` is ----------------------------
+# ---- the worker: PyTorch, told what to do on stdin, as `bench serve` is --------------------------
 
 def worker(spec, optimizer_name, batch):
     import torch
@@ -224,7 +224,8 @@ def main():
     if arguments and arguments[0] == "--worker":
         return worker(arguments[1], arguments[2], int(arguments[3]))
     if not arguments:
-        sys.exit("usage: peers.py BENCH [%s]... [--quick] [--rounds=N] [--cpu-time]" % "|".join(jobs))
+        sys.exit("usage: peers.py BENCH [%s]... [--quick] [--rounds=N] [--cpu-time]"
+                 % "|".join(jobs))
     try:
         import torch
     except ImportError:
