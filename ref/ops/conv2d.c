@@ -151,13 +151,8 @@ static void run(const Job *job, const real *w) {
     }
 }
 
-/* A kernel of one tap at every pixel is a matrix product over pixels. */
-static bool pixelwise(const Conv *conv) {
-    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
-}
-
 void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
-    if (pixelwise(&conv)) {
+    if (conv2d_is_product(&conv)) {
         linear_forward(y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
         return;
     }
@@ -174,7 +169,7 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
 }
 
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
-    if (pixelwise(&conv)) {
+    if (conv2d_is_product(&conv)) {
         linear_input_gradient(dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
         return;
     }

@@ -8,6 +8,7 @@
  * sum, and these are added in order at the end: the bits do not depend on the threads. */
 #include <omp.h>
 
+#include "correlate.h"
 #include "ops.h"
 #include "scratch.h"
 #include "tile.h"
@@ -161,6 +162,10 @@ static void reduce_block(real *dw, const Plan *plan, const real *partials, int k
 }
 
 void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add) {
+    if (conv2d_is_product(&conv)) {
+        linear_weight_gradient(dw, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o, add);
+        return;
+    }
     Plan plan = plan_of(conv);
     real *partials = scratch(SCRATCH_PARTIAL, (size_t)plan.chunks * (size_t)plan.partial);
     int taps = conv.kernel * plan.taps_row, tiles = plan.line / plan.width;

@@ -3,7 +3,12 @@
 #ifndef REF_OPS_CORRELATE_H
 #define REF_OPS_CORRELATE_H
 
-#include "../real.h"
+#include "ops.h"
+
+/* One tap at every pixel: a matrix product over pixels, which needs no correlation. */
+static inline bool conv2d_is_product(const Conv *conv) {
+    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
+}
 
 /* How an image lies in the scratch: channel c, row y, column x (both counted with padding) at
  * c * plane + y * row + x % phases * segment + x / phases.  With phases = the stride, the pixels
