@@ -45,10 +45,13 @@ int h5_create(H5File *file, const char *path) {
      * the library astray, past the ends of its buffers. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    hid_t creation = H5Pcreate(H5P_FILE_CREATE); /* no clock in the root group either */
+    H5Pset_obj_track_times(creation, false);
     errno = 0;
-    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, access);
     int cause = errno;
     H5Pclose(access);
+    H5Pclose(creation);
     if (file->id >= 0) return 0;
     unlink(file->temporary);
     return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
