@@ -12,7 +12,8 @@ const char study_convergence_rule[] =
     "loss; the highest of these, reached by every method of the group, is the level. A training "
     "has converged at the first step whose smoothed loss is at or below the level. The B-F "
     "multiplier is steps to converge with BCD over steps to converge with the full update, to the "
-    "same loss. It depends on how long the trainings ran; the paper's rule is not stated.";
+    "same loss. The same is done with the validation losses, without smoothing. All of it depends "
+    "on how long the trainings ran; the paper's rule is not stated.";
 
 static double sum(const CurveRow *curve, size_t begin, size_t end) {
     double total = 0;
@@ -73,6 +74,32 @@ static double group_level(Study *study, const int *group, int number, size_t win
     return level;
 }
 
+/* The same by the validation loss, which is not smoothed: it is of the whole split. */
+static void converge_validation(Study *study, const int *group, int number) {
+    double level = NAN, full_steps = NAN;
+    for (int r = 0; r < study->rows; r++) {
+        const StudyRow *row = &study->row[r];
+        double least = NAN;
+        if (group[r] != number) continue;
+        for (size_t e = 0; e < row->evaluation_rows; e++)
+            if (isnan(least) || row->evaluation[e].loss < least) least = row->evaluation[e].loss;
+        if (isnan(level) || least > level) level = least;
+    }
+    for (int r = 0; r < study->rows; r++) {
+        StudyRow *row = &study->row[r];
+        if (group[r] != number) continue;
+        row->valid_level = level;
+        row->valid_steps = NAN;
+        for (size_t e = row->evaluation_rows; e-- > 0;)
+            if (row->evaluation[e].loss <= level)
+                row->valid_steps = (double)row->evaluation[e].step;
+        if (row->submodels == 1) full_steps = row->valid_steps;
+    }
+    for (int r = 0; r < study->rows; r++)
+        if (group[r] == number)
+            study->row[r].valid_multiplier = study->row[r].valid_steps / full_steps;
+}
+
 static void converge_group(Study *study, const int *group, int number, double *smooth) {
     size_t window = study_window(study, group, number);
     double level = group_level(study, group, number, window, smooth), full_steps = NAN;
@@ -98,7 +125,10 @@ int study_converge(Study *study) {
     double *smooth = calloc(longest + 1, sizeof *smooth);
     if (group && smooth) {
         int groups = study_groups(study, group);
-        for (int g = 0; g < groups; g++) converge_group(study, group, g, smooth);
+        for (int g = 0; g < groups; g++) {
+            converge_group(study, group, g, smooth);
+            converge_validation(study, group, g);
+        }
     }
     bool failed = !group || !smooth;
     free(group);

@@ -48,6 +48,11 @@ void script_heading(const Script *script, const char *text, int key_rows) {
         1 - (double)KEY / script->height, key_rows);
 }
 
+void script_below(const Script *script, const char *text) {
+    fprintf(script->out, "set label \"%s\" at screen %.6f, screen %.6f center\n", text,
+            (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 10.0 / script->height);
+}
+
 void script_method(const Script *script, const StudyRow *row) {
     char text[32];
     gnuplot_quote(script->out, study_method(row, text));
@@ -126,8 +131,9 @@ char *figure_memory(const Figure *figure) {
     script_panel(&script, top, bottom);
     fprintf(script.out,
             "set style fill solid noborder\nset yrange [%d.5:0.5]\nset xrange [0:*]\n"
-            "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\nset xlabel \"%s\"\n",
-            figure->count, units[scale]);
+            "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\n",
+            figure->count);
+    script_below(&script, units[scale]);
     write_methods(&script, figure);
     write_closed_forms(script.out, figure, unit);
     script_heading(&script, "peak memory by role", KEY_ROWS);

@@ -80,7 +80,8 @@ static void mark_level(FILE *out, const Figure *figure) {
 }
 
 /* "begin end submodel", one line per visit, and the plot of them below `top`. */
-static void plot_visits(const Script *script, const StudyRow *row, int number, int top) {
+static void plot_visits(const Script *script, const StudyRow *row, int number, int top,
+                        bool lowest) {
     FILE *out = script->out;
     fprintf(out, "$visits%d << END\n", number);
     for (size_t i = 0, first = 0; i < row->curve_rows; i++) {
@@ -95,6 +96,10 @@ static void plot_visits(const Script *script, const StudyRow *row, int number, i
             "set yrange [0.5:%d.5]\nset ytics 1,%d,%d\n",
             (int)row->submodels, row->submodels > ROLL_ROWS ? 5 : 1, (int)row->submodels);
     script_label(script, "active submodel", top);
+    if (lowest) {
+        fprintf(out, "set format x\n");
+        script_below(script, "updates");
+    }
     fprintf(out,
             "plot $visits%d using (($1+$2)/2):3:1:2:($3-0.42):($3+0.42) with boxxyerror lc rgb "
             "\"%s\" notitle\n",
@@ -149,17 +154,18 @@ char *figure_loss(const Figure *figure) {
         }
     Script script;
     if (begin_losses(&script, figure, height, false)) return NULL;
-    static const char labelled[] = "set format x\nset xlabel \"updates\"\n";
-    fprintf(script.out, "set multiplot\nset xrange [0:%.7g]\n%s", last_step(figure),
-            rolls ? "set format x \"\"\n" : labelled);
+    fprintf(script.out, "set multiplot\nset xrange [0:%.7g]\n", last_step(figure));
+    if (rolls)
+        fprintf(script.out, "set format x \"\"\n"); /* the lowest panel has the numbers */
+    else
+        script_below(&script, "updates");
     mark_level(script.out, figure);
     plot_losses(&script, figure);
     fprintf(script.out, "unset logscale\n");
     for (int i = 0; i < figure->count; i++) {
         if (!roll_height(figure->row[i])) continue;
-        if (--rolls == 0) fputs(labelled, script.out);
         script_panel(&script, top + GAP, top + GAP + roll_height(figure->row[i]));
-        plot_visits(&script, figure->row[i], i, top + GAP);
+        plot_visits(&script, figure->row[i], i, top + GAP, --rolls == 0);
         top += GAP + roll_height(figure->row[i]);
     }
     return script_finish(&script);
@@ -168,7 +174,8 @@ char *figure_loss(const Figure *figure) {
 char *figure_time(const Figure *figure) {
     Script script;
     if (begin_losses(&script, figure, FIGURE_TOP + PLOT + FIGURE_BOTTOM, true)) return NULL;
-    fprintf(script.out, "set xrange [0:*]\nset xlabel \"seconds of training\"\n");
+    fprintf(script.out, "set xrange [0:*]\n");
+    script_below(&script, "seconds of training");
     plot_losses(&script, figure);
     return script_finish(&script);
 }
@@ -194,7 +201,8 @@ char *figure_score(const Figure *figure) {
     for (int i = 0; i < figure->count; i++) write_scores(script.out, figure->row[i], i);
     script_panel(&script, FIGURE_TOP, FIGURE_TOP + PLOT);
     script_heading(&script, images ? "validation accuracy, %" : "validation perplexity", 1);
-    fprintf(script.out, "set xrange [0:%.7g]\nset xlabel \"updates\"\n%splot ", last_step(figure),
+    script_below(&script, "updates");
+    fprintf(script.out, "set xrange [0:%.7g]\n%splot ", last_step(figure),
             images ? "" : "set logscale y\n");
     for (int i = 0; i < figure->count; i++) {
         fprintf(script.out,

@@ -24,6 +24,8 @@ void script_panel(const Script *script, int top, int bottom);
 void script_heading(const Script *script, const char *text, int key_rows);
 /* Text above a panel whose upper edge is at `top`. */
 void script_label(const Script *script, const char *text, int top);
+/* Text below the lowest panel; gnuplot's own would vanish when it thinks there is no room. */
+void script_below(const Script *script, const char *text);
 /* A method's name as a string literal. */
 void script_method(const Script *script, const StudyRow *row);
 /* Draws: the SVG, or NULL and an error.  Frees the script. */

@@ -29,8 +29,8 @@ typedef struct {
     int lines;
     ReportLine line[REPORT_LINES];
     int findings; /* one sentence for each BCD training beside a full one */
-    char finding[REPORT_METHODS][224];
-    char title[448], subtitle[256], published[256], imbalance[384];
+    char finding[REPORT_METHODS][320];
+    char title[448], subtitle[384], published[256], imbalance[384];
 } ReportGroup;
 
 /* Fills group `number` of study_groups. */

@@ -127,10 +127,15 @@ static void write_titles(ReportGroup *report) {
     const StudyRow *row = report->row[0];
     snprintf(report->title, sizeof report->title, "%s on %s, %s", row->model, row->data,
              row->optimizer);
-    int used = snprintf(report->subtitle, sizeof report->subtitle,
-                        "%" PRId64 " parameters, batch %" PRId64 ", rate %g, seed %" PRId64
-                        ", %" PRId64 " updates",
-                        row->parameters, row->batch, row->lr, row->seed, row->steps);
+    int used =
+        snprintf(report->subtitle, sizeof report->subtitle,
+                 "%" PRId64 " parameters, batch %" PRId64 ", rate %g, seed %" PRId64 ", %" PRId64,
+                 row->parameters, row->batch, row->lr, row->seed, row->steps);
+    for (int r = 1; r < report->rows; r++) /* most often all are trained for as long */
+        if (report->row[r]->steps != row->steps)
+            used += snprintf(report->subtitle + used, sizeof report->subtitle - (size_t)used,
+                             ", %" PRId64, report->row[r]->steps);
+    used += snprintf(report->subtitle + used, sizeof report->subtitle - (size_t)used, " updates");
     if (!isnan(row->level) && report->rows > 1)
         snprintf(report->subtitle + used, sizeof report->subtitle - (size_t)used,
                  "; compared at training loss %.4g", row->level);
@@ -160,32 +165,30 @@ static void note_imbalance(ReportGroup *report) {
         strncat(report->imbalance, ".", sizeof report->imbalance - strlen(report->imbalance) - 1);
 }
 
-/* Seconds of training until the row was at its level. */
-static double seconds_to_level(const StudyRow *row) {
-    for (size_t i = 0; i < row->curve_rows; i++)
-        if ((double)row->curve[i].step >= row->steps_to_converge) return row->curve[i].seconds;
-    return NAN;
-}
-
 /* What a reader wants to know first, in one sentence. */
 static void add_finding(ReportGroup *report, const StudyRow *row, const StudyRow *full) {
-    char method[32];
-    snprintf(
-        report->finding[report->findings++], sizeof report->finding[0],
-        "%s against the full update: %.2f times the updates to the same loss, %.2f times the "
-        "time to it; %.2f times the time per update; %.2f times the P+G+S, %.2f times the "
-        "peak memory.",
-        study_method(row, method), row->multiplier, seconds_to_level(row) / seconds_to_level(full),
-        row->seconds / (double)row->steps / (full->seconds / (double)full->steps),
-        trained_bytes(row) / trained_bytes(full), row->peak[MEM_ROLES] / full->peak[MEM_ROLES]);
+    char method[32], *text = report->finding[report->findings++];
+    size_t size = sizeof report->finding[0];
+    int used = snprintf(text, size,
+                        "%s beside the full update: %.2f times the updates to the same "
+                        "training loss",
+                        study_method(row, method), row->multiplier);
+    if (!isnan(row->valid_multiplier))
+        used += snprintf(text + used, size - (size_t)used,
+                         ", %.2f times to the same validation loss", row->valid_multiplier);
+    snprintf(text + used, size - (size_t)used,
+             "; %.2f times the time per update; %.2f times the P+G+S, %.2f times the peak memory.",
+             row->seconds / (double)row->steps / (full->seconds / (double)full->steps),
+             trained_bytes(row) / trained_bytes(full),
+             row->peak[MEM_ROLES] / full->peak[MEM_ROLES]);
 }
 
 static void add_findings(ReportGroup *report) {
     const StudyRow *full = report->row[0];
     for (int r = 1; r < report->rows && full->submodels == 1; r++) {
         const StudyRow *row = report->row[r];
-        double sum = row->multiplier + seconds_to_level(row) + seconds_to_level(full) +
-                     row->seconds + full->seconds + trained_bytes(row) + trained_bytes(full);
+        double sum = row->multiplier + row->seconds + full->seconds + trained_bytes(row) +
+                     trained_bytes(full);
         if (row->submodels > 1 && isfinite(sum)) add_finding(report, row, full);
     }
 }

@@ -27,6 +27,7 @@ typedef struct {
     /* what came out; NAN where it does not apply or was not reached */
     double train_loss, valid_loss, accuracy, perplexity;
     double level, steps_to_converge, epochs_to_converge, multiplier;
+    double valid_level, valid_steps, valid_multiplier; /* the same by the validation loss */
     double seconds, rate;
     double peak[MEM_ROLES + 1], closed_form; /* the last peak is that of all roles together */
     CurveRow *curve;
@@ -81,8 +82,9 @@ void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t win
  * least ten updates (or all there are). */
 size_t study_window(const Study *study, const int *group, int number);
 
-/* Fills train_loss, level, steps_to_converge, epochs_to_converge and multiplier of all rows by this
- * rule, which is stored in the file.  0, or -1 and an error when memory runs out. */
+/* Fills train_loss, level, steps_to_converge, epochs_to_converge, multiplier, and the same of the
+ * validation loss, of all rows by this rule, which is stored in the file.  0, or -1 and an error
+ * when memory runs out. */
 extern const char study_convergence_rule[];
 int study_converge(Study *study);
 

@@ -8,12 +8,8 @@
 
 #include "../../experiments/gradients.h"
 #include "../../ref/error.h"
+#include "../data/scratch.h"
 #include "../test.h"
-
-static void scratch_path(char path[256], const char *name) {
-    const char *dir = getenv("TMPDIR");
-    snprintf(path, 256, "%s/bcd-gradients-%ld-%s", dir ? dir : "/tmp", (long)getpid(), name);
-}
 
 static void fixture_path(char path[256], const char *name) {
     snprintf(path, 256, "tests/fixtures/%s.h5", name);
@@ -80,10 +76,10 @@ static int compare_group(const H5File *want, const H5File *got, const char *grou
 }
 
 static void case_fixture(const void *row) {
-    char fixture[256], out[256];
+    char fixture[256];
     H5File want, got;
     fixture_path(fixture, row);
-    scratch_path(out, "out.h5");
+    const char *out = scratch_path("gradients.h5");
     if (!CHECK(make(fixture, fixture, out) == 0, "%s", error_message())) return;
     if (CHECK(h5_open(&want, fixture) == 0 && h5_open(&got, out) == 0, "%s", error_message())) {
         compare_array(&want, &got, "/loss");
@@ -93,7 +89,6 @@ static void case_fixture(const void *row) {
         h5_close(&want);
         h5_close(&got);
     }
-    remove(out);
 }
 
 /* ---- wrong files ----------------------------------------------------------------------------- */
@@ -113,19 +108,18 @@ static void write_batch(const char *path, int n, int t, int token, int target) {
 }
 
 static void refused(const char *checkpoint, const char *batch, const char *word) {
-    char out[256];
-    scratch_path(out, "never.h5");
+    const char *out = scratch_path("never.h5");
     CHECK(make(checkpoint, batch, out) == -1 && strstr(error_message(), word), "%s",
           error_message());
     CHECK(access(out, F_OK) != 0, "something was written");
-    remove(out);
 }
 
 static void case_wrong_files(void) {
-    char gpt[256], images[256], batch[256];
+    char batch[256];
+    snprintf(batch, sizeof batch, "%s", scratch_path("batch.h5"));
+    char gpt[256], images[256];
     fixture_path(gpt, "gpt");
     fixture_path(images, "resnet");
-    scratch_path(batch, "batch.h5");
     write_batch(batch, 2, 7, 3, 3);
     refused("/nowhere.h5", batch, "/nowhere.h5");
     refused(batch, batch, "neither");
@@ -142,7 +136,6 @@ static void case_wrong_files(void) {
     refused(gpt, batch, "/targets");
     write_batch(batch, 2, 7, 3, -1);
     refused(gpt, batch, "no target");
-    remove(batch);
 }
 
 void test_gradients(void) {

@@ -1,49 +1,13 @@
 /* `bcd experiment validity` and `bcd trace`, through the program as it is used. */
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "../../experiments/study.h"
 #include "../../experiments/validity.h"
 #include "../../ref/error.h"
-#include "../test.h"
-
-static void scratch_dir(char dir[200], const char *name) {
-    const char *base = getenv("TMPDIR");
-    snprintf(dir, 200, "%s/bcd-validity-%ld-%s", base ? base : "/tmp", (long)getpid(), name);
-}
-
-/* Runs a shell command, with what it prints in *text (to be freed); its exit status. */
-static int run(char **text, const char *format, ...) BCD_PRINTF(2, 3);
-static int run(char **text, const char *format, ...) {
-    enum { MOST = 1 << 20 };
-    char command[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    int used = vsnprintf(command, sizeof command - 8, format, arguments);
-    va_end(arguments);
-    snprintf(command + used, 8, " 2>&1");
-    FILE *out = popen(command, "r");
-    *text = calloc(1, MOST);
-    if (!out || !*text) return -1;
-    size_t length = fread(*text, 1, MOST - 1, out);
-    (*text)[length] = 0;
-    int status = pclose(out);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void remove_dir(const char *dir) {
-    char *text;
-    run(&text, "rm -rf '%s'", dir);
-    free(text);
-}
+#include "cli.h"
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
@@ -99,151 +63,119 @@ static void case_plan_mistakes(void) {
 
 /* ---- a whole experiment ---------------------------------------------------------------------- */
 
-#define SMALL                                                                             \
-    "--preset smoke --models gpt:layers=2,width=16,heads=2,context=16 --optimizers adam " \
-    "--threads 1 --save-every 20 --steps 120 "
-
 static int read_table(Study *study, const char *dir) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/validity.h5", dir);
-    return study_read(study, path);
+    char name[64];
+    snprintf(name, sizeof name, "%s/validity.h5", dir);
+    return study_read(study, scratch_path(name));
+}
+
+static void check_row(const StudyRow *row) {
+    CHECK(row->steps == 12 && row->curve_rows == 12, "%s: %d steps", row->name, (int)row->steps);
+    CHECK(isfinite(row->train_loss) && isfinite(row->valid_loss) && row->multiplier > 0,
+          "%s: loss %g, B-F %g", row->name, row->train_loss, row->multiplier);
+    CHECK(row->peak[MEM_PARAMETERS] == 4.0 * (double)row->parameters, "%s: peak", row->name);
+    CHECK(row->seconds > 0 && row->rate > 0 && *row->commit && *row->command, "%s", row->name);
+    CHECK(strcmp(row->method, row->submodels == 1 ? "full" : "BCD") == 0, "%s", row->method);
 }
 
 static void case_whole_experiment(void) {
-    char dir[200], *text;
     Study study = {0};
-    scratch_dir(dir, "whole");
-    int status = run(&text,
-                     BCD_PROGRAM
-                     " experiment validity --preset smoke --threads 1 --steps 12 "
-                     "--out '%s'",
-                     dir);
-    CHECK(status == 0, "exit status %d: %s", status, text);
-    CHECK(strstr(text, "row 1 of 8") && strstr(text, "row 8 of 8"), "%s", text);
-    free(text);
-    if (CHECK(read_table(&study, dir) == 0, "%s", error_message())) {
-        CHECK(study.rows == 8, "%d rows", study.rows);
+    const Printed *printed =
+        run(0, "experiment validity --preset smoke --threads 1 --steps 12 --out whole");
+    CHECK(strstr(printed->out, "row 1 of 8") && strstr(printed->out, "row 8 of 8"), "%s",
+          printed->out);
+    if (CHECK(read_table(&study, "whole") == 0 && study.rows == 8, "%s", error_message()))
         for (int r = 0; r < study.rows; r++) {
-            const StudyRow *row = &study.row[r];
-            CHECK(row->steps == 12 && row->curve_rows == 12, "%s: %d steps", row->name,
-                  (int)row->steps);
-            CHECK(isfinite(row->train_loss) && isfinite(row->valid_loss) && row->multiplier > 0,
-                  "%s: loss %g, B-F %g", row->name, row->train_loss, row->multiplier);
-            CHECK(row->peak[MEM_PARAMETERS] == 4.0 * (double)row->parameters, "%s: peak",
-                  row->name);
-            CHECK(row->seconds > 0 && row->rate > 0 && *row->commit && *row->command, "%s",
-                  row->name);
-            bool full = row->submodels == 1;
-            CHECK(strcmp(row->method, full ? "full" : "BCD") == 0, "%s", row->method);
+            check_row(&study.row[r]);
             /* Less memory for gradients and state is the point of it all. */
-            if (!full)
-                CHECK(row->peak[MEM_STATE] < study.row[r - 1].peak[MEM_STATE], "%s: state",
-                      row->name);
+            if (study.row[r].submodels > 1)
+                CHECK(study.row[r].peak[MEM_STATE] < study.row[r - 1].peak[MEM_STATE], "%s: state",
+                      study.row[r].name);
         }
-    }
     study_free(&study);
-    status = run(&text, BCD_PROGRAM " report '%s/validity.h5'", dir);
-    CHECK(status == 0 && strstr(text, "BCD-1/3") && strstr(text, "report.html"), "report: %s",
-          text);
-    free(text);
-    remove_dir(dir);
+    printed = run(0, "report whole/validity.h5");
+    CHECK(strstr(printed->out, "BCD-1/3") && strstr(printed->out, "whole/report.html"), "%s",
+          printed->out);
+    CHECK(file_exists(scratch_path("whole/report.html")), "no page");
 }
 
-/* Starts the program, kills it as soon as a file is there, and says whether it was still running.
- */
-static bool kill_when_there(const char *dir, const char *file) {
-    char path[400], out[220];
-    snprintf(path, sizeof path, "%s/rows/%s", dir, file);
-    snprintf(out, sizeof out, "--out=%s", dir);
-    pid_t child = fork();
-    if (child == 0) {
-        int null = open("/dev/null", O_WRONLY);
-        dup2(null, 1);
-        execl(BCD_PROGRAM, "bcd", "experiment", "validity", "--preset", "smoke", "--models",
-              "gpt:layers=2,width=16,heads=2,context=16", "--optimizers", "adam", "--threads", "1",
-              "--save-every", "20", "--steps", "120", out, (char *)NULL);
-        _exit(127);
-    }
-    int status = 0;
-    for (int i = 0; i < 12000 && access(path, F_OK); i++) {
-        if (waitpid(child, &status, WNOHANG)) return false;
-        nanosleep(&(struct timespec){.tv_nsec = 5 * 1000 * 1000}, NULL);
-    }
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status);
+/* One model, one optimizer, data of its own: two rows. */
+#define TWO_ROWS                                                                            \
+    "experiment validity --preset smoke --models gpt:layers=2,width=16,heads=2,context=16 " \
+    "--data words.tokens --optimizers adam --threads 1 --save-every 20 --steps 120 --out "
+#define ROW "gpt-layers-2-width-16-heads-2-context-16-words.tokens-adam-"
+
+/* Starts the program and kills it as soon as a file is there. */
+static void kill_when_there(const char *line, const char *name) {
+    pid_t process = program_start(line);
+    for (int i = 0; i < 12000 && !file_exists(scratch_path(name)); i++) sleep_ms(5);
+    kill(process, SIGKILL);
+    CHECK(program_wait(process) == -SIGKILL, "it ended before it could be killed");
+}
+
+static void check_same_row(const StudyRow *x, const StudyRow *y) {
+    CHECK(x->curve_rows == 120 && y->curve_rows == 120, "%s: %zu and %zu steps", x->name,
+          x->curve_rows, y->curve_rows);
+    for (size_t s = 0; s < x->curve_rows && s < y->curve_rows; s++)
+        if (!CHECK(x->curve[s].loss == y->curve[s].loss &&
+                       x->curve[s].submodel == y->curve[s].submodel,
+                   "%s: step %zu", x->name, s + 1))
+            break;
+    CHECK(x->valid_loss == y->valid_loss && x->multiplier == y->multiplier, "%s: %g, %g", x->name,
+          y->valid_loss, y->multiplier);
 }
 
 /* Killed within the second row, and begun again: the same numbers as if nothing had happened. */
 static void case_killed_and_resumed(void) {
-    char whole[200], killed[200], *text;
     Study a = {0}, b = {0};
-    scratch_dir(whole, "plain");
-    scratch_dir(killed, "killed");
-    CHECK(run(&text, BCD_PROGRAM " experiment validity " SMALL "--out '%s'", whole) == 0, "%s",
-          text);
-    free(text);
-    bool was_running = kill_when_there(
-        killed, "gpt-layers-2-width-16-heads-2-context-16-text-adam-bcd3/checkpoint.h5");
-    CHECK(was_running, "it ended before it could be killed");
-    CHECK(read_table(&b, killed) == 0 && b.rows == 1, "the finished row is in the table: %s",
+    make_words();
+    run(0, TWO_ROWS "plain");
+    kill_when_there(TWO_ROWS "killed", "killed/rows/" ROW "bcd3/checkpoint.h5");
+    CHECK(read_table(&b, "killed") == 0 && b.rows == 1, "the finished row is in the table: %s",
           error_message());
     study_free(&b);
-    CHECK(run(&text, BCD_PROGRAM " experiment validity " SMALL "--out '%s'", killed) == 0, "%s",
-          text);
-    CHECK(strstr(text, "row 1 of 2") && strstr(text, "done before"), "%s", text);
-    free(text);
-    CHECK(read_table(&a, whole) == 0 && read_table(&b, killed) == 0, "%s", error_message());
+    const Printed *printed = run(0, TWO_ROWS "killed");
+    CHECK(strstr(printed->out, "row 1 of 2") && strstr(printed->out, "done before"), "%s",
+          printed->out);
+    CHECK(read_table(&a, "plain") == 0 && read_table(&b, "killed") == 0, "%s", error_message());
     CHECK(a.rows == 2 && b.rows == 2, "%d and %d rows", a.rows, b.rows);
-    for (int r = 0; r < a.rows && r < b.rows; r++) {
-        const StudyRow *x = &a.row[r], *y = &b.row[r];
-        CHECK(x->curve_rows == 120 && y->curve_rows == 120, "%s: %zu and %zu steps", x->name,
-              x->curve_rows, y->curve_rows);
-        for (size_t s = 0; s < x->curve_rows && s < y->curve_rows; s++)
-            if (!CHECK(x->curve[s].loss == y->curve[s].loss &&
-                           x->curve[s].submodel == y->curve[s].submodel,
-                       "%s: step %zu", x->name, s + 1))
-                break;
-        CHECK(x->valid_loss == y->valid_loss && x->multiplier == y->multiplier, "%s: %g, %g",
-              x->name, y->valid_loss, y->multiplier);
-    }
+    for (int r = 0; r < a.rows && r < b.rows; r++) check_same_row(&a.row[r], &b.row[r]);
     study_free(&a);
     study_free(&b);
-    remove_dir(whole);
-    remove_dir(killed);
 }
 
-/* A row that is there with other settings is not passed off as this one. */
-static void case_other_settings(void) {
-    char dir[200], *text;
-    scratch_dir(dir, "other");
-    run(&text, BCD_PROGRAM " experiment validity " SMALL "--out '%s'", dir);
-    free(text);
-    int status = run(&text, BCD_PROGRAM " experiment validity " SMALL "--lr 0.5 --out '%s'", dir);
-    CHECK(status == 1 && strstr(text, "--lr 0.5") && strstr(text, dir), "%d: %s", status, text);
-    free(text);
-    remove_dir(dir);
+/* A row that is there with other settings is not passed off as this one; another M is a new row. */
+static void case_rows_already_there(void) {
+    Study study = {0};
+    check_error(run(1, TWO_ROWS "plain --lr 0.5"), "--lr 0.5");
+    run(0, TWO_ROWS "plain --submodels 2");
+    CHECK(read_table(&study, "plain") == 0 && study.rows == 3, "%d rows", study.rows);
+    study_free(&study);
+}
+
+static void case_diverged(void) {
+    Study study = {0};
+    const Printed *printed = run(1, TWO_ROWS "wild --lr 1000 --optimizer sgd");
+    CHECK(strstr(printed->out, "failed: "), "%s", printed->out);
+    check_error(printed, "failed");
+    CHECK(read_table(&study, "wild") == 0, "the table is there: %s", error_message());
+    study_free(&study);
 }
 
 /* ---- trace ----------------------------------------------------------------------------------- */
 
 static void case_trace(void) {
-    char *text;
-    int status = run(&text, BCD_PROGRAM
-                     " trace --model resnet:depth=8,width=4 --limit 32 --batch 8 "
-                     "--threads 1");
-    CHECK(status == 0, "%d: %s", status, text);
+    const Printed *printed =
+        run(0, "trace --model resnet:depth=8,width=4 --limit 32 --batch 8 --threads 1");
     static const char *const expected[] = {
         "stem",   "block1", "block2",     "block3",      "head",   "active",
         "frozen", "prefix", "submodel 3", "full update", "weight", "mean, most memory"};
     for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
-        CHECK(strstr(text, expected[e]), "\"%s\" is missing in\n%s", expected[e], text);
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
-    free(text);
-    status = run(&text, BCD_PROGRAM " trace --model resnet8 --limit 32 --batch 8 --active 4");
-    CHECK(status == 1 && strstr(text, "--active 4"), "%d: %s", status, text);
-    free(text);
+        CHECK(strstr(printed->out, expected[e]), "\"%s\" is missing in\n%s", expected[e],
+              printed->out);
+    for (const char *line = printed->out; *line; line += strcspn(line, "\n") + 1)
+        CHECK(strcspn(line, "\n") <= 100, "%zu columns: %.120s", strcspn(line, "\n"), line);
+    check_error(run(1, "trace --model resnet8 --limit 32 --batch 8 --active 4"), "--active 4");
 }
 
 void test_validity(void) {
@@ -252,6 +184,7 @@ void test_validity(void) {
     RUN(case_plan_mistakes);
     RUN(case_whole_experiment);
     RUN(case_killed_and_resumed);
-    RUN(case_other_settings);
+    RUN(case_rows_already_there);
+    RUN(case_diverged);
     RUN(case_trace);
 }

@@ -1,0 +1,70 @@
+#include "study_sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The loss is 3 exp(-rate step): every point on the way is known. */
+static void add_training(Study *study, const char *model, bool images, int submodels, double rate) {
+    StudyRow *row = study_add(study);
+    if (!row) abort();
+    snprintf(row->name, sizeof row->name, "%s-%d", images ? "images" : "text", submodels);
+    snprintf(row->model, sizeof row->model, "%s", model);
+    snprintf(row->input, sizeof row->input, "%s", images ? "images" : "tokens");
+    snprintf(row->data, sizeof row->data, "%s", images ? "synthetic" : "text");
+    snprintf(row->optimizer, sizeof row->optimizer, "sgd");
+    snprintf(row->method, sizeof row->method, "%s", submodels > 1 ? "BCD" : "full");
+    snprintf(row->spec, sizeof row->spec, "resnet:depth=8");
+    snprintf(row->command, sizeof row->command, "bcd train --note \"<script>&\"");
+    options_defaults(&row->settings, COMMAND_TRAIN);
+    row->settings.steps = 1; /* as if resolved */
+    row->settings.context = row->settings.batch = 1;
+    row->submodels = submodels;
+    row->parameters = 77850;
+    row->batch = 32;
+    row->steps = SAMPLE_STEPS;
+    row->seed = 1;
+    row->lr = 0.1;
+    row->imbalance = submodels > 1 ? 0.25 : 0;
+    row->epochs = 4;
+    row->valid_loss = 0.71;
+    row->accuracy = 0.7251;
+    row->perplexity = exp(0.71);
+    row->seconds = submodels > 1 ? 20 : 30;
+    row->rate = SAMPLE_STEPS * 32 / row->seconds;
+    double mib = 1024 * 1024, w = 3 * mib;
+    row->peak[MEM_PARAMETERS] = w;
+    row->peak[MEM_GRADIENTS] = row->peak[MEM_STATE] = w / submodels;
+    row->peak[MEM_ACTIVATIONS] = 5 * mib;
+    row->peak[MEM_BUFFERS] = row->peak[MEM_CACHE] = row->peak[MEM_WORKSPACE] = 0;
+    row->peak[MEM_ROLES] = 8 * mib + 2 * w / submodels;
+    row->closed_form = w * (1 + 2.0 / submodels);
+    row->curve = calloc(SAMPLE_STEPS, sizeof *row->curve);
+    row->evaluation = calloc(4, sizeof *row->evaluation);
+    if (!row->curve || !row->evaluation) abort();
+    for (int s = 0; s < SAMPLE_STEPS; s++)
+        row->curve[s] = (CurveRow){.step = (uint64_t)s + 1,
+                                   .samples = 32 * ((uint64_t)s + 1),
+                                   .loss = 3 * exp(-rate * (s + 1)),
+                                   .lr = 0.1,
+                                   .submodel = s / 20 % submodels,
+                                   .seconds = row->seconds * (s + 1) / SAMPLE_STEPS};
+    for (int e = 0; e < 4; e++)
+        row->evaluation[e] = (EvaluationRow){.step = 50 * ((uint64_t)e + 1),
+                                             .loss = 1 - 0.07 * e,
+                                             .accuracy = 0.5 + 0.07 * e,
+                                             .perplexity = exp(1 - 0.07 * e)};
+    row->curve_rows = SAMPLE_STEPS;
+    row->evaluation_rows = 4;
+}
+
+Study sample_study(void) {
+    Study study = {0};
+    add_training(&study, "resnet8", true, 1, 0.02);
+    add_training(&study, "resnet8", true, 3, 0.01);
+    add_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 1, 0.005);
+    add_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 3, 0.008);
+    if (study_converge(&study)) abort();
+    return study;
+}
