@@ -50,7 +50,7 @@ void script_heading(const Script *script, const char *text, int key_rows) {
 
 void script_below(const Script *script, const char *text) {
     fprintf(script->out, "set label \"%s\" at screen %.6f, screen %.6f center\n", text,
-            (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 10.0 / script->height);
+            (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 12.0 / script->height);
 }
 
 void script_method(const Script *script, const StudyRow *row) {
