@@ -180,7 +180,8 @@ const char *study_method(const StudyRow *row, char text[32]) {
 
 static bool same_group(const StudyRow *a, const StudyRow *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) &&
-           !strcmp(a->optimizer, b->optimizer) && a->batch == b->batch && a->seed == b->seed;
+           !strcmp(a->optimizer, b->optimizer) && a->batch == b->batch && a->seed == b->seed &&
+           !strcmp(a->checksum, b->checksum);
 }
 
 int study_groups(const Study *study, int *group) {
