@@ -150,7 +150,7 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
-	$(Q)LSAN_OPTIONS=suppressions=tests/sanitize/leaks:print_suppressions=0 \
+	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitize/leaks:print_suppressions=0 \
 	    $(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
 address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all
