@@ -1,4 +1,4 @@
-/* Attributes: one value each, text of any length, whole numbers, reals. */
+/* Attributes: one value each, text, whole numbers, reals. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,10 +6,13 @@
 #include "../ref/error.h"
 #include "h5_parts.h"
 
-/* Text is stored with variable length, which h5py reads as str. */
-static hid_t text_type(void) {
+/* Text is stored with the length it has, in the attribute itself, which has a checksum: text of
+ * variable length lies in a heap without one, and a damaged length there sends HDF5 past its
+ * buffers. */
+static hid_t text_type(size_t length) {
     hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, H5T_VARIABLE);
+    H5Tset_size(type, length);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
     H5Tset_cset(type, H5T_CSET_UTF8);
     return type;
 }
@@ -33,7 +36,8 @@ static void set(H5File *file, const char *object, const char *name, hid_t type, 
 }
 
 void h5_set_text(H5File *file, const char *object, const char *name, const char *text) {
-    set(file, object, name, text_type(), &text);
+    size_t length = strlen(text);
+    set(file, object, name, text_type(length ? length : 1), text); /* "" is one zero */
 }
 
 void h5_set_int(H5File *file, const char *object, const char *name, int64_t value) {
@@ -100,25 +104,38 @@ static int copy_text(const H5File *file, const char *name, const char *from, siz
     return 0;
 }
 
+/* Files of others may hold text of variable length. */
+static int get_variable_text(const H5File *file, hid_t attribute, const char *name, char *text,
+                             size_t size) {
+    char *found = NULL;
+    hid_t type = text_type(H5T_VARIABLE);
+    int failed = H5Aread(attribute, type, &found) < 0 || !found
+                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
+                     : copy_text(file, name, found, strlen(found), text, size);
+    if (found) H5free_memory(found);
+    H5Tclose(type);
+    return failed;
+}
+
+static int get_fixed_text(const H5File *file, hid_t attribute, const char *name, char *text,
+                          size_t size) {
+    char found[H5_PATH + 1] = "";
+    hid_t stored = H5Aget_type(attribute);
+    int failed = H5Tget_size(stored) > H5_PATH ? h5_refuse(file, name, "is too long")
+                 : H5Aread(attribute, stored, found) < 0
+                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
+                     : copy_text(file, name, found, strlen(found), text, size);
+    H5Tclose(stored);
+    return failed;
+}
+
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size) {
     hid_t attribute = open_attribute(file, object, name, H5T_STRING, H5T_STRING);
     if (attribute < 0) return -1;
-    hid_t stored = H5Aget_type(attribute), type = text_type();
-    int failed;
-    if (H5Tis_variable_str(stored) > 0) {
-        char *found = NULL;
-        failed = H5Aread(attribute, type, &found) < 0 || !found
-                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
-                     : copy_text(file, name, found, strlen(found), text, size);
-        if (found) H5free_memory(found);
-    } else {
-        char found[H5_PATH + 1] = "";
-        failed = H5Tget_size(stored) > H5_PATH || H5Aread(attribute, stored, found) < 0
-                     ? h5_refuse(file, name, "cannot be read")
-                     : copy_text(file, name, found, strlen(found), text, size);
-    }
-    H5Tclose(type);
+    hid_t stored = H5Aget_type(attribute);
+    bool variable = H5Tis_variable_str(stored) > 0;
     H5Tclose(stored);
+    int failed = (variable ? get_variable_text : get_fixed_text)(file, attribute, name, text, size);
     H5Aclose(attribute);
     return failed;
 }

@@ -1,0 +1,38 @@
+/* Command lines: whatever the words (separated by zeros), they are refused in one line or every
+ * value is in its range, and its text gives the same value again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../experiments/options.h"
+#include "../../ref/error.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+static void check_values(const Options *options) {
+    for (int row = 0; option_table[row].name; row++) {
+        char text[OPTION_TEXT], again[OPTION_TEXT];
+        if (!options->given[row]) continue;
+        Options copy = *options;
+        if (options_set(&copy, option_table[row].name, options_format(options, row, text)) ||
+            strcmp(options_format(&copy, row, again), text) != 0)
+            abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
+    enum { WORDS = 100 };
+    char *text = malloc(count + 1), *argv[WORDS] = {(char[]){"bcd"}};
+    int argc = 1;
+    memcpy(text, bytes, count);
+    text[count] = 0;
+    for (size_t at = 0; at < count && argc < WORDS; at += strlen(text + at) + 1)
+        argv[argc++] = text + at;
+    Options options;
+    if (options_parse(&options, argc, argv)) {
+        if (!*error_message() || strlen(error_message()) > 511) abort();
+    } else if (!options.help) {
+        check_values(&options);
+    }
+    free(text);
+    return 0;
+}
