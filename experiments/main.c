@@ -5,8 +5,8 @@
 
 #include "../ref/error.h"
 #include "commands.h"
-#include "provenance.h"
-#include "setup.h"
+#include "options/setup.h"
+#include "store/provenance.h"
 
 enum { WRONG_USE = 2 };
 

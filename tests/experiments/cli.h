@@ -3,7 +3,7 @@
 #ifndef TESTS_EXPERIMENTS_CLI_H
 #define TESTS_EXPERIMENTS_CLI_H
 
-#include "../../experiments/runfile.h"
+#include "../../experiments/store/runfile.h"
 #include "../data/scratch.h"
 #include "program.h"
 

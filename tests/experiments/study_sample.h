@@ -2,7 +2,7 @@
 #ifndef TESTS_EXPERIMENTS_STUDY_SAMPLE_H
 #define TESTS_EXPERIMENTS_STUDY_SAMPLE_H
 
-#include "../../experiments/study.h"
+#include "../../experiments/study/study.h"
 
 enum { SAMPLE_STEPS = 200 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/gradients.h"
+#include "../../experiments/inspect/gradients.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "../test.h"

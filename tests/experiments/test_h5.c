@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../experiments/h5.h"
+#include "../../experiments/store/h5.h"
 #include "../data/scratch.h"
 
 typedef struct {

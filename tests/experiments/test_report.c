@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../experiments/gnuplot.h"
-#include "../../experiments/report.h"
+#include "../../experiments/report/gnuplot.h"
+#include "../../experiments/report/report.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../experiments/paper.h"
+#include "../../experiments/study/paper.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/study.h"
-#include "../../experiments/validity.h"
+#include "../../experiments/study/study.h"
+#include "../../experiments/study/validity.h"
 #include "../../ref/error.h"
 #include "cli.h"
 

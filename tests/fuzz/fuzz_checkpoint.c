@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/checkpoint.h"
-#include "../../experiments/runfile.h"
+#include "../../experiments/store/checkpoint.h"
+#include "../../experiments/store/runfile.h"
 #include "../../ref/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

@@ -1,0 +1,234 @@
+#include "gradients.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../commands.h"
+#include "../store/checkpoint.h"
+#include "../store/provenance.h"
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static int read_tensor(const H5File *file, Stage *stage, int group, int number, real *room) {
+    TensorRole role = checkpoint_groups[group].role;
+    char name[2 * H5_NAME];
+    H5Dim dims[4];
+    size_t size[4], count = 1;
+    uint64_t checksum;
+    checkpoint_name(name, stage->model, group, number);
+    if (role == TENSOR_BUFFER && !h5_exists(file, name)) return 0;
+    int rank = checkpoint_shape(dims, stage->model, role, number);
+    for (int i = 0; i < rank; i++) count *= size[i] = dims[i].size;
+    if (h5_read(file, name, H5_REAL, room, rank, size)) return -1;
+    if (h5_has(file, name, "checksum")) {
+        if (h5_get_count(file, name, "checksum", &checksum)) return -1;
+        if (checksum != checkpoint_checksum(room, count))
+            return error_set("%s: %s: its checksum does not match; the file is damaged", file->path,
+                             name);
+    }
+    return stage->is->write(stage, role, number, room);
+}
+
+static int read_tensors(const H5File *file, Stage *stage) {
+    real *room = malloc(checkpoint_largest(stage->model) * sizeof *room);
+    if (!room) return error_set("gradients: out of memory for the largest tensor");
+    int failed = 0;
+    for (int group = 0; group < CHECKPOINT_GROUPS; group++) {
+        TensorRole role = checkpoint_groups[group].role;
+        if (role != TENSOR_PARAMETER && role != TENSOR_BUFFER) continue;
+        for (int i = 0; i < checkpoint_tensors(stage->model, role); i++)
+            failed = failed || read_tensor(file, stage, group, i, room);
+    }
+    free(room);
+    return failed;
+}
+
+static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
+    if (h5_exists(file, "/model")) return h5_get_text(file, "/model", "spec", spec, OPTION_TEXT);
+    if (h5_has(file, "/", "model")) return h5_get_text(file, "/", "model", spec, OPTION_TEXT);
+    return error_set("%s: neither a checkpoint nor a file with an attribute model", file->path);
+}
+
+/* Every block active; any optimizer will do, no update is made. */
+static Stage *make_stage(const Model *model, int batch) {
+    StageSettings settings = {.batch = batch, .optimizer = optimizer_defaults(OPTIMIZER_SGD)};
+    settings.optimizer.momentum = 0;
+    Stage *stage = stage_ref_create(model, settings);
+    bool *active = malloc((size_t)model->blocks * sizeof *active);
+    int failed = !stage;
+    if (!active) failed = error_set("gradients: out of memory");
+    if (!failed) {
+        memset(active, 1, (size_t)model->blocks * sizeof *active);
+        failed = stage->is->activate(stage, active);
+    }
+    free(active);
+    if (!failed) return stage;
+    if (stage) stage->is->free(stage);
+    return NULL;
+}
+
+Stage *gradients_stage(const char *checkpoint, int batch, Model **model) {
+    char spec[OPTION_TEXT];
+    H5File file;
+    Stage *stage = NULL;
+    *model = NULL;
+    if (h5_open(&file, checkpoint)) return NULL;
+    if (read_spec(&file, spec) == 0) *model = model_create(spec);
+    if (*model) stage = make_stage(*model, batch);
+    if (stage && read_tensors(&file, stage)) {
+        stage->is->free(stage);
+        stage = NULL;
+    }
+    h5_close(&file);
+    return stage;
+}
+
+/* ---- the batch ------------------------------------------------------------------------------- */
+
+static int check_numbers(const H5File *file, const char *name, const int *numbers, size_t count,
+                         int least, int end) {
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] < least || numbers[i] >= end)
+            return error_set("%s: %s holds %d; the model knows 0 to %d", file->path, name,
+                             numbers[i], end - 1);
+    return 0;
+}
+
+int gradients_batch(Batch *batch, const H5File *file, const Model *model) {
+    Shape in = model->input;
+    size_t n = (size_t)batch->n, t = (size_t)model->targets, count = n * t;
+    int rank = model->tokens ? 2 : 1, failed;
+    if (batch_reserve(batch, model, batch->n)) return -1;
+    for (int i = 0; i < batch->n; i++) batch->ids[i] = i;
+    if (model->tokens)
+        failed = h5_read(file, "/tokens", H5_INT, batch->tokens, 2, (size_t[]){n, t}) ||
+                 check_numbers(file, "/tokens", batch->tokens, count, 0, model->outputs);
+    else
+        failed = h5_read(file, "/images", H5_REAL, batch->images, 4,
+                         (size_t[]){n, (size_t)in.h, (size_t)in.w, (size_t)in.c});
+    if (failed || h5_read(file, "/targets", H5_INT, batch->targets, rank, (size_t[]){n, t}))
+        return -1;
+    return check_numbers(file, "/targets", batch->targets, count, INT32_MIN, model->outputs);
+}
+
+/* How many samples the file holds; at most a number that can be counted in bytes. */
+static int count_samples(const H5File *file) {
+    size_t size[H5_RANK];
+    int rank = h5_size(file, "/targets", size);
+    if (rank < 0) return -1;
+    if (rank < 1 || size[0] < 1 || size[0] > 1 << 20)
+        return error_set("%s: /targets: 1 to %d samples are expected", file->path, 1 << 20);
+    return (int)size[0];
+}
+
+/* ---- the results ----------------------------------------------------------------------------- */
+
+static void write_activation(H5File *file, const char *name, const Model *model, int block, int n,
+                             const real *data) {
+    Shape shape = model->value[model->block[block].out].shape;
+    bool logits = block == model->blocks - 1;
+    H5Dim channel = {logits ? "class" : "channel", (size_t)shape.c, NULL};
+    H5Dim dims[4] = {{"sample", (size_t)n, NULL}};
+    int rank = 1;
+    if (model->tokens) {
+        dims[rank++] = (H5Dim){"token", (size_t)shape.w, NULL};
+    } else if (!logits) {
+        dims[rank++] = (H5Dim){"height", (size_t)shape.h, NULL};
+        dims[rank++] = (H5Dim){"width", (size_t)shape.w, NULL};
+    }
+    dims[rank++] = channel;
+    h5_write(file, name, H5_REAL, data, rank, dims, NULL);
+}
+
+/* Each block's output right after it was computed: the next but one may take its place. */
+static void forward(H5File *file, Stage *stage, int n, real *room) {
+    const Model *model = stage->model;
+    for (int b = 0; b < model->blocks; b++) {
+        char name[H5_NAME];
+        stage->is->forward(stage, b);
+        stage->is->read(stage, TENSOR_VALUE, b, room);
+        snprintf(name, sizeof name, "/activations/%s", model->block[b].name);
+        write_activation(file, name, model, b, n, room);
+        if (b == model->blocks - 1) write_activation(file, "/logits", model, b, n, room);
+    }
+}
+
+static void backward(H5File *file, Stage *stage, real *room) {
+    const Model *model = stage->model;
+    for (int b = model->blocks - 1; b >= 0; b--) {
+        stage->is->input_gradient(stage, b);
+        stage->is->weight_gradient(stage, b);
+    }
+    for (int p = 0; p < model->params; p++) {
+        char name[H5_NAME];
+        H5Dim dims[4];
+        int rank = checkpoint_shape(dims, model, TENSOR_PARAMETER, p);
+        stage->is->read(stage, TENSOR_GRADIENT, p, room);
+        snprintf(name, sizeof name, "/gradients/%s", model->param[p].name);
+        h5_write(file, name, H5_REAL, room, rank, dims, NULL);
+    }
+}
+
+static size_t largest_array(const Model *model, int n) {
+    size_t most = checkpoint_largest(model);
+    for (int b = 0; b < model->blocks; b++) {
+        size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+int gradients_write(const char *path, Stage *stage, const Batch *batch) {
+    const Model *model = stage->model;
+    size_t counted = 0, one = 1;
+    for (size_t i = 0; i < (size_t)batch->n * (size_t)model->targets; i++)
+        counted += batch->targets[i] >= 0;
+    if (!counted) return error_set("gradients: the batch has no target that counts");
+    real *room = malloc(largest_array(model, batch->n) * sizeof *room);
+    if (!room) return error_set("gradients: out of memory for the largest array");
+    H5File file;
+    if (h5_create(&file, path)) {
+        free(room);
+        return -1;
+    }
+    Provenance here;
+    provenance_fill(&here, 0);
+    h5_set_text(&file, "/", "format", "bcd gradients");
+    h5_set_int(&file, "/", "version", 1);
+    h5_set_text(&file, "/", "model", model->spec);
+    provenance_write(&file, "/provenance", &here);
+    stage->is->begin(stage, batch, PASS_TRAIN);
+    forward(&file, stage, batch->n, room);
+    Loss loss = stage->is->loss(stage, 1 / (double)counted);
+    double mean = loss.loss_sum / (double)loss.count;
+    h5_write(&file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", one, NULL}, "nats per target");
+    backward(&file, stage, room);
+    free(room);
+    return h5_commit(&file);
+}
+
+static int gradients_command(const Options *o, H5File *file, Stage **stage, Model **model,
+                             Batch *batch) {
+    if ((batch->n = count_samples(file)) < 0) return -1;
+    *stage = gradients_stage(o->checkpoint, batch->n, model);
+    if (!*stage || gradients_batch(batch, file, *model)) return -1;
+    return gradients_write(o->out, *stage, batch);
+}
+
+int command_gradients(const Options *options) {
+    if (!*options->checkpoint || !*options->batch_file || !*options->out)
+        return error_set("bcd gradients needs --checkpoint FILE, --batch FILE and --out FILE");
+    H5File file;
+    if (h5_open(&file, options->batch_file)) return -1;
+    Stage *stage = NULL;
+    Model *model = NULL;
+    Batch batch = {0};
+    int status = gradients_command(options, &file, &stage, &model, &batch);
+    h5_close(&file);
+    if (stage) stage->is->free(stage);
+    batch_free(&batch);
+    model_free(model);
+    return status;
+}

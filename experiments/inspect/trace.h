@@ -1,0 +1,28 @@
+/* `bcd trace`: what one training step costs, block by block. */
+#ifndef EXPERIMENTS_TRACE_H
+#define EXPERIMENTS_TRACE_H
+
+#include "../../ref/memory.h"
+#include "../options/setup.h"
+
+/* One step with every block active (submodel -1), or one submodel. */
+typedef struct {
+    int submodel;
+    bool *active;       /* [blocks] */
+    BlockTimes *times;  /* [blocks] the least of a few steps */
+    BlockMemory *bytes; /* [blocks] */
+    BlockTimes sum;     /* over the blocks */
+    BlockMemory total;
+    double passes_ms, update_ms; /* all of forward and backward; the optimizer */
+    double flops;                /* operations of one sample, from the shapes */
+    double all_bytes;            /* as the allocator counts, of every role */
+} Trace;
+
+int trace_lowest_active(const Model *model, const bool *active);
+
+/* Block by block, beside the full update. */
+void trace_print(const Setup *setup, const Trace *trace, const Trace *full);
+/* The full update, traces[0], and the submodels side by side. */
+void trace_print_summary(const Trace *traces, int count);
+
+#endif

@@ -1,0 +1,142 @@
+/* Reading the command line. */
+#include "options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "options_parts.h"
+
+void options_defaults(Options *options, Command command) {
+    memset(options, 0, sizeof *options);
+    options->command = command;
+    for (int row = 0; option_table[row].name; row++)
+        if (option_table[row].fallback && (option_table[row].commands & command))
+            option_assign(options, row, option_table[row].fallback);
+}
+
+int options_find(const char *name, Command command) {
+    for (int row = 0; option_table[row].name; row++)
+        if ((option_table[row].commands & command) && strcmp(option_table[row].name, name) == 0)
+            return row;
+    return -1;
+}
+
+bool options_given(const Options *options, const char *name) {
+    int row = options_find(name, options->command);
+    return row >= 0 && options->given[row];
+}
+
+static const CommandInfo *command_info(Command command) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (command_table[i].command == command) return &command_table[i];
+    return NULL;
+}
+
+static int refuse_name(const char *name, Command command) {
+    const char *here = command_info(command)->name;
+    for (int row = 0; option_table[row].name; row++) {
+        if (strcmp(option_table[row].name, name) != 0) continue;
+        for (int i = 0; i < COMMANDS; i++)
+            if (option_table[row].commands & command_table[i].command)
+                return error_set("bcd %s has no flag --%s; bcd %s has", here, name,
+                                 command_table[i].name);
+    }
+    const char *near = nearest_option(name, command);
+    if (near) return error_set("bcd %s has no flag --%.60s; did you mean --%s?", here, name, near);
+    return error_set("bcd %s has no flag --%.60s; bcd %s --help lists them", here, name, here);
+}
+
+/* --steps and --epochs say the same thing: the last one set counts. */
+static void keep_one_length(Options *options, const char *name) {
+    bool steps = strcmp(name, "steps") == 0;
+    if (!steps && strcmp(name, "epochs") != 0) return;
+    int other = options_find(steps ? "epochs" : "steps", options->command);
+    if (other >= 0) options->given[other] = false;
+    if (steps)
+        options->epochs = 0;
+    else
+        options->steps = 0;
+}
+
+int options_set(Options *options, const char *name, const char *value) {
+    int row = options_find(name, options->command);
+    if (row < 0) return refuse_name(name, options->command);
+    if (option_assign(options, row, value ? value : "1")) return -1;
+    options->given[row] = true;
+    keep_one_length(options, name);
+    return 0;
+}
+
+/* One flag at argv[*at], with its value there or behind; moves *at past what it took. */
+static int parse_flag(Options *options, int argc, char **argv, int *at) {
+    char name[64];
+    const char *flag = argv[*at] + 2, *equals = strchr(flag, '=');
+    size_t length = equals ? (size_t)(equals - flag) : strlen(flag);
+    snprintf(name, sizeof name, "%.*s", (int)length, flag);
+    int row = options_find(name, options->command);
+    if (row < 0) return refuse_name(name, options->command);
+    const Option *option = &option_table[row];
+    if (options->given[row]) return error_set("--%s is given twice", name);
+    bool steps = options_given(options, "steps"), epochs = options_given(options, "epochs");
+    if ((steps && strcmp(name, "epochs") == 0) || (epochs && strcmp(name, "steps") == 0))
+        return error_set("--steps and --epochs both say how long to train; give one");
+    ++*at;
+    if (option->kind == OPTION_IS_FLAG) {
+        if (equals) return error_set("--%s takes no value", name);
+        return options_set(options, name, NULL);
+    }
+    if (equals) return options_set(options, name, equals + 1);
+    if (*at >= argc) return error_set("--%s needs a value: --%s %s", name, name, option->argument);
+    return options_set(options, name, argv[(*at)++]);
+}
+
+static int parse_command(Options *options, const char *name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(command_table[i].name, name) == 0) {
+            options_defaults(options, command_table[i].command);
+            return 0;
+        }
+    const char *near = nearest_command(name);
+    if (near) return error_set("no command \"%.60s\"; did you mean bcd %s?", name, near);
+    return error_set("no command \"%.60s\"; bcd --help lists them", name);
+}
+
+static bool asks_help(const char *argument) {
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+static int check_positionals(const Options *options) {
+    const CommandInfo *info = command_info(options->command);
+    if (options->positionals < info->least)
+        return error_set("bcd %s needs %s; see bcd %s --help", info->name, info->arguments,
+                         info->name);
+    if (options->positionals > info->most)
+        return error_set("bcd %s: \"%.60s\" is one too many; flags start with --", info->name,
+                         options->positional[info->most]);
+    return 0;
+}
+
+int options_parse(Options *options, int argc, char **argv) {
+    memset(options, 0, sizeof *options);
+    if (argc < 2 || asks_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+        int failed = argc > 2 && !asks_help(argv[1]) ? parse_command(options, argv[2]) : 0;
+        options->help = true;
+        return failed;
+    }
+    if (parse_command(options, argv[1])) return -1;
+    for (int at = 2; at < argc; at++)
+        if (asks_help(argv[at])) options->help = true;
+    for (int at = 2; at < argc && !options->help;) {
+        if (strncmp(argv[at], "--", 2) == 0 && argv[at][2]) {
+            if (parse_flag(options, argc, argv, &at)) return -1;
+        } else if (argv[at][0] == '-' && argv[at][1]) {
+            return error_set("\"%.60s\": flags start with two dashes", argv[at]);
+        } else if (options->positionals == OPTIONS_POSITIONAL) {
+            return error_set("more than %d files", OPTIONS_POSITIONAL);
+        } else {
+            options->positional[options->positionals++] = argv[at++];
+        }
+    }
+    return options->help ? 0 : check_positionals(options);
+}

@@ -1,0 +1,174 @@
+/* The command line: every command, every flag, what each may hold.
+ *
+ * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
+ * stored with a run all come from it.  Adding a flag is one field here and one row there. */
+#ifndef EXPERIMENTS_OPTIONS_H
+#define EXPERIMENTS_OPTIONS_H
+
+#include "../../ref/bcd.h"
+
+/* One bit each, so that a flag can say which commands take it. */
+typedef enum {
+    COMMAND_TRAIN = 1 << 0,
+    COMMAND_EVAL = 1 << 1,
+    COMMAND_SAMPLE = 1 << 2,
+    COMMAND_INFO = 1 << 3,
+    COMMAND_TOKENIZE = 1 << 4,
+    COMMAND_TRACE = 1 << 5,
+    COMMAND_GRADIENTS = 1 << 6,
+    COMMAND_EXPERIMENT = 1 << 7,
+    COMMAND_REPORT = 1 << 8
+} Command;
+
+enum { COMMANDS = 9 };
+
+enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 96 };
+
+typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
+extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
+
+typedef enum { TOKENIZER_BYTES, TOKENIZER_GPT2, TOKENIZER_KINDS } TokenizerKind;
+
+/* Every setting of every command.  Numbers whose default depends on the model, the data or the
+ * optimizer hold it only after setup_open has resolved them; given[] tells what the user set. */
+typedef struct Options {
+    Command command;
+    bool help;
+
+    /* model and data */
+    char model[OPTION_TEXT], data[OPTION_TEXT], data_dir[OPTION_TEXT];
+    int context, limit;
+    bool augment;
+
+    /* block coordinate descent */
+    int submodels;
+    char partition[OPTION_TEXT]; /* by hand; "": balanced */
+    int order;                   /* Order */
+    SwitchKind switch_kind;      /* --switch-every */
+    double switch_every;
+    int auto_window, auto_min, auto_max;
+    double auto_tolerance;
+    bool keep_state;
+    int frozen_norm; /* FrozenNorm */
+    double fraction;
+
+    /* optimizer */
+    int optimizer; /* OptimizerKind */
+    double lr, momentum, weight_decay, clip;
+    int decay;    /* 0 all, 1 matrices */
+    int schedule; /* LrKind */
+    int warmup;
+    double final_lr;
+    int step_every;
+    double step_factor;
+    int batch, accumulate;
+    uint64_t steps;
+    double epochs;
+    uint64_t seed;
+
+    /* how it runs; none of these changes a bit of the result */
+    bool recompute;
+    size_t cache; /* bytes of prefix cache in memory; 0: no cache */
+    int threads;  /* 0: as OpenMP decides */
+    int device;   /* 0: cpu, the only one so far */
+    char out[OPTION_TEXT], resume[OPTION_TEXT];
+    int eval_every, save_every, keep_last;
+    bool quiet; /* no progress, no tables: errors only */
+
+    /* bcd eval, sample */
+    int split; /* SplitName */
+    char prompt[OPTION_TEXT];
+    int tokens;
+    double temperature;
+    int top_k;
+
+    /* bcd tokenize */
+    int tokenizer; /* TokenizerKind */
+
+    /* bcd gradients */
+    char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
+
+    /* bcd trace */
+    int active; /* submodel to show, from 1; 0: every one */
+
+    /* bcd experiment, report */
+    bool yes;
+    char preset[OPTION_TEXT], models[OPTION_TEXT], optimizers[OPTION_TEXT];
+
+    const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
+    int positionals;
+    bool given[OPTIONS_MOST]; /* by row of the table */
+
+    /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and
+     * shows the progress line alone. */
+    bool go_on, brief;
+} Options;
+
+typedef enum {
+    OPTION_IS_TEXT,
+    OPTION_IS_INT,
+    OPTION_IS_COUNT, /* uint64_t */
+    OPTION_IS_REAL,  /* double */
+    OPTION_IS_BYTES, /* size_t: 2G, 512M, 64K, 100 */
+    OPTION_IS_CHOICE,
+    OPTION_IS_FLAG,
+    OPTION_IS_SWITCH /* K, Ee or auto */
+} OptionKind;
+
+/* What a stored run makes of a setting. */
+typedef enum {
+    OPTION_LOCAL,   /* of one invocation: not stored */
+    OPTION_FREE,    /* stored in run.h5; a resume may change it: it does not change the result */
+    OPTION_EXTENDS, /* stored in both; a resume may raise it: --steps, --epochs */
+    OPTION_FIXED    /* stored in both; a resume may repeat it, not contradict it */
+} OptionRole;
+
+typedef struct {
+    const char *name, *argument; /* "switch-every", "K|Ee|auto" */
+    OptionKind kind;
+    size_t offset; /* of the field in Options */
+    double least, most;
+    const char *const *choices; /* of a CHOICE */
+    int choice_count;
+    OptionRole role;
+    const char *fallback;      /* the default, as text; NULL: resolved later from model and data */
+    const char *fallback_says; /* that default in words, for --help; NULL: as `fallback` */
+    const char *section;       /* of --help */
+    const char *help;
+    unsigned commands; /* bits of Command */
+} Option;
+
+extern const Option option_table[]; /* ends with name NULL */
+
+typedef struct {
+    Command command;
+    const char *name, *arguments, *summary;
+    int least, most;     /* positional arguments */
+    const char *teaches; /* a few lines: what it does, with examples */
+} CommandInfo;
+
+extern const CommandInfo command_table[COMMANDS];
+
+/* Every default of the table; what a command line without flags holds. */
+void options_defaults(Options *options, Command command);
+
+/* Reads a command line (argv[0] is the program, argv[1] the command).  -1 and an error line that
+ * names the right flags or values.  With --help anywhere only `command` and `help` are set; command
+ * 0 is help about the program. */
+int options_parse(Options *options, int argc, char **argv);
+
+/* Sets one option as the command line would: name without dashes; value NULL for a flag.  For
+ * experiments that build rows of settings.  -1 and an error. */
+int options_set(Options *options, const char *name, const char *value);
+
+/* The row of a name for a command, or -1. */
+int options_find(const char *name, Command command);
+bool options_given(const Options *options, const char *name);
+
+/* The value as text that options_set reads back; numbers to the last bit.  Returns `text`. */
+const char *options_format(const Options *options, int row, char text[OPTION_TEXT]);
+
+/* --help: about the program (command 0) or one command. */
+void options_print_help(Command command);
+
+#endif

@@ -1,0 +1,175 @@
+/* Every flag and every command, as data. */
+#include <stddef.h>
+
+#include "../../data/data.h"
+#include "options.h"
+
+const char *const split_names[SPLIT_NAMES] = {
+    [SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
+
+static const char *const frozen_norm_names[] = {
+    [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
+static const char *const decay_names[] = {"all", "matrices"};
+static const char *const tokenizer_names[] = {
+    [TOKENIZER_BYTES] = "bytes", [TOKENIZER_GPT2] = "gpt2"};
+static const char *const device_names[] = {"cpu"};
+
+/* Who takes a flag. */
+#define TRAIN COMMAND_TRAIN
+#define TRAINING (COMMAND_TRAIN | COMMAND_TRACE | COMMAND_EXPERIMENT)
+#define LOADING (COMMAND_EVAL | COMMAND_SAMPLE)
+#define RUNNING (TRAINING | LOADING | COMMAND_GRADIENTS)
+
+#define TEXT(field) OPTION_IS_TEXT, offsetof(Options, field), 0, 0, NULL, 0
+#define INT(field, least, most) OPTION_IS_INT, offsetof(Options, field), least, most, NULL, 0
+#define COUNT(field, least, most) OPTION_IS_COUNT, offsetof(Options, field), least, most, NULL, 0
+#define REAL(field, least, most) OPTION_IS_REAL, offsetof(Options, field), least, most, NULL, 0
+#define BYTES(field) OPTION_IS_BYTES, offsetof(Options, field), 0, 1e15, NULL, 0
+#define FLAG(field) OPTION_IS_FLAG, offsetof(Options, field), 0, 1, NULL, 0
+#define CHOICE(field, names, count) OPTION_IS_CHOICE, offsetof(Options, field), 0, 0, names, count
+
+#define FIXED OPTION_FIXED
+#define FREE OPTION_FREE
+#define LOCAL OPTION_LOCAL
+
+/* No limit but that of the type: a range then reads "from 1 up". */
+#define MANY 2147483647
+#define EVER 9e15
+
+const Option option_table[] = {
+#define SECTION "Model and data"
+    {"model", "SPEC", TEXT(model), FIXED, "resnet8", NULL, SECTION,
+     "resnet8, resnet20, gpt2, ... (see bcd info), or free: gpt:layers=6,width=384,heads=6,"
+     "context=256; vocabulary and classes come from the data",
+     TRAINING},
+    {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
+     "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, or a "
+     "FILE.tokens made by bcd tokenize",
+     TRAINING},
+    {"data-dir", "DIR", TEXT(data_dir), FREE, "", "$BCD_DATA, else datasets", SECTION,
+     "where the data sets are", RUNNING | COMMAND_TOKENIZE},
+    {"context", "TOKENS", INT(context, 0, 1 << 20), FIXED, "0", "the model's", SECTION,
+     "tokens per sequence, at most the model's context", TRAINING},
+    {"limit", "SAMPLES", INT(limit, 0, MANY), FIXED, "0", "all", SECTION,
+     "use only so many samples of each split", TRAINING | COMMAND_EVAL},
+    {"augment", NULL, FLAG(augment), FIXED, "0", NULL, SECTION,
+     "images: random crops and flips (not together with --cache)", TRAINING},
+    {"fraction", "F", REAL(fraction, 1e-6, 1), FIXED, "1", NULL, SECTION,
+     "dataset reduction: each submodel sees a fresh random part of the data", TRAINING},
+#undef SECTION
+#define SECTION "Block coordinate descent"
+    {"submodels", "M", INT(submodels, 1, 10000), FIXED, "1", NULL, SECTION,
+     "parts the network is trained in; 1 is ordinary training", TRAINING},
+    {"partition", "LIST", TEXT(partition), FIXED, "", "balanced by parameters", SECTION,
+     "by hand: blocks by number or name, submodels separated by /, as in 0-2/3-4", TRAINING},
+    {"order", "cyclic|descending|random", CHOICE(order, order_names, ORDER_KINDS), FIXED, "cyclic",
+     NULL, SECTION, "which submodel comes next", TRAINING},
+    {"switch-every", "K|Ee|auto", OPTION_IS_SWITCH, 0, 0, 0, NULL, 0, FIXED, "1e", NULL, SECTION,
+     "next submodel after K steps, E epochs (2e), or when the loss stops falling", TRAINING},
+    {"auto-window", "STEPS", INT(auto_window, 1, MANY), FIXED, "50", NULL, SECTION,
+     "auto: compare the mean loss of two windows of so many steps", TRAINING},
+    {"auto-tolerance", "F", REAL(auto_tolerance, 0, 1), FIXED, "0.01", NULL, SECTION,
+     "auto: switch when it fell by less than this fraction", TRAINING},
+    {"auto-min", "STEPS", INT(auto_min, 1, MANY), FIXED, "100", NULL, SECTION, "auto: not before",
+     TRAINING},
+    {"auto-max", "STEPS", INT(auto_max, 1, MANY), FIXED, "10000", NULL, SECTION, "auto: not after",
+     TRAINING},
+    {"keep-state", NULL, FLAG(keep_state), FIXED, "0", NULL, SECTION,
+     "keep a submodel's optimizer state when another becomes active", TRAINING},
+    {"frozen-norm", "running|batch", CHOICE(frozen_norm, frozen_norm_names, 2), FIXED, "running",
+     NULL, SECTION, "statistics a frozen batch norm uses", TRAINING},
+#undef SECTION
+#define SECTION "Optimizer"
+    {"optimizer", "sgd|adam|adamw", CHOICE(optimizer, optimizer_names, OPTIMIZER_KINDS), FIXED,
+     "sgd", NULL, SECTION, "adam has coupled weight decay, adamw decoupled", TRAINING},
+    {"lr", "RATE", REAL(lr, 0, 1000), FIXED, NULL, "sgd 0.1, adam 1e-4", SECTION, "learning rate",
+     TRAINING},
+    {"momentum", "F", REAL(momentum, 0, 0.999999), FIXED, NULL, "0.9", SECTION, "of sgd", TRAINING},
+    {"weight-decay", "F", REAL(weight_decay, 0, 1000), FIXED, NULL, "1e-5", SECTION, NULL,
+     TRAINING},
+    {"decay", "all|matrices", CHOICE(decay, decay_names, 2), FIXED, "all", NULL, SECTION,
+     "which parameters decay", TRAINING},
+    {"clip", "NORM", REAL(clip, 0, 1e9), FIXED, "0", "none", SECTION,
+     "largest global norm of the gradient", TRAINING},
+    {"schedule", "constant|cosine|step", CHOICE(schedule, lr_names, LR_KINDS), FIXED, "constant",
+     NULL, SECTION, "of the learning rate", TRAINING},
+    {"warmup", "STEPS", INT(warmup, 0, MANY), FIXED, "0", NULL, SECTION,
+     "rise from 0 to the rate first", TRAINING},
+    {"final-lr", "F", REAL(final_lr, 0, 1), FIXED, "0.1", NULL, SECTION,
+     "cosine: rate at the end, as a fraction of --lr", TRAINING},
+    {"step-every", "STEPS", INT(step_every, 1, MANY), FIXED, "10000", NULL, SECTION,
+     "step: change the rate every so many steps", TRAINING},
+    {"step-factor", "F", REAL(step_factor, 0, 1), FIXED, "0.1", NULL, SECTION,
+     "step: by this factor", TRAINING},
+    {"batch", "SAMPLES", INT(batch, 1, 1 << 20), FIXED, NULL, "128 images or 8 sequences", SECTION,
+     "samples per update", TRAINING | COMMAND_EVAL},
+    {"accumulate", "PARTS", INT(accumulate, 1, 1 << 20), FIXED, "1", NULL, SECTION,
+     "compute a batch in so many parts, to save memory", TRAINING},
+    {"steps", "N", COUNT(steps, 1, EVER), OPTION_EXTENDS, NULL, "from --epochs", SECTION,
+     "updates in all", TRAINING},
+    {"epochs", "N", REAL(epochs, 1e-9, 1e9), OPTION_EXTENDS, "6", NULL, SECTION,
+     "passes over the data, instead of --steps", TRAINING},
+    {"seed", "N", COUNT(seed, 0, EVER), FIXED, "1", NULL, SECTION, "of everything random",
+     TRAINING | COMMAND_SAMPLE},
+#undef SECTION
+#define SECTION "Running"
+    {"threads", "N", INT(threads, 0, 4096), FREE, "0", "all cores", SECTION,
+     "never changes the result", RUNNING | COMMAND_INFO},
+    {"device", "cpu", CHOICE(device, device_names, 1), FREE, "cpu", NULL, SECTION,
+     "what it runs on", RUNNING},
+    {"recompute", NULL, FLAG(recompute), FREE, "0", NULL, SECTION,
+     "keep only block inputs and recompute the rest: less memory, more time", TRAINING},
+    {"cache", "BYTES", BYTES(cache), FREE, "0", "none", SECTION,
+     "compute the frozen prefix's outputs once; keep up to so much (2G, 512M) in memory and the "
+     "rest in a file in the run's directory",
+     TRAINING},
+    {"out", "DIR", TEXT(out), LOCAL, "", "a new one under runs/", SECTION,
+     "where run.h5 and checkpoint.h5 go; must not hold a run yet", TRAIN | COMMAND_EXPERIMENT},
+    {"resume", "DIR", TEXT(resume), LOCAL, "", NULL, SECTION,
+     "go on with the run in DIR; needs no other flag, --steps or --epochs may extend it", TRAIN},
+    {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch", SECTION,
+     "evaluate on the validation split", TRAIN | COMMAND_EXPERIMENT},
+    {"save-every", "STEPS", INT(save_every, 0, MANY), FREE, "0", "about a minute", SECTION,
+     "write a checkpoint", TRAIN | COMMAND_EXPERIMENT},
+    {"keep-last", "N", INT(keep_last, 0, 100000), FREE, "0", NULL, SECTION,
+     "also keep the last N checkpoints, as checkpoint-STEP.h5", TRAIN},
+    {"quiet", NULL, FLAG(quiet), LOCAL, "0", NULL, SECTION, "print errors only",
+     TRAIN | COMMAND_EXPERIMENT},
+#undef SECTION
+#define SECTION "Flags"
+    {"split", "train|valid|test", CHOICE(split, split_names, SPLIT_NAMES), LOCAL, "valid", NULL,
+     SECTION, "which part of the data", COMMAND_EVAL},
+    {"prompt", "TEXT", TEXT(prompt), LOCAL, "", "nothing", SECTION, "what the text starts with",
+     COMMAND_SAMPLE},
+    {"tokens", "N", INT(tokens, 1, 1 << 20), LOCAL, "200", NULL, SECTION, "length of the text",
+     COMMAND_SAMPLE},
+    {"temperature", "T", REAL(temperature, 0, 100), LOCAL, "0.8", NULL, SECTION,
+     "0: always the likeliest token; 1: as the model says; more: wilder", COMMAND_SAMPLE},
+    {"top-k", "K", INT(top_k, 0, 1 << 24), LOCAL, "0", "all", SECTION,
+     "choose among the K likeliest tokens", COMMAND_SAMPLE},
+    {"model", "SPEC", TEXT(model), LOCAL, "", "all presets, in a table", SECTION,
+     "show the blocks of one model", COMMAND_INFO},
+    {"tokenizer", "bytes|gpt2", CHOICE(tokenizer, tokenizer_names, TOKENIZER_KINDS), LOCAL, "gpt2",
+     NULL, SECTION, "how to cut text", COMMAND_TOKENIZE},
+    {"out", "FILE", TEXT(out), LOCAL, "", "the input's name, ending in .tokens", SECTION,
+     "token file to write", COMMAND_TOKENIZE},
+    {"checkpoint", "FILE", TEXT(checkpoint), LOCAL, "", NULL, SECTION, "checkpoint.h5 of a run",
+     COMMAND_GRADIENTS},
+    {"batch", "FILE", TEXT(batch_file), LOCAL, "", NULL, SECTION, "HDF5 file with the samples",
+     COMMAND_GRADIENTS},
+    {"out", "FILE", TEXT(out), LOCAL, "", NULL, SECTION, "file to write",
+     COMMAND_GRADIENTS | COMMAND_REPORT},
+    {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn", SECTION,
+     "show only submodel K, from 1", COMMAND_TRACE},
+    {"preset", "smoke|laptop|gpu|paper", TEXT(preset), LOCAL, "laptop", NULL, SECTION, "how large",
+     COMMAND_EXPERIMENT},
+    {"models", "LIST", TEXT(models), LOCAL, "", "the preset's", SECTION,
+     "models separated by spaces", COMMAND_EXPERIMENT},
+    {"optimizers", "LIST", TEXT(optimizers), LOCAL, "", "the preset's", SECTION,
+     "sgd, adam, adamw, separated by commas", COMMAND_EXPERIMENT},
+    {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, SECTION,
+     "start a preset that takes hours without asking", COMMAND_EXPERIMENT},
+#undef SECTION
+    {.name = NULL},
+};
+_Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MOST, "raise OPTIONS_MOST");

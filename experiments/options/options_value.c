@@ -1,0 +1,171 @@
+/* One value of one flag: from text, and back. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "options_parts.h"
+
+/* Range as a person writes it: "from 1 up", "0 to 1". */
+static const char *range(const Option *option, char text[64]) {
+    if (option->most >= 2147483647)
+        snprintf(text, 64, "from %.9g up", option->least);
+    else
+        snprintf(text, 64, "from %.9g to %.9g", option->least, option->most);
+    return text;
+}
+
+static int refuse(const Option *option, const char *value, const char *wants) {
+    char limits[64];
+    return error_set("--%s \"%.60s\": it takes %s %s", option->name, value, wants,
+                     range(option, limits));
+}
+
+static int parse_real(const Option *option, const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || *end || !isfinite(*value)) return refuse(option, text, "a number");
+    if (!(*value >= option->least && *value <= option->most))
+        return refuse(option, text, "a number");
+    return 0;
+}
+
+static int parse_whole(const Option *option, const char *text, uint64_t *value) {
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (end == text || *end || errno || *text == '-' || *text == '+')
+        return refuse(option, text, "a whole number");
+    if ((double)number < option->least || (double)number > option->most)
+        return refuse(option, text, "a whole number");
+    *value = number;
+    return 0;
+}
+
+/* 2G, 512M, 64K or plain bytes; powers of 1024. */
+static int parse_bytes(const Option *option, const char *text, size_t *value) {
+    char *end;
+    double number = strtod(text, &end);
+    static const char units[] = "KMGT";
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (unit) {
+        number *= pow(1024, (double)(unit - units + 1));
+        end++;
+    }
+    if (end == text || *end || !(number >= 0 && number <= option->most))
+        return error_set("--%s \"%.60s\": it takes bytes, as in 2G, 512M or 65536", option->name,
+                         text);
+    *value = (size_t)number;
+    return 0;
+}
+
+static int parse_choice(const Option *option, const char *text, int *value) {
+    for (int i = 0; i < option->choice_count; i++)
+        if (strcmp(option->choices[i], text) == 0) {
+            *value = i;
+            return 0;
+        }
+    char known[256] = "";
+    for (int i = 0; i < option->choice_count; i++) {
+        if (i) strcat(known, i + 1 < option->choice_count ? ", " : " or ");
+        strcat(known, option->choices[i]);
+    }
+    return error_set("--%s \"%.60s\": it takes %s", option->name, text, known);
+}
+
+static int parse_switch(Options *options, const char *text) {
+    if (strcmp(text, "auto") == 0) {
+        options->switch_kind = SWITCH_AUTO;
+        options->switch_every = 0;
+        return 0;
+    }
+    char *end;
+    double number = strtod(text, &end);
+    bool epochs = end != text && strcmp(end, "e") == 0;
+    bool steps = end != text && !*end && number >= 1 && floor(number) == number;
+    if (!(epochs || steps) || !(number > 0 && number < 1e9))
+        return error_set(
+            "--switch-every \"%.60s\": it takes steps (500), epochs (2e, 0.5e) or auto", text);
+    options->switch_kind = epochs ? SWITCH_EPOCHS : SWITCH_STEPS;
+    options->switch_every = number;
+    return 0;
+}
+
+static int assign_text(const Option *option, const char *text, char *value) {
+    if (strlen(text) >= OPTION_TEXT)
+        return error_set("--%s \"%.40s...\": longer than %d characters", option->name, text,
+                         OPTION_TEXT - 1);
+    strcpy(value, text);
+    return 0;
+}
+
+int option_assign(Options *options, int row, const char *text) {
+    const Option *option = &option_table[row];
+    void *field = (char *)options + option->offset;
+    uint64_t whole;
+    switch (option->kind) {
+        case OPTION_IS_TEXT:
+            return assign_text(option, text, field);
+        case OPTION_IS_COUNT:
+            return parse_whole(option, text, field);
+        case OPTION_IS_REAL:
+            return parse_real(option, text, field);
+        case OPTION_IS_BYTES:
+            return parse_bytes(option, text, field);
+        case OPTION_IS_CHOICE:
+            return parse_choice(option, text, field);
+        case OPTION_IS_SWITCH:
+            return parse_switch(options, text);
+        case OPTION_IS_INT:
+            if (parse_whole(option, text, &whole)) return -1;
+            *(int *)field = (int)whole;
+            return 0;
+        case OPTION_IS_FLAG:
+            if (parse_whole(option, text, &whole)) return -1;
+            *(bool *)field = whole != 0;
+            return 0;
+    }
+    return 0;
+}
+
+static void format_switch(const Options *options, char text[OPTION_TEXT]) {
+    if (options->switch_kind == SWITCH_AUTO)
+        snprintf(text, OPTION_TEXT, "auto");
+    else
+        snprintf(text, OPTION_TEXT, "%.17g%s", options->switch_every,
+                 options->switch_kind == SWITCH_EPOCHS ? "e" : "");
+}
+
+const char *options_format(const Options *options, int row, char text[OPTION_TEXT]) {
+    const Option *option = &option_table[row];
+    const void *field = (const char *)options + option->offset;
+    switch (option->kind) {
+        case OPTION_IS_TEXT:
+            snprintf(text, OPTION_TEXT, "%s", (const char *)field);
+            break;
+        case OPTION_IS_INT:
+            snprintf(text, OPTION_TEXT, "%d", *(const int *)field);
+            break;
+        case OPTION_IS_COUNT:
+            snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)*(const uint64_t *)field);
+            break;
+        case OPTION_IS_REAL:
+            snprintf(text, OPTION_TEXT, "%.17g", *(const double *)field);
+            break;
+        case OPTION_IS_BYTES:
+            snprintf(text, OPTION_TEXT, "%zu", *(const size_t *)field);
+            break;
+        case OPTION_IS_CHOICE:
+            snprintf(text, OPTION_TEXT, "%s", option->choices[*(const int *)field]);
+            break;
+        case OPTION_IS_FLAG:
+            snprintf(text, OPTION_TEXT, "%d", *(const bool *)field);
+            break;
+        case OPTION_IS_SWITCH:
+            format_switch(options, text);
+            break;
+    }
+    return text;
+}

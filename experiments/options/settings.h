@@ -1,0 +1,20 @@
+/* Settings of a run as attributes of an HDF5 group, one per flag: whole numbers and reals as
+ * numbers, the rest as text. */
+#ifndef EXPERIMENTS_SETTINGS_H
+#define EXPERIMENTS_SETTINGS_H
+
+#include "../store/h5.h"
+#include "options.h"
+
+/* Writes every flag of `bcd train` whose role is at least `least`: OPTION_FIXED for those that
+ * decide the result, OPTION_FREE for all that are stored. */
+void settings_write(H5File *file, const char *group, const Options *options, OptionRole least);
+
+/* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range. */
+int settings_read(const H5File *file, const char *group, Options *options);
+
+/* A resume: what the user gave on the command line (`asked`) goes over what the run stored.
+ * Refuses what contradicts it. */
+int settings_resume(Options *stored, const Options *asked);
+
+#endif

@@ -1,0 +1,226 @@
+#include "setup.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+
+/* ---- model -------------------------------------------------------------------------------------
+ */
+
+/* Appends ",key=value" (or ":key=value" to a bare preset) unless the key is there already. */
+static void add_key(char spec[OPTION_TEXT], const char *key, int value) {
+    size_t used = strlen(spec);
+    char *settings = strchr(spec, ':');
+    if (value <= 0 || (settings && strstr(settings, key))) return;
+    snprintf(spec + used, OPTION_TEXT - used, "%s%s=%d", settings ? "," : ":", key, value);
+}
+
+Model *setup_model(const char *spec, int outputs, int context) {
+    Model *model = model_create(spec);
+    if (!model) return NULL;
+    char whole[OPTION_TEXT];
+    snprintf(whole, sizeof whole, "%s", spec);
+    if (outputs != model->outputs)
+        add_key(whole, model->tokens ? "vocabulary" : "classes", outputs);
+    if (model->tokens && context != model->input.w) add_key(whole, "context", context);
+    model_free(model);
+    model = model_create(whole);
+    if (!model || !context) return model;
+    if (!model->tokens || model->input.w != context) {
+        if (model->tokens)
+            error_set("--context %d: the model %s says %d", context, spec, model->input.w);
+        else
+            error_set("--context is for models that read tokens; %s reads images", spec);
+        model_free(model);
+        return NULL;
+    }
+    return model;
+}
+
+/* Whether the model can learn from this data. */
+static int check_match(const Model *model, const Dataset *data) {
+    Shape want = model->input, have = data->input;
+    if (!model->tokens && (want.h != have.h || want.w != have.w || want.c != have.c))
+        return error_set("the model %s reads images of %d x %d x %d, %s has %d x %d x %d",
+                         model->name, want.h, want.w, want.c, data->name, have.h, have.w, have.c);
+    if (data->classes > model->outputs)
+        return error_set("the model %s tells %d %s apart, %s has %d", model->name, model->outputs,
+                         model->tokens ? "tokens" : "classes", data->name, data->classes);
+    if (data->samples < 1) return error_set("%s: no samples", data->name);
+    return 0;
+}
+
+Dataset *setup_data(const Options *options, const Model *model, Split split) {
+    DataRequest request = {.name = options->data,
+                           .dir = options->data_dir[0] ? options->data_dir : NULL,
+                           .split = split,
+                           .context = model->tokens ? model->input.w : 0,
+                           .augment = options->augment,
+                           .seed = options->seed,
+                           .limit = options->limit};
+    return data_open(&request);
+}
+
+/* ---- settings ----------------------------------------------------------------------------------
+ */
+
+OptimizerSettings setup_optimizer(const Options *o) {
+    OptimizerSettings settings = optimizer_defaults((OptimizerKind)o->optimizer);
+    if (options_given(o, "lr")) settings.lr = o->lr;
+    if (options_given(o, "momentum")) settings.momentum = o->momentum;
+    if (options_given(o, "weight-decay")) settings.weight_decay = o->weight_decay;
+    settings.decay_matrices_only = o->decay == 1;
+    settings.clip_norm = o->clip;
+    settings.schedule = (LrKind)o->schedule;
+    settings.warmup_steps = o->warmup;
+    settings.final_fraction = o->final_lr;
+    settings.step_every = o->step_every;
+    settings.step_factor = o->step_factor;
+    return settings;
+}
+
+static int make_partition(Partition *partition, const Model *model, const Options *o) {
+    if (!o->partition[0]) return partition_balanced(partition, model, o->submodels);
+    if (partition_parse(partition, model, o->partition)) return -1;
+    if (options_given(o, "submodels") && o->submodels != partition->submodels)
+        return error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
+                         partition->submodels);
+    return 0;
+}
+
+int setup_check(const Options *o) {
+    int tokens = data_is_tokens(o->data);
+    if (tokens < 0) return -1;
+    Model *model = setup_model(o->model, 0, o->context);
+    if (!model) return -1;
+    int failed = 0;
+    Partition partition = {0};
+    if (model->tokens != (tokens == 1))
+        failed =
+            error_set("the model %s reads %s, the data set %s holds %s", o->model,
+                      model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
+    else if (o->augment && tokens)
+        failed = error_set("--augment is for images; %s holds tokens", o->data);
+    else if (o->augment && o->cache)
+        failed = error_set(
+            "--augment changes the images at each visit, so what --cache keeps "
+            "would not be exact; drop one of them");
+    else if (options_given(o, "momentum") && o->optimizer != OPTIMIZER_SGD &&
+             o->momentum != optimizer_defaults((OptimizerKind)o->optimizer).momentum)
+        failed = error_set("--momentum is for sgd; %s has its own", optimizer_names[o->optimizer]);
+    else if (o->batch && o->accumulate > o->batch)
+        failed = error_set("--accumulate %d: a batch has %d samples", o->accumulate, o->batch);
+    else
+        failed = make_partition(&partition, model, o);
+    partition_free(&partition);
+    model_free(model);
+    return failed;
+}
+
+/* Puts what was left to a default into the options, so that a run stores what it really used. */
+static void resolve(Setup *setup) {
+    Options *o = &setup->options;
+    const OptimizerSettings *optimizer = &setup->bcd.optimizer;
+    o->lr = optimizer->lr;
+    o->momentum = optimizer->momentum;
+    o->weight_decay = optimizer->weight_decay;
+    if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
+    if (setup->model->tokens) o->context = setup->model->input.w;
+    o->submodels = setup->bcd.partition.submodels;
+    int samples = setup->train->samples;
+    double used = fmax(1, round(o->fraction * samples));
+    setup->steps_per_epoch = used / o->batch;
+    if (o->epochs > 0)
+        o->steps = (uint64_t)fmax(1, ceil(o->epochs * setup->steps_per_epoch - 1e-9));
+}
+
+static SwitchRule switch_rule(const Options *o) {
+    return (SwitchRule){.kind = o->switch_kind,
+                        .every = o->switch_every,
+                        .window = o->auto_window,
+                        .tolerance = o->auto_tolerance,
+                        .min_steps = o->auto_min,
+                        .max_steps = o->auto_max};
+}
+
+static StageSettings stage_settings(const Options *o, OptimizerSettings optimizer) {
+    return (StageSettings){.batch = (o->batch + o->accumulate - 1) / o->accumulate,
+                           .recompute = o->recompute,
+                           .keep_state = o->keep_state,
+                           .frozen_norm = (FrozenNorm)o->frozen_norm,
+                           .optimizer = optimizer,
+                           .seed = o->seed};
+}
+
+/* The data tells the model its vocabulary, the model tells the data its context: first a model as
+ * it stands, then the data, then the model again. */
+static int open_model_and_data(Setup *setup) {
+    const Options *o = &setup->options;
+    Model *draft = setup_model(o->model, 0, o->context);
+    if (!draft) return -1;
+    setup->train = setup_data(o, draft, SPLIT_TRAIN);
+    model_free(draft);
+    if (!setup->train) return -1;
+    setup->model = setup_model(o->model, setup->train->classes, o->context);
+    if (!setup->model || check_match(setup->model, setup->train)) return -1;
+    setup->valid = setup_data(o, setup->model, SPLIT_VALID);
+    return setup->valid ? check_match(setup->model, setup->valid) : -1;
+}
+
+int setup_open(Setup *setup, const Options *options) {
+    memset(setup, 0, sizeof *setup);
+    setup->options = *options;
+    const Options *o = &setup->options;
+    BcdSettings *bcd = &setup->bcd;
+    if (setup_check(o) || open_model_and_data(setup)) return -1;
+    if (make_partition(&bcd->partition, setup->model, o)) return -1;
+    bcd->optimizer = setup_optimizer(o);
+    resolve(setup);
+    bcd->order = (Order)o->order;
+    bcd->rule = switch_rule(o);
+    bcd->batch = o->batch;
+    bcd->steps = o->steps;
+    bcd->fraction = o->fraction;
+    bcd->seed = o->seed;
+    setup->stage_settings = stage_settings(o, bcd->optimizer);
+    return 0;
+}
+
+/* ---- engine ------------------------------------------------------------------------------------
+ */
+
+int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms) {
+    const Options *o = &setup->options;
+    EngineSettings settings = {.micro_batches = o->accumulate,
+                               .cache_bytes = o->cache,
+                               .cache_dir = cache_dir,
+                               .times = times,
+                               .update_ms = update_ms};
+    setup->stage = stage_ref_create(setup->model, setup->stage_settings);
+    if (!setup->stage) return -1;
+    setup->engine = engine_single_create(setup->stage, settings, setup->train);
+    if (setup->engine) return 0;
+    setup->stage->is->free(setup->stage);
+    setup->stage = NULL;
+    return -1;
+}
+
+int setup_engine_for_evaluation(Setup *setup) {
+    Options *o = &setup->options;
+    o->cache = 0;
+    if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
+    if (o->accumulate > o->batch) o->accumulate = 1;
+    setup->stage_settings = stage_settings(o, setup_optimizer(o));
+    return setup_engine(setup, NULL, NULL, NULL);
+}
+
+void setup_free(Setup *setup) {
+    if (setup->engine) setup->engine->is->free(setup->engine);
+    partition_free(&setup->bcd.partition);
+    dataset_free(setup->train);
+    dataset_free(setup->valid);
+    model_free(setup->model);
+    memset(setup, 0, sizeof *setup);
+}

@@ -1,0 +1,149 @@
+/* The common look of the figures, and the bars of memory. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../ref/error.h"
+#include "figures_parts.h"
+#include "gnuplot.h"
+
+const char *const figure_method_colours[FIGURE_METHODS] = {"#0072B2", "#D55E00", "#009E73",
+                                                           "#CC79A7", "#56B4E9", "#E69F00"};
+const char *const figure_role_colours[MEM_ROLES] = {
+    [MEM_PARAMETERS] = "#0072B2", [MEM_BUFFERS] = "#999999",     [MEM_GRADIENTS] = "#E69F00",
+    [MEM_STATE] = "#009E73",      [MEM_ACTIVATIONS] = "#56B4E9", [MEM_CACHE] = "#CC79A7",
+    [MEM_WORKSPACE] = "#F0E442"};
+
+int script_begin(Script *script, const Figure *figure, int height) {
+    enum { RIGHT = 20, FONT = 15 };
+    *script = (Script){.height = height};
+    script->out = open_memstream(&script->text, &script->size);
+    if (!script->out) return error_set("report: out of memory for a figure");
+    fprintf(script->out,
+            "set terminal svg size %d,%d dynamic name \"%s\" font \"sans-serif,%d\"\n"
+            "set encoding utf8\nset border 3 lc rgb \"black\"\nset tics nomirror scale 0.4\n"
+            "set grid lt 1 lw 0.5 lc rgb \"gray\"\nset lmargin at screen %.6f\n"
+            "set rmargin at screen %.6f\n",
+            FIGURE_WIDTH, height, figure->id, FONT, (double)FIGURE_LEFT / FIGURE_WIDTH,
+            1 - (double)RIGHT / FIGURE_WIDTH);
+    return 0;
+}
+
+void script_panel(const Script *script, int top, int bottom) {
+    fprintf(script->out, "set tmargin at screen %.6f\nset bmargin at screen %.6f\n",
+            1 - (double)top / script->height, 1 - (double)bottom / script->height);
+}
+
+void script_label(const Script *script, const char *text, int top) {
+    fprintf(script->out, "set label \"%s\" at screen 0.012, screen %.6f left\n", text,
+            1 - (top - 12.0) / script->height);
+}
+
+void script_heading(const Script *script, const char *text, int key_rows) {
+    enum { LINE = 24, KEY = 27 };
+    script_label(script, text, LINE);
+    fprintf(
+        script->out,
+        "set key noenhanced at screen 0.012, screen %.6f left top Left reverse vertical maxrows "
+        "%d samplen 2.2 width 1\n",
+        1 - (double)KEY / script->height, key_rows);
+}
+
+void script_below(const Script *script, const char *text) {
+    fprintf(script->out, "set label \"%s\" at screen %.6f, screen %.6f center\n", text,
+            (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 12.0 / script->height);
+}
+
+void script_method(const Script *script, const StudyRow *row) {
+    char text[32];
+    gnuplot_quote(script->out, study_method(row, text));
+}
+
+char *script_finish(Script *script) {
+    bool failed = fclose(script->out) != 0;
+    char *svg = NULL;
+    if (failed)
+        error_set("report: out of memory for a figure");
+    else
+        svg = gnuplot_svg(script->text);
+    free(script->text);
+    *script = (Script){0};
+    return svg;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static double role_sum(const StudyRow *row, int roles) {
+    double sum = 0;
+    for (int r = 0; r < roles; r++) sum += row->peak[r];
+    return sum;
+}
+
+static bool has_role(const Figure *figure, int role) {
+    for (int i = 0; i < figure->count; i++)
+        if (figure->row[i]->peak[role] > 0) return true;
+    return false;
+}
+
+/* "begin end bar" of each method's bytes in one role, stacked on the roles before it. */
+static void write_bars(FILE *out, const Figure *figure, int role, double unit) {
+    fprintf(out, "$role%d << END\n", role);
+    for (int i = 0; i < figure->count; i++)
+        fprintf(out, "%.6g %.6g %d\n", role_sum(figure->row[i], role) / unit,
+                role_sum(figure->row[i], role + 1) / unit, i + 1);
+    fprintf(out, "END\n");
+}
+
+static void write_methods(const Script *script, const Figure *figure) {
+    fprintf(script->out, "set ytics noenhanced (");
+    for (int i = 0; i < figure->count; i++) {
+        fputs(i ? ", " : "", script->out);
+        script_method(script, figure->row[i]);
+        fprintf(script->out, " %d", i + 1);
+    }
+    fprintf(script->out, ")\n");
+}
+
+static void write_closed_forms(FILE *out, const Figure *figure, double unit) {
+    for (int i = 0; i < figure->count; i++) {
+        double x = figure->row[i]->closed_form / unit;
+        if (isfinite(x))
+            fprintf(out,
+                    "set arrow from %.6g, %.2f to %.6g, %.2f nohead lw 3 lc rgb \"black\" front\n",
+                    x, i + 0.58, x, i + 1.42);
+    }
+}
+
+char *figure_memory(const Figure *figure) {
+    enum { BAR = 46, KEY_ROWS = 3, MORE_KEY = 44 };
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
+    double most = 0;
+    for (int i = 0; i < figure->count; i++) most = fmax(most, role_sum(figure->row[i], MEM_ROLES));
+    if (!(most > 0)) {
+        error_set("report: no memory to draw");
+        return NULL;
+    }
+    int scale = 0, top = FIGURE_TOP + MORE_KEY, bottom = top + figure->count * BAR;
+    while (scale < 3 && most > 2 * pow(1024, scale + 1)) scale++;
+    double unit = pow(1024, scale);
+    Script script;
+    if (script_begin(&script, figure, bottom + FIGURE_BOTTOM)) return NULL;
+    for (int r = 0; r < MEM_ROLES; r++) write_bars(script.out, figure, r, unit);
+    script_panel(&script, top, bottom);
+    fprintf(script.out,
+            "set style fill solid noborder\nset yrange [%d.5:0.5]\nset xrange [0:*]\n"
+            "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\n",
+            figure->count);
+    script_below(&script, units[scale]);
+    write_methods(&script, figure);
+    write_closed_forms(script.out, figure, unit);
+    script_heading(&script, "peak memory by role", KEY_ROWS);
+    fprintf(script.out, "plot ");
+    for (int r = 0; r < MEM_ROLES; r++)
+        if (has_role(figure, r))
+            fprintf(script.out,
+                    "$role%d using (($1+$2)/2):3:1:2:($3-0.32):($3+0.32) with boxxyerror lc rgb "
+                    "\"%s\" title \"%s\", ",
+                    r, figure_role_colours[r], mem_role_names[r]);
+    fprintf(script.out, "NaN with lines lw 3 lc rgb \"black\" title \"closed form\"\n");
+    return script_finish(&script);
+}

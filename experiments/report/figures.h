@@ -1,0 +1,33 @@
+/* Figures of a study, as SVG through gnuplot.  All colours come from a fixed set, so that the page
+ * can restyle them for a dark screen: see report_html.c. */
+#ifndef EXPERIMENTS_FIGURES_H
+#define EXPERIMENTS_FIGURES_H
+
+#include "../study/study.h"
+
+enum { FIGURE_METHODS = 6 };
+
+/* Okabe & Ito's colours, told apart with any kind of colour vision; line dashes tell them too. */
+extern const char *const figure_method_colours[FIGURE_METHODS];
+extern const char *const figure_role_colours[MEM_ROLES];
+
+/* The trainings of one group, at most FIGURE_METHODS, and the window they are smoothed by.  `id` is
+ * unique on the page.  Each returns an SVG to be freed, or NULL and an error. */
+typedef struct {
+    const char *id;
+    int count;
+    const StudyRow *row[FIGURE_METHODS];
+    size_t window;
+} Figure;
+
+/* Smoothed training loss over the range of the raw one, against updates; below it which submodel
+ * was active. */
+char *figure_loss(const Figure *figure);
+/* The same loss against seconds of training. */
+char *figure_time(const Figure *figure);
+/* Accuracy or perplexity on the validation split. */
+char *figure_score(const Figure *figure);
+/* Peak bytes by role, with the paper's closed form. */
+char *figure_memory(const Figure *figure);
+
+#endif

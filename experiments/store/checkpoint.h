@@ -1,0 +1,67 @@
+/* checkpoint.h5: everything needed to go on, and nothing that differs between two runs of the same
+ * training: no clock, no number of threads.
+ *
+ *   /            attributes  format "bcd checkpoint", version 1, precision "float" or "double"
+ *   /settings    attributes  the flags that decide the result, as resolved
+ *   /model       attribute   spec, in canonical form
+ *   /data        attributes  name, samples, checksum of the training split
+ *   /bcd         attributes  step, position, visit, visit_steps, visit_start, submodel,
+ *                            window_sum, last_window_sum, windows: see BcdState in bcd.h
+ *   /age         [block]     updates the optimizer state of each block has seen
+ *   /parameters/NAME         trained tensors, dimensions named; layouts as in model.h
+ *   /buffers/NAME            running statistics
+ *   /optimizer/first/NAME    momentum, or Adam's first moment; of the tensors that have state now
+ *   /optimizer/second/NAME   Adam's second moment
+ *
+ * Each tensor, /age and /bcd have an attribute checksum (FNV-1a over their numbers, see
+ * data/checksum.h), by which damage shows. */
+#ifndef EXPERIMENTS_CHECKPOINT_H
+#define EXPERIMENTS_CHECKPOINT_H
+
+#include "../options/setup.h"
+#include "h5.h"
+
+/* Writes the engine's tensors and where the training is.  -1 and an error; the old file is then as
+ * it was. */
+int checkpoint_write(const char *path, const Setup *setup, const BcdState *state);
+
+/* The settings alone, over those in `options` (which must be of COMMAND_TRAIN). */
+int checkpoint_settings(const char *path, Options *options);
+
+/* All of it, into a fresh engine.  Refuses another model, other data, another precision, damage. */
+int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);
+
+/* A trained model, for evaluation: settings, model, stage and engine with the parameters, no data
+ * sets.  `place` is a run's directory or a checkpoint file; flags given in `asked` (data directory,
+ * batch, limit, threads ...) go over the stored ones.  setup_free is safe either way. */
+int checkpoint_open(Setup *setup, const char *place, const Options *asked);
+
+/* ---- shared by checkpoint.c and checkpoint_read.c -------------------------------------------- */
+
+/* Where each kind of tensor lives in the file. */
+typedef struct {
+    TensorRole role;
+    const char *group;
+} CheckpointGroup;
+enum { CHECKPOINT_GROUPS = 4 };
+extern const CheckpointGroup checkpoint_groups[CHECKPOINT_GROUPS];
+
+/* A whole-number field of BcdState, for writing and reading alike. */
+typedef struct {
+    const char *name;
+    size_t offset;
+} CheckpointCount;
+enum { CHECKPOINT_COUNTS = 6, CHECKPOINT_VERSION = 1 };
+extern const CheckpointCount checkpoint_counts[CHECKPOINT_COUNTS];
+
+/* "/parameters/block1.conv1.weight"; the shape of tensor `number`; its checksum; how many there are
+ * of a role; numbers in the largest. */
+void checkpoint_name(char name[2 * H5_NAME], const Model *model, int group, int number);
+int checkpoint_shape(H5Dim dims[4], const Model *model, TensorRole role, int number);
+uint64_t checkpoint_checksum(const real *data, size_t count);
+uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks);
+uint64_t checkpoint_state_checksum(const BcdState *state);
+int checkpoint_tensors(const Model *model, TensorRole role);
+size_t checkpoint_largest(const Model *model);
+
+#endif

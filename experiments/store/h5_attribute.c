@@ -1,0 +1,141 @@
+/* Attributes: one value each, text, whole numbers, reals. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "h5_parts.h"
+
+/* Text is stored with the length it has, in the attribute itself, which has a checksum: text of
+ * variable length lies in a heap without one, and a damaged length there sends HDF5 past its
+ * buffers. */
+static hid_t text_type(size_t length) {
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, length);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    return type;
+}
+
+/* Creates the attribute and takes over `type`. */
+static void set(H5File *file, const char *object, const char *name, hid_t type, const void *value) {
+    char below[2 * H5_NAME];
+    snprintf(below, sizeof below, "%s/", object); /* so that the group itself is made */
+    if (file->failed || (!h5_exists(file, object) && !h5_ready(file, below))) {
+        H5Tclose(type);
+        return;
+    }
+    errno = 0;
+    hid_t owner = H5Oopen(file->id, object, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    hid_t attribute = H5Acreate2(owner, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    if (attribute < 0 || H5Awrite(attribute, type, value) < 0) h5_fail(file, name);
+    if (attribute >= 0) H5Aclose(attribute);
+    H5Sclose(space);
+    if (owner >= 0) H5Oclose(owner);
+    H5Tclose(type);
+}
+
+void h5_set_text(H5File *file, const char *object, const char *name, const char *text) {
+    size_t length = strlen(text);
+    set(file, object, name, text_type(length ? length : 1), text); /* "" is one zero */
+}
+
+void h5_set_int(H5File *file, const char *object, const char *name, int64_t value) {
+    set(file, object, name, H5Tcopy(H5T_NATIVE_INT64), &value);
+}
+
+void h5_set_count(H5File *file, const char *object, const char *name, uint64_t value) {
+    set(file, object, name, H5Tcopy(H5T_NATIVE_UINT64), &value);
+}
+
+void h5_set_real(H5File *file, const char *object, const char *name, double value) {
+    set(file, object, name, H5Tcopy(H5T_NATIVE_DOUBLE), &value);
+}
+
+bool h5_has(const H5File *file, const char *object, const char *name) {
+    return h5_exists(file, object) && H5Aexists_by_name(file->id, object, name, H5P_DEFAULT) > 0;
+}
+
+/* Opens a scalar attribute of one of two classes. */
+static hid_t open_attribute(const H5File *file, const char *object, const char *name,
+                            H5T_class_t wanted, H5T_class_t also) {
+    char where[2 * H5_NAME];
+    snprintf(where, sizeof where, "%s attribute %s", object, name);
+    if (!h5_has(file, object, name)) return h5_refuse(file, where, "is missing");
+    hid_t attribute = H5Aopen_by_name(file->id, object, name, H5P_DEFAULT, H5P_DEFAULT);
+    if (attribute < 0) return h5_refuse(file, where, "cannot be read; the file is damaged");
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    H5T_class_t class = H5Tget_class(type);
+    bool ok = (class == wanted || class == also) && H5Sget_simple_extent_npoints(space) == 1;
+    H5Tclose(type);
+    H5Sclose(space);
+    if (ok) return attribute;
+    H5Aclose(attribute);
+    return h5_refuse(file, where, "has another type than expected");
+}
+
+static int read_number(const H5File *file, const char *object, const char *name, hid_t type,
+                       H5T_class_t wanted, void *value) {
+    hid_t attribute = open_attribute(file, object, name, wanted, H5T_INTEGER);
+    if (attribute < 0) return -1;
+    int failed = H5Aread(attribute, type, value) < 0;
+    H5Aclose(attribute);
+    return failed ? h5_refuse(file, name, "cannot be read; the file is damaged") : 0;
+}
+
+int h5_get_int(const H5File *file, const char *object, const char *name, int64_t *value) {
+    return read_number(file, object, name, H5T_NATIVE_INT64, H5T_INTEGER, value);
+}
+
+int h5_get_count(const H5File *file, const char *object, const char *name, uint64_t *value) {
+    return read_number(file, object, name, H5T_NATIVE_UINT64, H5T_INTEGER, value);
+}
+
+int h5_get_real(const H5File *file, const char *object, const char *name, double *value) {
+    return read_number(file, object, name, H5T_NATIVE_DOUBLE, H5T_FLOAT, value);
+}
+
+/* Copies text into a buffer; too long is an error, as half a name is a wrong one. */
+static int copy_text(const H5File *file, const char *name, const char *from, size_t length,
+                     char *text, size_t size) {
+    if (length >= size) return h5_refuse(file, name, "is too long");
+    memcpy(text, from, length);
+    text[length] = 0;
+    return 0;
+}
+
+/* Files of others may hold text of variable length. */
+static int get_variable_text(const H5File *file, hid_t attribute, const char *name, char *text,
+                             size_t size) {
+    char *found = NULL;
+    hid_t type = text_type(H5T_VARIABLE);
+    int failed = H5Aread(attribute, type, &found) < 0 || !found
+                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
+                     : copy_text(file, name, found, strlen(found), text, size);
+    if (found) H5free_memory(found);
+    H5Tclose(type);
+    return failed;
+}
+
+static int get_fixed_text(const H5File *file, hid_t attribute, const char *name, char *text,
+                          size_t size) {
+    char found[H5_PATH + 1] = "";
+    hid_t stored = H5Aget_type(attribute);
+    int failed = H5Tget_size(stored) > H5_PATH ? h5_refuse(file, name, "is too long")
+                 : H5Aread(attribute, stored, found) < 0
+                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
+                     : copy_text(file, name, found, strlen(found), text, size);
+    H5Tclose(stored);
+    return failed;
+}
+
+int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size) {
+    hid_t attribute = open_attribute(file, object, name, H5T_STRING, H5T_STRING);
+    if (attribute < 0) return -1;
+    hid_t stored = H5Aget_type(attribute);
+    bool variable = H5Tis_variable_str(stored) > 0;
+    H5Tclose(stored);
+    int failed = (variable ? get_variable_text : get_fixed_text)(file, attribute, name, text, size);
+    H5Aclose(attribute);
+    return failed;
+}

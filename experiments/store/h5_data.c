@@ -1,0 +1,242 @@
+/* Data sets and groups. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "h5_parts.h"
+
+hid_t h5_memory_type(H5Kind kind) {
+    if (kind == H5_TEXT) {
+        hid_t text = H5Tcopy(H5T_C_S1);
+        H5Tset_size(text, H5_NAME);
+        H5Tset_cset(text, H5T_CSET_UTF8);
+        return text;
+    }
+    const hid_t native[] = {[H5_INT] = H5T_NATIVE_INT,
+                            [H5_INT64] = H5T_NATIVE_INT64,
+                            [H5_UINT64] = H5T_NATIVE_UINT64,
+                            [H5_FLOAT] = H5T_NATIVE_FLOAT,
+                            [H5_DOUBLE] = H5T_NATIVE_DOUBLE};
+    return H5Tcopy(native[kind]);
+}
+
+/* Whether a path exists; H5Lexists fails where a group above does not. */
+static bool exists(hid_t file, const char *name) {
+    char path[2 * H5_NAME];
+    if (strcmp(name, "/") == 0) return true;
+    if (strlen(name) >= sizeof path) return false;
+    strcpy(path, name);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (H5Lexists(file, path, H5P_DEFAULT) <= 0) return false;
+        *slash = '/';
+    }
+    return H5Lexists(file, path, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, path, H5P_DEFAULT) > 0;
+}
+
+bool h5_exists(const H5File *file, const char *name) { return exists(file->id, name); }
+
+static bool make_group(hid_t file, const char *path) {
+    if (exists(file, path)) return true;
+    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+    H5Pset_obj_track_times(creation, false);
+    hid_t group = H5Gcreate2(file, path, H5P_DEFAULT, creation, H5P_DEFAULT);
+    H5Pclose(creation);
+    return group >= 0 && H5Gclose(group) >= 0;
+}
+
+bool h5_ready(H5File *file, const char *object) {
+    char path[2 * H5_NAME];
+    if (file->failed) return false;
+    errno = 0;
+    if (strlen(object) >= sizeof path) {
+        h5_fail(file, object);
+        return false;
+    }
+    strcpy(path, object);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (!make_group(file->id, path)) h5_fail(file, path);
+        *slash = '/';
+    }
+    return !file->failed;
+}
+
+static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim) {
+    if (!dim->scale) return H5DSset_label(data, (unsigned)number, dim->name) >= 0;
+    hid_t scale = H5Dopen2(file, dim->scale, H5P_DEFAULT);
+    if (scale < 0) return false;
+    bool ok = (H5DSis_scale(scale) > 0 || H5DSset_scale(scale, dim->name) >= 0) &&
+              H5DSattach_scale(data, scale, (unsigned)number) >= 0;
+    return H5Dclose(scale) >= 0 && ok;
+}
+
+void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int rank,
+              const H5Dim *dims, const char *unit) {
+    if (!h5_ready(file, name)) return;
+    hsize_t size[H5_RANK];
+    for (int i = 0; i < rank; i++) size[i] = dims[i].size;
+    hid_t type = h5_memory_type(kind), creation = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t space = rank ? H5Screate_simple(rank, size, NULL) : H5Screate(H5S_SCALAR);
+    H5Pset_obj_track_times(creation, false);
+    hid_t set = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    bool empty = H5Sget_simple_extent_npoints(space) == 0;
+    bool ok = set >= 0 && (empty || H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+    for (int i = 0; ok && i < rank; i++) ok = name_dimension(file->id, set, i, &dims[i]);
+    if (!ok) h5_fail(file, name);
+    if (set >= 0 && H5Dclose(set) < 0) h5_fail(file, name);
+    H5Sclose(space);
+    H5Pclose(creation);
+    H5Tclose(type);
+    if (unit) h5_set_text(file, name, "unit", unit);
+}
+
+/* Opens a data set and tells its shape. */
+static hid_t open_data(const H5File *file, const char *name, size_t size[H5_RANK], int *rank) {
+    if (!exists(file->id, name)) return h5_refuse(file, name, "is missing");
+    hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT);
+    if (set < 0) return h5_refuse(file, name, "is no data set");
+    hid_t space = H5Dget_space(set);
+    hsize_t extent[H5S_MAX_RANK];
+    *rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
+    for (int i = 0; i < *rank && i < H5_RANK; i++) size[i] = (size_t)extent[i];
+    H5Sclose(space);
+    if (*rank >= 0 && *rank <= H5_RANK) return set;
+    H5Dclose(set);
+    return h5_refuse(file, name, "has no usable shape");
+}
+
+int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]) {
+    int rank;
+    hid_t set = open_data(file, name, size, &rank);
+    if (set < 0) return -1;
+    H5Dclose(set);
+    return rank;
+}
+
+static bool of_kind(hid_t set, H5Kind kind) {
+    hid_t type = H5Dget_type(set);
+    H5T_class_t class = H5Tget_class(type);
+    bool text = class == H5T_STRING && H5Tis_variable_str(type) == 0;
+    bool whole = class == H5T_INTEGER;
+    H5Tclose(type);
+    if (kind == H5_TEXT) return text;
+    return whole || (class == H5T_FLOAT && (kind == H5_FLOAT || kind == H5_DOUBLE));
+}
+
+int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int rank,
+            const size_t *size) {
+    size_t found[H5_RANK] = {0};
+    int found_rank;
+    hid_t set = open_data(file, name, found, &found_rank);
+    if (set < 0) return -1;
+    bool same = found_rank == rank, empty = false;
+    for (int i = 0; same && i < rank; i++) {
+        same = found[i] == size[i];
+        empty |= size[i] == 0;
+    }
+    int failed = 0;
+    hid_t type = h5_memory_type(kind);
+    if (!same)
+        failed = h5_refuse(file, name, "has another shape than expected");
+    else if (!of_kind(set, kind))
+        failed = h5_refuse(file, name, "has another type than expected");
+    else if (!empty && H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+        failed = h5_refuse(file, name, "cannot be read; the file is damaged");
+    H5Tclose(type);
+    H5Dclose(set);
+    return failed;
+}
+
+int h5_count(const H5File *file, const char *group) {
+    H5G_info_t info;
+    if (!exists(file->id, group) || H5Gget_info_by_name(file->id, group, &info, H5P_DEFAULT) < 0)
+        return h5_refuse(file, group, "is missing");
+    return (int)info.nlinks;
+}
+
+int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]) {
+    ssize_t length = H5Lget_name_by_idx(file->id, group, H5_INDEX_NAME, H5_ITER_INC, (hsize_t)index,
+                                        name, H5_NAME, H5P_DEFAULT);
+    if (length < 0) return h5_refuse(file, group, "cannot be listed");
+    if (length >= H5_NAME) return h5_refuse(file, group, "holds a name that is too long");
+    return 0;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static size_t kind_size(H5Kind kind) {
+    static const size_t size[] = {[H5_INT] = sizeof(int),     [H5_INT64] = 8,  [H5_UINT64] = 8,
+                                  [H5_FLOAT] = sizeof(float), [H5_DOUBLE] = 8, [H5_TEXT] = H5_NAME};
+    return size[kind];
+}
+
+static void column_path(char path[2 * H5_NAME], const char *group, const char *name) {
+    snprintf(path, 2 * H5_NAME, "%s/%s", group, name);
+}
+
+void h5_write_table(H5File *file, const char *group, const H5Column *columns, int count,
+                    const void *rows, size_t row_size, size_t row_count) {
+    char scale[2 * H5_NAME], path[2 * H5_NAME];
+    char *column = malloc(row_count * H5_NAME + 1);
+    if (!column) {
+        errno = ENOMEM;
+        h5_fail(file, group);
+        return;
+    }
+    column_path(scale, group, columns[0].name);
+    for (int c = 0; c < count; c++) {
+        size_t size = kind_size(columns[c].kind);
+        for (size_t r = 0; r < row_count; r++)
+            memcpy(column + r * size, (const char *)rows + r * row_size + columns[c].offset, size);
+        column_path(path, group, columns[c].name);
+        /* The first names its own dimension, by becoming a scale when the second is attached. */
+        H5Dim dim = {columns[0].name, row_count, c ? scale : NULL};
+        h5_write(file, path, columns[c].kind, column, 1, &dim, columns[c].unit);
+    }
+    free(column);
+}
+
+static int read_column(const H5File *file, const char *group, const H5Column *column, char *rows,
+                       size_t row_size, size_t row_count) {
+    char path[2 * H5_NAME];
+    column_path(path, group, column->name);
+    size_t size = kind_size(column->kind);
+    char *values = malloc(row_count * size + 1);
+    if (!values) return h5_refuse(file, path, "out of memory");
+    int failed = h5_read(file, path, column->kind, values, 1, &row_count);
+    for (size_t r = 0; r < row_count && !failed; r++)
+        memcpy(rows + r * row_size + column->offset, values + r * size, size);
+    free(values);
+    return failed;
+}
+
+void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
+                    size_t row_size, size_t *row_count) {
+    char path[2 * H5_NAME];
+    size_t size[H5_RANK];
+    column_path(path, group, columns[0].name);
+    int rank = h5_size(file, path, size);
+    if (rank < 0) return NULL;
+    /* A damaged file may claim any length: only what its bytes could hold is believed. */
+    hsize_t file_bytes = 0;
+    H5Fget_filesize(file->id, &file_bytes);
+    if (rank != 1 || size[0] > file_bytes || size[0] > SIZE_MAX / 2 / row_size) {
+        h5_refuse(file, path, "is not a column");
+        return NULL;
+    }
+    char *rows = calloc(size[0] * row_size + 1, 1);
+    if (!rows) {
+        h5_refuse(file, group, "out of memory");
+        return NULL;
+    }
+    for (int c = 0; c < count; c++)
+        if (read_column(file, group, &columns[c], rows, row_size, size[0])) {
+            free(rows);
+            return NULL;
+        }
+    *row_count = size[0];
+    return rows;
+}

@@ -1,0 +1,124 @@
+/* HDF5 files as a whole: created beside their place and renamed into it, so that a reader, or a
+ * machine that loses power, sees the old file or the new one and nothing between. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "h5_parts.h"
+
+/* The library would print a stack of its own errors, and at exit flush again what it could not
+ * write to a full disk. */
+static void quieten(void) {
+    static bool done;
+    if (done) return;
+    done = true;
+    H5dont_atexit();
+    H5open();
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+int h5_refuse(const H5File *file, const char *object, const char *what) {
+    return error_set("%s: %s: %s", file->path, object, what);
+}
+
+void h5_fail(H5File *file, const char *object) {
+    if (file->failed) return;
+    int cause = errno;
+    file->failed = true;
+    error_set("%s: cannot write %s: %s", file->path, object,
+              cause ? strerror(cause) : "the HDF5 library refused");
+}
+
+int h5_create(H5File *file, const char *path) {
+    quieten();
+    memset(file, 0, sizeof *file);
+    file->id = -1;
+    if ((size_t)snprintf(file->path, sizeof file->path, "%s", path) + sizeof ".part" >
+        sizeof file->path)
+        return error_set("%.60s...: the name is too long", path);
+    strcpy(file->temporary, file->path);
+    strcat(file->temporary, ".part");
+    /* The newer format has checksums over its own structures: without them a changed byte can send
+     * the library astray, past the ends of its buffers. */
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    hid_t creation = H5Pcreate(H5P_FILE_CREATE); /* no clock in the root group either */
+    H5Pset_obj_track_times(creation, false);
+    errno = 0;
+    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, access);
+    int cause = errno;
+    H5Pclose(access);
+    H5Pclose(creation);
+    if (file->id >= 0) return 0;
+    unlink(file->temporary);
+    return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
+}
+
+/* A file that could not be written is left to the library as it is: closing it would write again,
+ * fail again and, in HDF5 1.10, now and then crash. */
+void h5_abandon(H5File *file) {
+    if (file->id >= 0 && !file->failed) H5Fclose(file->id);
+    file->id = -1;
+    if (file->temporary[0]) unlink(file->temporary);
+    file->temporary[0] = 0;
+}
+
+/* fsync of a file or directory. */
+static int sync_path(const char *path) {
+    int descriptor = open(path, O_RDONLY);
+    if (descriptor < 0) return -1;
+    int failed = fsync(descriptor);
+    int cause = errno;
+    close(descriptor);
+    errno = cause;
+    return failed;
+}
+
+static int sync_directory_of(const char *path) {
+    char directory[H5_PATH];
+    snprintf(directory, sizeof directory, "%s", path);
+    char *slash = strrchr(directory, '/');
+    if (slash)
+        slash[slash == directory] = 0;
+    else
+        strcpy(directory, ".");
+    return sync_path(directory);
+}
+
+int h5_commit(H5File *file) {
+    errno = 0;
+    if (!file->failed && H5Fclose(file->id) < 0) h5_fail(file, "the end of the file");
+    if (!file->failed) file->id = -1;
+    if (!file->failed && sync_path(file->temporary)) h5_fail(file, "it to the disk");
+    if (!file->failed && rename(file->temporary, file->path)) h5_fail(file, "it in its place");
+    if (file->failed) {
+        h5_abandon(file);
+        return -1;
+    }
+    file->temporary[0] = 0;
+    if (sync_directory_of(file->path))
+        return error_set("%s: cannot sync its directory: %s", file->path, strerror(errno));
+    return 0;
+}
+
+int h5_open(H5File *file, const char *path) {
+    quieten();
+    memset(file, 0, sizeof *file);
+    file->id = -1;
+    snprintf(file->path, sizeof file->path, "%s", path);
+    if (access(path, R_OK)) return error_set("%s: cannot read: %s", path, strerror(errno));
+    file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (file->id < 0)
+        return error_set(
+            "%s: %s", path,
+            H5Fis_hdf5(path) > 0 ? "a damaged or truncated HDF5 file" : "not an HDF5 file");
+    return 0;
+}
+
+void h5_close(H5File *file) {
+    if (file->id >= 0) H5Fclose(file->id);
+    file->id = -1;
+}

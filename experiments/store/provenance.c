@@ -1,0 +1,97 @@
+#include "provenance.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../ref/real.h"
+
+#ifndef BCD_COMMIT
+#define BCD_COMMIT "unknown"
+#endif
+#ifndef BCD_FLAGS
+#define BCD_FLAGS ""
+#endif
+
+static char command_line[1024] = "bcd";
+
+/* An argument as it could be typed again. */
+static void append_argument(const char *argument) {
+    size_t used = strlen(command_line), left = sizeof command_line - used;
+    bool plain = *argument && !argument[strcspn(argument, " \t\n\"'$\\*?;&|<>()`~#!")];
+    snprintf(command_line + used, left, plain ? " %s" : " '%s'", argument);
+}
+
+void provenance_remember(int argc, char **argv) {
+    strcpy(command_line, "bcd");
+    for (int i = 1; i < argc; i++) append_argument(argv[i]);
+}
+
+static void read_cpu(char *cpu, size_t size) {
+    snprintf(cpu, size, "unknown");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file) return;
+    char line[256];
+    while (fgets(line, sizeof line, file)) {
+        if (strncmp(line, "model name", 10) != 0 || !strchr(line, ':')) continue;
+        snprintf(cpu, size, "%s", strchr(line, ':') + 2);
+        cpu[strcspn(cpu, "\n")] = 0;
+        break;
+    }
+    fclose(file);
+}
+
+void provenance_fill(Provenance *p, uint64_t seed) {
+    memset(p, 0, sizeof *p);
+    snprintf(p->commit, sizeof p->commit, "%s", BCD_COMMIT);
+    snprintf(p->command, sizeof p->command, "%s", command_line);
+#if defined(__clang__)
+    snprintf(p->compiler, sizeof p->compiler, "%s", __VERSION__);
+#else
+    snprintf(p->compiler, sizeof p->compiler, "gcc %s", __VERSION__);
+#endif
+    snprintf(p->flags, sizeof p->flags, "%s", BCD_FLAGS);
+    read_cpu(p->cpu, sizeof p->cpu);
+    snprintf(p->device, sizeof p->device, "cpu");
+    snprintf(p->precision, sizeof p->precision, "%s", REAL_NAME);
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(p->started, sizeof p->started, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    p->threads = omp_get_max_threads();
+    p->seed = seed;
+}
+
+/* The text fields, for writing and reading alike. */
+static const struct {
+    const char *name;
+    size_t offset, size;
+} texts[] = {
+#define FIELD(field) \
+    { #field, offsetof(Provenance, field), sizeof((Provenance *)0)->field }
+    FIELD(commit), FIELD(command), FIELD(compiler),  FIELD(flags),
+    FIELD(cpu),    FIELD(device),  FIELD(precision), FIELD(started),
+#undef FIELD
+};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+void provenance_write(H5File *file, const char *group, const Provenance *p) {
+    for (int i = 0; i < TEXTS; i++)
+        h5_set_text(file, group, texts[i].name, (const char *)p + texts[i].offset);
+    h5_set_int(file, group, "threads", p->threads);
+    h5_set_count(file, group, "seed", p->seed);
+    h5_set_real(file, group, "wall", p->wall);
+}
+
+int provenance_read(const H5File *file, const char *group, Provenance *p) {
+    int64_t threads;
+    for (int i = 0; i < TEXTS; i++)
+        if (h5_get_text(file, group, texts[i].name, (char *)p + texts[i].offset, texts[i].size))
+            return -1;
+    if (h5_get_int(file, group, "threads", &threads) ||
+        h5_get_count(file, group, "seed", &p->seed) || h5_get_real(file, group, "wall", &p->wall))
+        return -1;
+    p->threads = (int)threads;
+    return 0;
+}

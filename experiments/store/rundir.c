@@ -1,0 +1,143 @@
+#include "rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "../options/settings.h"
+#include "h5.h"
+
+void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file) {
+    snprintf(path, RUNDIR_PATH, "%s/%s", dir, file);
+}
+
+static bool is_directory(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool rundir_holds_run(const char *dir) {
+    char path[RUNDIR_PATH];
+    rundir_path(path, dir, "run.h5");
+    if (access(path, F_OK) == 0) return true;
+    rundir_path(path, dir, "checkpoint.h5");
+    return access(path, F_OK) == 0;
+}
+
+int rundir_make(const char *dir) {
+    char path[OPTION_TEXT];
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0777); /* whether it worked shows below */
+        *slash = '/';
+    }
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_directory(path))) return 0;
+    return error_set("%s: cannot make the directory: %s", dir, strerror(errno));
+}
+
+int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options) {
+    char name[128];
+    snprintf(name, sizeof name, "%.60s-%.60s", options->model, options->data);
+    for (char *c = name; *c; c++)
+        if (strchr("/:=, ", *c)) *c = '-';
+    if (rundir_make("runs")) return -1;
+    for (int n = 1; n < 1000000; n++) {
+        snprintf(dir, OPTION_TEXT, "runs/%s-%d", name, n);
+        if (mkdir(dir, 0777) == 0) return 0;
+        if (errno != EEXIST) break;
+    }
+    return error_set("%s: cannot make the directory: %s", dir, strerror(errno));
+}
+
+int rundir_lock(const char *dir) {
+    int descriptor = open(dir, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return error_set("%s: cannot open: %s", dir, strerror(errno));
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+    int cause = errno;
+    close(descriptor);
+    if (cause == EWOULDBLOCK)
+        return error_set("%s: another bcd is training in it; wait for it, or use another --out",
+                         dir);
+    return error_set("%s: cannot lock: %s", dir, strerror(cause));
+}
+
+int rundir_checkpoint(char path[RUNDIR_PATH], const char *place) {
+    if (!is_directory(place)) {
+        snprintf(path, RUNDIR_PATH, "%s", place);
+    } else {
+        rundir_path(path, place, "checkpoint.h5");
+        if (access(path, F_OK))
+            return error_set("%s: no checkpoint.h5 in it; nothing has been trained there", place);
+    }
+    return 0;
+}
+
+int rundir_settings(const char *place, Options *options) {
+    char path[RUNDIR_PATH];
+    rundir_path(path, place, "run.h5");
+    if (!is_directory(place) || access(path, F_OK)) return 0;
+    H5File file;
+    if (h5_open(&file, path)) return -1;
+    int failed = settings_read(&file, "/settings", options);
+    h5_close(&file);
+    return failed;
+}
+
+/* ---- kept checkpoints --------------------------------------------------------------------------
+ */
+
+/* The step of a name checkpoint-STEP.h5, or -1. */
+static long long step_of(const char *name) {
+    long long step;
+    int end = 0;
+    if (sscanf(name, "checkpoint-%lld.h5%n", &step, &end) != 1 || !end || name[end]) return -1;
+    return step;
+}
+
+static int compare_steps(const void *a, const void *b) {
+    long long x = *(const long long *)a, y = *(const long long *)b;
+    return (x < y) - (x > y); /* latest first */
+}
+
+static void kept_path(char path[RUNDIR_PATH], const char *dir, long long step) {
+    snprintf(path, RUNDIR_PATH, "%s/checkpoint-%lld.h5", dir, step);
+}
+
+static int remove_old(const char *dir, int keep) {
+    enum { MOST = 4096 };
+    long long *steps = malloc(MOST * sizeof *steps);
+    DIR *list = steps ? opendir(dir) : NULL;
+    int count = 0;
+    for (struct dirent *entry; list && count < MOST && (entry = readdir(list));) {
+        steps[count] = step_of(entry->d_name);
+        count += steps[count] >= 0;
+    }
+    if (list) closedir(list);
+    if (steps) qsort(steps, (size_t)count, sizeof *steps, compare_steps);
+    int failed = 0;
+    for (int i = keep; i < count; i++) {
+        char path[RUNDIR_PATH];
+        kept_path(path, dir, steps[i]);
+        if (unlink(path)) failed = error_set("%s: cannot remove: %s", path, strerror(errno));
+    }
+    free(steps);
+    return list ? failed : error_set("%s: cannot list: %s", dir, strerror(errno));
+}
+
+int rundir_keep(const char *dir, uint64_t step, int keep) {
+    char from[RUNDIR_PATH], path[RUNDIR_PATH];
+    rundir_path(from, dir, "checkpoint.h5");
+    kept_path(path, dir, (long long)step);
+    /* checkpoint.h5 is never written into, only replaced: a link is a copy, and costs nothing. */
+    if (link(from, path) && errno != EEXIST)
+        return error_set("%s: cannot keep the checkpoint: %s", path, strerror(errno));
+    return remove_old(dir, keep);
+}

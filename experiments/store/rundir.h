@@ -1,0 +1,29 @@
+/* A run's directory: run.h5, checkpoint.h5, and kept checkpoint-STEP.h5. */
+#ifndef EXPERIMENTS_RUNDIR_H
+#define EXPERIMENTS_RUNDIR_H
+
+#include "../options/options.h"
+
+enum { RUNDIR_PATH = OPTION_TEXT + 64 };
+
+void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file);
+bool rundir_holds_run(const char *dir);
+
+/* Makes the directory, with those above it.  -1 and an error. */
+int rundir_make(const char *dir);
+/* Makes a new directory runs/MODEL-DATA-N with the first free N, and names it. */
+int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);
+
+/* Takes the directory for this process until the descriptor returned is closed (by the system, if
+ * the process dies).  -1 and an error where another process has it. */
+int rundir_lock(const char *dir);
+
+/* The checkpoint file of a run's directory or of itself.  -1 and an error where there is none. */
+int rundir_checkpoint(char path[RUNDIR_PATH], const char *place);
+/* Settings of run.h5 over `options`, if `place` is a directory that has one. */
+int rundir_settings(const char *place, Options *options);
+
+/* Keeps checkpoint.h5 as checkpoint-STEP.h5 too, and removes all such but the last `keep`. */
+int rundir_keep(const char *dir, uint64_t step, int keep);
+
+#endif

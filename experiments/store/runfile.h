@@ -1,0 +1,87 @@
+/* run.h5: what a training did.  Ordinary HDF5, for h5ls, h5py and `bcd report`.
+ *
+ *   /            attributes  format "bcd run", version 1, status: running | finished | failed
+ *                            (running: or interrupted)
+ *   /settings    attributes  one per flag of `bcd train`, as resolved
+ *   /model       attributes  spec, parameters (count), submodels, imbalance
+ *   /partition   parameters [submodel], of_block [block], block (names)
+ *   /data        attributes  name, samples, checksum, steps_per_epoch
+ *   /provenance  attributes  commit, command, compiler, cpu, device, precision, threads, seed,
+ *                            started (UTC), wall (s)
+ *   /curve       step, samples, loss (nats per target), lr, submodel, seconds (s of training,
+ *                            evaluation and saving left out): one row per update
+ *   /evaluation  step, loss (nats per target), accuracy, perplexity, seconds (s): validation split
+ *   /switches    step, submodel, visit, reason: when each submodel became active, and why
+ *   /memory      role, current (bytes), peak (bytes), planned (bytes)
+ *
+ * Columns of one group share their dimension, named by the first of them. */
+#ifndef EXPERIMENTS_RUNFILE_H
+#define EXPERIMENTS_RUNFILE_H
+
+#include "../options/options.h"
+#include "h5.h"
+#include "provenance.h"
+
+typedef struct {
+    uint64_t step, samples; /* after this update */
+    double loss;            /* mean over the batch's targets */
+    double lr;
+    int submodel;
+    double seconds;
+} CurveRow;
+
+typedef struct {
+    uint64_t step;
+    double loss, accuracy, perplexity, seconds;
+} EvaluationRow;
+
+typedef struct {
+    uint64_t step; /* updates done when it became active */
+    int submodel;
+    uint64_t visit;
+    char reason[H5_NAME];
+} SwitchRow;
+
+typedef struct {
+    char role[H5_NAME];
+    uint64_t current, peak, planned;
+} MemoryRow;
+
+typedef struct {
+    char status[16];
+    Options settings;
+    Provenance provenance;
+    char spec[160], data[48];
+    uint64_t parameters, samples, checksum;
+    double steps_per_epoch, imbalance;
+    int submodels, blocks;
+    uint64_t *submodel_parameters; /* [submodels] */
+    int *of_block;                 /* [blocks] */
+    char (*block_names)[H5_NAME];  /* [blocks] */
+    CurveRow *curve;
+    EvaluationRow *evaluations;
+    SwitchRow *switches;
+    size_t curve_rows, evaluation_rows, switch_rows;
+    size_t curve_room, evaluation_room, switch_room;
+    MemoryRow memory[MEM_ROLES + 1]; /* the last row is the total */
+} RunFile;
+
+/* Allocates the arrays of the partition, zeroed.  -1 and an error. */
+int runfile_reserve(RunFile *run, int submodels, int blocks);
+
+/* Appends a row.  -1 and an error when memory runs out. */
+int runfile_add_curve(RunFile *run, CurveRow row);
+int runfile_add_evaluation(RunFile *run, EvaluationRow row);
+int runfile_add_switch(RunFile *run, SwitchRow row);
+/* Drops every row beyond this step. */
+void runfile_cut(RunFile *run, uint64_t step);
+
+/* The mean training loss of the last `window` updates at or before row `row`. */
+double runfile_smooth(const RunFile *run, size_t row, size_t window);
+
+int runfile_write(const RunFile *run, const char *path);
+/* Fills a run; runfile_free is safe either way.  -1 and an error: foreign or damaged. */
+int runfile_read(RunFile *run, const char *path);
+void runfile_free(RunFile *run);
+
+#endif

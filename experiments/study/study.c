@@ -1,0 +1,195 @@
+#include "study.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../../ref/memory.h"
+#include "../options/setup.h"
+
+#define TEXT(field, what) \
+    { {#field, H5_TEXT, offsetof(StudyRow, field), NULL}, what }
+#define INTEGER(field, unit, what) \
+    { {#field, H5_INT64, offsetof(StudyRow, field), unit}, what }
+#define REAL(field, unit, what) \
+    { {#field, H5_DOUBLE, offsetof(StudyRow, field), unit}, what }
+#define PEAK(name, role, what) \
+    { {name, H5_DOUBLE, offsetof(StudyRow, peak) + (role) * sizeof(double), "bytes"}, what }
+
+const StudyColumn study_columns[] = {
+    {{"row", H5_TEXT, offsetof(StudyRow, name), NULL}, "name of the training"},
+    TEXT(model, "preset or specification"),
+    TEXT(input, "images or tokens"),
+    TEXT(data, "data set"),
+    TEXT(optimizer, "sgd, adam or adamw"),
+    TEXT(method, "full: every parameter at each step; BCD: one submodel"),
+    INTEGER(submodels, NULL, "M"),
+    REAL(imbalance, NULL, "the largest submodel over the mean, minus 1"),
+    TEXT(order, "in which the submodels take turns"),
+    TEXT(switching, "when: after K steps, Ee epochs, or auto"),
+    INTEGER(parameters, NULL, "trained numbers of the model"),
+    INTEGER(batch, "samples", "in a step"),
+    REAL(lr, NULL, "learning rate"),
+    REAL(weight_decay, NULL, "weight decay"),
+    REAL(fraction, NULL, "SR: part of the data each submodel sees"),
+    INTEGER(steps, "steps", "updates done"),
+    REAL(epochs, "epochs", "passes over the data, whichever submodel was active"),
+    REAL(steps_to_converge, "steps", "updates until the smoothed training loss was at `level`"),
+    REAL(epochs_to_converge, "epochs", "the same in epochs"),
+    REAL(level, "nats", "the loss at which the trainings of this row's group are compared"),
+    REAL(multiplier, NULL, "B-F: steps_to_converge over that of the full update"),
+    REAL(valid_steps, "steps", "updates until the validation loss was at `valid_level`"),
+    REAL(valid_level, "nats", "the validation loss at which the group is compared"),
+    REAL(valid_multiplier, NULL, "valid_steps over those of the full update"),
+    REAL(accuracy, NULL, "0 to 1, on the validation split at the end"),
+    REAL(perplexity, NULL, "exp(valid_loss)"),
+    REAL(valid_loss, "nats", "per target, on the validation split at the end"),
+    REAL(train_loss, "nats", "per target, smoothed, at the end"),
+    PEAK("peak_parameters", MEM_PARAMETERS, "measured: weights, active or frozen"),
+    PEAK("peak_buffers", MEM_BUFFERS, "measured: running statistics"),
+    PEAK("peak_gradients", MEM_GRADIENTS, "measured: of the active submodel"),
+    PEAK("peak_state", MEM_STATE, "measured: optimizer state"),
+    PEAK("peak_activations", MEM_ACTIVATIONS, "measured: kept for the backward pass"),
+    PEAK("peak_cache", MEM_CACHE, "measured: outputs of the frozen prefix"),
+    PEAK("peak_workspace", MEM_WORKSPACE, "measured: scratch"),
+    PEAK("peak_total", MEM_ROLES, "measured: all roles together"),
+    REAL(closed_form, "bytes", "W (1 + k/M): parameters, gradients and state, as the paper counts"),
+    REAL(seconds, "s", "of training, evaluations left out"),
+    REAL(rate, "1/s", "images or tokens trained on per second"),
+    INTEGER(seed, NULL, "of parameters and order of the data"),
+    INTEGER(threads, NULL, "OpenMP threads"),
+    TEXT(device, "where it ran"),
+    TEXT(cpu, "which processor"),
+    TEXT(precision, "of the arithmetic"),
+    TEXT(checksum, "of the training data as loaded"),
+    TEXT(commit, "of the program"),
+    TEXT(started, "UTC"),
+};
+const int study_column_count = sizeof study_columns / sizeof *study_columns;
+
+StudyRow *study_add(Study *study) {
+    StudyRow *grown = realloc(study->row, (size_t)(study->rows + 1) * sizeof *grown);
+    if (!grown) {
+        error_set("study: out of memory for row %d", study->rows + 1);
+        return NULL;
+    }
+    study->row = grown;
+    StudyRow *row = &grown[study->rows++];
+    memset(row, 0, sizeof *row);
+    for (int c = 0; c < study_column_count; c++)
+        if (study_columns[c].column.kind == H5_DOUBLE)
+            *(double *)(void *)((char *)row + study_columns[c].column.offset) = NAN;
+    return row;
+}
+
+void study_free(Study *study) {
+    for (int r = 0; r < study->rows; r++) {
+        free(study->row[r].curve);
+        free(study->row[r].evaluation);
+    }
+    free(study->row);
+    *study = (Study){0};
+}
+
+static void copy(char to[H5_NAME], const char *from) { snprintf(to, H5_NAME, "%.127s", from); }
+
+static void fill_settings(StudyRow *row, const RunFile *run) {
+    const Options *o = &run->settings;
+    const Provenance *p = &run->provenance;
+    char text[OPTION_TEXT];
+    row->settings = *o;
+    copy(row->model, o->model);
+    copy(row->data, run->data);
+    copy(row->optimizer, optimizer_names[o->optimizer]);
+    copy(row->method, run->submodels > 1 ? "BCD" : "full");
+    copy(row->order, order_names[o->order]);
+    copy(row->switching, options_format(o, options_find("switch-every", COMMAND_TRAIN), text));
+    copy(row->device, p->device);
+    copy(row->cpu, p->cpu);
+    copy(row->precision, p->precision);
+    copy(row->commit, p->commit);
+    copy(row->started, p->started);
+    snprintf(row->checksum, sizeof row->checksum, "%016" PRIx64, run->checksum);
+    snprintf(row->spec, sizeof row->spec, "%s", run->spec);
+    snprintf(row->command, sizeof row->command, "%s", p->command);
+    row->submodels = run->submodels;
+    row->parameters = (int64_t)run->parameters;
+    row->batch = o->batch;
+    row->seed = (int64_t)o->seed;
+    row->threads = p->threads;
+    row->lr = o->lr;
+    row->weight_decay = o->weight_decay;
+    row->fraction = o->fraction;
+    row->imbalance = run->imbalance;
+}
+
+static void fill_results(StudyRow *row, const RunFile *run, const Model *model) {
+    size_t last = run->curve_rows;
+    if (last) {
+        const CurveRow *end = &run->curve[last - 1];
+        row->steps = (int64_t)end->step;
+        row->epochs = (double)end->step / run->steps_per_epoch;
+        row->seconds = end->seconds;
+        row->rate = (double)end->samples * model->targets / end->seconds;
+    }
+    if (run->evaluation_rows) {
+        const EvaluationRow *end = &run->evaluations[run->evaluation_rows - 1];
+        row->valid_loss = end->loss;
+        row->accuracy = end->accuracy;
+        row->perplexity = end->perplexity;
+    }
+    for (int role = 0; role <= MEM_ROLES; role++) row->peak[role] = (double)run->memory[role].peak;
+    OptimizerSettings optimizer = setup_optimizer(&run->settings);
+    row->closed_form = memory_closed_form(model, &optimizer, run->submodels);
+    copy(row->input, model->tokens ? "tokens" : "images");
+}
+
+int study_add_run(Study *study, RunFile *run, const char *name) {
+    Model *model = model_create(run->spec);
+    if (!model) return -1;
+    StudyRow *row = study_add(study);
+    if (row) {
+        copy(row->name, name);
+        fill_settings(row, run);
+        fill_results(row, run, model);
+        row->curve = run->curve;
+        row->curve_rows = run->curve_rows;
+        row->evaluation = run->evaluations;
+        row->evaluation_rows = run->evaluation_rows;
+        run->curve = NULL;
+        run->evaluations = NULL;
+        run->curve_rows = run->curve_room = run->evaluation_rows = run->evaluation_room = 0;
+    }
+    model_free(model);
+    return row ? 0 : -1;
+}
+
+bool study_is_images(const StudyRow *row) { return strcmp(row->input, "images") == 0; }
+
+const char *study_method(const StudyRow *row, char text[32]) {
+    if (row->submodels > 1)
+        snprintf(text, 32, "BCD-1/%" PRId64, row->submodels);
+    else
+        snprintf(text, 32, "full");
+    return text;
+}
+
+static bool same_group(const StudyRow *a, const StudyRow *b) {
+    return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) &&
+           !strcmp(a->optimizer, b->optimizer) && a->batch == b->batch && a->seed == b->seed &&
+           !strcmp(a->checksum, b->checksum);
+}
+
+int study_groups(const Study *study, int *group) {
+    int groups = 0;
+    for (int r = 0; r < study->rows; r++) {
+        int twin = 0;
+        while (twin < r && !same_group(&study->row[twin], &study->row[r])) twin++;
+        group[r] = twin < r ? group[twin] : groups++;
+    }
+    return groups;
+}

@@ -1,0 +1,91 @@
+/* A study: a table with one row per training, and the curves of each.  In memory here; as an HDF5
+ * file:
+ *
+ *   /            attributes  format "bcd study", version 1, convergence: the rule, in words
+ *   /table       one data set per column of study_columns, [rows]; `row` (names) is their dimension
+ *                scale; attributes unit and what
+ *   /curves/ROW/training     step, loss (nats per target), submodel, seconds (s): one row per
+ * update /curves/ROW/evaluation   step, loss (nats per target), accuracy, perplexity, seconds (s)
+ *   /curves/ROW/settings     attributes: one per flag of `bcd train`
+ *   /curves/ROW  attributes  spec: of the model; command: the line that ran it */
+#ifndef EXPERIMENTS_STUDY_H
+#define EXPERIMENTS_STUDY_H
+
+#include "../store/runfile.h"
+
+typedef struct {
+    char name[H5_NAME];
+    /* what was trained, and how */
+    char model[H5_NAME], input[H5_NAME], data[H5_NAME], optimizer[H5_NAME], method[H5_NAME],
+        order[H5_NAME], switching[H5_NAME];
+    int64_t submodels, parameters, batch, steps, seed, threads;
+    double lr, weight_decay, fraction, epochs, imbalance;
+    char device[H5_NAME], cpu[H5_NAME], precision[H5_NAME], checksum[H5_NAME], commit[H5_NAME],
+        started[H5_NAME];
+    char spec[160], command[1024];
+    Options settings;
+    /* what came out; NAN where it does not apply or was not reached */
+    double train_loss, valid_loss, accuracy, perplexity;
+    double level, steps_to_converge, epochs_to_converge, multiplier;
+    double valid_level, valid_steps, valid_multiplier; /* the same by the validation loss */
+    double seconds, rate;
+    double peak[MEM_ROLES + 1], closed_form; /* the last peak is that of all roles together */
+    CurveRow *curve;
+    EvaluationRow *evaluation;
+    size_t curve_rows, evaluation_rows;
+} StudyRow;
+
+typedef struct {
+    int rows;
+    StudyRow *row;
+} Study;
+
+typedef struct {
+    H5Column column;
+    const char *what;
+} StudyColumn;
+
+extern const StudyColumn study_columns[];
+extern const int study_column_count;
+
+/* Appends an empty row, reals NAN; NULL and an error when memory runs out.  Earlier row pointers
+ * become invalid. */
+StudyRow *study_add(Study *study);
+
+/* Appends what a run's file says, under a name; takes the curves over.  -1 and an error. */
+int study_add_run(Study *study, RunFile *run, const char *name);
+void study_free(Study *study);
+
+/* Writes the file whole, or leaves the old one as it was.  -1 and an error. */
+int study_write(const Study *study, const char *path);
+
+/* Appends the rows of a file: a study's, or a run.h5 as one row named after its directory.  -1 and
+ * an error: neither of the two, damaged, a column missing. */
+int study_read(Study *study, const char *path);
+
+/* Image models are judged by accuracy, language models by perplexity. */
+bool study_is_images(const StudyRow *row);
+
+/* "full" or "BCD-1/3". */
+const char *study_method(const StudyRow *row, char text[32]);
+
+/* Rows of the same model, data (to the byte), optimizer, batch and seed belong together: group[i]
+ * is the number of row i's group, in order of appearance.  Returns the number of groups. */
+int study_groups(const Study *study, int *group);
+
+/* ---- converge.c ------------------------------------------------------------------------------ */
+
+/* The smoothed loss after each update: the mean over the last `window` ones, fewer at the start. */
+void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t window);
+
+/* The window for the rows of one group: a fortieth of its shortest training, at
+ * least ten updates (or all there are). */
+size_t study_window(const Study *study, const int *group, int number);
+
+/* Fills train_loss, level, steps_to_converge, epochs_to_converge, multiplier, and the same of the
+ * validation loss, of all rows by this rule, which is stored in the file.  0, or -1 and an error
+ * when memory runs out. */
+extern const char study_convergence_rule[];
+int study_converge(Study *study);
+
+#endif

@@ -1,0 +1,205 @@
+#include "validity.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../data/data.h"
+#include "../../ref/error.h"
+#include "../commands.h"
+#include "../options/settings.h"
+#include "../store/rundir.h"
+#include "../train/interrupt.h"
+#include "../train/progress.h"
+#include "../train/train.h"
+#include "study.h"
+
+/* Whether the row has been trained already, to the length asked for.  -1 and an error: trained, but
+ * with other settings. */
+static int row_finished(const PlanRow *row) {
+    char path[RUNDIR_PATH], had[OPTION_TEXT], wanted[OPTION_TEXT];
+    rundir_path(path, row->options.out, "run.h5");
+    if (access(path, F_OK)) return 0;
+    RunFile run;
+    if (runfile_read(&run, path)) return -1;
+    Options now = run.settings;
+    int finished = strcmp(run.status, "finished") == 0;
+    if (settings_resume(&now, &row->options)) {
+        char cause[400];
+        snprintf(cause, sizeof cause, "%s", error_message());
+        finished = error_set("%s: %s", row->options.out, cause);
+    }
+    for (int o = 0; option_table[o].name && finished == 1; o++) /* a longer training is not done */
+        if (option_table[o].role == OPTION_EXTENDS && row->options.given[o] &&
+            strcmp(options_format(&run.settings, o, had),
+                   options_format(&row->options, o, wanted)) != 0)
+            finished = 0;
+    runfile_free(&run);
+    return finished;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* Adds a run to the study if it has come to its end. */
+static int collect(Study *study, const char *dir, const char *name) {
+    char path[RUNDIR_PATH + 256];
+    snprintf(path, sizeof path, "%.400s/rows/%.128s/run.h5", dir, name);
+    if (access(path, F_OK)) return 0;
+    RunFile run;
+    int failed = runfile_read(&run, path);
+    if (!failed && strcmp(run.status, "finished") == 0) failed = study_add_run(study, &run, name);
+    runfile_free(&run);
+    return failed;
+}
+
+static bool planned(const Plan *plan, const char *name) {
+    for (int r = 0; r < plan->rows; r++)
+        if (strcmp(plan->row[r].name, name) == 0) return true;
+    return false;
+}
+
+/* Trainings that earlier commands left in the same directory, e.g. with another M. */
+static int collect_others(Study *study, const Plan *plan) {
+    char path[OPTION_TEXT + 8];
+    struct dirent **entries;
+    snprintf(path, sizeof path, "%s/rows", plan->dir);
+    int failed = 0, count = scandir(path, &entries, NULL, alphasort);
+    for (int e = 0; e < count; e++) {
+        const char *name = entries[e]->d_name;
+        if (!failed && name[0] != '.' && !planned(plan, name))
+            failed = collect(study, plan->dir, name);
+        free(entries[e]);
+    }
+    if (count >= 0) free(entries);
+    return failed;
+}
+
+static int write_table(const Plan *plan) {
+    char path[RUNDIR_PATH];
+    Study study = {0};
+    int failed = 0;
+    for (int r = 0; r < plan->rows && !failed; r++)
+        failed = collect(&study, plan->dir, plan->row[r].name);
+    rundir_path(path, plan->dir, "validity.h5");
+    failed = failed || collect_others(&study, plan) || study_converge(&study) ||
+             study_write(&study, path);
+    study_free(&study);
+    return failed ? -1 : 0;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Plan *plan;
+    double work_left, work_done, seconds; /* of this session */
+} Pace;
+
+/* "resnet8 on synthetic, sgd, BCD-1/3" */
+static void describe(char text[256], const Options *o) {
+    char method[24] = "full";
+    if (o->submodels > 1) snprintf(method, sizeof method, "BCD-1/%d", o->submodels);
+    snprintf(text, 256, "%.80s on %.60s, %s, %s", o->model, o->data, optimizer_names[o->optimizer],
+             method);
+}
+
+static void print_row(const Pace *pace, int number, const char *state) {
+    const Plan *plan = pace->plan;
+    char what[256], left[32];
+    describe(what, &plan->row[number].options);
+    printf("row %d of %d: %s%s", number + 1, plan->rows, what, state);
+    if (pace->work_done > 0 && !*state)
+        printf(" (about %s left in all)",
+               format_time(pace->seconds / pace->work_done * pace->work_left, left));
+    printf("\n");
+    fflush(stdout);
+}
+
+static void print_result(const RunSummary *summary, const Options *o) {
+    char took[32];
+    if (summary->seconds < 10)
+        snprintf(took, sizeof took, "%.1f s", summary->seconds);
+    else
+        format_time(summary->seconds, took);
+    bool tokens = data_is_tokens(o->data) == 1;
+    printf("  %llu steps in %s: training loss %.4f, validation loss %.4f, ",
+           (unsigned long long)summary->steps, took, summary->train_loss, summary->loss);
+    if (tokens)
+        printf("perplexity %.2f\n", summary->perplexity);
+    else
+        printf("accuracy %.1f %%\n", 100 * summary->accuracy);
+}
+
+/* A training whose loss is not finite is a result too: the other rows go on. */
+static bool has_failed(const PlanRow *row) {
+    char path[RUNDIR_PATH];
+    RunFile run;
+    rundir_path(path, row->options.out, "run.h5");
+    bool failed = runfile_read(&run, path) == 0 && strcmp(run.status, "failed") == 0;
+    runfile_free(&run);
+    return failed;
+}
+
+typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_STOPPED, ROW_FAILED } RowEnd;
+
+static RowEnd run_row(Pace *pace, int number) {
+    const PlanRow *row = &pace->plan->row[number];
+    int finished = row_finished(row);
+    if (finished < 0) return ROW_ERROR;
+    if (!row->options.quiet) print_row(pace, number, finished ? ": done before" : "");
+    pace->work_left -= row->work;
+    if (finished) return ROW_DONE;
+    double start = clock_seconds();
+    RunSummary summary;
+    if (train_run(&row->options, &summary)) {
+        char cause[400];
+        snprintf(cause, sizeof cause, "%s", error_message());
+        if (has_failed(row)) {
+            printf("  failed: %s\n", cause);
+            return ROW_FAILED;
+        }
+        error_set("%s", cause);
+        return ROW_ERROR;
+    }
+    pace->seconds += clock_seconds() - start;
+    pace->work_done += row->work;
+    if (!summary.interrupted && !row->options.quiet) print_result(&summary, &row->options);
+    return summary.interrupted ? ROW_STOPPED : ROW_DONE;
+}
+
+static int run_plan(const Plan *plan) {
+    Pace pace = {.plan = plan};
+    int failed = 0;
+    for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
+    for (int r = 0; r < plan->rows; r++) {
+        RowEnd end = run_row(&pace, r);
+        if (end == ROW_ERROR) return -1;
+        failed += end == ROW_FAILED;
+        if (end == ROW_STOPPED) {
+            printf("stopped; the same command goes on\n");
+            return 128 + interrupt_signal();
+        }
+        if (write_table(plan)) return -1;
+    }
+    if (failed)
+        return error_set("%d of %d rows failed and are not in the table", failed, plan->rows);
+    return 0;
+}
+
+int command_experiment(const Options *options) {
+    Plan plan;
+    if (strcmp(options->positional[0], "validity"))
+        return error_set("bcd experiment %.40s: there is one experiment so far: validity",
+                         options->positional[0]);
+    int status = plan_make(&plan, options);
+    if (!status && plan.long_run) status = plan_estimate(&plan, options);
+    if (!status && (!plan.long_run || options->yes)) {
+        status = rundir_make(plan.dir) ? -1 : run_plan(&plan);
+        if (!status && !options->quiet)
+            printf("table: %s/validity.h5; see it with: bcd report %s/validity.h5\n", plan.dir,
+                   plan.dir);
+    }
+    plan_free(&plan);
+    return status;
+}

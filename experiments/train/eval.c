@@ -1,0 +1,60 @@
+#include "eval.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../../ref/error.h"
+#include "../commands.h"
+#include "../store/checkpoint.h"
+
+int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation) {
+    Engine *engine = setup->engine;
+    Loss sum = {0};
+    Batch batch;
+    int most = setup->stage_settings.batch, failed = 0;
+    if (batch_reserve(&batch, setup->model, most)) return -1;
+    for (int first = 0; first < data->samples && !failed; first += most) {
+        Loss part;
+        batch.n = first + most < data->samples ? most : data->samples - first;
+        for (int i = 0; i < batch.n; i++) batch.ids[i] = first + i;
+        data->fetch(data, &batch, 0);
+        failed = engine->is->evaluate(engine, &batch, &part);
+        sum.loss_sum += part.loss_sum;
+        sum.count += part.count;
+        sum.correct += part.correct;
+    }
+    batch_free(&batch);
+    if (failed) return -1;
+    if (!sum.count) return error_set("%s: no targets to evaluate", data->name);
+    double loss = loss_mean(&sum);
+    *evaluation = (Evaluation){loss, (double)sum.correct / (double)sum.count, exp(loss)};
+    return 0;
+}
+
+const char *eval_format(const Evaluation *e, bool tokens, char text[80]) {
+    if (tokens)
+        snprintf(text, 80, "loss %.4f, perplexity %.2f", e->loss, e->perplexity);
+    else
+        snprintf(text, 80, "loss %.4f, accuracy %.2f %%", e->loss, 100 * e->accuracy);
+    return text;
+}
+
+int command_eval(const Options *options) {
+    Setup setup;
+    Evaluation evaluation;
+    char text[80];
+    int failed = checkpoint_open(&setup, options->positional[0], options);
+    Dataset *data = NULL;
+    if (!failed) {
+        setup.options.augment = false;
+        data = setup_data(&setup.options, setup.model, (Split)options->split);
+        failed = !data || eval_dataset(&setup, data, &evaluation);
+    }
+    if (!failed)
+        printf("%s, %s split of %s (%d samples): %s\n", setup.options.model,
+               split_names[options->split], data->name, data->samples,
+               eval_format(&evaluation, setup.model->tokens, text));
+    dataset_free(data);
+    setup_free(&setup);
+    return failed ? -1 : 0;
+}

@@ -1,0 +1,176 @@
+/* `bcd train`: the BCD loop, watched: curves, evaluation, checkpoints, progress. */
+#include "train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../commands.h"
+#include "../store/checkpoint.h"
+#include "interrupt.h"
+#include "train_parts.h"
+
+/* run.h5 first: rows beyond the checkpoint are dropped by a resume, missing ones would stay
+ * missing. */
+static int save(Training *t) {
+    double start = clock_seconds();
+    const Options *o = &t->setup.options;
+    t->run.provenance.wall = t->earlier_wall + start - t->started;
+    t->save_failed = true;
+    if (train_count_memory(t) || runfile_write(&t->run, t->run_path) ||
+        checkpoint_write(t->checkpoint_path, &t->setup, &t->state) ||
+        (o->keep_last && rundir_keep(t->dir, t->state.step, o->keep_last)))
+        return -1;
+    t->save_failed = false;
+    t->saved = clock_seconds();
+    t->save_cost = t->saved - start;
+    return 0;
+}
+
+static bool save_due(const Training *t) {
+    const Options *o = &t->setup.options;
+    if (o->save_every) return t->state.step % (uint64_t)o->save_every == 0;
+    /* A minute's work may be lost, but no more than a twentieth of the time goes to saving. */
+    return clock_seconds() - t->saved > fmax(60, 20 * t->save_cost);
+}
+
+static int evaluate(Training *t) {
+    Evaluation e;
+    char text[80];
+    const Setup *s = &t->setup;
+    if (eval_dataset(s, s->valid, &e)) return -1;
+    progress_note(&t->progress, "step %llu, epoch %.2f: validation %s",
+                  (unsigned long long)t->state.step, (double)t->state.step / s->steps_per_epoch,
+                  eval_format(&e, s->model->tokens, text));
+    return runfile_add_evaluation(
+        &t->run, (EvaluationRow){t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds});
+}
+
+static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
+    const SwitchRule *rule = &t->setup.bcd.rule;
+    const RunFile *run = &t->run;
+    if (!run->switch_rows) {
+        snprintf(reason, H5_NAME, "start");
+        return;
+    }
+    uint64_t length = step - run->switches[run->switch_rows - 1].step;
+    if (rule->kind == SWITCH_STEPS)
+        snprintf(reason, H5_NAME, "after %g steps", rule->every);
+    else if (rule->kind == SWITCH_EPOCHS)
+        snprintf(reason, H5_NAME, "after %g epoch%s", rule->every, rule->every == 1 ? "" : "s");
+    else if (length >= (uint64_t)rule->max_steps)
+        snprintf(reason, H5_NAME, "after %d steps, the most allowed", rule->max_steps);
+    else
+        snprintf(reason, H5_NAME, "the loss stopped falling after %llu steps",
+                 (unsigned long long)length);
+}
+
+/* Writes down the submodel of the step just done, if it is another visit's. */
+static int note_switch(Training *t, const BcdState *state) {
+    RunFile *run = &t->run;
+    uint64_t visit = state->visit - (state->visit_steps == 0);
+    if (run->switch_rows && run->switches[run->switch_rows - 1].visit == visit) return 0;
+    SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .visit = visit};
+    say_reason(row.reason, t, row.step);
+    if (run->switch_rows && t->setup.bcd.partition.submodels > 1)
+        progress_note(&t->progress, "step %llu: submodel %d of %d (%s)",
+                      (unsigned long long)row.step, row.submodel + 1,
+                      t->setup.bcd.partition.submodels, row.reason);
+    return runfile_add_switch(run, row);
+}
+
+/* After each update. */
+static int watch(void *context, const BcdState *state, const Loss *loss, double lr) {
+    Training *t = context;
+    double step_seconds = clock_seconds() - t->mark, mean = loss_mean(loss);
+    t->seconds += step_seconds;
+    CurveRow row = {state->step, state->position, mean, lr, state->submodel, t->seconds};
+    if (note_switch(t, state) || runfile_add_curve(&t->run, row)) return -1;
+    progress_step(&t->progress, state->step, mean, step_seconds, state->submodel,
+                  t->setup.bcd.partition.submodels);
+    if (state->step % t->eval_every == 0 && evaluate(t)) return -1;
+    bool stop = interrupt_signal() && state->step < t->setup.bcd.steps;
+    if ((save_due(t) || stop) && save(t)) return -1;
+    t->mark = clock_seconds();
+    return stop;
+}
+
+/* The last evaluation, and the files as they stay. */
+static int finish(Training *t) {
+    const RunFile *run = &t->run;
+    bool evaluated =
+        run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
+    if (!evaluated && evaluate(t)) return -1;
+    strcpy(t->run.status, "finished");
+    return save(t);
+}
+
+/* Keeps the curves up to the failure; what trained last is in the checkpoint. */
+static int note_failure(Training *t) {
+    char cause[400];
+    snprintf(cause, sizeof cause, "%s", error_message());
+    if (t->save_failed) return error_set("%s", cause);
+    strcpy(t->run.status, "failed");
+    t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
+    if (runfile_write(&t->run, t->run_path)) return -1;
+    return error_set("step %llu: %s; %s holds the last good state",
+                     (unsigned long long)t->state.step + 1, cause, t->checkpoint_path);
+}
+
+static void sum_up(RunSummary *summary, const Training *t) {
+    const RunFile *run = &t->run;
+    memset(summary, 0, sizeof *summary);
+    strcpy(summary->dir, t->dir);
+    summary->steps = t->state.step;
+    summary->epochs = (double)t->state.step / t->setup.steps_per_epoch;
+    summary->seconds = t->seconds;
+    if (run->curve_rows)
+        summary->train_loss = runfile_smooth(run, run->curve_rows - 1,
+                                             (size_t)fmax(10, t->setup.steps_per_epoch / 10));
+    if (run->evaluation_rows) {
+        const EvaluationRow *last = &run->evaluations[run->evaluation_rows - 1];
+        summary->loss = last->loss;
+        summary->accuracy = last->accuracy;
+        summary->perplexity = last->perplexity;
+    }
+    summary->peak_bytes = run->memory[MEM_ROLES].peak;
+}
+
+static int train(Training *t, RunSummary *summary) {
+    Setup *s = &t->setup;
+    const Options *o = &s->options;
+    bool tokens = s->model->tokens;
+    t->eval_every =
+        o->eval_every ? (uint64_t)o->eval_every : (uint64_t)fmax(1, round(s->steps_per_epoch));
+    if (!o->quiet && !o->brief) train_print_start(t);
+    progress_start(&t->progress, o->quiet, s->bcd.steps,
+                   (double)o->batch * (tokens ? s->model->targets : 1),
+                   tokens ? "tokens" : "images");
+    t->progress.brief = o->brief;
+    interrupt_catch();
+    if (save(t)) return -1;
+    t->mark = clock_seconds();
+    int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);
+    if (result == 0) result = finish(t);
+    progress_end(&t->progress);
+    if (result < 0) return note_failure(t);
+    sum_up(summary, t);
+    summary->interrupted = result == 1;
+    if (!o->quiet && !o->brief) train_print_end(t, summary);
+    return 0;
+}
+
+int train_run(const Options *options, RunSummary *summary) {
+    Training t;
+    int failed = train_open(&t, options) || train(&t, summary);
+    train_close(&t);
+    return failed ? -1 : 0;
+}
+
+int command_train(const Options *options) {
+    RunSummary summary;
+    if (train_run(options, &summary)) return -1;
+    /* The shell's way of saying that a signal ended it. */
+    return summary.interrupted ? 128 + interrupt_signal() : 0;
+}

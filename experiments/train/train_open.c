@@ -1,0 +1,140 @@
+/* Where a training starts: a new directory, or one to go on in. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "../options/settings.h"
+#include "../store/checkpoint.h"
+#include "train_parts.h"
+
+/* Model and data, in place of the options that t->setup holds so far. */
+static int open_setup(Training *t) {
+    Options options = t->setup.options;
+    return setup_open(&t->setup, &options);
+}
+
+/* A new training: the directory must not hold one yet, and is made only when model and data are
+ * there. */
+static int open_new(Training *t, const Options *options) {
+    t->setup.options = *options;
+    if (options->out[0] && rundir_holds_run(options->out))
+        return error_set(
+            "%s: holds a run already; go on with bcd train --resume %s, or "
+            "choose another --out",
+            options->out, options->out);
+    if (open_setup(t)) return -1;
+    strcpy(t->dir, options->out);
+    if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, options)) return -1;
+    return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
+}
+
+/* Settings and curves so far.  run.h5 is written first, so it may be ahead of the checkpoint, and
+ * is there when the checkpoint is not yet. */
+static int read_past(Training *t) {
+    char cause[400];
+    if (access(t->run_path, F_OK) == 0) {
+        if (runfile_read(&t->run, t->run_path) == 0) return 0;
+        snprintf(cause, sizeof cause, "%s", error_message());
+        return error_set("%s (moved away, the run goes on without its curves so far)", cause);
+    }
+    options_defaults(&t->run.settings, COMMAND_TRAIN);
+    return checkpoint_settings(t->checkpoint_path, &t->run.settings);
+}
+
+static int open_old(Training *t, const Options *options, const char *dir) {
+    strcpy(t->dir, dir);
+    rundir_path(t->run_path, dir, "run.h5");
+    rundir_path(t->checkpoint_path, dir, "checkpoint.h5");
+    if (!rundir_holds_run(dir))
+        return error_set("%s: no run in it; start one with bcd train --out %s", dir, dir);
+    if ((t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
+    t->earlier_wall = t->run.provenance.wall;
+    t->resumed = true;
+    t->setup.options = t->run.settings;
+    return settings_resume(&t->setup.options, options) || open_setup(t) ? -1 : 0;
+}
+
+/* A longer training than first asked must not change what was done. */
+static int check_extension(const Training *t) {
+    const Options *o = &t->setup.options;
+    const Options *before = &t->run.settings;
+    if (o->steps < t->state.step)
+        return error_set("--steps %llu: %llu are done already", (unsigned long long)o->steps,
+                         (unsigned long long)t->state.step);
+    if (before->steps && o->steps != before->steps && o->schedule == LR_COSINE)
+        return error_set(
+            "--steps %llu: this run's cosine schedule ends at step %llu; it cannot be "
+            "extended",
+            (unsigned long long)o->steps, (unsigned long long)before->steps);
+    return 0;
+}
+
+static int restore(Training *t) {
+    if (access(t->checkpoint_path, F_OK) == 0 &&
+        checkpoint_resume(t->checkpoint_path, &t->setup, &t->state))
+        return -1;
+    if (check_extension(t)) return -1;
+    runfile_cut(&t->run, t->state.step);
+    if (t->run.curve_rows) t->seconds = t->run.curve[t->run.curve_rows - 1].seconds;
+    return 0;
+}
+
+/* What run.h5 says beside the curves. */
+static int describe(Training *t) {
+    const Setup *s = &t->setup;
+    RunFile *run = &t->run;
+    const Partition *partition = &s->bcd.partition;
+    char command[sizeof run->provenance.command], started[sizeof run->provenance.started];
+    strcpy(command, run->provenance.command);
+    strcpy(started, run->provenance.started);
+    provenance_fill(&run->provenance, s->options.seed);
+    if (t->resumed && *command) { /* that of the start says how it was made */
+        strcpy(run->provenance.command, command);
+        strcpy(run->provenance.started, started);
+    }
+    strcpy(run->status, "running");
+    run->settings = s->options;
+    snprintf(run->spec, sizeof run->spec, "%s", s->model->spec);
+    snprintf(run->data, sizeof run->data, "%s", s->train->name);
+    run->parameters = s->model->param_count;
+    run->samples = (uint64_t)s->train->samples;
+    run->checksum = s->train->checksum;
+    run->steps_per_epoch = s->steps_per_epoch;
+    run->imbalance = partition->imbalance;
+    free(run->submodel_parameters);
+    free(run->of_block);
+    free(run->block_names);
+    if (runfile_reserve(run, partition->submodels, s->model->blocks)) return -1;
+    for (int m = 0; m < partition->submodels; m++)
+        run->submodel_parameters[m] = partition->params[m];
+    for (int b = 0; b < s->model->blocks; b++) {
+        run->of_block[b] = partition->of_block[b];
+        snprintf(run->block_names[b], H5_NAME, "%s", s->model->block[b].name);
+    }
+    return 0;
+}
+
+int train_open(Training *t, const Options *options) {
+    memset(t, 0, sizeof *t);
+    t->lock = -1;
+    t->started = clock_seconds();
+    bool old = options->resume[0] || (options->go_on && rundir_holds_run(options->out));
+    if (options->resume[0] && options->out[0])
+        return error_set("--resume goes on in its own directory; leave --out away");
+    if (old ? open_old(t, options, options->resume[0] ? options->resume : options->out)
+            : open_new(t, options))
+        return -1;
+    rundir_path(t->run_path, t->dir, "run.h5");
+    rundir_path(t->checkpoint_path, t->dir, "checkpoint.h5");
+    if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
+    if (old && restore(t)) return -1;
+    return describe(t);
+}
+
+void train_close(Training *t) {
+    setup_free(&t->setup);
+    runfile_free(&t->run);
+    if (t->lock >= 0) close(t->lock);
+}

@@ -1,0 +1,40 @@
+/* What the files of `bcd train` share. */
+#ifndef EXPERIMENTS_TRAIN_PARTS_H
+#define EXPERIMENTS_TRAIN_PARTS_H
+
+#include "../options/setup.h"
+#include "../store/rundir.h"
+#include "../store/runfile.h"
+#include "eval.h"
+#include "progress.h"
+#include "train.h"
+
+typedef struct {
+    char dir[OPTION_TEXT], run_path[RUNDIR_PATH], checkpoint_path[RUNDIR_PATH];
+    int lock;
+    Setup setup;
+    BcdState state;
+    RunFile run;
+    Progress progress;
+    uint64_t eval_every;
+    double seconds;          /* of training, of all sessions */
+    double mark;             /* clock at the start of the step being timed */
+    double saved, save_cost; /* clock at the end of the last save, and how long it took */
+    double started;          /* clock at the start of this session */
+    double earlier_wall;     /* s, of the sessions before */
+    bool resumed, save_failed;
+} Training;
+
+/* Directory, lock, settings, model, data, engine, and for a resume the place in the training.
+ * -1 and an error; train_close is safe either way. */
+int train_open(Training *t, const Options *options);
+void train_close(Training *t);
+
+/* What is about to happen; what came out. */
+void train_print_start(const Training *t);
+void train_print_end(Training *t, const RunSummary *summary);
+
+/* Fills run.memory from the engine and the plan. */
+int train_count_memory(Training *t);
+
+#endif

@@ -1,0 +1,134 @@
+/* What `bcd train` says before and after. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/memory.h"
+#include "train_parts.h"
+
+static void print_data(const Setup *s) {
+    const Options *o = &s->options;
+    char count[32];
+    printf("%s, %s parameters in %d blocks\n", s->model->name,
+           format_count((double)s->model->param_count, count), s->model->blocks);
+    if (s->model->tokens)
+        printf("%s: %d training and %d validation sequences of %d tokens, vocabulary %d\n",
+               s->train->name, s->train->samples, s->valid->samples, s->model->input.w,
+               s->model->outputs);
+    else
+        printf("%s: %d training and %d validation images%s\n", s->train->name, s->train->samples,
+               s->valid->samples, o->augment ? ", cropped and flipped at random" : "");
+    if (o->fraction < 1) printf("dataset reduction: each submodel sees %g of them\n", o->fraction);
+}
+
+static void print_submodels(const Setup *s) {
+    const Partition *partition = &s->bcd.partition;
+    const SwitchRule *rule = &s->bcd.rule;
+    if (partition->submodels == 1) {
+        printf("ordinary training, the whole network at once\n");
+        return;
+    }
+    char count[32];
+    printf("BCD, %d submodels of", partition->submodels);
+    for (int m = 0; m < partition->submodels && m < 12; m++)
+        printf("%s %s", m ? "," : "", format_count((double)partition->params[m], count));
+    printf("%s parameters (the largest %.1f %% over the mean), %s order, next one ",
+           partition->submodels > 12 ? ", ..." : "", 100 * partition->imbalance,
+           order_names[s->bcd.order]);
+    if (rule->kind == SWITCH_AUTO)
+        printf("when the loss stops falling\n");
+    else
+        printf("after %g %s%s\n", rule->every, rule->kind == SWITCH_STEPS ? "step" : "epoch",
+               rule->every == 1 ? "" : "s");
+}
+
+void train_print_start(const Training *t) {
+    const Setup *s = &t->setup;
+    const Options *o = &s->options;
+    print_data(s);
+    print_submodels(s);
+    printf("%s, rate %g (%s), batch %d, %llu steps (%.3g epochs), seed %llu, %d thread%s\n",
+           optimizer_names[o->optimizer], o->lr, lr_names[o->schedule], o->batch,
+           (unsigned long long)s->bcd.steps, (double)s->bcd.steps / s->steps_per_epoch,
+           (unsigned long long)o->seed, t->run.provenance.threads,
+           t->run.provenance.threads == 1 ? "" : "s");
+    if (t->resumed)
+        printf("going on in %s, %llu steps are done\n", t->dir, (unsigned long long)t->state.step);
+    else
+        printf("results go to %s\n", t->dir);
+    fflush(stdout);
+}
+
+/* The largest plan over the submodels: of each role, and of all together, which is less than their
+ * sum where no submodel needs most of each. */
+static int plan(size_t bytes[MEM_ROLES + 1], const Setup *s) {
+    bool *active = malloc((size_t)s->model->blocks * sizeof *active);
+    int failed = active ? 0 : -1;
+    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
+    for (int m = 0; m < s->bcd.partition.submodels && !failed; m++) {
+        size_t some[MEM_ROLES + 1] = {0};
+        partition_active(&s->bcd.partition, s->model, m, active);
+        failed = memory_plan(some, s->model, &s->stage_settings, active);
+        for (int role = 0; role < MEM_ROLES; role++) some[MEM_ROLES] += some[role];
+        for (int role = 0; role <= MEM_ROLES && !failed; role++)
+            if (some[role] > bytes[role]) bytes[role] = some[role];
+    }
+    free(active);
+    return failed;
+}
+
+static void count_role(MemoryRow *row, const char *name, size_t current, size_t peak,
+                       size_t planned) {
+    snprintf(row->role, sizeof row->role, "%s", name);
+    row->current = current;
+    if (peak > row->peak) row->peak = peak; /* an earlier session may have seen more */
+    row->planned = planned;
+}
+
+int train_count_memory(Training *t) {
+    const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
+    size_t planned[MEM_ROLES + 1];
+    if (plan(planned, &t->setup)) return -1;
+    for (int role = 0; role < MEM_ROLES; role++)
+        count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
+                   counted->peak[role], planned[role]);
+    count_role(&t->run.memory[MEM_ROLES], "total", counted->total_current, counted->total_peak,
+               planned[MEM_ROLES]);
+    return 0;
+}
+
+static void print_memory(const Training *t) {
+    char peak[32], planned[32];
+    printf("\nmemory           peak      planned\n");
+    for (int role = 0; role <= MEM_ROLES; role++) {
+        const MemoryRow *row = &t->run.memory[role];
+        if (row->peak)
+            printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak, peak),
+                   format_bytes((double)row->planned, planned));
+    }
+    const Setup *s = &t->setup;
+    const MemoryRow *m = t->run.memory;
+    double held = (double)(m[MEM_PARAMETERS].peak + m[MEM_GRADIENTS].peak + m[MEM_STATE].peak);
+    int vectors = optimizer_state_vectors(&s->bcd.optimizer);
+    printf("parameters, gradients and state %s; closed form W(1 + %d/%d) %s, for equal submodels\n",
+           format_bytes(held, peak), vectors + 1, s->bcd.partition.submodels,
+           format_bytes(memory_closed_form(s->model, &s->bcd.optimizer, s->bcd.partition.submodels),
+                        planned));
+}
+
+void train_print_end(Training *t, const RunSummary *summary) {
+    char time[32];
+    if (summary->interrupted) {
+        printf("stopped after step %llu; go on with: bcd train --resume %s\n",
+               (unsigned long long)summary->steps, t->dir);
+        return;
+    }
+    Evaluation e = {summary->loss, summary->accuracy, summary->perplexity};
+    char text[80];
+    printf("\n%llu steps, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
+           (unsigned long long)summary->steps, summary->epochs, format_time(summary->seconds, time),
+           summary->train_loss, eval_format(&e, t->setup.model->tokens, text));
+    print_memory(t);
+    printf("\nresults are in %s; see them with: bcd report %s\n", t->dir, t->run_path);
+    if (t->setup.model->tokens) printf("let it write: bcd sample %s\n", t->dir);
+}
