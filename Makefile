@@ -150,10 +150,11 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
-	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitize/leaks:print_suppressions=0 \
-	    $(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
+	$(Q)$(known_leaks) $(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
 address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all
+
+known_leaks := LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitize/leaks:print_suppressions=0
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out.
@@ -171,7 +172,7 @@ thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
 fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
 fuzz:                                 ## random input for every reader, FUZZ_SECONDS=60 in all
 	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
-	$(Q)tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
+	$(Q)$(known_leaks) tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
 fuzz_flags := -g -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer \
               -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 fuzz-programs: $(fuzz_names:%=$(BUILD)/%)
