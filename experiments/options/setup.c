@@ -2,9 +2,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../../ref/memory.h"
 
 /* ---- model -------------------------------------------------------------------------------------
  */
@@ -169,6 +172,38 @@ static int open_model_and_data(Setup *setup) {
     return setup->valid ? check_match(setup->model, setup->valid) : -1;
 }
 
+int setup_memory(size_t bytes[MEM_ROLES + 1], const Setup *s) {
+    bool *active = calloc((size_t)s->model->blocks, sizeof *active);
+    int failed = active ? 0 : error_set("memory: none left for a plan");
+    int submodels = s->bcd.partition.submodels;
+    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
+    for (int m = 0; m < (submodels ? submodels : 1) && !failed; m++) {
+        size_t some[MEM_ROLES + 1] = {0};
+        if (submodels) partition_active(&s->bcd.partition, s->model, m, active);
+        failed = memory_plan(some, s->model, &s->stage_settings, active);
+        for (int role = 0; role < MEM_ROLES; role++) some[MEM_ROLES] += some[role];
+        for (int role = 0; role <= MEM_ROLES && !failed; role++)
+            if (some[role] > bytes[role]) bytes[role] = some[role];
+    }
+    free(active);
+    return failed;
+}
+
+/* Memory is handed out page by page as it is touched, so a model that is too large would be killed
+ * in the middle rather than refused. */
+static int check_memory(const Setup *setup) {
+    size_t bytes[MEM_ROLES + 1];
+    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    if (setup_memory(bytes, setup)) return -1;
+    if ((double)bytes[MEM_ROLES] <= installed) return 0;
+    const double gib = 1 << 30;
+    return error_set(
+        "memory: %s needs %.1f GiB (%.1f of parameters), this machine has %.1f; use "
+        "more --submodels, --recompute, a smaller --batch or a smaller model",
+        setup->model->name, (double)bytes[MEM_ROLES] / gib, (double)bytes[MEM_PARAMETERS] / gib,
+        installed / gib);
+}
+
 int setup_open(Setup *setup, const Options *options) {
     memset(setup, 0, sizeof *setup);
     setup->options = *options;
@@ -185,7 +220,7 @@ int setup_open(Setup *setup, const Options *options) {
     bcd->fraction = o->fraction;
     bcd->seed = o->seed;
     setup->stage_settings = stage_settings(o, bcd->optimizer);
-    return 0;
+    return check_memory(setup);
 }
 
 /* ---- engine ------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ typedef struct {
  * none.  -1 and an error; setup_free is safe either way. */
 int setup_open(Setup *setup, const Options *options);
 
+/* The largest memory plan over the submodels: of each role, and last of all together, which is less
+ * than their sum where no submodel needs most of each. */
+int setup_memory(size_t bytes[MEM_ROLES + 1], const Setup *setup);
+
 /* Stage and engine, parameters initialised from the seed.  cache_dir: where a prefix cache that
  * exceeds --cache may spill (NULL: refuse).  times [blocks] and update_ms: see engine.h, or NULL.
  */

@@ -1,6 +1,5 @@
 /* What `bcd train` says before and after. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../ref/memory.h"
@@ -59,24 +58,6 @@ void train_print_start(const Training *t) {
     fflush(stdout);
 }
 
-/* The largest plan over the submodels: of each role, and of all together, which is less than their
- * sum where no submodel needs most of each. */
-static int plan(size_t bytes[MEM_ROLES + 1], const Setup *s) {
-    bool *active = malloc((size_t)s->model->blocks * sizeof *active);
-    int failed = active ? 0 : -1;
-    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
-    for (int m = 0; m < s->bcd.partition.submodels && !failed; m++) {
-        size_t some[MEM_ROLES + 1] = {0};
-        partition_active(&s->bcd.partition, s->model, m, active);
-        failed = memory_plan(some, s->model, &s->stage_settings, active);
-        for (int role = 0; role < MEM_ROLES; role++) some[MEM_ROLES] += some[role];
-        for (int role = 0; role <= MEM_ROLES && !failed; role++)
-            if (some[role] > bytes[role]) bytes[role] = some[role];
-    }
-    free(active);
-    return failed;
-}
-
 static void count_role(MemoryRow *row, const char *name, size_t current, size_t peak,
                        size_t planned) {
     snprintf(row->role, sizeof row->role, "%s", name);
@@ -88,7 +69,7 @@ static void count_role(MemoryRow *row, const char *name, size_t current, size_t 
 int train_count_memory(Training *t) {
     const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
     size_t planned[MEM_ROLES + 1];
-    if (plan(planned, &t->setup)) return -1;
+    if (setup_memory(planned, &t->setup)) return -1;
     for (int role = 0; role < MEM_ROLES; role++)
         count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
                    counted->peak[role], planned[role]);
