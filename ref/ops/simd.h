@@ -36,9 +36,16 @@ typedef real vec_unaligned
     __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
 /* Before a loop of constant length, at most 24, that must disappear for its array to live in
- * registers.  The sanitizer builds do without: what they add, unrolled, takes minutes to compile.
- */
-#if defined(BCD_NO_UNROLL)
+ * registers.  Under a sanitizer it stays: every access of an unrolled tile with checks of its own
+ * takes the compiler minutes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#ifdef SANITIZED
 #define UNROLL
 #elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
