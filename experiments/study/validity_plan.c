@@ -33,7 +33,7 @@ static const struct {
     {"laptop",
      false,
      {{"resnet8", "synthetic", "sgd",
-       "limit=4000 batch=64 steps=1400 switch-every=40 eval-every=140", "", "lr=3e-3"},
+       "limit=4000 batch=64 steps=2800 switch-every=40 eval-every=280", "", "lr=3e-3"},
       {"gpt:layers=4,width=128,heads=4,context=64", "text", "adam",
        "batch=16 steps=1200 switch-every=60 eval-every=120 warmup=50", "lr=0.05 clip=1",
        "lr=3e-3"}}},
