@@ -95,28 +95,25 @@ pid_t program_start(const char *line) {
 
 const char *program_on_terminal(const char *line) {
     static char text[1 << 16];
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-    if (terminal < 0 || grantpt(terminal) || unlockpt(terminal)) return "";
-    const char *where = directory(), *name = ptsname(terminal);
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), slave = -1;
+    if (terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0)
+        slave = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    if (slave < 0) {
+        if (terminal >= 0) close(terminal);
+        return NULL;
+    }
+    const char *where = directory();
     fflush(NULL);
     pid_t process = fork();
     if (process == 0) {
-        int slave = open(name, O_RDWR | O_NOCTTY);
         close(terminal);
         become(line, where, slave, slave);
     }
+    close(slave);
     size_t count = 0;
     /* Reading fails once the child, the only one to hold the other end, is gone. */
-    for (;;) {
-        ssize_t got = read(terminal, text + count, sizeof text - 1 - count);
-        if (got < 0 && errno == EIO && kill(process, 0) == 0 && count == 0) {
-            sleep_ms(1); /* not opened yet */
-            if (waitpid(process, NULL, WNOHANG) == process) break;
-            continue;
-        }
-        if (got <= 0) break;
+    for (ssize_t got; (got = read(terminal, text + count, sizeof text - 1 - count)) > 0;)
         count += (size_t)got;
-    }
     text[count] = 0;
     close(terminal);
     waitpid(process, NULL, 0);

@@ -21,7 +21,8 @@ const Printed *program_run(const char *line, size_t file_limit);
 pid_t program_start(const char *line);
 int program_wait(pid_t process);
 
-/* Runs it with a terminal as its output, and returns what it printed there. */
+/* Runs it with a terminal as its output, and returns what it printed there; NULL where the system
+ * has no terminal to give (a bare chroot). */
 const char *program_on_terminal(const char *line);
 
 void sleep_ms(int ms);
