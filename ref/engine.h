@@ -31,11 +31,12 @@ typedef struct {
 } BlockTimes;
 
 typedef struct {
-    int micro_batches;     /* gradient accumulation: a batch is cut into so many parts */
-    size_t cache_bytes;    /* prefix cache kept in memory up to this; 0: no cache */
-    const char *cache_dir; /* beyond that, a file in this directory; NULL: refuse */
-    BlockTimes *times;     /* [blocks] to fill at each step, or NULL */
-    double *update_ms;     /* likewise */
+    int micro_batches;         /* gradient accumulation: a batch is cut into so many parts */
+    size_t cache_device_bytes; /* prefix cache: so much in the device's own memory, */
+    size_t cache_bytes;        /* then so much in host memory; both 0: no cache */
+    const char *cache_dir;     /* beyond that, a file in this directory; NULL: refuse */
+    BlockTimes *times;         /* [blocks] to fill at each step, or NULL */
+    double *update_ms;         /* likewise */
 } EngineSettings;
 
 /* One stage that holds the whole model; takes it over, and frees it with itself.  `data` is what

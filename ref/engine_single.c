@@ -14,7 +14,9 @@ typedef struct {
     EngineSettings settings;
     int lowest; /* active block; the frozen prefix is blocks 0 .. lowest - 1 */
     PrefixCache cache;
-    real *prefix; /* [batch] outputs of the prefix, on their way to or from the cache */
+    MemCount host; /* counts the cache's host memory, beside a device that has its own */
+    real *prefix;  /* [batch] outputs of the prefix, on their way to or from the cache */
+    int *slots;    /* [batch]: places in the device's part of the cache */
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
@@ -25,23 +27,36 @@ static double now_ms(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
+static bool uses_cache(const SingleEngine *e) {
+    return e->settings.cache_bytes || e->settings.cache_device_bytes;
+}
+
+/* An empty cache for the outputs of the blocks below e->lowest. */
+static int reserve_cache(SingleEngine *e) {
+    const Model *m = e->base.model;
+    Stage *stage = e->stage;
+    size_t width = e->lowest ? shape_count(m->value[m->block[e->lowest].in].shape) : 1;
+    int on_device = 0;
+    if (e->lowest && e->settings.cache_device_bytes && stage->is->cache_reserve)
+        on_device = stage->is->cache_reserve(stage, width, e->settings.cache_device_bytes);
+    if (on_device < 0) return -1;
+    prefix_cache_clear(&e->cache, width, on_device);
+    free(e->prefix);
+    e->prefix = e->lowest ? malloc((size_t)stage->settings.batch * width * sizeof(real)) : NULL;
+    return e->lowest && !e->prefix ? error_set("cache: out of memory for a batch") : 0;
+}
+
 static int engine_activate(Engine *base, const bool *active) {
     SingleEngine *e = of(base);
     const Model *m = base->model;
     int lowest = 0;
     while (lowest < m->blocks && !active[lowest]) lowest++;
     if (lowest == m->blocks) return error_set("bcd: no block is active");
-    if (e->settings.cache_bytes && lowest != e->lowest) {
-        free(e->prefix);
-        e->prefix = NULL;
-        size_t width = lowest ? shape_count(m->value[m->block[lowest].in].shape) : 1;
-        prefix_cache_clear(&e->cache, width);
-        if (lowest &&
-            !(e->prefix = malloc((size_t)e->stage->settings.batch * width * sizeof(real))))
-            return error_set("cache: out of memory for a batch");
-    }
+    bool new_prefix = uses_cache(e) && lowest != e->lowest;
+    if (new_prefix && e->stage->is->cache_reserve) e->stage->is->cache_reserve(e->stage, 0, 0);
     e->lowest = lowest;
-    return e->stage->is->activate(e->stage, active);
+    if (e->stage->is->activate(e->stage, active)) return -1;
+    return new_prefix ? reserve_cache(e) : 0;
 }
 
 /* Runs `what` on one block and adds its time to *ms, if anyone asked. */
@@ -50,46 +65,120 @@ static void timed(SingleEngine *e, void (*what)(Stage *, int), int block, size_t
         what(e->stage, block);
         return;
     }
+    double *ms = (double *)(void *)((char *)&e->settings.times[block] + member);
     double start = now_ms();
+    if (e->stage->is->charge_time) e->stage->is->charge_time(e->stage, ms);
     what(e->stage, block);
-    *(double *)(void *)((char *)&e->settings.times[block] + member) += now_ms() - start;
+    if (!e->stage->is->charge_time) *ms += now_ms() - start;
 }
 
-/* Brings the prefix's outputs into the stage: from the cache, or computed and then kept. */
-static int forward_prefix(SingleEngine *e, const Batch *batch) {
+/* Brings the cached outputs of a batch into the stage. */
+static int recall(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
-    bool cached = e->settings.cache_bytes && e->lowest > 0;
-    if (cached) {
-        int found = prefix_cache_get(&e->cache, e->prefix, batch->ids, batch->n);
-        if (found < 0) return -1;
-        if (found) return stage->is->write(stage, TENSOR_VALUE, e->lowest - 1, e->prefix);
+    int block = e->lowest - 1, on_device = 0;
+    for (int i = 0; i < batch->n; i++) {
+        int slot = e->cache.slot[batch->ids[i]];
+        e->slots[i] = slot < e->cache.on_device ? slot : -1;
+        on_device += e->slots[i] >= 0;
     }
-    for (int b = 0; b < e->lowest; b++)
-        timed(e, stage->is->forward, b, offsetof(BlockTimes, forward_ms));
-    if (!cached) return 0;
-    stage->is->read(stage, TENSOR_VALUE, e->lowest - 1, e->prefix);
-    return prefix_cache_put(&e->cache, e->prefix, batch->ids, batch->n);
+    if (on_device < batch->n && stage->is->write(stage, TENSOR_VALUE, block, e->prefix)) return -1;
+    if (on_device) stage->is->cache_get(stage, block, e->slots, batch->n);
+    return 0;
 }
 
-/* Adds the gradients of one micro-batch; scale is 1 over the targets of the whole batch. */
-static int accumulate(SingleEngine *e, const Batch *batch, double scale, Loss *loss) {
+/* Keeps the outputs of a batch that the stage has just computed. */
+static int keep(SingleEngine *e, const Batch *batch) {
+    Stage *stage = e->stage;
+    int block = e->lowest - 1;
+    if (prefix_cache_reads(&e->cache, batch->n))
+        stage->is->read(stage, TENSOR_VALUE, block, e->prefix);
+    if (prefix_cache_put(&e->cache, e->prefix, batch->ids, batch->n, e->slots)) return -1;
+    bool any = false;
+    for (int i = 0; i < batch->n; i++) any |= e->slots[i] >= 0;
+    if (any) stage->is->cache_put(stage, block, e->slots, batch->n);
+    return 0;
+}
+
+/* With a cache: brings the prefix's outputs into the stage, from the cache, or computed and then
+ * kept.  Returns the first block that is still to run, or -1. */
+static int forward_prefix(SingleEngine *e, const Batch *batch) {
+    if (!uses_cache(e) || e->lowest == 0) return 0;
+    int found = prefix_cache_get(&e->cache, e->prefix, batch->ids, batch->n);
+    if (found < 0) return -1;
+    if (found) return recall(e, batch) ? -1 : e->lowest;
+    for (int b = 0; b < e->lowest; b++)
+        timed(e, e->stage->is->forward, b, offsetof(BlockTimes, forward_ms));
+    return keep(e, batch) ? -1 : e->lowest;
+}
+
+static void add_loss(Loss *sum, const Loss *part) {
+    sum->loss_sum += part->loss_sum;
+    sum->count += part->count;
+    sum->correct += part->correct;
+}
+
+static int check_loss(const Loss *loss) {
+    if (isfinite(loss->loss_sum)) return 0;
+    return error_set("bcd: the loss is %g; lower --lr, or set --clip", loss->loss_sum);
+}
+
+/* Forward from block `first`, loss, gradients. */
+static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     Stage *stage = e->stage;
     int blocks = e->base.model->blocks;
-    stage->is->begin(stage, batch, PASS_TRAIN);
-    if (forward_prefix(e, batch)) return -1;
-    for (int b = e->lowest; b < blocks; b++)
+    for (int b = first; b < blocks; b++)
         timed(e, stage->is->forward, b, offsetof(BlockTimes, forward_ms));
     Loss part = stage->is->loss(stage, scale);
-    loss->loss_sum += part.loss_sum;
-    loss->count += part.count;
-    loss->correct += part.correct;
-    if (!isfinite(part.loss_sum))
-        return error_set("bcd: the loss is %g; lower --lr, or set --clip", part.loss_sum);
+    add_loss(loss, &part);
+    if (check_loss(&part)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
         timed(e, stage->is->input_gradient, b, offsetof(BlockTimes, input_gradient_ms));
         timed(e, stage->is->weight_gradient, b, offsetof(BlockTimes, weight_gradient_ms));
     }
     return 0;
+}
+
+static int update(SingleEngine *e, double lr) {
+    Stage *stage = e->stage;
+    double clip = stage->settings.optimizer.clip_norm, scale = 1;
+    if (clip > 0) {
+        double norm = stage->is->gradient_norm(stage);
+        if (!isfinite(norm)) return error_set("bcd: the gradient's norm is %g; lower --lr", norm);
+        if (norm > clip) scale = clip / norm;
+    }
+    stage->is->update(stage, lr, scale);
+    return 0;
+}
+
+static int timed_update(SingleEngine *e, double lr) {
+    if (!e->settings.times) return update(e, lr);
+    double start = now_ms(), unasked, *ms = e->settings.update_ms;
+    if (!ms) ms = &unasked;
+    bool device = e->stage->is->charge_time;
+    *ms = 0;
+    if (device) e->stage->is->charge_time(e->stage, ms);
+    int failed = update(e, lr);
+    if (device) e->stage->is->charge_time(e->stage, NULL);
+    if (!device) *ms = now_ms() - start;
+    return failed;
+}
+
+/* Adds the gradients of one micro-batch, and after the last one updates; scale is 1 over the
+ * targets of the whole batch. */
+static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last, double lr,
+                    Loss *loss) {
+    Stage *stage = e->stage;
+    stage->is->begin(stage, batch, PASS_TRAIN);
+    int first = forward_prefix(e, batch);
+    if (first < 0) return -1;
+    if (stage->is->step && !e->settings.times) {
+        Loss part = {0};
+        int failed = stage->is->step(stage, first, scale, last, lr, &part);
+        add_loss(loss, &part);
+        return failed;
+    }
+    if (pass_by_block(e, first, scale, loss)) return -1;
+    return last ? timed_update(e, lr) : 0;
 }
 
 static Batch micro_batch(const Model *m, const Batch *batch, int first, int end) {
@@ -107,20 +196,6 @@ static double counted_targets(const Model *m, const Batch *batch) {
     return count ? (double)count : 1;
 }
 
-static int update(SingleEngine *e, double lr) {
-    Stage *stage = e->stage;
-    double clip = stage->settings.optimizer.clip_norm, scale = 1;
-    double start = now_ms();
-    if (clip > 0) {
-        double norm = stage->is->gradient_norm(stage);
-        if (!isfinite(norm)) return error_set("bcd: the gradient's norm is %g; lower --lr", norm);
-        if (norm > clip) scale = clip / norm;
-    }
-    stage->is->update(stage, lr, scale);
-    if (e->settings.update_ms) *e->settings.update_ms = now_ms() - start;
-    return 0;
-}
-
 static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     SingleEngine *e = of(base);
     int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
@@ -131,14 +206,10 @@ static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) 
     for (int first = 0; first < batch->n; first += size) {
         int end = first + size < batch->n ? first + size : batch->n;
         Batch part = micro_batch(base->model, batch, first, end);
-        if (accumulate(e, &part, scale, loss)) {
+        if (run_part(e, &part, scale, end == batch->n, lr, loss)) {
             e->stage->is->discard(e->stage);
             return -1;
         }
-    }
-    if (update(e, lr)) {
-        e->stage->is->discard(e->stage);
-        return -1;
     }
     return 0;
 }
@@ -154,9 +225,7 @@ static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
         stage->is->begin(stage, &part, PASS_EVALUATE);
         for (int b = 0; b < base->model->blocks; b++) stage->is->forward(stage, b);
         Loss some = stage->is->loss(stage, 1);
-        loss->loss_sum += some.loss_sum;
-        loss->count += some.count;
-        loss->correct += some.correct;
+        add_loss(loss, &some);
     }
     return 0;
 }
@@ -185,8 +254,9 @@ static const MemCount *engine_memory(Engine *base) {
 
 static void engine_free(Engine *base) {
     SingleEngine *e = of(base);
-    if (e->settings.cache_bytes) prefix_cache_free(&e->cache);
+    if (uses_cache(e)) prefix_cache_free(&e->cache);
     free(e->prefix);
+    free(e->slots);
     e->stage->is->free(e->stage);
     free(e);
 }
@@ -206,6 +276,15 @@ static int check_cache(const Stage *stage, const Dataset *data) {
     return 0;
 }
 
+static int make_cache(SingleEngine *e, int samples) {
+    /* A device counts its own memory alone. */
+    MemCount *counted = e->stage->is->cache_reserve ? &e->host : e->stage->is->memory(e->stage);
+    e->slots = malloc((size_t)e->stage->settings.batch * sizeof *e->slots);
+    if (!e->slots) return error_set("cache: out of memory for a batch");
+    return prefix_cache_init(&e->cache, counted, e->settings.cache_bytes, e->settings.cache_dir,
+                             samples);
+}
+
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data) {
     static const EngineClass class = {
         .activate = engine_activate,
@@ -219,7 +298,8 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
         .free = engine_free,
     };
     if (settings.micro_batches < 1) settings.micro_batches = 1;
-    if (settings.cache_bytes && check_cache(stage, data)) return NULL;
+    bool cached = settings.cache_bytes || settings.cache_device_bytes;
+    if (cached && check_cache(stage, data)) return NULL;
     SingleEngine *e = calloc(1, sizeof *e);
     if (!e) {
         error_set("engine: out of memory");
@@ -230,11 +310,8 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
                         .settings = settings,
                         .lowest = -1,
                         .cache.file = -1};
-    if (settings.cache_bytes &&
-        prefix_cache_init(&e->cache, stage->is->memory(stage), settings.cache_bytes,
-                          settings.cache_dir, data->samples)) {
-        free(e);
-        return NULL;
-    }
-    return &e->base;
+    if (!cached || make_cache(e, data->samples) == 0) return &e->base;
+    free(e->slots);
+    free(e);
+    return NULL;
 }

@@ -15,6 +15,17 @@ size_t value_count(const Model *model, int value, int batch) {
     return (size_t)batch * shape_count(model->value[value].shape);
 }
 
+size_t value_bytes(const StageSettings *settings) {
+    return settings->precision == PRECISION_BF16 ? 2 : sizeof(real);
+}
+
+/* Room for so many bytes, up to where the next piece may start. */
+static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static size_t value_room(Question q, int value) {
+    return padded(value_count(q.model, value, q.settings->batch) * value_bytes(q.settings));
+}
+
 static bool param_active(const Model *model, int param, const bool *active) {
     return param >= 0 && active[model->param[param].block];
 }
@@ -91,24 +102,23 @@ static void share_gradients(Layout *l, const Model *m) {
  * Scratch of the forward pass is free again in the backward pass, unless that recomputes it. */
 static size_t lay_block(Layout *l, Question q, const Block *block) {
     const Model *m = q.model;
-    int batch = q.settings->batch;
     size_t forward = 0;
     for (int i = block->first_node; i < block->end_node; i++) {
         int v = m->node[i].out;
         if (!is_output(m, v) && !l->stored[v]) {
             l->value_at[v] = forward;
-            forward += value_count(m, v, batch);
+            forward += value_room(q, v);
         }
         if (!l->stored_aux[i]) {
             l->aux_at[i] = forward;
-            forward += node_aux_count(&m->node[i], batch);
+            forward += padded(node_aux_count(&m->node[i], q.settings->batch) * sizeof(real));
         }
     }
     size_t backward = q.settings->recompute ? forward : 0;
     for (int v = block->first_value; v < block->end_value; v++)
         if (!is_output(m, v) && l->differentiated[v] && l->gradient_of[v] == v) {
             l->gradient_at[v] = backward;
-            backward += value_count(m, v, batch);
+            backward += value_room(q, v);
         }
     return larger(forward, backward);
 }
@@ -117,12 +127,12 @@ static void lay_out(Layout *l, Question q) {
     const Model *m = q.model;
     for (int b = 0; b < m->blocks; b++) {
         int out = m->block[b].out;
-        size_t count = value_count(m, out, q.settings->batch);
+        size_t room = value_room(q, out);
         l->scratch = larger(l->scratch, lay_block(l, q, &m->block[b]));
-        if (!l->stored[out]) l->boundary = larger(l->boundary, count);
+        if (!l->stored[out]) l->boundary = larger(l->boundary, room);
         /* The last output's gradient replaces it in place. */
         if (l->differentiated[out] && b < m->blocks - 1)
-            l->boundary_gradient = larger(l->boundary_gradient, count);
+            l->boundary_gradient = larger(l->boundary_gradient, room);
     }
 }
 

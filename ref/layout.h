@@ -12,7 +12,9 @@
 
 #include "stage.h"
 
-/* Sizes and offsets in numbers (not bytes), for settings.batch samples. */
+/* Sizes and offsets in bytes, for settings.batch samples.  Values take value_bytes() a number, what
+ * a node keeps beside them (aux) is always real.  Pieces of the scratch start at multiples of 256.
+ */
 typedef struct {
     int lowest;               /* the lowest block with a gradient; blocks if nothing is active */
     bool *differentiated;     /* [values]: has a gradient */
@@ -33,6 +35,8 @@ int layout_make(Layout *layout, const Model *model, const StageSettings *setting
 void layout_free(Layout *layout);
 
 size_t value_count(const Model *model, int value, int batch);
+/* Bytes of one number of a value, or of a weight. */
+size_t value_bytes(const StageSettings *settings);
 /* Whether a node trains parameters of an active block, its own or a tied one. */
 bool node_trains(const Model *model, const Node *node, const bool *active);
 /* Whether a batch norm uses running statistics in a training pass. */

@@ -10,18 +10,29 @@ static size_t trained_count(const Model *m, const bool *active) {
     return count;
 }
 
-/* Activations the backward pass needs, in numbers. */
-static size_t stored_count(const Model *m, const Layout *layout, int batch, int first_block,
-                           int end_block) {
-    size_t count = 0;
+/* Activations the backward pass needs. */
+static size_t stored_bytes(const Model *m, const Layout *layout, const StageSettings *settings,
+                           int first_block, int end_block) {
+    size_t values = 0, aux = 0;
     for (int b = first_block; b < end_block; b++) {
         const Block *block = &m->block[b];
         for (int v = block->first_value; v < block->end_value; v++)
-            if (layout->stored[v]) count += value_count(m, v, batch);
+            if (layout->stored[v]) values += value_count(m, v, settings->batch);
         for (int i = block->first_node; i < block->end_node; i++)
-            if (layout->stored_aux[i]) count += node_aux_count(&m->node[i], batch);
+            if (layout->stored_aux[i]) aux += node_aux_count(&m->node[i], settings->batch);
     }
-    return count;
+    return values * value_bytes(settings) + aux * sizeof(real);
+}
+
+/* What `count` parameters take: their weights, and if they train in bf16 float masters beside them.
+ */
+static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active) {
+    size_t bytes = active ? count * sizeof(real) : 0;
+    size_t states = settings->offload ? 0 : (size_t)optimizer_state_vectors(&settings->optimizer);
+    bool master = settings->precision == PRECISION_BF16 && !settings->offload;
+    return (BlockMemory){.parameters = count * value_bytes(settings) + (master ? bytes : 0),
+                         .gradients = bytes,
+                         .state = states * bytes};
 }
 
 int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *settings,
@@ -30,16 +41,17 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     if (layout_make(&layout, m, settings, active)) return -1;
     size_t buffers = 0, trained = trained_count(m, active);
     for (int i = 0; i < m->buffers; i++) buffers += (size_t)m->buffer[i].count;
-    size_t states = (size_t)optimizer_state_vectors(&settings->optimizer);
+    BlockMemory active_part = trained_memory(settings, trained, true);
+    BlockMemory frozen_part = trained_memory(settings, m->param_count - trained, false);
     size_t rows = (size_t)settings->batch * (size_t)m->targets;
     size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;
-    bytes[MEM_PARAMETERS] = m->param_count * sizeof(real);
+    bytes[MEM_PARAMETERS] = active_part.parameters + frozen_part.parameters;
     bytes[MEM_BUFFERS] = buffers * sizeof(real);
-    bytes[MEM_GRADIENTS] = trained * sizeof(real);
-    bytes[MEM_STATE] = states * trained * sizeof(real);
-    bytes[MEM_ACTIVATIONS] = stored_count(m, &layout, settings->batch, 0, m->blocks) * sizeof(real);
+    bytes[MEM_GRADIENTS] = active_part.gradients;
+    bytes[MEM_STATE] = active_part.state;
+    bytes[MEM_ACTIVATIONS] = stored_bytes(m, &layout, settings, 0, m->blocks);
     bytes[MEM_CACHE] = 0;
-    bytes[MEM_WORKSPACE] = (scratch + 2 * rows) * sizeof(real) + rows; /* loss, lse, correct */
+    bytes[MEM_WORKSPACE] = scratch + 2 * rows * sizeof(real) + rows; /* loss, lse, correct */
     layout_free(&layout);
     return 0;
 }
@@ -48,22 +60,20 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
                   const bool *active) {
     Layout layout;
     if (layout_make(&layout, m, settings, active)) return -1;
-    size_t states = (size_t)optimizer_state_vectors(&settings->optimizer);
     for (int b = 0; b < m->blocks; b++) {
         size_t count = 0;
         for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
             count += m->param[p].count;
-        blocks[b] = (BlockMemory){
-            .parameters = count * sizeof(real),
-            .gradients = active[b] ? count * sizeof(real) : 0,
-            .state = active[b] ? states * count * sizeof(real) : 0,
-            .activations = stored_count(m, &layout, settings->batch, b, b + 1) * sizeof(real)};
+        blocks[b] = trained_memory(settings, count, active[b]);
+        blocks[b].activations = stored_bytes(m, &layout, settings, b, b + 1);
     }
     layout_free(&layout);
     return 0;
 }
 
-double memory_closed_form(const Model *m, const OptimizerSettings *optimizer, double submodels) {
-    double w = 4.0 * (double)m->param_count;
-    return w * (1 + (1 + optimizer_state_vectors(optimizer)) / submodels);
+double memory_closed_form(const Model *m, const OptimizerSettings *optimizer, Precision precision,
+                          double submodels) {
+    double n = (double)m->param_count, vectors = 1 + optimizer_state_vectors(optimizer);
+    if (precision == PRECISION_BF16) return n * (2 + 4 * (1 + vectors) / submodels);
+    return 4 * n * (1 + vectors / submodels);
 }

@@ -18,7 +18,9 @@ typedef struct {
 int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,
                   const bool *active);
 
-/* The paper's closed form, in bytes: W (1 + (1 + state vectors) / M), W = 4 bytes per parameter. */
-double memory_closed_form(const Model *model, const OptimizerSettings *optimizer, double submodels);
+/* The paper's closed form, in bytes: W (1 + (1 + state vectors) / M), W = 4 bytes per parameter. In
+ * bf16 W / 2 for the weights, and the active submodel's share has a float master too. */
+double memory_closed_form(const Model *model, const OptimizerSettings *optimizer,
+                          Precision precision, double submodels);
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "random.h"
 
+const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
+
 const char *const op_names[OP_KINDS] = {
     "linear", "conv2d", "batchnorm", "layernorm", "rmsnorm", "attention",
     "relu",   "gelu",   "swiglu",    "add",       "avgpool", "embedding",

@@ -21,7 +21,7 @@ int prefix_cache_init(PrefixCache *c, MemCount *counted, size_t budget_bytes, co
     c->slot = malloc((size_t)samples * sizeof *c->slot);
     c->chunk = calloc((size_t)samples / CHUNK + 1, sizeof *c->chunk);
     if (c->slot && c->chunk) {
-        prefix_cache_clear(c, 1);
+        prefix_cache_clear(c, 1, 0);
         return 0;
     }
     prefix_cache_free(c);
@@ -29,13 +29,13 @@ int prefix_cache_init(PrefixCache *c, MemCount *counted, size_t budget_bytes, co
 }
 
 void prefix_cache_free(PrefixCache *c) {
-    if (c->chunk && c->slot) prefix_cache_clear(c, 1);
+    if (c->chunk && c->slot) prefix_cache_clear(c, 1, 0);
     free(c->slot);
     free(c->chunk);
     *c = (PrefixCache){.file = -1};
 }
 
-void prefix_cache_clear(PrefixCache *c, size_t width) {
+void prefix_cache_clear(PrefixCache *c, size_t width, int on_device) {
     for (int i = 0; i < c->chunks; i++) mem_free(c->counted, c->chunk[i]);
     for (int i = 0; i < c->samples; i++) c->slot[i] = -1;
     if (c->file >= 0) close(c->file);
@@ -43,7 +43,8 @@ void prefix_cache_clear(PrefixCache *c, size_t width) {
     c->width = width;
     c->chunks = c->used = 0;
     size_t fitting = c->budget_bytes / (CHUNK * width * sizeof(real)) * CHUNK;
-    c->in_memory = fitting < INT_MAX ? (int)fitting : INT_MAX;
+    c->on_device = on_device;
+    c->in_memory = fitting < (size_t)(INT_MAX - on_device) ? on_device + (int)fitting : INT_MAX;
 }
 
 /* Reads or writes the whole of one slot in the file; 0 or -1 with errno. */
@@ -63,7 +64,8 @@ static int transfer(const PrefixCache *c, int slot, real *into, const real *from
 }
 
 static real *memory_place(const PrefixCache *c, int slot) {
-    return c->chunk[slot / CHUNK] + (size_t)(slot % CHUNK) * c->width;
+    int place = slot - c->on_device;
+    return c->chunk[place / CHUNK] + (size_t)(place % CHUNK) * c->width;
 }
 
 int prefix_cache_get(PrefixCache *c, real *values, const int *ids, int n) {
@@ -72,6 +74,7 @@ int prefix_cache_get(PrefixCache *c, real *values, const int *ids, int n) {
     for (int i = 0; i < n; i++) {
         int slot = c->slot[ids[i]];
         real *value = values + (size_t)i * c->width;
+        if (slot < c->on_device) continue;
         if (slot < c->in_memory)
             memcpy(value, memory_place(c, slot), c->width * sizeof(real));
         else if (transfer(c, slot, value, NULL))
@@ -93,14 +96,14 @@ static int open_file(PrefixCache *c) {
 
 static int put_one(PrefixCache *c, const real *value, int id) {
     int slot = c->used;
-    if (slot < c->in_memory) {
-        if (slot / CHUNK == c->chunks) {
+    if (slot >= c->on_device && slot < c->in_memory) {
+        if ((slot - c->on_device) / CHUNK == c->chunks) {
             real *chunk = mem_alloc(c->counted, MEM_CACHE, CHUNK * c->width, sizeof(real));
             if (!chunk) return -1;
             c->chunk[c->chunks++] = chunk;
         }
         memcpy(memory_place(c, slot), value, c->width * sizeof(real));
-    } else {
+    } else if (slot >= c->on_device) {
         if (!c->dir) return 0;
         if (c->file < 0 && open_file(c)) return -1;
         if (transfer(c, slot, NULL, value))
@@ -112,8 +115,14 @@ static int put_one(PrefixCache *c, const real *value, int id) {
     return 0;
 }
 
-int prefix_cache_put(PrefixCache *c, const real *values, const int *ids, int n) {
-    for (int i = 0; i < n; i++)
-        if (c->slot[ids[i]] < 0 && put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
+int prefix_cache_put(PrefixCache *c, const real *values, const int *ids, int n, int *device_slots) {
+    for (int i = 0; i < n; i++) {
+        device_slots[i] = -1;
+        if (c->slot[ids[i]] >= 0) continue;
+        if (put_one(c, values + (size_t)i * c->width, ids[i])) return -1;
+        if (c->slot[ids[i]] < c->on_device) device_slots[i] = c->slot[ids[i]];
+    }
     return 0;
 }
+
+bool prefix_cache_reads(const PrefixCache *c, int n) { return c->used > c->on_device - n; }

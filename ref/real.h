@@ -21,4 +21,14 @@ typedef float real;
 #define REAL_NAME "float"
 #endif
 
+/* How a device stores values and weights, and multiplies them.  The CPU knows the first alone.
+ * Gradients of parameters, optimizer state and statistics are float in each. */
+typedef enum {
+    PRECISION_FP32, /* float */
+    PRECISION_TF32, /* float, with 10-bit mantissas into the products */
+    PRECISION_BF16, /* bf16 values and weights; the active submodel has float masters */
+    PRECISIONS
+} Precision;
+extern const char *const precision_names[PRECISIONS];
+
 #endif

@@ -29,6 +29,8 @@ typedef struct {
     FrozenNorm frozen_norm; /* which statistics a frozen batch norm uses while training */
     OptimizerSettings optimizer;
     uint64_t seed; /* of the initial parameters */
+    Precision precision;
+    bool offload; /* optimizer state and update in host memory (GPU stages: the baseline of BCD) */
 } StageSettings;
 
 typedef struct {
@@ -84,6 +86,23 @@ typedef struct {
     void (*set_age)(Stage *stage, int block, uint64_t age);
     MemCount *(*memory)(Stage *stage);
     void (*free)(Stage *stage);
+
+    /* ---- what a device may offer beside; NULL: the engine does without ---- */
+
+    /* After begin, and with the outputs of the blocks below `first` in place: forward from there,
+     * loss, gradients and, if `last`, clipping and update, as one piece of work that a device can
+     * record and repeat.  -1 and an error, and nothing updated, if the loss or the gradient's norm
+     * is not finite. */
+    int (*step)(Stage *stage, int first, double scale, bool last, double lr, Loss *loss);
+    /* Device time from this call to the next is added to *ms.  NULL: to nobody, and waits until all
+     * that was charged so far is added. */
+    void (*charge_time)(Stage *stage, double *ms);
+    /* A store of block outputs in the device's own memory: room for as many samples of `width`
+     * numbers as `bytes` hold (0 frees it); returns how many.  Then between it and block `block`'s
+     * output of the n samples in flight, by slot. */
+    int (*cache_reserve)(Stage *stage, size_t width, size_t bytes);
+    void (*cache_put)(Stage *stage, int block, const int *slots, int n);
+    void (*cache_get)(Stage *stage, int block, const int *slots, int n);
 } StageClass;
 
 struct Stage {

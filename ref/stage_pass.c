@@ -10,13 +10,15 @@ static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
+static real *scratch_at(RefStage *s, size_t bytes) { return s->scratch + bytes / sizeof(real); }
+
 real *stage_value(RefStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return s->batch.images;
     if (s->value[value]) return s->value[value];
     int block = block_of(m, value);
     if (m->block[block].out == value) return s->boundary[block % 2];
-    return s->scratch + s->layout.value_at[value];
+    return scratch_at(s, s->layout.value_at[value]);
 }
 
 static real *gradient_place(RefStage *s, int value) {
@@ -25,7 +27,7 @@ static real *gradient_place(RefStage *s, int value) {
     int block = block_of(m, value);
     if (block == m->blocks - 1 && m->block[block].out == value) return stage_value(s, value);
     if (m->block[block].out == value) return s->boundary_gradient[block % 2];
-    return s->scratch + s->layout.gradient_at[value];
+    return scratch_at(s, s->layout.gradient_at[value]);
 }
 
 static real *param_or_null(real **array, int number) { return number < 0 ? NULL : array[number]; }
@@ -40,7 +42,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
                  .y = stage_value(s, node->out),
-                 .aux = s->aux[index] ? s->aux[index] : s->scratch + s->layout.aux_at[index],
+                 .aux = s->aux[index] ? s->aux[index] : scratch_at(s, s->layout.aux_at[index]),
                  .weight = param_or_null(s->param, node->weight),
                  .bias = param_or_null(s->param, node->bias)};
     if (node->running >= 0) {

@@ -43,10 +43,11 @@ static int allocate_activations(RefStage *s) {
     for (int i = 0; i < m->nodes; i++)
         if (s->layout.stored_aux[i])
             ok &= !!(s->aux[i] = numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
-    ok &= !!(s->scratch = numbers(s, MEM_WORKSPACE, s->layout.scratch));
+    ok &= !!(s->scratch = numbers(s, MEM_WORKSPACE, s->layout.scratch / sizeof(real)));
     for (int k = 0; k < 2; k++) {
-        ok &= !!(s->boundary[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary));
-        ok &= !!(s->boundary_gradient[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary_gradient));
+        ok &= !!(s->boundary[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary / sizeof(real)));
+        ok &= !!(s->boundary_gradient[k] =
+                     numbers(s, MEM_WORKSPACE, s->layout.boundary_gradient / sizeof(real)));
     }
     return ok ? 0 : -1;
 }

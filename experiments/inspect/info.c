@@ -27,7 +27,7 @@ static void print_build(void) {
 static void print_costs(const Model *model, OptimizerKind kind) {
     OptimizerSettings optimizer = optimizer_defaults(kind);
     for (int m = 1; m <= MOST_SUBMODELS; m++) {
-        double mebibytes = memory_closed_form(model, &optimizer, m) / (1024.0 * 1024.0);
+        double mebibytes = memory_closed_form(model, &optimizer, PRECISION_FP32, m) / (1024.0 * 1024.0);
         bool large = mebibytes >= 100;
         printf(" %8.3f%c", large ? mebibytes / 1024 : mebibytes, large ? 'G' : 'M');
     }

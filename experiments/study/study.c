@@ -144,7 +144,7 @@ static void fill_results(StudyRow *row, const RunFile *run, const Model *model) 
     }
     for (int role = 0; role <= MEM_ROLES; role++) row->peak[role] = (double)run->memory[role].peak;
     OptimizerSettings optimizer = setup_optimizer(&run->settings);
-    row->closed_form = memory_closed_form(model, &optimizer, run->submodels);
+    row->closed_form = memory_closed_form(model, &optimizer, PRECISION_FP32, run->submodels);
     copy(row->input, model->tokens ? "tokens" : "images");
 }
 

@@ -93,7 +93,8 @@ static void print_memory(const Training *t) {
     int vectors = optimizer_state_vectors(&s->bcd.optimizer);
     printf("parameters, gradients and state %s; closed form W(1 + %d/%d) %s, for equal submodels\n",
            format_bytes(held, peak), vectors + 1, s->bcd.partition.submodels,
-           format_bytes(memory_closed_form(s->model, &s->bcd.optimizer, s->bcd.partition.submodels),
+           format_bytes(memory_closed_form(s->model, &s->bcd.optimizer, s->stage_settings.precision,
+                                           s->bcd.partition.submodels),
                         planned));
 }
 

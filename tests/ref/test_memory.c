@@ -93,12 +93,13 @@ static void closed_form_holds(const void *spec) {
                 free(active);
             }
             const OptimizerSettings *o = &tiny.settings.optimizer;
-            double form = memory_closed_form(tiny.model, o, 1 / share) * sizeof(real) / 4;
+            double form =
+                memory_closed_form(tiny.model, o, PRECISION_FP32, 1 / share) * sizeof(real) / 4;
             CHECK(fabs(most - form) <= 1e-9 * form, "%s, %d submodels: %g bytes, closed form %g",
                   tiny.model->name, submodels, most, form);
             double full = 4.0 * (double)tiny.model->param_count * (kind == OPTIMIZER_SGD ? 3 : 4);
-            CHECK(memory_closed_form(tiny.model, o, 1) == full, "full update: %g bytes",
-                  memory_closed_form(tiny.model, o, 1));
+            CHECK(memory_closed_form(tiny.model, o, PRECISION_FP32, 1) == full,
+                  "full update: %g bytes", memory_closed_form(tiny.model, o, PRECISION_FP32, 1));
             tiny_close(&tiny);
         }
 }

@@ -1,0 +1,106 @@
+/* The dialect of kernel.cuh on a GPU.  Fragment layouts: PTX ISA, "Warp-level matrix instructions",
+ * m16n8k16 and m16n8k8; with g = lane / 4 and t = lane % 4,
+ *   accumulators  d0 d1 at row g, columns 2t 2t+1; d2 d3 at row g + 8
+ *   a, bf16       a0 row g, columns 2t 2t+1; a1 row g + 8; a2, a3: the same, columns + 8
+ *   b, bf16       b0 rows 2t 2t+1, column g; b1 rows + 8
+ *   a, tf32       a0 row g, column t; a1 row g + 8; a2, a3: the same, column + 4
+ *   b, tf32       b0 row t, column g; b1 row + 4 */
+#ifndef CUDA_GPU_CUH
+#define CUDA_GPU_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* Remembers the first launch that failed, for device_wait to report. */
+extern "C" void device_note_launch(cudaError_t error, const char *kernel, const char *file,
+                                   int line);
+
+#define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                            \
+    do {                                                                                  \
+        kernel<<<(grid), (block), (shared_bytes), (cudaStream_t)(stream)>>>(__VA_ARGS__); \
+        device_note_launch(cudaGetLastError(), #kernel, __FILE__, __LINE__);              \
+    } while (0)
+
+#define SHARED(type, name, dimensions) __shared__ __align__(16) type name dimensions
+#define DYNAMIC_SHARED(type, name)                                  \
+    extern __shared__ __align__(16) unsigned char dynamic_shared[]; \
+    type *const name = (type *)(void *)dynamic_shared
+
+#define SHARED_LIMIT(kernel, bytes)                                                              \
+    device_note_launch(                                                                          \
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)), \
+        #kernel, __FILE__, __LINE__)
+
+static __device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned (&a)[4],
+                                                const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+static __device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&a)[4],
+                                                const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+static __device__ __forceinline__ unsigned tf32_round(float x) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+static __device__ __forceinline__ unsigned shared_address(const void *p) {
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+static __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(p))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_address(p))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(shared_address(p))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *p) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(shared_address(p))
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async16(void *shared, const void *global, bool ok) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
+                 "l"(global), "r"(ok ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async_commit(void) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int pending>
+static __device__ __forceinline__ void copy_async_wait(void) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* The language the kernels are written in: CUDA C, and the few things that must be said so that the
+ * same source also runs on a CPU (simt/).  This is the one file that asks which compiler reads it.
+ *
+ *   LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   instead of <<< >>>; a kernel
+ *           template with a comma in its arguments goes in parentheses
+ *   SHARED(float, tile, [32][33]);             static shared memory, at the head of a function
+ *   DYNAMIC_SHARED(float, tile);               the launch's shared_bytes, 16-byte aligned
+ *   SHARED_LIMIT(kernel, bytes);               before a launch with more than 48 KiB
+ *
+ * and these warp-wide pieces, in PTX on a GPU, defined by their documented layouts on a CPU:
+ *
+ *   mma_bf16(d, a, b)      d[4] += a[4] b[2]: 16x8x16, bf16 pairs in, fp32 accumulators
+ *   mma_tf32(d, a, b)      d[4] += a[4] b[2]: 16x8x8, tf32 in, fp32 accumulators
+ *   tf32_round(x)          the bits of a float rounded to tf32, for mma_tf32
+ *   ldmatrix_x4(r, p), ldmatrix_x2(r, p), ldmatrix_x4_trans(r, p), ldmatrix_x2_trans(r, p)
+ *                          8x8 matrices of bf16 from shared memory, one row address per lane
+ *   copy_async16(s, g, ok) 16 bytes global -> shared without registers; zeros unless ok
+ *   copy_async_commit(), copy_async_wait<N>()
+ *
+ * Everything else is CUDA's own: __global__, __device__, __syncthreads, __syncwarp, __shfl_*_sync,
+ * __ballot_sync, atomicAdd on integers, float4, __nv_bfloat16, __ldg, fmaf, expf ... */
+#ifndef CUDA_KERNEL_CUH
+#define CUDA_KERNEL_CUH
+
+#ifdef __CUDACC__
+#include "gpu/gpu.cuh"
+#else
+#include "simt/simt.h"
+#endif
+
+#endif

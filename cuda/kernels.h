@@ -1,0 +1,188 @@
+/* The launchers: every op of ref/ops/ops.h on the device, one .cu per op in ops/.
+ *
+ * The mathematics, shapes, layouts and saved numbers are those of ref/ops/ops.h; what is said there
+ * is not said again.  Arrays are device memory.  `void *` arrays hold the run's value type: float,
+ * or bf16 under PRECISION_BF16; `float *` arrays are float always (statistics, log-sum-exp,
+ * gradients of parameters, running statistics).  Sums are in float or better.  Launchers only put
+ * work on run->stream: they allocate nothing, wait for nothing, and may be captured in a graph.
+ * Outputs must not alias inputs unless it says so.  Results are the same bits from run to run. */
+#ifndef CUDA_KERNELS_H
+#define CUDA_KERNELS_H
+
+#include "../ref/real.h"
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How to run something. */
+typedef struct {
+    Stream stream;
+    Precision precision; /* value type, and how products are rounded */
+    int version;         /* of the kernel: 0 the best for the shape, 1 the plain one, 2 ... */
+    void *workspace; /* device memory, at least what the op's _workspace function says, aligned */
+                     /* to 256 bytes; its contents live within one call */
+} Run;
+
+static inline size_t value_size(Precision precision) {
+    return precision == PRECISION_BF16 ? 2 : sizeof(float);
+}
+
+/* ---- linear.c (products: matmul.h) ------------------------------------------------------------
+ */
+
+void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
+                         int n, int c, int o);
+/* y = gelu(x w + b), and saved = x w + b unless NULL. */
+void cuda_linear_gelu_forward(const Run *run, void *y, void *saved, const void *x, const void *w,
+                              const void *b, int n, int c, int o);
+void cuda_linear_input_gradient(const Run *run, void *dx, const void *dy, const void *w, int n,
+                                int c, int o, bool add);
+/* The same through a gelu before this layer: dx = (dy w) gelu'(saved). */
+void cuda_linear_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
+                                     const void *saved, int n, int c, int o);
+/* dw and db (either may be NULL). */
+void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const void *dy,
+                                 const void *x, int n, int c, int o, bool add_dw, bool add_db);
+
+/* ---- bias.cu ----------------------------------------------------------------------------------
+ */
+
+void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, bool add);
+size_t cuda_bias_gradient_workspace(int n, int c);
+
+/* ---- conv2d.cu, conv2d_weight.cu ---------------------------------------------------------------
+ */
+
+typedef struct {
+    int n, h, w, c, o, kernel, stride, pad;
+} CudaConv;
+void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, CudaConv conv);
+void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
+                                CudaConv conv, bool add);
+void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
+                                 CudaConv conv, bool add);
+size_t cuda_conv2d_workspace(Precision precision, CudaConv conv); /* of the three */
+
+/* ---- batchnorm.cu ------------------------------------------------------------------------------
+ */
+
+void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,
+                            float *running_var, const void *x, const void *skip, const void *g,
+                            const void *b, int n, int c, bool relu, bool use_running,
+                            double momentum);
+void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void *x, const void *y,
+                         const float *mean, const float *rstd, int n, int c, bool relu);
+void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const void *dy,
+                                   const void *x, const void *y, const void *g, const float *mean,
+                                   const float *rstd, const float *sums, int n, int c, bool relu,
+                                   bool use_running, bool add_dx, bool add_dskip);
+size_t cuda_batchnorm_workspace(int n, int c);
+
+/* ---- layernorm.cu, rmsnorm.cu ------------------------------------------------------------------
+ */
+
+/* With skip (NULL: none) the residual is added first: sum = x + skip, rounded to the value type,
+ * and y = norm(sum).  sum may alias x or skip; NULL without skip. */
+void cuda_layernorm_forward(const Run *run, void *y, void *sum, float *mean, float *rstd,
+                            const void *x, const void *skip, const void *g, const void *b, int n,
+                            int c);
+/* dx = addend + gradient.  addend NULL: zero; it may be dx itself (accumulate) or another array
+ * (the gradient that came along the residual path). */
+void cuda_layernorm_input_gradient(const Run *run, void *dx, const void *addend, const void *dy,
+                                   const void *x, const void *g, const float *mean,
+                                   const float *rstd, int n, int c);
+/* dg and db in one pass over dy; either may be NULL. */
+void cuda_layernorm_weight_gradient(const Run *run, float *dg, float *db, const void *dy,
+                                    const void *x, const float *mean, const float *rstd, int n,
+                                    int c, bool add_dg, bool add_db);
+size_t cuda_layernorm_workspace(int n, int c);
+
+void cuda_rmsnorm_forward(const Run *run, void *y, void *sum, float *rrms, const void *x,
+                          const void *skip, const void *g, int n, int c);
+void cuda_rmsnorm_input_gradient(const Run *run, void *dx, const void *addend, const void *dy,
+                                 const void *x, const void *g, const float *rrms, int n, int c);
+void cuda_rmsnorm_weight_gradient(const Run *run, float *dg, const void *dy, const void *x,
+                                  const float *rrms, int n, int c, bool add);
+size_t cuda_rmsnorm_workspace(int n, int c);
+
+/* ---- attention.cu, attention_gradient.cu, rope.cu ----------------------------------------------
+ */
+
+void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
+                            int c, int heads, bool rope);
+void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
+                                   const void *y, const float *lse, int n, int t, int c, int heads,
+                                   bool rope, bool add);
+size_t cuda_attention_workspace(Precision precision, int n, int t, int c, int heads, bool rope);
+
+/* ---- activations.cu ----------------------------------------------------------------------------
+ */
+
+void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count);
+void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
+                              bool add);
+void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count);
+void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, size_t count,
+                              bool add); /* dx may alias dy */
+void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f);
+void cuda_swiglu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, int n,
+                                int f, bool add);
+void cuda_add_forward(const Run *run, void *y, const void *a, const void *b, size_t count);
+/* dx = dy, or dx += dy. */
+void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t count, bool add);
+
+/* ---- avgpool.cu --------------------------------------------------------------------------------
+ */
+
+void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c);
+void cuda_avgpool_input_gradient(const Run *run, void *dx, const void *dy, int n, int s, int c,
+                                 bool add);
+
+/* ---- embedding.cu ------------------------------------------------------------------------------
+ */
+
+void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
+                            const void *position, int n, int t, int c);
+void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
+                                    const int *tokens, int n, int t, int c, int vocabulary,
+                                    bool add);
+void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,
+                                      int t, int c, bool add);
+size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary);
+
+/* ---- cross_entropy.cu --------------------------------------------------------------------------
+ */
+
+/* Forward and gradient in one: loss[rows], correct[rows], and unless `scale` is NULL the logits
+ * become their gradient, *scale (softmax - onehot), in place. */
+void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
+                        const int *targets, const float *scale, int rows, int classes);
+
+/* What the host reads back of a micro-batch. */
+typedef struct {
+    double loss_sum;
+    unsigned long long count, correct;
+} LossSums;
+/* Overwrites *sums (device memory), or adds to it. */
+void cuda_loss_sums(const Run *run, LossSums *sums, const float *loss, const unsigned char *correct,
+                    const int *targets, int rows, bool add);
+
+/* ---- convert.cu --------------------------------------------------------------------------------
+ */
+
+/* y of the value type = x rounded to nearest even, and back. */
+void cuda_from_float(const Run *run, void *y, const float *x, size_t count);
+void cuda_to_float(const Run *run, float *y, const void *x, size_t count);
+/* y[i][width] = slots[slot[i]][width] for n rows: the prefix cache in device memory, and back. */
+void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,
+                      size_t width);
+void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *slot, int n,
+                       size_t width);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

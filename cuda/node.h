@@ -1,0 +1,36 @@
+/* Runs one node of a model on the device: ref/node.h with device arrays.  The stage walks a block
+ * with these calls; the tests put the case table through them. */
+#ifndef CUDA_NODE_H
+#define CUDA_NODE_H
+
+#include "../ref/model.h"
+#include "kernels.h"
+
+/* As NodeIO of ref/node.h: void arrays are of the run's value type, float arrays are float. */
+typedef struct {
+    int n;
+    const void *x, *skip;
+    const int *tokens;
+    void *y;
+    float *aux; /* node_aux_count numbers */
+    const void *weight, *bias;
+    float *running_mean, *running_var;
+    bool use_running, hold_running, sums_ready;
+    const void *dy;
+    void *dx, *dskip; /* NULL: not wanted */
+    bool add_dx, add_dskip;
+    float *dweight, *dbias; /* NULL: not wanted */
+    bool add_dweight, add_dbias;
+} DeviceIO;
+
+void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io);
+void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *io);
+void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO *io);
+
+/* Bytes of workspace that any phase of the node may use for n samples. */
+size_t cuda_node_workspace(const Node *node, int n, Precision precision);
+
+/* How many versions of its kernels an op has (at least 1), for tests and benchmarks. */
+int cuda_node_versions(OpKind kind);
+
+#endif

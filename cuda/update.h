@@ -1,0 +1,57 @@
+/* The optimizer step of the active submodel: one fused pass over all its tensors (ref/optimizer.h
+ * has the equations).  Everything that changes from step to step lies in a small device array that
+ * update_prepare refreshes, so that norm, clipping and update can be captured in a graph. */
+#ifndef CUDA_UPDATE_H
+#define CUDA_UPDATE_H
+
+#include "../ref/optimizer.h"
+#include "kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One tensor, as the update sees it; device memory. */
+typedef struct {
+    void *p;         /* the weights the passes read: of the value type */
+    float *master;   /* fp32 master copy; p itself unless the precision is bf16 */
+    float *state[2]; /* NULL: none */
+    const float *g;
+    size_t count;
+    int block;  /* whose age counts, for Adam's bias correction */
+    bool decay; /* weight decay applies */
+} UpdateTensor;
+
+typedef struct Updater Updater;
+
+/* Plans the update of these tensors (copied); uploads the plan on the stream.  NULL and an error.
+ */
+Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
+                        const OptimizerSettings *settings, Stream stream);
+void updater_free(Updater *updater);
+/* Device bytes an updater holds for so many tensors and numbers, for memory plans. */
+size_t updater_bytes(int tensors, int blocks, size_t numbers);
+
+/* Puts the numbers of one step on the stream: rate, ages (age[b]: updates seen, this one included).
+ * gradient_scale multiplies the gradients, beside clipping.  Not to be captured. */
+void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
+                    const uint64_t *age);
+
+/* Sum of squares of the gradients, in double, in a fixed order; and from it the factor of clipping
+ * (settings.clip_norm > 0) that update_apply uses.  Without this call before it, update_apply does
+ * not clip. */
+void update_norm(const Run *run, Updater *updater);
+
+/* Updates parameters (master, and its rounding to the value type) and state, unless sums (NULL:
+ * none) holds a loss that is not finite, or the norm was computed and is not finite: then nothing.
+ */
+void update_apply(const Run *run, Updater *updater, const LossSums *sums);
+
+/* Copies the norm of the last update_norm to the host; to be read after device_wait. */
+void update_read_norm(Updater *updater, Stream stream, double *norm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
