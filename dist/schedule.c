@@ -1,0 +1,303 @@
+/* Schedules by playing them: at every moment the rank that can start first takes the most urgent
+ * task that is ready.  Because the lists come from a play that reached its end, they cannot
+ * deadlock; because the play respects the bound of each chunk, so do they.  Why it always reaches
+ * the end: chunks take micro-batches in order, so the oldest unfinished one finds no chunk above it
+ * full. */
+#include "schedule.h"
+
+#include <stdlib.h>
+
+#include "../ref/error.h"
+
+/* What can be done with one micro-batch on one chunk. */
+typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
+
+/* Messages from one rank to another, values or gradients, in the order they are sent. */
+typedef struct {
+    Task *message; /* as the receiver will list them; NULL: no two chunks talk this way */
+    int sent, received;
+} Channel;
+
+typedef struct {
+    const SchedulePlan *plan;
+    Schedule *schedule;
+    double *done;     /* [chunks][micro][STEPS]: when it ended; -1: not yet */
+    int *next;        /* [chunks][STEPS]: the micro-batch whose turn it is */
+    double *clock;    /* [ranks]: when the rank is free */
+    Channel *channel; /* [ranks][ranks][2] */
+} Play;
+
+typedef struct {
+    Step step;
+    int chunk;
+    double start;
+    int urgency;
+} Choice;
+
+static int virtual_stages(const SchedulePlan *plan) {
+    return (plan->chunks + plan->ranks - 1) / plan->ranks;
+}
+
+int schedule_bound(const SchedulePlan *plan, int chunk) {
+    int v = virtual_stages(plan);
+    if (chunk < plan->lowest) return 2 + plan->slack;
+    int above = plan->kind == SCHEDULE_ZERO_BUBBLE ? plan->chunks : plan->chunks - chunk;
+    return (above + v - 1) / v + (v > 1) + plan->slack;
+}
+
+int schedule_capacity(const SchedulePlan *plan, int from, int to, bool gradient) {
+    int capacity = 0;
+    for (int low = 0; low + 1 < plan->chunks; low++) {
+        int sender = plan->rank_of[gradient ? low + 1 : low];
+        int receiver = plan->rank_of[gradient ? low : low + 1];
+        if (sender == from && receiver == to) capacity += schedule_bound(plan, low);
+    }
+    return capacity;
+}
+
+static double *done(const Play *play, int chunk, int micro, Step step) {
+    return &play->done[((size_t)chunk * (size_t)play->plan->micro_batches + (size_t)micro) * STEPS +
+                       step];
+}
+
+static int *next(const Play *play, int chunk, Step step) {
+    return &play->next[chunk * STEPS + (int)step];
+}
+
+static bool runs(const SchedulePlan *plan, int chunk, Step step) {
+    switch (step) {
+        case FORWARD:
+            return chunk >= plan->first;
+        case INPUT_GRADIENT:
+            return chunk >= plan->lowest;
+        default:
+            return chunk >= plan->lowest && plan->trains[chunk];
+    }
+}
+
+static double cost(const SchedulePlan *plan, int chunk, Step step) {
+    const ChunkCost *c = &plan->cost[chunk];
+    return step == FORWARD          ? c->forward
+           : step == INPUT_GRADIENT ? c->input_gradient
+                                    : c->weight_gradient;
+}
+
+/* ---- what may start, and when -------------------------------------------------------------------
+ */
+
+/* When the result of a step elsewhere is here; -1: not yet done. */
+static double arrival(const Play *play, int from, int to, int micro, Step step) {
+    double end = *done(play, from, micro, step);
+    const int *rank_of = play->plan->rank_of;
+    return end < 0 ? -1 : rank_of[from] == rank_of[to] ? end : end + play->plan->transfer;
+}
+
+/* Micro-batches a chunk holds. */
+static int held(const Play *play, int chunk) {
+    const SchedulePlan *plan = play->plan;
+    int entered = *next(play, chunk, FORWARD);
+    if (runs(plan, chunk, WEIGHT_GRADIENT)) return entered - *next(play, chunk, WEIGHT_GRADIENT);
+    if (runs(plan, chunk, INPUT_GRADIENT)) return entered - *next(play, chunk, INPUT_GRADIENT);
+    return chunk + 1 < plan->chunks ? entered - *next(play, chunk + 1, FORWARD) : 0;
+}
+
+/* When the inputs of the step that is next on a chunk are there; -1: not yet. */
+static double ready(const Play *play, int chunk, Step step) {
+    const SchedulePlan *plan = play->plan;
+    int micro = *next(play, chunk, step);
+    if (!runs(plan, chunk, step) || micro == plan->micro_batches) return -1;
+    switch (step) {
+        case FORWARD:
+            if (held(play, chunk) >= schedule_bound(plan, chunk)) return -1;
+            return chunk == plan->first ? 0 : arrival(play, chunk - 1, chunk, micro, FORWARD);
+        case INPUT_GRADIENT:
+            if (chunk == plan->chunks - 1) return *done(play, chunk, micro, FORWARD);
+            return arrival(play, chunk + 1, chunk, micro, INPUT_GRADIENT);
+        default:
+            return *done(play, chunk, micro, INPUT_GRADIENT);
+    }
+}
+
+/* Gradients before forwards, for they free memory and feed the ranks below; among each kind the
+ * chunk that is nearest to the end of the way.  A weight gradient comes at once, or last of all. */
+static int urgency(const SchedulePlan *plan, int chunk, Step step) {
+    switch (step) {
+        case FORWARD:
+            return plan->chunks + chunk;
+        case INPUT_GRADIENT:
+            return 3 * plan->chunks - chunk;
+        default:
+            return plan->kind == SCHEDULE_1F1B ? 4 * plan->chunks - chunk : chunk;
+    }
+}
+
+/* The best thing rank r can do next: the earliest start, among equals the most urgent. */
+static bool choose(const Play *play, int rank, Choice *best) {
+    bool found = false;
+    for (int chunk = 0; chunk < play->plan->chunks; chunk++) {
+        if (play->plan->rank_of[chunk] != rank) continue;
+        for (Step step = FORWARD; step < STEPS; step++) {
+            double start = ready(play, chunk, step);
+            if (start < 0) continue;
+            if (start < play->clock[rank]) start = play->clock[rank];
+            Choice here = {step, chunk, start, urgency(play->plan, chunk, step)};
+            if (found &&
+                (start > best->start || (start == best->start && here.urgency <= best->urgency)))
+                continue;
+            *best = here;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* ---- writing it down ----------------------------------------------------------------------------
+ */
+
+static void list(Play *play, int rank, Task task) {
+    TaskList *tasks = &play->schedule->rank[rank];
+    tasks->task[tasks->tasks++] = task;
+}
+
+static Channel *channel(const Play *play, int from_chunk, int to_chunk) {
+    int ranks = play->plan->ranks, gradient = to_chunk < from_chunk;
+    const int *rank_of = play->plan->rank_of;
+    return &play->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
+}
+
+static void send(Play *play, int from, int to, int micro) {
+    const int *rank_of = play->plan->rank_of;
+    if (rank_of[from] == rank_of[to]) return;
+    bool gradient = to < from;
+    Channel *c = channel(play, from, to);
+    list(play, rank_of[from], (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro});
+    c->message[c->sent++] = (Task){gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, to, micro};
+}
+
+/* A channel has no tags: messages are received in the order they were sent, also those that the
+ * receiver will need only later. */
+static void receive(Play *play, int from, int to, int micro) {
+    if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
+    Channel *c = channel(play, from, to);
+    int wanted = 0;
+    while (c->message[wanted].chunk != to || c->message[wanted].micro_batch != micro) wanted++;
+    while (c->received <= wanted) list(play, play->plan->rank_of[to], c->message[c->received++]);
+}
+
+static void perform(Play *play, int rank, Choice choice) {
+    const SchedulePlan *plan = play->plan;
+    static const Doing doing[STEPS] = {DO_FORWARD, DO_INPUT_GRADIENT, DO_WEIGHT_GRADIENT};
+    int chunk = choice.chunk, micro = (*next(play, chunk, choice.step))++;
+    if (choice.step == FORWARD && chunk > plan->first) receive(play, chunk - 1, chunk, micro);
+    if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
+        receive(play, chunk + 1, chunk, micro);
+    list(play, rank, (Task){doing[choice.step], chunk, micro});
+    play->clock[rank] = choice.start + cost(plan, chunk, choice.step);
+    *done(play, chunk, micro, choice.step) = play->clock[rank];
+    if (choice.step == FORWARD && chunk + 1 < plan->chunks) send(play, chunk, chunk + 1, micro);
+    if (choice.step == INPUT_GRADIENT && chunk > plan->lowest) send(play, chunk, chunk - 1, micro);
+}
+
+static void run(Play *play) {
+    for (;;) {
+        Choice best = {0}, choice;
+        int rank = -1;
+        for (int r = 0; r < play->plan->ranks; r++)
+            if (choose(play, r, &choice) && (rank < 0 || choice.start < best.start)) {
+                best = choice;
+                rank = r;
+            }
+        if (rank < 0) return;
+        perform(play, rank, best);
+        if (play->clock[rank] > play->schedule->time) play->schedule->time = play->clock[rank];
+    }
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+static int check(const SchedulePlan *plan) {
+    if (plan->ranks < 1 || plan->chunks < plan->ranks || plan->micro_batches < 1 ||
+        plan->slack < 0 || plan->first < 0 || plan->first >= plan->chunks ||
+        plan->lowest < plan->first)
+        return error_set(
+            "schedule: %d chunks on %d ranks, %d micro-batches, from chunk %d: impossible",
+            plan->chunks, plan->ranks, plan->micro_batches, plan->first);
+    for (int c = 0; c < plan->chunks; c++)
+        if (plan->rank_of[c] < 0 || plan->rank_of[c] >= plan->ranks)
+            return error_set("schedule: chunk %d is on rank %d of %d", c, plan->rank_of[c],
+                             plan->ranks);
+    return 0;
+}
+
+/* Room in the channel from one chunk to its neighbour, for all its micro-batches. */
+static int open_channel(Play *play, int from, int to) {
+    const SchedulePlan *plan = play->plan;
+    Channel *c = channel(play, from, to);
+    if (plan->rank_of[from] == plan->rank_of[to]) return 0;
+    c->sent += plan->micro_batches; /* counts the room, for now */
+    free(c->message);
+    c->message = malloc((size_t)c->sent * sizeof *c->message);
+    return c->message ? 0 : -1;
+}
+
+static int open_channels(Play *play) {
+    size_t ranks = (size_t)play->plan->ranks;
+    play->channel = calloc(ranks * ranks * 2, sizeof *play->channel);
+    if (!play->channel) return -1;
+    for (int c = 0; c + 1 < play->plan->chunks; c++)
+        if (open_channel(play, c, c + 1) || open_channel(play, c + 1, c)) return -1;
+    for (size_t i = 0; i < ranks * ranks * 2; i++) play->channel[i].sent = 0;
+    return 0;
+}
+
+static int open_lists(Play *play) {
+    const SchedulePlan *plan = play->plan;
+    play->schedule->rank = calloc((size_t)plan->ranks, sizeof *play->schedule->rank);
+    if (!play->schedule->rank) return -1;
+    for (int r = 0; r < plan->ranks; r++) {
+        size_t most = 0; /* of each chunk: every step, two sends, two receives */
+        for (int c = 0; c < plan->chunks; c++)
+            if (plan->rank_of[c] == r) most += (size_t)plan->micro_batches * (STEPS + 4);
+        play->schedule->rank[r].task = malloc((most + 1) * sizeof(Task));
+        if (!play->schedule->rank[r].task) return -1;
+    }
+    return 0;
+}
+
+static int reserve(Play *play) {
+    size_t chunks = (size_t)play->plan->chunks, micro = (size_t)play->plan->micro_batches;
+    play->done = malloc(chunks * micro * STEPS * sizeof *play->done);
+    play->next = calloc(chunks * STEPS, sizeof *play->next);
+    play->clock = calloc((size_t)play->plan->ranks, sizeof *play->clock);
+    if (!play->done || !play->next || !play->clock) return -1;
+    for (size_t i = 0; i < chunks * micro * STEPS; i++) play->done[i] = -1;
+    return open_channels(play) || open_lists(play) ? -1 : 0;
+}
+
+static void release(Play *play) {
+    size_t ranks = (size_t)play->plan->ranks;
+    for (size_t i = 0; play->channel && i < ranks * ranks * 2; i++) free(play->channel[i].message);
+    free(play->channel);
+    free(play->done);
+    free(play->next);
+    free(play->clock);
+}
+
+int schedule_make(Schedule *schedule, const SchedulePlan *plan) {
+    *schedule = (Schedule){.ranks = plan->ranks};
+    if (check(plan)) return -1;
+    Play play = {.plan = plan, .schedule = schedule};
+    int failed = reserve(&play);
+    if (!failed) run(&play);
+    release(&play);
+    if (!failed) return 0;
+    schedule_free(schedule);
+    return error_set("schedule: out of memory");
+}
+
+void schedule_free(Schedule *schedule) {
+    for (int r = 0; schedule->rank && r < schedule->ranks; r++) free(schedule->rank[r].task);
+    free(schedule->rank);
+    *schedule = (Schedule){0};
+}

@@ -1,0 +1,281 @@
+/* Schedules, for every small size: played by a second, simpler interpreter that knows only ranks,
+ * lists and channels in order. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../dist/schedule.h"
+#include "../test.h"
+
+enum { MOST_CHUNKS = 12, MOST_MICRO = 6, MOST_RANKS = 4, MOST_MESSAGES = 200 };
+
+typedef struct {
+    SchedulePlan plan;
+    int rank_of[MOST_CHUNKS];
+    bool trains[MOST_CHUNKS];
+    ChunkCost cost[MOST_CHUNKS];
+} Setting;
+
+/* What is where while the lists are executed. */
+typedef struct {
+    const Setting *setting;
+    int at[MOST_RANKS]; /* next task of each rank */
+    struct {
+        Task message[MOST_MESSAGES];
+        int sent, received;
+    } channel[MOST_RANKS][MOST_RANKS][2];
+    bool value[MOST_CHUNKS][MOST_MICRO];    /* the chunk's input is on its rank */
+    bool gradient[MOST_CHUNKS][MOST_MICRO]; /* its output's gradient is */
+    bool done[MOST_CHUNKS][MOST_MICRO][DO_WEIGHT_GRADIENT + 1];
+    int held[MOST_CHUNKS], most_held[MOST_CHUNKS];
+} Machine;
+
+static void describe(const Setting *s, char text[120]) {
+    const SchedulePlan *p = &s->plan;
+    snprintf(text, 120,
+             "kind %d, %d ranks, %d chunks, %d micro-batches, first %d, lowest %d, slack %d",
+             (int)p->kind, p->ranks, p->chunks, p->micro_batches, p->first, p->lowest, p->slack);
+}
+
+static bool here(const Setting *s, int a, int b) { return s->rank_of[a] == s->rank_of[b]; }
+
+/* The chunk at the other end of a message; -1 for other tasks. */
+static int peer(const Task *t) {
+    switch (t->what) {
+        case DO_SEND_VALUE:
+        case DO_RECEIVE_GRADIENT:
+            return t->chunk + 1;
+        case DO_SEND_GRADIENT:
+        case DO_RECEIVE_VALUE:
+            return t->chunk - 1;
+        default:
+            return -1;
+    }
+}
+
+static void hold(Machine *m, int chunk, int change) {
+    if ((m->held[chunk] += change) > m->most_held[chunk]) m->most_held[chunk] = m->held[chunk];
+}
+
+/* False: the channel is full. */
+static bool send(Machine *m, const Task *t) {
+    const int *rank_of = m->setting->rank_of;
+    int gradient = t->what == DO_SEND_GRADIENT;
+    Task arriving = {gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, peer(t), t->micro_batch};
+    int from = rank_of[t->chunk], to = rank_of[peer(t)];
+    int *sent = &m->channel[from][to][gradient].sent;
+    int waiting = *sent - m->channel[from][to][gradient].received;
+    if (waiting == schedule_capacity(&m->setting->plan, from, to, gradient)) return false;
+    m->channel[from][to][gradient].message[(*sent)++] = arriving;
+    return true;
+}
+
+/* False: nothing there yet.  The message that is there must be the one expected. */
+static bool receive(Machine *m, const Task *t) {
+    const int *rank_of = m->setting->rank_of;
+    int gradient = t->what == DO_RECEIVE_GRADIENT;
+    int from = rank_of[peer(t)], to = rank_of[t->chunk];
+    int *received = &m->channel[from][to][gradient].received;
+    if (*received == m->channel[from][to][gradient].sent) return false;
+    const Task *message = &m->channel[from][to][gradient].message[(*received)++];
+    CHECK(message->chunk == t->chunk && message->micro_batch == t->micro_batch,
+          "receives %d.%d, but %d.%d was sent", t->chunk, t->micro_batch, message->chunk,
+          message->micro_batch);
+    (gradient ? m->gradient : m->value)[t->chunk][t->micro_batch] = true;
+    return true;
+}
+
+static void forward(Machine *m, int c, int k) {
+    const SchedulePlan *p = &m->setting->plan;
+    CHECK(c == p->first || m->value[c][k], "forward %d.%d without its input", c, k);
+    if (c >= p->lowest) hold(m, c, 1);
+    if (c + 1 < p->chunks && here(m->setting, c, c + 1)) m->value[c + 1][k] = true;
+}
+
+static void input_gradient(Machine *m, int c, int k) {
+    const SchedulePlan *p = &m->setting->plan;
+    CHECK(c >= p->lowest, "an input gradient below the lowest active chunk: %d.%d", c, k);
+    CHECK(m->done[c][k][DO_FORWARD], "gradient %d.%d before its forward", c, k);
+    CHECK(c == p->chunks - 1 || m->gradient[c][k], "gradient %d.%d without its input", c, k);
+    if (c > p->lowest && here(m->setting, c, c - 1)) m->gradient[c - 1][k] = true;
+    if (!p->trains[c]) hold(m, c, -1);
+}
+
+static void weight_gradient(Machine *m, int c, int k) {
+    CHECK(m->setting->plan.trains[c], "a weight gradient of a frozen chunk: %d.%d", c, k);
+    CHECK(m->done[c][k][DO_INPUT_GRADIENT], "weight gradient %d.%d before the other", c, k);
+    hold(m, c, -1);
+}
+
+/* Does one task; false if it has to wait. */
+static bool act(Machine *m, const Task *t) {
+    int c = t->chunk, k = t->micro_batch;
+    if ((t->what == DO_RECEIVE_VALUE || t->what == DO_RECEIVE_GRADIENT) && !receive(m, t))
+        return false;
+    CHECK(!m->done[c][k][t->what], "task %d of %d.%d twice", (int)t->what, c, k);
+    if (t->what == DO_SEND_VALUE || t->what == DO_SEND_GRADIENT) {
+        Doing before = t->what == DO_SEND_VALUE ? DO_FORWARD : DO_INPUT_GRADIENT;
+        CHECK(m->done[c][k][before], "%d.%d is sent before it is made", c, k);
+        if (!send(m, t)) return false;
+    }
+    if (t->what == DO_FORWARD) forward(m, c, k);
+    if (t->what == DO_INPUT_GRADIENT) input_gradient(m, c, k);
+    if (t->what == DO_WEIGHT_GRADIENT) weight_gradient(m, c, k);
+    m->done[c][k][t->what] = true;
+    return true;
+}
+
+static void execute(Machine *m, const Schedule *schedule) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int r = 0; r < schedule->ranks; r++) {
+            const TaskList *list = &schedule->rank[r];
+            while (m->at[r] < list->tasks && act(m, &list->task[m->at[r]])) {
+                CHECK(m->setting->rank_of[list->task[m->at[r]].chunk] == r, "on a strange rank");
+                m->at[r]++;
+                moved = true;
+            }
+        }
+    }
+}
+
+static void check_complete(const Machine *m, const Schedule *schedule) {
+    const SchedulePlan *p = &m->setting->plan;
+    for (int r = 0; r < schedule->ranks; r++)
+        CHECK(m->at[r] == schedule->rank[r].tasks, "rank %d hangs at task %d of %d", r, m->at[r],
+              schedule->rank[r].tasks);
+    for (int c = 0; c < p->chunks; c++) {
+        for (int k = 0; k < p->micro_batches; k++) {
+            const bool *done = m->done[c][k];
+            CHECK(done[DO_FORWARD] == (c >= p->first), "forward %d.%d", c, k);
+            CHECK(done[DO_INPUT_GRADIENT] == (c >= p->lowest), "input gradient %d.%d", c, k);
+            CHECK(done[DO_WEIGHT_GRADIENT] == (c >= p->lowest && p->trains[c]),
+                  "weight gradient %d.%d", c, k);
+        }
+        CHECK(m->most_held[c] <= schedule_bound(p, c), "chunk %d holds %d micro-batches, not %d", c,
+              m->most_held[c], schedule_bound(p, c));
+    }
+    for (int a = 0; a < p->ranks; a++)
+        for (int b = 0; b < p->ranks; b++)
+            for (int g = 0; g < 2; g++)
+                CHECK(m->channel[a][b][g].sent == m->channel[a][b][g].received,
+                      "messages from %d to %d are left", a, b);
+}
+
+static void check_setting(const Setting *setting) {
+    static Machine machine;
+    Schedule schedule;
+    char text[120];
+    memset(&machine, 0, sizeof machine);
+    machine.setting = setting;
+    describe(setting, text);
+    if (!CHECK(schedule_make(&schedule, &setting->plan) == 0, "%s: %s", text, error_message()))
+        return;
+    execute(&machine, &schedule);
+    check_complete(&machine, &schedule);
+    schedule_free(&schedule);
+}
+
+/* A model in chunks of equal cost, of which those from `lowest` to `end` train. */
+static void setting_make(Setting *s, SchedulePlan plan, int end) {
+    *s = (Setting){.plan = plan};
+    for (int c = 0; c < plan.chunks; c++) {
+        s->rank_of[c] = c % plan.ranks;
+        s->trains[c] = c >= plan.lowest && c < end;
+        s->cost[c] = (ChunkCost){1, 1, 1};
+    }
+    s->plan.rank_of = s->rank_of;
+    s->plan.trains = s->trains;
+    s->plan.cost = s->cost;
+}
+
+static void active_parts(SchedulePlan plan) {
+    Setting s;
+    for (plan.lowest = 0; plan.lowest <= plan.chunks; plan.lowest++)
+        for (plan.first = 0; plan.first <= plan.lowest && plan.first < plan.chunks; plan.first++)
+            for (int end = plan.lowest + 1; end <= plan.chunks; end++) {
+                setting_make(&s, plan, end);
+                check_setting(&s);
+            }
+}
+
+static void every_small_size(const void *row) {
+    SchedulePlan plan = {.kind = *(const ScheduleKind *)row};
+    for (plan.ranks = 1; plan.ranks <= MOST_RANKS; plan.ranks++)
+        for (int v = 1; v <= 3; v++)
+            for (plan.micro_batches = 1; plan.micro_batches <= MOST_MICRO; plan.micro_batches++)
+                for (plan.slack = 0; plan.slack <= 1; plan.slack++) {
+                    plan.chunks = plan.ranks * v;
+                    active_parts(plan);
+                }
+}
+
+/* Costs that fit nothing, and chunks that lie anyhow. */
+static void uneven(const void *row) {
+    static const int rank_of[5] = {0, 2, 0, 1, 1};
+    SchedulePlan plan = {.kind = *(const ScheduleKind *)row,
+                         .ranks = 3,
+                         .chunks = 5,
+                         .micro_batches = 6,
+                         .lowest = 1,
+                         .transfer = 0.7};
+    Setting s;
+    setting_make(&s, plan, 4);
+    for (int c = 0; c < 5; c++) {
+        s.rank_of[c] = rank_of[c];
+        s.cost[c] = (ChunkCost){1 + 0.37 * c, 0.3 * (5 - c), 0.11 * c + 0.01};
+    }
+    check_setting(&s);
+}
+
+static double time_of(SchedulePlan plan, int end) {
+    Setting s;
+    Schedule schedule;
+    setting_make(&s, plan, end);
+    if (!CHECK(schedule_make(&schedule, &s.plan) == 0, "%s", error_message())) return 0;
+    double time = schedule.time;
+    schedule_free(&schedule);
+    return time;
+}
+
+/* Where the time is known: one rank just works; p ranks and m micro-batches of forward 1, gradients
+ * 2 take (m + p - 1) 3 in 1F1B when the gradient leaves after both, 2 (p - 1) + 3 m when it leaves
+ * before the weight gradient, and 3 m + (p - 1) when the weight gradients fill the gaps. */
+static void times_in_closed_form(void) {
+    for (int p = 1; p <= 4; p++)
+        for (int m = p; m <= 6; m++) {
+            SchedulePlan plan = {
+                .kind = SCHEDULE_1F1B, .ranks = p, .chunks = p, .micro_batches = m};
+            double work = 3 * m, got = time_of(plan, p);
+            CHECK(got == work + 2 * (p - 1), "1F1B on %d ranks, %d micro-batches: %g", p, m, got);
+            plan.kind = SCHEDULE_ZERO_BUBBLE;
+            plan.slack = p;
+            got = time_of(plan, p);
+            CHECK(got == work + (p - 1), "zero bubble on %d ranks, %d micro-batches: %g", p, m,
+                  got);
+        }
+}
+
+static void refuses_the_impossible(void) {
+    Setting s;
+    Schedule schedule;
+    setting_make(&s, (SchedulePlan){.ranks = 2, .chunks = 2, .micro_batches = 1}, 2);
+    SchedulePlan wrong[5] = {s.plan, s.plan, s.plan, s.plan, s.plan};
+    int nowhere[2] = {0, 2};
+    wrong[0].chunks = 1;
+    wrong[1].micro_batches = 0;
+    wrong[2].first = 2;
+    wrong[3].first = 1;
+    wrong[4].rank_of = nowhere;
+    for (int i = 0; i < 5; i++)
+        CHECK(schedule_make(&schedule, &wrong[i]) == -1, "plan %d was accepted", i);
+}
+
+void test_schedule(void) {
+    static const ScheduleKind kinds[] = {SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE};
+    RUN_ROW("every small size, 1F1B", every_small_size, &kinds[0]);
+    RUN_ROW("every small size, zero bubble", every_small_size, &kinds[1]);
+    RUN_ROW("uneven, 1F1B", uneven, &kinds[0]);
+    RUN_ROW("uneven, zero bubble", uneven, &kinds[1]);
+    RUN(times_in_closed_form);
+    RUN(refuses_the_impossible);
+}
