@@ -56,6 +56,12 @@ static __device__ __forceinline__ unsigned tf32_round(float x) {
     return bits;
 }
 
+static __device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static __device__ __forceinline__ unsigned shared_address(const void *p) {
     return (unsigned)__cvta_generic_to_shared(p);
 }
@@ -91,6 +97,18 @@ static __device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const
 static __device__ __forceinline__ void copy_async16(void *shared, const void *global, bool ok) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
                  "l"(global), "r"(ok ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async8(void *shared, const void *global, bool ok) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(shared)),
+                 "l"(global), "r"(ok ? 8 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy_async4(void *shared, const void *global, bool ok) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)),
+                 "l"(global), "r"(ok ? 4 : 0)
                  : "memory");
 }
 
