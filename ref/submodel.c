@@ -31,29 +31,43 @@ static void measure(Partition *partition, const Model *model) {
     partition->imbalance = (double)largest / mean - 1;
 }
 
-/* cost[m][b]: least sum of squares of the first b blocks in m submodels; cut[m][b]: where the last
- * of them begins.  Dynamic programming over b and m. */
-static void cut_best(int *of_block, const double *prefix, int blocks, int submodels, double *cost,
+/* least[m][b]: least sum of squares of the first b items in m parts; cut[m][b]: where the last of
+ * them begins.  Dynamic programming over b and m. */
+static void cut_best(int *part, const double *prefix, int items, int parts, double *least,
                      int *cut) {
-    int row = blocks + 1;
-    for (int b = 0; b <= blocks; b++) cost[b] = b ? 1e300 : 0;
-    for (int m = 1; m <= submodels; m++)
-        for (int b = 0; b <= blocks; b++) {
-            cost[m * row + b] = 1e300;
+    int row = items + 1;
+    for (int b = 0; b <= items; b++) least[b] = b ? 1e300 : 0;
+    for (int m = 1; m <= parts; m++)
+        for (int b = 0; b <= items; b++) {
+            least[m * row + b] = 1e300;
             for (int begin = m - 1; begin < b; begin++) {
                 double size = prefix[b] - prefix[begin];
-                double total = cost[(m - 1) * row + begin] + size * size;
-                if (total < cost[m * row + b]) {
-                    cost[m * row + b] = total;
+                double total = least[(m - 1) * row + begin] + size * size;
+                if (total < least[m * row + b]) {
+                    least[m * row + b] = total;
                     cut[m * row + b] = begin;
                 }
             }
         }
-    for (int m = submodels, end = blocks; m >= 1; m--) {
+    for (int m = parts, end = items; m >= 1; m--) {
         int begin = cut[m * row + end];
-        for (int b = begin; b < end; b++) of_block[b] = m - 1;
+        for (int b = begin; b < end; b++) part[b] = m - 1;
         end = begin;
     }
+}
+
+int cut_contiguous(int *part, const double *cost, int items, int parts) {
+    size_t cells = ((size_t)parts + 1) * ((size_t)items + 1);
+    double *prefix = calloc((size_t)items + 1, sizeof *prefix);
+    double *least = malloc(cells * sizeof *least);
+    int *cut = calloc(cells, sizeof *cut);
+    bool reserved = prefix && least && cut;
+    for (int b = 0; reserved && b < items; b++) prefix[b + 1] = prefix[b] + cost[b];
+    if (reserved) cut_best(part, prefix, items, parts, least, cut);
+    free(prefix);
+    free(least);
+    free(cut);
+    return reserved ? 0 : error_set("partition: out of memory");
 }
 
 int partition_balanced(Partition *partition, const Model *model, int submodels) {
@@ -62,24 +76,17 @@ int partition_balanced(Partition *partition, const Model *model, int submodels) 
         return error_set("partition: %d submodels of %d blocks; use 1 to %d", submodels, blocks,
                          blocks);
     if (partition_reserve(partition, model, submodels)) return -1;
-    size_t cells = ((size_t)submodels + 1) * ((size_t)blocks + 1);
-    double *prefix = calloc((size_t)blocks + 1, sizeof *prefix);
-    double *cost = malloc(cells * sizeof *cost);
-    int *cut = calloc(cells, sizeof *cut);
-    bool reserved = prefix && cost && cut;
-    if (reserved) {
-        for (int b = 0; b < blocks; b++)
-            prefix[b + 1] = prefix[b] + (double)block_params(model, b) / (double)model->param_count;
-        cut_best(partition->of_block, prefix, blocks, submodels, cost, cut);
-        measure(partition, model);
-    } else {
+    double *share = malloc((size_t)blocks * sizeof *share);
+    for (int b = 0; share && b < blocks; b++)
+        share[b] = (double)block_params(model, b) / (double)model->param_count;
+    int failed = share ? cut_contiguous(partition->of_block, share, blocks, submodels)
+                       : error_set("partition: out of memory");
+    free(share);
+    if (failed)
         partition_free(partition);
-        error_set("partition: out of memory");
-    }
-    free(prefix);
-    free(cost);
-    free(cut);
-    return reserved ? 0 : -1;
+    else
+        measure(partition, model);
+    return failed;
 }
 
 /* The block a name or number of `length` characters stands for, or -1. */

@@ -16,6 +16,11 @@ typedef struct {
  * -1 and an error unless 1 <= M <= number of blocks. */
 int partition_balanced(Partition *partition, const Model *model, int submodels);
 
+/* Cuts a row of items into `parts` contiguous parts so that the sum of the squares of their costs
+ * is least: part[i] is that of item i.  Every part has an item: 1 <= parts <= items.  -1 and an
+ * error when memory runs out. */
+int cut_contiguous(int *part, const double *cost, int items, int parts);
+
 /* By hand: submodels separated by '/', each a list of blocks or ranges by number or name:
  * "embedding,head/block1-block6/block7-block12", "0-3/4-9".  Every block must be in exactly one. */
 int partition_parse(Partition *partition, const Model *model, const char *text);
