@@ -1,0 +1,41 @@
+/* The SIMT layer as its host program sees it, in C: how launches are run, what went wrong, and how
+ * a launch is put aside to be run later (graphs).
+ *
+ * Launches may come from any host thread; one runs at a time, and is over when LAUNCH returns. */
+#ifndef SIMT_CONTROL_H
+#define SIMT_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In which order the blocks of a grid, and the ready threads of a block, get their turn.  A correct
+ * kernel gives the same bits in all of them. */
+typedef enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_RANDOM, SIMT_ORDERS } SimtOrder;
+void simt_set_order(SimtOrder order, uint64_t seed); /* seed: of SIMT_RANDOM */
+
+/* The first error of any launch since simt_clear_error, one line; NULL: none.  A launch with an
+ * error is given up where the error was found: its other threads are dropped, what was written
+ * stays written. */
+const char *simt_error(void);
+void simt_clear_error(void);
+
+/* Shows every launch to `record` before it runs.  If it answers true it has kept a copy of the
+ * `bytes` at `closure` (aligned to 16) and calls run(copy) later, as often as it likes; the launch
+ * does not run now.  NULL: run every launch at once. */
+typedef void SimtRun(const void *closure);
+typedef bool SimtRecord(void *stream, SimtRun *run, const void *closure, size_t bytes);
+void simt_set_recorder(SimtRecord *record);
+
+/* Fills memory with what a float, a double and a bf16 read as NaN, an int as -1. */
+void simt_poison(void *memory, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,150 @@
+/* What the inline parts of the SIMT layer and its engine (engine.c, warp.c, shared.c, fragments.c)
+ * know of each other.  Not for kernels. */
+#ifndef SIMT_ENGINE_H
+#define SIMT_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control.h"
+#ifdef __cplusplus
+#include "vectors.h"
+typedef uint3 SimtIndex;
+typedef dim3 SimtSize;
+extern "C" {
+#else
+typedef struct {
+    unsigned x, y, z;
+} SimtIndex;
+typedef SimtIndex SimtSize;
+#endif
+
+/* All objects of the layer are linked into one program or one shared library. */
+#define SIMT_HIDDEN __attribute__((visibility("hidden")))
+
+enum { SIMT_LANES = 32, SIMT_WARPS = 32, SIMT_THREADS = SIMT_LANES * SIMT_WARPS };
+
+/* A line of a kernel, for messages. */
+typedef struct {
+    const char *file;
+    int line;
+} SimtSite;
+
+/* ---- the thread that runs now ---- */
+
+SIMT_HIDDEN extern SimtIndex threadIdx, blockIdx;
+SIMT_HIDDEN extern SimtSize blockDim, gridDim;
+
+struct SimtFiber;
+typedef struct SimtWarp SimtWarp;
+/* Does a warp-wide operation for all lanes of the mask, once the last of them has arrived. */
+typedef void SimtResolve(SimtWarp *warp, unsigned mask);
+
+/* Lanes are bits: `present` those the block has, `ready` those that can run, `done` those that have
+ * left the kernel, `arrived` those that wait in a warp-wide operation. */
+struct SimtWarp {
+    unsigned present, ready, done, arrived;
+    unsigned number;                     /* in the block */
+    struct SimtFiber *fiber[SIMT_LANES]; /* NULL: not started, or done */
+    SimtIndex index[SIMT_LANES];
+    SimtSite site[SIMT_LANES]; /* where the lane waits */
+    /* A warp-wide operation: who takes part, what it is, what each lane brings and gets. */
+    unsigned mask[SIMT_LANES];
+    SimtResolve *resolve[SIMT_LANES];
+    uint64_t value[SIMT_LANES], result[SIMT_LANES];
+    unsigned source[SIMT_LANES];
+};
+
+typedef struct {
+    SimtWarp *warp;
+    unsigned lane;
+} SimtHere;
+SIMT_HIDDEN extern SimtHere simt_here;
+
+static inline unsigned simt_thread(void) {
+    return simt_here.warp->number * SIMT_LANES + simt_here.lane;
+}
+
+/* ---- waiting ---- */
+
+typedef struct {
+    int count, any, all; /* of the predicates of all threads of the block */
+} SimtVotes;
+/* Returns when every thread of the block has called it from the same site. */
+SIMT_HIDDEN void simt_block_barrier(bool predicate, SimtSite site);
+SIMT_HIDDEN extern SimtVotes simt_votes; /* of the barrier just passed */
+
+/* Returns when every lane of `mask` has called it with the same mask and resolve, which has then
+ * been called once; gives the lane's warp->result. */
+SIMT_HIDDEN uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value,
+                                         unsigned source, SimtSite site);
+
+/* An error of the current thread: gives up the launch and does not return. */
+SIMT_HIDDEN __attribute__((noreturn, format(printf, 2, 3))) void simt_fail(SimtSite site,
+                                                                           const char *format, ...);
+
+/* ---- launches ---- */
+
+typedef struct {
+    const char *kernel;
+    SimtSite site;
+    const void *function; /* the kernel's address: SHARED_LIMIT is kept by it */
+    SimtSize grid, block;
+    size_t shared_bytes;
+} SimtLaunch;
+
+/* Runs body(arguments) for every thread of the grid. */
+SIMT_HIDDEN void simt_run(const SimtLaunch *launch, SimtRun *body, const void *arguments);
+/* Runs run(closure), or lets the recorder keep it. */
+SIMT_HIDDEN void simt_submit(void *stream, SimtRun *run, const void *closure, size_t bytes);
+/* Notes a launch's error unless there is an earlier one. */
+SIMT_HIDDEN __attribute__((format(printf, 1, 2))) void simt_note_error(const char *format, ...);
+
+/* ---- shared memory ---- */
+
+typedef struct { /* one SHARED of one kernel; memory is valid in launch `launch` */
+    uint64_t launch;
+    void *memory;
+} SimtShared;
+SIMT_HIDDEN extern uint64_t simt_launch_number;
+SIMT_HIDDEN extern void *simt_dynamic_shared;
+SIMT_HIDDEN void *simt_shared_place(SimtShared *shared, size_t bytes, const char *name,
+                                    SimtSite site);
+SIMT_HIDDEN void simt_shared_limit(const void *function, const char *kernel, size_t bytes,
+                                   SimtSite site);
+
+static inline void *simt_shared(SimtShared *shared, size_t bytes, const char *name, SimtSite site) {
+    if (shared->launch == simt_launch_number) return shared->memory;
+    return simt_shared_place(shared, bytes, name, site);
+}
+
+/* For the engine: before the first block (false: too much was asked for), and before each. */
+SIMT_HIDDEN bool simt_shared_open(const SimtLaunch *launch);
+SIMT_HIDDEN void simt_shared_poison(void);
+SIMT_HIDDEN void simt_copies_drop(void); /* of all threads */
+
+/* ---- asynchronous copies, fragments ---- */
+
+SIMT_HIDDEN void simt_copy_async(void *shared, const void *global, bool ok, SimtSite site);
+SIMT_HIDDEN void simt_copy_commit(void);
+SIMT_HIDDEN void simt_copy_wait(int pending);
+
+typedef struct {
+    float *d;
+    const unsigned *a, *b;
+} SimtProduct;
+typedef struct {
+    unsigned *r;
+    const void *row;
+    int matrices;
+    bool transposed;
+} SimtMatrices;
+SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_mma_bf16,
+    simt_resolve_mma_tf32, simt_resolve_ldmatrix;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,24 @@
+/* Fibers: stacks of their own, and a switch between them that saves six registers. */
+#ifndef SIMT_FIBER_H
+#define SIMT_FIBER_H
+
+#include <stddef.h>
+
+typedef struct SimtFiber {
+    void *stack_pointer; /* while it does not run */
+    char *stack;         /* its lowest byte; NULL: the host's */
+    size_t stack_bytes;
+    void *sanitizer;        /* the sanitizer's own state of a fiber that does not run */
+    struct SimtFiber *next; /* in a list of its owner */
+} SimtFiber;
+
+/* A new fiber whose first switch calls body(), which must not return; NULL: no memory.  Fibers are
+ * kept for the life of the process. */
+SimtFiber *fiber_create(void (*body)(void));
+/* As new, whatever it was doing. */
+void fiber_reset(SimtFiber *fiber, void (*body)(void));
+/* Goes on in `to`; returns when something switches to `from`, which must be the running fiber (for
+ * the host: any SimtFiber of zeros). */
+void fiber_switch(SimtFiber *from, SimtFiber *to);
+
+#endif

@@ -1,0 +1,93 @@
+/* Warp-wide operations with a meaning of their own: shuffles, products of fragments, ldmatrix.
+ * Layouts: PTX ISA, "Warp-level matrix instructions"; in words in ../gpu/gpu.cuh. */
+#include <string.h>
+
+#include "internal.h"
+
+void simt_resolve_sync(SimtWarp *warp, unsigned mask) { (void)warp, (void)mask; }
+
+void simt_resolve_shuffle(SimtWarp *warp, unsigned mask) {
+    for (unsigned i = 0; i < SIMT_LANES; i++) {
+        if (!(mask >> i & 1u)) continue;
+        unsigned source = warp->source[i];
+        warp->result[i] = mask >> source & 1u ? warp->value[source] : ~(uint64_t)0;
+    }
+}
+
+static float bits_float(unsigned bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+enum { M = 16, N = 8, K = 16 };
+
+/* d += a b, where lane 4g+t holds d0 d1 = d[g][2t], d[g][2t+1] and d2 d3 = d[g+8][...]. */
+static void multiply(SimtWarp *warp, float a[M][K], float b[K][N], int k_count) {
+    float d[M][N];
+    for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
+        const float *from = ((const SimtProduct *)(uintptr_t)warp->value[lane])->d;
+        unsigned g = lane / 4, t = lane % 4;
+        for (unsigned i = 0; i < 4; i++) d[g + i / 2 * 8][2 * t + i % 2] = from[i];
+    }
+    for (int i = 0; i < M; i++)
+        for (int k = 0; k < k_count; k++)
+            for (int j = 0; j < N; j++) d[i][j] += a[i][k] * b[k][j];
+    for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
+        float *to = ((const SimtProduct *)(uintptr_t)warp->value[lane])->d;
+        unsigned g = lane / 4, t = lane % 4;
+        for (unsigned i = 0; i < 4; i++) to[i] = d[g + i / 2 * 8][2 * t + i % 2];
+    }
+}
+
+void simt_resolve_mma_bf16(SimtWarp *warp, unsigned mask) {
+    (void)mask;
+    float a[M][K], b[K][N];
+    for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
+        const SimtProduct *from = (const SimtProduct *)(uintptr_t)warp->value[lane];
+        unsigned g = lane / 4, t = lane % 4;
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned half = 0; half < 2; half++)
+                a[g + i % 2 * 8][2 * t + half + i / 2 * 8] =
+                    bits_float(from->a[i] >> 16 * half << 16);
+        for (unsigned i = 0; i < 2; i++)
+            for (unsigned half = 0; half < 2; half++)
+                b[2 * t + half + i * 8][g] = bits_float(from->b[i] >> 16 * half << 16);
+    }
+    multiply(warp, a, b, 16);
+}
+
+void simt_resolve_mma_tf32(SimtWarp *warp, unsigned mask) {
+    (void)mask;
+    const unsigned kept = ~0x1fffu; /* the device does not read the other bits */
+    float a[M][K], b[K][N];
+    for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
+        const SimtProduct *from = (const SimtProduct *)(uintptr_t)warp->value[lane];
+        unsigned g = lane / 4, t = lane % 4;
+        for (unsigned i = 0; i < 4; i++)
+            a[g + i % 2 * 8][t + i / 2 * 4] = bits_float(from->a[i] & kept);
+        for (unsigned i = 0; i < 2; i++) b[t + i * 4][g] = bits_float(from->b[i] & kept);
+    }
+    multiply(warp, a, b, 8);
+}
+
+/* Lane 8m+i gives the address of row i of matrix m; lane 4g+t gets elements 2t, 2t+1 of row g (of
+ * column g, transposed) of each. */
+void simt_resolve_ldmatrix(SimtWarp *warp, unsigned mask) {
+    (void)mask;
+    const SimtMatrices *first = (const SimtMatrices *)(uintptr_t)warp->value[0];
+    for (int m = 0; m < first->matrices; m++) {
+        uint16_t matrix[8][8];
+        for (int i = 0; i < 8; i++) {
+            const SimtMatrices *row = (const SimtMatrices *)(uintptr_t)warp->value[8 * m + i];
+            memcpy(matrix[i], row->row, sizeof matrix[i]);
+        }
+        for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
+            const SimtMatrices *to = (const SimtMatrices *)(uintptr_t)warp->value[lane];
+            unsigned g = lane / 4, t = lane % 4;
+            unsigned low = first->transposed ? matrix[2 * t][g] : matrix[g][2 * t];
+            unsigned high = first->transposed ? matrix[2 * t + 1][g] : matrix[g][2 * t + 1];
+            to->r[m] = low | high << 16;
+        }
+    }
+}

@@ -1,0 +1,22 @@
+/* What the files of the engine know of each other. */
+#ifndef SIMT_INTERNAL_H
+#define SIMT_INTERNAL_H
+
+#include "engine.h"
+
+/* engine.c: the threads of a block.  simt_block_shape once per launch, then simt_block_run per
+ * block; false: the block was given up. */
+SIMT_HIDDEN void simt_order_start(SimtOrder order, uint64_t seed);
+SIMT_HIDDEN void simt_block_shape(SimtSize size);
+SIMT_HIDDEN bool simt_block_run(SimtRun *body, const void *arguments);
+SIMT_HIDDEN __attribute__((noreturn)) void simt_give_up(void); /* on a fiber */
+
+/* launch.c: an error of a thread of the running launch, with the kernel's name and the place. */
+SIMT_HIDDEN __attribute__((format(printf, 3, 4))) void simt_note_thread_error(SimtIndex thread,
+                                                                              SimtSite site,
+                                                                              const char *format,
+                                                                              ...);
+/* diagnose.c: nobody is ready and somebody waits; notes whom for. */
+SIMT_HIDDEN void simt_diagnose(const SimtWarp *warps, unsigned count);
+
+#endif

@@ -1,0 +1,110 @@
+/* The shared memory of a block: one arena, the launch's dynamic part first, then each SHARED in the
+ * order in which the kernel first meets it.  Between the arrays lie guards, which only
+ * AddressSanitizer sees. */
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+#include "sanitizer.h"
+
+enum {
+    GUARD = 256, /* before, between and behind arrays; a multiple of their alignment */
+    DEFAULT_LIMIT = 48 << 10,
+    LARGEST = 227 << 10, /* compute capability 9.0; 8.0 has 163, 8.9 has 99 */
+    ARRAYS = 64,
+    KERNELS = 256,
+    ARENA = LARGEST + (ARRAYS + 2) * (GUARD + GUARD)
+};
+
+static _Alignas(256) unsigned char arena[ARENA];
+static struct {
+    size_t used;    /* of the arena */
+    size_t bytes;   /* asked for by the kernel's declarations */
+    size_t dynamic; /* by the launch */
+    struct {
+        size_t start, bytes;
+    } array[ARRAYS];
+    int arrays;
+} shared;
+static struct {
+    const void *function;
+    size_t bytes;
+} limits[KERNELS];
+static int limit_count;
+
+void *simt_dynamic_shared;
+
+static size_t limit_of(const void *function) {
+    for (int i = 0; i < limit_count; i++)
+        if (limits[i].function == function) return limits[i].bytes;
+    return 0;
+}
+
+void simt_shared_limit(const void *function, const char *kernel, size_t bytes, SimtSite site) {
+    if (bytes > LARGEST) {
+        simt_note_error("kernel %s, %s:%d: a limit of %zu bytes of shared memory; the most is %d",
+                        kernel, site.file, site.line, bytes, LARGEST);
+        return;
+    }
+    int i = 0;
+    while (i < limit_count && limits[i].function != function) i++;
+    if (i == KERNELS) {
+        simt_note_error("kernel %s: more than %d kernels with a limit of shared memory", kernel,
+                        KERNELS);
+        return;
+    }
+    if (i == limit_count) limit_count++;
+    limits[i].function = function;
+    limits[i].bytes = bytes;
+}
+
+/* The next `bytes` of the arena, filled with NaN. */
+static void *place(size_t bytes) {
+    unsigned char *memory = arena + shared.used;
+    SIMT_UNPOISON(memory, bytes);
+    memset(memory, 0xff, bytes);
+    shared.array[shared.arrays].start = shared.used;
+    shared.array[shared.arrays++].bytes = bytes;
+    shared.used += (bytes + 2 * GUARD - 1) / GUARD * GUARD;
+    return memory;
+}
+
+bool simt_shared_open(const SimtLaunch *launch) {
+    SIMT_POISON(arena, sizeof arena);
+    size_t limit = limit_of(launch->function);
+    if (limit < DEFAULT_LIMIT) limit = DEFAULT_LIMIT;
+    if (launch->shared_bytes > limit) {
+        simt_note_error("kernel %s, %s:%d: %zu bytes of dynamic shared memory, the limit is %zu%s",
+                        launch->kernel, launch->site.file, launch->site.line, launch->shared_bytes,
+                        limit, limit == DEFAULT_LIMIT ? " (SHARED_LIMIT raises it)" : "");
+        return false;
+    }
+    shared.used = GUARD;
+    shared.bytes = 0;
+    shared.dynamic = launch->shared_bytes;
+    shared.arrays = 0;
+    simt_dynamic_shared = place(launch->shared_bytes);
+    return true;
+}
+
+void *simt_shared_place(SimtShared *array, size_t bytes, const char *name, SimtSite site) {
+    size_t total = shared.bytes + bytes;
+    if (total > DEFAULT_LIMIT)
+        simt_fail(site, "SHARED %s: %zu bytes of static shared memory, the limit is %d", name,
+                  total, DEFAULT_LIMIT);
+    if (total + shared.dynamic > LARGEST)
+        simt_fail(site,
+                  "SHARED %s: %zu bytes of shared memory with the dynamic part, the limit is "
+                  "%d",
+                  name, total + shared.dynamic, LARGEST);
+    if (shared.arrays == ARRAYS) simt_fail(site, "SHARED %s: more than %d arrays", name, ARRAYS);
+    shared.bytes = total;
+    array->memory = place(bytes);
+    array->launch = simt_launch_number;
+    return array->memory;
+}
+
+void simt_shared_poison(void) {
+    for (int i = 0; i < shared.arrays; i++)
+        memset(arena + shared.array[i].start, 0xff, shared.array[i].bytes);
+}

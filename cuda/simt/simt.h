@@ -1,0 +1,44 @@
+/* The dialect of kernel.cuh on a CPU: the same kernels, compiled by g++ or clang++, with CUDA's
+ * semantics, for proof and not for speed.
+ *
+ * Each thread of a block is a fiber; blocks run one after the other; barriers, shuffles and votes
+ * switch fibers (engine.c).  Threads run in an order that the host chooses (control.h).  Shared
+ * memory holds NaN when a block starts; an asynchronous copy leaves NaN until it is waited for.
+ *
+ * Errors, told by simt_error (control.h): a barrier that some thread never reaches, or that threads
+ * reach at different lines; a warp-wide operation whose named lanes do not all come; a launch that
+ * is empty or too large; a misaligned ldmatrix or asynchronous copy.  These are errors even where
+ * some GPUs would go on: a thread that has left the kernel, or a lane that the block does not have,
+ * counts as missing.
+ *
+ * What this cannot show: speed; the order in which memory becomes visible between threads beyond
+ * the race checker's rules (race.c); approximate functions (__expf and the like are exact here) and
+ * the bits of mma sums, which a GPU adds in an order and a rounding of its own; errors in the PTX
+ * of gpu.cuh, which is not what runs here; registers, occupancy, bank conflicts, local memory;
+ * misaligned vector loads (use the undefined behaviour sanitizer); forward progress: a thread that
+ * spins until another writes hangs. */
+#ifndef SIMT_H
+#define SIMT_H
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#if !defined(__clang__)
+#define __builtin_assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arithmetic.h"
+#include "bfloat16.h"
+#include "fragments.h"
+#include "launch.h"
+#include "vectors.h"
+#include "warp.h"
+
+#endif
