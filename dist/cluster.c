@@ -1,0 +1,90 @@
+#include "cluster.h"
+
+#include <string.h>
+
+#include "../ref/error.h"
+
+#define GIB (1024.0 * 1024 * 1024)
+#define TERA 1e12
+#define GIGA 1e9
+
+/* fp32 is the rate of ordinary float arithmetic; tf32 and bf16 those of the tensor cores, dense,
+ * with float accumulation.  A link's rate is half of what data sheets give for both directions. */
+const Gpu gpu_table[] = {
+    {.key = "rtx4090",
+     .name = "RTX 4090",
+     .flops = {82.6 * TERA, 82.6 * TERA, 165.2 * TERA},
+     .memory_bytes = 24 * GIB,
+     .memory_rate = 1008 * GIGA,
+     .link_rate = 31.5 * GIGA,
+     .link = "PCIe 4.0 x16",
+     .host_rate = 31.5 * GIGA,
+     .dollars_per_hour = 0.29,
+     .least_dollars = 0.19,
+     .most_dollars = 0.50,
+     .source = "NVIDIA Ada GPU architecture white paper, appendix A"},
+    {.key = "a100",
+     .name = "A100 80GB",
+     .flops = {19.5 * TERA, 156 * TERA, 312 * TERA},
+     .memory_bytes = 80 * GIB,
+     .memory_rate = 2039 * GIGA,
+     .link_rate = 300 * GIGA,
+     .link = "NVLink 3",
+     .host_rate = 31.5 * GIGA,
+     .dollars_per_hour = 1.20,
+     .least_dollars = 1.12,
+     .most_dollars = 2.25,
+     .source = "NVIDIA A100 data sheet, SXM"},
+    {.key = "a800",
+     .name = "A800 80GB",
+     .flops = {19.5 * TERA, 156 * TERA, 312 * TERA},
+     .memory_bytes = 80 * GIB,
+     .memory_rate = 1935 * GIGA,
+     .link_rate = 31.5 * GIGA,
+     .link = "PCIe 4.0 x16",
+     .host_rate = 31.5 * GIGA,
+     .dollars_per_hour = 0.69,
+     .least_dollars = 0.88,
+     .most_dollars = 1.25,
+     .source = "A100 PCIe data sheet; the paper says its A800 are joined by PCIe"},
+    {.key = "h100",
+     .name = "H100 SXM",
+     .flops = {66.9 * TERA, 494.7 * TERA, 989.4 * TERA},
+     .memory_bytes = 80 * GIB,
+     .memory_rate = 3352 * GIGA,
+     .link_rate = 450 * GIGA,
+     .link = "NVLink 4",
+     .host_rate = 63 * GIGA,
+     .source = "NVIDIA H100 data sheet, SXM"},
+    {.key = "h200",
+     .name = "H200 SXM",
+     .flops = {66.9 * TERA, 494.7 * TERA, 989.4 * TERA},
+     .memory_bytes = 141 * GIGA,
+     .memory_rate = 4800 * GIGA,
+     .link_rate = 450 * GIGA,
+     .link = "NVLink 4",
+     .host_rate = 63 * GIGA,
+     .source = "NVIDIA H200 data sheet, SXM"},
+    {.key = NULL},
+};
+
+const Practice practice_default = {
+    .products = {0.73, 0.84, 0.80},
+    .memory = 0.90,
+    .link = 0.80,
+    .launch_s = 2e-6,
+    .link_latency_s = 10e-6,
+    .network_latency_s = 30e-6,
+    .host_memory_rate = 100e9,
+};
+
+const Gpu *gpu_find(const char *key) {
+    char known[128] = "";
+    for (const Gpu *gpu = gpu_table; gpu->key; gpu++) {
+        if (strcmp(gpu->key, key) == 0) return gpu;
+        if (*known) strcat(known, ", ");
+        strcat(known, gpu->key);
+    }
+    error_set("gpu: \"%.40s\" is not in the table; known are %s", key, known);
+    return NULL;
+}

@@ -1,0 +1,47 @@
+/* GPUs, links and prices, as data: what the planner knows about machines that are not here. */
+#ifndef DIST_CLUSTER_H
+#define DIST_CLUSTER_H
+
+#include "../ref/real.h"
+
+typedef struct {
+    const char *key, *name;             /* "rtx4090", "RTX 4090" */
+    double flops[PRECISIONS];           /* peak of dense products, operations per second */
+    double memory_bytes;                /* on the card */
+    double memory_rate;                 /* peak, bytes per second */
+    double link_rate;                   /* to another card of the node, one direction, peak */
+    const char *link;                   /* "PCIe 4.0 x16", "NVLink 3" */
+    double host_rate;                   /* to host memory, one direction, peak */
+    double dollars_per_hour;            /* section 4.4.1 of the paper; 0: not in it */
+    double least_dollars, most_dollars; /* range of its appendix A.4 */
+    const char *source;                 /* of the rates */
+} Gpu;
+
+extern const Gpu gpu_table[]; /* ends with key NULL */
+
+/* NULL and an error that names the known ones. */
+const Gpu *gpu_find(const char *key);
+
+/* What of a peak is reached in practice, and the small costs of doing anything at all. */
+typedef struct {
+    double products[PRECISIONS], memory, link; /* fractions */
+    double launch_s;                           /* of a kernel in a captured step */
+    double link_latency_s, network_latency_s;
+    double host_memory_rate; /* bytes per second of a node's processors, for Adam there */
+} Practice;
+
+/* Fractions seen on an H200 (design notes: bf16 790 of 989 TFLOP/s, tf32 415 of 495, fp32 49 of 67,
+ * copies 4.3 of 4.8 TB/s); the rest are round guesses, and every one can be set. */
+extern const Practice practice_default;
+
+typedef struct {
+    const Gpu *gpu;
+    int per_node, nodes;
+    double network_rate; /* of a node, one direction, bytes per second */
+    Practice practice;
+} Cluster;
+
+/* The paper's network: 2 x 25 Gb/s. */
+#define NETWORK_2X25G (2 * 25e9 / 8)
+
+#endif

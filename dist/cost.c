@@ -1,0 +1,84 @@
+#include "cost.h"
+
+#include <math.h>
+
+typedef struct {
+    const Model *model;
+    const StageSettings *settings;
+    const Gpu *gpu;
+    const Practice *practice;
+} Question;
+
+/* Bytes a phase must move at least: each array it needs read or written once.  Elementwise and norm
+ * gradients read the incoming gradient and one saved value, and write one. */
+static double node_bytes(const Question *q, const Node *node, Phase phase) {
+    double value = (double)value_bytes(q->settings), n = q->settings->batch;
+    double in = n * (double)shape_count(node->in_shape) * value;
+    double out = n * (double)shape_count(node->out_shape) * value;
+    double weights = node->weight < 0 ? 0 : (double)q->model->param[node->weight].count;
+    if (node->kind == OP_EMBEDDING) {
+        weights = n * (double)shape_count(node->out_shape); /* the rows it looks up */
+        in = n * (double)shape_count(node->in_shape) * sizeof(int);
+    }
+    switch (phase) {
+        case PHASE_FORWARD:
+            return in + out + weights * value + (node->skip < 0 ? 0 : out);
+        case PHASE_INPUT_GRADIENT:
+            return out + 2 * in + weights * value;
+        default:
+            return in + out + weights * sizeof(float);
+    }
+}
+
+static double node_time(const Question *q, const Node *node, Phase phase) {
+    Precision precision = q->settings->precision;
+    double flops = q->settings->batch * node_flops(node, phase);
+    double compute = flops / (q->gpu->flops[precision] * q->practice->products[precision]);
+    double memory = node_bytes(q, node, phase) / (q->gpu->memory_rate * q->practice->memory);
+    return fmax(compute, memory) + q->practice->launch_s;
+}
+
+double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
+    double vectors = optimizer_state_vectors(optimizer);
+    /* gradient read; parameter (or its master) and state read and written; bf16 weights written */
+    return 4 + 8 * (1 + vectors) + (precision == PRECISION_BF16 ? 2 : 0);
+}
+
+static void add_node(BlockCost *cost, const Question *q, const Layout *layout, const bool *active,
+                     const Node *node) {
+    double forward = node_time(q, node, PHASE_FORWARD);
+    bool below =
+        layout->differentiated[node->in] || (node->skip >= 0 && layout->differentiated[node->skip]);
+    cost->phase_s[PHASE_FORWARD] += forward;
+    if (q->settings->recompute && layout->differentiated[node->out])
+        cost->phase_s[PHASE_INPUT_GRADIENT] += forward;
+    if (below) cost->phase_s[PHASE_INPUT_GRADIENT] += node_time(q, node, PHASE_INPUT_GRADIENT);
+    bool weights = node->weight >= 0 || node->bias >= 0;
+    if (weights && node_trains(q->model, node, active))
+        cost->phase_s[PHASE_WEIGHT_GRADIENT] += node_time(q, node, PHASE_WEIGHT_GRADIENT);
+}
+
+static double update_time(const Question *q, const Block *block) {
+    double count = 0;
+    for (int p = block->first_param; p < block->end_param; p++)
+        count += (double)q->model->param[p].count;
+    double bytes = count * update_bytes(&q->settings->optimizer, q->settings->precision);
+    return bytes / (q->gpu->memory_rate * q->practice->memory);
+}
+
+int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,
+                const bool *active, const Gpu *gpu, const Practice *practice) {
+    Question q = {model, settings, gpu, practice};
+    Layout layout;
+    if (layout_make(&layout, model, settings, active)) return -1;
+    for (int b = 0; b < model->blocks; b++) {
+        const Block *block = &model->block[b];
+        cost[b] = (BlockCost){.out_bytes = (double)value_count(model, block->out, settings->batch) *
+                                           (double)value_bytes(settings)};
+        for (int i = block->first_node; i < block->end_node; i++)
+            add_node(&cost[b], &q, &layout, active, &model->node[i]);
+        if (active[b]) cost[b].update_s = update_time(&q, block);
+    }
+    layout_free(&layout);
+    return 0;
+}

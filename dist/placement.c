@@ -1,0 +1,83 @@
+#include "placement.h"
+
+#include <stdlib.h>
+
+#include "../ref/error.h"
+
+const char *const placement_names[PLACEMENTS] = {"plain", "virtual", "figure2"};
+
+/* Cuts the blocks whose outer part is `outer` into `pieces`, numbered on from outer * pieces. */
+static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, const double *cost,
+                     int blocks) {
+    int first = 0, end;
+    while (first < blocks && outer_of[first] != outer) first++;
+    for (end = first; end < blocks && outer_of[end] == outer;) end++;
+    if (end - first < pieces)
+        return error_set(
+            "placement: part %d of the model has %d blocks, too few for %d pieces; use "
+            "fewer ranks or submodels",
+            outer + 1, end - first, pieces);
+    if (cut_contiguous(piece + first, cost + first, end - first, pieces)) return -1;
+    for (int b = first; b < end; b++) piece[b] += outer * pieces;
+    return 0;
+}
+
+/* Outer parts, each cut into pieces. */
+static int cut_twice(int *outer_of, int *piece, int outers, int pieces, const double *cost,
+                     int blocks) {
+    if (outers > blocks)
+        return error_set("placement: the model has %d blocks, too few for %d parts", blocks,
+                         outers);
+    if (cut_contiguous(outer_of, cost, blocks, outers)) return -1;
+    for (int outer = 0; outer < outers; outer++)
+        if (cut_inner(piece, outer_of, outer, pieces, cost, blocks)) return -1;
+    return 0;
+}
+
+static int cut(Placement *p, PlacementKind kind, const double *cost, int blocks) {
+    switch (kind) {
+        case PLACEMENT_PLAIN:
+            if (p->ranks > blocks || p->submodels > blocks)
+                return error_set(
+                    "placement: the model has %d blocks, too few for %d ranks and %d "
+                    "submodels",
+                    blocks, p->ranks, p->submodels);
+            return cut_contiguous(p->chunk_of, cost, blocks, p->ranks) ||
+                   cut_contiguous(p->submodel_of, cost, blocks, p->submodels);
+        case PLACEMENT_VIRTUAL:
+            return cut_twice(p->submodel_of, p->chunk_of, p->submodels, p->ranks, cost, blocks);
+        default:
+            if (cut_twice(p->chunk_of, p->submodel_of, p->ranks, p->submodels, cost, blocks))
+                return -1;
+            for (int b = 0; b < blocks; b++) p->submodel_of[b] %= p->submodels;
+            return 0;
+    }
+}
+
+int placement_make(Placement *p, const Model *model, PlacementKind kind, int ranks, int submodels,
+                   const double *cost) {
+    int chunks = kind == PLACEMENT_VIRTUAL ? ranks * submodels : ranks;
+    size_t blocks = (size_t)model->blocks;
+    *p = (Placement){.ranks = ranks,
+                     .chunks = chunks,
+                     .submodels = submodels,
+                     .chunk_of = calloc(blocks, sizeof(int)),
+                     .submodel_of = calloc(blocks, sizeof(int)),
+                     .rank_of = calloc((size_t)chunks, sizeof(int))};
+    int failed = !p->chunk_of || !p->submodel_of || !p->rank_of
+                     ? error_set("placement: out of memory")
+                     : cut(p, kind, cost, model->blocks);
+    if (failed) {
+        placement_free(p);
+        return -1;
+    }
+    for (int c = 0; c < chunks; c++) p->rank_of[c] = c % ranks;
+    return 0;
+}
+
+void placement_free(Placement *p) {
+    free(p->chunk_of);
+    free(p->submodel_of);
+    free(p->rank_of);
+    *p = (Placement){0};
+}

@@ -1,0 +1,288 @@
+#include "simulate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+
+/* Everything about one submodel's step. */
+typedef struct {
+    const Configuration *c;
+    Placement placement;
+    bool *active;       /* [blocks] */
+    BlockCost *block;   /* [blocks] */
+    BlockMemory *bytes; /* [blocks] */
+    ChunkCost *chunk;   /* [chunks] */
+    bool *trains;       /* [chunks] */
+    double *update_s;   /* [ranks] */
+    double *reduced;    /* [ranks]: bytes of gradients all pipelines add up */
+    SchedulePlan plan;
+    double work_s; /* of all ranks together */
+} Simulation;
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* ---- time ---------------------------------------------------------------------------------------
+ */
+
+/* One message between neighbouring ranks, over the slowest link of the pipeline. */
+static double transfer_time(const Configuration *c, double bytes) {
+    const Cluster *cluster = &c->cluster;
+    const Practice *practice = &cluster->practice;
+    bool network = c->pipeline > cluster->per_node;
+    double rate = network ? cluster->network_rate : cluster->gpu->link_rate;
+    double latency = network ? practice->network_latency_s : practice->link_latency_s;
+    return latency + bytes / (rate * practice->link);
+}
+
+/* A ring all-reduce of `bytes` over the pipelines.  Ranks of a node that do it at the same time
+ * share its network. */
+static double reduce_time(const Configuration *c, double bytes) {
+    const Cluster *cluster = &c->cluster;
+    double r = c->replicas;
+    if (r <= 1) return 0;
+    bool network = c->pipeline * c->replicas > cluster->per_node;
+    double sharing = network ? fmin(c->pipeline, cluster->per_node) : 1;
+    double rate = network ? cluster->network_rate / sharing : cluster->gpu->link_rate;
+    double latency =
+        network ? cluster->practice.network_latency_s : cluster->practice.link_latency_s;
+    return 2 * (r - 1) * latency + 2 * (r - 1) / r * bytes / (rate * cluster->practice.link);
+}
+
+static void sum_blocks(Simulation *s) {
+    const Model *m = s->c->model;
+    memset(s->chunk, 0, (size_t)s->placement.chunks * sizeof *s->chunk);
+    memset(s->trains, 0, (size_t)s->placement.chunks * sizeof *s->trains);
+    memset(s->update_s, 0, (size_t)s->placement.ranks * sizeof *s->update_s);
+    memset(s->reduced, 0, (size_t)s->placement.ranks * sizeof *s->reduced);
+    for (int b = 0; b < m->blocks; b++) {
+        int chunk = s->placement.chunk_of[b], rank = s->placement.rank_of[chunk];
+        const double *phase = s->block[b].phase_s;
+        s->chunk[chunk].forward += phase[PHASE_FORWARD];
+        s->chunk[chunk].input_gradient += phase[PHASE_INPUT_GRADIENT];
+        s->chunk[chunk].weight_gradient += phase[PHASE_WEIGHT_GRADIENT];
+        s->trains[chunk] |= phase[PHASE_WEIGHT_GRADIENT] > 0;
+        s->update_s[rank] += s->block[b].update_s;
+        s->reduced[rank] += (double)s->bytes[b].gradients;
+    }
+}
+
+/* Where forward begins, and where backward ends. */
+static void plan_passes(Simulation *s) {
+    const Configuration *c = s->c;
+    int lowest = 0;
+    while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
+    double bytes = 0;
+    for (int b = 0; b < c->model->blocks - 1; b++)
+        if (s->placement.chunk_of[b] != s->placement.chunk_of[b + 1])
+            bytes = larger(bytes, s->block[b].out_bytes);
+    s->plan = (SchedulePlan){.kind = c->schedule,
+                             .ranks = c->pipeline,
+                             .chunks = s->placement.chunks,
+                             .micro_batches = c->micro_batches,
+                             .rank_of = s->placement.rank_of,
+                             .lowest = s->placement.chunk_of[lowest],
+                             .trains = s->trains,
+                             .cost = s->chunk,
+                             .transfer = transfer_time(c, bytes),
+                             .slack = c->slack};
+    if (c->cached) s->plan.first = s->plan.lowest;
+    /* Within the first chunk that runs, the blocks below the active ones are cached too. */
+    for (int b = 0; c->cached && b < lowest; b++)
+        if (s->placement.chunk_of[b] == s->plan.first)
+            s->chunk[s->plan.first].forward -= s->block[b].phase_s[PHASE_FORWARD];
+}
+
+/* Adam in host memory: gradients go there beside the backward pass, weights come back after it. */
+static double offload_time(const Simulation *s) {
+    const Configuration *c = s->c;
+    const Practice *practice = &c->cluster.practice;
+    double count = (double)c->model->param_count, backward = 0;
+    double rate = c->cluster.gpu->host_rate * practice->link * c->pipeline;
+    for (int b = 0; b < c->model->blocks; b++)
+        backward +=
+            s->block[b].phase_s[PHASE_INPUT_GRADIENT] + s->block[b].phase_s[PHASE_WEIGHT_GRADIENT];
+    double out = 4 * count / rate, hidden = backward * c->micro_batches / c->pipeline;
+    double adam =
+        count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / practice->host_memory_rate;
+    double back = count * (double)value_bytes(&c->stage) / rate;
+    return fmax(0, out - hidden) + adam + back;
+}
+
+static int time_step(Simulation *s, Prediction *sum) {
+    const Configuration *c = s->c;
+    Schedule schedule;
+    if (schedule_make(&schedule, &s->plan)) return -1;
+    double reduce = 0, update = 0, work = 0;
+    for (int r = 0; r < c->pipeline; r++) {
+        reduce = larger(reduce, reduce_time(c, s->reduced[r]));
+        update = larger(update, s->update_s[r]);
+    }
+    for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
+        work += s->chunk[chunk].forward;
+        if (chunk >= s->plan.lowest)
+            work += s->chunk[chunk].input_gradient + s->chunk[chunk].weight_gradient;
+    }
+    if (c->stage.offload) update = offload_time(s);
+    sum->passes_s += schedule.time;
+    sum->reduce_s += reduce;
+    sum->update_s += update;
+    sum->bubble += 1 - work * c->micro_batches / (c->pipeline * schedule.time);
+    schedule_free(&schedule);
+    return 0;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------
+ */
+
+/* Bytes of one rank. */
+static void rank_memory(const Simulation *s, const Layout *layout, int rank,
+                        double bytes[MEM_ROLES]) {
+    const Configuration *c = s->c;
+    const Model *m = c->model;
+    double out = 0, out_gradient = 0;
+    for (int i = 0; i < MEM_ROLES; i++) bytes[i] = 0;
+    for (int b = 0; b < m->blocks; b++) {
+        int chunk = s->placement.chunk_of[b];
+        if (s->placement.rank_of[chunk] != rank) continue;
+        int held = schedule_bound(&s->plan, chunk);
+        if (held > c->micro_batches) held = c->micro_batches;
+        bytes[MEM_PARAMETERS] += (double)s->bytes[b].parameters;
+        bytes[MEM_GRADIENTS] += (double)s->bytes[b].gradients;
+        bytes[MEM_STATE] += (double)s->bytes[b].state;
+        bytes[MEM_ACTIVATIONS] += held * (double)s->bytes[b].activations;
+        out = larger(out, s->block[b].out_bytes);
+        if (chunk >= s->plan.lowest && b < m->blocks - 1)
+            out_gradient = larger(out_gradient, s->block[b].out_bytes);
+    }
+    bytes[MEM_WORKSPACE] = (double)layout->scratch + 2 * (out + out_gradient);
+}
+
+/* A head that is tied to the embedding has a copy of it on its own rank. */
+static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
+    const Model *m = s->c->model;
+    const Node *head = &m->node[m->nodes - 1];
+    if (head->weight < 0 || m->param[head->weight].block == m->blocks - 1) return;
+    int owner = s->placement.rank_of[s->placement.chunk_of[m->param[head->weight].block]];
+    int user = s->placement.rank_of[s->placement.chunk_of[m->blocks - 1]];
+    if (rank != user || owner == user) return;
+    double share = (double)m->param[head->weight].count;
+    bytes[MEM_PARAMETERS] += share * (double)value_bytes(&s->c->stage);
+    if (s->active[m->param[head->weight].block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
+}
+
+static int fill_memory(const Simulation *s, Prediction *most) {
+    Layout layout;
+    if (layout_make(&layout, s->c->model, &s->c->stage, s->active)) return -1;
+    for (int rank = 0; rank < s->c->pipeline; rank++) {
+        double bytes[MEM_ROLES], total = 0;
+        rank_memory(s, &layout, rank, bytes);
+        add_tied(s, rank, bytes);
+        for (int i = 0; i < MEM_ROLES; i++) total += bytes[i];
+        if (total <= most->total_bytes) continue;
+        most->total_bytes = total;
+        memcpy(most->bytes, bytes, sizeof bytes);
+    }
+    layout_free(&layout);
+    return 0;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------
+ */
+
+static int run_submodel(Simulation *s, int submodel, const BlockCost *measured, Prediction *sum) {
+    const Configuration *c = s->c;
+    size_t blocks = (size_t)c->model->blocks;
+    for (size_t b = 0; b < blocks; b++) s->active[b] = s->placement.submodel_of[b] == submodel;
+    if (measured)
+        memcpy(s->block, measured + (size_t)submodel * blocks, blocks * sizeof *s->block);
+    else if (block_costs(s->block, c->model, &c->stage, s->active, c->cluster.gpu,
+                         &c->cluster.practice))
+        return -1;
+    if (memory_blocks(s->bytes, c->model, &c->stage, s->active)) return -1;
+    sum_blocks(s);
+    plan_passes(s);
+    return time_step(s, sum) || fill_memory(s, sum) ? -1 : 0;
+}
+
+/* The work of each block in a full update: what the cuts balance. */
+static int place(Simulation *s) {
+    const Configuration *c = s->c;
+    const Model *m = c->model;
+    double *work = calloc((size_t)m->blocks, sizeof *work);
+    int failed = work ? 0 : error_set("simulate: out of memory");
+    for (int b = 0; b < m->blocks; b++) s->active[b] = true;
+    failed = failed ||
+             block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.practice);
+    for (int b = 0; b < m->blocks && !failed; b++)
+        for (int phase = 0; phase < PHASES; phase++) work[b] += s->block[b].phase_s[phase];
+    failed =
+        failed || placement_make(&s->placement, m, c->placement, c->pipeline, c->submodels, work);
+    free(work);
+    return failed ? -1 : 0;
+}
+
+static int check(const Configuration *c) {
+    int gpus = c->cluster.per_node * c->cluster.nodes;
+    if (c->pipeline < 1 || c->replicas < 1 || c->pipeline * c->replicas > gpus)
+        return error_set("plan: %d pipelines of %d ranks on %d GPUs", c->replicas, c->pipeline,
+                         gpus);
+    if (c->stage.offload && c->submodels > 1)
+        return error_set("plan: offload is a full update; use 1 submodel");
+    return 0;
+}
+
+static int reserve(Simulation *s) {
+    size_t blocks = (size_t)s->c->model->blocks, ranks = (size_t)s->c->pipeline;
+    size_t chunks = ranks * (size_t)s->c->submodels;
+    s->active = calloc(blocks, sizeof *s->active);
+    s->block = calloc(blocks, sizeof *s->block);
+    s->bytes = calloc(blocks, sizeof *s->bytes);
+    s->chunk = calloc(chunks, sizeof *s->chunk);
+    s->trains = calloc(chunks, sizeof *s->trains);
+    s->update_s = calloc(ranks, sizeof *s->update_s);
+    s->reduced = calloc(ranks, sizeof *s->reduced);
+    return s->active && s->block && s->bytes && s->chunk && s->trains && s->update_s && s->reduced
+               ? 0
+               : error_set("simulate: out of memory");
+}
+
+static void finish(const Configuration *c, Prediction *p) {
+    double samples = (double)c->stage.batch * c->micro_batches * c->replicas, m = c->submodels;
+    double usable = 0.97 * c->cluster.gpu->memory_bytes; /* the driver's context takes some */
+    p->passes_s /= m;
+    p->reduce_s /= m;
+    p->update_s /= m;
+    p->bubble /= m;
+    p->step_s = p->passes_s + p->reduce_s + p->update_s;
+    p->samples_per_s = samples / p->step_s;
+    p->tokens_per_s = p->samples_per_s * c->model->targets;
+    p->fits = p->total_bytes <= usable;
+    if (c->stage.offload)
+        p->host_bytes = (double)c->model->param_count * 4 *
+                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer));
+}
+
+int simulate(Prediction *prediction, double *submodel_s, const Configuration *c,
+             const BlockCost *measured) {
+    Simulation s = {.c = c};
+    memset(prediction, 0, sizeof *prediction);
+    int failed = check(c) || reserve(&s) || place(&s);
+    for (int k = 0; k < c->submodels && !failed; k++) {
+        double before = prediction->passes_s + prediction->reduce_s + prediction->update_s;
+        failed = run_submodel(&s, k, measured, prediction);
+        double after = prediction->passes_s + prediction->reduce_s + prediction->update_s;
+        if (submodel_s) submodel_s[k] = after - before;
+    }
+    if (!failed) finish(c, prediction);
+    placement_free(&s.placement);
+    free(s.active);
+    free(s.block);
+    free(s.bytes);
+    free(s.chunk);
+    free(s.trains);
+    free(s.update_s);
+    free(s.reduced);
+    return failed ? -1 : 0;
+}
