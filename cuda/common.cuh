@@ -1,0 +1,184 @@
+/* What the kernels share: values as floats, 128-bit packs, reductions in a fixed order, and the
+ * choice of a kernel by the run's value type.
+ *
+ * The value type T is float or __nv_bfloat16.  All arithmetic is in float; T is how it is stored.
+ */
+#ifndef CUDA_COMMON_CUH
+#define CUDA_COMMON_CUH
+
+#include "kernel.cuh"
+#include "kernels.h"
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ float to_float(float x) { return x; }
+static __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+/* from_float<T>(x): rounded to nearest even. */
+template <typename T>
+static __device__ __forceinline__ T from_float(float x);
+template <>
+__device__ __forceinline__ float from_float<float>(float x) {
+    return x;
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
+    return __float2bfloat16_rn(x);
+}
+
+/* ---- packs: V neighbouring values, moved by one instruction ------------------------------------
+ * V is pack_width<T>(), 128 bits, where a launcher found `packable`, else 1.  A kernel is a
+ * template on V, so that the ragged path is the same code. */
+
+template <typename T>
+static constexpr int pack_width() {
+    return 16 / (int)sizeof(T);
+}
+
+/* (may_alias: arrays of T are read and written through it.) */
+template <typename T, int V>
+struct alignas(V * sizeof(T)) [[gnu::may_alias]] Pack {
+    T at[V];
+};
+/* Pairs of bf16 in words, the first in the low half. */
+template <>
+struct alignas(16) [[gnu::may_alias]] Pack<__nv_bfloat16, 8> {
+    unsigned word[4];
+};
+
+template <int V, typename T>
+static __device__ __forceinline__ Pack<T, V> load_pack(const T *from) {
+    return *reinterpret_cast<const Pack<T, V> *>(from);
+}
+template <typename T, int V>
+static __device__ __forceinline__ void store_pack(T *to, Pack<T, V> pack) {
+    *reinterpret_cast<Pack<T, V> *>(to) = pack;
+}
+
+template <typename T, int V>
+static __device__ __forceinline__ void unpack(float (&x)[V], const Pack<T, V> &pack) {
+#pragma unroll
+    for (int i = 0; i < V; i++) x[i] = to_float(pack.at[i]);
+}
+static __device__ __forceinline__ void unpack(float (&x)[8], const Pack<__nv_bfloat16, 8> &pack) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        x[2 * i] = __uint_as_float(pack.word[i] << 16);
+        x[2 * i + 1] = __uint_as_float(pack.word[i] & 0xffff0000u);
+    }
+}
+
+template <typename T, int V>
+static __device__ __forceinline__ void pack_floats(Pack<T, V> *pack, const float (&x)[V]) {
+#pragma unroll
+    for (int i = 0; i < V; i++) pack->at[i] = from_float<T>(x[i]);
+}
+static __device__ __forceinline__ void pack_floats(Pack<__nv_bfloat16, 8> *pack,
+                                                   const float (&x)[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        __nv_bfloat162 pair = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
+        pack->word[i] = (unsigned)__bfloat16_as_ushort(__low2bfloat16(pair)) |
+                        (unsigned)__bfloat16_as_ushort(__high2bfloat16(pair)) << 16;
+    }
+}
+
+/* V values at `from` as floats, and back. */
+template <typename T, int V>
+static __device__ __forceinline__ void load_floats(float (&x)[V], const T *from) {
+    unpack(x, load_pack<V>(from));
+}
+template <typename T, int V>
+static __device__ __forceinline__ void store_floats(T *to, const float (&x)[V]) {
+    Pack<T, V> pack;
+    pack_floats(&pack, x);
+    store_pack(to, pack);
+}
+
+/* Host: may rows of `width` values in these arrays be walked in packs of V?  (NULL: not used.) */
+static inline bool packable(size_t width, int V) { return width % (size_t)V == 0; }
+template <typename... P>
+static inline bool packable(size_t width, int V, const void *array, P... more) {
+    return (uintptr_t)array % 16 == 0 && packable(width, V, more...);
+}
+
+/* ---- reductions -------------------------------------------------------------------------------
+ * In an order that depends on the shape alone; every thread gets the result. */
+
+/* The larger; NaN if either is (fmaxf would hide it). */
+static __device__ __forceinline__ float larger(float a, float b) { return a > b || a != a ? a : b; }
+
+template <typename T> /* float or double */
+static __device__ __forceinline__ T warp_sum(T x) {
+#pragma unroll
+    for (int flip = 16; flip > 0; flip /= 2) x += __shfl_xor_sync(0xffffffffu, x, flip);
+    return x;
+}
+static __device__ __forceinline__ float warp_largest(float x) {
+#pragma unroll
+    for (int flip = 16; flip > 0; flip /= 2) x = larger(x, __shfl_xor_sync(0xffffffffu, x, flip));
+    return x;
+}
+
+/* Over a block of whole warps in x; `scratch` holds 32 numbers in shared memory, and may be used
+ * again at once.  All threads of the block must come. */
+template <typename T>
+static __device__ __forceinline__ T block_sum(T x, T *scratch) {
+    x = warp_sum(x);
+    if (blockDim.x <= 32) return x;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (lane == 0) scratch[warp] = x;
+    __syncthreads();
+    x = lane < blockDim.x / 32 ? scratch[lane] : T(0);
+    x = warp_sum(x);
+    __syncthreads();
+    return x;
+}
+static __device__ __forceinline__ float block_largest(float x, float *scratch) {
+    x = warp_largest(x);
+    if (blockDim.x <= 32) return x;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (lane == 0) scratch[warp] = x;
+    __syncthreads();
+    x = scratch[lane < blockDim.x / 32 ? lane : 0];
+    x = warp_largest(x);
+    __syncthreads();
+    return x;
+}
+
+/* ---- indices --------------------------------------------------------------------------------- */
+
+/* for (size_t i = grid_thread(); i < count; i += grid_threads()) ... of a one-dimensional grid */
+static __device__ __forceinline__ size_t grid_thread(void) {
+    return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+static __device__ __forceinline__ size_t grid_threads(void) {
+    return (size_t)gridDim.x * blockDim.x;
+}
+
+/* Host: blocks for `count` items at `each` a block; at least 1, at most what a grid can have,
+ * beyond which the kernel must stride. */
+static inline unsigned grid_blocks(size_t count, size_t each) {
+    const size_t blocks = (count + each - 1) / each;
+    return blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : (unsigned)blocks;
+}
+
+/* ---- the kernel of a value type --------------------------------------------------------------
+ *
+ *   void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count) {
+ *       WITH_VALUES(run, T, relu<T>(run, (T *)y, (const T *)x, count));
+ *   }
+ *
+ * The statement stands twice, with T as float and as __nv_bfloat16. */
+#define WITH_VALUES(run, T, ...)                  \
+    do {                                          \
+        if ((run)->precision == PRECISION_BF16) { \
+            typedef __nv_bfloat16 T;              \
+            __VA_ARGS__;                          \
+        } else {                                  \
+            typedef float T;                      \
+            __VA_ARGS__;                          \
+        }                                         \
+    } while (0)
+
+#endif
