@@ -77,6 +77,10 @@ static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 #define __cosf(x) cosf(x)
 #define __tanf(x) tanf(x)
 #define __sincosf(x, s, c) ((void)(*(s) = sinf(x), *(c) = cosf(x)))
+static inline float exp2_fast(float x) {
+    float y = exp2f(x);
+    return y < 0x1p-126f ? 0.0f : y;
+}
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float __saturatef(float x) { return x > 0 ? fminf(x, 1.0f) : 0.0f; }
 

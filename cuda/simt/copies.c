@@ -8,7 +8,9 @@
 typedef struct {
     void *to;
     const void *from; /* NULL: zeros */
+    size_t bytes;
     int group;
+    SimtSite site;
 } Copy;
 static struct {
     Copy *copy;
@@ -17,11 +19,16 @@ static struct {
 } queues[SIMT_THREADS];
 static bool in_use;
 
-void simt_copy_async(void *shared, const void *global, bool ok, SimtSite site) {
-    if ((uintptr_t)shared % 16)
-        simt_fail(site, "copy_async16 to an address that is no multiple of 16");
-    if (ok && (uintptr_t)global % 16)
-        simt_fail(site, "copy_async16 from an address that is no multiple of 16");
+static void note_access(const Copy *copy) {
+    if (!simt_race) return;
+    if (copy->from) simt_race->access(copy->from, copy->bytes, false, simt_thread(), copy->site);
+    simt_race->access(copy->to, copy->bytes, true, simt_thread(), copy->site);
+}
+
+void simt_copy_async(void *shared, const void *global, size_t bytes, bool ok, SimtSite site) {
+    if ((uintptr_t)shared % bytes || (ok && (uintptr_t)global % bytes))
+        simt_fail(site, "copy_async%zu %s an address that is no multiple of %zu", bytes,
+                  (uintptr_t)shared % bytes ? "to" : "from", bytes);
     unsigned thread = simt_thread();
     if (queues[thread].count == queues[thread].capacity) {
         int capacity = queues[thread].capacity * 2 + 16;
@@ -31,11 +38,13 @@ void simt_copy_async(void *shared, const void *global, bool ok, SimtSite site) {
         queues[thread].capacity = capacity;
     }
     in_use = true;
-    simt_poison(shared, 16);
-    if (ok) /* touched here, where a bad address is the caller's */
-        (void)*(const volatile char *)global, (void)((const volatile char *)global)[15];
+    note_access(&(Copy){shared, NULL, bytes, 0, site}); /* it may be written from now on */
+    simt_poison(shared, bytes);
+    /* Touched here, where a bad address is the caller's. */
+    const volatile char *touched = global;
+    if (ok) (void)touched[0], (void)touched[bytes - 1];
     queues[thread].copy[queues[thread].count++] =
-        (Copy){shared, ok ? global : NULL, queues[thread].group};
+        (Copy){shared, ok ? global : NULL, bytes, queues[thread].group, site};
 }
 
 void simt_copy_commit(void) { queues[simt_thread()].group++; }
@@ -45,12 +54,15 @@ void simt_copy_wait(int pending) {
     int kept = 0;
     for (int i = 0; i < queues[thread].count; i++) {
         Copy copy = queues[thread].copy[i];
-        if (copy.group >= queues[thread].group - pending)
+        if (copy.group >= queues[thread].group - pending) {
             queues[thread].copy[kept++] = copy;
-        else if (copy.from)
-            memcpy(copy.to, copy.from, 16);
+            continue;
+        }
+        note_access(&copy);
+        if (copy.from)
+            memcpy(copy.to, copy.from, copy.bytes);
         else
-            memset(copy.to, 0, 16);
+            memset(copy.to, 0, copy.bytes);
     }
     queues[thread].count = kept;
 }

@@ -182,6 +182,7 @@ uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value
 }
 
 static void release_block(void) {
+    if (simt_race) simt_race->barrier();
     simt_votes =
         (SimtVotes){block.predicates, block.predicates > 0, block.predicates == (int)block.threads};
     block.waiting = 0;
@@ -210,6 +211,11 @@ void simt_block_barrier(bool predicate, SimtSite site) {
     else
         not_ready(warp, simt_here.lane);
     wait_turn();
+}
+
+bool simt_on_stack(const void *memory) {
+    const SimtFiber *fiber = fibers.running;
+    return (uintptr_t)memory - (uintptr_t)fiber->stack < fiber->stack_bytes;
 }
 
 void simt_block_shape(SimtSize size) {

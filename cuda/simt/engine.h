@@ -126,7 +126,8 @@ SIMT_HIDDEN void simt_copies_drop(void); /* of all threads */
 
 /* ---- asynchronous copies, fragments ---- */
 
-SIMT_HIDDEN void simt_copy_async(void *shared, const void *global, bool ok, SimtSite site);
+SIMT_HIDDEN void simt_copy_async(void *shared, const void *global, size_t bytes, bool ok,
+                                 SimtSite site);
 SIMT_HIDDEN void simt_copy_commit(void);
 SIMT_HIDDEN void simt_copy_wait(int pending);
 
@@ -137,7 +138,7 @@ typedef struct {
 typedef struct {
     unsigned *r;
     const void *row;
-    int matrices;
+    unsigned matrices;
     bool transposed;
 } SimtMatrices;
 SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_mma_bf16,

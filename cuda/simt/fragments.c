@@ -4,7 +4,9 @@
 
 #include "internal.h"
 
-void simt_resolve_sync(SimtWarp *warp, unsigned mask) { (void)warp, (void)mask; }
+void simt_resolve_sync(SimtWarp *warp, unsigned mask) {
+    if (simt_race) simt_race->sync_warp(warp, mask);
+}
 
 void simt_resolve_shuffle(SimtWarp *warp, unsigned mask) {
     for (unsigned i = 0; i < SIMT_LANES; i++) {
@@ -76,10 +78,19 @@ void simt_resolve_mma_tf32(SimtWarp *warp, unsigned mask) {
 void simt_resolve_ldmatrix(SimtWarp *warp, unsigned mask) {
     (void)mask;
     const SimtMatrices *first = (const SimtMatrices *)(uintptr_t)warp->value[0];
-    for (int m = 0; m < first->matrices; m++) {
+    for (unsigned m = 0; m < first->matrices; m++) {
         uint16_t matrix[8][8];
-        for (int i = 0; i < 8; i++) {
-            const SimtMatrices *row = (const SimtMatrices *)(uintptr_t)warp->value[8 * m + i];
+        for (unsigned i = 0; i < 8; i++) {
+            unsigned lane = 8 * m + i;
+            const SimtMatrices *row = (const SimtMatrices *)(uintptr_t)warp->value[lane];
+            if ((uintptr_t)row->row % 16) {
+                simt_note_thread_error(warp->index[lane], warp->site[lane],
+                                       "ldmatrix from an address that is no multiple of 16");
+                simt_give_up();
+            }
+            if (simt_race)
+                simt_race->access(row->row, sizeof matrix[i], false,
+                                  warp->number * SIMT_LANES + lane, warp->site[lane]);
             memcpy(matrix[i], row->row, sizeof matrix[i]);
         }
         for (unsigned lane = 0; lane < SIMT_LANES; lane++) {

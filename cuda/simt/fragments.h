@@ -38,9 +38,14 @@ SIMT_LDMATRIX(ldmatrix_x4_trans, 4, true)
 SIMT_LDMATRIX(ldmatrix_x2_trans, 2, true)
 #undef SIMT_LDMATRIX
 
-static inline void copy_async16(void *shared, const void *global, bool ok, SIMT_SITE) {
-    simt_copy_async(shared, global, ok, {file, line});
-}
+#define SIMT_COPY_ASYNC(bytes)                                                                   \
+    static inline void copy_async##bytes(void *shared, const void *global, bool ok, SIMT_SITE) { \
+        simt_copy_async(shared, global, bytes, ok, {file, line});                                \
+    }
+SIMT_COPY_ASYNC(16)
+SIMT_COPY_ASYNC(8)
+SIMT_COPY_ASYNC(4)
+#undef SIMT_COPY_ASYNC
 static inline void copy_async_commit() { simt_copy_commit(); }
 template <int pending>
 static inline void copy_async_wait() {

@@ -19,4 +19,17 @@ SIMT_HIDDEN __attribute__((format(printf, 3, 4))) void simt_note_thread_error(Si
 /* diagnose.c: nobody is ready and somebody waits; notes whom for. */
 SIMT_HIDDEN void simt_diagnose(const SimtWarp *warps, unsigned count);
 
+/* Which accesses may not see each other: race/.  NULL: nobody looks. */
+typedef struct {
+    void (*launch)(bool begin);
+    void (*block)(void);   /* begins */
+    void (*barrier)(void); /* every thread has come to it */
+    void (*sync_warp)(const SimtWarp *warp, unsigned mask);
+    void (*access)(const void *memory, size_t bytes, bool write, unsigned thread, SimtSite site);
+} SimtRace;
+SIMT_HIDDEN extern const SimtRace *simt_race;
+/* The memory is the stack of the fiber that runs, or the arena of shared memory. */
+SIMT_HIDDEN bool simt_on_stack(const void *memory);
+SIMT_HIDDEN bool simt_in_shared(const void *memory);
+
 #endif

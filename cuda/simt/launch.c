@@ -19,6 +19,7 @@ static struct {
 static SimtRecord *recorder;
 
 uint64_t simt_launch_number;
+const SimtRace *simt_race;
 
 void simt_set_order(SimtOrder order, uint64_t seed) {
     chosen.order = order;
@@ -114,6 +115,7 @@ static void run_blocks(const SimtLaunch *launch, SimtRun *body, const void *argu
                                (unsigned)(row / launch->grid.y)};
         simt_shared_poison();
         simt_copies_drop();
+        if (simt_race) simt_race->block();
         if (!simt_block_run(body, arguments)) return;
     }
 }
@@ -127,7 +129,9 @@ void simt_run(const SimtLaunch *launch, SimtRun *body, const void *arguments) {
         blockDim = launch->block;
         simt_order_start(chosen.order, chosen.seed);
         simt_block_shape(launch->block);
+        if (simt_race) simt_race->launch(true);
         run_blocks(launch, body, arguments);
+        if (simt_race) simt_race->launch(false);
     }
     now = NULL;
     pthread_mutex_unlock(&lock);

@@ -108,3 +108,7 @@ void simt_shared_poison(void) {
     for (int i = 0; i < shared.arrays; i++)
         memset(arena + shared.array[i].start, 0xff, shared.array[i].bytes);
 }
+
+bool simt_in_shared(const void *memory) {
+    return (uintptr_t)memory - (uintptr_t)arena < sizeof arena;
+}
