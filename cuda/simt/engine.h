@@ -80,6 +80,8 @@ SIMT_HIDDEN extern SimtVotes simt_votes; /* of the barrier just passed */
 SIMT_HIDDEN uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value,
                                          unsigned source, SimtSite site);
 
+SIMT_HIDDEN void simt_fence(void); /* __threadfence */
+
 /* An error of the current thread: gives up the launch and does not return. */
 SIMT_HIDDEN __attribute__((noreturn, format(printf, 2, 3))) void simt_fail(SimtSite site,
                                                                            const char *format, ...);

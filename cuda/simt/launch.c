@@ -137,6 +137,10 @@ void simt_run(const SimtLaunch *launch, SimtRun *body, const void *arguments) {
     pthread_mutex_unlock(&lock);
 }
 
+void simt_fence(void) {
+    if (simt_race) simt_race->fence();
+}
+
 void simt_submit(void *stream, SimtRun *run, const void *closure, size_t bytes) {
     if (recorder && recorder(stream, run, closure, bytes)) return;
     run(closure);

@@ -13,10 +13,12 @@ enum {
     LARGEST = 227 << 10, /* compute capability 9.0; 8.0 has 163, 8.9 has 99 */
     ARRAYS = 64,
     KERNELS = 256,
-    ARENA = LARGEST + (ARRAYS + 2) * (GUARD + GUARD)
+    PAGE = 4096,
+    ARENA = (LARGEST + (ARRAYS + 2) * 2 * GUARD + PAGE - 1) / PAGE * PAGE
 };
 
-static _Alignas(256) unsigned char arena[ARENA];
+/* Pages of its own: the race checker forgets them at each block. */
+static _Alignas(PAGE) unsigned char arena[ARENA];
 static struct {
     size_t used;    /* of the arena */
     size_t bytes;   /* asked for by the kernel's declarations */

@@ -30,8 +30,8 @@ static inline int __syncthreads_and(int predicate, SIMT_SITE) {
 static inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_SITE) {
     simt_warp_operation(mask, simt_resolve_sync, 0, 0, {file, line});
 }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence() { simt_fence(); }
+static inline void __threadfence_block() {}
 
 /* ---- shuffles: values of up to 8 bytes.  A lane outside the mask gives NaN. ---- */
 

@@ -1,0 +1,50 @@
+/* The race checker: reports two accesses to one byte, at least one of them a write, that nothing
+ * puts in order.
+ *
+ * Kernels are compiled with -fsanitize=thread, which makes the compiler call a hook (hooks.c) at
+ * each access, and linked with the files of this directory instead of the sanitizer's own library.
+ * For each byte the last write and the reads since are kept (shadow.c).  What puts accesses in
+ * order:
+ *   - __syncthreads, for threads of a block;
+ *   - __syncwarp, for the lanes it names.  Not shuffles, votes, mma or ldmatrix: they move values
+ *     between registers and promise nothing about memory;
+ *   - the end of a launch;
+ *   - between blocks of a launch: a block that has called __threadfence and then an atomic
+ *     operation, and one that later uses an atomic on the same address.  This is kept per block,
+ *     not per thread: a fence by another thread of the block counts as well.
+ * Two atomic operations do not race.  Accesses through memcpy and memset of sizes unknown to the
+ * compiler are not seen.
+ *
+ * A race is an error of the launch (simt_error), which names both lines; the launch goes on. */
+#ifndef SIMT_RACE_H
+#define SIMT_RACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../internal.h"
+
+/* Where in the source: a return address of the kernel, or a site with its highest bit set. */
+typedef uint64_t RacePlace;
+
+typedef enum { RACE_READ, RACE_WRITE, RACE_ATOMIC } RaceKind;
+
+typedef struct {
+    RacePlace place;
+    RaceKind kind;
+    unsigned block, thread;
+} RaceAccess;
+
+/* shadow.c: an access of the running thread; none if no kernel runs. */
+SIMT_HIDDEN void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace place);
+SIMT_HIDDEN extern const SimtRace race_checker;
+
+/* report.c */
+SIMT_HIDDEN RacePlace race_site(SimtSite site);
+SIMT_HIDDEN void race_report(const void *memory, RaceAccess first, RaceAccess second);
+
+/* Races since the last call of it. */
+int simt_race_count(void);
+
+#endif
