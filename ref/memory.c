@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <stdio.h>
+
 #include "error.h"
 #include "layout.h"
 
@@ -71,9 +73,26 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
     return 0;
 }
 
+/* Bytes of a parameter at rest, and what more it takes while it trains: gradient, state, and where
+ * the weights are bf16, their float master. */
+static void parameter_bytes(const OptimizerSettings *optimizer, Precision precision, int *frozen,
+                            int *active) {
+    bool bf16 = precision == PRECISION_BF16;
+    *frozen = bf16 ? 2 : 4;
+    *active = 4 * (1 + optimizer_state_vectors(optimizer) + bf16);
+}
+
 double memory_closed_form(const Model *m, const OptimizerSettings *optimizer, Precision precision,
                           double submodels) {
-    double n = (double)m->param_count, vectors = 1 + optimizer_state_vectors(optimizer);
-    if (precision == PRECISION_BF16) return n * (2 + 4 * (1 + vectors) / submodels);
-    return 4 * n * (1 + vectors / submodels);
+    int frozen, active;
+    parameter_bytes(optimizer, precision, &frozen, &active);
+    return (double)m->param_count * (frozen + active / submodels);
+}
+
+const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
+                                    Precision precision, const char *submodels) {
+    int frozen, active;
+    parameter_bytes(optimizer, precision, &frozen, &active);
+    snprintf(text, 48, "W (%s + %d/%s)", frozen == 4 ? "1" : "1/2", active / 4, submodels);
+    return text;
 }

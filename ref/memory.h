@@ -23,4 +23,8 @@ int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *
 double memory_closed_form(const Model *model, const OptimizerSettings *optimizer,
                           Precision precision, double submodels);
 
+/* That form in letters, with `submodels` for M: "W (1 + 3/M)", in bf16 "W (1/2 + 4/M)". */
+const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
+                                    Precision precision, const char *submodels);
+
 #endif

@@ -7,7 +7,6 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../store/checkpoint.h"
-#include "../store/provenance.h"
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
@@ -52,10 +51,14 @@ static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
 }
 
 /* Every block active; any optimizer will do, no update is made. */
-static Stage *make_stage(const Model *model, int batch) {
-    StageSettings settings = {.batch = batch, .optimizer = optimizer_defaults(OPTIMIZER_SGD)};
+static Stage *make_stage(const Options *o, const Model *model, int batch) {
+    StageSettings settings = {.batch = batch,
+                              .optimizer = optimizer_defaults(OPTIMIZER_SGD),
+                              .precision = (Precision)o->precision};
     settings.optimizer.momentum = 0;
-    Stage *stage = stage_ref_create(model, settings);
+    const DeviceModule *device;
+    if (setup_device(&device, o)) return NULL;
+    Stage *stage = setup_stage(device, model, settings);
     bool *active = malloc((size_t)model->blocks * sizeof *active);
     int failed = !stage;
     if (!active) failed = error_set("gradients: out of memory");
@@ -69,14 +72,14 @@ static Stage *make_stage(const Model *model, int batch) {
     return NULL;
 }
 
-Stage *gradients_stage(const char *checkpoint, int batch, Model **model) {
+Stage *gradients_stage(const Options *options, const char *checkpoint, int batch, Model **model) {
     char spec[OPTION_TEXT];
     H5File file;
     Stage *stage = NULL;
     *model = NULL;
     if (h5_open(&file, checkpoint)) return NULL;
     if (read_spec(&file, spec) == 0) *model = model_create(spec);
-    if (*model) stage = make_stage(*model, batch);
+    if (*model) stage = make_stage(options, *model, batch);
     if (stage && read_tensors(&file, stage)) {
         stage->is->free(stage);
         stage = NULL;
@@ -180,12 +183,14 @@ static size_t largest_array(const Model *model, int n) {
     return most;
 }
 
-int gradients_write(const char *path, Stage *stage, const Batch *batch) {
+int gradients_write(const Options *options, const char *path, Stage *stage, const Batch *batch) {
     const Model *model = stage->model;
     size_t counted = 0, one = 1;
     for (size_t i = 0; i < (size_t)batch->n * (size_t)model->targets; i++)
         counted += batch->targets[i] >= 0;
     if (!counted) return error_set("gradients: the batch has no target that counts");
+    Provenance here;
+    if (setup_provenance(&here, options)) return -1;
     real *room = malloc(largest_array(model, batch->n) * sizeof *room);
     if (!room) return error_set("gradients: out of memory for the largest array");
     H5File file;
@@ -193,8 +198,6 @@ int gradients_write(const char *path, Stage *stage, const Batch *batch) {
         free(room);
         return -1;
     }
-    Provenance here;
-    provenance_fill(&here, 0);
     h5_set_text(&file, "/", "format", "bcd gradients");
     h5_set_int(&file, "/", "version", 1);
     h5_set_text(&file, "/", "model", model->spec);
@@ -212,9 +215,9 @@ int gradients_write(const char *path, Stage *stage, const Batch *batch) {
 static int gradients_command(const Options *o, H5File *file, Stage **stage, Model **model,
                              Batch *batch) {
     if ((batch->n = count_samples(file)) < 0) return -1;
-    *stage = gradients_stage(o->checkpoint, batch->n, model);
+    *stage = gradients_stage(o, o->checkpoint, batch->n, model);
     if (!*stage || gradients_batch(batch, file, *model)) return -1;
-    return gradients_write(o->out, *stage, batch);
+    return gradients_write(o, o->out, *stage, batch);
 }
 
 int command_gradients(const Options *options) {

@@ -25,17 +25,18 @@
 #define EXPERIMENTS_GRADIENTS_H
 
 #include "../../ref/stage.h"
+#include "../options/options.h"
 #include "../store/h5.h"
 
-/* Model and parameters from a file of the first kind.  NULL and an error; the model belongs to the
- * caller, and outlives the stage. */
-Stage *gradients_stage(const char *checkpoint, int batch, Model **model);
+/* Model and parameters from a file of the first kind, on the device and in the precision of the
+ * options.  NULL and an error; the model belongs to the caller, and outlives the stage. */
+Stage *gradients_stage(const Options *options, const char *checkpoint, int batch, Model **model);
 
 /* Reads the second kind.  -1 and an error: missing, other shapes than the model's, a number that is
  * no token or class. */
 int gradients_batch(Batch *batch, const H5File *file, const Model *model);
 
 /* Forward and backward; writes the third kind. */
-int gradients_write(const char *path, Stage *stage, const Batch *batch);
+int gradients_write(const Options *options, const char *path, Stage *stage, const Batch *batch);
 
 #endif

@@ -13,6 +13,15 @@
 
 enum { MOST_SUBMODELS = 5 };
 
+static void print_device(const DeviceInfo *info) {
+    char memory[32];
+    printf("%s, %s", info->name, format_bytes((double)info->memory_bytes, memory));
+    if (*info->runtime) printf(", %s", info->runtime);
+    if (*info->driver) printf(", %s", info->driver);
+    if (*info->libraries) printf(", %s", info->libraries);
+    printf("\n");
+}
+
 static void print_build(void) {
     Provenance p;
     provenance_fill(&p, 0);
@@ -20,14 +29,24 @@ static void print_build(void) {
     H5get_libversion(&major, &minor, &release);
     printf("commit     %s\ncompiler   %s\nflags      %s\nHDF5       %u.%u.%u\n", p.commit,
            p.compiler, p.flags, major, minor, release);
-    printf("device     %s: %s\nthreads    %d\nprecision  %s\n", p.device, p.cpu, p.threads,
-           p.precision);
+    printf("threads    %d\n", p.threads);
+    printf("cpu        %s, fp32\n", p.cpu);
+    for (int device = DEVICE_CUDA; device < DEVICE_KINDS; device++) {
+        DeviceInfo info;
+        const DeviceModule *module = device_module_open(device_names[device]);
+        printf("%-10s ", device_names[device]);
+        if (module && module->info(&info) == 0)
+            print_device(&info);
+        else
+            printf("%s\n", error_message());
+    }
 }
 
-static void print_costs(const Model *model, OptimizerKind kind) {
+static void print_costs(const Model *model, OptimizerKind kind, Precision precision) {
     OptimizerSettings optimizer = optimizer_defaults(kind);
     for (int m = 1; m <= MOST_SUBMODELS; m++) {
-        double mebibytes = memory_closed_form(model, &optimizer, PRECISION_FP32, m) / (1024.0 * 1024.0);
+        double bytes = memory_closed_form(model, &optimizer, precision, m);
+        double mebibytes = bytes / (1024.0 * 1024.0);
         bool large = mebibytes >= 100;
         printf(" %8.3f%c", large ? mebibytes / 1024 : mebibytes, large ? 'G' : 'M');
     }
@@ -40,16 +59,18 @@ static void print_cost_header(const char *first) {
     printf("\n");
 }
 
-static int print_presets(OptimizerKind kind) {
-    printf("\nMiB or GiB of parameters, gradients and state, %s: W (1 + %d/M)\n",
-           optimizer_names[kind], 1 + (kind == OPTIMIZER_SGD ? 1 : 2));
+static int print_presets(OptimizerKind kind, Precision precision) {
+    char form[48];
+    OptimizerSettings optimizer = optimizer_defaults(kind);
+    printf("\nMiB or GiB of parameters, gradients and state, %s in %s: %s\n", optimizer_names[kind],
+           precision_names[precision], memory_closed_form_text(form, &optimizer, precision, "M"));
     print_cost_header("model      parameters");
     for (const Preset *preset = model_presets; preset->name; preset++) {
         Model *model = model_create(preset->name);
         if (!model) return -1;
         char count[32];
         printf("%-12s %8s ", preset->name, format_count((double)model->param_count, count));
-        print_costs(model, kind);
+        print_costs(model, kind, precision);
         model_free(model);
     }
     return 0;
@@ -81,7 +102,7 @@ static void print_block(const Model *model, int number) {
     printf("\n");
 }
 
-static int print_model(const char *spec) {
+static int print_model(const char *spec, Precision precision) {
     Model *model = model_create(spec);
     if (!model) return -1;
     bool same = strcmp(model->name, model->spec) == 0;
@@ -90,19 +111,23 @@ static int print_model(const char *spec) {
     printf("  #  block        parameters  output           forward FLOP a sample, ops\n");
     for (int b = 0; b < model->blocks; b++) print_block(model, b);
     printf("\n");
-    print_cost_header("bytes, closed form");
+    char title[48];
+    snprintf(title, sizeof title, "bytes in %s", precision_names[precision]);
+    print_cost_header(title);
     for (int kind = OPTIMIZER_SGD; kind <= OPTIMIZER_ADAM; kind++) {
         printf("%-22s", optimizer_names[kind]);
-        print_costs(model, (OptimizerKind)kind);
+        print_costs(model, (OptimizerKind)kind, precision);
     }
     model_free(model);
     return 0;
 }
 
 int command_info(const Options *options) {
+    Precision precision = (Precision)options->precision;
     print_build();
-    if (options->model[0]) return print_model(options->model);
-    if (print_presets(OPTIMIZER_SGD) || print_presets(OPTIMIZER_ADAM)) return -1;
+    if (options->model[0]) return print_model(options->model, precision);
+    if (print_presets(OPTIMIZER_SGD, precision) || print_presets(OPTIMIZER_ADAM, precision))
+        return -1;
     printf(
         "\nbcd info --model SPEC shows the blocks of one, or of a free shape such as\n"
         "gpt:layers=6,width=384,heads=6,context=256 or resnet:depth=32\n");

@@ -128,15 +128,15 @@ static int run_all(Tracer *tracer, Trace *traces, int count, int first) {
     return 0;
 }
 
-static void print_all(const Setup *setup, const Trace *traces, int count) {
+static void print_all(const Setup *setup, const Provenance *here, const Trace *traces, int count) {
     const Options *o = &setup->options;
     const Model *model = setup->model;
-    Provenance here;
-    provenance_fill(&here, o->seed);
     printf("%s: %zu parameters in %d blocks\n", model->name, model->param_count, model->blocks);
-    printf("one %s step of %d %s, %s, %d thread%s, %s\n\n", optimizer_names[o->optimizer], o->batch,
-           model->tokens ? "sequences" : "images", here.precision, here.threads,
-           here.threads > 1 ? "s" : "", here.cpu);
+    printf("one %s step of %d %s%s, %s, ", optimizer_names[o->optimizer], o->batch,
+           model->tokens ? "sequences" : "images",
+           o->method == METHOD_OFFLOAD ? ", optimizer in host memory" : "", here->precision);
+    if (!setup->device) printf("%d thread%s, ", here->threads, here->threads > 1 ? "s" : "");
+    printf("%s\n\n", provenance_computer(here));
     if (count == 1) trace_print(setup, &traces[0], &traces[0]);
     for (int i = 1; i < count; i++) trace_print(setup, &traces[i], &traces[0]);
     trace_print_summary(traces, count);
@@ -149,12 +149,14 @@ static void print_all(const Setup *setup, const Trace *traces, int count) {
         "/ full   this step as a fraction of one that updates everything; operations: the same "
         "from\n"
         "         the shapes alone.  Each time is the least of a few steps, after one to warm "
-        "up.\n");
+        "up%s.\n",
+        setup->device ? ",\n         by the device's own clock" : "");
 }
 
 static int prepare(Tracer *tracer, const Options *options) {
     Options asked = *options;
-    if (!options_given(options, "submodels") && !*options->partition) asked.submodels = 3;
+    bool told = options_given(options, "submodels") || *options->partition;
+    if (!told && options->method != METHOD_OFFLOAD) asked.submodels = 3;
     Setup *setup = &tracer->setup;
     if (setup_open(setup, &asked)) return -1;
     tracer->times = calloc((size_t)setup->model->blocks, sizeof *tracer->times);
@@ -182,8 +184,10 @@ static int trace_command(Tracer *tracer, const Options *options) {
         count = 1;
     Trace *traces = calloc((size_t)count, sizeof *traces);
     if (!traces) return error_set("trace: out of memory");
-    int failed = run_all(tracer, traces, count, first);
-    if (!failed) print_all(&tracer->setup, traces, count);
+    Provenance here;
+    int failed =
+        run_all(tracer, traces, count, first) || setup_provenance(&here, &tracer->setup.options);
+    if (!failed) print_all(&tracer->setup, &here, traces, count);
     for (int i = 0; i < count; i++) trace_free(&traces[i]);
     free(traces);
     return failed;

@@ -29,6 +29,13 @@ extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.
 
 typedef enum { TOKENIZER_BYTES, TOKENIZER_GPT2, TOKENIZER_KINDS } TokenizerKind;
 
+typedef enum { DEVICE_CPU, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
+extern const char *const device_names[DEVICE_KINDS];
+
+/* offload: ordinary training on a device, with optimizer state and update in host memory. */
+typedef enum { METHOD_BCD, METHOD_OFFLOAD, METHOD_KINDS } MethodKind;
+extern const char *const method_names[METHOD_KINDS];
+
 /* Every setting of every command.  Numbers whose default depends on the model, the data or the
  * optimizer hold it only after setup_open has resolved them; given[] tells what the user set. */
 typedef struct Options {
@@ -66,11 +73,16 @@ typedef struct Options {
     double epochs;
     uint64_t seed;
 
+    /* where it computes: the same mathematics, other roundings */
+    int device;    /* DeviceKind */
+    int precision; /* Precision */
+    int method;    /* MethodKind */
+
     /* how it runs; none of these changes a bit of the result */
     bool recompute;
-    size_t cache; /* bytes of prefix cache in memory; 0: no cache */
-    int threads;  /* 0: as OpenMP decides */
-    int device;   /* 0: cpu, the only one so far */
+    size_t cache;        /* bytes of prefix cache in host memory; */
+    size_t device_cache; /* before it, in the device's; both 0: no cache */
+    int threads;         /* 0: as OpenMP decides */
     char out[OPTION_TEXT], resume[OPTION_TEXT];
     int eval_every, save_every, keep_last;
     bool quiet; /* no progress, no tables: errors only */
@@ -119,6 +131,7 @@ typedef enum {
 typedef enum {
     OPTION_LOCAL,   /* of one invocation: not stored */
     OPTION_FREE,    /* stored in run.h5; a resume may change it: it does not change the result */
+    OPTION_ROUNDS,  /* stored in both; a resume may change it: only roundings differ from there */
     OPTION_EXTENDS, /* stored in both; a resume may raise it: --steps, --epochs */
     OPTION_FIXED    /* stored in both; a resume may repeat it, not contradict it */
 } OptionRole;

@@ -12,7 +12,8 @@ static const char *const frozen_norm_names[] = {
 static const char *const decay_names[] = {"all", "matrices"};
 static const char *const tokenizer_names[] = {
     [TOKENIZER_BYTES] = "bytes", [TOKENIZER_GPT2] = "gpt2"};
-static const char *const device_names[] = {"cpu"};
+const char *const device_names[DEVICE_KINDS] = {"cpu", "cuda", "simt"};
+const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 
 /* Who takes a flag. */
 #define TRAIN COMMAND_TRAIN
@@ -31,6 +32,7 @@ static const char *const device_names[] = {"cpu"};
 #define FIXED OPTION_FIXED
 #define FREE OPTION_FREE
 #define LOCAL OPTION_LOCAL
+#define ROUNDS OPTION_ROUNDS
 
 /* No limit but that of the type: a range then reads "from 1 up". */
 #define MANY 2147483647
@@ -115,14 +117,29 @@ const Option option_table[] = {
 #define SECTION "Running"
     {"threads", "N", INT(threads, 0, 4096), FREE, "0", "all cores", SECTION,
      "never changes the result", RUNNING | COMMAND_INFO},
-    {"device", "cpu", CHOICE(device, device_names, 1), FREE, "cpu", NULL, SECTION,
-     "what it runs on", RUNNING},
+    {"device", "cpu|cuda|simt", CHOICE(device, device_names, DEVICE_KINDS), ROUNDS, "cpu", NULL,
+     SECTION,
+     "what it runs on: the processor, an NVIDIA GPU, or the GPU's kernels run thread by thread on "
+     "the processor, to test them (hundreds of times slower)",
+     RUNNING},
+    {"precision", "fp32|tf32|bf16", CHOICE(precision, precision_names, PRECISIONS), ROUNDS, "fp32",
+     NULL, SECTION,
+     "fp32; tf32: matrix products of rounded factors; bf16: values and weights in 16 bits, with "
+     "fp32 masters of the active submodel; the cpu has fp32 alone",
+     RUNNING | COMMAND_INFO},
+    {"method", "bcd|offload", CHOICE(method, method_names, METHOD_KINDS), ROUNDS, "bcd", NULL,
+     SECTION,
+     "offload: what BCD is compared with, all parameters at each step, with optimizer state and "
+     "update in host memory; not on the cpu",
+     TRAIN | COMMAND_TRACE},
     {"recompute", NULL, FLAG(recompute), FREE, "0", NULL, SECTION,
      "keep only block inputs and recompute the rest: less memory, more time", TRAINING},
     {"cache", "BYTES", BYTES(cache), FREE, "0", "none", SECTION,
-     "compute the frozen prefix's outputs once; keep up to so much (2G, 512M) in memory and the "
-     "rest in a file in the run's directory",
+     "compute the frozen prefix's outputs once; keep up to so much (2G, 512M) in host memory and "
+     "the rest in a file in the run's directory",
      TRAINING},
+    {"device-cache", "BYTES", BYTES(device_cache), FREE, "0", "none", SECTION,
+     "... but first of all up to so much in the device's own memory", TRAINING},
     {"out", "DIR", TEXT(out), LOCAL, "", "a new one under runs/", SECTION,
      "where run.h5 and checkpoint.h5 go; must not hold a run yet", TRAIN | COMMAND_EXPERIMENT},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL, SECTION,

@@ -6,8 +6,8 @@
 #include "../store/h5.h"
 #include "options.h"
 
-/* Writes every flag of `bcd train` whose role is at least `least`: OPTION_FIXED for those that
- * decide the result, OPTION_FREE for all that are stored. */
+/* Writes every flag of `bcd train` whose role is at least `least`: OPTION_ROUNDS for those that
+ * decide the result to the bit, OPTION_FREE for all that are stored. */
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole least);
 
 /* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range. */

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../ref/error.h"
-#include "../../ref/memory.h"
 
 /* ---- model -------------------------------------------------------------------------------------
  */
@@ -106,7 +104,7 @@ int setup_check(const Options *o) {
                       model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
     else if (o->augment && tokens)
         failed = error_set("--augment is for images; %s holds tokens", o->data);
-    else if (o->augment && o->cache)
+    else if (o->augment && (o->cache || o->device_cache))
         failed = error_set(
             "--augment changes the images at each visit, so what --cache keeps "
             "would not be exact; drop one of them");
@@ -116,7 +114,12 @@ int setup_check(const Options *o) {
     else if (o->batch && o->accumulate > o->batch)
         failed = error_set("--accumulate %d: a batch has %d samples", o->accumulate, o->batch);
     else
-        failed = make_partition(&partition, model, o);
+        failed = setup_check_device(o) || make_partition(&partition, model, o);
+    if (!failed && o->method == METHOD_OFFLOAD && partition.submodels > 1)
+        failed = error_set(
+            "--method offload updates all parameters at each step; it goes with one submodel, "
+            "not %d",
+            partition.submodels);
     partition_free(&partition);
     model_free(model);
     return failed;
@@ -154,7 +157,9 @@ static StageSettings stage_settings(const Options *o, OptimizerSettings optimize
                            .keep_state = o->keep_state,
                            .frozen_norm = (FrozenNorm)o->frozen_norm,
                            .optimizer = optimizer,
-                           .seed = o->seed};
+                           .seed = o->seed,
+                           .precision = (Precision)o->precision,
+                           .offload = o->method == METHOD_OFFLOAD};
 }
 
 /* The data tells the model its vocabulary, the model tells the data its context: first a model as
@@ -172,44 +177,12 @@ static int open_model_and_data(Setup *setup) {
     return setup->valid ? check_match(setup->model, setup->valid) : -1;
 }
 
-int setup_memory(size_t bytes[MEM_ROLES + 1], const Setup *s) {
-    bool *active = calloc((size_t)s->model->blocks, sizeof *active);
-    int failed = active ? 0 : error_set("memory: none left for a plan");
-    int submodels = s->bcd.partition.submodels;
-    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
-    for (int m = 0; m < (submodels ? submodels : 1) && !failed; m++) {
-        size_t some[MEM_ROLES + 1] = {0};
-        if (submodels) partition_active(&s->bcd.partition, s->model, m, active);
-        failed = memory_plan(some, s->model, &s->stage_settings, active);
-        for (int role = 0; role < MEM_ROLES; role++) some[MEM_ROLES] += some[role];
-        for (int role = 0; role <= MEM_ROLES && !failed; role++)
-            if (some[role] > bytes[role]) bytes[role] = some[role];
-    }
-    free(active);
-    return failed;
-}
-
-/* Memory is handed out page by page as it is touched, so a model that is too large would be killed
- * in the middle rather than refused. */
-static int check_memory(const Setup *setup) {
-    size_t bytes[MEM_ROLES + 1];
-    double installed = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    if (setup_memory(bytes, setup)) return -1;
-    if ((double)bytes[MEM_ROLES] <= installed) return 0;
-    const double gib = 1 << 30;
-    return error_set(
-        "memory: %s needs %.1f GiB (%.1f of parameters), this machine has %.1f; use "
-        "more --submodels, --recompute, a smaller --batch or a smaller model",
-        setup->model->name, (double)bytes[MEM_ROLES] / gib, (double)bytes[MEM_PARAMETERS] / gib,
-        installed / gib);
-}
-
 int setup_open(Setup *setup, const Options *options) {
     memset(setup, 0, sizeof *setup);
     setup->options = *options;
     const Options *o = &setup->options;
     BcdSettings *bcd = &setup->bcd;
-    if (setup_check(o) || open_model_and_data(setup)) return -1;
+    if (setup_check(o) || setup_device(&setup->device, o) || open_model_and_data(setup)) return -1;
     if (make_partition(&bcd->partition, setup->model, o)) return -1;
     bcd->optimizer = setup_optimizer(o);
     resolve(setup);
@@ -220,7 +193,7 @@ int setup_open(Setup *setup, const Options *options) {
     bcd->fraction = o->fraction;
     bcd->seed = o->seed;
     setup->stage_settings = stage_settings(o, bcd->optimizer);
-    return check_memory(setup);
+    return setup_check_memory(setup);
 }
 
 /* ---- engine ------------------------------------------------------------------------------------
@@ -229,11 +202,12 @@ int setup_open(Setup *setup, const Options *options) {
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms) {
     const Options *o = &setup->options;
     EngineSettings settings = {.micro_batches = o->accumulate,
+                               .cache_device_bytes = o->device_cache,
                                .cache_bytes = o->cache,
                                .cache_dir = cache_dir,
                                .times = times,
                                .update_ms = update_ms};
-    setup->stage = stage_ref_create(setup->model, setup->stage_settings);
+    setup->stage = setup_stage(setup->device, setup->model, setup->stage_settings);
     if (!setup->stage) return -1;
     setup->engine = engine_single_create(setup->stage, settings, setup->train);
     if (setup->engine) return 0;
@@ -244,10 +218,11 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
 
 int setup_engine_for_evaluation(Setup *setup) {
     Options *o = &setup->options;
-    o->cache = 0;
+    o->cache = o->device_cache = 0;
     if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
     if (o->accumulate > o->batch) o->accumulate = 1;
     setup->stage_settings = stage_settings(o, setup_optimizer(o));
+    if (setup_device(&setup->device, o)) return -1;
     return setup_engine(setup, NULL, NULL, NULL);
 }
 

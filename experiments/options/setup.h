@@ -3,10 +3,14 @@
 #define EXPERIMENTS_SETUP_H
 
 #include "../../data/data.h"
+#include "../store/provenance.h"
+#include "device.h"
+#include "fit.h"
 #include "options.h"
 
 typedef struct {
     Options options; /* resolved: no number is left to a default that depends on model or data */
+    const DeviceModule *device; /* NULL: the CPU */
     Model *model;
     Dataset *train, *valid; /* training and validation split, or NULL */
     BcdSettings bcd;
@@ -16,14 +20,16 @@ typedef struct {
     Engine *engine;
 } Setup;
 
-/* Model, data sets, partition and settings; computes nothing and allocates no parameters.  The
- * vocabulary or number of classes of the data goes into the model where its specification names
- * none.  -1 and an error; setup_free is safe either way. */
+/* Device, model, data sets, partition and settings; computes nothing and allocates no parameters.
+ * The vocabulary or number of classes of the data goes into the model where its specification names
+ * none.  -1 and an error, also where the memory will not do; setup_free is safe either way. */
 int setup_open(Setup *setup, const Options *options);
 
-/* The largest memory plan over the submodels: of each role, and last of all together, which is less
- * than their sum where no submodel needs most of each. */
+/* The largest plan over the submodels, as fit_plan; of the memory to compute in. */
 int setup_memory(size_t bytes[MEM_ROLES + 1], const Setup *setup);
+
+/* What this process is, and what it computes on.  -1 and an error. */
+int setup_provenance(Provenance *provenance, const Options *options);
 
 /* Stage and engine, parameters initialised from the seed.  cache_dir: where a prefix cache that
  * exceeds --cache may spill (NULL: refuse).  times [blocks] and update_ms: see engine.h, or NULL.
@@ -44,7 +50,17 @@ int setup_check(const Options *options);
 /* One split of options->data as the model reads it.  NULL and an error. */
 Dataset *setup_data(const Options *options, const Model *model, Split split);
 
-/* A trained model alone: setup->model and options must be set; fills stage and engine. */
+/* Refuses precisions and methods that the device does not have. */
+int setup_check_device(const Options *options);
+/* The device asked for, opened; NULL for the CPU.  -1 and an error. */
+int setup_device(const DeviceModule **device, const Options *options);
+/* Refuses what the memory cannot hold.  Memory is handed out page by page as it is touched, so a
+ * model that is too large would be killed in the middle rather than refused. */
+int setup_check_memory(const Setup *setup);
+/* The stage of a device (NULL: the CPU).  NULL and an error. */
+Stage *setup_stage(const DeviceModule *device, const Model *model, StageSettings settings);
+
+/* A trained model alone: setup->model and options must be set; fills device, stage and engine. */
 int setup_engine_for_evaluation(Setup *setup);
 
 #endif

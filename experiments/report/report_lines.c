@@ -64,12 +64,11 @@ static void score(char cell[32], bool images, double accuracy, double perplexity
         snprintf(cell, 32, "%.1f %%", 100 * accuracy);
 }
 
-static ReportLine *add_line(ReportGroup *report, const char *source, int submodels) {
+static ReportLine *add_line(ReportGroup *report, const char *source, const char *method) {
     ReportLine *line = &report->line[report->lines++];
     memset(line, 0, sizeof *line);
     snprintf(line->cell[SOURCE], sizeof line->cell[SOURCE], "%s", source);
-    snprintf(line->cell[METHOD], sizeof line->cell[METHOD], submodels > 1 ? "BCD-1/%d" : "full",
-             submodels);
+    snprintf(line->cell[METHOD], sizeof line->cell[METHOD], "%s", method);
     return line;
 }
 
@@ -78,7 +77,8 @@ static double trained_bytes(const StudyRow *row) {
 }
 
 static void add_measured(ReportGroup *report, const StudyRow *row) {
-    ReportLine *line = add_line(report, "measured", (int)row->submodels);
+    char method[32];
+    ReportLine *line = add_line(report, "measured", study_method(row, method));
     double mib = 1024 * 1024;
     number(line->cell[SECONDS], row->seconds);
     if (!isnan(row->steps_to_converge))
@@ -96,12 +96,15 @@ static void add_measured(ReportGroup *report, const StudyRow *row) {
 }
 
 static void add_closed_form(ReportGroup *report, const StudyRow *row) {
-    ReportLine *line = add_line(report, "closed form", (int)row->submodels);
+    char method[32];
+    ReportLine *line = add_line(report, "closed form", study_method(row, method));
     number(line->cell[STATE], row->closed_form / (1024 * 1024));
 }
 
 static void add_published(ReportGroup *report, const PaperRow *paper) {
-    ReportLine *line = add_line(report, "published", paper->submodels);
+    char method[32] = "full";
+    if (paper->submodels > 1) snprintf(method, sizeof method, "BCD-1/%d", paper->submodels);
+    ReportLine *line = add_line(report, "published", method);
     snprintf(line->cell[paper->iterations ? UPDATES : EPOCHS], 32, "%.0f", paper->duration);
     double multiplier = paper->submodels > 1 ? paper_multiplier(paper) : 1;
     if (!isnan(multiplier)) snprintf(line->cell[MULTIPLIER], 32, "%.2f", multiplier);

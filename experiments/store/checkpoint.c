@@ -143,7 +143,7 @@ static void write_all(H5File *file, const Setup *setup, const BcdState *state, r
     h5_set_text(file, "/", "format", "bcd checkpoint");
     h5_set_int(file, "/", "version", CHECKPOINT_VERSION);
     h5_set_text(file, "/", "precision", REAL_NAME);
-    settings_write(file, "/settings", &setup->options, OPTION_EXTENDS);
+    settings_write(file, "/settings", &setup->options, OPTION_ROUNDS);
     h5_set_text(file, "/model", "spec", setup->model->spec);
     h5_set_text(file, "/data", "name", setup->train->name);
     h5_set_int(file, "/data", "samples", setup->train->samples);

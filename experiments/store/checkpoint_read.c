@@ -153,12 +153,16 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
 /* ---- evaluation --------------------------------------------------------------------------------
  */
 
-/* Flags that make sense over a stored run: where things are and how much of them. */
+/* Flags that make sense over a stored run: where things are, how much of them, what computes.  A
+ * network trained on a device is evaluated anywhere, so the device is not the stored one. */
 static void overlay(Options *stored, const Options *asked) {
     if (options_given(asked, "data-dir")) strcpy(stored->data_dir, asked->data_dir);
     if (options_given(asked, "batch") && asked->batch) stored->batch = asked->batch;
     if (options_given(asked, "limit")) stored->limit = asked->limit;
     stored->accumulate = options_given(asked, "batch") ? 1 : stored->accumulate;
+    stored->device = asked->device;
+    stored->precision = asked->precision;
+    stored->method = METHOD_BCD;
 }
 
 int checkpoint_open(Setup *setup, const char *place, const Options *asked) {

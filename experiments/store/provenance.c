@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../ref/real.h"
+#include "../../ref/real.h" /* precision_names */
 
 #ifndef BCD_COMMIT
 #define BCD_COMMIT "unknown"
@@ -53,8 +53,7 @@ void provenance_fill(Provenance *p, uint64_t seed) {
 #endif
     snprintf(p->flags, sizeof p->flags, "%s", BCD_FLAGS);
     read_cpu(p->cpu, sizeof p->cpu);
-    snprintf(p->device, sizeof p->device, "cpu");
-    snprintf(p->precision, sizeof p->precision, "%s", REAL_NAME);
+    provenance_set_device(p, "cpu", precision_names[PRECISION_FP32], NULL);
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
@@ -63,22 +62,42 @@ void provenance_fill(Provenance *p, uint64_t seed) {
     p->seed = seed;
 }
 
-/* The text fields, for writing and reading alike. */
+void provenance_set_device(Provenance *p, const char *device, const char *precision,
+                           const DeviceInfo *info) {
+    static const DeviceInfo none;
+    if (!info) info = &none;
+    snprintf(p->device, sizeof p->device, "%s", device);
+    snprintf(p->precision, sizeof p->precision, "%s", precision);
+    memcpy(p->accelerator, info->name, sizeof p->accelerator);
+    memcpy(p->runtime, info->runtime, sizeof p->runtime);
+    memcpy(p->driver, info->driver, sizeof p->driver);
+    memcpy(p->libraries, info->libraries, sizeof p->libraries);
+}
+
+const char *provenance_computer(const Provenance *p) {
+    return *p->accelerator ? p->accelerator : p->cpu;
+}
+
+/* The text fields, for writing and reading alike; the optional ones are there if not "". */
 static const struct {
     const char *name;
     size_t offset, size;
+    bool optional;
 } texts[] = {
-#define FIELD(field) \
-    { #field, offsetof(Provenance, field), sizeof((Provenance *)0)->field }
-    FIELD(commit), FIELD(command), FIELD(compiler),  FIELD(flags),
-    FIELD(cpu),    FIELD(device),  FIELD(precision), FIELD(started),
+#define FIELD(field) #field, offsetof(Provenance, field), sizeof((Provenance *)0)->field
+    {FIELD(commit), false},    {FIELD(command), false}, {FIELD(compiler), false},
+    {FIELD(flags), false},     {FIELD(cpu), false},     {FIELD(device), false},
+    {FIELD(precision), false}, {FIELD(started), false}, {FIELD(accelerator), true},
+    {FIELD(runtime), true},    {FIELD(driver), true},   {FIELD(libraries), true},
 #undef FIELD
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 void provenance_write(H5File *file, const char *group, const Provenance *p) {
-    for (int i = 0; i < TEXTS; i++)
-        h5_set_text(file, group, texts[i].name, (const char *)p + texts[i].offset);
+    for (int i = 0; i < TEXTS; i++) {
+        const char *text = (const char *)p + texts[i].offset;
+        if (*text || !texts[i].optional) h5_set_text(file, group, texts[i].name, text);
+    }
     h5_set_int(file, group, "threads", p->threads);
     h5_set_count(file, group, "seed", p->seed);
     h5_set_real(file, group, "wall", p->wall);
@@ -86,9 +105,12 @@ void provenance_write(H5File *file, const char *group, const Provenance *p) {
 
 int provenance_read(const H5File *file, const char *group, Provenance *p) {
     int64_t threads;
-    for (int i = 0; i < TEXTS; i++)
-        if (h5_get_text(file, group, texts[i].name, (char *)p + texts[i].offset, texts[i].size))
-            return -1;
+    for (int i = 0; i < TEXTS; i++) {
+        char *text = (char *)p + texts[i].offset;
+        *text = 0;
+        if (texts[i].optional && !h5_has(file, group, texts[i].name)) continue;
+        if (h5_get_text(file, group, texts[i].name, text, texts[i].size)) return -1;
+    }
     if (h5_get_int(file, group, "threads", &threads) ||
         h5_get_count(file, group, "seed", &p->seed) || h5_get_real(file, group, "wall", &p->wall))
         return -1;

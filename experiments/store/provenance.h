@@ -4,13 +4,16 @@
 
 #include <stdint.h>
 
+#include "../../cuda/device.h"
 #include "h5.h"
 
 typedef struct {
     char commit[64]; /* of the build: git describe --always --dirty; "unknown" outside a checkout */
     char command[1024];
-    char compiler[128], flags[256]; /* of the build */
-    char cpu[128], device[32], precision[16];
+    char compiler[128], flags[256];           /* of the build */
+    char cpu[128], device[32], precision[16]; /* device: cpu, cuda or simt */
+    /* Of a device beside the CPU; "" without one, and in files written before there were any. */
+    char accelerator[96], runtime[48], driver[48], libraries[96];
     char started[32]; /* UTC, ISO 8601 */
     int threads;
     uint64_t seed;
@@ -20,6 +23,11 @@ typedef struct {
 /* What this process is.  Remembers argv for `command`. */
 void provenance_remember(int argc, char **argv);
 void provenance_fill(Provenance *provenance, uint64_t seed);
+/* What computes: `device` is cpu, cuda or simt; info of the latter two, else NULL. */
+void provenance_set_device(Provenance *provenance, const char *device, const char *precision,
+                           const DeviceInfo *info);
+/* The name of what computes: the accelerator's, or else the processor's. */
+const char *provenance_computer(const Provenance *provenance);
 /* As attributes of a group. */
 void provenance_write(H5File *file, const char *group, const Provenance *provenance);
 int provenance_read(const H5File *file, const char *group, Provenance *provenance);

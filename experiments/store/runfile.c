@@ -51,11 +51,29 @@ int runfile_add_switch(RunFile *run, SwitchRow row) {
     return place ? 0 : -1;
 }
 
+int runfile_add_session(RunFile *run, uint64_t step) {
+    const Provenance *p = &run->provenance;
+    if (run->session_rows && run->sessions[run->session_rows - 1].step == step) run->session_rows--;
+    void *rows = run->sessions;
+    SessionRow *place = add_row(&rows, &run->session_rows, &run->session_room, sizeof *place);
+    run->sessions = rows;
+    if (!place) return -1;
+    *place = (SessionRow){.step = step};
+    snprintf(place->started, H5_NAME, "%s", p->started);
+    snprintf(place->device, H5_NAME, "%s", p->device);
+    snprintf(place->precision, H5_NAME, "%s", p->precision);
+    snprintf(place->computer, H5_NAME, "%s", provenance_computer(p));
+    snprintf(place->commit, H5_NAME, "%s", p->commit);
+    return 0;
+}
+
 void runfile_cut(RunFile *run, uint64_t step) {
     while (run->curve_rows && run->curve[run->curve_rows - 1].step > step) run->curve_rows--;
     while (run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step > step)
         run->evaluation_rows--;
     while (run->switch_rows && run->switches[run->switch_rows - 1].step > step) run->switch_rows--;
+    while (run->session_rows && run->sessions[run->session_rows - 1].step > step)
+        run->session_rows--;
 }
 
 double runfile_smooth(const RunFile *run, size_t row, size_t window) {
@@ -82,6 +100,7 @@ void runfile_free(RunFile *run) {
     free(run->curve);
     free(run->evaluations);
     free(run->switches);
+    free(run->sessions);
     memset(run, 0, sizeof *run);
 }
 
@@ -110,6 +129,14 @@ static const H5Column switch_columns[] = {
     {"submodel", H5_INT, offsetof(SwitchRow, submodel), NULL},
     {"visit", H5_UINT64, offsetof(SwitchRow, visit), NULL},
     {"reason", H5_TEXT, offsetof(SwitchRow, reason), NULL},
+};
+static const H5Column session_columns[] = {
+    {"step", H5_UINT64, offsetof(SessionRow, step), NULL},
+    {"started", H5_TEXT, offsetof(SessionRow, started), NULL},
+    {"device", H5_TEXT, offsetof(SessionRow, device), NULL},
+    {"precision", H5_TEXT, offsetof(SessionRow, precision), NULL},
+    {"computer", H5_TEXT, offsetof(SessionRow, computer), NULL},
+    {"commit", H5_TEXT, offsetof(SessionRow, commit), NULL},
 };
 static const H5Column memory_columns[] = {
     {"role", H5_TEXT, offsetof(MemoryRow, role), NULL},
@@ -156,6 +183,8 @@ int runfile_write(const RunFile *run, const char *path) {
                    sizeof *run->evaluations, run->evaluation_rows);
     h5_write_table(&file, "/switches", TABLE(switch_columns), run->switches, sizeof *run->switches,
                    run->switch_rows);
+    h5_write_table(&file, "/sessions", TABLE(session_columns), run->sessions, sizeof *run->sessions,
+                   run->session_rows);
     h5_write_table(&file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,
                    COUNT(run->memory));
     return h5_commit(&file);
@@ -216,6 +245,15 @@ static int read_memory(RunFile *run, const H5File *file) {
     return ok ? 0 : error_set("%s: /memory: has another shape than expected", file->path);
 }
 
+/* A file written before there were devices has no table: it tells of one session. */
+static int read_sessions(RunFile *run, const H5File *file) {
+    if (!h5_exists(file, "/sessions")) return runfile_add_session(run, 0);
+    run->sessions = h5_read_table(file, "/sessions", TABLE(session_columns), sizeof *run->sessions,
+                                  &run->session_rows);
+    run->session_room = run->session_rows;
+    return run->sessions ? 0 : -1;
+}
+
 static int read_curves(RunFile *run, const H5File *file) {
     run->curve =
         h5_read_table(file, "/curve", TABLE(curve_columns), sizeof *run->curve, &run->curve_rows);
@@ -234,7 +272,7 @@ int runfile_read(RunFile *run, const char *path) {
     H5File file;
     if (h5_open(&file, path)) return -1;
     int failed = read_header(run, &file) || read_partition(run, &file) || read_memory(run, &file) ||
-                 read_curves(run, &file);
+                 read_curves(run, &file) || read_sessions(run, &file);
     h5_close(&file);
     return failed ? -1 : 0;
 }

@@ -7,7 +7,10 @@
  *   /partition   parameters [submodel], of_block [block], block (names)
  *   /data        attributes  name, samples, checksum, steps_per_epoch
  *   /provenance  attributes  commit, command, compiler, cpu, device, precision, threads, seed,
- *                            started (UTC), wall (s)
+ *                            started (UTC), wall (s); of a device beside the CPU also accelerator
+ *                            (its name), runtime, driver, libraries (versions)
+ *   /sessions    step, started (UTC), device, precision, computer, commit: the start, and each
+ *                            resume, at the step it went on from
  *   /curve       step, samples, loss (nats per target), lr, submodel, seconds (s of training,
  *                            evaluation and saving left out): one row per update
  *   /evaluation  step, loss (nats per target), accuracy, perplexity, seconds (s): validation split
@@ -43,6 +46,11 @@ typedef struct {
 } SwitchRow;
 
 typedef struct {
+    uint64_t step; /* updates done when it began */
+    char started[H5_NAME], device[H5_NAME], precision[H5_NAME], computer[H5_NAME], commit[H5_NAME];
+} SessionRow;
+
+typedef struct {
     char role[H5_NAME];
     uint64_t current, peak, planned;
 } MemoryRow;
@@ -61,8 +69,9 @@ typedef struct {
     CurveRow *curve;
     EvaluationRow *evaluations;
     SwitchRow *switches;
-    size_t curve_rows, evaluation_rows, switch_rows;
-    size_t curve_room, evaluation_room, switch_room;
+    SessionRow *sessions;
+    size_t curve_rows, evaluation_rows, switch_rows, session_rows;
+    size_t curve_room, evaluation_room, switch_room, session_room;
     MemoryRow memory[MEM_ROLES + 1]; /* the last row is the total */
 } RunFile;
 
@@ -73,6 +82,9 @@ int runfile_reserve(RunFile *run, int submodels, int blocks);
 int runfile_add_curve(RunFile *run, CurveRow row);
 int runfile_add_evaluation(RunFile *run, EvaluationRow row);
 int runfile_add_switch(RunFile *run, SwitchRow row);
+/* One more session, as run->provenance says; in place of one that began at the same step, for that
+ * one did nothing. */
+int runfile_add_session(RunFile *run, uint64_t step);
 /* Drops every row beyond this step. */
 void runfile_cut(RunFile *run, uint64_t step);
 

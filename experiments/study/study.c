@@ -26,7 +26,9 @@ const StudyColumn study_columns[] = {
     TEXT(input, "images or tokens"),
     TEXT(data, "data set"),
     TEXT(optimizer, "sgd, adam or adamw"),
-    TEXT(method, "full: every parameter at each step; BCD: one submodel"),
+    TEXT(method,
+         "full: every parameter at each step; BCD: one submodel; offload: full, with the "
+         "optimizer in host memory"),
     INTEGER(submodels, NULL, "M"),
     REAL(imbalance, NULL, "the largest submodel over the mean, minus 1"),
     TEXT(order, "in which the submodels take turns"),
@@ -57,7 +59,9 @@ const StudyColumn study_columns[] = {
     PEAK("peak_cache", MEM_CACHE, "measured: outputs of the frozen prefix"),
     PEAK("peak_workspace", MEM_WORKSPACE, "measured: scratch"),
     PEAK("peak_total", MEM_ROLES, "measured: all roles together"),
-    REAL(closed_form, "bytes", "W (1 + k/M): parameters, gradients and state, as the paper counts"),
+    REAL(closed_form, "bytes",
+         "W (1 + k/M): parameters, gradients and state, as the paper counts; in bf16 "
+         "W (1/2 + (k + 1)/M)"),
     REAL(seconds, "s", "of training, evaluations left out"),
     REAL(rate, "1/s", "images or tokens trained on per second"),
     INTEGER(seed, NULL, "of parameters and order of the data"),
@@ -105,7 +109,9 @@ static void fill_settings(StudyRow *row, const RunFile *run) {
     copy(row->model, o->model);
     copy(row->data, run->data);
     copy(row->optimizer, optimizer_names[o->optimizer]);
-    copy(row->method, run->submodels > 1 ? "BCD" : "full");
+    copy(row->method, run->submodels > 1            ? "BCD"
+                      : o->method == METHOD_OFFLOAD ? "offload"
+                                                    : "full");
     copy(row->order, order_names[o->order]);
     copy(row->switching, options_format(o, options_find("switch-every", COMMAND_TRAIN), text));
     copy(row->device, p->device);
@@ -144,7 +150,8 @@ static void fill_results(StudyRow *row, const RunFile *run, const Model *model) 
     }
     for (int role = 0; role <= MEM_ROLES; role++) row->peak[role] = (double)run->memory[role].peak;
     OptimizerSettings optimizer = setup_optimizer(&run->settings);
-    row->closed_form = memory_closed_form(model, &optimizer, PRECISION_FP32, run->submodels);
+    row->closed_form =
+        memory_closed_form(model, &optimizer, (Precision)run->settings.precision, run->submodels);
     copy(row->input, model->tokens ? "tokens" : "images");
 }
 
@@ -174,7 +181,7 @@ const char *study_method(const StudyRow *row, char text[32]) {
     if (row->submodels > 1)
         snprintf(text, 32, "BCD-1/%" PRId64, row->submodels);
     else
-        snprintf(text, 32, "full");
+        snprintf(text, 32, "%.31s", row->method);
     return text;
 }
 

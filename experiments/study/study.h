@@ -66,7 +66,7 @@ int study_read(Study *study, const char *path);
 /* Image models are judged by accuracy, language models by perplexity. */
 bool study_is_images(const StudyRow *row);
 
-/* "full" or "BCD-1/3". */
+/* "full", "offload" or "BCD-1/3". */
 const char *study_method(const StudyRow *row, char text[32]);
 
 /* Rows of the same model, data (to the byte), optimizer, batch and seed belong together: group[i]

@@ -31,11 +31,16 @@ static int row_finished(const PlanRow *row) {
         snprintf(cause, sizeof cause, "%s", error_message());
         finished = error_set("%s: %s", row->options.out, cause);
     }
-    for (int o = 0; option_table[o].name && finished == 1; o++) /* a longer training is not done */
-        if (option_table[o].role == OPTION_EXTENDS && row->options.given[o] &&
-            strcmp(options_format(&run.settings, o, had),
-                   options_format(&row->options, o, wanted)) != 0)
-            finished = 0;
+    for (int o = 0; option_table[o].name && finished == 1; o++) {
+        const Option *option = &option_table[o];
+        if (!row->options.given[o] || strcmp(options_format(&run.settings, o, had),
+                                             options_format(&row->options, o, wanted)) == 0)
+            continue;
+        if (option->role == OPTION_EXTENDS) finished = 0; /* a longer training is not done */
+        if (option->role == OPTION_ROUNDS)
+            finished = error_set("%s: trained with --%s %s; for %s choose another --out",
+                                 row->options.out, option->name, had, wanted);
+    }
     runfile_free(&run);
     return finished;
 }

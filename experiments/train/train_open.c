@@ -89,7 +89,8 @@ static int describe(Training *t) {
     char command[sizeof run->provenance.command], started[sizeof run->provenance.started];
     strcpy(command, run->provenance.command);
     strcpy(started, run->provenance.started);
-    provenance_fill(&run->provenance, s->options.seed);
+    if (setup_provenance(&run->provenance, &s->options) || runfile_add_session(run, t->state.step))
+        return -1;
     if (t->resumed && *command) { /* that of the start says how it was made */
         strcpy(run->provenance.command, command);
         strcpy(run->provenance.started, started);

@@ -24,7 +24,8 @@ static void print_submodels(const Setup *s) {
     const Partition *partition = &s->bcd.partition;
     const SwitchRule *rule = &s->bcd.rule;
     if (partition->submodels == 1) {
-        printf("ordinary training, the whole network at once\n");
+        printf("ordinary training, the whole network at once%s\n",
+               s->stage_settings.offload ? "; optimizer state and update in host memory" : "");
         return;
     }
     char count[32];
@@ -41,20 +42,41 @@ static void print_submodels(const Setup *s) {
                rule->every == 1 ? "" : "s");
 }
 
+/* "2 threads", or "NVIDIA H200, bf16". */
+static void format_computer(char text[128], const Provenance *p) {
+    if (*p->accelerator)
+        snprintf(text, 128, "%s, %s", p->accelerator, p->precision);
+    else
+        snprintf(text, 128, "%d thread%s", p->threads, p->threads == 1 ? "" : "s");
+}
+
+/* From here on the bits are not those of a run that never changed. */
+static void print_change(const RunFile *run) {
+    if (run->session_rows < 2) return;
+    const SessionRow *now = &run->sessions[run->session_rows - 1], *before = now - 1;
+    if (strcmp(now->device, before->device) == 0 && strcmp(now->precision, before->precision) == 0)
+        return;
+    printf("so far on the device %s in %s, from here on %s in %s: other roundings\n",
+           before->device, before->precision, now->device, now->precision);
+}
+
 void train_print_start(const Training *t) {
+    char computer[128];
     const Setup *s = &t->setup;
     const Options *o = &s->options;
     print_data(s);
     print_submodels(s);
-    printf("%s, rate %g (%s), batch %d, %llu steps (%.3g epochs), seed %llu, %d thread%s\n",
+    format_computer(computer, &t->run.provenance);
+    printf("%s, rate %g (%s), batch %d, %llu steps (%.3g epochs), seed %llu, %s\n",
            optimizer_names[o->optimizer], o->lr, lr_names[o->schedule], o->batch,
            (unsigned long long)s->bcd.steps, (double)s->bcd.steps / s->steps_per_epoch,
-           (unsigned long long)o->seed, t->run.provenance.threads,
-           t->run.provenance.threads == 1 ? "" : "s");
-    if (t->resumed)
+           (unsigned long long)o->seed, computer);
+    if (t->resumed) {
+        print_change(&t->run);
         printf("going on in %s, %llu steps are done\n", t->dir, (unsigned long long)t->state.step);
-    else
+    } else {
         printf("results go to %s\n", t->dir);
+    }
     fflush(stdout);
 }
 
@@ -89,13 +111,17 @@ static void print_memory(const Training *t) {
     }
     const Setup *s = &t->setup;
     const MemoryRow *m = t->run.memory;
+    const OptimizerSettings *optimizer = &s->bcd.optimizer;
+    Precision precision = s->stage_settings.precision;
     double held = (double)(m[MEM_PARAMETERS].peak + m[MEM_GRADIENTS].peak + m[MEM_STATE].peak);
-    int vectors = optimizer_state_vectors(&s->bcd.optimizer);
-    printf("parameters, gradients and state %s; closed form W(1 + %d/%d) %s, for equal submodels\n",
-           format_bytes(held, peak), vectors + 1, s->bcd.partition.submodels,
-           format_bytes(memory_closed_form(s->model, &s->bcd.optimizer, s->stage_settings.precision,
-                                           s->bcd.partition.submodels),
-                        planned));
+    char submodels[16], form[48];
+    snprintf(submodels, sizeof submodels, "%d", s->bcd.partition.submodels);
+    if (s->stage_settings.offload) return; /* the form counts optimizer state on the device */
+    printf(
+        "parameters, gradients and state %s; closed form %s %s, for equal submodels\n",
+        format_bytes(held, peak), memory_closed_form_text(form, optimizer, precision, submodels),
+        format_bytes(memory_closed_form(s->model, optimizer, precision, s->bcd.partition.submodels),
+                     planned));
 }
 
 void train_print_end(Training *t, const RunSummary *summary) {

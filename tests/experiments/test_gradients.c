@@ -22,11 +22,14 @@ static int make(const char *checkpoint, const char *batch_path, const char *out)
     Model *model = NULL;
     Stage *stage = NULL;
     size_t size[H5_RANK];
+    Options options;
+    options_defaults(&options, COMMAND_GRADIENTS);
     if (h5_open(&file, batch_path)) return -1;
     int failed = h5_size(&file, "/targets", size) < 0;
     batch.n = failed ? 0 : (int)size[0];
-    if (!failed) stage = gradients_stage(checkpoint, batch.n, &model);
-    failed = !stage || gradients_batch(&batch, &file, model) || gradients_write(out, stage, &batch);
+    if (!failed) stage = gradients_stage(&options, checkpoint, batch.n, &model);
+    failed = !stage || gradients_batch(&batch, &file, model) ||
+             gradients_write(&options, out, stage, &batch);
     if (stage) stage->is->free(stage);
     h5_close(&file);
     batch_free(&batch);

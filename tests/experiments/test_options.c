@@ -55,7 +55,8 @@ static const Wrong wrong[] = {
     {"train --steps 5 --epochs 2", "--steps and --epochs both say how long to train; give one"},
     {"train --order upwards", "--order \"upwards\": it takes cyclic, descending or random"},
     {"train --optimizer sdg", "--optimizer \"sdg\": it takes sgd, adam or adamw"},
-    {"train --device cuda", "--device \"cuda\": it takes cpu"},
+    {"train --device gpu", "--device \"gpu\": it takes cpu, cuda or simt"},
+    {"train --precision fp16", "--precision \"fp16\": it takes fp32, tf32 or bf16"},
     {"train --cache 2X", "--cache \"2X\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --cache 2GG", "--cache \"2GG\": it takes bytes, as in 2G, 512M or 65536"},
     {"train --switch-every 2.5",
@@ -92,6 +93,17 @@ static const Wrong mismatched[] = {
      "one of them"},
     {"train --optimizer adam --momentum 0.5", "--momentum is for sgd; adam has its own"},
     {"train --batch 4 --accumulate 5", "--accumulate 5: a batch has 4 samples"},
+    {"train --precision bf16",
+     "--precision bf16: the cpu computes in fp32; bf16 is for --device cuda or simt"},
+    {"train --method offload",
+     "--method offload puts optimizer state beside a device's memory, into the host's; the cpu has "
+     "only that: choose --device cuda or simt"},
+    {"train --device-cache 1M", "--device-cache: the cpu has no memory of its own; use --cache"},
+    {"train --device simt --method offload --submodels 3",
+     "--method offload updates all parameters at each step; it goes with one submodel, not 3"},
+    {"train --device simt --device-cache 1M --augment",
+     "--augment changes the images at each visit, so what --cache keeps would not be exact; drop "
+     "one of them"},
     {"train --submodels 3 --partition 0-2/3-4", "--submodels 3: --partition \"0-2/3-4\" has 2"},
 };
 
