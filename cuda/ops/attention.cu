@@ -1,0 +1,271 @@
+/* Causal multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over positions up to the
+ * query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of scores saved.
+ *
+ * No row of scores is ever stored: the softmax's maximum and sum are carried along the keys, and
+ * what was summed under an old maximum is scaled down when a larger one appears (FlashAttention,
+ * Dao et al. 2022; its second version for the order of loops, Dao 2023). */
+#include "attention.cuh"
+
+/* ---- Version 1: a warp for every query ----------------------------------------------------- */
+
+/* grid n heads t, one warp; shared: y[d], each lane's own numbers. */
+template <typename T>
+__global__ void attention_rows(T *y, float *lse, Heads<T> h) {
+    DYNAMIC_SHARED(float, sum_v);
+    const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
+    const int task = (int)blockIdx.x / h.t;
+    const T *q = h.q + at_head(h, task, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    float most = -INFINITY, sum = 0;
+    for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
+    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.v_stride) {
+        float s = 0;
+        for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
+        s = h.scale * warp_sum(s);
+        const float now = fmaxf(most, s); /* a NaN is lost here, but not in p */
+        const float shrink = expf(most - now), p = expf(s - now);
+        for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * shrink + p * to_float(v[i]);
+        sum = sum * shrink + p;
+        most = now;
+    }
+    const int c = h.heads * h.d;
+    T *out = y + at_head(h, task, c) + (size_t)query * (size_t)c;
+    for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
+    if (lane == 0) lse[(size_t)task * (size_t)h.t + (size_t)query] = most + logf(sum);
+}
+
+/* ---- Version 2: tiles ---------------------------------------------------------------------- */
+
+/* What changes: a block takes ROWS queries of a head, a warp 16 M of them, and COLUMNS keys and
+ * values at a time come to shared memory for all of them, so that a key is read from memory once
+ * for many queries.  Both products run on tensor cores (tiles.cuh), the next keys are on their way
+ * while these are worked on, and scores and sums stay in registers: the scores of a warp, once
+ * exponentials, are the left side of the second product as they lie.  Tiles above the diagonal are
+ * never touched, only those across it are masked, and the longest rows of tiles start first. Powers
+ * are of 2, which the hardware has, with log2(e) folded into the scale. */
+
+template <Precision P, int D>
+struct ForwardShape : Shape<2, 2, 16, false> {}; /* wide rows of floats */
+template <int D>
+struct ForwardShape<PRECISION_BF16, D> : Shape<4, 2, D <= 64 ? 64 : 32, D <= 64> {};
+template <Precision P>
+struct ForwardShape<P, 32> : Shape<4, 2, 32, false> {};
+template <Precision P>
+struct ForwardShape<P, 64> : Shape<4, 2, 32, false> {};
+template <>
+struct ForwardShape<PRECISION_BF16, 32> : Shape<4, 2, 64, true> {};
+template <>
+struct ForwardShape<PRECISION_BF16, 64> : Shape<4, 2, 64, true> {};
+
+/* The softmax of a warp's rows so far.  Sums are of this lane's columns only, until the end. */
+template <int M>
+struct Softmax {
+    float most[M][2], sum[M][2];
+};
+
+/* Keys after the query get no probability. */
+template <int M, int N>
+static __device__ __forceinline__ void hide_later(float (&s)[M][N][4], int query, int key) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (accumulator_column(key, j, i) > accumulator_row(query, m, i))
+                    s[m][j][i] = -INFINITY;
+}
+
+/* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
+ * divided by the sum.  scale includes log2(e). */
+template <int D, int M, int N>
+static __device__ __forceinline__ void carry_on(Softmax<M> &softmax, float (&y)[M][D / 8][4],
+                                                float (&s)[M][N][4], float scale) {
+    float shrink[M][2];
+    bool grown = false;
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const float old = softmax.most[m / 2][m % 2];
+        float now = old;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
+        now = quad_max(now); /* a NaN is lost here, but not in s */
+        shrink[m / 2][m % 2] = exp2_fast((old - now) * scale);
+        grown |= now > old;
+        softmax.most[m / 2][m % 2] = now;
+        float sum = 0;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) {
+            float &p = s[m / 2][j / 2][m % 2 * 2 + j % 2];
+            p = exp2_fast(fmaf(p, scale, -now * scale));
+            sum += p;
+        }
+        softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], shrink[m / 2][m % 2], sum);
+    }
+    if (!__any_sync(0xffffffffu, grown)) return; /* most of the time, after the first keys */
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < D / 8; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) y[m][k][i] *= shrink[m][i / 2];
+}
+
+/* Divides by the sums, and writes y and the log-sum-exp of a warp's rows. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
+                                              const Softmax<M> &softmax,
+                                              const float (&sum_v)[M][D / 8][4], const Heads<T> &h,
+                                              int task, int query) {
+    float factor[M][2];
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const float sum = quad_sum(softmax.sum[m / 2][m % 2]);
+        factor[m / 2][m % 2] = 1 / sum;
+        const int row = accumulator_row(query, m / 2, m % 2 * 2);
+        if (threadIdx.x % 4 == 0 && row < h.t)
+            lse[(size_t)task * (size_t)h.t + (size_t)row] =
+                softmax.most[m / 2][m % 2] * h.scale + logf(sum);
+    }
+    stage_rows<D, M>(stage, sum_v, factor);
+    __syncwarp();
+    const int c = h.heads * h.d;
+    put_rows_any<T>(y + at_head(h, task, c) + (size_t)query * (size_t)c, (size_t)c, stage,
+                    ROW<float, D>, min(16 * M, h.t - query), h.d, NULL, false);
+}
+
+/* grid n heads ceil(t / ROWS). */
+template <Precision P, int D, typename T, typename S>
+__global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
+    attention_tiles(T *y, float *lse, Heads<T> h) {
+    constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
+    DYNAMIC_SHARED(T, q_tile); /* [ROWS], then for two steps k [COLUMNS], v [COLUMNS] */
+    T *const kv_tiles = q_tile + S::ROWS * ROW<T, D>;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, task = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
+    const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
+    const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
+    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const auto load = [&](int step) {
+        const int key = step * S::COLUMNS;
+        T *to = kv_tiles + step % 2 * 2 * TILE;
+        load_tile<T, D, S::COLUMNS, S::THREADS>(to, k + (size_t)key * (size_t)h.qk_stride,
+                                                h.qk_stride, h.t - key, h.d, h.alignment);
+        load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, v + (size_t)key * (size_t)h.v_stride,
+                                                h.v_stride, h.t - key, h.d, h.alignment);
+        copy_async_commit();
+    };
+    load_tile<T, D, S::ROWS, S::THREADS>(
+        q_tile, h.q + at_head(h, task, h.qk_stride) + (size_t)first * (size_t)h.qk_stride,
+        h.qk_stride, h.t - first, h.d, h.alignment);
+    load(0);
+
+    Softmax<M> softmax;
+    float sum_v[M][D / 8][4];
+    clear(sum_v);
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        softmax.most[m / 2][m % 2] = -INFINITY;
+        softmax.sum[m / 2][m % 2] = 0;
+    }
+    LeftSide<P, D, M, S::HELD> q;
+    if (S::HELD) {
+        copy_async_wait<0>();
+        __syncthreads();
+    }
+    q.take(q_tile + 16 * M * warp * ROW<T, D>);
+    for (int step = 0; step < steps; step++) {
+        copy_async_wait<0>();
+        __syncthreads(); /* this step's tiles are there; the last step's are free */
+        if (step + 1 < steps) load(step + 1);
+        const int key = step * S::COLUMNS;
+        const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
+        if (key >= query + 16 * M || query >= h.t) continue;
+        float s[M][N][4];
+        clear(s);
+        multiply_rows<P, D, M, N>(s, q, k_tile);
+        if (key + S::COLUMNS > query + 1) hide_later(s, query, key);
+        carry_on<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
+        multiply_sum<P, D, M, N>(sum_v, s, k_tile + TILE);
+    }
+    __syncthreads(); /* the tiles become rows of results */
+    if (query < h.t)
+        finish<T, D, M>(y, lse, (float *)q_tile + 16 * M * warp * ROW<float, D>, softmax, sum_v, h,
+                        task, query);
+}
+
+template <Precision P, int D, typename T>
+static void launch_tiles(const Run *run, T *y, float *lse, Heads<T> h, int n) {
+    typedef ForwardShape<P, D> S;
+    constexpr size_t bytes = (size_t)(S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
+    static_assert(bytes <= SHARED_MOST, "shared memory");
+    static_assert(bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
+    const auto kernel = attention_tiles<P, D, T, S>;
+    SHARED_LIMIT(kernel, bytes);
+    LAUNCH(kernel, n * h.heads * tiles, S::THREADS, bytes, run->stream, y, lse, h);
+}
+
+template <Precision P>
+static void forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t, int c,
+                    int heads, bool rope) {
+    typedef typename ValueOf<P>::type T;
+    const AttentionSpace space = attention_space(run->workspace, P, n, t, c, heads, rope);
+    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, c, heads, rope);
+    T *const out = (T *)y;
+    switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
+        case 32:
+            launch_tiles<P, 32>(run, out, lse, h, n);
+            break;
+        case 64:
+            launch_tiles<P, 64>(run, out, lse, h, n);
+            break;
+        case 96:
+            launch_tiles<P, 96>(run, out, lse, h, n);
+            break;
+        case 128:
+            launch_tiles<P, 128>(run, out, lse, h, n);
+            break;
+        default:
+            LAUNCH(attention_rows<T>, n * heads * t, 32, (size_t)h.d * sizeof(float), run->stream,
+                   out, lse, h);
+    }
+}
+
+/* ---- Launcher ------------------------------------------------------------------------------ */
+
+AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, int c, int heads,
+                               bool rope) {
+    const size_t rows = (size_t)n * (size_t)t, half = (size_t)(c / heads / 2);
+    const size_t align = 256;
+    size_t bytes = 0;
+    const auto take = [&](size_t size) {
+        void *piece = workspace ? (char *)workspace + bytes : NULL;
+        bytes += (size + align - 1) / align * align;
+        return piece;
+    };
+    AttentionSpace space;
+    space.dots = (float *)take(rows * (size_t)heads * sizeof(float));
+    space.angles = (float2 *)take(rope ? (size_t)t * half * sizeof(float2) : 0);
+    space.turned = take(rope ? rows * 2 * (size_t)c * value_size(precision) : 0);
+    space.bytes = bytes;
+    return space;
+}
+
+size_t cuda_attention_workspace(Precision precision, int n, int t, int c, int heads, bool rope) {
+    return attention_space(NULL, precision, n, t, c, heads, rope).bytes;
+}
+
+void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
+                            int c, int heads, bool rope) {
+    switch (run->precision) {
+        case PRECISION_BF16:
+            forward<PRECISION_BF16>(run, y, lse, qkv, n, t, c, heads, rope);
+            break;
+        case PRECISION_TF32:
+            forward<PRECISION_TF32>(run, y, lse, qkv, n, t, c, heads, rope);
+            break;
+        default:
+            forward<PRECISION_FP32>(run, y, lse, qkv, n, t, c, heads, rope);
+    }
+}

@@ -1,0 +1,168 @@
+/* What the attention kernels share: where the heads lie, the workspace, the shapes of tiles, and
+ * how rows of results go out. */
+#ifndef CUDA_OPS_ATTENTION_CUH
+#define CUDA_OPS_ATTENTION_CUH
+
+#include <math.h>
+
+#include "tiles.cuh"
+
+/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0. */
+template <typename T>
+struct Heads {
+    const T *q, *k, *v;
+    int t, heads, d;
+    int qk_stride, v_stride; /* numbers from one position to the next */
+    int alignment;           /* bytes that rows of d numbers are aligned to */
+    float scale;             /* 1 / sqrt(d) */
+    const float2 *angles;    /* [t][d / 2] cosine and sine, by which q and k have been turned */
+};
+
+/* The arrays of one head of one sample. */
+template <typename T>
+static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int task, int stride) {
+    return (size_t)(task / h.heads) * (size_t)h.t * (size_t)stride +
+           (size_t)(task % h.heads) * (size_t)h.d;
+}
+
+/* Of a position and on; NULL without rope. */
+template <typename T>
+static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int position) {
+    return h.angles ? h.angles + (size_t)position * (size_t)(h.d / 2) : NULL;
+}
+
+/* Over the four lanes that hold a row of an accumulator. */
+static __device__ __forceinline__ float quad_sum(float x) {
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+static __device__ __forceinline__ float quad_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+/* ---- Workspace ----------------------------------------------------------------------------- */
+
+/* dots, for each query the sum of dy y, then with rope the angles and the turned q and k. */
+typedef struct {
+    float *dots;    /* [n][heads][t] */
+    float2 *angles; /* [t][d / 2] */
+    void *turned;   /* [n][t][2][heads][d] */
+    size_t bytes;
+} AttentionSpace;
+
+AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, int c, int heads,
+                               bool rope);
+
+/* rope.cu: fills space.angles, and space.turned with the q and k of qkv, turned. */
+void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, int c,
+               int heads);
+
+/* With rope also turns q and k into the workspace. */
+template <typename T>
+static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, int n, int t, int c,
+                           int heads, bool rope) {
+    if (rope) rope_turn(run, space, qkv, n, t, c, heads);
+    const T *q = rope ? (const T *)space.turned : qkv;
+    const int d = c / heads;
+    return {q,
+            q + c,
+            qkv + 2 * c,
+            t,
+            heads,
+            d,
+            (rope ? 2 : 3) * c,
+            3 * c,
+            row_alignment<T>(d),
+            (float)(1 / sqrt((double)d)),
+            rope ? space.angles : NULL};
+}
+
+/* ---- Results ------------------------------------------------------------------------------- */
+
+/* W numbers to[] = x, or += x. */
+template <typename T, int W>
+static __device__ __forceinline__ void put(T *to, float (&x)[W], bool add) {
+    if (add) {
+        float old[W];
+        load_floats(old, to);
+#pragma unroll
+        for (int i = 0; i < W; i++) x[i] += old[i];
+    }
+    store_floats(to, x);
+}
+
+/* A warp writes rows of d numbers, W at a time, from shared memory.  With angles (of the first
+ * row) they are gradients of turned rows, and are turned back: half-split, so that numbers i and
+ * i + d / 2 are a pair (ref/ops/rope.h). */
+template <typename T, int W>
+static __device__ __forceinline__ void put_rows(T *to, size_t stride, const float *from,
+                                                int from_stride, int rows, int d,
+                                                const float2 *angles, bool add) {
+    const int half = d / 2, packs = (angles ? half : d) / W;
+    for (int i = (int)threadIdx.x % 32; i < rows * packs; i += 32) {
+        const int row = i / packs, at = i % packs * W;
+        const float *x = from + row * from_stride + at;
+        T *out = to + (size_t)row * stride + at;
+        float first[W], second[W];
+#pragma unroll
+        for (int j = 0; j < W; j++) {
+            first[j] = x[j];
+            if (!angles) continue;
+            const float2 turn = angles[(size_t)row * (size_t)half + (size_t)(at + j)];
+            second[j] = x[half + j] * turn.x - x[j] * turn.y;
+            first[j] = x[j] * turn.x + x[half + j] * turn.y;
+        }
+        put<T, W>(out, first, add);
+        if (angles) put<T, W>(out + half, second, add);
+    }
+}
+
+/* 16 bytes at a time where the rows allow it. */
+template <typename T>
+static __device__ __forceinline__ void put_rows_any(T *to, size_t stride, const float *from,
+                                                    int from_stride, int rows, int d,
+                                                    const float2 *angles, bool add) {
+    if ((angles ? d / 2 : d) % CHUNK<T> == 0)
+        put_rows<T, CHUNK<T>>(to, stride, from, from_stride, rows, d, angles, add);
+    else
+        put_rows<T, 1>(to, stride, from, from_stride, rows, d, angles, add);
+}
+
+/* ---- Tiles --------------------------------------------------------------------------------- */
+
+#define LOG2_E 1.44269504f
+#define SHARED_MOST ((size_t)(99 * 1024)) /* of a block, on the least of the architectures */
+
+/* Shapes of the tiled kernels.  A block has WARPS warps of 16 M rows each, and goes through the
+ * other side COLUMNS at a time, two tiles of them in flight.  Chosen for registers (accumulators
+ * and fragments below 255, no spills) and for shared memory that fits 99 KB, the least of the
+ * architectures built for. */
+template <int WARPS_, int M_, int COLUMNS_, bool HELD_>
+struct Shape {
+    static constexpr int WARPS = WARPS_, M = M_, COLUMNS = COLUMNS_;
+    static constexpr bool HELD = HELD_; /* left sides in registers */
+    static constexpr int THREADS = 32 * WARPS, ROWS = 16 * M * WARPS;
+    static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
+};
+
+/* The head size that the kernels are compiled for; 0: none. */
+static inline int padded_head(int d) {
+    return d <= 32 ? 32 : d <= 64 ? 64 : d <= 96 ? 96 : d <= 128 ? 128 : 0;
+}
+
+/* Version 2 copies rows by 4 bytes or more: no odd heads of bf16. */
+static inline bool tiles_can(const Run *run, int d) {
+    return run->version != 1 && padded_head(d) && d * (int)value_size(run->precision) % 4 == 0;
+}
+
+/* The row and column of number i of accumulator [m][j], in rows from `row` and columns from
+ * `column` on. */
+static __device__ __forceinline__ int accumulator_row(int row, int m, int i) {
+    return row + 16 * m + i / 2 * 8 + (int)threadIdx.x % 32 / 4;
+}
+static __device__ __forceinline__ int accumulator_column(int column, int j, int i) {
+    return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
+}
+
+#endif

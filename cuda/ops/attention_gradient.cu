@@ -1,0 +1,389 @@
+/* Causal multi-head attention, input gradient.  With s = scale q k^T, p = exp(s - lse) and
+ * dots = sum over a head of dy y, row by row (FlashAttention, Dao et al. 2022, section B.4):
+ *
+ *   dv = p^T dy      dp = dy v^T      ds = scale p (dp - dots)      dq = ds k      dk = ds^T q
+ *
+ * Probabilities are made again from q, k and the saved lse.  dq is a sum over keys, dk and dv are
+ * sums over queries: two kernels, each with the sum it makes in its own registers, so that nothing
+ * is added across blocks and the bits are the same from run to run.  Scores and dp are computed
+ * in both: 7 products of tiles where one kernel with atomics would do with 5.  The kernel for dq
+ * runs first and leaves dots for the other. */
+#include "attention.cuh"
+
+/* Everything the kernels read and write besides the heads. */
+template <typename T>
+struct Gradients {
+    const T *dy, *y;  /* [n][t][heads][d] */
+    const float *lse; /* [n][heads][t] */
+    float *dots;
+    T *dq, *dk, *dv; /* of sample 0, head 0, rows 3 heads d apart */
+    bool add;
+};
+
+/* ---- Version 1: a warp for every query, then for every key --------------------------------- */
+
+template <typename T>
+static __device__ float dot(const T *a, const T *b, int d) {
+    float sum = 0;
+    for (int i = (int)threadIdx.x; i < d; i += 32) sum = fmaf(to_float(a[i]), to_float(b[i]), sum);
+    return warp_sum(sum);
+}
+
+template <typename T>
+static __device__ void add_row(float *sum, float by, const T *row, int d) {
+    for (int i = (int)threadIdx.x; i < d; i += 32) sum[i] = fmaf(by, to_float(row[i]), sum[i]);
+}
+
+/* grid n heads t, one warp; shared: dq[d]. */
+template <typename T>
+__global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
+    DYNAMIC_SHARED(float, dq);
+    const int query = (int)blockIdx.x % h.t, task = (int)blockIdx.x / h.t, c = h.heads * h.d;
+    const size_t at = (size_t)task * (size_t)h.t + (size_t)query;
+    const size_t at_y = at_head(h, task, c) + (size_t)query * (size_t)c;
+    const T *q = h.q + at_head(h, task, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
+    if (threadIdx.x == 0) g.dots[at] = dots;
+    for (int i = (int)threadIdx.x; i < h.d; i += 32) dq[i] = 0;
+    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.v_stride) {
+        const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
+        add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
+    }
+    __syncwarp();
+    const size_t out = at_head(h, task, 3 * c) + (size_t)query * 3 * (size_t)c;
+    put_rows<T, 1>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
+}
+
+/* grid n heads t, one warp; shared: dk[d], dv[d]. */
+template <typename T>
+__global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
+    DYNAMIC_SHARED(float, dk);
+    float *const dv = dk + h.d;
+    const int key = (int)blockIdx.x % h.t, task = (int)blockIdx.x / h.t, c = h.heads * h.d;
+    const T *q = h.q + at_head(h, task, h.qk_stride);
+    const T *k = h.k + at_head(h, task, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
+    const T *v = h.v + at_head(h, task, h.v_stride) + (size_t)key * (size_t)h.v_stride;
+    for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
+    __syncwarp();
+    for (int query = key; query < h.t; query++) {
+        const size_t at = (size_t)task * (size_t)h.t + (size_t)query;
+        const T *dy = g.dy + at_head(h, task, c) + (size_t)query * (size_t)c;
+        const T *q_row = q + (size_t)query * (size_t)h.qk_stride;
+        const float p = expf(h.scale * dot(q_row, k, h.d) - g.lse[at]);
+        add_row(dv, p, dy, h.d);
+        add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q_row, h.d);
+    }
+    __syncwarp();
+    const size_t out = at_head(h, task, 3 * c) + (size_t)key * 3 * (size_t)c;
+    put_rows<T, 1>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
+    put_rows<T, 1>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
+}
+
+/* ---- Version 2: tiles ---------------------------------------------------------------------- */
+
+/* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
+ * keys (or queries) COLUMNS at a time, in shared memory, on tensor cores.  For dk and dv the scores
+ * are computed transposed, k q^T: rows are keys, and p^T and ds^T lie in registers as the left
+ * sides of their products. */
+
+template <Precision P, int D>
+struct GradientShape : Shape<2, 1, 16, false> {}; /* wide rows of floats */
+template <Precision P>
+struct GradientShape<P, 32> : Shape<4, 1, 32, false> {};
+template <Precision P>
+struct GradientShape<P, 64> : Shape<4, 1, 32, false> {};
+template <>
+struct GradientShape<PRECISION_BF16, 32> : Shape<4, 1, 64, true> {};
+template <>
+struct GradientShape<PRECISION_BF16, 64> : Shape<4, 1, 64, true> {};
+template <>
+struct GradientShape<PRECISION_BF16, 96> : Shape<4, 1, 32, false> {};
+template <>
+struct GradientShape<PRECISION_BF16, 128> : Shape<4, 1, 32, false> {};
+
+/* Writes a warp's rows of a gradient, times factor; `stage` is the block's. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void put_gradient(T *to, float *stage,
+                                                    const float (&sum)[M][D / 8][4], float factor,
+                                                    const Heads<T> &h, int task, int row,
+                                                    const float2 *angles, bool add) {
+    float *const mine = stage + (int)threadIdx.x / 32 * 16 * M * ROW<float, D>;
+    const int stride = 3 * h.heads * h.d;
+    float factors[M][2];
+#pragma unroll
+    for (int m = 0; m < M; m++) factors[m][0] = factors[m][1] = factor;
+    __syncwarp(); /* what was staged before is out */
+    stage_rows<D, M>(mine, sum, factors);
+    __syncwarp();
+    put_rows_any<T>(to + at_head(h, task, stride) + (size_t)row * (size_t)stride, (size_t)stride,
+                    mine, ROW<float, D>, min(16 * M, h.t - row), h.d, angles, add);
+}
+
+/* This lane's rows of dots: sums over a row of dy y, a quarter of the row each lane of four. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        float sum = 0;
+#pragma unroll
+        for (int i = lane % 4 * CHUNK<T>; i < D; i += 4 * CHUNK<T>) {
+            const int at = (8 * m + lane / 4) * ROW<T, D> + i;
+            float a[CHUNK<T>], b[CHUNK<T>];
+            load_floats(a, dy + at);
+            load_floats(b, y + at);
+#pragma unroll
+            for (int j = 0; j < CHUNK<T>; j++) sum = fmaf(a[j], b[j], sum);
+        }
+        dots[m / 2][m % 2] = quad_sum(sum);
+    }
+}
+
+/* grid n heads ceil(t / ROWS). */
+template <Precision P, int D, typename T, typename S>
+__global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
+    attention_query_gradient_tiles(Gradients<T> g, Heads<T> h) {
+    constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
+    constexpr int SIDE = S::ROWS * ROW<T, D>;
+    DYNAMIC_SHARED(T, q_tile); /* [ROWS], dy [ROWS], then for two steps k, v [COLUMNS] */
+    T *const dy_tile = q_tile + SIDE, *const kv_tiles = dy_tile + SIDE;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, task = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
+    const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
+    const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
+    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const auto load = [&](int step) {
+        const int key = step * S::COLUMNS;
+        T *to = kv_tiles + step % 2 * 2 * TILE;
+        load_tile<T, D, S::COLUMNS, S::THREADS>(to, k + (size_t)key * (size_t)h.qk_stride,
+                                                h.qk_stride, h.t - key, h.d, h.alignment);
+        load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, v + (size_t)key * (size_t)h.v_stride,
+                                                h.v_stride, h.t - key, h.d, h.alignment);
+        copy_async_commit();
+    };
+    const auto load_side = [&](T *to, const T *from, int stride) {
+        load_tile<T, D, S::ROWS, S::THREADS>(
+            to, from + at_head(h, task, stride) + (size_t)first * (size_t)stride, stride,
+            h.t - first, h.d, h.alignment);
+    };
+    T *const y_tile = kv_tiles; /* for the dots, before the first keys */
+    static_assert(4 * TILE >= SIDE, "y in the place of k and v");
+    load_side(q_tile, h.q, h.qk_stride);
+    load_side(dy_tile, g.dy, c);
+    load_side(y_tile, g.y, c);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncthreads();
+
+    LeftSide<P, D, M, S::HELD> q, dy;
+    q.take(q_tile + 16 * M * warp * ROW<T, D>);
+    dy.take(dy_tile + 16 * M * warp * ROW<T, D>);
+    float dots[M][2], lse[M][2], dq[M][D / 8][4];
+    row_dots<T, D, M>(dots, dy_tile + 16 * M * warp * ROW<T, D>,
+                      y_tile + 16 * M * warp * ROW<T, D>);
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const int row = accumulator_row(query, m / 2, m % 2 * 2);
+        const size_t at = (size_t)task * (size_t)h.t + (size_t)row;
+        lse[m / 2][m % 2] = row < h.t ? g.lse[at] * LOG2_E : 0;
+        if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[m / 2][m % 2];
+    }
+    clear(dq);
+    __syncthreads(); /* y is done with */
+    load(0);
+    for (int step = 0; step < steps; step++) {
+        copy_async_wait<0>();
+        __syncthreads();
+        if (step + 1 < steps) load(step + 1);
+        const int key = step * S::COLUMNS;
+        const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
+        if (key >= query + 16 * M || query >= h.t) continue;
+        float s[M][N][4], dp[M][N][4];
+        clear(s);
+        clear(dp);
+        multiply_rows<P, D, M, N>(s, q, k_tile);
+        multiply_rows<P, D, M, N>(dp, dy, k_tile + TILE);
+        const bool across = key + S::COLUMNS > query + 1;
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int j = 0; j < N; j++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float p = exp2_fast(fmaf(s[m][j][i], h.scale * LOG2_E, -lse[m][i / 2]));
+                    const bool hidden =
+                        across && accumulator_column(key, j, i) > accumulator_row(query, m, i);
+                    s[m][j][i] = hidden ? 0 : p * (dp[m][j][i] - dots[m][i / 2]);
+                }
+        multiply_sum<P, D, M, N>(dq, s, k_tile);
+    }
+    __syncthreads(); /* the tiles become rows of results */
+    if (query < h.t)
+        put_gradient<T, D, M>(g.dq, (float *)q_tile, dq, h.scale, h, task, query,
+                              angles_at(h, query), g.add);
+}
+
+/* Per step lse and dots of the queries, behind the tiles. */
+template <Precision P, int D, typename T, typename S>
+__global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
+    attention_key_gradient_tiles(Gradients<T> g, Heads<T> h) {
+    constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
+    constexpr int SIDE = S::ROWS * ROW<T, D>;
+    DYNAMIC_SHARED(T, k_tile); /* [ROWS], v [ROWS], then for two steps q, dy [COLUMNS] */
+    T *const v_tile = k_tile + SIDE, *const q_tiles = v_tile + SIDE;
+    float *const numbers = (float *)(q_tiles + 4 * TILE); /* two steps of lse, dots [COLUMNS] */
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, task = (int)blockIdx.x / tiles;
+    const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
+    const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
+    const int steps = (h.t - first + S::COLUMNS - 1) / S::COLUMNS;
+    const T *q = h.q + at_head(h, task, h.qk_stride), *dy = g.dy + at_head(h, task, c);
+    const auto load = [&](int step) {
+        const int query = first + step * S::COLUMNS, thread = (int)threadIdx.x;
+        T *to = q_tiles + step % 2 * 2 * TILE;
+        load_tile<T, D, S::COLUMNS, S::THREADS>(to, q + (size_t)query * (size_t)h.qk_stride,
+                                                h.qk_stride, h.t - query, h.d, h.alignment);
+        load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, dy + (size_t)query * (size_t)c, c,
+                                                h.t - query, h.d, h.alignment);
+        if (thread < 2 * S::COLUMNS) {
+            const int at = thread % S::COLUMNS;
+            const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)task * (size_t)h.t;
+            const bool inside = query + at < h.t;
+            copy_async4(numbers + step % 2 * 2 * S::COLUMNS + thread,
+                        from + (inside ? query + at : 0), inside);
+        }
+        copy_async_commit();
+    };
+    const auto load_side = [&](T *to, const T *from, int stride) {
+        load_tile<T, D, S::ROWS, S::THREADS>(
+            to, from + at_head(h, task, stride) + (size_t)first * (size_t)stride, stride,
+            h.t - first, h.d, h.alignment);
+    };
+    static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
+    load_side(k_tile, h.k, h.qk_stride);
+    load_side(v_tile, h.v, h.v_stride);
+    load(0);
+    if (S::HELD) {
+        copy_async_wait<0>();
+        __syncthreads();
+    }
+    LeftSide<P, D, M, S::HELD> k, v;
+    k.take(k_tile + 16 * M * warp * ROW<T, D>);
+    v.take(v_tile + 16 * M * warp * ROW<T, D>);
+    float dk[M][D / 8][4], dv[M][D / 8][4];
+    clear(dk);
+    clear(dv);
+    for (int step = 0; step < steps; step++) {
+        copy_async_wait<0>();
+        __syncthreads();
+        if (step + 1 < steps) load(step + 1);
+        const int query = first + step * S::COLUMNS;
+        const T *q_tile = q_tiles + step % 2 * 2 * TILE;
+        const float *lse = numbers + step % 2 * 2 * S::COLUMNS, *dots = lse + S::COLUMNS;
+        if (query + S::COLUMNS <= key || key >= h.t) continue;
+        float p[M][N][4], dp[M][N][4];
+        clear(p);
+        clear(dp);
+        multiply_rows<P, D, M, N>(p, k, q_tile);
+        const bool across = query < key + 16 * M || query + S::COLUMNS > h.t;
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int column = accumulator_column(query, j, i);
+                const float less = lse[column - query] * LOG2_E;
+#pragma unroll
+                for (int m = 0; m < M; m++) {
+                    const bool hidden =
+                        across && (column < accumulator_row(key, m, i) || column >= h.t);
+                    p[m][j][i] = hidden ? 0 : exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
+                }
+            }
+        multiply_sum<P, D, M, N>(dv, p, q_tile + TILE);
+        multiply_rows<P, D, M, N>(dp, v, q_tile + TILE);
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float less = dots[accumulator_column(0, j, i)];
+#pragma unroll
+                for (int m = 0; m < M; m++) p[m][j][i] *= dp[m][j][i] - less;
+            }
+        multiply_sum<P, D, M, N>(dk, p, q_tile);
+    }
+    __syncthreads(); /* the tiles become rows of results */
+    if (key >= h.t) return;
+    put_gradient<T, D, M>(g.dk, (float *)k_tile, dk, h.scale, h, task, key, angles_at(h, key),
+                          g.add);
+    put_gradient<T, D, M>(g.dv, (float *)k_tile, dv, 1, h, task, key, NULL, g.add);
+}
+
+template <Precision P, int D, typename T>
+static void launch_tiles(const Run *run, Gradients<T> g, Heads<T> h, int n) {
+    typedef GradientShape<P, D> S;
+    constexpr size_t tile_bytes =
+        (size_t)(2 * S::ROWS + 4 * S::COLUMNS) * (size_t)ROW<T, D> * sizeof(T);
+    constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
+    static_assert(bytes <= SHARED_MOST, "shared memory");
+    static_assert(tile_bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
+    const int blocks = n * h.heads * ((h.t + S::ROWS - 1) / S::ROWS);
+    const auto queries = attention_query_gradient_tiles<P, D, T, S>;
+    const auto keys = attention_key_gradient_tiles<P, D, T, S>;
+    SHARED_LIMIT(queries, tile_bytes);
+    LAUNCH(queries, blocks, S::THREADS, tile_bytes, run->stream, g, h);
+    SHARED_LIMIT(keys, bytes);
+    LAUNCH(keys, blocks, S::THREADS, bytes, run->stream, g, h);
+}
+
+template <typename T>
+static void launch_rows(const Run *run, Gradients<T> g, Heads<T> h, int n) {
+    const int blocks = n * h.heads * h.t;
+    const size_t bytes = (size_t)h.d * sizeof(float);
+    LAUNCH(attention_query_gradient<T>, blocks, 32, bytes, run->stream, g, h);
+    LAUNCH(attention_key_gradient<T>, blocks, 32, 2 * bytes, run->stream, g, h);
+}
+
+/* ---- Launcher ------------------------------------------------------------------------------ */
+
+template <Precision P>
+static void input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
+                           const void *y, const float *lse, int n, int t, int c, int heads,
+                           bool rope, bool add) {
+    typedef typename ValueOf<P>::type T;
+    const AttentionSpace space = attention_space(run->workspace, P, n, t, c, heads, rope);
+    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, c, heads, rope);
+    T *const dq = (T *)dqkv;
+    const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq,
+                            dq + c,        dq + 2 * c,   add};
+    switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
+        case 32:
+            launch_tiles<P, 32>(run, g, h, n);
+            break;
+        case 64:
+            launch_tiles<P, 64>(run, g, h, n);
+            break;
+        case 96:
+            launch_tiles<P, 96>(run, g, h, n);
+            break;
+        case 128:
+            launch_tiles<P, 128>(run, g, h, n);
+            break;
+        default:
+            launch_rows(run, g, h, n);
+    }
+}
+
+void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
+                                   const void *y, const float *lse, int n, int t, int c, int heads,
+                                   bool rope, bool add) {
+    switch (run->precision) {
+        case PRECISION_BF16:
+            input_gradient<PRECISION_BF16>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);
+            break;
+        case PRECISION_TF32:
+            input_gradient<PRECISION_TF32>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);
+            break;
+        default:
+            input_gradient<PRECISION_FP32>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);
+    }
+}

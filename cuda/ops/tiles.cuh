@@ -1,0 +1,354 @@
+/* Products of tiles in shared memory, one warp at a time, in each precision.
+ *
+ * A warp owns M x 16 rows and keeps its results in accumulators of N x 8 columns, laid out as
+ * mma's (gpu/gpu.cuh): with g = lane / 4 and t = lane % 4, c[m][j][0], [1] are row 16 m + g,
+ * columns 8 j + 2 t and + 1; c[m][j][2], [3] the same of row + 8.  There are two products:
+ *
+ *   multiply_rows   c += a b^T    a[16 M][D], b[8 N][D]: dot products of rows
+ *   multiply_sum    c += p b      p in accumulators [M][N], b[8 N][D], c [M][D / 8]: sums of rows
+ *
+ * bf16 and tf32 use the tensor cores, fp32 plain FMAs with the same layout: a lane then computes
+ * 2 M rows by 2 N columns from registers, which is what an FMA kernel wants anyway.  Accumulators
+ * of the first product are the left side of the second as they are: no trip through memory.
+ *
+ * Rows of a tile are D numbers and 16 bytes apart: eight rows then start in different banks, so
+ * that neither ldmatrix nor 16-byte copies meet conflicts, and addresses stay base + constant. */
+#ifndef CUDA_OPS_TILES_CUH
+#define CUDA_OPS_TILES_CUH
+
+#include <string.h>
+
+#include "../common.cuh"
+
+template <Precision P>
+struct ValueOf {
+    typedef float type;
+};
+template <>
+struct ValueOf<PRECISION_BF16> {
+    typedef __nv_bfloat16 type;
+};
+
+template <typename T>
+constexpr int CHUNK = pack_width<T>(); /* numbers in 16 bytes */
+template <typename T, int D>
+constexpr int ROW = D + CHUNK<T>; /* numbers from one row of a tile to the next */
+
+/* ---- Loading ------------------------------------------------------------------------------- */
+
+/* Bytes that the rows of a matrix are aligned to, if d numbers are one row: 16, 8, 4, or 2. */
+template <typename T>
+static inline int row_alignment(int d) {
+    const int bytes = d * (int)sizeof(T);
+    return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
+}
+
+/* 16 bytes of a row of which `left` numbers exist (may be none): the rest becomes zero. */
+template <typename T, int ALIGNMENT>
+static __device__ __forceinline__ void copy_chunk(T *to, const T *from, int left) {
+    if constexpr (ALIGNMENT == 16) {
+        copy_async16(to, from, left > 0);
+    } else if constexpr (ALIGNMENT == 8) {
+#pragma unroll
+        for (int i = 0; i < CHUNK<T>; i += CHUNK<T> / 2)
+            copy_async8(to + i, left > i ? from + i : from, left > i);
+    } else {
+#pragma unroll
+        for (int i = 0; i < CHUNK<T>; i += CHUNK<T> / 4)
+            copy_async4(to + i, left > i ? from + i : from, left > i);
+    }
+}
+
+/* Starts copying rows of d <= D numbers, `stride` apart, into tile[ROWS]; zeros beyond d and from
+ * row `rows` on.  By all THREADS of a block, each at its own place in every STEPth row. */
+template <typename T, int D, int ROWS, int THREADS, int ALIGNMENT>
+static __device__ __forceinline__ void load_rows(T *tile, const T *from, int stride, int rows,
+                                                 int d) {
+    constexpr int CHUNKS = D / CHUNK<T>, STEP = THREADS / CHUNKS;
+    const int start = (int)threadIdx.x / CHUNKS, at = (int)threadIdx.x % CHUNKS * CHUNK<T>;
+    if (THREADS % CHUNKS != 0 && start >= STEP) return;
+    tile += start * ROW<T, D> + at;
+    if (at >= d) rows = 0;
+#pragma unroll(ALIGNMENT == 16 ? 4 : 1)
+    for (int i = 0; i < ROWS; i += STEP) {
+        if (ROWS % STEP != 0 && start + i >= ROWS) break;
+        const bool inside = start + i < rows;
+        copy_chunk<T, ALIGNMENT>(tile + i * ROW<T, D>,
+                                 from + (inside ? (start + i) * stride + at : 0),
+                                 inside ? d - at : 0);
+    }
+}
+
+template <typename T, int D, int ROWS, int THREADS>
+static __device__ __forceinline__ void load_tile(T *tile, const T *from, int stride, int rows,
+                                                 int d, int alignment) {
+    if (alignment == 16)
+        load_rows<T, D, ROWS, THREADS, 16>(tile, from, stride, rows, d);
+    else if (alignment == 8)
+        load_rows<T, D, ROWS, THREADS, 8>(tile, from, stride, rows, d);
+    else
+        load_rows<T, D, ROWS, THREADS, 4>(tile, from, stride, rows, d);
+}
+
+/* ---- Fragments ----------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    unsigned bits;
+    memcpy(&bits, &pair, sizeof bits);
+    return bits;
+}
+
+template <Precision P>
+static __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0,
+                                           unsigned b1) {
+    const unsigned b[2] = {b0, b1};
+    if constexpr (P == PRECISION_BF16)
+        mma_bf16(c, a, b);
+    else
+        mma_tf32(c, a, b);
+}
+
+/* A fragment of floats, read as if it were one of bf16: ldmatrix moves 16 bytes of a row to four
+ * lanes, four floats as well as eight bf16.  For tf32 they are still to be rounded. */
+template <Precision P>
+static __device__ __forceinline__ void load_fragment(unsigned (&r)[4], const void *row) {
+    ldmatrix_x4(r, row);
+    if constexpr (P == PRECISION_TF32) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) r[i] = tf32_round(__uint_as_float(r[i]));
+    }
+}
+
+/* The left side of multiply_rows: rows in shared memory, or, where there are registers for them,
+ * fragments that were loaded once. */
+template <Precision P, int D, int M>
+struct LeftRows {
+    typedef typename ValueOf<P>::type T;
+    const T *rows;
+
+    __device__ __forceinline__ void take(const T *tile) { rows = tile; }
+    __device__ __forceinline__ void fragment(unsigned (&a)[4], int m, int step) const {
+        const int lane = (int)threadIdx.x % 32;
+        load_fragment<P>(
+            a, rows + (16 * m + lane % 16) * ROW<T, D> + (2 * step + lane / 16) * CHUNK<T>);
+    }
+};
+
+template <Precision P, int D, int M>
+struct LeftHeld {
+    typedef typename ValueOf<P>::type T;
+    unsigned held[D / (2 * CHUNK<T>)][M][4];
+
+    __device__ __forceinline__ void take(const T *tile) {
+        LeftRows<P, D, M> left;
+        left.take(tile);
+#pragma unroll
+        for (int step = 0; step < D / (2 * CHUNK<T>); step++)
+#pragma unroll
+            for (int m = 0; m < M; m++) left.fragment(held[step][m], m, step);
+    }
+    __device__ __forceinline__ void fragment(unsigned (&a)[4], int m, int step) const {
+#pragma unroll
+        for (int i = 0; i < 4; i++) a[i] = held[step][m][i];
+    }
+};
+
+template <Precision P, int D, int M, bool HELD>
+struct LeftSide : LeftRows<P, D, M> {};
+template <Precision P, int D, int M>
+struct LeftSide<P, D, M, true> : LeftHeld<P, D, M> {};
+
+/* ---- c += a b^T ---------------------------------------------------------------------------- */
+
+template <Precision P, int D, int M, int N, typename Left, typename T>
+static __device__ __forceinline__ void multiply_rows_mma(float (&c)[M][N][4], const Left &left,
+                                                         const T *b) {
+    const int lane = (int)threadIdx.x % 32;
+    /* Four 8x8 matrices: both halves of a step for eight rows of b, then for the next eight. */
+    const T *mine = b + (lane % 8 + lane / 16 * 8) * ROW<T, D> + lane / 8 % 2 * CHUNK<T>;
+#pragma unroll
+    for (int step = 0; step < D / (2 * CHUNK<T>); step++) {
+        unsigned a[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++) left.fragment(a[m], m, step);
+#pragma unroll
+        for (int j = 0; j < N; j += 2) {
+            unsigned r[4];
+            load_fragment<P>(r, mine + 8 * j * ROW<T, D> + 2 * step * CHUNK<T>);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma<P>(c[m][j], a[m], r[0], r[1]);
+                mma<P>(c[m][j + 1], a[m], r[2], r[3]);
+            }
+        }
+    }
+}
+
+static __device__ __forceinline__ void add_dot(float &sum, float4 a, float4 b) {
+    sum = fmaf(a.x, b.x, sum);
+    sum = fmaf(a.y, b.y, sum);
+    sum = fmaf(a.z, b.z, sum);
+    sum = fmaf(a.w, b.w, sum);
+}
+
+template <int D, int M, int N>
+static __device__ __forceinline__ void multiply_rows_fma(float (&c)[M][N][4], const float *a,
+                                                         const float *b) {
+    const int lane = (int)threadIdx.x % 32;
+    const float *a_mine = a + lane / 4 * ROW<float, D>;
+    const float *b_mine = b + lane % 4 * 2 * ROW<float, D>;
+#pragma unroll 1
+    for (int k = 0; k < D; k += 4) {
+        float4 rows[2 * M];
+#pragma unroll
+        for (int m = 0; m < 2 * M; m++)
+            rows[m] = *(const float4 *)(a_mine + 8 * m * ROW<float, D> + k);
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) {
+            const float4 column =
+                *(const float4 *)(b_mine + (j / 2 * 8 + j % 2) * ROW<float, D> + k);
+#pragma unroll
+            for (int m = 0; m < 2 * M; m++)
+                add_dot(c[m / 2][j / 2][m % 2 * 2 + j % 2], rows[m], column);
+        }
+    }
+}
+
+template <Precision P, int D, int M, int N, typename Left, typename T>
+static __device__ __forceinline__ void multiply_rows(float (&c)[M][N][4], const Left &left,
+                                                     const T *b) {
+    if constexpr (P == PRECISION_FP32)
+        multiply_rows_fma<D, M, N>(c, left.rows, b);
+    else
+        multiply_rows_mma<P, D, M, N>(c, left, b);
+}
+
+/* ---- c += p b ------------------------------------------------------------------------------ */
+
+/* Two accumulators side by side are a fragment of 16 columns; b comes transposed out of ldmatrix.
+ */
+template <int D, int M, int N>
+static __device__ __forceinline__ void multiply_sum_bf16(float (&c)[M][D / 8][4],
+                                                         const float (&p)[M][N][4],
+                                                         const __nv_bfloat16 *b) {
+    typedef __nv_bfloat16 T;
+    const int lane = (int)threadIdx.x % 32;
+    const T *mine = b + lane % 16 * ROW<T, D> + lane / 16 * 8;
+#pragma unroll
+    for (int j = 0; j < N; j += 2) {
+        unsigned a[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                a[m][i] = pack_bf16(p[m][j + i / 2][i % 2 * 2], p[m][j + i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+        for (int k = 0; k < D / 8; k += 2) {
+            unsigned r[4];
+            ldmatrix_x4_trans(r, mine + 8 * j * ROW<T, D> + 8 * k);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                mma<PRECISION_BF16>(c[m][k], a[m], r[0], r[1]);
+                mma<PRECISION_BF16>(c[m][k + 1], a[m], r[2], r[3]);
+            }
+        }
+    }
+}
+
+/* A tf32 fragment wants columns t and t + 4 where an accumulator has 2t and 2t + 1.  A sum does
+ * not mind the order of its terms: column 2t counts as t, 2t + 1 as t + 4, and the rows of b are
+ * taken in the same order. */
+template <int D, int M, int N>
+static __device__ __forceinline__ void multiply_sum_tf32(float (&c)[M][D / 8][4],
+                                                         const float (&p)[M][N][4],
+                                                         const float *b) {
+    const int lane = (int)threadIdx.x % 32;
+    const float *mine = b + lane % 4 * 2 * ROW<float, D> + lane / 4;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        unsigned a[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) a[m][i] = tf32_round(p[m][j][i % 2 * 2 + i / 2]);
+#pragma unroll
+        for (int k = 0; k < D / 8; k++) {
+            const float *at = mine + 8 * j * ROW<float, D> + 8 * k;
+            const unsigned low = tf32_round(at[0]), high = tf32_round(at[ROW<float, D>]);
+#pragma unroll
+            for (int m = 0; m < M; m++) mma<PRECISION_TF32>(c[m][k], a[m], low, high);
+        }
+    }
+}
+
+/* The four lanes of a row hand their columns round. */
+template <int D, int M, int N>
+static __device__ __forceinline__ void multiply_sum_fma(float (&c)[M][D / 8][4],
+                                                        const float (&p)[M][N][4], const float *b) {
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll 1
+    for (int source = 0; source < 4; source++) {
+        const float *mine = b + source * 2 * ROW<float, D> + lane % 4 * 2;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) {
+            float left[2 * M];
+#pragma unroll
+            for (int m = 0; m < 2 * M; m++)
+                left[m] = __shfl_sync(0xffffffffu, p[m / 2][j / 2][m % 2 * 2 + j % 2],
+                                      lane / 4 * 4 + source);
+#pragma unroll
+            for (int k = 0; k < D / 8; k++) {
+                const float2 x =
+                    *(const float2 *)(mine + (j / 2 * 8 + j % 2) * ROW<float, D> + 8 * k);
+#pragma unroll
+                for (int m = 0; m < 2 * M; m++) {
+                    float *at = c[m / 2][k] + m % 2 * 2;
+                    at[0] = fmaf(left[m], x.x, at[0]);
+                    at[1] = fmaf(left[m], x.y, at[1]);
+                }
+            }
+        }
+    }
+}
+
+template <Precision P, int D, int M, int N, typename T>
+static __device__ __forceinline__ void multiply_sum(float (&c)[M][D / 8][4],
+                                                    const float (&p)[M][N][4], const T *b) {
+    if constexpr (P == PRECISION_BF16)
+        multiply_sum_bf16<D, M, N>(c, p, b);
+    else if constexpr (P == PRECISION_TF32)
+        multiply_sum_tf32<D, M, N>(c, p, b);
+    else
+        multiply_sum_fma<D, M, N>(c, p, b);
+}
+
+/* ---- Accumulators -------------------------------------------------------------------------- */
+
+template <int M, int N>
+static __device__ __forceinline__ void clear(float (&c)[M][N][4]) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) c[m][j][i] = 0;
+}
+
+/* rows[16 M][D + 4] of a warp = c, times factor of each row. */
+template <int D, int M>
+static __device__ __forceinline__ void stage_rows(float *rows, const float (&c)[M][D / 8][4],
+                                                  const float (&factor)[M][2]) {
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        float *mine = rows + (8 * m + lane / 4) * ROW<float, D> + lane % 4 * 2;
+#pragma unroll
+        for (int k = 0; k < D / 8; k++) {
+            const float *from = c[m / 2][k] + m % 2 * 2, by = factor[m / 2][m % 2];
+            *(float2 *)(mine + 8 * k) = make_float2(from[0] * by, from[1] * by);
+        }
+    }
+}
+
+#endif
