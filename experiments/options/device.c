@@ -28,7 +28,7 @@ static int find(void *library, const char *symbol, void *function) {
 
 static int load(DeviceModule *module, const char *name) {
     char path[600];
-    int (*open_device)(void);
+    int (*open_device)(void) = NULL;
     if (library_path(path, sizeof path, name)) return -1;
     if (access(path, F_OK))
         return error_set("--device %s: this program was built without it (no %s)", name, path);

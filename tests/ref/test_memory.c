@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../ref/memory.h"
 #include "../test.h"
@@ -178,6 +179,103 @@ static void recompute_stores_less(const void *spec) {
     tiny_close(&tiny);
 }
 
+/* In bf16 every weight takes two bytes, and an active one its float master, gradient and state
+ * beside: 2N + 16N/M for Adam, with the submodel's share of the parameters for 1/M. */
+static void bf16_weights_have_masters(const void *spec) {
+    Tiny tiny;
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_ADAMW; kind++) {
+        tiny_open(&tiny, &(Recipe){.spec = spec, .optimizer = kind});
+        const Model *m = tiny.model;
+        StageSettings settings = tiny.stage->settings;
+        settings.precision = PRECISION_BF16;
+        size_t states = kind == OPTIMIZER_SGD ? 1 : 2, most = 0, largest = 0;
+        for (int submodel = 0; submodel < tiny.settings.partition.submodels; submodel++) {
+            size_t plan[MEM_ROLES], count = tiny.settings.partition.params[submodel];
+            bool *active = active_of(&tiny, submodel);
+            CHECK(memory_plan(plan, m, &settings, active) == 0, "%s", error_message());
+            CHECK(plan[MEM_PARAMETERS] == 2 * m->param_count + count * sizeof(real) &&
+                      plan[MEM_GRADIENTS] == count * sizeof(real) &&
+                      plan[MEM_STATE] == states * count * sizeof(real),
+                  "%s, submodel %d of %zu: %zu, %zu and %zu bytes", m->name, submodel, count,
+                  plan[MEM_PARAMETERS], plan[MEM_GRADIENTS], plan[MEM_STATE]);
+            size_t held = plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE];
+            if (held > most) most = held;
+            if (count > largest) largest = count;
+            free(active);
+        }
+        const OptimizerSettings *o = &tiny.settings.optimizer;
+        double n = (double)m->param_count, all = (double)(2 + states) * 4;
+        for (int submodels = 1; submodels < 5; submodels++) {
+            double form = memory_closed_form(m, o, PRECISION_BF16, submodels);
+            CHECK(form == n * (2 + all / submodels), "%s: closed form %g", m->name, form);
+        }
+        if (sizeof(real) == 4) { /* the form counts the program's floats */
+            double form = memory_closed_form(m, o, PRECISION_BF16, n / (double)largest);
+            CHECK(fabs((double)most - form) <= 1e-9 * form, "%s: %zu bytes, closed form %g",
+                  m->name, most, form);
+        }
+        tiny_close(&tiny);
+    }
+}
+
+/* Stored values are halved, what nodes keep beside them (statistics, log-sum-exp) stays float. */
+static void bf16_halves_the_values(const void *spec) {
+    Tiny tiny;
+    size_t plain[MEM_ROLES], half[MEM_ROLES], beside = 0;
+    tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = 1});
+    bool *active = active_of(&tiny, 0);
+    StageSettings settings = tiny.stage->settings;
+    for (int i = 0; i < tiny.model->nodes; i++)
+        beside += node_aux_count(&tiny.model->node[i], settings.batch) * sizeof(real);
+    CHECK(memory_plan(plain, tiny.model, &settings, active) == 0, "%s", error_message());
+    settings.precision = PRECISION_BF16;
+    CHECK(memory_plan(half, tiny.model, &settings, active) == 0, "%s", error_message());
+    size_t values = plain[MEM_ACTIVATIONS] - beside;
+    CHECK(half[MEM_ACTIVATIONS] == values * 2 / sizeof(real) + beside,
+          "%zu bytes, of %zu with %zu beside values", half[MEM_ACTIVATIONS], plain[MEM_ACTIVATIONS],
+          beside);
+    CHECK(half[MEM_WORKSPACE] < plain[MEM_WORKSPACE], "the scratch did not shrink");
+    free(active);
+    tiny_close(&tiny);
+}
+
+/* The device keeps weights and gradients; masters and optimizer state are the host's. */
+static void offload_has_no_state_here(const void *spec) {
+    Tiny tiny;
+    tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = 1, .optimizer = OPTIMIZER_ADAM});
+    bool *active = active_of(&tiny, 0);
+    StageSettings settings = tiny.stage->settings;
+    settings.offload = true;
+    for (Precision precision = 0; precision < PRECISIONS; precision++) {
+        size_t plan[MEM_ROLES], n = tiny.model->param_count;
+        settings.precision = precision;
+        CHECK(memory_plan(plan, tiny.model, &settings, active) == 0, "%s", error_message());
+        CHECK(plan[MEM_PARAMETERS] == n * (precision == PRECISION_BF16 ? 2 : sizeof(real)) &&
+                  plan[MEM_GRADIENTS] == n * sizeof(real) && plan[MEM_STATE] == 0,
+              "%s: %zu, %zu and %zu bytes", precision_names[precision], plan[MEM_PARAMETERS],
+              plan[MEM_GRADIENTS], plan[MEM_STATE]);
+    }
+    free(active);
+    tiny_close(&tiny);
+}
+
+static void forms_in_letters(void) {
+    static const struct {
+        OptimizerKind kind;
+        Precision precision;
+        const char *text;
+    } forms[] = {{OPTIMIZER_SGD, PRECISION_FP32, "W (1 + 2/M)"},
+                 {OPTIMIZER_ADAM, PRECISION_TF32, "W (1 + 3/M)"},
+                 {OPTIMIZER_SGD, PRECISION_BF16, "W (1/2 + 3/M)"},
+                 {OPTIMIZER_ADAM, PRECISION_BF16, "W (1/2 + 4/M)"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char text[48];
+        OptimizerSettings optimizer = optimizer_defaults(forms[i].kind);
+        memory_closed_form_text(text, &optimizer, forms[i].precision, "M");
+        CHECK(strcmp(text, forms[i].text) == 0, "%s, expected %s", text, forms[i].text);
+    }
+}
+
 /* A plan of a model far too large for this machine costs nothing. */
 static void absurd_models_are_planned(void) {
     Model *model = model_create("L-23B");
@@ -202,6 +300,10 @@ void test_memory(void) {
         RUN_ROW("frozen blocks", frozen_blocks_cost_less, tiny_models[i]);
         RUN_ROW("frozen tensors", frozen_tensors_do_not_exist, tiny_models[i]);
         RUN_ROW("recompute", recompute_stores_less, tiny_models[i]);
+        RUN_ROW("bf16 weights", bf16_weights_have_masters, tiny_models[i]);
+        RUN_ROW("bf16 values", bf16_halves_the_values, tiny_models[i]);
+        RUN_ROW("offload", offload_has_no_state_here, tiny_models[i]);
     }
+    RUN(forms_in_letters);
     RUN(absurd_models_are_planned);
 }

@@ -1,0 +1,121 @@
+/* Plans that do not fit are refused with the numbers, and with the fewest changes that would do. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../experiments/options/fit.h"
+#include "../../ref/error.h"
+#include "../test.h"
+
+/* A device whose bytes are easy to reckon, in units: parameters 64; gradients and state 10 each for
+ * every active block between embedding and head; activations a unit a sample, a quarter with
+ * recompute, half in bf16; on the host 10 with bf16. */
+enum { UNIT = 1024 };
+
+static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
+                const StageSettings *settings, const bool *active) {
+    size_t count = 0, bf16 = settings->precision == PRECISION_BF16;
+    for (int b = 1; b < model->blocks - 1; b++) count += active[b];
+    memset(device, 0, MEM_ROLES * sizeof *device);
+    memset(host, 0, MEM_ROLES * sizeof *host);
+    device[MEM_PARAMETERS] = 64 * UNIT;
+    device[MEM_GRADIENTS] = device[MEM_STATE] = 10 * count * UNIT;
+    device[MEM_ACTIVATIONS] = (size_t)settings->batch * UNIT / (settings->recompute ? 4 : 1);
+    device[MEM_ACTIVATIONS] /= 1 + bf16;
+    host[MEM_PARAMETERS] = 10 * UNIT * bf16;
+    return 0;
+}
+
+/* Six such blocks: 184 units of weights, gradients and state for M = 1, 124 for 2, 104 for 3, 84
+ * for 6; and 64 samples a batch: 248 in all. */
+typedef struct {
+    const char *name;
+    double units, host_units; /* of memory; host 0: the same memory */
+    bool bf16, recompute, offload;
+    const char *error; /* its end; NULL: fits */
+} Case;
+
+static const Case cases[] = {
+    {"fits exactly", 248, 100, true, false, false, NULL},
+    {"one way of each kind", 247, 100, true, false, false,
+     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
+     "(216.0 KiB), or --precision bf16 (216.0 KiB)"},
+    {"the host is the same memory", 224, 0, true, false, false,
+     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
+     "(216.0 KiB)"},
+    {"the host is too small for bf16", 247, 9, true, false, false,
+     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
+     "(216.0 KiB)"},
+    {"no bf16 there", 247, 100, false, false, false,
+     "it fits with --submodels 2 (188.0 KiB), or --recompute (200.0 KiB), or --accumulate 2 "
+     "(216.0 KiB)"},
+    {"recompute already", 199, 100, false, true, false,
+     "it fits with --submodels 2 (140.0 KiB), or --accumulate 2 (192.0 KiB)"},
+    {"more submodels than two", 168, 100, false, false, false,
+     "it fits with --submodels 3 (168.0 KiB)"},
+    {"two ways together", 139, 100, false, false, false,
+     "it fits with --submodels 3 --recompute (120.0 KiB), or --submodels 2 --accumulate 8 "
+     "(132.0 KiB)"},
+    {"no submodels for offload", 210, 100, false, false, true,
+     "it fits with --recompute (200.0 KiB), or --accumulate 4 (200.0 KiB)"},
+    {"nothing helps", 60, 100, false, false, false,
+     "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
+};
+
+/* What does not fit is told by role. */
+static const char needs[] =
+    " needs 248.0 KiB (parameters 64.0 KiB, gradients 60.0 KiB, state 60.0 KiB, activations "
+    "64.0 KiB), FAKE has ";
+
+static FitTraining training_of(const Case *c, const Model *model, const Partition *partition) {
+    return (FitTraining){
+        .model = model,
+        .partition = partition,
+        .settings = {.batch = 64, .recompute = c->recompute, .offload = c->offload},
+        .batch = 64,
+        .accumulate = 1};
+}
+
+static void refuses_with_advice(const void *row) {
+    const Case *c = row;
+    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
+    Partition partition;
+    if (!CHECK(model && partition_balanced(&partition, model, 1) == 0, "%s", error_message()))
+        return;
+    FitMemory memory = {.plan = plan,
+                        .name = "FAKE",
+                        .bytes = c->units * UNIT,
+                        .host_bytes = c->host_units * UNIT,
+                        .bf16 = c->bf16};
+    FitTraining training = training_of(c, model, &partition);
+    int failed = fit_check(&memory, &training);
+    if (!c->error)
+        CHECK(failed == 0, "refused: %s", error_message());
+    else
+        CHECK(failed == -1 && strstr(error_message(), c->error) &&
+                  (c->recompute || strstr(error_message(), needs)),
+              "\"%s\", expected \"%s\"", error_message(), c->error);
+    partition_free(&partition);
+    model_free(model);
+}
+
+/* The cache that was asked for takes its part. */
+static void counts_the_cache(void) {
+    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
+    Partition partition;
+    if (!CHECK(model && partition_balanced(&partition, model, 2) == 0, "%s", error_message()))
+        return;
+    FitMemory memory = {.plan = plan, .name = "FAKE", .bytes = 200 * UNIT, .cache = 12 * UNIT};
+    FitTraining training = training_of(&(Case){.name = "two submodels"}, model, &partition);
+    CHECK(fit_check(&memory, &training) == 0, "refused: %s", error_message());
+    memory.cache++;
+    CHECK(fit_check(&memory, &training) == -1 && strstr(error_message(), "cache 12.0 KiB"), "%s",
+          error_message());
+    partition_free(&partition);
+    model_free(model);
+}
+
+void test_fit(void) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
+    RUN(counts_the_cache);
+}
