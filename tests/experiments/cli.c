@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const Printed *run(int status, const char *format, ...) {
     char line[1024];
@@ -105,4 +106,18 @@ static void check_same_curves(const char *a, const char *b) {
 void check_same_run(const char *a, const char *b) {
     check_same_checkpoint(a, b);
     check_same_curves(a, b);
+}
+
+ino_t inode_of(const char *name) {
+    struct stat status;
+    return stat(scratch_path(name), &status) == 0 ? status.st_ino : 0;
+}
+
+void wait_for_saves(const char *name, ino_t last, int saves) {
+    for (int i = 0; i < 20000 && saves; i++) {
+        ino_t now = inode_of(name);
+        saves -= now != last;
+        last = now;
+        sleep_ms(1);
+    }
 }

@@ -34,6 +34,12 @@ void copy_file(const char *to, const char *from);
 /* run.h5 of a directory; false, after a failed CHECK, if it cannot be read. */
 bool read_run(RunFile *file, const char *dir);
 
+/* The number of the file under a name, 0 if there is none: another one after it was replaced. */
+ino_t inode_of(const char *name);
+/* Waits until a file that was number `last` has been replaced (or made) so many times, at most
+ * twenty seconds. */
+void wait_for_saves(const char *name, ino_t last, int saves);
+
 /* CHECKs that checkpoint.h5 is the same to the byte. */
 void check_same_checkpoint(const char *a, const char *b);
 /* And that the curves are: no row missing, none twice, the same numbers; only the times differ. */

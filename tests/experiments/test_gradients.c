@@ -15,8 +15,9 @@ static void fixture_path(char path[256], const char *name) {
     snprintf(path, 256, "tests/fixtures/%s.h5", name);
 }
 
-/* What the command does, from two files to a third. */
-static int make(const char *checkpoint, const char *batch_path, const char *out) {
+/* What the command does on a device, from two files to a third. */
+static int make_on(DeviceKind device, const char *checkpoint, const char *batch_path,
+                   const char *out) {
     H5File file;
     Batch batch = {0};
     Model *model = NULL;
@@ -24,6 +25,7 @@ static int make(const char *checkpoint, const char *batch_path, const char *out)
     size_t size[H5_RANK];
     Options options;
     options_defaults(&options, COMMAND_GRADIENTS);
+    options.device = device;
     if (h5_open(&file, batch_path)) return -1;
     int failed = h5_size(&file, "/targets", size) < 0;
     batch.n = failed ? 0 : (int)size[0];
@@ -35,6 +37,10 @@ static int make(const char *checkpoint, const char *batch_path, const char *out)
     batch_free(&batch);
     model_free(model);
     return failed ? -1 : 0;
+}
+
+static int make(const char *checkpoint, const char *batch_path, const char *out) {
+    return make_on(DEVICE_CPU, checkpoint, batch_path, out);
 }
 
 /* One array of both files: the same shape, and close relative to its largest number. */
@@ -78,12 +84,21 @@ static int compare_group(const H5File *want, const H5File *got, const char *grou
     return count;
 }
 
+/* The numbers of PyTorch, on any device. */
+typedef struct {
+    const char *name, *fixture;
+    DeviceKind device;
+} Row;
+
 static void case_fixture(const void *row) {
+    const Row *r = row;
     char fixture[256];
     H5File want, got;
-    fixture_path(fixture, row);
+    fixture_path(fixture, r->fixture);
     const char *out = scratch_path("gradients.h5");
-    if (!CHECK(make(fixture, fixture, out) == 0, "%s", error_message())) return;
+    if (r->device != DEVICE_CPU && !device_module_open(device_names[r->device]))
+        SKIP("%s", error_message());
+    if (!CHECK(make_on(r->device, fixture, fixture, out) == 0, "%s", error_message())) return;
     if (CHECK(h5_open(&want, fixture) == 0 && h5_open(&got, out) == 0, "%s", error_message())) {
         compare_array(&want, &got, "/loss");
         compare_array(&want, &got, "/logits");
@@ -142,8 +157,13 @@ static void case_wrong_files(void) {
 }
 
 void test_gradients(void) {
-    static const char *const fixtures[] = {"resnet", "bottleneck", "gpt", "llama"};
-    for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++)
-        RUN_ROW(fixtures[i], case_fixture, fixtures[i]);
+#define FIXTURE(name)                                                 \
+    {name, name, DEVICE_CPU}, {name " on simt", name, DEVICE_SIMT}, { \
+        name " on cuda", name, DEVICE_CUDA                            \
+    }
+    static const Row rows[] = {FIXTURE("resnet"), FIXTURE("bottleneck"), FIXTURE("gpt"),
+                               FIXTURE("llama")};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, case_fixture, &rows[i]);
     RUN(case_wrong_files);
 }

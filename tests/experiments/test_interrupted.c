@@ -3,28 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 
 /* ---- interrupted -------------------------------------------------------------------------------
  */
-
-static ino_t inode_of(const char *name) {
-    struct stat status;
-    return stat(scratch_path(name), &status) == 0 ? status.st_ino : 0;
-}
-
-/* Waits until a file has been replaced (or made) so many times, at most twenty seconds. */
-static void wait_for_saves(const char *name, ino_t last, int saves) {
-    for (int i = 0; i < 20000 && saves; i++) {
-        ino_t now = inode_of(name);
-        saves -= now != last;
-        last = now;
-        sleep_ms(1);
-    }
-}
 
 /* Killed again and again, each time a little later. */
 static void killed_and_resumed(const void *row) {

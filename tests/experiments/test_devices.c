@@ -1,0 +1,352 @@
+/* The program on other devices than the CPU.  Wherever these tests run there is SIMT: the kernels
+ * of the GPU, thread by thread on the processor, so the trainings are of the tiniest. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* Trainings of two steps a submodel.  Adam for the model without biases: the gradient of a key's
+ * bias is 0 but for roundings, and Adam would make steps of these. */
+#define SMALL_RESNET                                                                     \
+    "--model resnet:depth=8,width=2 --data synthetic --limit 8 --batch 2 --submodels 3 " \
+    "--switch-every 2 --threads 1 "
+#define WORDS "--data words.tokens --limit 8 --batch 2 --threads 1 "
+#define GPT_WORDS "--model gpt:layers=2,width=8,heads=2,context=8 " WORDS
+#define SMALL_GPT GPT_WORDS "--submodels 2 --switch-every 2 "
+#define LLAMA_WORDS \
+    "--model llama:layers=2,width=8,heads=2,context=8 --optimizer adam --lr 1e-3 " WORDS
+#define SMALL_LLAMA LLAMA_WORDS "--submodels 2 --switch-every 2 "
+
+/* Whether `bcd info` can open a device; else the line it says. */
+static bool has_device(const char *name) {
+    char line[32];
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *found = strstr(run(0, "info --model resnet8")->out, line);
+    return found && !strstr(found, "--device");
+}
+
+/* ---- what is not there -------------------------------------------------------------------------
+ */
+
+static void refuses_absent_devices(void) {
+    if (has_device("cuda")) SKIP("there is a GPU");
+    check_error(run(1, "train " SMALL_RESNET "--steps 2 --device cuda --out never"),
+                "bcd: --device cuda: ");
+    check_error(run(1, "trace " SMALL_RESNET "--device cuda"), "bcd: --device cuda: ");
+    CHECK(!file_exists(scratch_path("never")), "a directory was made for nothing");
+    run(0, "train " SMALL_RESNET "--steps 1 --out here --quiet");
+    check_error(run(1, "eval here --device cuda"), "bcd: --device cuda: ");
+    check_error(run(1, "train --resume here --steps 2 --device cuda"), "bcd: --device cuda: ");
+    check_error(run(1, "train --resume here --steps 2 --precision bf16"),
+                "--precision bf16: the cpu computes in fp32");
+}
+
+/* ---- who computed what -------------------------------------------------------------------------
+ */
+
+static void sessions_are_recorded(void) {
+    RunFile file;
+    run(0, "train " SMALL_RESNET "--steps 2 --out twice --quiet");
+    run(0, "train --resume twice --steps 4 --quiet");
+    if (read_run(&file, "twice") &&
+        CHECK(file.session_rows == 2, "%zu sessions", file.session_rows))
+        for (uint64_t s = 0; s < 2; s++)
+            CHECK(file.sessions[s].step == 2 * s && !strcmp(file.sessions[s].device, "cpu") &&
+                      !strcmp(file.sessions[s].precision, "fp32") && *file.sessions[s].computer,
+                  "session %d: step %d, %s, %s", (int)s, (int)file.sessions[s].step,
+                  file.sessions[s].device, file.sessions[s].precision);
+    runfile_free(&file);
+}
+
+/* Files written before there were devices are read, and tell of one session. */
+static void old_files_are_read(void) {
+    RunFile file;
+    const char *path = BCD_SOURCE_DIR "/experiments/results/gpt-wikitext2-bcd3.h5";
+    if (!CHECK(runfile_read(&file, path) == 0, "%s", error_message())) return;
+    CHECK(file.session_rows == 1 && file.sessions[0].step == 0 &&
+              !strcmp(file.sessions[0].device, "cpu") &&
+              !strcmp(file.sessions[0].started, file.provenance.started) &&
+              !*file.provenance.accelerator && file.settings.device == DEVICE_CPU,
+          "%zu sessions", file.session_rows);
+    runfile_free(&file);
+}
+
+/* ---- two checkpoints ---------------------------------------------------------------------------
+ */
+
+static double *read_all(const H5File *file, const char *name, size_t *count) {
+    size_t size[H5_RANK];
+    int rank = h5_size(file, name, size);
+    *count = 1;
+    for (int i = 0; i < rank; i++) *count *= size[i];
+    double *numbers = calloc(*count, sizeof *numbers);
+    if (rank < 0 || h5_read(file, name, H5_DOUBLE, numbers, rank, size)) *count = 0;
+    return numbers;
+}
+
+/* How far b is from a, beside how far a is from where both started (from zero, where there was
+ * nothing): at most `tolerance` of it.  What did not move is the same to the bit. */
+static void compare_tensor(const H5File *a, const H5File *b, const H5File *start, const char *name,
+                           double tolerance) {
+    size_t count, other, first = 0;
+    double *x = read_all(a, name, &count), *y = read_all(b, name, &other), *z = NULL;
+    if (h5_exists(start, name)) z = read_all(start, name, &first);
+    double apart = 0, moved = 0;
+    if (CHECK(count > 0 && count == other && (!z || first == count), "%s: %s", name,
+              error_message()))
+        for (size_t i = 0; i < count; i++) {
+            apart += (x[i] - y[i]) * (x[i] - y[i]);
+            moved += (x[i] - (z ? z[i] : 0)) * (x[i] - (z ? z[i] : 0));
+        }
+    CHECK(sqrt(apart) <= tolerance * sqrt(moved), "%s: %g apart, moved by %g", name, sqrt(apart),
+          sqrt(moved));
+    free(x);
+    free(y);
+    free(z);
+}
+
+/* The same tensors in both, under the same names; `start` is a third file. */
+static void compare_checkpoints(const char *a, const char *b, const char *start, double tolerance) {
+    static const char *const groups[] = {"/parameters", "/buffers", "/optimizer/first",
+                                         "/optimizer/second"};
+    H5File x, y, z;
+    if (!CHECK(!h5_open(&x, scratch_path(a)) && !h5_open(&y, scratch_path(b)) &&
+                   !h5_open(&z, scratch_path(start)),
+               "%s", error_message()))
+        return;
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        bool there = h5_exists(&x, groups[g]);
+        int count = there ? h5_count(&x, groups[g]) : 0;
+        CHECK(h5_exists(&y, groups[g]) == there && (!there || h5_count(&y, groups[g]) == count),
+              "%s: not the same tensors", groups[g]);
+        for (int i = 0; i < count; i++) {
+            char name[H5_NAME], path[2 * H5_NAME];
+            if (!CHECK(h5_name(&x, groups[g], i, name) == 0, "%s", error_message())) break;
+            snprintf(path, sizeof path, "%s/%s", groups[g], name);
+            compare_tensor(&x, &y, &z, path, tolerance);
+        }
+    }
+    compare_tensor(&x, &y, &z, "/age", 0);
+    h5_close(&x);
+    h5_close(&y);
+    h5_close(&z);
+}
+
+static void copy_run(const char *to, const char *from) {
+    static const char *const files[] = {"run.h5", "checkpoint.h5"};
+    for (int i = 0; i < 2; i++) {
+        char target[64], source[64];
+        snprintf(target, sizeof target, "%s/%s", to, files[i]);
+        snprintf(source, sizeof source, "%s/%s", from, files[i]);
+        copy_file(target, source);
+    }
+}
+
+/* The loss of step `step`, NAN if there is none. */
+static double loss_at(const char *dir, size_t step) {
+    RunFile file;
+    double loss = read_run(&file, dir) && file.curve_rows >= step ? file.curve[step - 1].loss : NAN;
+    runfile_free(&file);
+    return loss;
+}
+
+/* ---- trained -----------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const char *name, *flags;
+} Family;
+
+static const Family families[] = {
+    {"resnet", SMALL_RESNET}, {"gpt", SMALL_GPT}, {"llama", SMALL_LLAMA}};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* Three steps on one device; the fourth on both, from the same file.  Roundings of 6e-8, through a
+ * few dozen operations, and Adam's division by small gradients: a few 1e-4 of the movement. */
+static void continues(const char *flags, const char *from, const char *name) {
+    char first[32], cpu[48], simt[48], a[64], b[64], start[64];
+    snprintf(first, sizeof first, "%s-%s", name, from);
+    snprintf(cpu, sizeof cpu, "%s-then-cpu", first);
+    snprintf(simt, sizeof simt, "%s-then-simt", first);
+    snprintf(start, sizeof start, "%s/checkpoint.h5", first);
+    snprintf(a, sizeof a, "%s/checkpoint.h5", cpu);
+    snprintf(b, sizeof b, "%s/checkpoint.h5", simt);
+    run(0, "train %s--steps 3 --device %s --out %s --quiet", flags, from, first);
+    copy_run(cpu, first);
+    copy_run(simt, first);
+    run(0, "train --resume %s --steps 4 --device cpu --quiet", cpu);
+    run(0, "train --resume %s --steps 4 --device simt --quiet", simt);
+    compare_checkpoints(a, b, start, 1e-3);
+    double x = loss_at(cpu, 4), y = loss_at(simt, 4);
+    CHECK(fabs(x - y) <= 1e-5 * fabs(x), "loss %.8f on the cpu, %.8f on simt", x, y);
+}
+
+static void trains(const void *row) {
+    const Family *f = row;
+    if (!has_device("simt")) SKIP("built without SIMT");
+    continues(f->flags, "simt", f->name);
+    continues(f->flags, "cpu", f->name);
+    char dir[32];
+    RunFile file;
+    snprintf(dir, sizeof dir, "%s-cpu-then-simt", f->name);
+    if (read_run(&file, dir) && CHECK(file.session_rows == 2, "%zu sessions", file.session_rows))
+        CHECK(!strcmp(file.sessions[0].device, "cpu") && !strcmp(file.sessions[1].device, "simt") &&
+                  !strcmp(file.provenance.device, "simt") && *file.provenance.accelerator &&
+                  *file.provenance.runtime,
+              "%s, then %s", file.sessions[0].device, file.sessions[1].device);
+    runfile_free(&file);
+}
+
+/* A checkpoint goes into a device and comes out of it the same. */
+static void hands_back(const char *from, const char *device, const char *precision) {
+    run(0, "train --resume %s --device %s --precision %s --quiet", from, device, precision);
+}
+
+static void nothing_is_lost(const void *row) {
+    const Family *f = row;
+    char first[48], copy[48], a[64], b[64];
+    if (!has_device("simt")) SKIP("built without SIMT");
+    snprintf(first, sizeof first, "%s-simt", f->name);
+    snprintf(copy, sizeof copy, "%s-copied", f->name);
+    snprintf(a, sizeof a, "%s/checkpoint.h5", first);
+    snprintf(b, sizeof b, "%s/checkpoint.h5", copy);
+    copy_run(copy, first);
+    hands_back(copy, "simt", "bf16");
+    compare_checkpoints(a, b, a, 0);
+    hands_back(copy, "cpu", "fp32");
+    compare_checkpoints(a, b, a, 0);
+}
+
+/* As on the CPU: a training that was interrupted ends with the bits of one that was not, in every
+ * precision, and with a cache on the device. */
+typedef struct {
+    const char *name, *flags;
+} Variant;
+
+static const Variant variants[] = {
+    {"fp32", SMALL_LLAMA "--device simt "},
+    {"bf16", SMALL_LLAMA "--device simt --precision bf16 "},
+    {"tf32", SMALL_GPT "--device simt --precision tf32 "},
+    {"resnet bf16", SMALL_RESNET "--device simt --precision bf16 "},
+    {"kept state bf16", SMALL_LLAMA "--device simt --precision bf16 --keep-state "},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static void resumes_exactly(const void *row) {
+    const Variant *v = row;
+    static int number;
+    char whole[32], cut[32], to[64], from[64];
+    if (!has_device("simt")) SKIP("built without SIMT");
+    snprintf(whole, sizeof whole, "unbroken%d", ++number);
+    snprintf(cut, sizeof cut, "broken%d", number);
+    snprintf(to, sizeof to, "%s/checkpoint.h5", cut);
+    run(0, "train %s--steps 5 --out %s --quiet", v->flags, whole);
+    run(0, "train %s--steps 5 --save-every 1 --keep-last 5 --out %s --quiet", v->flags, cut);
+    for (int step = 3; step >= 1;
+         step -= 2) { /* within a submodel; before a switch, curves ahead */
+        snprintf(from, sizeof from, "%s/checkpoint-%d.h5", cut, step);
+        copy_file(to, from);
+        run(0, "train --resume %s --quiet", cut);
+        check_same_run(whole, cut);
+    }
+}
+
+static void killed_and_resumed(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    run(0, "train " SMALL_GPT "--device simt --steps 9 --out unkilled --quiet");
+    pid_t process =
+        program_start("train " SMALL_GPT "--device simt --steps 9 --save-every 2 --out killed");
+    wait_for_saves("killed/checkpoint.h5", 0, 3);
+    kill(process, SIGKILL);
+    bool killed = program_wait(process) == -SIGKILL;
+    CHECK(killed, "it was done before it could be killed");
+    run(0, "train --resume killed --quiet");
+    check_same_run("unkilled", "killed");
+}
+
+/* Six steps above a frozen prefix, of four an epoch: the last two find its outputs in the cache, on
+ * the device, in host memory and in a file. */
+#define CACHED \
+    GPT_WORDS "--device simt --submodels 2 --switch-every 6 --order descending --steps 7 "
+
+static void caches_do_not_matter(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    run(0, "train " CACHED "--out plain-steps --quiet");
+    run(0, "train " CACHED "--recompute --cache 512 --device-cache 1K --out cached --quiet");
+    check_same_checkpoint("plain-steps", "cached");
+}
+
+static void offloads(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    run(0, "train " LLAMA_WORDS "--steps 4 --quiet --out on-cpu");
+    run(0, "train " LLAMA_WORDS "--steps 4 --quiet --device simt --method offload --out offloaded");
+    RunFile file;
+    if (read_run(&file, "offloaded"))
+        CHECK(file.memory[MEM_STATE].peak == 0 && file.memory[MEM_GRADIENTS].peak > 0,
+              "%d bytes of state on the device", (int)file.memory[MEM_STATE].peak);
+    runfile_free(&file);
+    for (size_t step = 1; step <= 4; step++) {
+        double x = loss_at("on-cpu", step), y = loss_at("offloaded", step);
+        CHECK(fabs(x - y) <= 1e-4 * fabs(x), "step %zu: loss %.8f, offloaded %.8f", step, x, y);
+    }
+    /* Its checkpoint has the optimizer's state, for any device to go on with. */
+    copy_run("started", "offloaded");
+    copy_run("onloaded", "offloaded");
+    run(0, "train --resume onloaded --steps 5 --device cpu --method bcd --quiet");
+    run(0, "train --resume offloaded --steps 5 --quiet");
+    compare_checkpoints("onloaded/checkpoint.h5", "offloaded/checkpoint.h5",
+                        "started/checkpoint.h5", 1e-3);
+}
+
+/* ---- the other commands ------------------------------------------------------------------------
+ */
+
+static void evaluates_and_samples(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    char text[256];
+    snprintf(text, sizeof text, "%.255s", run(0, "eval gpt-simt")->out);
+    CHECK(strcmp(text, run(0, "eval gpt-simt --device simt")->out) == 0, "%s, on simt %s", text,
+          run(0, "eval gpt-simt --device simt")->out);
+    snprintf(text, sizeof text, "%.255s",
+             run(0, "sample gpt-simt --tokens 4 --temperature 0")->out);
+    CHECK(
+        strcmp(text, run(0, "sample gpt-simt --tokens 4 --temperature 0 --device simt")->out) == 0,
+        "another text");
+}
+
+static void traces(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    const Printed *printed =
+        run(0, "trace " LLAMA_WORDS "--submodels 2 --device simt --precision bf16");
+    CHECK(strstr(printed->out, "one adam step of 2 sequences, bf16, SIMT") &&
+              strstr(printed->out, "by the device's own clock"),
+          "%s", printed->out);
+}
+
+static void refuses_large_models(void) {
+    if (!has_device("simt")) SKIP("built without SIMT");
+    const Printed *printed =
+        run(1, "train --data words.tokens --model G-20B:context=8 --device simt --out never");
+    check_error(printed, "GiB");
+    check_error(printed, "parameters");
+    CHECK(!file_exists(scratch_path("never")), "a directory was made for nothing");
+}
+
+void test_devices(void) {
+    make_words();
+    RUN(refuses_absent_devices);
+    RUN(sessions_are_recorded);
+    RUN(old_files_are_read);
+    for (int i = 0; i < FAMILIES; i++) RUN_ROW(families[i].name, trains, &families[i]);
+    for (int i = 0; i < FAMILIES; i++) RUN_ROW(families[i].name, nothing_is_lost, &families[i]);
+    for (int i = 0; i < VARIANTS; i++) RUN_ROW(variants[i].name, resumes_exactly, &variants[i]);
+    RUN(killed_and_resumed);
+    RUN(caches_do_not_matter);
+    RUN(offloads);
+    RUN(evaluates_and_samples);
+    RUN(traces);
+    RUN(refuses_large_models);
+}
