@@ -43,6 +43,18 @@ static int read_past(Training *t) {
     return checkpoint_settings(t->checkpoint_path, &t->run.settings);
 }
 
+/* A run may go on elsewhere than where it was, if asked to. */
+static int check_device(const Training *t, const Options *asked) {
+    const Options *o = &t->setup.options;
+    const DeviceModule *device;
+    char cause[300];
+    if (setup_device(&device, o) == 0) return 0;
+    if (options_given(asked, "device")) return -1;
+    snprintf(cause, sizeof cause, "%s", error_message());
+    return error_set("%s; to go on here: bcd train --resume %.100s --device cpu%s", cause, t->dir,
+                     o->precision == PRECISION_FP32 ? "" : " --precision fp32");
+}
+
 static int open_old(Training *t, const Options *options, const char *dir) {
     strcpy(t->dir, dir);
     rundir_path(t->run_path, dir, "run.h5");
@@ -53,7 +65,9 @@ static int open_old(Training *t, const Options *options, const char *dir) {
     t->earlier_wall = t->run.provenance.wall;
     t->resumed = true;
     t->setup.options = t->run.settings;
-    return settings_resume(&t->setup.options, options) || open_setup(t) ? -1 : 0;
+    return settings_resume(&t->setup.options, options) || check_device(t, options) || open_setup(t)
+               ? -1
+               : 0;
 }
 
 /* A longer training than first asked must not change what was done. */

@@ -42,6 +42,15 @@ static void refuses_absent_devices(void) {
     check_error(run(1, "train --resume here --steps 2 --device cuda"), "bcd: --device cuda: ");
     check_error(run(1, "train --resume here --steps 2 --precision bf16"),
                 "--precision bf16: the cpu computes in fp32");
+    RunFile file;
+    if (!read_run(&file, "here")) return;
+    file.settings.device = DEVICE_CUDA; /* as if it came from another machine */
+    file.settings.precision = PRECISION_BF16;
+    CHECK(runfile_write(&file, scratch_path("here/run.h5")) == 0, "%s", error_message());
+    runfile_free(&file);
+    check_error(run(1, "train --resume here --steps 2"),
+                "; to go on here: bcd train --resume here --device cpu --precision fp32");
+    run(0, "train --resume here --steps 2 --device cpu --precision fp32 --quiet");
 }
 
 /* ---- who computed what -------------------------------------------------------------------------
