@@ -1,0 +1,252 @@
+/* Two-dimensional convolution, forward pass and input gradient: see conv2d.cuh for what they have
+ * in common.
+ *
+ *   version 1  one thread per output number
+ *   version 2  products of tiles from shared memory and registers in plain fp32
+ *   version 3  the same on the tensor cores: tf32 or bf16; fp32 has none and takes version 2 */
+#include "conv2d_tiles.cuh"
+
+#include "../matmul.h"
+
+/* ---- Version 1: a thread per output number -------------------------------------------------- */
+
+enum { PLAIN_THREADS = 256 };
+
+template <typename T>
+static __global__ void forward_plain(T *y, const T *x, const T *w, CudaConv conv, int oh, int ow) {
+    const size_t id = (size_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
+    const size_t pixel = id / (size_t)conv.o;
+    if (pixel >= (size_t)conv.n * (size_t)oh * (size_t)ow) return;
+    const int o = (int)(id % (size_t)conv.o), j = (int)(pixel % (size_t)ow);
+    const int i = (int)(pixel / (size_t)ow % (size_t)oh);
+    const size_t n = pixel / (size_t)ow / (size_t)oh;
+    float sum = 0;
+    for (int u = 0; u < conv.kernel; u++)
+        for (int v = 0; v < conv.kernel; v++) {
+            const int a = i * conv.stride + u - conv.pad, b = j * conv.stride + v - conv.pad;
+            if (a < 0 || a >= conv.h || b < 0 || b >= conv.w) continue;
+            const T *from = x + ((n * (size_t)conv.h + (size_t)a) * (size_t)conv.w + (size_t)b) *
+                                    (size_t)conv.c;
+            const T *weight =
+                w + (size_t)((o * conv.kernel + u) * conv.kernel + v) * (size_t)conv.c;
+            for (int c = 0; c < conv.c; c++) sum = fmaf(float(from[c]), float(weight[c]), sum);
+        }
+    y[id] = T(sum);
+}
+
+template <typename T>
+static __global__ void gradient_plain(T *dx, const T *dy, const T *w, CudaConv conv, int oh, int ow,
+                                      bool add) {
+    const size_t id = (size_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
+    const size_t pixel = id / (size_t)conv.c;
+    if (pixel >= (size_t)conv.n * (size_t)conv.h * (size_t)conv.w) return;
+    const int c = (int)(id % (size_t)conv.c), b = (int)(pixel % (size_t)conv.w);
+    const int a = (int)(pixel / (size_t)conv.w % (size_t)conv.h);
+    const size_t n = pixel / (size_t)conv.w / (size_t)conv.h;
+    float sum = 0;
+    for (int u = 0; u < conv.kernel; u++)
+        for (int v = 0; v < conv.kernel; v++) {
+            const int i = a + conv.pad - u, j = b + conv.pad - v;
+            if (i < 0 || j < 0 || i % conv.stride || j % conv.stride) continue;
+            if (i / conv.stride >= oh || j / conv.stride >= ow) continue;
+            const T *from = dy + ((n * (size_t)oh + (size_t)(i / conv.stride)) * (size_t)ow +
+                                  (size_t)(j / conv.stride)) *
+                                     (size_t)conv.o;
+            const T *weight = w + (size_t)(u * conv.kernel + v) * (size_t)conv.c + c;
+            const size_t next = (size_t)(conv.kernel * conv.kernel) * (size_t)conv.c;
+            for (int o = 0; o < conv.o; o++)
+                sum = fmaf(float(from[o]), float(weight[(size_t)o * next]), sum);
+        }
+    dx[id] = T(add ? float(dx[id]) + sum : sum);
+}
+
+static unsigned plain_blocks(size_t numbers) {
+    return (unsigned)((numbers + PLAIN_THREADS - 1) / PLAIN_THREADS);
+}
+
+template <typename T>
+static void run_forward_plain(const Run *run, void *y, const void *x, const void *w,
+                              const CudaConv *conv) {
+    const int oh = conv2d_size(conv->h, conv), ow = conv2d_size(conv->w, conv);
+    const size_t numbers = (size_t)conv->n * (size_t)oh * (size_t)ow * (size_t)conv->o;
+    LAUNCH(forward_plain<T>, plain_blocks(numbers), PLAIN_THREADS, 0, run->stream, (T *)y,
+           (const T *)x, (const T *)w, *conv, oh, ow);
+}
+
+template <typename T>
+static void run_gradient_plain(const Run *run, void *dx, const void *dy, const void *w,
+                               const CudaConv *conv, bool add) {
+    const int oh = conv2d_size(conv->h, conv), ow = conv2d_size(conv->w, conv);
+    const size_t numbers = (size_t)conv->n * (size_t)conv->h * (size_t)conv->w * (size_t)conv->c;
+    LAUNCH(gradient_plain<T>, plain_blocks(numbers), PLAIN_THREADS, 0, run->stream, (T *)dx,
+           (const T *)dy, (const T *)w, *conv, oh, ow, add);
+}
+
+/* ---- Versions 2 and 3: the plan ------------------------------------------------------------- */
+
+/* Shared memory of a block; the sum leaves room for the smallest limit among the devices that this
+ * is built for (99 KiB) and several blocks on the larger ones. */
+enum { SLAB_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS = 32 };
+
+/* The pixels of the input gradient with row congruent to a and column to b modulo the stride.  Rows
+ * of dy ascend while taps descend, from the last one that reaches such pixels. */
+static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) {
+    const int s = conv->stride;
+    const int u = (a + conv->pad) % s, v = (b + conv->pad) % s;
+    Correlation c = {};
+    c.n = conv->n;
+    c.out_h = (conv->h - a + s - 1) / s;
+    c.out_w = (conv->w - b + s - 1) / s;
+    c.in_h = conv2d_size(conv->h, conv);
+    c.in_w = conv2d_size(conv->w, conv);
+    c.in_c = conv->o;
+    c.out_c = conv->c;
+    c.pixels = c.n * c.out_h * c.out_w;
+    c.rows = u < conv->kernel ? (conv->kernel - 1 - u) / s + 1 : 0;
+    c.columns = v < conv->kernel ? (conv->kernel - 1 - v) / s + 1 : 0;
+    c.stride = 1;
+    c.u0 = u + (c.rows - 1) * s;
+    c.v0 = v + (c.columns - 1) * s;
+    /* Whole: a + pad and u are congruent. */
+    c.y0 = (a + conv->pad - c.u0) / s;
+    c.x0 = (b + conv->pad - c.v0) / s;
+    c.tap_step = -s;
+    c.kernel = conv->kernel;
+    c.step = s;
+    c.to_y = a;
+    c.to_x = b;
+    c.full_h = conv->h;
+    c.full_w = conv->w;
+    c.add = add;
+    return c;
+}
+
+/* Chooses chunk and slab for tiles of `tile` pixels by `outputs`, elements of `size` bytes. */
+template <typename Tile>
+static Work plan_work(const Correlation *phase, int phases) {
+    typedef typename Tile::Mode Mode;
+    const int size = (int)sizeof(typename Mode::Element), in_c = phase[0].in_c;
+    Work work = {};
+    int pixels = 0, taps = 1;
+    for (int p = 0; p < phases; p++) {
+        const Correlation &c = work.phase[p] = phase[p];
+        const int each = slab_pixels(c, Tile::BM), all = c.rows * c.columns;
+        work.gather |= all && (each < 0 || each >= all * Tile::BM || all > MAX_TAPS);
+        pixels = all && each > pixels ? each : pixels;
+        taps = all > taps ? all : taps;
+    }
+    const int smallest = 2 * Mode::STEP; /* chunk for which a slab is worth while */
+    for (int most = MAX_CHUNK;; most /= 2) {
+        if (most < smallest) work.gather = true; /* too wide an image */
+        if (work.gather) pixels = Tile::BM, most = MAX_CHUNK;
+        work.chunks = divide_up(in_c, most);
+        work.chunk = divide_up(divide_up(in_c, work.chunks), Mode::STEP) * Mode::STEP;
+        work.slab_size = (pixels + 1) * (work.chunk + Mode::GROUP);
+        work.slabs = Mode::ASYNC && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
+        if (work.gather || work.slabs * work.slab_size * size <= SLAB_BYTES) break;
+    }
+    const int tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * weight_pitch<Tile>(work.chunk);
+    int most = WEIGHT_BYTES / (tap * size);
+    if (!work.gather && Mode::ASYNC && most < taps) most /= 2;
+    most = work.gather || most < 1 ? 1 : most < taps ? most : taps;
+    const int rounds = divide_up(taps, most);
+    work.taps = work.gather ? 1 : divide_up(taps, rounds); /* the same in each round, nearly */
+    work.weight_size = work.taps * tap;
+    work.weight_buffers = Mode::ASYNC && rounds * work.chunks > 1 ? 2 : 1;
+    return work;
+}
+
+template <typename Tile>
+static void launch(const Run *run, void *out, const void *in, const void *w,
+                   const Correlation *phase, int phases) {
+    typedef typename Tile::Mode::Value Value;
+    const Work work = plan_work<Tile>(phase, phases);
+    const size_t bytes =
+        (size_t)(work.slabs * work.slab_size + work.weight_buffers * work.weight_size) *
+        sizeof(typename Tile::Mode::Element);
+    int pixels = 0;
+    for (int p = 0; p < phases; p++)
+        if (phase[p].pixels > pixels) pixels = phase[p].pixels;
+    if (bytes > 48 << 10) SHARED_LIMIT(correlate<Tile>, bytes);
+    LAUNCH(correlate<Tile>,
+           dim3((unsigned)divide_up(pixels, Tile::BM),
+                (unsigned)divide_up(phase[0].out_c, Tile::BN), (unsigned)phases),
+           Tile::THREADS, bytes, run->stream, (Value *)out, (const Value *)in, (const Value *)w,
+           work);
+}
+
+/* Blocks that fill a large device (132 multiprocessors, two each). */
+enum { ENOUGH_BLOCKS = 264 };
+
+/* Chooses the tile. */
+template <typename Mode, bool GRADIENT>
+static void run_tiles(const Run *run, void *out, const void *in, const void *w,
+                      const Correlation *phase, int phases) {
+    const int outputs = phase[0].out_c, pixels = divide_up(phase[0].pixels, 128) * phases;
+    if (outputs <= 16)
+        launch<CorrelateTile<Mode, GRADIENT, 4, 1, 16>>(run, out, in, w, phase, phases);
+    else if (outputs > 32 && pixels * divide_up(outputs, 64) >= ENOUGH_BLOCKS)
+        launch<CorrelateTile<Mode, GRADIENT, Mode::TENSOR ? 4 : 2, 2, 32>>(run, out, in, w, phase,
+                                                                           phases);
+    else if (Mode::TENSOR && pixels * divide_up(outputs, 32) >= ENOUGH_BLOCKS)
+        launch<CorrelateTile<Mode, GRADIENT, 4, 1, 32>>(run, out, in, w, phase, phases);
+    else
+        launch<CorrelateTile<Mode, GRADIENT, 2, 2, 16>>(run, out, in, w, phase, phases);
+}
+
+template <bool GRADIENT>
+static void run_version(const Run *run, void *out, const void *in, const void *w,
+                        const Correlation *phase, int phases) {
+    const bool tensor = run->version != 2;
+    if (run->precision == PRECISION_BF16 && tensor)
+        run_tiles<Bf16, GRADIENT>(run, out, in, w, phase, phases);
+    else if (run->precision == PRECISION_BF16)
+        run_tiles<Ffma<__nv_bfloat16>, GRADIENT>(run, out, in, w, phase, phases);
+    else if (run->precision == PRECISION_TF32 && tensor)
+        run_tiles<Tf32, GRADIENT>(run, out, in, w, phase, phases);
+    else
+        run_tiles<Ffma<float>, GRADIENT>(run, out, in, w, phase, phases);
+}
+
+/* ---- Launchers ------------------------------------------------------------------------------ */
+
+static bool product_at_once(const Run *run, const CudaConv *conv) {
+    return run->version == 0 && conv2d_is_product(conv);
+}
+
+void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, CudaConv conv) {
+    if (product_at_once(run, &conv)) {
+        cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
+    } else if (run->version == 1) {
+        if (run->precision == PRECISION_BF16)
+            run_forward_plain<__nv_bfloat16>(run, y, x, w, &conv);
+        else
+            run_forward_plain<float>(run, y, x, w, &conv);
+    } else {
+        const Correlation c = forward_correlation(&conv);
+        run_version<false>(run, y, x, w, &c, 1);
+    }
+}
+
+void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
+                                CudaConv conv, bool add) {
+    if (product_at_once(run, &conv)) {
+        cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
+    } else if (run->version == 1) {
+        if (run->precision == PRECISION_BF16)
+            run_gradient_plain<__nv_bfloat16>(run, dx, dy, w, &conv, add);
+        else
+            run_gradient_plain<float>(run, dx, dy, w, &conv, add);
+    } else {
+        Correlation phase[MAX_PHASES];
+        int phases = 0;
+        for (int at = 0; at < conv.stride * conv.stride; at++) {
+            const int a = at / conv.stride, b = at % conv.stride;
+            if (a < conv.h && b < conv.w) phase[phases++] = gradient_phase(&conv, a, b, add);
+            if (phases == MAX_PHASES || (phases && at + 1 == conv.stride * conv.stride)) {
+                run_version<true>(run, dx, dy, w, phase, phases);
+                phases = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+/* What the convolution kernels share: the geometry of a correlation, and how pixels and weights
+ * come into shared memory.
+ *
+ * Forward pass and input gradient are both correlations (ref/ops/conv2d.c has the equations):
+ *
+ *   out[n][i][j] += in[n][i stride + y0 + r][j stride + x0 + q] times a weight, over taps (r, q)
+ *
+ * the input gradient in stride^2 phases, one for the pixels with the same row and the same column
+ * modulo the stride: each phase has its own taps and stride 1, and nothing is multiplied by zeros
+ * in between.  The weight gradient pairs the same pixels as the forward pass.
+ *
+ * A block takes consecutive output pixels, counted over the whole batch.  The input pixels that
+ * their taps reach are then one piece of memory too, the slab: it is loaded once, with 16-byte
+ * accesses, and every tap is a shift within it.  A tap that falls outside the image reads a row of
+ * zeros instead, which a bit per pixel and tap decides.  Where a slab would be larger than loading
+ * each tap by itself (1x1, large strides), taps are gathered one after the other instead. */
+#ifndef CUDA_OPS_CONV2D_CUH
+#define CUDA_OPS_CONV2D_CUH
+
+#include "../kernel.cuh"
+#include "../kernels.h"
+
+typedef struct {
+    int n, out_h, out_w, in_h, in_w, in_c, out_c;
+    int pixels;           /* n out_h out_w */
+    int rows, columns;    /* taps */
+    int stride, y0, x0;   /* input row and column of the first tap */
+    int u0, v0, tap_step; /* tap (r, q) is [u0 + r tap_step][v0 + q tap_step] */
+    int kernel;           /* of the weights */
+    int step, to_y, to_x; /* output pixel (i, j) lies at (i step + to_y, j step + to_x) */
+    int full_h, full_w;   /* of the whole output */
+    bool add;             /* into the output */
+} Correlation;
+
+static inline int conv2d_size(int size, const CudaConv *conv) {
+    return (size + 2 * conv->pad - conv->kernel) / conv->stride + 1;
+}
+
+/* A product of matrices as it stands. */
+static inline bool conv2d_is_product(const CudaConv *conv) {
+    return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
+}
+
+static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+static inline Correlation forward_correlation(const CudaConv *conv) {
+    Correlation c = {};
+    c.n = conv->n;
+    c.out_h = c.full_h = conv2d_size(conv->h, conv);
+    c.out_w = c.full_w = conv2d_size(conv->w, conv);
+    c.in_h = conv->h;
+    c.in_w = conv->w;
+    c.in_c = conv->c;
+    c.out_c = conv->o;
+    c.pixels = c.n * c.out_h * c.out_w;
+    c.rows = c.columns = c.kernel = conv->kernel;
+    c.stride = conv->stride;
+    c.y0 = c.x0 = -conv->pad;
+    c.tap_step = c.step = 1;
+    return c;
+}
+
+/* Host: the input pixels that `tile` consecutive output pixels reach, at most; -1 if they are not
+ * one ascending piece.  From m to m' the first tap moves by stride (m' - m), and by `row` more for
+ * each end of a row in between, by `image` more for each end of an image. */
+static inline int slab_pixels(const Correlation &c, int tile) {
+    int row = c.stride * (c.in_w - c.out_w), image = c.in_w * (c.in_h - c.stride * c.out_h);
+    if (c.stride + row < 0 || c.stride + row + image < 0) return -1;
+    int size = c.out_h * c.out_w, last = tile - 1;
+    int rows = row > 0 ? (last + c.out_w - 1) / c.out_w : last / c.out_w;
+    int images = image > 0 ? (last + size - 1) / size : last / size;
+    return c.stride * last + row * rows + image * images + (c.rows - 1) * c.in_w + c.columns;
+}
+
+/* ---- Pixels -------------------------------------------------------------------------------- */
+
+/* Where the first tap of an output pixel lies: row, column, and pixel over the whole batch.  May
+ * lie outside the image. */
+struct Place {
+    int at, y, x;
+};
+
+/* Pixels past the last one: no tap of theirs is inside. */
+static __device__ __forceinline__ Place place_of(const Correlation &c, int m) {
+    const int j = m % c.out_w, row = m / c.out_w, i = row % c.out_h, n = row / c.out_h;
+    Place place;
+    place.y = m < c.pixels ? i * c.stride + c.y0 : -(1 << 14);
+    place.x = j * c.stride + c.x0;
+    place.at = (n * c.in_h + place.y) * c.in_w + place.x;
+    return place;
+}
+
+static __device__ __forceinline__ size_t output_of(const Correlation &c, int m) {
+    const int j = m % c.out_w, row = m / c.out_w, i = row % c.out_h, n = row / c.out_h;
+    return ((size_t)n * (size_t)c.full_h + (size_t)(i * c.step + c.to_y)) * (size_t)c.full_w +
+           (size_t)(j * c.step + c.to_x);
+}
+
+static __device__ __forceinline__ bool tap_inside(const Correlation &c, Place place, int r, int q) {
+    return (unsigned)(place.y + r) < (unsigned)c.in_h && (unsigned)(place.x + q) < (unsigned)c.in_w;
+}
+
+/* Bit r columns + q: the tap is inside.  At most 32 taps. */
+static __device__ __forceinline__ unsigned taps_inside(const Correlation &c, Place place) {
+    unsigned line = 0, taps = 0;
+    for (int q = 0; q < c.columns; q++)
+        line |= (unsigned)((unsigned)(place.x + q) < (unsigned)c.in_w) << q;
+    for (int r = 0; r < c.rows; r++)
+        if ((unsigned)(place.y + r) < (unsigned)c.in_h) taps |= line << (r * c.columns);
+    return taps;
+}
+
+/* The rows of a slab: consecutive pixels from `first` on. */
+template <typename T>
+struct SlabRows {
+    const T *in;
+    int first, total, c;
+    __device__ __forceinline__ const T *operator()(int r) const {
+        const int pixel = first + r;
+        return (unsigned)pixel < (unsigned)total ? in + (size_t)pixel * (size_t)c : NULL;
+    }
+};
+
+/* One tap of the output pixels from m on. */
+template <typename T>
+struct GatheredRows {
+    const T *in;
+    const Correlation &c;
+    int m, r, q;
+    __device__ __forceinline__ const T *operator()(int row) const {
+        const Place place = place_of(c, m + row);
+        return tap_inside(c, place, r, q)
+                   ? in + (size_t)(place.at + r * c.in_w + q) * (size_t)c.in_c
+                   : NULL;
+    }
+};
+
+/* ---- Ways to multiply ---------------------------------------------------------------------- */
+
+/* GROUP numbers are 16 bytes of shared memory; products run over STEP channels at a time. */
+template <typename T>
+struct Ffma { /* plain fp32, whatever the values are stored in */
+    typedef T Value;
+    typedef float Element;
+    static constexpr int GROUP = 4, STEP = 4;
+    static constexpr bool TENSOR = false, ASYNC = false;
+};
+struct Tf32 { /* rounded once, on the way into shared memory */
+    typedef float Value, Element;
+    static constexpr int GROUP = 4, STEP = 8;
+    static constexpr bool TENSOR = true, ASYNC = false;
+};
+struct Bf16 {
+    typedef __nv_bfloat16 Value, Element;
+    static constexpr int GROUP = 8, STEP = 16;
+    static constexpr bool TENSOR = true, ASYNC = true;
+};
+
+static __device__ __forceinline__ void mma(Tf32, float (&d)[4], const unsigned (&a)[4], unsigned b0,
+                                           unsigned b1) {
+    const unsigned b[2] = {b0, b1};
+    mma_tf32(d, a, b);
+}
+static __device__ __forceinline__ void mma(Bf16, float (&d)[4], const unsigned (&a)[4], unsigned b0,
+                                           unsigned b1) {
+    const unsigned b[2] = {b0, b1};
+    mma_bf16(d, a, b);
+}
+
+/* ---- Filling tiles ------------------------------------------------------------------------- */
+
+/* Four numbers of which `left` exist, the rest 0; whole: all four or none, and aligned. */
+static __device__ __forceinline__ float4 load_four(const float *from, int left, bool whole) {
+    float4 v = make_float4(0, 0, 0, 0);
+    if (whole) return left > 0 ? __ldg((const float4 *)from) : v;
+    if (left > 0) v.x = from[0];
+    if (left > 1) v.y = from[1];
+    if (left > 2) v.z = from[2];
+    if (left > 3) v.w = from[3];
+    return v;
+}
+static __device__ __forceinline__ float4 load_four(const __nv_bfloat16 *from, int left,
+                                                   bool whole) {
+    float4 v = make_float4(0, 0, 0, 0);
+    if (whole) {
+        if (left <= 0) return v;
+        const uint2 bits = __ldg((const uint2 *)from);
+        return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
+                           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u));
+    }
+    if (left > 0) v.x = __bfloat162float(from[0]);
+    if (left > 1) v.y = __bfloat162float(from[1]);
+    if (left > 2) v.z = __bfloat162float(from[2]);
+    if (left > 3) v.w = __bfloat162float(from[3]);
+    return v;
+}
+
+template <typename T>
+static __device__ __forceinline__ float4 to_operand(Ffma<T>, float4 v) {
+    return v;
+}
+static __device__ __forceinline__ float4 to_operand(Tf32, float4 v) {
+    return make_float4(__uint_as_float(tf32_round(v.x)), __uint_as_float(tf32_round(v.y)),
+                       __uint_as_float(tf32_round(v.z)), __uint_as_float(tf32_round(v.w)));
+}
+
+/* tile[rows][pitch] = numbers first .. first + groups GROUP - 1 of the rows that source(row) points
+ * to (NULL: zeros), zeros from `end` on, by THREADS threads.  whole: `end` and the starts of rows
+ * are multiples of a group. */
+template <int THREADS, typename Mode, typename Source>
+static __device__ __forceinline__ void fill_rows(Mode mode, float *tile, int pitch, int rows,
+                                                 int groups, Source source, int first, int end,
+                                                 bool whole) {
+    constexpr int BATCH = 4; /* loads in flight */
+    const int across = THREADS / groups, g = (int)threadIdx.x % groups;
+    const int left = end - first - g * 4;
+    int r = (int)threadIdx.x / groups;
+    if (r >= across) return;
+    for (; r < rows; r += BATCH * across) {
+        float4 v[BATCH];
+#pragma unroll
+        for (int b = 0; b < BATCH; b++) {
+            const int row = r + b * across;
+            const typename Mode::Value *from = row < rows ? source(row) : NULL;
+            v[b] = load_four(from + (from ? first + g * 4 : 0), from ? left : 0, whole);
+        }
+#pragma unroll
+        for (int b = 0; b < BATCH; b++)
+            if (r + b * across < rows)
+                *(float4 *)(tile + (r + b * across) * pitch + g * 4) = to_operand(mode, v[b]);
+    }
+}
+
+/* The same without registers in between: the copies are over after copy_async_wait. */
+template <int THREADS, typename Source>
+static __device__ __forceinline__ void fill_rows(Bf16, __nv_bfloat16 *tile, int pitch, int rows,
+                                                 int groups, Source source, int first, int end,
+                                                 bool whole) {
+    const int across = THREADS / groups, g = (int)threadIdx.x % groups;
+    const int left = end - first - g * 8;
+    int r = (int)threadIdx.x / groups;
+    if (r >= across) return;
+#pragma unroll 4
+    for (; r < rows; r += across) {
+        const __nv_bfloat16 *from = source(r);
+        __nv_bfloat16 *to = tile + r * pitch + g * 8;
+        const bool some = from && left > 0;
+        if (whole) {
+            copy_async16(to, from + (some ? first + g * 8 : 0), some);
+        } else {
+            for (int k = 0; k < 8; k++)
+                to[k] = some && k < left ? from[first + g * 8 + k] : __float2bfloat16(0.f);
+        }
+    }
+}
+
+#endif

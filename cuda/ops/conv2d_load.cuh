@@ -1,0 +1,163 @@
+/* The correlation of conv2d_tiles.cuh: what a launch does, the shapes of its tiles, and how slab
+ * and weights come into shared memory. */
+#ifndef CUDA_OPS_CONV2D_LOAD_CUH
+#define CUDA_OPS_CONV2D_LOAD_CUH
+
+#include "conv2d.cuh"
+
+enum { MAX_PHASES = 4 }; /* of one launch */
+
+/* What a launch does: blockIdx.z chooses the phase. */
+typedef struct {
+    Correlation phase[MAX_PHASES];
+    int chunk, chunks; /* channels at a time */
+    int taps;          /* whose weights are loaded at a time */
+    bool gather;       /* a tap at a time, instead of a slab */
+    int slab_size;     /* numbers of a slab, its row of zeros included */
+    int slabs;         /* buffers: 1 or 2 */
+    int weight_size, weight_buffers;
+} Work;
+
+template <typename M, bool G, int M_WARPS, int N_WARPS, int N>
+struct CorrelateTile {
+    typedef M Mode;
+    static constexpr bool GRADIENT = G;
+    static constexpr int WM = M_WARPS, WN = N_WARPS, TN = N;
+    static constexpr int ROWS = M::TENSOR ? 32 : 64;
+    static constexpr int BM = WM * ROWS, BN = WN * TN, THREADS = 32 * WM * WN;
+    /* The weights of a tap in shared memory: [BN][chunk] as they are stored, for ldmatrix, or
+     * [chunk][BN].  Rows are a little longer, so that they start in different banks. */
+    static constexpr bool BY_OUTPUT = M::TENSOR && !G;
+    static constexpr int PAD = M::TENSOR ? 8 : 4;
+    static constexpr int LINES = M::TENSOR ? 2 : 8; /* pixels that a lane points to */
+};
+
+template <typename Tile>
+static __host__ __device__ __forceinline__ int weight_pitch(int chunk) {
+    return Tile::BY_OUTPUT ? chunk + Tile::Mode::GROUP : Tile::BN + Tile::PAD;
+}
+
+/* ---- Loading ------------------------------------------------------------------------------- */
+
+/* One round of the main loop: weights of taps [tap, tap + taps) of a chunk of channels. */
+struct Round {
+    int tap, taps, chunk, slab;
+    bool fresh; /* the first with this slab */
+};
+
+static __device__ __forceinline__ Round round_of(const Work &work, const Correlation &c, int at) {
+    const int all = c.rows * c.columns;
+    Round round;
+    if (work.gather) {
+        round.tap = at / work.chunks;
+        round.taps = 1;
+        round.chunk = at % work.chunks;
+        round.slab = at;
+        round.fresh = true;
+    } else {
+        const int each = (all + work.taps - 1) / work.taps;
+        round.chunk = round.slab = at / each;
+        round.tap = at % each * work.taps;
+        round.taps = min(work.taps, all - round.tap);
+        round.fresh = round.tap == 0;
+    }
+    return round;
+}
+
+static __device__ __forceinline__ int tap_index(const Correlation &c, int tap) {
+    const int r = tap / c.columns, q = tap % c.columns;
+    return (c.u0 + r * c.tap_step) * c.kernel + c.v0 + q * c.tap_step;
+}
+
+/* Weights w[o][taps][c]: rows of c for an output and a tap. */
+template <typename T, int BN>
+struct WeightRows { /* forward: row r is tap r / BN, output n0 + r % BN */
+    const T *w;
+    const Correlation &c;
+    int tap, n0;
+    __device__ __forceinline__ const T *operator()(int r) const {
+        const int o = n0 + r % BN, all = c.kernel * c.kernel;
+        return o < c.out_c ? w + ((size_t)o * (size_t)all + (size_t)tap_index(c, tap + r / BN)) *
+                                     (size_t)c.in_c
+                           : NULL;
+    }
+};
+template <typename T>
+struct GradientWeightRows { /* row r is tap r / chunk, output channel k0 + r % chunk of the layer */
+    const T *w;
+    const Correlation &c;
+    int tap, k0, chunk;
+    __device__ __forceinline__ const T *operator()(int r) const {
+        const int k = k0 + r % chunk, all = c.kernel * c.kernel;
+        return k < c.in_c ? w + ((size_t)k * (size_t)all + (size_t)tap_index(c, tap + r / chunk)) *
+                                    (size_t)c.out_c
+                          : NULL;
+    }
+};
+
+/* Forward weights turned to [tap][chunk][BN], for plain fp32. */
+template <typename Tile, typename T>
+static __device__ __forceinline__ void fill_turned(float *tile, int chunk, int taps,
+                                                   const WeightRows<T, Tile::BN> &source, int k0,
+                                                   int end, bool whole) {
+    constexpr int PITCH = Tile::BN + Tile::PAD;
+    const int groups = chunk / 4, n = (int)threadIdx.x % Tile::BN;
+    for (int i = (int)threadIdx.x / Tile::BN; i < taps * groups; i += Tile::THREADS / Tile::BN) {
+        const int tap = i / groups, k = i % groups * 4;
+        const T *from = source(tap * Tile::BN + n);
+        const float4 v = load_four(from + (from ? k0 + k : 0), from ? end - k0 - k : 0, whole);
+        float *to = tile + (tap * chunk + k) * PITCH + n;
+        to[0] = v.x;
+        to[PITCH] = v.y;
+        to[2 * PITCH] = v.z;
+        to[3 * PITCH] = v.w;
+    }
+}
+
+template <typename Tile, typename T, typename E>
+static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const Correlation &c,
+                                                    const Work &work, Round round, int n0) {
+    typedef typename Tile::Mode Mode;
+    const int k0 = round.chunk * work.chunk, chunk = work.chunk;
+    const int pitch = weight_pitch<Tile>(chunk);
+    if constexpr (Tile::GRADIENT) {
+        const GradientWeightRows<T> source = {w, c, round.tap, k0, chunk};
+        fill_rows<Tile::THREADS>(Mode(), tile, pitch, round.taps * chunk, Tile::BN / Mode::GROUP,
+                                 source, n0, c.out_c, c.out_c % Mode::GROUP == 0);
+    } else {
+        const WeightRows<T, Tile::BN> source = {w, c, round.tap, n0};
+        const bool whole = c.in_c % Mode::GROUP == 0;
+        if constexpr (Tile::BY_OUTPUT)
+            fill_rows<Tile::THREADS>(Mode(), tile, pitch, round.taps * Tile::BN,
+                                     chunk / Mode::GROUP, source, k0, c.in_c, whole);
+        else
+            fill_turned<Tile>(tile, chunk, round.taps, source, k0, c.in_c, whole);
+    }
+}
+
+/* The pixels of a block: `count` of them, the slab begins at pixel `first`. */
+struct Span {
+    int m0, first, count;
+};
+
+template <typename Tile, typename T, typename E>
+static __device__ __forceinline__ void fill_pixels(E *slab, const T *in, const Correlation &c,
+                                                   const Work &work, Round round, Span span) {
+    typedef typename Tile::Mode Mode;
+    const int pitch = work.chunk + Mode::GROUP, k0 = round.chunk * work.chunk;
+    const int groups = work.chunk / Mode::GROUP;
+    const bool whole = c.in_c % Mode::GROUP == 0;
+    for (int k = (int)threadIdx.x; k < pitch; k += Tile::THREADS) slab[k] = 0.f;
+    if (work.gather) {
+        const GatheredRows<T> source = {in, c, span.m0, round.tap / c.columns,
+                                        round.tap % c.columns};
+        fill_rows<Tile::THREADS>(Mode(), slab + pitch, pitch, Tile::BM, groups, source, k0, c.in_c,
+                                 whole);
+    } else {
+        const SlabRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
+        fill_rows<Tile::THREADS>(Mode(), slab + pitch, pitch, span.count, groups, source, k0,
+                                 c.in_c, whole);
+    }
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* A correlation as a product of tiles: pixels x (taps, channels) times (taps, channels) x outputs,
+ * where the left matrix exists only as shifts of a slab (conv2d.cuh).
+ *
+ * A block computes WM x WN warps' tiles.  A warp's tile is ROWS pixels x TN outputs, in registers:
+ *
+ *   plain fp32      64 x TN: a lane has 8 pixels (lane / 4 + 8 i) x TN / 4 outputs
+ *   tensor cores    32 x TN: two rows of mma tiles of 16 x 8; ldmatrix moves 16 bytes of a pixel to
+ *                   four lanes, which is a fragment of four floats as well as of eight bf16
+ *
+ * Channels come in chunks that fit shared memory; for each chunk the slab is loaded once, and the
+ * weights of some taps at a time.  With copies that need no registers (bf16) the next taps and the
+ * next slab are under way while these are multiplied. */
+#ifndef CUDA_OPS_CONV2D_TILES_CUH
+#define CUDA_OPS_CONV2D_TILES_CUH
+
+#include "conv2d_load.cuh"
+
+/* ---- Multiplying ---------------------------------------------------------------------------- */
+
+/* Fragments of 16 outputs from n on, STEP channels from k on: b[0], b[1] of the first eight. */
+template <typename Tile, typename E>
+static __device__ __forceinline__ void load_weights(unsigned (&b)[4], const E *w, int pitch, int n,
+                                                    int k) {
+    const int lane = (int)threadIdx.x % 32;
+    if constexpr (Tile::BY_OUTPUT) {
+        ldmatrix_x4(
+            b, w + (n + lane / 16 * 8 + lane % 8) * pitch + k + lane / 8 % 2 * Tile::Mode::GROUP);
+    } else if constexpr (Tile::Mode::ASYNC) {
+        ldmatrix_x4_trans(b, w + (k + lane % 16) * pitch + n + lane / 16 * 8);
+    } else {
+        const float *at = w + (k + lane % 4) * pitch + n + lane / 4;
+        b[0] = __float_as_uint(at[0]);
+        b[1] = __float_as_uint(at[4 * pitch]);
+        b[2] = __float_as_uint(at[8]);
+        b[3] = __float_as_uint(at[4 * pitch + 8]);
+    }
+}
+
+template <typename Tile, bool tensor>
+struct Warp;
+
+template <typename Tile>
+struct Warp<Tile, true> {
+    typedef typename Tile::Mode Mode;
+    float sums[2][Tile::TN / 8][4] = {};
+
+    static __device__ __forceinline__ int line(int i) { /* of the pixels a lane points to */
+        return i * 16 + (int)threadIdx.x % 16;
+    }
+    template <typename E>
+    __device__ __forceinline__ void multiply(const E *const (&pixel)[2], const E *w, int pitch,
+                                             int n, int chunk) {
+        const int half = (int)threadIdx.x % 32 / 16 * Mode::GROUP;
+#pragma unroll 2
+        for (int k = 0; k < chunk; k += Mode::STEP) {
+            unsigned a[2][4];
+#pragma unroll
+            for (int i = 0; i < 2; i++) ldmatrix_x4(a[i], pixel[i] + k + half);
+#pragma unroll
+            for (int j = 0; j < Tile::TN / 8; j += 2) {
+                unsigned b[4];
+                load_weights<Tile>(b, w, pitch, n + j * 8, k);
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    mma(Mode(), sums[i][j], a[i], b[0], b[1]);
+                    mma(Mode(), sums[i][j + 1], a[i], b[2], b[3]);
+                }
+            }
+        }
+    }
+    /* Gives each piece of the results: pixel, output, two numbers. */
+    template <typename Store>
+    __device__ __forceinline__ void results(const Store &store) const {
+        const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+#pragma unroll
+                for (int j = 0; j < Tile::TN / 8; j++) {
+                    const float v[2] = {sums[i][j][2 * half], sums[i][j][2 * half + 1]};
+                    store(i * 16 + half * 8 + lane / 4, j * 8 + lane % 4 * 2, v);
+                }
+    }
+};
+
+template <typename Tile>
+struct Warp<Tile, false> {
+    static constexpr int FOURS = Tile::TN / 16;
+    float sums[8][FOURS][4] = {};
+
+    static __device__ __forceinline__ int line(int i) { return i * 8 + (int)threadIdx.x % 32 / 4; }
+    __device__ __forceinline__ void multiply(const float *const (&pixel)[8], const float *w,
+                                             int pitch, int n, int chunk) {
+        w += n + (int)threadIdx.x % 4 * 4;
+        for (int k = 0; k < chunk; k += 4) {
+            float4 a[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++) a[i] = *(const float4 *)(pixel[i] + k);
+#pragma unroll
+            for (int step = 0; step < 4; step++)
+#pragma unroll
+                for (int j = 0; j < FOURS; j++) {
+                    const float4 b = *(const float4 *)(w + (k + step) * pitch + j * 16);
+#pragma unroll
+                    for (int i = 0; i < 8; i++) {
+                        const float x = step == 0   ? a[i].x
+                                        : step == 1 ? a[i].y
+                                        : step == 2 ? a[i].z
+                                                    : a[i].w;
+                        sums[i][j][0] = fmaf(x, b.x, sums[i][j][0]);
+                        sums[i][j][1] = fmaf(x, b.y, sums[i][j][1]);
+                        sums[i][j][2] = fmaf(x, b.z, sums[i][j][2]);
+                        sums[i][j][3] = fmaf(x, b.w, sums[i][j][3]);
+                    }
+                }
+        }
+    }
+    /* The same with four numbers a piece. */
+    template <typename Store>
+    __device__ __forceinline__ void results(const Store &store) const {
+        const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < FOURS; j++)
+                store(i * 8 + lane / 4, j * 16 + lane % 4 * 4, sums[i][j]);
+    }
+};
+
+/* ---- The kernel ----------------------------------------------------------------------------- */
+
+template <int N, typename T>
+struct __align__(N * sizeof(T)) Piece {
+    T v[N];
+};
+
+/* Stores pieces of a warp's results. */
+template <typename T>
+struct StoreResults {
+    T *out;
+    const Correlation &c;
+    int m0, n0; /* of the warp's tile */
+
+    template <int N>
+    __device__ __forceinline__ void operator()(int row, int column, const float (&v)[N]) const {
+        const int m = m0 + row, n = n0 + column;
+        if (m >= c.pixels || n >= c.out_c) return;
+        const size_t pixel = c.step == 1 ? (size_t)m : output_of(c, m);
+        T *to = out + pixel * (size_t)c.out_c + n;
+        if (c.out_c % N == 0) {
+            Piece<N, T> piece;
+            if (c.add) piece = *(const Piece<N, T> *)to;
+#pragma unroll
+            for (int i = 0; i < N; i++) piece.v[i] = T(c.add ? float(piece.v[i]) + v[i] : v[i]);
+            *(Piece<N, T> *)to = piece;
+        } else {
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                if (n + i < c.out_c) to[i] = T(c.add ? float(to[i]) + v[i] : v[i]);
+        }
+    }
+};
+
+/* The pixels a lane points to: where the first tap lies in the slab, and which taps are inside. */
+template <typename Tile>
+struct Lines {
+    int at[Tile::LINES];
+    unsigned inside[Tile::LINES];
+
+    __device__ __forceinline__ Lines(const Work &work, const Correlation &c, Span span, int row,
+                                     int pitch) {
+#pragma unroll
+        for (int i = 0; i < Tile::LINES; i++) {
+            const int m = row + Warp<Tile, Tile::Mode::TENSOR>::line(i);
+            const Place place = place_of(c, span.m0 + m);
+            at[i] = ((work.gather ? m : place.at - span.first) + 1) * pitch;
+            inside[i] = work.gather ? ~0u : taps_inside(c, place);
+        }
+    }
+};
+
+template <typename Tile>
+static __global__ void __launch_bounds__(Tile::THREADS)
+    correlate(typename Tile::Mode::Value *out, const typename Tile::Mode::Value *__restrict__ in,
+              const typename Tile::Mode::Value *__restrict__ w, const Work work) {
+    typedef typename Tile::Mode Mode;
+    typedef typename Mode::Element Element;
+    DYNAMIC_SHARED(Element, memory);
+    const Correlation &c = work.phase[blockIdx.z];
+    Span span = {(int)blockIdx.x * Tile::BM, 0, 0};
+    if (span.m0 >= c.pixels) return;
+    span.first = place_of(c, span.m0).at;
+    const int end = min(span.m0 + Tile::BM, c.pixels);
+    span.count = place_of(c, end - 1).at - span.first + (c.rows - 1) * c.in_w + c.columns;
+    const int n0 = (int)blockIdx.y * Tile::BN, warp = (int)threadIdx.x / 32;
+    const int row = warp % Tile::WM * Tile::ROWS, column = warp / Tile::WM * Tile::TN;
+    const int pitch = work.chunk + Mode::GROUP, w_pitch = weight_pitch<Tile>(work.chunk);
+    const int w_tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * w_pitch;
+    Element *const weights = memory + work.slabs * work.slab_size;
+    const Lines<Tile> lines(work, c, span, row, pitch);
+    Warp<Tile, Mode::TENSOR> tile;
+
+    const int all = c.rows * c.columns;
+    const int rounds = work.chunks * (work.gather ? all : (all + work.taps - 1) / work.taps);
+    const auto fill = [&](int at) {
+        const Round round = round_of(work, c, at);
+        if (round.fresh)
+            fill_pixels<Tile>(memory + round.slab % work.slabs * work.slab_size, in, c, work, round,
+                              span);
+        fill_weights<Tile>(weights + at % work.weight_buffers * work.weight_size, w, c, work, round,
+                           n0);
+        if (Mode::ASYNC) copy_async_commit();
+    };
+    if (Mode::ASYNC && rounds) fill(0);
+    for (int at = 0; at < rounds; at++) {
+        if (Mode::ASYNC) {
+            copy_async_wait<0>();
+        } else {
+            if (at) __syncthreads();
+            fill(at);
+        }
+        __syncthreads();
+        if (Mode::ASYNC && at + 1 < rounds) fill(at + 1);
+        const Round round = round_of(work, c, at);
+        const Element *slab = memory + round.slab % work.slabs * work.slab_size;
+        const Element *at_w = weights + at % work.weight_buffers * work.weight_size;
+        for (int tap = round.tap; tap < round.tap + round.taps; tap++, at_w += w_tap) {
+            const int shift =
+                work.gather ? 0 : (tap / c.columns * c.in_w + tap % c.columns) * pitch;
+            const Element *pixel[Tile::LINES];
+#pragma unroll
+            for (int i = 0; i < Tile::LINES; i++)
+                pixel[i] = slab + (lines.inside[i] >> (tap & 31) & 1 ? lines.at[i] + shift : 0);
+            tile.multiply(pixel, at_w, w_pitch, column, work.chunk);
+        }
+    }
+    const StoreResults<typename Mode::Value> store = {out, c, span.m0 + row, n0 + column};
+    tile.results(store);
+}
+
+#endif

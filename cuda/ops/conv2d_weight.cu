@@ -1,0 +1,177 @@
+/* The weight gradient of conv2d: dw[o][u][v][c] = sum over n, i, j of dy[n][i][j][o] times
+ * x[n][i s + u - p][j s + v - p][c].
+ *
+ *   version 1  one thread per weight
+ *   version 2  products of tiles in plain fp32 (conv2d_weight_tiles.cuh)
+ *   version 3  the same on the tensor cores: tf32 or bf16; fp32 has none and takes version 2
+ *
+ * The sum over all pixels of the batch is long and the result small.  Versions 2 and 3 cut it into
+ * slices, each with partial sums of its own in the workspace, which a second kernel adds in order.
+ * Their number depends on the shape alone, so that the bits are the same on every device. */
+#include "conv2d_weight_tiles.cuh"
+
+#include "../matmul.h"
+
+/* ---- Version 1: a thread per weight ---------------------------------------------------------- */
+
+enum { PLAIN_THREADS = 128 };
+
+template <typename T>
+static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x, CudaConv conv,
+                                             int oh, int ow, bool add) {
+    const int id = (int)(blockIdx.x * PLAIN_THREADS + threadIdx.x);
+    const int c = id % conv.c, tap = id / conv.c % (conv.kernel * conv.kernel);
+    const int o = id / conv.c / (conv.kernel * conv.kernel);
+    if (o >= conv.o) return;
+    const int u = tap / conv.kernel, v = tap % conv.kernel;
+    float sum = 0;
+    for (int n = 0; n < conv.n; n++)
+        for (int i = 0; i < oh; i++)
+            for (int j = 0; j < ow; j++) {
+                const int a = i * conv.stride + u - conv.pad, b = j * conv.stride + v - conv.pad;
+                if (a < 0 || a >= conv.h || b < 0 || b >= conv.w) continue;
+                const size_t from =
+                    ((size_t)n * (size_t)conv.h + (size_t)a) * (size_t)conv.w + (size_t)b;
+                const size_t to = ((size_t)n * (size_t)oh + (size_t)i) * (size_t)ow + (size_t)j;
+                sum = fmaf(float(dy[to * (size_t)conv.o + (size_t)o]),
+                           float(x[from * (size_t)conv.c + (size_t)c]), sum);
+            }
+    dw[id] = add ? dw[id] + sum : sum;
+}
+
+template <typename T>
+static void run_plain(const Run *run, float *dw, const void *dy, const void *x,
+                      const CudaConv *conv, bool add) {
+    const int weights = conv->o * conv->kernel * conv->kernel * conv->c;
+    LAUNCH(weight_gradient_plain<T>, (unsigned)divide_up(weights, PLAIN_THREADS), PLAIN_THREADS, 0,
+           run->stream, dw, (const T *)dy, (const T *)x, *conv, conv2d_size(conv->h, conv),
+           conv2d_size(conv->w, conv), add);
+}
+
+/* ---- Adding the slices ----------------------------------------------------------------------- */
+
+enum { SUM_COLUMNS = 32, SUM_ROWS = 16 };
+
+/* dw[i] = sum over slices of partial[slice][i], or added to it: each row of threads has every
+ * SUM_ROWS-th slice. */
+static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
+    sum_slices(float *dw, const float *__restrict__ partial, int count, int slices, bool add) {
+    SHARED(float, sums, [SUM_ROWS][SUM_COLUMNS]);
+    const int column = (int)threadIdx.x % SUM_COLUMNS, row = (int)threadIdx.x / SUM_COLUMNS;
+    const int i = (int)blockIdx.x * SUM_COLUMNS + column;
+    float sum = 0;
+    if (i < count) {
+#pragma unroll 8
+        for (int slice = row; slice < slices; slice += SUM_ROWS)
+            sum += __ldg(partial + (size_t)slice * (size_t)count + i);
+    }
+    sums[row][column] = sum;
+    __syncthreads();
+    if (row || i >= count) return;
+    for (int other = 1; other < SUM_ROWS; other++) sum += sums[other][column];
+    dw[i] = add ? dw[i] + sum : sum;
+}
+
+/* ---- Versions 2 and 3: the plan -------------------------------------------------------------- */
+
+/* Partial sums may take so much, and so many blocks are enough for a large device (two each for 132
+ * multiprocessors; a block has 6 or 8 warps). */
+enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264, BUFFER_BYTES = 88 << 10 };
+
+static int outputs_of_tile(const CudaConv *conv) { return conv->o <= 16 ? 16 : 32; }
+
+/* By the shape alone, the same for all versions and precisions. */
+static int slices_of(const CudaConv *conv) {
+    const int taps = conv->kernel * conv->kernel;
+    const int tiles = divide_up(conv->o, outputs_of_tile(conv)) * divide_up(taps, TAPS) *
+                      divide_up(conv->c, MAX_CHANNELS);
+    const int pixels = conv->n * conv2d_size(conv->h, conv) * conv2d_size(conv->w, conv);
+    const double most = (double)PARTIAL_BYTES / sizeof(float) / ((double)conv->o * conv->c * taps);
+    int slices = divide_up(ENOUGH_BLOCKS, tiles);
+    if (slices > most) slices = most < 1 ? 1 : (int)most;
+    return slices > divide_up(pixels, BP) ? divide_up(pixels, BP) : slices;
+}
+
+template <typename Product>
+static WeightWork plan_work(const CudaConv *conv) {
+    typedef typename Product::Mode Mode;
+    WeightWork work = {};
+    work.c = forward_correlation(conv);
+    const int taps = work.c.rows * work.c.columns, all = slab_pixels(work.c, BP);
+    const int width = Product::WIDTH > Mode::GROUP ? Product::WIDTH : Mode::GROUP;
+    work.channel_tiles = divide_up(conv->c, MAX_CHANNELS);
+    work.channels = divide_up(divide_up(conv->c, work.channel_tiles), width) * width;
+    const int row = work.channels + Product::PAD;
+    work.gather = all < 0 || all >= taps * BP || taps > 32 ||
+                  (all + 1) * row * (int)sizeof(typename Mode::Element) > BUFFER_BYTES / 2;
+    work.group = work.gather ? 1 : taps < TAPS ? taps : TAPS;
+    work.tap_groups = divide_up(taps, work.group);
+    work.dy_size = BP * (Product::BO + Product::PAD);
+    work.buffer_size = work.dy_size + ((work.gather ? BP : all) + 1) * row;
+    work.slices = slices_of(conv);
+    work.tiles = divide_up(work.c.pixels, BP);
+    work.buffers = Mode::ASYNC && work.tiles > work.slices ? 2 : 1;
+    return work;
+}
+
+template <typename Product>
+static void launch(const Run *run, float *dw, const void *dy, const void *x, const CudaConv *conv,
+                   bool add) {
+    typedef typename Product::Mode::Value Value;
+    WeightWork work = plan_work<Product>(conv);
+    work.add = add && work.slices == 1;
+    const size_t tile = (size_t)(TAPS * Product::BO * work.channels) * sizeof(float);
+    size_t bytes =
+        (size_t)(work.buffers * work.buffer_size) * sizeof(typename Product::Mode::Element);
+    if (bytes < tile) bytes = tile;
+    if (bytes > 44 << 10) SHARED_LIMIT(multiply_slice<Product>, bytes);
+    const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
+    float *to = work.slices > 1 ? (float *)run->workspace : dw;
+    LAUNCH(multiply_slice<Product>, dim3((unsigned)work.slices, (unsigned)tiles), Product::THREADS,
+           bytes, run->stream, to, (const Value *)dy, (const Value *)x, work);
+    if (work.slices == 1) return;
+    const int count = conv->o * conv->kernel * conv->kernel * conv->c;
+    LAUNCH(sum_slices, (unsigned)divide_up(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0,
+           run->stream, dw, (const float *)run->workspace, count, work.slices, add);
+}
+
+template <typename Narrow, typename Wide>
+static void run_tiles(const Run *run, float *dw, const void *dy, const void *x,
+                      const CudaConv *conv, bool add) {
+    if (outputs_of_tile(conv) == Narrow::BO)
+        launch<Narrow>(run, dw, dy, x, conv, add);
+    else
+        launch<Wide>(run, dw, dy, x, conv, add);
+}
+
+/* ---- Launchers ------------------------------------------------------------------------------- */
+
+void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
+                                 CudaConv conv, bool add) {
+    const bool bf16 = run->precision == PRECISION_BF16, tensor = run->version != 2;
+    if (run->version == 0 && conv2d_is_product(&conv))
+        cuda_linear_weight_gradient(run, dw, NULL, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o,
+                                    add, false);
+    else if (run->version == 1 && bf16)
+        run_plain<__nv_bfloat16>(run, dw, dy, x, &conv, add);
+    else if (run->version == 1)
+        run_plain<float>(run, dw, dy, x, &conv, add);
+    else if (bf16 && tensor)
+        run_tiles<TensorPart<Bf16, 1, 2>, TensorPart<Bf16, 2, 1>>(run, dw, dy, x, &conv, add);
+    else if (bf16)
+        run_tiles<PlainPart<Ffma<__nv_bfloat16>, 16>, PlainPart<Ffma<__nv_bfloat16>, 32>>(
+            run, dw, dy, x, &conv, add);
+    else if (run->precision == PRECISION_TF32 && tensor)
+        run_tiles<TensorPart<Tf32, 1, 2>, TensorPart<Tf32, 2, 1>>(run, dw, dy, x, &conv, add);
+    else
+        run_tiles<PlainPart<Ffma<float>, 16>, PlainPart<Ffma<float>, 32>>(run, dw, dy, x, &conv,
+                                                                          add);
+}
+
+size_t cuda_conv2d_workspace(Precision precision, CudaConv conv) {
+    const size_t weights =
+        (size_t)conv.o * (size_t)conv.kernel * (size_t)conv.kernel * (size_t)conv.c;
+    const size_t partial = (size_t)slices_of(&conv) * weights * sizeof(float);
+    const size_t product = conv2d_is_product(&conv) ? cuda_matmul_workspace(precision) : 0;
+    return partial > product ? partial : product;
+}
