@@ -31,6 +31,9 @@ typedef void SimtRun(const void *closure);
 typedef bool SimtRecord(void *stream, SimtRun *run, const void *closure, size_t bytes);
 void simt_set_recorder(SimtRecord *record);
 
+/* This program was built with the race checker (race/). */
+bool simt_checks_races(void);
+
 /* Fills memory with what a float, a double and a bf16 read as NaN, an int as -1. */
 void simt_poison(void *memory, size_t bytes);
 

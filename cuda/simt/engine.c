@@ -45,7 +45,7 @@ void simt_order_start(SimtOrder order, uint64_t seed) {
 }
 
 /* xorshift64*. */
-static unsigned random_bits(void) {
+static unsigned next_random(void) {
     turn.state ^= turn.state >> 12;
     turn.state ^= turn.state << 25;
     turn.state ^= turn.state >> 27;
@@ -55,7 +55,7 @@ static unsigned random_bits(void) {
 static unsigned choose(unsigned bits) {
     if (turn.order == SIMT_ASCENDING) return (unsigned)__builtin_ctz(bits);
     if (turn.order == SIMT_DESCENDING) return 31u - (unsigned)__builtin_clz(bits);
-    unsigned r = random_bits() & 31u;
+    unsigned r = next_random() & 31u;
     unsigned rotated = bits >> r | bits << (32 - r) % 32;
     return ((unsigned)__builtin_ctz(rotated) + r) & 31u;
 }

@@ -105,6 +105,9 @@ SIMT_HIDDEN __attribute__((format(printf, 1, 2))) void simt_note_error(const cha
 
 /* ---- shared memory ---- */
 
+/* Of a block, at most: compute capability 9.0; 8.0 has 163 KiB, 8.9 has 99. */
+enum { SIMT_SHARED_LARGEST = 227 << 10 };
+
 typedef struct { /* one SHARED of one kernel; memory is valid in launch `launch` */
     uint64_t launch;
     void *memory;
@@ -143,8 +146,13 @@ typedef struct {
     unsigned matrices;
     bool transposed;
 } SimtMatrices;
-SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_mma_bf16,
-    simt_resolve_mma_tf32, simt_resolve_ldmatrix;
+/* warp.c */
+SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_ballot,
+    simt_resolve_add, simt_resolve_and, simt_resolve_or, simt_resolve_xor,
+    simt_resolve_min_unsigned, simt_resolve_max_unsigned, simt_resolve_min_int,
+    simt_resolve_max_int;
+/* fragments.c */
+SIMT_HIDDEN SimtResolve simt_resolve_mma_bf16, simt_resolve_mma_tf32, simt_resolve_ldmatrix;
 
 #ifdef __cplusplus
 }

@@ -1,20 +1,8 @@
-/* Warp-wide operations with a meaning of their own: shuffles, products of fragments, ldmatrix.
+/* Products of fragments, and their matrices from shared memory.
  * Layouts: PTX ISA, "Warp-level matrix instructions"; in words in ../gpu/gpu.cuh. */
 #include <string.h>
 
 #include "internal.h"
-
-void simt_resolve_sync(SimtWarp *warp, unsigned mask) {
-    if (simt_race) simt_race->sync_warp(warp, mask);
-}
-
-void simt_resolve_shuffle(SimtWarp *warp, unsigned mask) {
-    for (unsigned i = 0; i < SIMT_LANES; i++) {
-        if (!(mask >> i & 1u)) continue;
-        unsigned source = warp->source[i];
-        warp->result[i] = mask >> source & 1u ? warp->value[source] : ~(uint64_t)0;
-    }
-}
 
 static float bits_float(unsigned bits) {
     float x;

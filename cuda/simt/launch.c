@@ -28,6 +28,7 @@ void simt_set_order(SimtOrder order, uint64_t seed) {
 void simt_set_recorder(SimtRecord *record) { recorder = record; }
 const char *simt_error(void) { return error.set ? error.text : NULL; }
 void simt_clear_error(void) { error.set = false; }
+bool simt_checks_races(void) { return simt_race != NULL; }
 void simt_poison(void *memory, size_t bytes) { memset(memory, 0xff, bytes); }
 
 static void note(const char *prefix, const char *format, va_list arguments) {

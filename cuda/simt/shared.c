@@ -10,11 +10,10 @@
 enum {
     GUARD = 256, /* before, between and behind arrays; a multiple of their alignment */
     DEFAULT_LIMIT = 48 << 10,
-    LARGEST = 227 << 10, /* compute capability 9.0; 8.0 has 163, 8.9 has 99 */
     ARRAYS = 64,
     KERNELS = 256,
     PAGE = 4096,
-    ARENA = (LARGEST + (ARRAYS + 2) * 2 * GUARD + PAGE - 1) / PAGE * PAGE
+    ARENA = (SIMT_SHARED_LARGEST + (ARRAYS + 2) * 2 * GUARD + PAGE - 1) / PAGE * PAGE
 };
 
 /* Pages of its own: the race checker forgets them at each block. */
@@ -43,9 +42,9 @@ static size_t limit_of(const void *function) {
 }
 
 void simt_shared_limit(const void *function, const char *kernel, size_t bytes, SimtSite site) {
-    if (bytes > LARGEST) {
+    if (bytes > SIMT_SHARED_LARGEST) {
         simt_note_error("kernel %s, %s:%d: a limit of %zu bytes of shared memory; the most is %d",
-                        kernel, site.file, site.line, bytes, LARGEST);
+                        kernel, site.file, site.line, bytes, SIMT_SHARED_LARGEST);
         return;
     }
     int i = 0;
@@ -94,11 +93,11 @@ void *simt_shared_place(SimtShared *array, size_t bytes, const char *name, SimtS
     if (total > DEFAULT_LIMIT)
         simt_fail(site, "SHARED %s: %zu bytes of static shared memory, the limit is %d", name,
                   total, DEFAULT_LIMIT);
-    if (total + shared.dynamic > LARGEST)
+    if (total + shared.dynamic > SIMT_SHARED_LARGEST)
         simt_fail(site,
                   "SHARED %s: %zu bytes of shared memory with the dynamic part, the limit is "
                   "%d",
-                  name, total + shared.dynamic, LARGEST);
+                  name, total + shared.dynamic, SIMT_SHARED_LARGEST);
     if (shared.arrays == ARRAYS) simt_fail(site, "SHARED %s: more than %d arrays", name, ARRAYS);
     shared.bytes = total;
     array->memory = place(bytes);

@@ -72,35 +72,9 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int flip, int width = 32
 
 /* ---- votes and sums ---- */
 
-template <typename Combine>
-static void simt_resolve_fold(SimtWarp *warp, unsigned mask) {
-    typedef typename Combine::type T;
-    T total = Combine::start();
-    for (unsigned i = 0; i < SIMT_LANES; i++)
-        if (mask >> i & 1u) total = Combine::both(total, (T)warp->value[i], i);
-    for (unsigned i = 0; i < SIMT_LANES; i++)
-        if (mask >> i & 1u) warp->result[i] = (uint64_t)total;
-}
-#define SIMT_FOLD(name, T, begin, expression)                                          \
-    struct SimtFold_##name {                                                           \
-        typedef T type;                                                                \
-        static T start() { return begin; }                                             \
-        static T both(T a, T b, unsigned lane) { return (void)lane, (T)(expression); } \
-    };
-SIMT_FOLD(ballot, unsigned, 0, a | (b ? 1u << lane : 0u))
-SIMT_FOLD(add_unsigned, unsigned, 0, a + b)
-SIMT_FOLD(and_unsigned, unsigned, ~0u, a &b)
-SIMT_FOLD(or_unsigned, unsigned, 0, a | b)
-SIMT_FOLD(xor_unsigned, unsigned, 0, a ^ b)
-SIMT_FOLD(min_unsigned, unsigned, ~0u, a < b ? a : b)
-SIMT_FOLD(max_unsigned, unsigned, 0, a > b ? a : b)
-SIMT_FOLD(min_int, int, INT32_MAX, a < b ? a : b)
-SIMT_FOLD(max_int, int, INT32_MIN, a > b ? a : b)
-#undef SIMT_FOLD
-
 static inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_SITE) {
-    return (unsigned)simt_warp_operation(mask, simt_resolve_fold<SimtFold_ballot>, predicate != 0,
-                                         0, {file, line});
+    return (unsigned)simt_warp_operation(mask, simt_resolve_ballot, predicate != 0, 0,
+                                         {file, line});
 }
 static inline int __any_sync(unsigned mask, int predicate, SIMT_SITE) {
     return __ballot_sync(mask, predicate, file, line) != 0;
@@ -108,20 +82,19 @@ static inline int __any_sync(unsigned mask, int predicate, SIMT_SITE) {
 static inline int __all_sync(unsigned mask, int predicate, SIMT_SITE) {
     return __ballot_sync(mask, predicate, file, line) == mask;
 }
-#define SIMT_REDUCE(operation, T, fold)                                                          \
-    static inline T __reduce_##operation##_sync(unsigned mask, T value, SIMT_SITE) {             \
-        return (T)simt_warp_operation(mask, simt_resolve_fold<SimtFold_##fold>, (uint64_t)value, \
-                                      0, {file, line});                                          \
+#define SIMT_REDUCE(operation, T, resolve)                                                        \
+    static inline T __reduce_##operation##_sync(unsigned mask, T value, SIMT_SITE) {              \
+        return (T)simt_warp_operation(mask, resolve, (uint64_t)(unsigned)value, 0, {file, line}); \
     }
-SIMT_REDUCE(add, unsigned, add_unsigned)
-SIMT_REDUCE(add, int, add_unsigned)
-SIMT_REDUCE(and, unsigned, and_unsigned)
-SIMT_REDUCE(or, unsigned, or_unsigned)
-SIMT_REDUCE(xor, unsigned, xor_unsigned)
-SIMT_REDUCE(min, unsigned, min_unsigned)
-SIMT_REDUCE(min, int, min_int)
-SIMT_REDUCE(max, unsigned, max_unsigned)
-SIMT_REDUCE(max, int, max_int)
+SIMT_REDUCE(add, unsigned, simt_resolve_add)
+SIMT_REDUCE(add, int, simt_resolve_add)
+SIMT_REDUCE(and, unsigned, simt_resolve_and)
+SIMT_REDUCE(or, unsigned, simt_resolve_or)
+SIMT_REDUCE(xor, unsigned, simt_resolve_xor)
+SIMT_REDUCE(min, unsigned, simt_resolve_min_unsigned)
+SIMT_REDUCE(max, unsigned, simt_resolve_max_unsigned)
+SIMT_REDUCE(min, int, simt_resolve_min_int)
+SIMT_REDUCE(max, int, simt_resolve_max_int)
 #undef SIMT_REDUCE
 
 #undef SIMT_SITE

@@ -56,6 +56,12 @@ void __tsan_func_exit(void) {}
         return same;                                                                            \
     }
 #define ATOMICS(bits, T)                                                                  \
+    void __tsan_atomic##bits##_store(volatile T *memory, T value, int order);             \
+    void __tsan_atomic##bits##_store(volatile T *memory, T value, int order) {            \
+        (void)order;                                                                      \
+        ATOMIC(memory);                                                                   \
+        *memory = value;                                                                  \
+    }                                                                                     \
     FETCH(bits, T, exchange, value)                                                       \
     FETCH(bits, T, fetch_add, old + value)                                                \
     FETCH(bits, T, fetch_sub, old - value)                                                \

@@ -1,0 +1,114 @@
+/* cuda/device.h on the CPU.  Work is done when it is put on a stream, which is one of the orders a
+ * GPU may choose; a recording stream keeps it instead, as a GPU would.  The mistakes that a GPU
+ * punishes are errors here: copies from or to memory of the wrong kind or beyond its end, waiting
+ * for a stream that is being recorded, a recording that other streams have not come back to. */
+#include "../device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "engine.h"
+#include "memory.h"
+#include "record.h"
+
+int device_open(void) {
+    record_open();
+    return 0;
+}
+
+/* In bytes, from /proc/meminfo; 0 where there is no such line. */
+static size_t host_memory(const char *name) {
+    char line[128];
+    size_t kilobytes = 0, length = strlen(name);
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            kilobytes = (size_t)strtoull(line + length + 1, NULL, 10);
+    if (file) fclose(file);
+    return kilobytes * 1024;
+}
+
+int device_info(DeviceInfo *info) {
+    *info = (DeviceInfo){
+        .name = "SIMT on the CPU",
+        .multiprocessors = 1,
+        .memory_bytes = host_memory("MemTotal"),
+        .free_bytes = host_memory("MemAvailable"),
+        .shared_bytes = SIMT_SHARED_LARGEST,
+        .runtime = "cuda/simt",
+        .driver = "none",
+        .libraries = "none",
+    };
+    return 0;
+}
+
+/* ---- memory ---- */
+
+void *device_alloc(size_t bytes) {
+    if (record_busy()) {
+        error_set("device memory cannot be allocated while a stream is being recorded");
+        return NULL;
+    }
+    return memory_alloc(MEMORY_DEVICE, bytes);
+}
+
+void device_free(void *device_pointer) { memory_free(MEMORY_DEVICE, device_pointer); }
+
+void *pinned_alloc(size_t bytes) { return memory_alloc(MEMORY_PINNED, bytes); }
+
+void pinned_free(void *host_pointer) { memory_free(MEMORY_PINNED, host_pointer); }
+
+/* ---- work ---- */
+
+typedef struct {
+    void *to;
+    const void *from; /* NULL: zeros */
+    size_t bytes;
+} Copy;
+
+static void do_copy(const void *closure) {
+    const Copy *copy = closure;
+    if (copy->from)
+        memcpy(copy->to, copy->from, copy->bytes);
+    else
+        memset(copy->to, 0, copy->bytes);
+}
+
+static void submit(Stream stream, Copy copy) {
+    if (copy.bytes) simt_submit(stream, do_copy, &copy, sizeof copy);
+}
+
+/* Host memory may be anything that is not the device's. */
+static bool in_place(const char *what, const void *memory, size_t bytes, bool device) {
+    bool found = memory_holds(MEMORY_DEVICE, memory, device ? bytes : 0);
+    if (found != device && bytes)
+        simt_note_error("%s: %zu bytes at %p are not %s memory", what, bytes, memory,
+                        device ? "device" : "host");
+    return found == device;
+}
+
+void copy_to_device(Stream stream, void *to, const void *from, size_t bytes) {
+    if (in_place("copy_to_device, to", to, bytes, true) &&
+        in_place("copy_to_device, from", from, bytes, false))
+        submit(stream, (Copy){to, from, bytes});
+}
+
+void copy_to_host(Stream stream, void *to, const void *from, size_t bytes) {
+    if (in_place("copy_to_host, to", to, bytes, false) &&
+        in_place("copy_to_host, from", from, bytes, true))
+        submit(stream, (Copy){to, from, bytes});
+}
+
+void copy_on_device(Stream stream, void *to, const void *from, size_t bytes) {
+    if (in_place("copy_on_device, to", to, bytes, true) &&
+        in_place("copy_on_device, from", from, bytes, true))
+        submit(stream, (Copy){to, from, bytes});
+}
+
+void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
+    if (in_place("fill_zero", device_pointer, bytes, true))
+        submit(stream, (Copy){device_pointer, NULL, bytes});
+}

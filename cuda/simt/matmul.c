@@ -1,0 +1,155 @@
+/* cuda/matmul.h on the CPU: the sum as the header says it, one output row at a time. */
+#include "../matmul.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+/* ---- numbers ---- */
+
+static float bits_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t float_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* 10 bits of mantissa, to nearest, ties away from zero, as the tensor cores' inputs are rounded. */
+static float round_tf32(float x) {
+    return isfinite(x) ? bits_float((float_bits(x) + 0x1000u) & ~0x1fffu) : x;
+}
+
+/* To nearest, ties to even. */
+static uint16_t round_bf16(float x) {
+    uint32_t bits = float_bits(x);
+    if (isnan(x)) return 0x7fff;
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static float load(const void *array, size_t i, bool bf16) {
+    return bf16 ? bits_float((uint32_t)((const uint16_t *)array)[i] << 16)
+                : ((const float *)array)[i];
+}
+
+static void store(void *array, size_t i, float x, bool bf16) {
+    if (bf16)
+        ((uint16_t *)array)[i] = round_bf16(x);
+    else
+        ((float *)array)[i] = x;
+}
+
+/* gelu(x) = x s(x), s(x) the logistic function of 2 sqrt(2/pi) (x + 0.044715 x^3). */
+static const double ROOT = 1.5957691216057308, CUBE = 0.044715;
+
+static double gelu_sigmoid(double x) { return 1 / (1 + exp(-ROOT * (x + CUBE * x * x * x))); }
+
+static double gelu_slope(double x) {
+    double s = gelu_sigmoid(x);
+    return s + x * s * (1 - s) * ROOT * (1 + 3 * CUBE * x * x);
+}
+
+/* ---- the product ---- */
+
+typedef struct {
+    Precision precision;
+    Product product;
+} Closure;
+
+/* op(B) as float [k][n], rounded as the products are. */
+static float *packed(const Closure *closure) {
+    const Product *p = &closure->product;
+    bool bf16 = closure->precision == PRECISION_BF16, tf32 = closure->precision == PRECISION_TF32;
+    float *b = malloc(sizeof *b * (size_t)p->k * (size_t)p->n);
+    if (!b) return NULL;
+    for (size_t k = 0; k < (size_t)p->k; k++)
+        for (size_t n = 0; n < (size_t)p->n; n++) {
+            size_t from = p->transpose_b ? n * (size_t)p->ldb + k : k * (size_t)p->ldb + n;
+            float x = load(p->b, from, bf16);
+            b[k * (size_t)p->n + n] = tf32 ? round_tf32(x) : x;
+        }
+    return b;
+}
+
+static float a_element(const Closure *closure, size_t m, size_t k) {
+    const Product *p = &closure->product;
+    size_t from = p->transpose_a ? k * (size_t)p->lda + m : m * (size_t)p->lda + k;
+    float x = load(p->a, from, closure->precision == PRECISION_BF16);
+    return closure->precision == PRECISION_TF32 ? round_tf32(x) : x;
+}
+
+static void finish_row(const Closure *closure, size_t m, const float *sum) {
+    const Product *p = &closure->product;
+    bool bf16 = closure->precision == PRECISION_BF16, c_bf16 = bf16 && !p->c_float;
+    for (size_t n = 0; n < (size_t)p->n; n++) {
+        size_t at = m * (size_t)p->ldc + n;
+        float x = sum[n];
+        if (p->bias) x += load(p->bias, n, bf16);
+        if (p->epilogue == EPILOGUE_GELU) {
+            if (p->saved) store(p->saved, at, x, bf16);
+            x = (float)(x * gelu_sigmoid(x));
+        }
+        if (p->epilogue == EPILOGUE_GELU_GRADIENT)
+            x = (float)(x * gelu_slope(load(p->saved, at, bf16)));
+        if (p->add) x += load(p->c, at, c_bf16);
+        store(p->c, at, x, c_bf16);
+    }
+}
+
+static void product_row(const Closure *closure, size_t m, const float *b, float *sum) {
+    size_t n = (size_t)closure->product.n;
+    memset(sum, 0, n * sizeof *sum);
+    for (size_t k = 0; k < (size_t)closure->product.k; k++) {
+        float a = a_element(closure, m, k);
+        for (size_t i = 0; i < n; i++) sum[i] += a * b[k * n + i];
+    }
+    finish_row(closure, m, sum);
+}
+
+static void column_sums(const Closure *closure) {
+    const Product *p = &closure->product;
+    for (size_t m = 0; m < (size_t)p->m; m++) {
+        double sum = 0;
+        for (size_t k = 0; k < (size_t)p->k; k++)
+            sum += load(p->a, k * (size_t)p->lda + m, closure->precision == PRECISION_BF16);
+        p->column_sums[m] = (float)sum;
+    }
+}
+
+static void multiply(const void *recorded) {
+    const Closure *closure = recorded;
+    const Product *p = &closure->product;
+    float *b = packed(closure);
+    bool complete = b != NULL;
+#pragma omp parallel if ((double)p->m * p->n * p->k > 1e5)
+    {
+        float *sum = malloc(sizeof *sum * (size_t)p->n);
+#pragma omp for
+        for (int m = 0; m < p->m; m++)
+            if (b && sum) product_row(closure, (size_t)m, b, sum);
+        if (!sum) {
+#pragma omp atomic write
+            complete = false;
+        }
+        free(sum);
+    }
+    if (p->column_sums) column_sums(closure);
+    free(b);
+    if (!complete) simt_note_error("matrix product: no memory");
+}
+
+void cuda_matmul(const Run *how, const Product *product) {
+    Closure closure = {how->precision, *product};
+    simt_submit(how->stream, multiply, &closure, sizeof closure);
+}
+
+size_t cuda_matmul_workspace(Precision precision) {
+    (void)precision;
+    return 0;
+}

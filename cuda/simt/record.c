@@ -1,0 +1,217 @@
+/* Streams, events and graphs under SIMT.
+ *
+ * A recording begins at one stream and spreads to others as they wait for its events.  It keeps the
+ * work in the order it was put there, which is an order the graph allows.  So that the same program
+ * records on a GPU, every stream that was drawn in must have been waited for before the end: each
+ * recorded stream counts its work, and carries what it has seen of the others' counts. */
+#include "record.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../ref/error.h"
+#include "../device.h"
+#include "engine.h"
+
+enum { STREAMS = 8 }; /* that one recording may draw in */
+
+typedef struct Work {
+    struct Work *next;
+    SimtRun *run;
+    void *closure;
+} Work;
+
+typedef struct SimtStream SimtStream;
+typedef struct {
+    unsigned number; /* counts recordings, so that events of an earlier one are known */
+    Work *first, **end;
+    SimtStream *streams[STREAMS]; /* the first is where it began */
+    int count;
+    bool failed; /* out of memory, or too many streams */
+} Recording;
+
+struct SimtStream {
+    bool recorded; /* by `active`; otherwise work is done at once */
+    int number;    /* of this stream among the recorded ones */
+    unsigned seen[STREAMS];
+};
+
+typedef struct {
+    double time;        /* milliseconds; NaN: never recorded, or in a graph */
+    unsigned recording; /* its number; 0: recorded outside any */
+    unsigned seen[STREAMS];
+} SimtEvent;
+
+static Recording *active; /* one at a time */
+
+bool record_busy(void) { return active != NULL; }
+
+/* ---- streams ---- */
+
+Stream stream_create(void) {
+    SimtStream *stream = calloc(1, sizeof *stream);
+    if (!stream) error_set("no memory for a stream");
+    return stream;
+}
+
+void stream_free(Stream stream) { free(stream); }
+
+int device_wait(Stream stream) {
+    SimtStream *s = stream;
+    if (s->recorded) return error_set("device_wait: the stream is being recorded");
+    if (!simt_error()) return 0;
+    error_set("%s", simt_error());
+    simt_clear_error();
+    return -1;
+}
+
+/* ---- events ---- */
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+Event event_create(void) {
+    SimtEvent *event = calloc(1, sizeof *event);
+    if (!event)
+        error_set("no memory for an event");
+    else
+        event->time = NAN;
+    return event;
+}
+
+void event_free(Event event) { free(event); }
+
+void event_record(Event event, Stream stream) {
+    SimtEvent *e = event;
+    SimtStream *s = stream;
+    e->recording = s->recorded ? active->number : 0;
+    e->time = s->recorded ? NAN : now_ms();
+    memcpy(e->seen, s->seen, sizeof e->seen);
+}
+
+static void draw_in(SimtStream *stream) {
+    if (active->count == STREAMS) {
+        active->failed = true;
+        return;
+    }
+    stream->recorded = true;
+    stream->number = active->count;
+    memset(stream->seen, 0, sizeof stream->seen);
+    active->streams[active->count++] = stream;
+}
+
+/* A GPU refuses to cross the border of a recording too: what is outside has no place in it. */
+void stream_wait_event(Stream stream, Event event) {
+    SimtEvent *e = event;
+    SimtStream *s = stream;
+    bool event_recorded = active && e->recording == active->number;
+    if (!event_recorded && (s->recorded || e->recording)) {
+        simt_note_error("stream_wait_event: the event lies %s the recording",
+                        s->recorded ? "outside" : "inside");
+        return;
+    }
+    if (!event_recorded) return;
+    if (!s->recorded) draw_in(s);
+    for (int i = 0; i < STREAMS; i++)
+        if (s->seen[i] < e->seen[i]) s->seen[i] = e->seen[i];
+    s->seen[s->number]++; /* having waited is itself something to come back from */
+}
+
+int event_wait(Event event) {
+    SimtEvent *e = event;
+    return e->recording ? error_set("event_wait: the event is part of a graph") : 0;
+}
+
+double event_ms(Event from, Event to) {
+    const SimtEvent *a = from, *b = to;
+    return b->time - a->time;
+}
+
+/* ---- graphs ---- */
+
+static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) {
+    SimtStream *s = stream;
+    if (!s) {
+        simt_note_error("work without a stream");
+        return true;
+    }
+    if (!s->recorded) return false;
+    Work *work = malloc(sizeof *work);
+    void *copy = malloc(bytes);
+    if (!work || !copy) {
+        free(work);
+        free(copy);
+        active->failed = true;
+        return true;
+    }
+    memcpy(copy, closure, bytes);
+    *work = (Work){NULL, run, copy};
+    *active->end = work;
+    active->end = &work->next;
+    s->seen[s->number]++;
+    return true;
+}
+
+void record_open(void) { simt_set_recorder(keep); }
+
+int graph_begin(Stream stream) {
+    static unsigned count;
+    if (active) return error_set("graph_begin: a stream is being recorded already");
+    active = calloc(1, sizeof *active);
+    if (!active) return error_set("no memory for a graph");
+    active->number = ++count;
+    active->end = &active->first;
+    draw_in(stream);
+    return 0;
+}
+
+static bool all_came_back(const Recording *recording) {
+    const SimtStream *origin = recording->streams[0];
+    for (int i = 1; i < recording->count; i++)
+        if (origin->seen[i] < recording->streams[i]->seen[i]) return false;
+    return true;
+}
+
+Graph graph_end(Stream stream) {
+    SimtStream *s = stream;
+    if (!s->recorded || s->number != 0) {
+        error_set("graph_end: no recording began on this stream");
+        return NULL;
+    }
+    Recording *recording = active;
+    bool together = all_came_back(recording);
+    for (int i = 0; i < recording->count; i++) recording->streams[i]->recorded = false;
+    active = NULL;
+    if (together && !recording->failed) return recording;
+    error_set(together ? "graph_end: more work or streams than can be kept"
+                       : "graph_end: a stream that was drawn in was not waited for");
+    graph_free(recording);
+    return NULL;
+}
+
+static void play(const void *closure) {
+    const Recording *recording = *(Recording *const *)closure;
+    for (const Work *work = recording->first; work; work = work->next) work->run(work->closure);
+}
+
+int graph_launch(Graph graph, Stream stream) {
+    simt_submit(stream, play, &graph, sizeof graph);
+    return 0;
+}
+
+void graph_free(Graph graph) {
+    Recording *recording = graph;
+    if (!recording) return;
+    for (Work *work = recording->first; work;) {
+        Work *next = work->next;
+        free(work->closure);
+        free(work);
+        work = next;
+    }
+    free(recording);
+}

@@ -1,0 +1,93 @@
+/* Launchers of the kernels that prove the SIMT layer: correct ones (correct.cu, warps.cu,
+ * products.cu), and ones with a planted mistake (planted.cu).  All memory is the host's. */
+#ifndef TESTS_SIMT_KERNELS_H
+#define TESTS_SIMT_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- correct.cu ---- */
+
+void run_sum(float *sum, const float *x, int rows, int n, int threads);       /* of each row */
+void run_transpose(float *y, const float *x, int rows, int columns);          /* y[columns][rows] */
+void run_scan(int *y, const int *x, int n, int threads);                      /* running sums */
+void run_reverse(float *x, int n, size_t limit);                              /* n <= 1024 */
+void run_pipeline(float *sum, const float *x, int tiles);                     /* of tiles of 128 */
+void run_last_block(float *sum, float *parts, unsigned *counter, int blocks); /* of 64 ones each */
+void run_numbers(unsigned *y, const unsigned grid[3], const unsigned block[3]);
+void run_barriers(int *y, int threads, int count, int any); /* y[0..2]: votes of the block */
+typedef struct {
+    int sum, largest, smallest, exchanged, histogram[8], turns;
+    unsigned wrapped, bits_or, bits_and, bits_xor;
+    unsigned long long long_sum;
+} Atomics;
+void run_atomics(Atomics *a, int blocks, int threads);
+void run_stacks(unsigned long long *addresses, int threads); /* of a local variable */
+void run_scale(float *x, float factor, int n, void *stream);
+void run_add_row(float *x, const float *row, int n, void *stream);
+
+/* ---- warps.cu: one warp ---- */
+
+enum { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_XOR, SHUFFLES };
+void run_shuffle(int kind, int *y, const int *x, int amount, int width);
+void run_shuffle_long(long long *y, const long long *x);
+void run_halves(int *y, const int *x); /* each half of the warp its own way */
+enum { VOTES = 12 };
+void run_votes(int y[32][VOTES], const int *x);
+
+/* ---- products.cu ---- */
+
+void run_to_bf16(unsigned short *y, const float *x, int n);
+void run_to_tf32(unsigned *y, const float *x, int n);
+void run_bf16_arithmetic(unsigned short y[4], unsigned short a, unsigned short b);
+/* c[16][8] = a[16][k] b[k][8] with one instruction; b stored [n][k] where `transposed`. */
+void run_mma_bf16(float *c, const float *a, const float *b);
+void run_mma_tf32(float *c, const float *a, const float *b);
+void run_ldmatrix(float *c, const float *a, const float *b, bool transposed);
+void run_matrices(unsigned short *y, const unsigned short *x, int count, bool transposed);
+/* c[64][64] = a[64][k] b[k][64] of floats rounded to bf16, k a multiple of 32. */
+void run_product(float *c, const float *a, const float *b, int k);
+
+/* ---- planted.cu ---- */
+
+typedef enum {
+    PLANTED_NOTHING,
+    MISSING_BARRIER,
+    MISSING_SECOND_BARRIER,
+    MISSING_SYNCWARP,
+    BLOCKS_WITHOUT_ATOMIC,
+    LAST_BLOCK_WITHOUT_FENCE,
+    MISSING_WAIT,
+    UNINITIALISED,
+    LEAVES_BEFORE_BARRIER,
+    DIVERGENT_BARRIER,
+    LEAVES_BEFORE_SHUFFLE,
+    LANE_THAT_IS_NOT,
+    LANE_AT_BARRIER,
+    ANOTHER_OPERATION,
+    MASK_WITHOUT_CALLER,
+    MISALIGNED_MATRIX,
+    MISALIGNED_COPY,
+    STATIC_OVERRUN,
+    DYNAMIC_OVERRUN,
+    GLOBAL_OVERRUN,
+    TOO_MANY_THREADS,
+    NO_BLOCKS,
+    TOO_MUCH_SHARED,
+    LIMIT_TOO_LARGE,
+    PLANTED
+} Planted;
+/* Runs the kernel with this mistake.  x: 256 floats, aligned to 16; y: 64 floats. */
+void run_planted(Planted planted, float *y, const float *x);
+/* The lines of planted.cu where its two accesses, or its error, are. */
+void planted_lines(Planted planted, int lines[2]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+/* bf16 and tf32: roundings, fragments, matrices from shared memory, a small product. */
+#include "../../cuda/kernel.cuh"
+#include "kernels.h"
+
+static __global__ void to_bf16(unsigned short *y, const float *x, int n) {
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n) y[i] = __bfloat16_as_ushort(__float2bfloat16(x[i]));
+}
+
+extern "C" void run_to_bf16(unsigned short *y, const float *x, int n) {
+    LAUNCH(to_bf16, (n + 255) / 256, 256, 0, nullptr, y, x, n);
+}
+
+static __global__ void to_tf32(unsigned *y, const float *x, int n) {
+    int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < n) y[i] = tf32_round(x[i]);
+}
+
+extern "C" void run_to_tf32(unsigned *y, const float *x, int n) {
+    LAUNCH(to_tf32, (n + 255) / 256, 256, 0, nullptr, y, x, n);
+}
+
+static __global__ void bf16_arithmetic(unsigned short *y, unsigned short a_bits,
+                                       unsigned short b_bits) {
+    __nv_bfloat16 a = __ushort_as_bfloat16(a_bits), b = __ushort_as_bfloat16(b_bits);
+    y[0] = __bfloat16_as_ushort(a + b);
+    y[1] = __bfloat16_as_ushort(a - b);
+    y[2] = __bfloat16_as_ushort(a * b);
+    y[3] = __bfloat16_as_ushort(a / b);
+}
+
+extern "C" void run_bf16_arithmetic(unsigned short y[4], unsigned short a, unsigned short b) {
+    LAUNCH(bf16_arithmetic, 1, 1, 0, nullptr, y, a, b);
+}
+
+/* Two floats as a pair of bf16, the first in the low half. */
+static __device__ __forceinline__ unsigned pair(float low, float high) {
+    return (unsigned)__bfloat16_as_ushort(__float2bfloat16(low)) |
+           (unsigned)__bfloat16_as_ushort(__float2bfloat16(high)) << 16;
+}
+
+static __device__ __forceinline__ void store_accumulators(float *c, int stride,
+                                                          const float (&d)[4]) {
+    int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+    c[g * stride + 2 * t] = d[0];
+    c[g * stride + 2 * t + 1] = d[1];
+    c[(g + 8) * stride + 2 * t] = d[2];
+    c[(g + 8) * stride + 2 * t + 1] = d[3];
+}
+
+static __global__ void one_mma_bf16(float *c, const float *a, const float *b) {
+    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
+    unsigned fa[4], fb[2];
+    for (int i = 0; i < 4; i++) {
+        const float *from = a + (g + i % 2 * 8) * 16 + 2 * t + i / 2 * 8;
+        fa[i] = pair(from[0], from[1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const float *from = b + (2 * t + i * 8) * 8 + g;
+        fb[i] = pair(from[0], from[8]);
+    }
+    float d[4] = {0.5f, 0.5f, 0.5f, 0.5f};
+    mma_bf16(d, fa, fb);
+    store_accumulators(c, 8, d);
+}
+
+extern "C" void run_mma_bf16(float *c, const float *a, const float *b) {
+    LAUNCH(one_mma_bf16, 1, 32, 0, nullptr, c, a, b);
+}
+
+static __global__ void one_mma_tf32(float *c, const float *a, const float *b) {
+    int g = (int)threadIdx.x / 4, t = (int)threadIdx.x % 4;
+    unsigned fa[4], fb[2];
+    for (int i = 0; i < 4; i++) fa[i] = tf32_round(a[(g + i % 2 * 8) * 8 + t + i / 2 * 4]);
+    for (int i = 0; i < 2; i++) fb[i] = tf32_round(b[(t + i * 4) * 8 + g]);
+    float d[4] = {0.5f, 0.5f, 0.5f, 0.5f};
+    mma_tf32(d, fa, fb);
+    store_accumulators(c, 8, d);
+}
+
+extern "C" void run_mma_tf32(float *c, const float *a, const float *b) {
+    LAUNCH(one_mma_tf32, 1, 32, 0, nullptr, c, a, b);
+}
+
+/* The same product with its fragments from shared memory. */
+static __global__ void product_by_ldmatrix(float *c, const float *a, const float *b,
+                                           bool transposed) {
+    SHARED(__nv_bfloat16, sa, [16][16]);
+    SHARED(__nv_bfloat16, sb, [16][8]); /* [k][n] */
+    SHARED(__nv_bfloat16, st, [8][16]); /* [n][k] */
+    int lane = (int)threadIdx.x;
+    for (int i = lane; i < 256; i += 32) sa[i / 16][i % 16] = __float2bfloat16(a[i]);
+    for (int i = lane; i < 128; i += 32) sb[i / 8][i % 8] = __float2bfloat16(b[i]);
+    for (int i = lane; i < 128; i += 32) st[i / 16][i % 16] = __float2bfloat16(b[i]);
+    __syncwarp();
+    unsigned fa[4], fb[2];
+    /* Matrices in the order of the fragments: rows 0-7 and 8-15 of columns 0-7, then of 8-15. */
+    ldmatrix_x4(fa, &sa[lane % 16][lane / 16 * 8]);
+    if (transposed)
+        ldmatrix_x2(fb, &st[lane % 8][lane / 8 % 2 * 8]);
+    else
+        ldmatrix_x2_trans(fb, &sb[lane % 16][0]);
+    float d[4] = {0, 0, 0, 0};
+    mma_bf16(d, fa, fb);
+    store_accumulators(c, 8, d);
+}
+
+extern "C" void run_ldmatrix(float *c, const float *a, const float *b, bool transposed) {
+    LAUNCH(product_by_ldmatrix, 1, 32, 0, nullptr, c, a, b, transposed);
+}
+
+/* Matrices back from their fragments: y is x, or each 8x8 of x transposed. */
+static __global__ void matrices(unsigned short *y, const unsigned short *x, int count,
+                                bool transposed) {
+    SHARED(unsigned short, s, [4][8][8]);
+    int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
+    for (int i = lane; i < 64 * count; i += 32) s[i / 64][i / 8 % 8][i % 8] = x[i];
+    __syncwarp();
+    unsigned four[4] = {0, 0, 0, 0}, two[2] = {0, 0};
+    const unsigned short *row = s[lane / 8 % count][lane % 8];
+    if (count == 4 && transposed) ldmatrix_x4_trans(four, row);
+    if (count == 4 && !transposed) ldmatrix_x4(four, row);
+    if (count == 2 && transposed) ldmatrix_x2_trans(two, row);
+    if (count == 2 && !transposed) ldmatrix_x2(two, row);
+    for (int m = 0; m < count; m++) {
+        unsigned r = count == 4 ? four[m] : two[m % 2];
+        y[m * 64 + g * 8 + 2 * t] = (unsigned short)(r & 0xffffu);
+        y[m * 64 + g * 8 + 2 * t + 1] = (unsigned short)(r >> 16);
+    }
+}
+
+extern "C" void run_matrices(unsigned short *y, const unsigned short *x, int count,
+                             bool transposed) {
+    LAUNCH(matrices, 1, 32, 0, nullptr, y, x, count, transposed);
+}
+
+/* Four warps; each has 32 rows and 32 columns of c: 2 x 4 tiles of 16 x 8. */
+static __global__ void __launch_bounds__(128)
+    product(float *c, const float *a, const float *b, int k) {
+    SHARED(__nv_bfloat16, sa, [64][40]);
+    SHARED(__nv_bfloat16, sb, [32][72]);
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int row = warp / 2 * 32, column = warp % 2 * 32;
+    float d[2][4][4] = {};
+    for (int k0 = 0; k0 < k; k0 += 32) {
+        for (int i = (int)threadIdx.x; i < 64 * 32; i += 128) {
+            sa[i / 32][i % 32] = __float2bfloat16(a[i / 32 * k + k0 + i % 32]);
+            sb[i / 64][i % 64] = __float2bfloat16(b[(k0 + i / 64) * 64 + i % 64]);
+        }
+        __syncthreads();
+        for (int kk = 0; kk < 32; kk += 16)
+            for (int m = 0; m < 2; m++)
+                for (int n = 0; n < 4; n++) {
+                    unsigned fa[4], fb[2];
+                    ldmatrix_x4(fa, &sa[row + 16 * m + lane % 16][kk + lane / 16 * 8]);
+                    ldmatrix_x2_trans(fb, &sb[kk + lane % 16][column + 8 * n]);
+                    mma_bf16(d[m][n], fa, fb);
+                }
+        __syncthreads();
+    }
+    for (int m = 0; m < 2; m++)
+        for (int n = 0; n < 4; n++)
+            store_accumulators(c + (row + 16 * m) * 64 + column + 8 * n, 64, d[m][n]);
+}
+
+extern "C" void run_product(float *c, const float *a, const float *b, int k) {
+    LAUNCH(product, 1, 128, 0, nullptr, c, a, b, k);
+}

@@ -1,0 +1,275 @@
+/* What a warp does together: shuffles and votes against their definitions, roundings bit by bit,
+ * products of fragments against three loops. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cuda/simt/control.h"
+#include "../test.h"
+#include "kernels.h"
+
+static void no_report(const char *what) {
+    const char *error = simt_error();
+    CHECK(!error, "%s: %s", what, error);
+    simt_clear_error();
+}
+
+/* Every order of threads must do. */
+static void set_order(int i) { simt_set_order((SimtOrder)(i % SIMT_ORDERS), (uint64_t)i); }
+
+/* ---- shuffles, votes ---- */
+
+/* The lane that `lane` reads, as the CUDA C++ Programming Guide defines it. */
+static int source_of(int kind, int lane, int amount, int width) {
+    int first = lane / width * width, inside = lane - first, to;
+    switch (kind) {
+        case SHUFFLE_INDEX:
+            return first + (amount + lane) % width;
+        case SHUFFLE_UP:
+            to = inside - amount;
+            break;
+        case SHUFFLE_DOWN:
+            to = inside + amount;
+            break;
+        default:
+            to = (lane ^ amount) < first + width ? (lane ^ amount) - first : inside;
+    }
+    if (kind != SHUFFLE_XOR && (to < 0 || to >= width)) to = inside;
+    return first + to;
+}
+
+static void shuffles(void) {
+    int x[32], y[32], round = 0;
+    for (int i = 0; i < 32; i++) x[i] = 1000 + i;
+    for (int kind = 0; kind < SHUFFLES; kind++)
+        for (int width = 1; width <= 32; width *= 2)
+            for (int amount = 0; amount < 32; amount++) {
+                set_order(round++);
+                run_shuffle(kind, y, x, amount, width);
+                for (int i = 0; i < 32; i++)
+                    CHECK(y[i] == x[source_of(kind, i, amount, width)],
+                          "kind %d, width %d, amount %d: lane %d got %d", kind, width, amount, i,
+                          y[i]);
+            }
+    long long wide[32], turned[32];
+    for (int i = 0; i < 32; i++) wide[i] = ((long long)i << 40) + 7 - i;
+    run_shuffle_long(turned, wide);
+    for (int i = 0; i < 32; i++) CHECK(turned[i] == wide[31 - i], "lane %d of 64 bits", i);
+    no_report("shuffles");
+}
+
+static void half_warps(void) {
+    int x[32], y[32], s[32];
+    for (int i = 0; i < 32; i++) x[i] = i * i;
+    int sum = 0;
+    for (int i = 16; i < 32; i++) sum += x[i];
+    for (int i = 0; i < 32; i++) s[i] = i < 16 ? x[(i + 8) % 16] : sum;
+    for (int order = 0; order < 6; order++) {
+        set_order(order);
+        run_halves(y, x);
+        no_report("halves");
+        for (int i = 0; i < 32; i++)
+            CHECK(y[i] == s[(31 - i) ^ 1], "lane %d: %d, not %d", i, y[i], s[(31 - i) ^ 1]);
+    }
+}
+
+static void votes(void) {
+    int x[32], y[32][VOTES], expected[VOTES] = {0};
+    unsigned all = ~0u, some = 0, odd = 0, positive = 0, largest = 0, smallest = ~0u;
+    for (int i = 0; i < 32; i++) x[i] = i * 77 % 61 - 30;
+    expected[1] = 0, expected[2] = 1, expected[4] = x[0], expected[5] = x[0];
+    for (int i = 0; i < 32; i++) {
+        unsigned u = (unsigned)x[i];
+        if (x[i] > 0) positive |= 1u << i;
+        expected[3] += x[i];
+        if (x[i] < expected[4]) expected[4] = x[i];
+        if (x[i] > expected[5]) expected[5] = x[i];
+        all &= u | 12u, some |= u & 48u, odd ^= u;
+        if (u > largest) largest = u;
+        if (u < smallest) smallest = u;
+    }
+    expected[0] = (int)positive, expected[6] = (int)all, expected[7] = (int)some;
+    expected[8] = (int)odd, expected[9] = (int)largest, expected[10] = (int)smallest;
+    for (int order = 0; order < 6; order++) {
+        set_order(order);
+        run_votes(y, x);
+        no_report("votes");
+        for (int i = 0; i < 32; i++) {
+            expected[11] = i < 8 ? 0x55 : 0;
+            for (int v = 0; v < VOTES; v++)
+                CHECK(y[i][v] == expected[v], "vote %d, lane %d: %d, not %d", v, i, y[i][v],
+                      expected[v]);
+        }
+    }
+}
+
+/* ---- roundings ---- */
+
+static float bits_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* x to a format with `dropped` fewer bits of fraction by comparing distances: to the nearest of the
+ * neighbours towards zero and away from it; a tie to the even one, or away from zero. */
+static uint32_t nearest(uint32_t bits, int dropped, bool tie_to_even) {
+    uint32_t unit = 1u << dropped, low = bits & ~(unit - 1), high = low + unit;
+    uint32_t sign = bits & 0x80000000u;
+    double x = fabs((double)bits_float(bits));
+    double below = fabs((double)bits_float(low)), above;
+    /* What the next value would be if the exponent went on: infinity begins half a step later. */
+    if ((high & 0x7fffffffu) == 0x7f800000u)
+        above = ldexp(1, 128);
+    else
+        above = fabs((double)bits_float(high));
+    if (x - below < above - x) return low;
+    if (x - below > above - x) return high;
+    return (tie_to_even ? low / unit % 2 == 0 : false) ? low : (high | sign);
+}
+
+enum { PATTERNS = 8 };
+static void roundings(void) {
+    /* All signs, exponents and upper fractions, with lower bits around the ties. */
+    static const uint32_t bf16_low[PATTERNS] = {0,      1,      0x7fff, 0x8000,
+                                                0x8001, 0xffff, 0x4000, 0xc000};
+    static const uint32_t tf32_low[PATTERNS] = {0,      1,      0x0fff, 0x1000,
+                                                0x1001, 0x1fff, 0x3000, 0xf000};
+    const int count = 65536 * PATTERNS;
+    float *x = malloc((size_t)count * sizeof *x);
+    unsigned short *y = malloc((size_t)count * sizeof *y);
+    unsigned *z = malloc((size_t)count * sizeof *z);
+    int wrong_bf16 = 0, wrong_tf32 = 0;
+    for (int i = 0; i < count; i++)
+        x[i] = bits_float((uint32_t)(i / PATTERNS) << 16 | bf16_low[i % PATTERNS]);
+    run_to_bf16(y, x, count);
+    for (int i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)(i / PATTERNS) << 16 | bf16_low[i % PATTERNS];
+        bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+        uint32_t expected = nan                                   ? 0x7fffu
+                            : (bits & 0x7fffffffu) == 0x7f800000u ? bits >> 16
+                                                                  : nearest(bits, 16, true) >> 16;
+        wrong_bf16 += y[i] != expected;
+    }
+    for (int i = 0; i < count; i++)
+        x[i] = bits_float((uint32_t)(i / PATTERNS) << 16 | tf32_low[i % PATTERNS]);
+    run_to_tf32(z, x, count);
+    for (int i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)(i / PATTERNS) << 16 | tf32_low[i % PATTERNS];
+        bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+        uint32_t expected = (bits & 0x7fffffffu) == 0x7f800000u ? bits : nearest(bits, 13, false);
+        wrong_tf32 += nan ? !isnan(bits_float(z[i])) : z[i] != expected;
+    }
+    CHECK(wrong_bf16 == 0, "bf16: %d of %d", wrong_bf16, count);
+    CHECK(wrong_tf32 == 0, "tf32: %d of %d", wrong_tf32, count);
+    no_report("roundings");
+    free(x);
+    free(y);
+    free(z);
+}
+
+/* Each result is the bf16 nearest to the exact one. */
+static void bf16_arithmetic(void) {
+    static const unsigned short values[] = {0x3f80, 0x3f81, 0x4049, 0xbfc1, 0x0001,
+                                            0x007f, 0x7f7f, 0x42f7, 0x8080, 0x3b03};
+    const int n = sizeof values / sizeof *values;
+    for (int i = 0; i < n * n; i++) {
+        unsigned short a = values[i / n], b = values[i % n], y[4];
+        double u = (double)bits_float((uint32_t)a << 16), v = (double)bits_float((uint32_t)b << 16);
+        double exact[4] = {u + v, u - v, u * v, u / v};
+        run_bf16_arithmetic(y, a, b);
+        for (int op = 0; op < 4; op++) {
+            double got = (double)bits_float((uint32_t)y[op] << 16);
+            uint32_t magnitude = y[op] & 0x7fffu;
+            if (magnitude == 0x7f80u) { /* too large: half a step beyond the largest */
+                CHECK(fabs(exact[op]) >= ldexp(511, 119), "%04x op %d %04x: infinite", a, op, b);
+                continue;
+            }
+            double up = (double)bits_float((magnitude + 1) << 16) - fabs(got);
+            double down = magnitude ? fabs(got) - (double)bits_float((magnitude - 1) << 16) : up;
+            double distance = fabs(exact[op]) - fabs(got);
+            CHECK(distance <= up / 2 && -distance <= down / 2, "%04x op %d %04x: %04x", a, op, b,
+                  y[op]);
+        }
+    }
+    no_report("bf16 arithmetic");
+}
+
+/* ---- fragments ---- */
+
+static void check_product(const char *name, const float *c, const float *a, const float *b, int m,
+                          int n, int k, float begin) {
+    int wrong = 0;
+    for (int i = 0; i < m * n; i++) {
+        float sum = begin;
+        for (int j = 0; j < k; j++) sum += a[i / n * k + j] * b[j * n + i % n];
+        wrong += !(c[i] == sum);
+    }
+    CHECK(wrong == 0, "%s: %d of %d elements", name, wrong, m * n);
+    no_report(name);
+}
+
+static void fill(float *x, int count, int step) {
+    for (int i = 0; i < count; i++) x[i] = (float)(i * step % 31 - 15);
+}
+
+static void fragment_products(void) {
+    float a[256], b[128], bt[128], c[128];
+    fill(a, 256, 7);
+    fill(b, 128, 11);
+    for (int i = 0; i < 128; i++) bt[i % 8 * 16 + i / 8] = b[i];
+    for (int order = 0; order < 4; order++) {
+        set_order(order);
+        run_mma_bf16(c, a, b);
+        check_product("mma_bf16", c, a, b, 16, 8, 16, 0.5f);
+        run_mma_tf32(c, a, b);
+        check_product("mma_tf32", c, a, b, 16, 8, 8, 0.5f);
+        run_ldmatrix(c, a, b, false);
+        check_product("ldmatrix", c, a, b, 16, 8, 16, 0);
+        run_ldmatrix(c, a, bt, true);
+        check_product("ldmatrix of the transposed", c, a, b, 16, 8, 16, 0);
+    }
+}
+
+static void matrices(void) {
+    unsigned short x[256], y[256];
+    for (int i = 0; i < 256; i++) x[i] = (unsigned short)(i * 253 + 1);
+    for (int variant = 0; variant < 4; variant++) {
+        int count = variant / 2 ? 4 : 2, wrong = 0;
+        set_order(variant);
+        run_matrices(y, x, count, variant % 2);
+        for (int i = 0; i < 64 * count; i++) {
+            int m = i / 64, row = i / 8 % 8, column = i % 8;
+            wrong += y[i] != x[variant % 2 ? m * 64 + column * 8 + row : i];
+        }
+        CHECK(wrong == 0, "variant %d: %d wrong", variant, wrong);
+    }
+    no_report("matrices");
+}
+
+static void tiled_product(void) {
+    static float a[64 * 96], b[96 * 64], c[64 * 64];
+    fill(a, 64 * 96, 7);
+    fill(b, 96 * 64, 5);
+    for (int order = 0; order < 4; order++) {
+        set_order(order);
+        simt_poison(c, sizeof c);
+        run_product(c, a, b, 96);
+        check_product("product", c, a, b, 64, 64, 96, 0);
+    }
+}
+
+void test_simt_warps(void);
+void test_simt_warps(void) {
+    simt_clear_error();
+    RUN(shuffles);
+    RUN(half_warps);
+    RUN(votes);
+    RUN(roundings);
+    RUN(bf16_arithmetic);
+    RUN(fragment_products);
+    RUN(matrices);
+    RUN(tiled_product);
+    simt_set_order(SIMT_ASCENDING, 0);
+}
