@@ -25,16 +25,23 @@ static void keep_most(size_t most[MEM_ROLES + 1], const size_t bytes[MEM_ROLES])
 
 int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan plan,
              const FitTraining *t) {
-    size_t there[MEM_ROLES], here[MEM_ROLES];
+    size_t there[MEM_ROLES], here[MEM_ROLES], kept = 0;
+    int failed = 0, submodels = t->partition->submodels;
+    /* Kept state is there of every submodel, once each had its turn. */
+    int first = t->settings.keep_state ? -submodels : 0;
     bool *active = malloc((size_t)t->model->blocks * sizeof *active);
     if (!active) return error_set("memory: none left for a plan");
     memset(device, 0, (MEM_ROLES + 1) * sizeof *device);
     memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
-    int failed = 0;
-    for (int m = 0; m < t->partition->submodels && !failed; m++) {
-        partition_active(t->partition, t->model, m, active);
+    for (int m = first; m < submodels; m++) {
+        partition_active(t->partition, t->model, m < 0 ? m + submodels : m, active);
         failed = plan(there, here, t->model, &t->settings, active);
         if (failed) break;
+        if (m < 0) {
+            kept += there[MEM_STATE];
+            continue;
+        }
+        if (t->settings.keep_state) there[MEM_STATE] = kept;
         keep_most(device, there);
         keep_most(host, here);
     }

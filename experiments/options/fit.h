@@ -29,8 +29,8 @@ typedef struct {
 } FitTraining;
 
 /* The largest plan over the submodels: of each role, and last of all together, which is less than
- * their sum where no submodel needs most of each.  host: the same of host memory, or NULL.  -1 and
- * an error when memory runs out. */
+ * their sum where no submodel needs most of each.  Kept state counts as of all of them.  host: the
+ * same of host memory.  -1 and an error when memory runs out. */
 int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan plan,
              const FitTraining *training);
 

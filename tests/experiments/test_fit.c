@@ -114,8 +114,25 @@ static void counts_the_cache(void) {
     model_free(model);
 }
 
+/* Kept state does not shrink with more submodels: 60 units, beside 30 of gradients, 64 and 64. */
+static void counts_kept_state(void) {
+    Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
+    Partition partition;
+    if (!CHECK(model && partition_balanced(&partition, model, 2) == 0, "%s", error_message()))
+        return;
+    FitTraining training = training_of(&(Case){.name = "kept state"}, model, &partition);
+    training.settings.keep_state = true;
+    size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    CHECK(fit_plan(device, host, plan, &training) == 0, "%s", error_message());
+    CHECK(device[MEM_STATE] == 60 * UNIT && device[MEM_ROLES] == 218 * UNIT,
+          "state %zu, all %zu bytes", device[MEM_STATE], device[MEM_ROLES]);
+    partition_free(&partition);
+    model_free(model);
+}
+
 void test_fit(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         RUN_ROW(cases[i].name, refuses_with_advice, &cases[i]);
     RUN(counts_the_cache);
+    RUN(counts_kept_state);
 }
