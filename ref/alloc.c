@@ -18,6 +18,18 @@ typedef struct {
     MemRole role;
 } Header;
 
+void mem_count(MemCount *counted, MemRole role, size_t bytes) {
+    counted->current[role] += bytes;
+    counted->total_current += bytes;
+    if (counted->current[role] > counted->peak[role]) counted->peak[role] = counted->current[role];
+    if (counted->total_current > counted->total_peak) counted->total_peak = counted->total_current;
+}
+
+void mem_uncount(MemCount *counted, MemRole role, size_t bytes) {
+    counted->current[role] -= bytes;
+    counted->total_current -= bytes;
+}
+
 void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
     if (size && count > (SIZE_MAX - 2 * ALIGNMENT) / size) {
         error_set("memory: %zu elements of %zu bytes for %s are more than an address can hold",
@@ -36,10 +48,7 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
     }
     memset(base, 0, padded);
     *(Header *)(void *)base = (Header){bytes, role};
-    counted->current[role] += bytes;
-    counted->total_current += bytes;
-    if (counted->current[role] > counted->peak[role]) counted->peak[role] = counted->current[role];
-    if (counted->total_current > counted->total_peak) counted->total_peak = counted->total_current;
+    mem_count(counted, role, bytes);
     return base + ALIGNMENT;
 }
 
@@ -47,7 +56,6 @@ void mem_free(MemCount *counted, void *pointer) {
     if (!pointer) return;
     char *base = (char *)pointer - ALIGNMENT;
     const Header *header = (const Header *)(const void *)base;
-    counted->current[header->role] -= header->bytes;
-    counted->total_current -= header->bytes;
+    mem_uncount(counted, header->role, header->bytes);
     free(base);
 }

@@ -34,4 +34,8 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size);
 /* Frees what mem_alloc returned, and uncounts it.  NULL is ignored. */
 void mem_free(MemCount *counted, void *pointer);
 
+/* Counting alone, for memory that comes from elsewhere (a device). */
+void mem_count(MemCount *counted, MemRole role, size_t bytes);
+void mem_uncount(MemCount *counted, MemRole role, size_t bytes);
+
 #endif

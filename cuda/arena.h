@@ -1,0 +1,23 @@
+/* One piece of device memory for all tensors of a role that come and go together: a switch of
+ * submodel frees and allocates whole pieces, so nothing is left in fragments. */
+#ifndef CUDA_ARENA_H
+#define CUDA_ARENA_H
+
+#include "../ref/alloc.h"
+
+typedef struct {
+    char *base; /* aligned to 256 bytes */
+    MemRole role;
+    size_t requested;
+} Arena;
+
+/* Tensors start at multiples of this, so that every kernel may use its widest accesses. */
+static inline size_t arena_pad(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/* Allocates `bytes`, gaps between tensors included, and counts `requested`, without them.  Not
+ * zeroed.  bytes 0: an empty arena.  -1 and an error that names role and bytes. */
+int arena_open(Arena *arena, MemCount *counted, MemRole role, size_t bytes, size_t requested);
+/* Frees it and uncounts it; the arena is then all zero, and may be closed again. */
+void arena_close(Arena *arena, MemCount *counted);
+
+#endif

@@ -1,0 +1,29 @@
+/* Which neighbouring nodes run as one launch: the patterns, found once in the model's table.  A
+ * pattern never changes what is computed, only how often arrays travel through memory.
+ *
+ *   forward      linear, gelu           the gelu in the product's epilogue
+ *                add, norm              the residual is added while the norm reads it
+ *   backward     gelu, linear           the gelu's gradient in the epilogue of the linear's
+ *                norm ... add around it the gradient that comes along the residual path goes into
+ *                                       the norm's input gradient, instead of being copied first
+ */
+#ifndef CUDA_FUSE_H
+#define CUDA_FUSE_H
+
+#include "../ref/model.h"
+
+typedef struct {
+    bool gelu_next;   /* linear: forward with the gelu after it */
+    bool norm_next;   /* add: forward with the norm after it */
+    bool gelu_before; /* linear: input gradient with that of the gelu before it */
+    bool gelu_given;  /* gelu: its input gradient is done by the linear after it */
+    bool skip_given;  /* add: a norm takes its output's gradient as that of its skip */
+    int residual;     /* norm: the value whose gradient it adds; -1: none */
+} Fusion;
+
+/* Overwrites fusion[nodes].  -1 and an error when memory runs out. */
+int fusion_find(Fusion *fusion, const Model *model);
+/* No pattern anywhere: every node on its own. */
+void fusion_none(Fusion *fusion, const Model *model);
+
+#endif

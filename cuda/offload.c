@@ -1,0 +1,155 @@
+/* The baseline that block coordinate descent is compared with: the whole model trains, and what
+ * does not fit on the device, optimizer state and in bf16 the masters, lies in host memory, where
+ * the CPU updates (ref/optimizer.h).  A block's gradients come down on a stream of their own as
+ * soon as they are made, beside the rest of the backward pass; unless the norm of all of them is
+ * wanted for clipping, the CPU updates the upper blocks meanwhile; new weights go back up. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "stage_inside.h"
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+static int refuse(size_t bytes, const char *what) {
+    return error_set("memory: the host has no %zu page-locked bytes for %s", bytes, what);
+}
+
+int offload_start(CudaStage *s) {
+    Offload *o = &s->offload;
+    size_t blocks = (size_t)s->base.model->blocks;
+    bool bf16 = s->base.settings.precision == PRECISION_BF16, ok = true;
+    o->stream = stream_create();
+    o->made = calloc(blocks, sizeof(Event));
+    o->arrived = calloc(blocks, sizeof(Event));
+    o->sent = calloc(blocks, sizeof(bool));
+    if (!o->stream || !o->made || !o->arrived || !o->sent) return -1;
+    for (size_t b = 0; b < blocks; b++)
+        ok &= (o->made[b] = event_create()) && (o->arrived[b] = event_create());
+    ok &= (o->answered = event_create()) && (o->returned = event_create());
+    if (!ok) return -1;
+    if (bf16 && !(o->weights = pinned_alloc(s->weights.bytes)))
+        return refuse(s->weights.bytes, "weights");
+    return 0;
+}
+
+void offload_stop(CudaStage *s) {
+    Offload *o = &s->offload;
+    for (int b = 0; b < s->base.model->blocks; b++) {
+        if (o->made && o->made[b]) event_free(o->made[b]);
+        if (o->arrived && o->arrived[b]) event_free(o->arrived[b]);
+    }
+    if (o->answered) event_free(o->answered);
+    if (o->returned) event_free(o->returned);
+    if (o->stream) stream_free(o->stream);
+    pinned_free(o->weights);
+    free(o->made);
+    free(o->arrived);
+    free(o->sent);
+    *o = (Offload){0};
+}
+
+int offload_open(CudaStage *s) {
+    if (!s->trained.bytes) return 0;
+    s->offload.gradients = pinned_alloc(s->trained.bytes);
+    return s->offload.gradients ? 0 : refuse(s->trained.bytes, "gradients");
+}
+
+void offload_close(CudaStage *s) {
+    if (s->offload.stream) device_wait(s->offload.stream);
+    pinned_free(s->offload.gradients);
+    s->offload.gradients = NULL;
+    offload_forget(s);
+}
+
+/* ---- gradients down -----------------------------------------------------------------------------
+ */
+
+void offload_send(CudaStage *s, int block) {
+    Offload *o = &s->offload;
+    size_t place = s->trained.block[block], bytes = s->trained.block[block + 1] - place;
+    if (!bytes || o->sent[block]) return;
+    event_record(o->made[block], s->run.stream);
+    stream_wait_event(o->stream, o->made[block]);
+    copy_to_host(o->stream, o->gradients + place, s->gradients.base + place, bytes);
+    event_record(o->arrived[block], o->stream);
+    o->sent[block] = true;
+}
+
+static void send_all(CudaStage *s) {
+    for (int b = s->base.model->blocks - 1; b >= 0; b--) offload_send(s, b);
+}
+
+void offload_forget(CudaStage *s) {
+    if (s->offload.sent) memset(s->offload.sent, 0, (size_t)s->base.model->blocks);
+}
+
+static const float *host_gradient(const CudaStage *s, int param) {
+    return (const float *)(const void *)(s->offload.gradients + s->trained.param[param]);
+}
+
+double offload_norm(CudaStage *s) {
+    const Model *m = s->base.model;
+    double sum = 0;
+    send_all(s);
+    if (device_wait(s->offload.stream)) return NAN;
+    for (int p = 0; p < m->params; p++)
+        if (s->active[m->param[p].block])
+            sum += optimizer_square_sum(host_gradient(s, p), m->param[p].count);
+    return sqrt(sum);
+}
+
+/* ---- update on the host, weights up -------------------------------------------------------------
+ */
+
+static void update_parameter(CudaStage *s, int param, double lr, double gradient_scale) {
+    const Param *p = &s->base.model->param[param];
+    const OptimizerSettings *optimizer = &s->base.settings.optimizer;
+    float *const state[2] = {state_at(s, 0, param), state_at(s, 1, param)};
+    bool decay = p->matrix || !optimizer->decay_matrices_only;
+    float *master = host_master_at(s, param);
+    optimizer_update(optimizer, master, state, host_gradient(s, param), gradient_scale, lr,
+                     s->age[p->block], decay, p->count);
+    if (s->offload.weights)
+        round_to_bf16((uint16_t *)(void *)(s->offload.weights + s->weights.param[param]), master,
+                      p->count);
+}
+
+/* The block's gradients have arrived, so nothing on the device reads its weights any more. */
+static int update_block(CudaStage *s, int block, double lr, double gradient_scale) {
+    const Block *b = &s->base.model->block[block];
+    size_t place = s->weights.block[block], bytes = s->weights.block[block + 1] - place;
+    const char *from = s->offload.weights ? s->offload.weights : s->host_masters;
+    if (!s->active[block] || !bytes) return 0;
+    if (event_wait(s->offload.arrived[block])) return -1;
+    for (int p = b->first_param; p < b->end_param; p++) update_parameter(s, p, lr, gradient_scale);
+    copy_to_device(s->offload.stream, s->parameters.base + place, from + place, bytes);
+    return 0;
+}
+
+/* -1 and an error if the device has failed. */
+static int update_all(CudaStage *s, double lr, double gradient_scale) {
+    step_count_ages(s, true);
+    send_all(s);
+    for (int b = s->base.model->blocks - 1; b >= 0; b--)
+        if (update_block(s, b, lr, gradient_scale)) return -1;
+    event_record(s->offload.returned, s->offload.stream);
+    stream_wait_event(s->run.stream, s->offload.returned);
+    offload_forget(s);
+    return 0;
+}
+
+void offload_update(CudaStage *s, double lr, double gradient_scale) {
+    update_all(s, lr, gradient_scale); /* a failure is told by the next step's wait */
+}
+
+int offload_finish(CudaStage *s, double lr) {
+    double clip = clip_norm(s), scale = 1;
+    if (event_wait(s->offload.answered)) return -1;
+    s->answer->norm = clip > 0 ? offload_norm(s) : 0;
+    if (step_check(s)) return -1;
+    if (clip > 0 && s->answer->norm > clip) scale = clip / s->answer->norm;
+    return update_all(s, lr, scale);
+}

@@ -1,0 +1,224 @@
+/* Forward and backward passes: walks a block's nodes, finds the arrays each one needs, and leaves
+ * the mathematics to node.h, or to a launcher that does two nodes at once (fuse.h). */
+#include <string.h>
+
+#include "node.h"
+#include "stage_inside.h"
+
+static int block_of(const Model *m, int value) { return m->value[value].block; }
+
+static bool is_block_output(const Model *m, int value) {
+    return m->block[block_of(m, value)].out == value;
+}
+
+static void *scratch_at(const CudaStage *s, size_t place) { return s->scratch.base + place; }
+
+void *pass_value(const CudaStage *s, int value) {
+    const Model *m = s->base.model;
+    if (value == 0) return fixed_at(s, s->fixed.images);
+    if (s->layout.stored[value]) return s->activations.base + s->stored.value[value];
+    if (!is_block_output(m, value)) return scratch_at(s, s->layout.value_at[value]);
+    size_t turn = (size_t)(block_of(m, value) % 2);
+    return scratch_at(s, s->layout.scratch + turn * s->layout.boundary);
+}
+
+static void *gradient_place(const CudaStage *s, int value) {
+    const Model *m = s->base.model;
+    value = s->layout.gradient_of[value];
+    if (value == m->values - 1) return pass_value(s, value); /* the last output's replaces it */
+    if (!is_block_output(m, value)) return scratch_at(s, s->layout.gradient_at[value]);
+    size_t turn = (size_t)(block_of(m, value) % 2);
+    return scratch_at(
+        s, s->layout.scratch + 2 * s->layout.boundary + turn * s->layout.boundary_gradient);
+}
+
+static float *aux_place(const CudaStage *s, int node) {
+    if (s->layout.stored_aux[node])
+        return (float *)(void *)(s->activations.base + s->stored.aux[node]);
+    return scratch_at(s, s->layout.aux_at[node]);
+}
+
+static int rows_of(const CudaStage *s, const Node *node) {
+    return s->n * node->in_shape.h * node->in_shape.w;
+}
+
+/* What every call on a node needs, whichever it is. */
+static DeviceIO node_io(const CudaStage *s, int index) {
+    const Model *m = s->base.model;
+    const Node *node = &m->node[index];
+    DeviceIO io = {.n = s->n,
+                   .x = pass_value(s, node->in),
+                   .skip = node->skip < 0 ? NULL : pass_value(s, node->skip),
+                   .tokens = m->tokens ? fixed_at(s, s->fixed.inputs) : NULL,
+                   .y = pass_value(s, node->out),
+                   .aux = aux_place(s, index),
+                   .weight = node->weight < 0 ? NULL : weight_at(s, node->weight),
+                   .bias = node->bias < 0 ? NULL : weight_at(s, node->bias)};
+    if (node->running >= 0) {
+        io.running_mean = (float *)(void *)(s->buffers.base + s->buffer_at[node->running]);
+        io.running_var = (float *)(void *)(s->buffers.base + s->buffer_at[node->running + 1]);
+        io.use_running =
+            s->pass != PASS_TRAIN || node_uses_running(m, node, &s->base.settings, s->active);
+        /* Frozen means unchanged: only an active block moves its running statistics. */
+        io.hold_running = !s->active[block_of(m, node->out)];
+    }
+    return io;
+}
+
+/* ---- forward ------------------------------------------------------------------------------------
+ */
+
+/* The gelu's input is written only where the backward pass will read it: in the forward pass and
+ * when it is made again, lest the two take different kernels and differ in the last bit. */
+static void linear_gelu(const CudaStage *s, int index) {
+    const Node *node = &s->base.model->node[index];
+    DeviceIO io = node_io(s, index);
+    bool read_again = s->pass == PASS_TRAIN && s->layout.differentiated[node->out];
+    cuda_linear_gelu_forward(&s->run, pass_value(s, node[1].out), read_again ? io.y : NULL, io.x,
+                             io.weight, io.bias, rows_of(s, node), node->in_shape.c,
+                             node->out_shape.c);
+}
+
+static void add_norm(const CudaStage *s, int index) {
+    const Node *node = &s->base.model->node[index], *norm = node + 1;
+    DeviceIO add = node_io(s, index), io = node_io(s, index + 1);
+    int rows = rows_of(s, norm), c = norm->in_shape.c;
+    if (norm->kind == OP_LAYERNORM)
+        cuda_layernorm_forward(&s->run, io.y, add.y, io.aux, io.aux + rows, add.x, add.skip,
+                               io.weight, io.bias, rows, c);
+    else
+        cuda_rmsnorm_forward(&s->run, io.y, add.y, io.aux, add.x, add.skip, io.weight, rows, c);
+}
+
+/* Runs the nodes of a block; again: to make what the forward pass did not keep. */
+static void run_forward(const CudaStage *s, const Block *block, bool again) {
+    const Model *m = s->base.model;
+    for (int i = block->first_node; i < block->end_node; i++) {
+        /* The last logits have become their gradient, and nothing reads them. */
+        if (again && m->node[i].out == m->values - 1 && node_aux_count(&m->node[i], 1) == 0)
+            continue;
+        if (s->fusion[i].gelu_next) {
+            linear_gelu(s, i++);
+        } else if (s->fusion[i].norm_next) {
+            add_norm(s, i++);
+        } else {
+            DeviceIO io = node_io(s, i);
+            io.hold_running |= again;
+            cuda_node_forward(&s->run, &m->node[i], &io);
+        }
+    }
+}
+
+void pass_forward(Stage *base, int block) {
+    run_forward(cuda_stage(base), &base->model->block[block], false);
+}
+
+void pass_loss(CudaStage *s, LossSums *sums, bool add) {
+    const Model *m = s->base.model;
+    int rows = s->n * m->targets;
+    bool gradient = s->pass == PASS_TRAIN && s->layout.lowest < m->blocks;
+    float *loss = fixed_at(s, s->fixed.loss);
+    unsigned char *correct = fixed_at(s, s->fixed.correct);
+    const int *targets = fixed_at(s, s->fixed.targets);
+    cuda_cross_entropy(&s->run, loss, correct, pass_value(s, m->values - 1), targets,
+                       gradient ? fixed_at(s, s->fixed.scale) : NULL, rows, m->outputs);
+    cuda_loss_sums(&s->run, sums, loss, correct, targets, rows, add);
+}
+
+/* ---- input gradients ----------------------------------------------------------------------------
+ */
+
+/* The gradient array of a value the node reads, NULL if none is wanted; *add: it holds the
+ * contribution of an earlier call. */
+static void *wanted_gradient(CudaStage *s, int value, bool *add) {
+    if (value < 0 || !s->layout.differentiated[value]) return NULL;
+    *add = s->differentiated_yet[value];
+    s->differentiated_yet[value] = true;
+    return gradient_place(s, value);
+}
+
+/* Through the linear node and the gelu before it. */
+static void gelu_linear_gradient(CudaStage *s, int index) {
+    const Node *node = &s->base.model->node[index], *gelu = node - 1;
+    DeviceIO io = node_io(s, index);
+    bool add;
+    void *dx = wanted_gradient(s, gelu->in, &add);
+    if (!dx) return;
+    cuda_linear_gelu_input_gradient(&s->run, dx, gradient_place(s, node->out), io.weight,
+                                    pass_value(s, gelu->in), rows_of(s, node), node->in_shape.c,
+                                    node->out_shape.c);
+}
+
+/* Of a norm, onto the gradient that came along the residual path around it. */
+static void norm_residual_gradient(CudaStage *s, int index) {
+    const Node *node = &s->base.model->node[index];
+    DeviceIO io = node_io(s, index);
+    bool add;
+    void *dx = wanted_gradient(s, node->in, &add);
+    if (!dx) return;
+    const void *residual = gradient_place(s, s->fusion[index].residual);
+    const void *dy = gradient_place(s, node->out);
+    int rows = rows_of(s, node), c = node->in_shape.c;
+    if (node->kind == OP_LAYERNORM)
+        cuda_layernorm_input_gradient(&s->run, dx, residual, dy, io.x, io.weight, io.aux,
+                                      io.aux + rows, rows, c);
+    else
+        cuda_rmsnorm_input_gradient(&s->run, dx, residual, dy, io.x, io.weight, io.aux, rows, c);
+}
+
+static void node_gradient(CudaStage *s, int index) {
+    const Node *node = &s->base.model->node[index];
+    DeviceIO io = node_io(s, index);
+    io.dy = gradient_place(s, node->out);
+    if (!s->fusion[index].skip_given) io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
+    io.dx = wanted_gradient(s, node->in, &io.add_dx);
+    if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
+    cuda_node_input_gradient(&s->run, node, &io);
+}
+
+void pass_input_gradient(Stage *base, int block) {
+    CudaStage *s = cuda_stage(base);
+    const Block *b = &base->model->block[block];
+    if (block < s->layout.lowest) return;
+    if (base->settings.recompute) run_forward(s, b, true);
+    for (int v = b->first_value; v < b->end_value; v++) s->differentiated_yet[v] = false;
+    s->differentiated_yet[b->in] = false;
+    for (int i = b->end_node - 1; i >= b->first_node; i--) {
+        if (!s->layout.differentiated[base->model->node[i].out]) continue;
+        const Fusion *fusion = &s->fusion[i];
+        if (fusion->gelu_before)
+            gelu_linear_gradient(s, i);
+        else if (fusion->residual >= 0)
+            norm_residual_gradient(s, i);
+        else if (!fusion->gelu_given)
+            node_gradient(s, i);
+    }
+}
+
+/* ---- weight gradients ---------------------------------------------------------------------------
+ */
+
+static float *active_gradient(CudaStage *s, int param, bool *add) {
+    if (param < 0 || !s->active[s->base.model->param[param].block]) return NULL;
+    *add = s->gradient_made[param];
+    s->gradient_made[param] = true;
+    return gradient_at(s, param);
+}
+
+void pass_weight_gradient(Stage *base, int block) {
+    CudaStage *s = cuda_stage(base);
+    const Model *m = base->model;
+    const Block *b = &m->block[block];
+    for (int i = b->end_node - 1; i >= b->first_node; i--) {
+        const Node *node = &m->node[i];
+        if (!node_trains(m, node, s->active)) continue;
+        DeviceIO io = node_io(s, i);
+        io.dy = gradient_place(s, node->out);
+        io.dweight = active_gradient(s, node->weight, &io.add_dweight);
+        io.dbias = active_gradient(s, node->bias, &io.add_dbias);
+        bool input_gradient = s->layout.differentiated[node->in] ||
+                              (node->skip >= 0 && s->layout.differentiated[node->skip]);
+        io.sums_ready = input_gradient && !io.use_running;
+        cuda_node_weight_gradient(&s->run, node, &io);
+    }
+}

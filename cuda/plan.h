@@ -1,0 +1,41 @@
+/* Bytes of a stage on a device, from the shapes alone.  The stage allocates by these numbers, so
+ * that a training that does not fit is refused before it starts. */
+#ifndef CUDA_PLAN_H
+#define CUDA_PLAN_H
+
+#include "../ref/layout.h"
+
+/* Workspace that is there whatever is active.  Places in bytes; first what the host feeds. */
+typedef struct {
+    size_t scale, slots;    /* float; int [batch] */
+    size_t targets, inputs; /* int [batch * targets]; int tokens or float images */
+    size_t fed;             /* the end of that part */
+    size_t images;          /* of the value type; `inputs` itself unless bf16 */
+    size_t loss, correct;   /* [batch * targets] */
+    size_t sums;            /* LossSums [2]: of the step so far, of one call */
+    size_t node;            /* workspace of one node's kernels */
+    size_t bytes;
+} FixedPlaces;
+FixedPlaces fixed_places(const Model *model, const StageSettings *settings);
+
+/* Where activations kept for the backward pass lie. */
+typedef struct {
+    size_t *value, *aux; /* [values], [nodes]; of those not stored: SIZE_MAX */
+    size_t bytes, requested;
+} StoredPlaces;
+/* -1 and an error when memory runs out. */
+int stored_places_make(StoredPlaces *places, const Model *model, const StageSettings *settings,
+                       const Layout *layout);
+void stored_places_free(StoredPlaces *places);
+
+/* Block outputs and scratch, for which the layout has the places. */
+size_t scratch_bytes(const Layout *layout);
+
+/* Bytes by role while `active` blocks train: what the stage allocates on the device, as it counts
+ * them, and what it takes of host memory beside (masters of inactive blocks in bf16; with offload
+ * masters, gradients and state; buffers for transfers).  Kept state and the prefix cache count as
+ * if there were none.  -1 and an error when memory runs out. */
+int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
+                     const StageSettings *settings, const bool *active);
+
+#endif

@@ -1,0 +1,171 @@
+/* The CUDA stage's life, and the table of its calls. */
+#include "stage_cuda.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "stage_inside.h"
+
+static int stage_activate(Stage *base, const bool *active) {
+    CudaStage *s = cuda_stage(base);
+    const Model *m = base->model;
+    if (s->ready && memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
+    if (transfer_masters_down(s)) return -1;
+    submodel_free(s);
+    memset(s->gradient_made, 0, (size_t)m->params);
+    if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
+    memcpy(s->active, active, (size_t)m->blocks);
+    return submodel_allocate(s);
+}
+
+static Loss stage_loss(Stage *base, double scale) {
+    CudaStage *s = cuda_stage(base);
+    LossSums *sums = (LossSums *)fixed_at(s, s->fixed.sums) + 1;
+    batch_feed_scale(s, scale);
+    pass_loss(s, sums, false);
+    copy_to_host(s->run.stream, &s->answer->sums, sums, sizeof *sums);
+    if (device_wait(s->run.stream)) return (Loss){.loss_sum = NAN};
+    return step_loss(s);
+}
+
+static uint64_t stage_age(Stage *base, int block) { return cuda_stage(base)->age[block]; }
+
+static void stage_set_age(Stage *base, int block, uint64_t age) {
+    cuda_stage(base)->age[block] = age;
+}
+
+static MemCount *stage_memory(Stage *base) { return &cuda_stage(base)->counted; }
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+static int make_tables(CudaStage *s) {
+    const Model *m = s->base.model;
+    size_t params = (size_t)m->params + 1, blocks = (size_t)m->blocks;
+    s->active = calloc(blocks, sizeof *s->active);
+    s->age = calloc(blocks, sizeof *s->age);
+    s->state = calloc(blocks, sizeof *s->state);
+    s->has_state = calloc(params, sizeof *s->has_state);
+    s->gradient_made = calloc(params, sizeof *s->gradient_made);
+    s->differentiated_yet = calloc((size_t)m->values, sizeof *s->differentiated_yet);
+    s->buffer_at = calloc((size_t)m->buffers + 1, sizeof *s->buffer_at);
+    s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
+    if (!s->active || !s->age || !s->state || !s->has_state || !s->gradient_made ||
+        !s->differentiated_yet || !s->buffer_at || !s->fusion)
+        return error_set("stage: out of memory for the tables of %s", m->name);
+    if (places_make(&s->weights, m, value_bytes(&s->base.settings), NULL)) return -1;
+    if (places_make(&s->floats, m, sizeof(float), NULL)) return -1;
+    return fusion_find(s->fusion, m);
+}
+
+static int open_buffers(CudaStage *s) {
+    const Model *m = s->base.model;
+    size_t bytes = 0, requested = 0;
+    for (int k = 0; k < m->buffers; k++) {
+        s->buffer_at[k] = bytes;
+        requested += (size_t)m->buffer[k].count * sizeof(float);
+        bytes += arena_pad((size_t)m->buffer[k].count * sizeof(float));
+    }
+    return arena_open(&s->buffers, &s->counted, MEM_BUFFERS, bytes, requested);
+}
+
+static int open_host_memory(CudaStage *s) {
+    s->bounce = pinned_alloc(BOUNCE_BYTES);
+    if (!s->bounce) return error_set("memory: the host has no page-locked memory");
+    if (!has_masters(s) && !s->base.settings.offload) return 0;
+    s->host_masters = pinned_alloc(s->floats.bytes);
+    if (s->host_masters) return 0;
+    return error_set("memory: the host has no %zu page-locked bytes for float masters",
+                     s->floats.bytes);
+}
+
+static int open_stage(CudaStage *s) {
+    const StageSettings *settings = &s->base.settings;
+    if (device_open() || !(s->run.stream = stream_create()) || make_tables(s)) return -1;
+    s->fixed = fixed_places(s->base.model, settings);
+    if (arena_open(&s->parameters, &s->counted, MEM_PARAMETERS, s->weights.bytes,
+                   s->weights.requested) ||
+        open_buffers(s) ||
+        arena_open(&s->workspace, &s->counted, MEM_WORKSPACE, s->fixed.bytes, s->fixed.bytes))
+        return -1;
+    s->run.workspace = fixed_at(s, s->fixed.node);
+    if (open_host_memory(s) || batch_open(s) || (settings->offload && offload_start(s))) return -1;
+    /* Nothing is active yet: the layout is that of evaluation. */
+    return transfer_initial(s) || submodel_allocate(s) ? -1 : 0;
+}
+
+static void stage_free(Stage *base) {
+    CudaStage *s = cuda_stage(base);
+    if (s->run.stream) device_wait(s->run.stream);
+    if (s->state) submodel_free(s);
+    for (int b = 0; s->state && b < base->model->blocks; b++) state_free(s, b);
+    if (base->settings.offload) offload_stop(s);
+    arena_close(&s->parameters, &s->counted);
+    arena_close(&s->buffers, &s->counted);
+    arena_close(&s->workspace, &s->counted);
+    arena_close(&s->cache, &s->counted);
+    batch_close(s);
+    times_close(s);
+    pinned_free(s->bounce);
+    pinned_free(s->host_masters);
+    places_free(&s->weights);
+    places_free(&s->floats);
+    free(s->active);
+    free(s->age);
+    free(s->state);
+    free(s->has_state);
+    free(s->gradient_made);
+    free(s->differentiated_yet);
+    free(s->buffer_at);
+    free(s->fusion);
+    if (s->run.stream) stream_free(s->run.stream);
+    free(s);
+}
+
+Stage *stage_cuda_create(const Model *model, StageSettings settings) {
+    static const StageClass class = {
+        .activate = stage_activate,
+        .begin = batch_begin,
+        .forward = pass_forward,
+        .loss = stage_loss,
+        .input_gradient = pass_input_gradient,
+        .weight_gradient = pass_weight_gradient,
+        .discard = step_discard,
+        .gradient_norm = step_gradient_norm,
+        .update = step_update,
+        .read = transfer_read,
+        .write = transfer_write,
+        .age = stage_age,
+        .set_age = stage_set_age,
+        .memory = stage_memory,
+        .free = stage_free,
+        .step = step_run,
+        .charge_time = times_charge,
+        .cache_reserve = cache_reserve,
+        .cache_put = cache_put,
+        .cache_get = cache_get,
+    };
+    CudaStage *s = calloc(1, sizeof *s);
+    if (!s) {
+        error_set("stage: out of memory");
+        return NULL;
+    }
+    s->base = (Stage){&class, model, settings};
+    s->tuning = (StageTuning){.fuse = true, .graphs = true};
+    s->run = (Run){.precision = settings.precision};
+    if (open_stage(s)) {
+        stage_free(&s->base);
+        return NULL;
+    }
+    return &s->base;
+}
+
+void stage_cuda_tune(Stage *base, StageTuning tuning) {
+    CudaStage *s = cuda_stage(base);
+    s->tuning = tuning;
+    step_forget(s);
+    fusion_none(s->fusion, base->model);
+    if (tuning.fuse) fusion_find(s->fusion, base->model);
+}

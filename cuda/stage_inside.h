@@ -1,0 +1,202 @@
+/* Inside of the CUDA stage, shared by its files. */
+#ifndef CUDA_STAGE_INSIDE_H
+#define CUDA_STAGE_INSIDE_H
+
+#include "../ref/layout.h"
+#include "arena.h"
+#include "fuse.h"
+#include "places.h"
+#include "plan.h"
+#include "stage_cuda.h"
+#include "update.h"
+
+/* What a micro-batch is fed with, in page-locked memory.  Two of them take turns, so that one is
+ * filled while the device still reads the other. */
+typedef struct {
+    char *pinned;              /* laid out as the fed part of FixedPlaces */
+    Event read;                /* the device is done with it */
+    bool scale_fed, slots_fed; /* in this batch */
+} Feed;
+
+/* A step recorded as a graph, by all that shapes it. */
+typedef struct {
+    int n, first;
+    bool accumulate, last;
+} StepShape;
+typedef struct {
+    StepShape shape;
+    Graph graph; /* NULL: run once so far, not recorded */
+    uint64_t used;
+} RecordedStep;
+enum { RECORDED_STEPS = 8 };
+
+/* What comes back of a step, page-locked. */
+typedef struct {
+    LossSums sums;
+    double norm;
+} Answer;
+
+/* A moment on the stream, and who pays for the time after it. */
+typedef struct {
+    Event event;
+    double *ms;
+} Charge;
+
+/* Optimizer state of a block: its vectors one after the other, each laid out as `floats`.  Device
+ * memory, with offload page-locked host memory. */
+typedef struct {
+    Arena arena;
+    char *pinned;
+} BlockState;
+
+/* Offload: gradients come down and weights go up on a stream of their own. */
+typedef struct {
+    Stream stream;
+    char *gradients; /* as `trained` */
+    char *weights;   /* bf16: as `weights`, rounded from the masters */
+    Event *made;     /* [blocks]: the device has made the block's gradients */
+    Event *arrived;  /* [blocks]: they are here */
+    Event answered;  /* the loss is here */
+    Event returned;  /* the new weights are there */
+    bool *sent;      /* [blocks]: on their way, and final */
+} Offload;
+
+typedef struct {
+    Stage base;
+    StageTuning tuning;
+    MemCount counted;
+    Run run;
+
+    /* The model: weights of the value type in `parameters`. */
+    Places weights, floats; /* of all parameters, as values and as floats */
+    size_t *buffer_at;      /* [buffers] */
+    Arena parameters, buffers;
+    char *host_masters; /* as `floats`: bf16 (stale while active), offload; else NULL */
+
+    /* The submodel. */
+    bool ready; /* all of it is allocated */
+    bool *active;
+    uint64_t *age;
+    Places trained; /* of its parameters, as floats: masters and gradients */
+    Arena masters, gradients, activations, scratch;
+    BlockState *state; /* [blocks] */
+    bool *has_state;   /* [params] */
+    Layout layout;
+    StoredPlaces stored;
+    Updater *updater;
+    size_t updater_counted;
+    Offload offload;
+
+    /* The step. */
+    FixedPlaces fixed;
+    Arena workspace; /* laid out as `fixed` */
+    Feed feed[2];
+    int fed; /* the one of the batch in flight */
+    Answer *answer;
+    int n; /* samples in flight */
+    Pass pass;
+    bool *gradient_made;      /* [params] */
+    bool *differentiated_yet; /* [values] */
+    Fusion *fusion;           /* [nodes] */
+    RecordedStep recorded[RECORDED_STEPS];
+    uint64_t steps;
+
+    Arena cache;
+    size_t cache_width;
+    Charge *charge; /* [charges], room for charges_room; events are used again */
+    int charges, charges_room;
+    char *bounce; /* page-locked, BOUNCE_BYTES */
+} CudaStage;
+
+enum { BOUNCE_BYTES = 1 << 22 };
+
+static inline CudaStage *cuda_stage(Stage *base) { return (CudaStage *)(void *)base; }
+
+/* Whether the active parameters have float masters on the device, beside bf16 weights. */
+static inline bool has_masters(const CudaStage *s) {
+    return s->base.settings.precision == PRECISION_BF16 && !s->base.settings.offload;
+}
+
+/* 0: no clipping. */
+static inline double clip_norm(const CudaStage *s) { return s->base.settings.optimizer.clip_norm; }
+
+/* ---- stage_memory.c: memory of the submodel s->active ---- */
+
+int submodel_allocate(CudaStage *s);
+void submodel_free(CudaStage *s); /* but for kept state */
+int state_allocate(CudaStage *s, int param);
+void state_free(CudaStage *s, int block);
+float *state_at(const CudaStage *s, int vector, int param); /* NULL: none */
+float *gradient_at(const CudaStage *s, int param);          /* NULL: frozen */
+float *master_at(const CudaStage *s, int param);            /* on the device; NULL: none */
+float *host_master_at(const CudaStage *s, int param);       /* NULL: none */
+void *weight_at(const CudaStage *s, int param);
+
+/* ---- transfer.c ---- */
+
+int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
+/* Masters of the active blocks, if there are any, to the host, and waits; and back, on the stream.
+ */
+int transfer_masters_down(CudaStage *s);
+void transfer_masters_up(CudaStage *s);
+size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
+int transfer_write(Stage *base, TensorRole role, int number, const real *data);
+/* x rounded to bf16. */
+void round_to_bf16(uint16_t *y, const float *x, size_t count);
+
+/* ---- batch.c ---- */
+
+int batch_open(CudaStage *s);
+void batch_close(CudaStage *s);
+void batch_begin(Stage *base, const Batch *batch, Pass pass);
+/* Puts a number, or n slots of the cache, at their place on the device. */
+void batch_feed_scale(CudaStage *s, double scale);
+void batch_feed_slots(CudaStage *s, const int *slots, int n);
+static inline void *fixed_at(const CudaStage *s, size_t place) { return s->workspace.base + place; }
+
+/* ---- pass.c ---- */
+
+void *pass_value(const CudaStage *s, int value); /* where a value of the batch in flight lies */
+void pass_forward(Stage *base, int block);
+void pass_input_gradient(Stage *base, int block);
+void pass_weight_gradient(Stage *base, int block);
+/* The loss into sums (device memory), and with PASS_TRAIN the logits' gradient. */
+void pass_loss(CudaStage *s, LossSums *sums, bool add);
+
+/* ---- step.c ---- */
+
+int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss);
+void step_forget(CudaStage *s); /* the recorded graphs */
+/* Of the answer: the loss; -1 and an error as the engine's if loss or norm are not finite. */
+Loss step_loss(const CudaStage *s);
+int step_check(const CudaStage *s);
+void step_count_ages(CudaStage *s, bool up); /* of the active blocks, by 1 */
+void step_discard(Stage *base);
+double step_gradient_norm(Stage *base);
+void step_update(Stage *base, double lr, double gradient_scale);
+
+/* ---- offload.c ---- */
+
+int offload_start(CudaStage *s);
+void offload_stop(CudaStage *s);
+int offload_open(CudaStage *s); /* for a submodel */
+void offload_close(CudaStage *s);
+/* Sends a block's gradients to the host, after what is on the stream now. */
+void offload_send(CudaStage *s, int block);
+void offload_forget(CudaStage *s); /* what was sent: the step is over, or given up */
+double offload_norm(CudaStage *s);
+void offload_update(CudaStage *s, double lr, double gradient_scale);
+/* The end of a step whose gradients are on their way: waits for the loss, then clips and updates
+ * block by block.  -1 and an error as StageClass.step. */
+int offload_finish(CudaStage *s, double lr);
+
+/* ---- cache.c, times.c ---- */
+
+int cache_reserve(Stage *base, size_t width, size_t bytes);
+void cache_put(Stage *base, int block, const int *slots, int n);
+void cache_get(Stage *base, int block, const int *slots, int n);
+void times_charge(Stage *base, double *ms);
+void times_drop(CudaStage *s); /* what was charged and not yet added */
+void times_close(CudaStage *s);
+
+#endif

@@ -1,0 +1,183 @@
+/* What a submodel has on the device: first the last one's is freed, then the next one's allocated,
+ * so that the peak is one submodel's. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "stage_inside.h"
+
+/* ---- where things are ---------------------------------------------------------------------------
+ */
+
+static float *in_array(char *base, size_t place) {
+    return base && place != SIZE_MAX ? (float *)(void *)(base + place) : NULL;
+}
+
+void *weight_at(const CudaStage *s, int param) {
+    return s->parameters.base + s->weights.param[param];
+}
+
+float *gradient_at(const CudaStage *s, int param) {
+    return in_array(s->gradients.base, s->trained.param[param]);
+}
+
+float *master_at(const CudaStage *s, int param) {
+    return in_array(s->masters.base, s->trained.param[param]);
+}
+
+float *host_master_at(const CudaStage *s, int param) {
+    return in_array(s->host_masters, s->floats.param[param]);
+}
+
+static size_t block_bytes(const CudaStage *s, int block) {
+    return s->floats.block[block + 1] - s->floats.block[block];
+}
+
+float *state_at(const CudaStage *s, int vector, int param) {
+    int block = s->base.model->param[param].block;
+    const BlockState *state = &s->state[block];
+    if (!s->has_state[param] || vector >= optimizer_state_vectors(&s->base.settings.optimizer))
+        return NULL;
+    char *base = s->base.settings.offload ? state->pinned : state->arena.base;
+    return in_array(base, (size_t)vector * block_bytes(s, block) + s->floats.param[param] -
+                              s->floats.block[block]);
+}
+
+/* ---- optimizer state ----------------------------------------------------------------------------
+ */
+
+static size_t state_bytes(const CudaStage *s, size_t of_vector) {
+    return (size_t)optimizer_state_vectors(&s->base.settings.optimizer) * of_vector;
+}
+
+/* A kept state comes block by block, so each block has an array of its own. */
+static int state_open(CudaStage *s, int block) {
+    BlockState *state = &s->state[block];
+    size_t bytes = state_bytes(s, block_bytes(s, block));
+    if (!bytes || state->arena.base || state->pinned) return 0;
+    if (s->base.settings.offload) {
+        state->pinned = pinned_alloc(bytes);
+        if (!state->pinned)
+            return error_set("memory: the host has no %zu bytes for the state of %s", bytes,
+                             s->base.model->block[block].name);
+        memset(state->pinned, 0, bytes);
+        return 0;
+    }
+    if (arena_open(&state->arena, &s->counted, MEM_STATE, bytes, 0)) return -1;
+    fill_zero(s->run.stream, state->arena.base, bytes);
+    return 0;
+}
+
+int state_allocate(CudaStage *s, int param) {
+    const Param *p = &s->base.model->param[param];
+    if (s->has_state[param]) return 0;
+    if (state_open(s, p->block)) return -1;
+    s->has_state[param] = true;
+    if (s->base.settings.offload) return 0;
+    size_t bytes = state_bytes(s, p->count * sizeof(float));
+    s->state[p->block].arena.requested += bytes;
+    mem_count(&s->counted, MEM_STATE, bytes);
+    return 0;
+}
+
+void state_free(CudaStage *s, int block) {
+    const Block *b = &s->base.model->block[block];
+    for (int p = b->first_param; p < b->end_param; p++) s->has_state[p] = false;
+    arena_close(&s->state[block].arena, &s->counted);
+    pinned_free(s->state[block].pinned);
+    s->state[block].pinned = NULL;
+}
+
+/* ---- the submodel -------------------------------------------------------------------------------
+ */
+
+static void updater_close(CudaStage *s) {
+    if (!s->updater) return;
+    updater_free(s->updater);
+    mem_uncount(&s->counted, MEM_WORKSPACE, s->updater_counted);
+    s->updater = NULL;
+}
+
+static UpdateTensor update_tensor(const CudaStage *s, int param) {
+    const Param *p = &s->base.model->param[param];
+    void *weights = weight_at(s, param);
+    return (UpdateTensor){.p = weights,
+                          .master = has_masters(s) ? master_at(s, param) : weights,
+                          .state = {state_at(s, 0, param), state_at(s, 1, param)},
+                          .g = gradient_at(s, param),
+                          .count = p->count,
+                          .block = p->block,
+                          .decay = p->matrix || !s->base.settings.optimizer.decay_matrices_only};
+}
+
+static int updater_open(CudaStage *s) {
+    const Model *m = s->base.model;
+    UpdateTensor *tensors = malloc((size_t)m->params * sizeof *tensors);
+    if (!tensors) return error_set("stage: out of memory for the tables of %s", m->name);
+    int count = 0;
+    size_t numbers = 0;
+    for (int p = 0; p < m->params; p++) {
+        if (!s->active[m->param[p].block]) continue;
+        tensors[count++] = update_tensor(s, p);
+        numbers += m->param[p].count;
+    }
+    bool wanted = count && !s->base.settings.offload;
+    if (wanted)
+        s->updater =
+            updater_create(tensors, count, m->blocks, &s->base.settings.optimizer, s->run.stream);
+    free(tensors);
+    if (!s->updater) return wanted ? -1 : 0;
+    s->updater_counted = updater_bytes(count, m->blocks, numbers);
+    mem_count(&s->counted, MEM_WORKSPACE, s->updater_counted);
+    return 0;
+}
+
+static int activations_open(CudaStage *s) {
+    const Model *m = s->base.model;
+    const StageSettings *settings = &s->base.settings;
+    if (layout_make(&s->layout, m, settings, s->active)) return -1;
+    if (stored_places_make(&s->stored, m, settings, &s->layout)) return -1;
+    size_t scratch = scratch_bytes(&s->layout);
+    if (arena_open(&s->activations, &s->counted, MEM_ACTIVATIONS, s->stored.bytes,
+                   s->stored.requested))
+        return -1;
+    return arena_open(&s->scratch, &s->counted, MEM_WORKSPACE, scratch, scratch);
+}
+
+static int trained_open(CudaStage *s) {
+    const Model *m = s->base.model;
+    if (places_make(&s->trained, m, sizeof(float), s->active)) return -1;
+    size_t bytes = s->trained.bytes, requested = s->trained.requested;
+    if (has_masters(s)) {
+        if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, bytes, requested)) return -1;
+        transfer_masters_up(s);
+    }
+    if (arena_open(&s->gradients, &s->counted, MEM_GRADIENTS, bytes, requested)) return -1;
+    for (int p = 0; p < m->params; p++)
+        if (s->active[m->param[p].block] && state_allocate(s, p)) return -1;
+    return s->base.settings.offload ? offload_open(s) : updater_open(s);
+}
+
+int submodel_allocate(CudaStage *s) {
+    if (trained_open(s) || activations_open(s)) return -1;
+    s->ready = true;
+    return device_wait(s->run.stream);
+}
+
+void submodel_free(CudaStage *s) {
+    const Model *m = s->base.model;
+    step_forget(s);
+    s->ready = false;
+    updater_close(s);
+    if (s->base.settings.offload) offload_close(s);
+    arena_close(&s->masters, &s->counted);
+    arena_close(&s->gradients, &s->counted);
+    for (int b = 0; b < m->blocks; b++)
+        if (!s->base.settings.keep_state) state_free(s, b);
+    arena_close(&s->activations, &s->counted);
+    arena_close(&s->scratch, &s->counted);
+    places_free(&s->trained);
+    stored_places_free(&s->stored);
+    layout_free(&s->layout);
+}

@@ -1,0 +1,172 @@
+/* A step as one piece of work: forward, loss, gradients, clipping and update, recorded as a CUDA
+ * graph.  A step's shape runs once as it stands, so that libraries choose their algorithms, is
+ * recorded the second time, and from then on repeated by one launch.  What changes from step to
+ * step travels through places that never change: the batch (batch.c), the scale of the loss, the
+ * optimizer's rate and ages (update_prepare), and back the loss and the norm. */
+#include <math.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "stage_inside.h"
+
+static LossSums *step_sums(const CudaStage *s) { return fixed_at(s, s->fixed.sums); }
+
+static bool any_gradient_made(const CudaStage *s) {
+    for (int p = 0; p < s->base.model->params; p++)
+        if (s->gradient_made[p]) return true;
+    return false;
+}
+
+/* ---- the work -----------------------------------------------------------------------------------
+ */
+
+/* Puts a step on the stream; its host part only notes which gradients now exist. */
+static void run_step(CudaStage *s, StepShape shape) {
+    Stage *base = &s->base;
+    int blocks = base->model->blocks;
+    bool offload = base->settings.offload;
+    for (int b = shape.first; b < blocks; b++) pass_forward(base, b);
+    pass_loss(s, step_sums(s), shape.accumulate);
+    if (shape.last) copy_to_host(s->run.stream, &s->answer->sums, step_sums(s), sizeof(LossSums));
+    if (shape.last && offload) event_record(s->offload.answered, s->run.stream);
+    for (int b = blocks - 1; b >= s->layout.lowest; b--) {
+        pass_input_gradient(base, b);
+        pass_weight_gradient(base, b);
+        if (shape.last && offload) offload_send(s, b);
+    }
+    if (!shape.last || offload) return;
+    if (clip_norm(s) > 0) {
+        update_norm(&s->run, s->updater);
+        update_read_norm(s->updater, s->run.stream, &s->answer->norm);
+    }
+    update_apply(&s->run, s->updater, step_sums(s));
+}
+
+/* ---- recordings ---------------------------------------------------------------------------------
+ */
+
+static bool same_shape(StepShape a, StepShape b) {
+    return a.n == b.n && a.first == b.first && a.accumulate == b.accumulate && a.last == b.last;
+}
+
+void step_forget(CudaStage *s) {
+    for (int i = 0; i < RECORDED_STEPS; i++) {
+        if (s->recorded[i].graph) graph_free(s->recorded[i].graph);
+        s->recorded[i] = (RecordedStep){0};
+    }
+}
+
+/* The recording of a shape; a new one takes the place of the one not used for longest. */
+static RecordedStep *find_recording(CudaStage *s, StepShape shape) {
+    RecordedStep *oldest = &s->recorded[0];
+    for (int i = 0; i < RECORDED_STEPS; i++) {
+        RecordedStep *r = &s->recorded[i];
+        if (r->used && same_shape(r->shape, shape)) return r;
+        if (r->used < oldest->used) oldest = r;
+    }
+    if (oldest->graph) graph_free(oldest->graph);
+    *oldest = (RecordedStep){.shape = shape};
+    return oldest;
+}
+
+static int record_step(CudaStage *s, RecordedStep *recording) {
+    if (graph_begin(s->run.stream)) return -1;
+    run_step(s, recording->shape);
+    recording->graph = graph_end(s->run.stream);
+    return recording->graph ? 0 : -1;
+}
+
+/* Offload waits for the device in the middle of a step, which no graph can hold. */
+static int perform(CudaStage *s, StepShape shape) {
+    RecordedStep *r = find_recording(s, shape);
+    bool first_time = r->used == 0;
+    r->used = ++s->steps;
+    if (first_time || !s->tuning.graphs || s->base.settings.offload) {
+        run_step(s, shape);
+        return 0;
+    }
+    if (!r->graph && record_step(s, r)) return -1;
+    return graph_launch(r->graph, s->run.stream);
+}
+
+/* ---- a step -------------------------------------------------------------------------------------
+ */
+
+void step_count_ages(CudaStage *s, bool up) {
+    for (int b = 0; b < s->base.model->blocks; b++)
+        if (s->active[b]) s->age[b] += up ? 1 : (uint64_t)-1;
+}
+
+static void note_gradients(CudaStage *s, bool made) {
+    const Model *m = s->base.model;
+    for (int p = 0; p < m->params; p++) s->gradient_made[p] = made && s->active[m->param[p].block];
+}
+
+Loss step_loss(const CudaStage *s) {
+    const LossSums *sums = &s->answer->sums;
+    return (Loss){sums->loss_sum, (size_t)sums->count, (size_t)sums->correct};
+}
+
+int step_check(const CudaStage *s) {
+    double loss = s->answer->sums.loss_sum, norm = s->answer->norm;
+    if (!isfinite(loss)) return error_set("bcd: the loss is %g; lower --lr, or set --clip", loss);
+    if (clip_norm(s) > 0 && !isfinite(norm))
+        return error_set("bcd: the gradient's norm is %g; lower --lr", norm);
+    return 0;
+}
+
+/* Waits for the step's answer; the device has not updated if it is bad. */
+static int finish(CudaStage *s, double lr) {
+    if (s->base.settings.offload) return offload_finish(s, lr);
+    return device_wait(s->run.stream) ? -1 : step_check(s);
+}
+
+int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss) {
+    CudaStage *s = cuda_stage(base);
+    StepShape shape = {s->n, first, any_gradient_made(s), last};
+    bool updates = last && !base->settings.offload;
+    *loss = (Loss){0};
+    batch_feed_scale(s, scale);
+    if (updates) {
+        step_count_ages(s, true);
+        update_prepare(s->updater, s->run.stream, lr, 1, s->age);
+    }
+    int failed = perform(s, shape);
+    note_gradients(s, !last);
+    if (!failed && !last) return 0; /* its loss will be part of the last one's */
+    if (!failed) failed = finish(s, lr);
+    if (failed && updates) step_count_ages(s, false);
+    if (!failed) *loss = step_loss(s);
+    return failed;
+}
+
+/* ---- the same, call by call ---------------------------------------------------------------------
+ */
+
+void step_discard(Stage *base) {
+    CudaStage *s = cuda_stage(base);
+    note_gradients(s, false);
+    offload_forget(s);
+    times_drop(s);
+}
+
+double step_gradient_norm(Stage *base) {
+    CudaStage *s = cuda_stage(base);
+    if (base->settings.offload) return offload_norm(s);
+    s->answer->norm = NAN; /* what stays if the device fails */
+    update_norm(&s->run, s->updater);
+    update_read_norm(s->updater, s->run.stream, &s->answer->norm);
+    return device_wait(s->run.stream) ? NAN : s->answer->norm;
+}
+
+void step_update(Stage *base, double lr, double gradient_scale) {
+    CudaStage *s = cuda_stage(base);
+    if (base->settings.offload) {
+        offload_update(s, lr, gradient_scale);
+    } else {
+        step_count_ages(s, true);
+        update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->age);
+        update_apply(&s->run, s->updater, NULL);
+    }
+    note_gradients(s, false);
+}

@@ -1,0 +1,199 @@
+/* Tensors between the host, where they are float, and the device, where weights and values may be
+ * bf16.  Everything here waits until it is done. */
+#include <stdint.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "stage_inside.h"
+
+/* ---- bf16 on the host ---------------------------------------------------------------------------
+ */
+
+/* To nearest, ties to even, as the device rounds. */
+static uint16_t bf16_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff; /* NaN */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static float float_of(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+enum { WORTH_THREADS = 1 << 15 };
+
+void round_to_bf16(uint16_t *y, const float *x, size_t count) {
+#pragma omp parallel for if (count > WORTH_THREADS)
+    for (size_t i = 0; i < count; i++) y[i] = bf16_of(x[i]);
+}
+
+/* ---- in pieces, through page-locked memory ------------------------------------------------------
+ */
+
+enum { PIECE = BOUNCE_BYTES / sizeof(float) };
+
+static size_t piece(size_t count, size_t first) {
+    return count - first < PIECE ? count - first : PIECE;
+}
+
+/* Numbers of `size` bytes on the device: 4 float, 2 bf16. */
+static int upload(CudaStage *s, void *to, size_t size, const float *from, size_t count) {
+    for (size_t first = 0; first < count; first += PIECE) {
+        size_t n = piece(count, first);
+        if (size == sizeof(float))
+            memcpy(s->bounce, from + first, n * sizeof(float));
+        else
+            round_to_bf16((uint16_t *)(void *)s->bounce, from + first, n);
+        copy_to_device(s->run.stream, (char *)to + first * size, s->bounce, n * size);
+        if (device_wait(s->run.stream)) return -1;
+    }
+    return 0;
+}
+
+static int download(CudaStage *s, float *to, const void *from, size_t size, size_t count) {
+    for (size_t first = 0; first < count; first += PIECE) {
+        size_t n = piece(count, first);
+        copy_to_host(s->run.stream, s->bounce, (const char *)from + first * size, n * size);
+        if (device_wait(s->run.stream)) return -1;
+        const uint16_t *halves = (const uint16_t *)(const void *)s->bounce;
+        if (size == sizeof(float))
+            memcpy(to + first, s->bounce, n * sizeof(float));
+        else
+            for (size_t i = 0; i < n; i++) to[first + i] = float_of(halves[i]);
+    }
+    return 0;
+}
+
+/* ---- masters ------------------------------------------------------------------------------------
+ */
+
+static void move_masters(CudaStage *s, bool up) {
+    for (int b = 0; b < s->base.model->blocks; b++) {
+        size_t bytes = s->trained.block[b + 1] - s->trained.block[b];
+        char *device = s->masters.base + s->trained.block[b];
+        char *host = s->host_masters + s->floats.block[b];
+        if (!bytes) continue;
+        if (up)
+            copy_to_device(s->run.stream, device, host, bytes);
+        else
+            copy_to_host(s->run.stream, host, device, bytes);
+    }
+}
+
+void transfer_masters_up(CudaStage *s) { move_masters(s, true); }
+
+int transfer_masters_down(CudaStage *s) {
+    if (!s->ready || !s->masters.base) return 0;
+    move_masters(s, false);
+    return device_wait(s->run.stream);
+}
+
+/* ---- the start ----------------------------------------------------------------------------------
+ */
+
+static int initial_parameter(CudaStage *s, int param, float *values) {
+    const Model *m = s->base.model;
+    size_t count = m->param[param].count, size = value_bytes(&s->base.settings);
+    float *master = host_master_at(s, param);
+    for (size_t first = 0; first < count; first += PIECE) {
+        size_t n = piece(count, first);
+        float *into = master ? master + first : values;
+#pragma omp parallel for if (n > WORTH_THREADS)
+        for (size_t i = 0; i < n; i++)
+            into[i] = model_initial(m, param, s->base.settings.seed, first + i);
+        if (upload(s, (char *)weight_at(s, param) + first * size, size, into, n)) return -1;
+    }
+    return 0;
+}
+
+int transfer_initial(CudaStage *s) {
+    const Model *m = s->base.model;
+    float *values = pinned_alloc(BOUNCE_BYTES);
+    int failed = values ? 0 : error_set("memory: the host has no %d bytes", (int)BOUNCE_BYTES);
+    for (int p = 0; p < m->params && !failed; p++) failed = initial_parameter(s, p, values);
+    for (int k = 0; k < m->buffers && !failed; k++) {
+        size_t count = (size_t)m->buffer[k].count;
+        for (size_t i = 0; i < count; i++) values[i] = m->buffer[k].init == INIT_ONES;
+        failed = upload(s, s->buffers.base + s->buffer_at[k], sizeof(float), values, count);
+    }
+    pinned_free(values);
+    return failed;
+}
+
+/* ---- any tensor ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    void *at; /* NULL: does not exist now */
+    bool on_host;
+    size_t size, count;
+} Tensor;
+
+static Tensor float_tensor(void *at, bool on_host, size_t count) {
+    return (Tensor){at, on_host, sizeof(float), count};
+}
+
+/* The numbers that are trained: masters where there are any. */
+static Tensor parameter_tensor(const CudaStage *s, int number) {
+    size_t count = s->base.model->param[number].count;
+    void *master = master_at(s, number), *host_master = host_master_at(s, number);
+    if (master) return float_tensor(master, false, count);
+    if (host_master) return float_tensor(host_master, true, count);
+    return float_tensor(weight_at(s, number), false, count);
+}
+
+static Tensor find(const CudaStage *s, TensorRole role, int number) {
+    const Model *m = s->base.model;
+    bool offload = s->base.settings.offload;
+    switch (role) {
+        case TENSOR_PARAMETER:
+            return parameter_tensor(s, number);
+        case TENSOR_BUFFER:
+            return float_tensor(s->buffers.base + s->buffer_at[number], false,
+                                (size_t)m->buffer[number].count);
+        case TENSOR_GRADIENT:
+            return float_tensor(gradient_at(s, number), false, m->param[number].count);
+        case TENSOR_STATE0:
+            return float_tensor(state_at(s, 0, number), offload, m->param[number].count);
+        case TENSOR_STATE1:
+            return float_tensor(state_at(s, 1, number), offload, m->param[number].count);
+        case TENSOR_VALUE: {
+            int out = m->block[number].out;
+            return (Tensor){pass_value(s, out), false, value_bytes(&s->base.settings),
+                            value_count(m, out, s->n)};
+        }
+    }
+    return (Tensor){0};
+}
+
+size_t transfer_read(Stage *base, TensorRole role, int number, real *data) {
+    CudaStage *s = cuda_stage(base);
+    Tensor tensor = find(s, role, number);
+    if (!tensor.at) return 0;
+    if (!data) return tensor.count;
+    if (tensor.on_host)
+        memcpy(data, tensor.at, tensor.count * sizeof(float));
+    else if (download(s, data, tensor.at, tensor.size, tensor.count))
+        return 0;
+    return tensor.count;
+}
+
+int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
+    CudaStage *s = cuda_stage(base);
+    bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
+    if (state && base->settings.keep_state && state_allocate(s, number)) return -1;
+    Tensor tensor = find(s, role, number);
+    if (!tensor.at)
+        return error_set("stage: %s has no gradient or optimizer state now",
+                         base->model->param[number].name);
+    if (tensor.on_host)
+        memcpy(tensor.at, data, tensor.count * sizeof(float));
+    else if (upload(s, tensor.at, tensor.size, data, tensor.count))
+        return -1;
+    if (role != TENSOR_PARAMETER || tensor.at == weight_at(s, number)) return 0;
+    return upload(s, weight_at(s, number), value_bytes(&base->settings), data, tensor.count);
+}
