@@ -31,13 +31,14 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
  * template on V, so that the ragged path is the same code. */
 
 template <typename T>
-static constexpr int pack_width() {
+static constexpr __host__ __device__ int pack_width() {
     return 16 / (int)sizeof(T);
 }
 
-/* (may_alias: arrays of T are read and written through it.) */
+/* More than 128 bits (floats beside packs of bf16) take several.  (may_alias: arrays of T are read
+ * and written through it.) */
 template <typename T, int V>
-struct alignas(V * sizeof(T)) [[gnu::may_alias]] Pack {
+struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) [[gnu::may_alias]] Pack {
     T at[V];
 };
 /* Pairs of bf16 in words, the first in the low half. */

@@ -1,0 +1,242 @@
+/* Sums over the rows of an array [n][c], one for each column: bias gradients, the statistics and
+ * sums of batch norm, the gradients of norms' scales, average pooling.
+ *
+ * Rows are cut into chunks and columns into tiles of packs; a block walks one chunk of one tile,
+ * its threads in rows of packs, so that a warp reads neighbouring bytes however few columns there
+ * are.  The sums of the chunks go through the workspace, and a second kernel adds them up.  All
+ * cuts depend on the shape alone, and every sum is taken in one order. */
+#ifndef CUDA_COLUMNS_CUH
+#define CUDA_COLUMNS_CUH
+
+#include "common.cuh"
+
+enum {
+    COLUMN_THREADS = 256,
+    COLUMN_BLOCKS = 528, /* wanted: four to each of 132 multiprocessors */
+    COLUMN_LOADS = 4,    /* rows of a chunk a thread, at least, unless n is smaller */
+    COLUMN_LANES = 32    /* chunks the second kernel reads at once, and its columns a block */
+};
+
+/* ---- the cuts ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    int n, c;
+    int packs, tiles;       /* packs of V columns in a tile; tiles are blockIdx.y */
+    int rows;               /* a block sees at once: thread t has row t / packs, pack t % packs */
+    int chunk_rows, chunks; /* chunks are blockIdx.x */
+} Columns;
+
+static inline int round_up(int x, int to) { return (x + to - 1) / to * to; }
+
+/* `blocks`: wanted in all. */
+static inline Columns columns_cut(int n, int c, int V, int blocks) {
+    Columns cut = {};
+    cut.n = n;
+    cut.c = c;
+    cut.tiles = (c / V + 31) / 32;
+    cut.packs = (c / V + cut.tiles - 1) / cut.tiles;
+    cut.rows = COLUMN_THREADS / cut.packs;
+    const int most = blocks > cut.tiles ? blocks / cut.tiles : 1;
+    const int least = n < COLUMN_LOADS * cut.rows ? n : COLUMN_LOADS * cut.rows;
+    const int even = n / most + (n % most != 0);
+    cut.chunk_rows = even < least ? least : even;
+    if (cut.chunk_rows < n) cut.chunk_rows = round_up(cut.chunk_rows, COLUMN_LOADS * cut.rows);
+    cut.chunks = n / cut.chunk_rows + (n % cut.chunk_rows != 0);
+    return cut;
+}
+
+static inline dim3 columns_grid(Columns cut) {
+    return dim3((unsigned)cut.chunks, (unsigned)cut.tiles);
+}
+
+/* Bytes of `sums` numbers for each chunk and column, for any value type and version. */
+static inline size_t columns_workspace(int n, int c, int sums) {
+    size_t most = 0;
+    for (int V = 1; V <= 8; V++) {
+        if (c % V) continue;
+        const size_t chunks = (size_t)columns_cut(n, c, V, COLUMN_BLOCKS).chunks;
+        if (chunks > most) most = chunks;
+    }
+    return most * (size_t)c * (size_t)sums * sizeof(float);
+}
+
+/* ---- a block -------------------------------------------------------------------------------- */
+
+typedef struct {
+    int pack, slot; /* of the tile; of the rows seen at once */
+    int column;     /* first of V */
+    int row, end;   /* first row of the thread, and one after the last of the chunk; */
+                    /* row == end if the thread has no columns */
+} ColumnPlace;
+
+template <int V>
+static __device__ __forceinline__ ColumnPlace column_place(const Columns &cut) {
+    ColumnPlace p;
+    p.pack = (int)threadIdx.x % cut.packs;
+    p.slot = (int)threadIdx.x / cut.packs;
+    p.column = ((int)blockIdx.y * cut.packs + p.pack) * V;
+    const int first = (int)blockIdx.x * cut.chunk_rows;
+    p.end = cut.n - first < cut.chunk_rows ? cut.n : first + cut.chunk_rows;
+    p.row =
+        p.slot < cut.rows && p.column < cut.c && p.slot < p.end - first ? first + p.slot : p.end;
+    return p;
+}
+
+/* Adds up the block's rows: slot 0 gets the sums of Q * V numbers.  A tree, all threads must come;
+ * `scratch` holds COLUMN_SCRATCH(Q * V) floats of shared memory, and may be used again after a
+ * barrier. */
+#define COLUMN_SCRATCH(numbers) ((numbers)*COLUMN_THREADS / 2)
+template <int Q, int V>
+static __device__ __forceinline__ void columns_block_sum(float (&sum)[Q][V], float *scratch,
+                                                         const Columns &cut, const ColumnPlace &p) {
+    for (int rows = cut.rows; rows > 1;) {
+        const int half = (rows + 1) / 2;
+        if (p.slot >= half && p.slot < rows) {
+            float *to = scratch + (p.slot - half) * cut.packs + p.pack;
+#pragma unroll
+            for (int i = 0; i < Q * V; i++) to[i * (COLUMN_THREADS / 2)] = sum[i / V][i % V];
+        }
+        __syncthreads();
+        if (p.slot + half < rows) {
+            const float *from = scratch + p.slot * cut.packs + p.pack;
+#pragma unroll
+            for (int i = 0; i < Q * V; i++) sum[i / V][i % V] += from[i * (COLUMN_THREADS / 2)];
+        }
+        __syncthreads();
+        rows = half;
+    }
+}
+
+/* ---- first kernel -----------------------------------------------------------------------------
+ * A Term has `sums`, how many quantities Q it sums; Row<V>, what it needs to know of V elements of
+ * a row; load<V>(at, row), which fetches that for index `at`; and add(float (&sum)[Q][V], row,
+ * column), which adds theirs.  partial[chunk][Q][c] is overwritten. */
+/* The plain sum. */
+template <typename T>
+struct ColumnSum {
+    static constexpr int sums = 1;
+    const T *x;
+    template <int V>
+    using Row = Pack<T, V>;
+    template <int V>
+    __device__ __forceinline__ Row<V> load(size_t at, int) const {
+        return load_pack<V>(x + at);
+    }
+    template <int V>
+    __device__ __forceinline__ void add(float (&sum)[1][V], const Pack<T, V> &row, int) const {
+        float value[V];
+        unpack(value, row);
+#pragma unroll
+        for (int j = 0; j < V; j++) sum[0][j] += value[j];
+    }
+};
+
+template <typename Term, int V>
+static __device__ __forceinline__ void add_rows(float (&sum)[Term::sums][V], const Term &term,
+                                                const Columns &cut, const ColumnPlace &p) {
+    const size_t c = (size_t)cut.c, column = (size_t)p.column;
+    int row = p.row;
+    /* All loads of a round before the first use: a loop that asks for each row whether there is one
+     * waits for each. */
+    for (; row < p.end - (COLUMN_LOADS - 1) * cut.rows; row += COLUMN_LOADS * cut.rows) {
+        typename Term::template Row<V> loaded[COLUMN_LOADS];
+#pragma unroll
+        for (int k = 0; k < COLUMN_LOADS; k++)
+            loaded[k] = term.template load<V>((size_t)(row + k * cut.rows) * c + column,
+                                              row + k * cut.rows);
+#pragma unroll
+        for (int k = 0; k < COLUMN_LOADS; k++) term.add(sum, loaded[k], p.column);
+    }
+    for (; row < p.end; row += cut.rows)
+        term.add(sum, term.template load<V>((size_t)row * c + column, row), p.column);
+}
+
+template <typename Term, int V>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    column_partials(float *partial, Term term, Columns cut) {
+    SHARED(float, scratch, [COLUMN_SCRATCH(Term::sums * V)]);
+    const ColumnPlace p = column_place<V>(cut);
+    float sum[Term::sums][V] = {};
+    add_rows(sum, term, cut, p);
+    columns_block_sum(sum, scratch, cut, p);
+    if (p.slot > 0 || p.row == p.end) return;
+    float *to = partial + (size_t)blockIdx.x * Term::sums * (size_t)cut.c + (size_t)p.column;
+#pragma unroll
+    for (int q = 0; q < Term::sums; q++) store_floats(to + (size_t)q * (size_t)cut.c, sum[q]);
+}
+
+/* ---- second kernel ----------------------------------------------------------------------------
+ * Total has `sums`, add(double (&sum)[Q], chunk, column), and finish(column, const double (&)[Q]),
+ * which stores a column's result.  Block (32, 32): a lane of y for every 32nd chunk. */
+template <typename Total>
+static __global__ void __launch_bounds__(1024) column_totals(Total total, int chunks, int c) {
+    constexpr int Q = Total::sums;
+    SHARED(double, scratch, [Q][COLUMN_LANES][COLUMN_LANES + 1]);
+    const int x = (int)threadIdx.x, y = (int)threadIdx.y, first = (int)blockIdx.x * COLUMN_LANES;
+    double sum[Q] = {};
+    if (first + x < c)
+        for (int chunk = y; chunk < chunks; chunk += COLUMN_LANES) total.add(sum, chunk, first + x);
+    for (int q = 0; q < Q; q++) scratch[q][y][x] = sum[q];
+    __syncthreads();
+    for (int q = 0; q < Q; q++) sum[q] = warp_sum(scratch[q][x][y]); /* warp y: column y */
+    if (x == 0 && first + y < c) total.finish(first + y, sum);
+}
+
+template <typename Total>
+static void launch_column_totals(const Run *run, Total total, Columns cut) {
+    LAUNCH((column_totals<Total>), grid_blocks((size_t)cut.c, COLUMN_LANES),
+           dim3(COLUMN_LANES, COLUMN_LANES), 0, run->stream, total, cut.chunks, cut.c);
+}
+
+/* Adds partials [chunk][Q][c]; Finish has finish(column, sums). */
+template <int Q, typename Finish>
+struct PartialSums {
+    static constexpr int sums = Q;
+    const float *partial;
+    int c;
+    Finish result;
+    __device__ __forceinline__ void add(double (&sum)[Q], int chunk, int column) const {
+        const float *from = partial + (size_t)chunk * Q * (size_t)c + (size_t)column;
+        for (int q = 0; q < Q; q++) sum[q] += (double)from[(size_t)q * (size_t)c];
+    }
+    __device__ __forceinline__ void finish(int column, const double (&sum)[Q]) const {
+        result.finish(column, sum);
+    }
+};
+
+/* ---- both, and what they are measured against -------------------------------------------------
+ */
+
+/* Version 1: a block for each column.  Plain, but a warp's reads lie c elements apart. */
+template <typename Term, typename Finish>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    column_sums_plain(Term term, Finish result, int n, int c) {
+    constexpr int Q = Term::sums;
+    SHARED(double, scratch, [32]);
+    const int column = (int)blockIdx.x;
+    float sum[Q][1] = {};
+    for (int row = (int)threadIdx.x; row < n; row += COLUMN_THREADS)
+        term.add(sum, term.template load<1>((size_t)row * (size_t)c + (size_t)column, row), column);
+    double total[Q];
+    for (int q = 0; q < Q; q++) total[q] = block_sum((double)sum[q][0], scratch);
+    if (threadIdx.x == 0) result.finish(column, total);
+}
+
+/* finish(column, sums of the term over all rows) for every column.  V: that of the term's arrays,
+ * if they are packable. */
+template <int V, typename Term, typename Finish>
+static void column_sums(const Run *run, Term term, Finish result, int n, int c) {
+    if (run->version == 1) {
+        LAUNCH((column_sums_plain<Term, Finish>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream,
+               term, result, n, c);
+        return;
+    }
+    const Columns cut = columns_cut(n, c, V, COLUMN_BLOCKS);
+    float *partial = (float *)run->workspace;
+    LAUNCH((column_partials<Term, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, partial,
+           term, cut);
+    launch_column_totals(run, PartialSums<Term::sums, Finish>{partial, c, result}, cut);
+}
+
+#endif

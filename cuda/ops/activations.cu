@@ -1,0 +1,263 @@
+/* Elementwise ops: relu, gelu, SwiGLU, addition.  Nothing here but memory costs time.
+ *
+ * An op is a struct with `binary` (has it a second input?) and `at(a, b)`, its value for one
+ * element.  It uses fmaf and no other a * b + c, so that a compiler has nothing to contract and an
+ * element has the same bits in every version. */
+#include "../common.cuh"
+
+enum { THREADS = 256, PACKS = 2 };
+
+/* ---- walking an array -------------------------------------------------------------------------
+ */
+
+/* Version 1: one value after the other.  y = op(a, b), or y += op(a, b). */
+template <typename Op, typename T>
+static __global__ void map_plain(T *y, const T *a, const T *b, size_t count, bool add) {
+    for (size_t i = grid_thread(); i < count; i += grid_threads()) {
+        float value = Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0);
+        if (add) value = __fadd_rn(to_float(y[i]), value);
+        y[i] = from_float<T>(value);
+    }
+}
+
+/* Version 2: 128 bits with one instruction, so that the loads are a quarter or an eighth of version
+ * 1's and the index arithmetic is shared; and two such packs of each array on their way before the
+ * first is used.  (All loads of a thread stand before its stores: y may be a or b.)  The block that
+ * comes last has the few values beyond the last pack. */
+template <typename Op, typename T, int V>
+static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bool add) {
+    const size_t packs = count / V, first = (size_t)blockIdx.x * THREADS * PACKS + threadIdx.x;
+    Pack<T, V> p[PACKS], q[PACKS], old[PACKS];
+#pragma unroll
+    for (int k = 0; k < PACKS; k++) {
+        const size_t i = first + (size_t)k * THREADS;
+        if (i >= packs) break;
+        p[k] = load_pack<V>(a + i * V);
+        if (Op::binary) q[k] = load_pack<V>(b + i * V);
+        if (add) old[k] = load_pack<V>(y + i * V);
+    }
+#pragma unroll
+    for (int k = 0; k < PACKS; k++) {
+        const size_t i = first + (size_t)k * THREADS;
+        if (i >= packs) break;
+        float left[V], right[V] = {}, sum[V] = {};
+        unpack(left, p[k]);
+        if (Op::binary) unpack(right, q[k]);
+        if (add) unpack(sum, old[k]);
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            const float value = Op::at(left[j], right[j]);
+            left[j] = add ? __fadd_rn(sum[j], value) : value;
+        }
+        store_floats(y + i * V, left);
+    }
+    const size_t i = packs * V + threadIdx.x;
+    if (blockIdx.x + 1 < gridDim.x || i >= count) return;
+    const float value = Op::at(to_float(a[i]), Op::binary ? to_float(b[i]) : 0);
+    y[i] = from_float<T>(add ? __fadd_rn(to_float(y[i]), value) : value);
+}
+
+template <typename Op, typename T>
+static void map(const Run *run, T *y, const T *a, const T *b, size_t count, bool add) {
+    constexpr int V = pack_width<T>();
+    if (run->version == 1 || !packable(0, V, y, a, b))
+        LAUNCH((map_plain<Op, T>), grid_blocks(count, THREADS), THREADS, 0, run->stream, y, a, b,
+               count, add);
+    else
+        LAUNCH((map_packed<Op, T, V>), grid_blocks(count, THREADS * PACKS * V), THREADS, 0,
+               run->stream, y, a, b, count, add);
+}
+
+/* One or two inputs of the run's value type. */
+template <typename Op>
+static void map_values(const Run *run, void *y, const void *a, const void *b, size_t count,
+                       bool add) {
+    WITH_VALUES(run, T, map<Op, T>(run, (T *)y, (const T *)a, (const T *)b, count, add));
+}
+
+/* ---- relu -------------------------------------------------------------------------------------
+ */
+
+struct Relu {
+    static constexpr bool binary = false;
+    /* NaN passes through. */
+    static __device__ __forceinline__ float at(float x, float) { return x <= 0 ? 0 : x; }
+};
+struct ReluGradient {
+    static constexpr bool binary = true;
+    static __device__ __forceinline__ float at(float dy, float y) { return y > 0 ? dy : 0; }
+};
+
+void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count) {
+    map_values<Relu>(run, y, x, NULL, count, false);
+}
+
+void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
+                              bool add) {
+    map_values<ReluGradient>(run, dx, dy, y, count, add);
+}
+
+/* ---- gelu -------------------------------------------------------------------------------------
+ */
+
+/* 1 / (1 + e^-x), and 1 minus it, which near 1 cannot be had by subtraction.  Below -80 the sigmoid
+ * stays at 1e-35: its reciprocal must not overflow.  Comparisons with NaN are false and leave it.
+ */
+static __device__ __forceinline__ float sigmoid(float x, float *complement) {
+    const float e = expf(-(x < -80.0f ? -80.0f : x));
+    const float s = __frcp_rn(1.0f + e);
+    *complement = e * s;
+    return s;
+}
+
+/* With u = sqrt(2/pi) (x + 0.044715 x^3), 1/2 (1 + tanh u) is sigmoid(2u): gelu is x sigmoid(2u),
+ * which does not cancel where tanh is near -1. */
+static constexpr float ROOT = 1.5957691216057308f; /* 2 sqrt(2/pi) */
+static constexpr float CUBE = 0.044715f;
+
+static __device__ __forceinline__ float gelu_sigmoid(float x, float *complement) {
+    return sigmoid(x * fmaf(x * x, ROOT * CUBE, ROOT), complement);
+}
+
+struct Gelu {
+    static constexpr bool binary = false;
+    static __device__ __forceinline__ float at(float x, float) {
+        float complement;
+        return x * gelu_sigmoid(x, &complement);
+    }
+};
+/* dx = dy (s + x s (1 - s) 2u'), s = sigmoid(2u) */
+struct GeluGradient {
+    static constexpr bool binary = true;
+    static __device__ __forceinline__ float at(float dy, float x) {
+        float complement;
+        const float s = gelu_sigmoid(x, &complement);
+        const float slope = fmaf(x * x, 3 * ROOT * CUBE, ROOT);
+        return dy * fmaf(x * s * complement, slope, s);
+    }
+};
+
+void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count) {
+    map_values<Gelu>(run, y, x, NULL, count, false);
+}
+
+void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, size_t count,
+                              bool add) {
+    map_values<GeluGradient>(run, dx, dy, x, count, add);
+}
+
+/* ---- addition ---------------------------------------------------------------------------------
+ */
+
+struct Add {
+    static constexpr bool binary = true;
+    static __device__ __forceinline__ float at(float a, float b) { return __fadd_rn(a, b); }
+};
+struct Copy {
+    static constexpr bool binary = false;
+    static __device__ __forceinline__ float at(float a, float) { return a; }
+};
+
+void cuda_add_forward(const Run *run, void *y, const void *a, const void *b, size_t count) {
+    map_values<Add>(run, y, a, b, count, false);
+}
+
+void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t count, bool add) {
+    map_values<Copy>(run, dx, dy, NULL, count, add);
+}
+
+/* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) --------------------------------------------
+ */
+
+/* The row that pack i is in.  Dividing 64-bit numbers takes four times the instructions. */
+static __device__ __forceinline__ size_t pack_row(size_t i, size_t packs, unsigned row_packs) {
+    return packs >> 32 ? i / row_packs : (unsigned)i / row_packs;
+}
+
+/* V neighbours of a row, f values each of gate and up.  Version 1 has V = 1, version 2 V = 128 bits
+ * for the reasons above (three to seven packs on their way a thread). */
+template <typename T, int V>
+static __global__ void swiglu(T *y, const T *x, size_t packs, unsigned row_packs) {
+    const size_t i = grid_thread();
+    if (i >= packs) return;
+    const size_t row = pack_row(i, packs, row_packs);
+    const size_t f = (size_t)row_packs * V, column = (i - row * row_packs) * V;
+    float gate[V], up[V], complement;
+    load_floats(gate, x + row * 2 * f + column);
+    load_floats(up, x + row * 2 * f + f + column);
+#pragma unroll
+    for (int j = 0; j < V; j++) up[j] *= gate[j] * sigmoid(gate[j], &complement);
+    store_floats(y + row * f + column, up);
+}
+
+/* dgate = dy up s (1 + gate (1 - s)), dup = dy silu(gate), s = sigmoid(gate) */
+template <typename T, int V>
+static __global__ void swiglu_gradient(T *dx, const T *dy, const T *x, size_t packs,
+                                       unsigned row_packs, bool add) {
+    const size_t i = grid_thread();
+    if (i >= packs) return;
+    const size_t row = pack_row(i, packs, row_packs);
+    const size_t f = (size_t)row_packs * V, column = (i - row * row_packs) * V;
+    const size_t at_gate = row * 2 * f + column, at_up = at_gate + f;
+    float gate[V], up[V], d[V], old_gate[V] = {}, old_up[V] = {};
+    load_floats(gate, x + at_gate);
+    load_floats(up, x + at_up);
+    load_floats(d, dy + row * f + column);
+    if (add) load_floats(old_gate, dx + at_gate);
+    if (add) load_floats(old_up, dx + at_up);
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        float complement;
+        const float s = sigmoid(gate[j], &complement);
+        const float dgate = d[j] * up[j] * s * fmaf(gate[j], complement, 1.0f);
+        const float dup = d[j] * (gate[j] * s);
+        gate[j] = add ? __fadd_rn(old_gate[j], dgate) : dgate;
+        up[j] = add ? __fadd_rn(old_up[j], dup) : dup;
+    }
+    store_floats(dx + at_gate, gate);
+    store_floats(dx + at_up, up);
+}
+
+template <typename T, int V>
+static void launch_swiglu(const Run *run, T *y, const T *x, size_t n, unsigned f) {
+    const size_t packs = n * (f / V);
+    LAUNCH((swiglu<T, V>), grid_blocks(packs, THREADS), THREADS, 0, run->stream, y, x, packs,
+           f / V);
+}
+
+template <typename T, int V>
+static void launch_swiglu_gradient(const Run *run, T *dx, const T *dy, const T *x, size_t n,
+                                   unsigned f, bool add) {
+    const size_t packs = n * (f / V);
+    LAUNCH((swiglu_gradient<T, V>), grid_blocks(packs, THREADS), THREADS, 0, run->stream, dx, dy, x,
+           packs, f / V, add);
+}
+
+template <typename T>
+static void swiglu_version(const Run *run, T *y, const T *x, int n, int f) {
+    constexpr int V = pack_width<T>();
+    if (run->version == 1 || !packable((size_t)f, V, y, x))
+        launch_swiglu<T, 1>(run, y, x, (size_t)n, (unsigned)f);
+    else
+        launch_swiglu<T, V>(run, y, x, (size_t)n, (unsigned)f);
+}
+
+template <typename T>
+static void swiglu_gradient_version(const Run *run, T *dx, const T *dy, const T *x, int n, int f,
+                                    bool add) {
+    constexpr int V = pack_width<T>();
+    if (run->version == 1 || !packable((size_t)f, V, dx, dy, x))
+        launch_swiglu_gradient<T, 1>(run, dx, dy, x, (size_t)n, (unsigned)f, add);
+    else
+        launch_swiglu_gradient<T, V>(run, dx, dy, x, (size_t)n, (unsigned)f, add);
+}
+
+void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f) {
+    WITH_VALUES(run, T, swiglu_version<T>(run, (T *)y, (const T *)x, n, f));
+}
+
+void cuda_swiglu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, int n,
+                                int f, bool add) {
+    WITH_VALUES(run, T,
+                swiglu_gradient_version<T>(run, (T *)dx, (const T *)dy, (const T *)x, n, f, add));
+}

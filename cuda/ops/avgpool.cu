@@ -1,0 +1,122 @@
+/* Global average pooling: the mean over all positions of an image, for each channel. */
+#include "../columns.cuh"
+
+/* ---- version 1: a thread for each number of the output, or of dx -------------------------------
+ */
+
+template <typename T>
+static __global__ void average_plain(T *y, const T *x, size_t count, int s, int c) {
+    const size_t i = grid_thread();
+    if (i >= count) return;
+    const size_t image = i / (size_t)c, channel = i % (size_t)c;
+    const T *from = x + image * (size_t)s * (size_t)c + channel;
+    float sum = 0;
+    for (int k = 0; k < s; k++) sum += to_float(from[(size_t)k * (size_t)c]);
+    y[i] = from_float<T>(sum / (float)s);
+}
+
+template <typename T>
+static __global__ void spread_plain(T *dx, const T *dy, size_t count, int s, int c, bool add) {
+    const size_t i = grid_thread();
+    if (i >= count) return;
+    const size_t image = i / ((size_t)s * (size_t)c), channel = i % (size_t)c;
+    const float d = to_float(dy[image * (size_t)c + channel]) / (float)s;
+    dx[i] = from_float<T>(add ? __fadd_rn(to_float(dx[i]), d) : d);
+}
+
+/* ---- version 2: an image is a chunk of columns.cuh ---------------------------------------------
+ * All threads of a block share an image, in packs of 128 bits; one tree adds up its positions.
+ * Version 1 has s numbers to add and only n c threads: too few to keep the memory busy. */
+
+template <typename T, int V>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    average_packed(T *y, const T *x, Columns cut) {
+    SHARED(float, scratch, [COLUMN_SCRATCH(V)]);
+    const ColumnPlace p = column_place<V>(cut);
+    float sum[1][V] = {};
+    add_rows(sum, ColumnSum<T>{x}, cut, p);
+    columns_block_sum(sum, scratch, cut, p);
+    if (p.slot > 0 || p.row == p.end) return;
+#pragma unroll
+    for (int j = 0; j < V; j++) sum[0][j] /= (float)cut.chunk_rows;
+    store_floats(y + (size_t)blockIdx.x * (size_t)cut.c + (size_t)p.column, sum[0]);
+}
+
+template <typename T, int V>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    spread_packed(T *dx, const T *dy, Columns cut, bool add) {
+    const ColumnPlace p = column_place<V>(cut);
+    if (p.row == p.end) return;
+    float d[V];
+    load_floats(d, dy + (size_t)blockIdx.x * (size_t)cut.c + (size_t)p.column);
+#pragma unroll
+    for (int j = 0; j < V; j++) d[j] /= (float)cut.chunk_rows;
+    for (int row = p.row; row < p.end; row += cut.rows) {
+        T *to = dx + (size_t)row * (size_t)cut.c + (size_t)p.column;
+        float old[V] = {};
+        if (add) load_floats(old, to);
+#pragma unroll
+        for (int j = 0; j < V; j++) old[j] = add ? __fadd_rn(old[j], d[j]) : d[j];
+        store_floats(to, old);
+    }
+}
+
+/* ---- launches ----------------------------------------------------------------------------------
+ */
+
+/* Every image a chunk. */
+static Columns images_cut(int n, int s, int c, int V) {
+    Columns cut = columns_cut(s, c, V, 1);
+    cut.n = n * s;
+    cut.chunk_rows = s;
+    cut.chunks = n;
+    return cut;
+}
+
+template <typename T, int V>
+static void average_cut(const Run *run, T *y, const T *x, int n, int s, int c) {
+    const Columns cut = images_cut(n, s, c, V);
+    LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, y, x, cut);
+}
+
+template <typename T, int V>
+static void spread_cut(const Run *run, T *dx, const T *dy, int n, int s, int c, bool add) {
+    const Columns cut = images_cut(n, s, c, V);
+    LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, dx, dy, cut,
+           add);
+}
+
+template <typename T>
+static void average(const Run *run, T *y, const T *x, int n, int s, int c) {
+    constexpr int V = pack_width<T>();
+    const size_t count = (size_t)n * (size_t)c;
+    if (run->version == 1)
+        LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
+               run->stream, y, x, count, s, c);
+    else if (packable((size_t)c, V, y, x))
+        average_cut<T, V>(run, y, x, n, s, c);
+    else
+        average_cut<T, 1>(run, y, x, n, s, c);
+}
+
+template <typename T>
+static void spread(const Run *run, T *dx, const T *dy, int n, int s, int c, bool add) {
+    constexpr int V = pack_width<T>();
+    const size_t count = (size_t)n * (size_t)s * (size_t)c;
+    if (run->version == 1)
+        LAUNCH((spread_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
+               run->stream, dx, dy, count, s, c, add);
+    else if (packable((size_t)c, V, dx, dy))
+        spread_cut<T, V>(run, dx, dy, n, s, c, add);
+    else
+        spread_cut<T, 1>(run, dx, dy, n, s, c, add);
+}
+
+void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c) {
+    WITH_VALUES(run, T, average<T>(run, (T *)y, (const T *)x, n, s, c));
+}
+
+void cuda_avgpool_input_gradient(const Run *run, void *dx, const void *dy, int n, int s, int c,
+                                 bool add) {
+    WITH_VALUES(run, T, spread<T>(run, (T *)dx, (const T *)dy, n, s, c, add));
+}

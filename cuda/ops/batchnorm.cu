@@ -1,0 +1,282 @@
+/* Batch normalisation forward, with the residual addition and relu that follow it in a ResNet.
+ *
+ * Batch mode reads x twice, for the statistics and to normalise: no row can be normalised before
+ * the last is read.  skip, relu and the running statistics cost no pass of their own. */
+#include "../columns.cuh"
+
+static constexpr float EPS = 1e-5f;
+enum { ELEMENT_BLOCKS = 1056 }; /* eight to each of 132 multiprocessors */
+
+/* ---- statistics -------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    float *mean, *rstd, *running_mean, *running_var;
+    int n;
+    double momentum;
+} Statistics;
+
+/* From sum(x - pivot) and sum(x - pivot)^2 over the batch. */
+static __device__ __forceinline__ void store_statistics(const Statistics &s, int column,
+                                                        double pivot, double sum, double squares) {
+    const double distance = sum / s.n, mean = pivot + distance;
+    squares -= distance * sum;
+    if (squares < 0) squares = 0; /* by rounding */
+    s.mean[column] = (float)mean;
+    s.rstd[column] = (float)(1 / sqrt(squares / s.n + (double)EPS));
+    if (s.momentum == 0) return;
+    float *m = s.running_mean + column, *v = s.running_var + column;
+    const double variance = squares / (s.n > 1 ? s.n - 1 : 1);
+    *m = (float)((1 - s.momentum) * (double)*m + s.momentum * mean);
+    *v = (float)((1 - s.momentum) * (double)*v + s.momentum * variance);
+}
+
+/* Version 1: a block for each channel, two passes: the mean, then the distances to it. */
+template <typename T>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    statistics_plain(Statistics s, const T *x, int c) {
+    SHARED(double, scratch, [32]);
+    const T *column = x + blockIdx.x;
+    float sum = 0, distance = 0, squares = 0;
+    for (int row = (int)threadIdx.x; row < s.n; row += COLUMN_THREADS)
+        sum += to_float(column[(size_t)row * (size_t)c]);
+    const float mean = (float)(block_sum((double)sum, scratch) / s.n);
+    for (int row = (int)threadIdx.x; row < s.n; row += COLUMN_THREADS) {
+        const float d = to_float(column[(size_t)row * (size_t)c]) - mean;
+        distance += d;
+        squares = fmaf(d, d, squares);
+    }
+    const double total = block_sum((double)distance, scratch);
+    const double total_squares = block_sum((double)squares, scratch);
+    if (threadIdx.x == 0) store_statistics(s, (int)blockIdx.x, mean, total, total_squares);
+}
+
+/* sum(x - pivot) and sum(x - pivot)^2 */
+template <typename T, int V>
+static __device__ __forceinline__ void add_distances(float (&sum)[2][V], const Pack<T, V> &x,
+                                                     const float (&pivot)[V]) {
+    float d[V];
+    unpack(d, x);
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        d[j] -= pivot[j];
+        sum[0][j] += d[j];
+        sum[1][j] = fmaf(d[j], d[j], sum[1][j]);
+    }
+}
+
+/* Version 2: one pass over x.  A block holds the first rows of its chunk in registers and takes
+ * their mean as the pivot of the whole chunk: the sums of distances to it do not cancel (were these
+ * rows outliers, they would still be most of the variance).  partial[chunk][3][c]: pivot, sum,
+ * squares. */
+template <typename T, int V>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    statistics_partials(float *partial, const T *x, Columns cut) {
+    SHARED(float, scratch, [COLUMN_SCRATCH(2 * V)]);
+    SHARED(float, shared_pivot, [32 * V]);
+    const ColumnPlace p = column_place<V>(cut);
+    const T *at = x + (size_t)p.column;
+    const size_t c = (size_t)cut.c;
+
+    Pack<T, V> first[COLUMN_LOADS];
+#pragma unroll
+    for (int k = 0; k < COLUMN_LOADS; k++)
+        if (p.row + k * cut.rows < p.end)
+            first[k] = load_pack<V>(at + (size_t)(p.row + k * cut.rows) * c);
+    float start[1][V] = {}, pivot[V], sum[2][V] = {};
+#pragma unroll
+    for (int k = 0; k < COLUMN_LOADS; k++)
+        if (p.row + k * cut.rows < p.end) {
+            float value[V];
+            unpack(value, first[k]);
+#pragma unroll
+            for (int j = 0; j < V; j++) start[0][j] += value[j];
+        }
+    columns_block_sum(start, scratch, cut, p);
+    const int chunk_start = (int)blockIdx.x * cut.chunk_rows;
+    const int seen = min(COLUMN_LOADS * cut.rows, p.end - chunk_start);
+    if (p.slot == 0)
+        for (int j = 0; j < V; j++) shared_pivot[p.pack * V + j] = start[0][j] / (float)seen;
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < V; j++) pivot[j] = shared_pivot[p.pack * V + j];
+
+#pragma unroll
+    for (int k = 0; k < COLUMN_LOADS; k++)
+        if (p.row + k * cut.rows < p.end) add_distances<T, V>(sum, first[k], pivot);
+    const int step = COLUMN_LOADS * cut.rows;
+    int row = p.row < p.end ? p.row + step : p.end;
+    for (; row < p.end - (COLUMN_LOADS - 1) * cut.rows; row += step) {
+        Pack<T, V> next[COLUMN_LOADS];
+#pragma unroll
+        for (int k = 0; k < COLUMN_LOADS; k++)
+            next[k] = load_pack<V>(at + (size_t)(row + k * cut.rows) * c);
+#pragma unroll
+        for (int k = 0; k < COLUMN_LOADS; k++) add_distances<T, V>(sum, next[k], pivot);
+    }
+    for (; row < p.end; row += cut.rows)
+        add_distances<T, V>(sum, load_pack<V>(at + (size_t)row * c), pivot);
+    columns_block_sum(sum, scratch, cut, p);
+
+    if (p.slot > 0 || p.row == p.end) return;
+    float *to = partial + (size_t)blockIdx.x * 3 * c + (size_t)p.column;
+    store_floats(to, pivot);
+    store_floats(to + c, sum[0]);
+    store_floats(to + 2 * c, sum[1]);
+}
+
+/* Second kernel: moves every chunk's sums to the pivot of the first, in double. */
+struct StatisticsTotal {
+    static constexpr int sums = 2;
+    const float *partial;
+    int c, chunk_rows;
+    Statistics statistics;
+    __device__ __forceinline__ double pivot(int chunk, int column) const {
+        return (double)partial[(size_t)chunk * 3 * (size_t)c + (size_t)column];
+    }
+    __device__ __forceinline__ void add(double (&total)[2], int chunk, int column) const {
+        const float *from = partial + ((size_t)chunk * 3 + 1) * (size_t)c + (size_t)column;
+        const double sum = (double)from[0], squares = (double)from[c];
+        const double rows = min(chunk_rows, statistics.n - chunk * chunk_rows);
+        const double move = pivot(chunk, column) - pivot(0, column);
+        total[0] += sum + rows * move;
+        total[1] += squares + move * (2 * sum + rows * move);
+    }
+    __device__ __forceinline__ void finish(int column, const double (&total)[2]) const {
+        store_statistics(statistics, column, pivot(0, column), total[0], total[1]);
+    }
+};
+
+static __global__ void running_statistics(Statistics s, int c) {
+    const int column = (int)grid_thread();
+    if (column >= c) return;
+    s.mean[column] = s.running_mean[column];
+    s.rstd[column] = (float)(1 / sqrt((double)s.running_var[column] + (double)EPS));
+}
+
+/* ---- normalisation ----------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const float *mean, *rstd;
+    bool relu;
+} Normalise;
+
+static __device__ __forceinline__ float normalised(float x, float mean, float scale, float shift,
+                                                   float skip, bool relu) {
+    const float z = __fadd_rn(fmaf(x - mean, scale, shift), skip);
+    return relu && z < 0 ? 0 : z; /* NaN stays */
+}
+
+/* Version 1: an element a thread. */
+template <typename T>
+static __global__ void normalise_plain(T *y, const T *x, const T *skip, const T *g, const T *b,
+                                       Normalise norm, size_t count, int c) {
+    for (size_t i = grid_thread(); i < count; i += grid_threads()) {
+        const int j = (int)(i % (size_t)c);
+        y[i] = from_float<T>(normalised(to_float(x[i]), norm.mean[j], to_float(g[j]) * norm.rstd[j],
+                                        to_float(b[j]), skip ? to_float(skip[i]) : 0, norm.relu));
+    }
+}
+
+/* Version 2: a thread keeps to the columns of one pack, whose constants stay in registers, and
+ * walks down the rows: no division, and four packs of each input on their way. */
+template <typename T, int V>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    normalise_packed(T *__restrict__ y, const T *__restrict__ x, const T *__restrict__ skip,
+                     const T *__restrict__ g, const T *__restrict__ b, Normalise norm,
+                     Columns cut) {
+    const ColumnPlace p = column_place<V>(cut);
+    if (p.row == p.end) return;
+    float mean[V], scale[V], rstd[V], shift[V];
+    load_floats(mean, norm.mean + p.column);
+    load_floats(rstd, norm.rstd + p.column);
+    load_floats(scale, g + p.column);
+    load_floats(shift, b + p.column);
+#pragma unroll
+    for (int j = 0; j < V; j++) scale[j] *= rstd[j];
+    for (int row = p.row; row < p.end; row += COLUMN_LOADS * cut.rows) {
+        Pack<T, V> in[COLUMN_LOADS], with[COLUMN_LOADS];
+        const size_t at = (size_t)row * (size_t)cut.c + (size_t)p.column;
+        const size_t step = (size_t)cut.rows * (size_t)cut.c;
+#pragma unroll
+        for (int k = 0; k < COLUMN_LOADS; k++) {
+            if (row + k * cut.rows >= p.end) break;
+            in[k] = load_pack<V>(x + at + (size_t)k * step);
+            if (skip) with[k] = load_pack<V>(skip + at + (size_t)k * step);
+        }
+#pragma unroll
+        for (int k = 0; k < COLUMN_LOADS; k++) {
+            if (row + k * cut.rows >= p.end) break;
+            float value[V], added[V] = {};
+            unpack(value, in[k]);
+            if (skip) unpack(added, with[k]);
+#pragma unroll
+            for (int j = 0; j < V; j++)
+                value[j] = normalised(value[j], mean[j], scale[j], shift[j], added[j], norm.relu);
+            store_floats(y + at + (size_t)k * step, value);
+        }
+    }
+}
+
+/* ---- launches ---------------------------------------------------------------------------------
+ */
+
+template <typename T, int V>
+static void batch_statistics(const Run *run, Statistics s, const T *x, int c) {
+    const Columns cut = columns_cut(s.n, c, V, COLUMN_BLOCKS);
+    float *partial = (float *)run->workspace;
+    LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, partial,
+           x, cut);
+    launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s}, cut);
+}
+
+template <typename T>
+static void statistics(const Run *run, Statistics s, const T *x, int c, bool use_running) {
+    constexpr int V = pack_width<T>();
+    if (use_running)
+        LAUNCH(running_statistics, grid_blocks((size_t)c, COLUMN_THREADS), COLUMN_THREADS, 0,
+               run->stream, s, c);
+    else if (run->version == 1)
+        LAUNCH((statistics_plain<T>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream, s, x, c);
+    else if (packable((size_t)c, V, x))
+        batch_statistics<T, V>(run, s, x, c);
+    else
+        batch_statistics<T, 1>(run, s, x, c);
+}
+
+template <typename T, int V>
+static void normalise_cut(const Run *run, T *y, const T *x, const T *skip, const T *g, const T *b,
+                          Normalise norm, int n, int c) {
+    const Columns cut = columns_cut(n, c, V, ELEMENT_BLOCKS);
+    LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, y, x, skip,
+           g, b, norm, cut);
+}
+
+template <typename T>
+static void normalise(const Run *run, T *y, const T *x, const T *skip, const T *g, const T *b,
+                      Normalise norm, int n, int c) {
+    constexpr int V = pack_width<T>();
+    const size_t count = (size_t)n * (size_t)c;
+    if (run->version == 1)
+        LAUNCH((normalise_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
+               run->stream, y, x, skip, g, b, norm, count, c);
+    else if (packable((size_t)c, V, y, x, skip, g, b, norm.mean, norm.rstd))
+        normalise_cut<T, V>(run, y, x, skip, g, b, norm, n, c);
+    else
+        normalise_cut<T, 1>(run, y, x, skip, g, b, norm, n, c);
+}
+
+void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,
+                            float *running_var, const void *x, const void *skip, const void *g,
+                            const void *b, int n, int c, bool relu, bool use_running,
+                            double momentum) {
+    const Statistics s = {mean, rstd, running_mean, running_var, n, momentum};
+    const Normalise norm = {mean, rstd, relu};
+    WITH_VALUES(run, T, statistics<T>(run, s, (const T *)x, c, use_running));
+    WITH_VALUES(run, T,
+                normalise<T>(run, (T *)y, (const T *)x, (const T *)skip, (const T *)g, (const T *)b,
+                             norm, n, c));
+}
+
+size_t cuda_batchnorm_workspace(int n, int c) { return columns_workspace(n, c, 3); }

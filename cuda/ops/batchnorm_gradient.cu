@@ -1,0 +1,230 @@
+/* Gradients of batch normalisation, through the relu and to the residual input.
+ *
+ * dz is dy where the output y is positive.  The input gradient needs two sums over the batch first,
+ * so dy, x and y are read twice. */
+#include "../columns.cuh"
+
+enum { ELEMENT_BLOCKS = 1056 }; /* eight to each of 132 multiprocessors */
+
+/* ---- sums: dz, and dz * xhat -------------------------------------------------------------------
+ */
+
+template <typename T>
+struct GradientTerm {
+    static constexpr int sums = 2;
+    const T *dy, *x, *y; /* y NULL: no relu */
+    const float *mean;
+    template <int V>
+    struct Row {
+        Pack<T, V> dy, x, y;
+    };
+    template <int V>
+    __device__ __forceinline__ Row<V> load(size_t at, int) const {
+        Row<V> row = {};
+        row.dy = load_pack<V>(dy + at);
+        row.x = load_pack<V>(x + at);
+        if (y) row.y = load_pack<V>(y + at);
+        return row;
+    }
+    template <int V>
+    __device__ __forceinline__ void add(float (&sum)[2][V], const Row<V> &row, int column) const {
+        float dz[V], value[V], out[V], center[V];
+        unpack(dz, row.dy);
+        unpack(value, row.x);
+        unpack(out, row.y);
+        load_floats(center, mean + column);
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            if (y) dz[j] = out[j] > 0 ? dz[j] : 0;
+            sum[0][j] += dz[j];
+            sum[1][j] = fmaf(dz[j], value[j] - center[j], sum[1][j]);
+        }
+    }
+};
+
+struct StoreSums {
+    float *sums;
+    const float *rstd;
+    int c;
+    __device__ __forceinline__ void finish(int column, const double (&total)[2]) const {
+        sums[column] = (float)total[0];
+        sums[c + column] = (float)(total[1] * (double)rstd[column]);
+    }
+};
+
+template <typename T>
+static void gradient_sums(const Run *run, float *sums, GradientTerm<T> term, const float *rstd,
+                          int n, int c) {
+    constexpr int V = pack_width<T>();
+    const StoreSums result = {sums, rstd, c};
+    if (packable((size_t)c, V, term.dy, term.x, term.y, term.mean))
+        column_sums<V>(run, term, result, n, c);
+    else
+        column_sums<1>(run, term, result, n, c);
+}
+
+void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void *x, const void *y,
+                         const float *mean, const float *rstd, int n, int c, bool relu) {
+    WITH_VALUES(run, T,
+                gradient_sums<T>(
+                    run, sums,
+                    GradientTerm<T>{(const T *)dy, (const T *)x, relu ? (const T *)y : NULL, mean},
+                    rstd, n, c));
+}
+
+/* ---- input gradient ----------------------------------------------------------------------------
+ * dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n: three constants and the
+ * mean for each channel. */
+
+typedef struct {
+    const float *mean, *rstd, *sums;
+    int n, c;
+    bool add_dx, add_dskip;
+} Gradient;
+
+template <typename T>
+struct GradientArrays {
+    T *dx, *dskip;       /* NULL: not wanted */
+    const T *dy, *x, *y; /* x NULL: not needed; y NULL: no relu */
+    const T *g;
+};
+
+struct Terms {
+    float mean, scale, slope, shift;
+};
+
+static __device__ __forceinline__ Terms gradient_terms(const Gradient &gradient, float g, int j,
+                                                       bool batch) {
+    Terms t = {};
+    t.scale = g * gradient.rstd[j];
+    if (!batch) return t;
+    t.mean = gradient.mean[j];
+    t.slope = -t.scale * gradient.rstd[j] * gradient.sums[gradient.c + j] / (float)gradient.n;
+    t.shift = -t.scale * gradient.sums[j] / (float)gradient.n;
+    return t;
+}
+
+static __device__ __forceinline__ float input_gradient(float dz, float x, const Terms &t,
+                                                       bool batch) {
+    return batch ? fmaf(dz, t.scale, fmaf(x - t.mean, t.slope, t.shift)) : dz * t.scale;
+}
+
+/* Version 1: an element a thread. */
+template <typename T>
+static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, size_t count) {
+    for (size_t i = grid_thread(); i < count; i += grid_threads()) {
+        const int j = (int)(i % (size_t)gradient.c);
+        const bool batch = a.x;
+        float dz = to_float(a.dy[i]);
+        if (a.y) dz = to_float(a.y[i]) > 0 ? dz : 0;
+        if (a.dskip)
+            a.dskip[i] =
+                from_float<T>(gradient.add_dskip ? __fadd_rn(to_float(a.dskip[i]), dz) : dz);
+        if (!a.dx) continue;
+        const Terms t = gradient_terms(gradient, to_float(a.g[j]), j, batch);
+        const float d = input_gradient(dz, batch ? to_float(a.x[i]) : 0, t, batch);
+        a.dx[i] = from_float<T>(gradient.add_dx ? __fadd_rn(to_float(a.dx[i]), d) : d);
+    }
+}
+
+/* What version 2 has on its way for one pack. */
+template <typename T, int V>
+struct Loaded {
+    Pack<T, V> dy, x, y, dx, dskip;
+};
+
+template <typename T, int V>
+static __device__ __forceinline__ void load_gradient(Loaded<T, V> *in, const GradientArrays<T> &a,
+                                                     const Gradient &gradient, size_t at) {
+    in->dy = load_pack<V>(a.dy + at);
+    if (a.x) in->x = load_pack<V>(a.x + at);
+    if (a.y) in->y = load_pack<V>(a.y + at);
+    if (a.dx && gradient.add_dx) in->dx = load_pack<V>(a.dx + at);
+    if (a.dskip && gradient.add_dskip) in->dskip = load_pack<V>(a.dskip + at);
+}
+
+template <typename T, int V>
+static __device__ __forceinline__ void store_gradient(const Loaded<T, V> &in,
+                                                      const GradientArrays<T> &a,
+                                                      const Gradient &gradient, const Terms (&t)[V],
+                                                      size_t at) {
+    float dz[V], x[V] = {}, other[V] = {};
+    unpack(dz, in.dy);
+    if (a.y) {
+        unpack(other, in.y);
+#pragma unroll
+        for (int j = 0; j < V; j++) dz[j] = other[j] > 0 ? dz[j] : 0;
+    }
+    if (a.dskip) {
+        if (gradient.add_dskip) unpack(other, in.dskip);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            other[j] = gradient.add_dskip ? __fadd_rn(other[j], dz[j]) : dz[j];
+        store_floats(a.dskip + at, other);
+    }
+    if (!a.dx) return;
+    if (a.x) unpack(x, in.x);
+    if (gradient.add_dx) unpack(other, in.dx);
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        const float d = input_gradient(dz[j], x[j], t[j], a.x);
+        x[j] = gradient.add_dx ? __fadd_rn(other[j], d) : d;
+    }
+    store_floats(a.dx + at, x);
+}
+
+/* Version 2: a thread keeps to the columns of one pack, whose four constants each stay in
+ * registers, and walks down the rows; two rows of up to five packs are on their way. */
+template <typename T, int V>
+static __global__ void __launch_bounds__(COLUMN_THREADS)
+    gradient_packed(GradientArrays<T> a, Gradient gradient, Columns cut) {
+    const ColumnPlace p = column_place<V>(cut);
+    if (p.row == p.end) return;
+    Terms t[V];
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        t[j] = gradient_terms(gradient, to_float(a.g[p.column + j]), p.column + j, a.x);
+    for (int row = p.row; row < p.end; row += 2 * cut.rows) {
+        const size_t at = (size_t)row * (size_t)cut.c + (size_t)p.column;
+        const size_t next = at + (size_t)cut.rows * (size_t)cut.c;
+        const bool two = row + cut.rows < p.end;
+        Loaded<T, V> one = {}, other = {};
+        load_gradient(&one, a, gradient, at);
+        if (two) load_gradient(&other, a, gradient, next);
+        store_gradient(one, a, gradient, t, at);
+        if (two) store_gradient(other, a, gradient, t, next);
+    }
+}
+
+template <typename T, int V>
+static void gradient_cut(const Run *run, GradientArrays<T> a, Gradient gradient) {
+    const Columns cut = columns_cut(gradient.n, gradient.c, V, ELEMENT_BLOCKS);
+    LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, a, gradient,
+           cut);
+}
+
+template <typename T>
+static void gradient(const Run *run, GradientArrays<T> a, Gradient values) {
+    constexpr int V = pack_width<T>();
+    const size_t count = (size_t)values.n * (size_t)values.c;
+    if (run->version == 1)
+        LAUNCH((gradient_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
+               run->stream, a, values, count);
+    else if (packable((size_t)values.c, V, a.dx, a.dskip, a.dy, a.x, a.y))
+        gradient_cut<T, V>(run, a, values);
+    else
+        gradient_cut<T, 1>(run, a, values);
+}
+
+void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const void *dy,
+                                   const void *x, const void *y, const void *g, const float *mean,
+                                   const float *rstd, const float *sums, int n, int c, bool relu,
+                                   bool use_running, bool add_dx, bool add_dskip) {
+    const Gradient values = {mean, rstd, sums, n, c, add_dx, add_dskip};
+    WITH_VALUES(run, T,
+                gradient<T>(run,
+                            GradientArrays<T>{(T *)dx, (T *)dskip, (const T *)dy,
+                                              use_running || !dx ? NULL : (const T *)x,
+                                              relu ? (const T *)y : NULL, (const T *)g},
+                            values));
+}

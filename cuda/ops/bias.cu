@@ -1,0 +1,25 @@
+/* The gradient of a bias: the sum of each column.  columns.cuh has both versions. */
+#include "../columns.cuh"
+
+struct StoreSum {
+    float *db;
+    bool add;
+    __device__ __forceinline__ void finish(int column, const double (&sum)[1]) const {
+        db[column] = (float)sum[0] + (add ? db[column] : 0.0f);
+    }
+};
+
+template <typename T>
+static void bias(const Run *run, float *db, const T *dy, int n, int c, bool add) {
+    constexpr int V = pack_width<T>();
+    if (packable((size_t)c, V, dy))
+        column_sums<V>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c);
+    else
+        column_sums<1>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c);
+}
+
+void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, bool add) {
+    WITH_VALUES(run, T, bias<T>(run, db, (const T *)dy, n, c, add));
+}
+
+size_t cuda_bias_gradient_workspace(int n, int c) { return columns_workspace(n, c, 1); }
