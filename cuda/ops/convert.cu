@@ -1,0 +1,73 @@
+/* Values as floats and back, and rows by number. */
+#include "../common.cuh"
+
+/* ---- rounding -------------------------------------------------------------------------------- */
+
+/* Version 1 is V = 1; version 2 moves 128 bits of the shorter type at a time. */
+template <typename To, typename From, int V>
+__global__ void convert(To *y, const From *x, size_t packs) {
+    for (size_t i = grid_thread(); i < packs; i += grid_threads()) {
+        float values[V];
+        load_floats(values, x + i * V);
+        store_floats(y + i * V, values);
+    }
+}
+
+template <typename To, typename From>
+static void convert_all(const Run *run, To *y, const From *x, size_t count) {
+    const int V = pack_width<To>() > pack_width<From>() ? pack_width<To>() : pack_width<From>();
+    const unsigned block = 256;
+    if (!count) return;
+    if (run->version != 1 && packable(count, V, y, x))
+        LAUNCH((convert<To, From, V>), grid_blocks(count / V, block), block, 0, run->stream, y, x,
+               count / V);
+    else
+        LAUNCH((convert<To, From, 1>), grid_blocks(count, block), block, 0, run->stream, y, x,
+               count);
+}
+
+void cuda_from_float(const Run *run, void *y, const float *x, size_t count) {
+    WITH_VALUES(run, T, convert_all(run, (T *)y, x, count));
+}
+
+void cuda_to_float(const Run *run, float *y, const void *x, size_t count) {
+    WITH_VALUES(run, T, convert_all(run, y, (const T *)x, count));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------
+ * A block moves a piece of a row, so that each slot is read once by it. */
+
+/* y[i] = x[slot[i]] with `gather`, else y[slot[i]] = x[i]; rows are `packs` packs of V. */
+template <typename T, int V, bool gather>
+__global__ void move_rows(T *y, const T *x, const int *slot, int n, size_t packs) {
+    const size_t first = grid_thread();
+    for (unsigned i = blockIdx.y; i < (unsigned)n; i += gridDim.y) {
+        if (slot[i] < 0) continue;
+        const size_t other = (size_t)slot[i], from = gather ? other : i, to = gather ? i : other;
+        for (size_t pack = first; pack < packs; pack += grid_threads())
+            store_pack(y + (to * packs + pack) * V, load_pack<V>(x + (from * packs + pack) * V));
+    }
+}
+
+template <bool gather, typename T>
+static void move_all(const Run *run, T *y, const T *x, const int *slot, int n, size_t width) {
+    const int V = pack_width<T>();
+    const unsigned block = 256, most = 65535, rows = (unsigned)n < most ? (unsigned)n : most;
+    if (n <= 0 || !width) return;
+    if (run->version != 1 && packable(width, V, y, x))
+        LAUNCH((move_rows<T, V, gather>), dim3(grid_blocks(width / V, block), rows), block, 0,
+               run->stream, y, x, slot, n, width / V);
+    else
+        LAUNCH((move_rows<T, 1, gather>), dim3(grid_blocks(width, block), rows), block, 0,
+               run->stream, y, x, slot, n, width);
+}
+
+void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,
+                      size_t width) {
+    WITH_VALUES(run, T, move_all<true>(run, (T *)y, (const T *)slots, slot, n, width));
+}
+
+void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *slot, int n,
+                       size_t width) {
+    WITH_VALUES(run, T, move_all<false>(run, (T *)slots, (const T *)x, slot, n, width));
+}

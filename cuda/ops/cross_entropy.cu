@@ -1,0 +1,271 @@
+/* Cross-entropy of softmax(logits), which is never stored: a row's logits are read once for the
+ * loss and once more, from the cache, to become their own gradient.
+ *
+ * A row gives m = max x and s = sum exp(x - m); with the target's logit x_t
+ *   loss = m - x_t + log s,    d loss / d x_j = exp(x_j - m) / s - (j == t)
+ * and correct says whether x_t is the first of the largest.  NaN in a row makes its loss NaN. */
+#include "../common.cuh"
+
+/* Whether logit x number j takes the prize from the target's, x_t number t. */
+static __device__ __forceinline__ bool beats(float x, int j, float own, int t) {
+    return j < t ? x >= own : x > own;
+}
+
+/* The target's probability minus 1, without cancellation where it is near 1. */
+static __device__ __forceinline__ float own_gradient(float own, float most, float sum) {
+    return expm1f(own - most - logf(sum));
+}
+
+/* ---- version 1: a block a row, one number at a time: largest, sum, gradient -------------------
+ */
+
+template <typename T>
+__global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logits,
+                                    const int *targets, const float *scale, int classes) {
+    SHARED(float, scratch, [32]);
+    const int row = (int)blockIdx.x, t = targets[row], first = (int)threadIdx.x;
+    T *x = logits + (size_t)row * (size_t)classes;
+    if (t < 0) {
+        for (int j = first; scale && j < classes; j += (int)blockDim.x) x[j] = from_float<T>(0);
+        if (first == 0) loss[row] = correct[row] = 0;
+        return;
+    }
+    const float own = to_float(x[t]);
+    float most = -INFINITY, beaten = 0, sum = 0;
+    for (int j = first; j < classes; j += (int)blockDim.x) {
+        most = larger(most, to_float(x[j]));
+        if (beats(to_float(x[j]), j, own, t)) beaten = 1;
+    }
+    most = block_largest(most, scratch);
+    beaten = block_largest(beaten, scratch);
+    for (int j = first; j < classes; j += (int)blockDim.x) sum += expf(to_float(x[j]) - most);
+    sum = block_sum(sum, scratch);
+    if (first == 0) {
+        loss[row] = most - own + logf(sum);
+        correct[row] = beaten == 0 && most == most;
+    }
+    if (!scale) return;
+    for (int j = first; j < classes; j += (int)blockDim.x) {
+        const float p = expf(to_float(x[j]) - most) / sum;
+        x[j] = from_float<T>(*scale * (j == t ? own_gradient(own, most, sum) : p));
+    }
+}
+
+/* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time -----
+ * Rows of an odd number of classes start anywhere, so a row is walked in three parts: single
+ * logits up to a multiple of 16 bytes, packs, single logits.  A warp takes a row, or a block where
+ * rows are long.  The second pass goes backwards: what was read last is still near. */
+
+template <typename T>
+struct Row {
+    T *x;
+    int lane, lanes;       /* who of how many */
+    int head, packs, tail; /* where packs start, how many, where they end */
+};
+
+template <typename T>
+static __device__ __forceinline__ Row<T> row_of(T *x, int classes, int lane, int lanes) {
+    const int V = pack_width<T>();
+    Row<T> row = {x, lane, lanes, 0, 0, 0};
+    row.head = min((int)((16 - (uintptr_t)x % 16) % 16 / sizeof(T)), classes);
+    row.packs = (classes - row.head) / V;
+    row.tail = row.head + row.packs * V;
+    return row;
+}
+
+typedef struct {
+    float most, sum; /* sum of exp(x - most) */
+    bool beaten;     /* some logit beats the target's */
+} Seen;
+
+static __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+
+/* What exponents are relative to: a finite number even where all was -infinity so far. */
+static __device__ __forceinline__ float shift_of(float most) {
+    return most == -INFINITY ? 0.0f : most;
+}
+
+template <int N>
+static __device__ __forceinline__ void see(Seen *seen, const float (&x)[N], int j, float own,
+                                           int t) {
+    float most = x[0];
+#pragma unroll
+    for (int i = 1; i < N; i++) most = larger(most, x[i]);
+    if (!seen->beaten && !(most < own)) {
+#pragma unroll
+        for (int i = 0; i < N; i++) seen->beaten |= beats(x[i], j + i, own, t);
+    }
+    most = larger(seen->most, most);
+    const float shift = shift_of(most);
+    float sum = seen->sum * exp_fast(seen->most - shift);
+#pragma unroll
+    for (int i = 0; i < N; i++) sum += exp_fast(x[i] - shift);
+    seen->most = most;
+    seen->sum = sum;
+}
+
+/* Packs that a lane reads before it looks at the first: enough under way to keep memory busy. */
+enum { AT_ONCE = 4 };
+
+template <typename T>
+static __device__ __forceinline__ Seen see_row(const Row<T> &row, int classes, float own, int t) {
+    const int V = pack_width<T>();
+    const T *const x = row.x;
+    Seen seen = {-INFINITY, 0, false};
+    float one[1], many[V];
+    if (row.lane < row.head) {
+        one[0] = to_float(x[row.lane]);
+        see(&seen, one, row.lane, own, t);
+    }
+    for (int i = row.lane; i < row.packs; i += AT_ONCE * row.lanes) {
+        Pack<T, V> pack[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (i + k * row.lanes < row.packs)
+                pack[k] = load_pack<V>(x + row.head + (i + k * row.lanes) * V);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            if (i + k * row.lanes >= row.packs) break;
+            unpack(many, pack[k]);
+            see(&seen, many, row.head + (i + k * row.lanes) * V, own, t);
+        }
+    }
+    if (row.tail + row.lane < classes) {
+        one[0] = to_float(x[row.tail + row.lane]);
+        see(&seen, one, row.tail + row.lane, own, t);
+    }
+    return seen;
+}
+
+/* factor exp(x - shift) in place. */
+template <typename T>
+static __device__ __forceinline__ void write_one(T *x, float shift, float factor) {
+    *x = from_float<T>(factor * exp_fast(to_float(*x) - shift));
+}
+
+template <typename T>
+static __device__ __forceinline__ void write_row(const Row<T> &row, int classes, float shift,
+                                                 float factor) {
+    const int V = pack_width<T>();
+    T *const x = row.x;
+    if (row.tail + row.lane < classes) write_one(x + row.tail + row.lane, shift, factor);
+    for (int i = row.packs - 1 - row.lane; i >= 0; i -= AT_ONCE * row.lanes) {
+        Pack<T, V> pack[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (i >= k * row.lanes) pack[k] = load_pack<V>(x + row.head + (i - k * row.lanes) * V);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            if (i < k * row.lanes) break;
+            float many[V];
+            unpack(many, pack[k]);
+#pragma unroll
+            for (int v = 0; v < V; v++) many[v] = factor * exp_fast(many[v] - shift);
+            store_floats(x + row.head + (i - k * row.lanes) * V, many);
+        }
+    }
+    if (row.lane < row.head) write_one(x + row.lane, shift, factor);
+}
+
+template <typename T>
+static __device__ __forceinline__ void clear_row(T *x, int classes, int lane, int lanes) {
+    for (int j = lane; j < classes; j += lanes) x[j] = from_float<T>(0);
+}
+
+/* Over the lanes that share a row.  Also orders what they read before what they write then. */
+template <bool wide>
+static __device__ __forceinline__ Seen combined(Seen seen, float *scratch) {
+    const float own = seen.most;
+    seen.most = wide ? block_largest(own, scratch) : warp_largest(own);
+    seen.sum *= exp_fast(own - shift_of(seen.most));
+    seen.sum = wide ? block_sum(seen.sum, scratch) : warp_sum(seen.sum);
+    seen.beaten = wide ? __syncthreads_or(seen.beaten) : __any_sync(0xffffffffu, seen.beaten);
+    if (!wide) __syncwarp();
+    return seen;
+}
+
+enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
+
+template <typename T, bool wide>
+__global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
+    cross_entropy_rows(float *loss, unsigned char *correct, T *logits, const int *targets,
+                       const float *scale, int rows, int classes) {
+    SHARED(float, scratch, [32]);
+    const int lanes = wide ? WIDE : 32, lane = (int)threadIdx.x % lanes;
+    const int number = wide ? (int)blockIdx.x : (int)blockIdx.x * ROWS + (int)threadIdx.x / 32;
+    if (number >= rows) return;
+    const int t = targets[number];
+    T *const x = logits + (size_t)number * (size_t)classes;
+    if (t < 0) {
+        if (scale) clear_row(x, classes, lane, lanes);
+        if (lane == 0) loss[number] = correct[number] = 0;
+        return;
+    }
+    const Row<T> row = row_of(x, classes, lane, lanes);
+    const float own = to_float(x[t]);
+    const Seen seen = combined<wide>(see_row(row, classes, own, t), scratch);
+    if (lane == 0) {
+        loss[number] = seen.most - own + logf(seen.sum);
+        correct[number] = !seen.beaten && seen.most == seen.most;
+    }
+    if (!scale) return;
+    write_row(row, classes, seen.most, *scale / seen.sum);
+    if (wide)
+        __syncthreads();
+    else
+        __syncwarp();
+    if (lane == 0) x[t] = from_float<T>(*scale * own_gradient(own, seen.most, seen.sum));
+}
+
+template <typename T>
+static void cross_entropy(const Run *run, float *loss, unsigned char *correct, T *logits,
+                          const int *targets, const float *scale, int rows, int classes) {
+    const int wide_from = 1024;
+    if (rows <= 0) return;
+    if (run->version == 1)
+        LAUNCH(cross_entropy_plain<T>, rows, 256, 0, run->stream, loss, correct, logits, targets,
+               scale, classes);
+    else if (classes >= wide_from)
+        LAUNCH((cross_entropy_rows<T, true>), rows, WIDE, 0, run->stream, loss, correct, logits,
+               targets, scale, rows, classes);
+    else
+        LAUNCH((cross_entropy_rows<T, false>), grid_blocks((size_t)rows, ROWS), 32 * ROWS, 0,
+               run->stream, loss, correct, logits, targets, scale, rows, classes);
+}
+
+void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
+                        const int *targets, const float *scale, int rows, int classes) {
+    WITH_VALUES(run, T,
+                cross_entropy(run, loss, correct, (T *)logits, targets, scale, rows, classes));
+}
+
+/* ---- sums of a micro-batch ---------------------------------------------------------------------
+ * One block: a number for each target is little. */
+
+enum { SUMMED = 1024 };
+__global__ void loss_sums(LossSums *sums, const float *loss, const unsigned char *correct,
+                          const int *targets, int rows, bool add) {
+    SHARED(double, real_scratch, [32]);
+    SHARED(int, whole_scratch, [32]);
+    double sum = 0;
+    int count = 0, right = 0;
+    for (int i = (int)threadIdx.x; i < rows; i += SUMMED) {
+        if (targets[i] < 0) continue;
+        sum += (double)loss[i];
+        right += correct[i];
+        count++;
+    }
+    sum = block_sum(sum, real_scratch);
+    count = block_sum(count, whole_scratch);
+    right = block_sum(right, whole_scratch);
+    if (threadIdx.x) return;
+    const LossSums before = add ? *sums : LossSums{0, 0, 0};
+    sums->loss_sum = before.loss_sum + sum;
+    sums->count = before.count + (unsigned long long)count;
+    sums->correct = before.correct + (unsigned long long)right;
+}
+
+void cuda_loss_sums(const Run *run, LossSums *sums, const float *loss, const unsigned char *correct,
+                    const int *targets, int rows, bool add) {
+    LAUNCH(loss_sums, 1, SUMMED, 0, run->stream, sums, loss, correct, targets, rows, add);
+}

@@ -1,0 +1,287 @@
+/* Embeddings: a row of a table for each token, plus one for each position.
+ *
+ * The gradient of the table is a sum over the places where a token stands, which atomics would add
+ * up in another order each time.  Instead the places are sorted by token, and each row of the table
+ * sums its own in order. */
+#include "../common.cuh"
+
+/* ---- forward -----------------------------------------------------------------------------------
+ * Version 1 is V = 1, version 2 moves 128 bits at a time. */
+
+template <typename T, int V>
+__global__ void embedding_rows(T *y, const int *tokens, const T *token, const T *position, int t,
+                               size_t packs, size_t count) {
+    for (size_t i = grid_thread(); i < count; i += grid_threads()) {
+        const size_t place = i / packs, pack = i % packs;
+        float sum[V];
+        load_floats(sum, token + ((size_t)tokens[place] * packs + pack) * V);
+        if (position) {
+            float more[V];
+            load_floats(more, position + (place % (size_t)t * packs + pack) * V);
+#pragma unroll
+            for (int j = 0; j < V; j++) sum[j] += more[j];
+        }
+        store_floats(y + i * V, sum);
+    }
+}
+
+template <typename T>
+static void forward(const Run *run, T *y, const int *tokens, const T *token, const T *position,
+                    size_t places, int t, size_t c) {
+    const int V = pack_width<T>();
+    const unsigned block = 256;
+    if (run->version != 1 && packable(c, V, y, token, position))
+        LAUNCH((embedding_rows<T, V>), grid_blocks(places * c / V, block), block, 0, run->stream, y,
+               tokens, token, position, t, c / V, places * c / V);
+    else
+        LAUNCH((embedding_rows<T, 1>), grid_blocks(places * c, block), block, 0, run->stream, y,
+               tokens, token, position, t, c, places * c);
+}
+
+void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
+                            const void *position, int n, int t, int c) {
+    WITH_VALUES(run, T,
+                forward(run, (T *)y, tokens, (const T *)token, (const T *)position,
+                        (size_t)n * (size_t)t, t, (size_t)c));
+}
+
+/* ---- weight gradient, version 1: each row of the table looks at every place -------------------
+ */
+
+template <typename T>
+__global__ void table_gradient_plain(float *dtoken, const T *dy, const int *tokens, int places,
+                                     int c, bool add) {
+    const int row = (int)blockIdx.x;
+    for (int j = (int)threadIdx.x; j < c; j += (int)blockDim.x) {
+        float *out = dtoken + (size_t)row * (size_t)c + j;
+        float sum = add ? *out : 0;
+        for (int place = 0; place < places; place++)
+            if (tokens[place] == row) sum += to_float(dy[(size_t)place * (size_t)c + j]);
+        *out = sum;
+    }
+}
+
+/* ---- version 2: a stable counting sort of the places by token ----------------------------------
+ *
+ *   count_tokens    used[row] = places of the row; each place has a number of arrival among them,
+ *                   in an order that changes from run to run
+ *   start_rows      where each row's places start: the sums of `used` before it
+ *   list_places     the places by row, in order of arrival
+ *   order_places    a place's rank is how many places of its row come before it: now the order is
+ *                   the same every time
+ *   sum_rows        each row sums its places in order: few rows have more than a few
+ *   sum_long_rows   those that have many (" the") share them among the warps of a block, each a
+ *                   contiguous part, and add up the parts in order */
+
+enum { LONG = 64 }; /* places: more make a long row */
+
+typedef struct {
+    int *used, *start;     /* [vocabulary] */
+    int *long_count;       /* long rows, */
+    int *long_row;         /* [places / LONG] in any order */
+    int *arrival;          /* [places] */
+    int *listed, *ordered; /* [places] */
+} Sorted;
+
+static size_t padded(size_t numbers) { return (numbers + 63) / 64 * 64; }
+
+static Sorted sorted_at(void *workspace, size_t places, size_t vocabulary) {
+    Sorted s;
+    s.used = (int *)workspace;
+    s.long_count = s.used + padded(vocabulary);
+    s.start = s.long_count + padded(1);
+    s.long_row = s.start + padded(vocabulary);
+    s.arrival = s.long_row + padded(places / LONG);
+    s.listed = s.arrival + padded(places);
+    s.ordered = s.listed + padded(places);
+    return s;
+}
+
+size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary) {
+    (void)c;
+    const size_t places = (size_t)n * (size_t)t;
+    return sizeof(int) * (2 * padded((size_t)vocabulary) + padded(1) + padded(places / LONG) +
+                          3 * padded(places));
+}
+
+__global__ void count_tokens(Sorted s, const int *tokens, int places) {
+    const int place = (int)grid_thread();
+    if (place < places) s.arrival[place] = atomicAdd(&s.used[tokens[place]], 1);
+}
+
+/* A block starts 1024 rows.  It sums what lies before them by itself: at most the whole of `used`,
+ * from the cache, instead of a launch more. */
+enum { STARTED = 1024 };
+__global__ void start_rows(Sorted s, int vocabulary) {
+    SHARED(int, scratch, [32]);
+    const int thread = (int)threadIdx.x, first = (int)blockIdx.x * STARTED, row = first + thread;
+    const int lane = thread % 32, warp = thread / 32;
+    int before = 0;
+    for (int i = thread; i < first; i += STARTED) before += s.used[i];
+    before = block_sum(before, scratch);
+    const int used = row < vocabulary ? s.used[row] : 0;
+    int sum = used; /* of this row and those before it in the warp, then in the block */
+    for (int step = 1; step < 32; step *= 2) {
+        const int left = __shfl_up_sync(0xffffffffu, sum, (unsigned)step);
+        if (lane >= step) sum += left;
+    }
+    if (lane == 31) scratch[warp] = sum;
+    __syncthreads();
+    for (int i = 0; i < warp; i++) before += scratch[i];
+    if (row >= vocabulary) return;
+    s.start[row] = before + sum - used;
+    if (used > LONG) s.long_row[atomicAdd(s.long_count, 1)] = row;
+}
+
+__global__ void list_places(Sorted s, const int *tokens, int places) {
+    const int place = (int)grid_thread();
+    if (place < places) s.listed[s.start[tokens[place]] + s.arrival[place]] = place;
+}
+
+__global__ void order_places(Sorted s, const int *tokens, int places) {
+    const int place = (int)grid_thread();
+    if (place >= places) return;
+    const int row = tokens[place], used = s.used[row], start = s.start[row];
+    int rank = 0;
+#pragma unroll 8
+    for (int i = 0; i < used; i++) rank += s.listed[start + i] < place;
+    s.ordered[start + rank] = place;
+}
+
+/* sum[V] += dy[place][V at j] over `count` places of the order; several loads are under way at a
+ * time, the sums are in order. */
+template <typename T, int V>
+static __device__ __forceinline__ void sum_places(float (&sum)[V], const T *dy, const int *ordered,
+                                                  int count, size_t c) {
+#pragma unroll 8
+    for (int i = 0; i < count; i++) {
+        float x[V];
+        load_floats(x, dy + (size_t)ordered[i] * c);
+#pragma unroll
+        for (int j = 0; j < V; j++) sum[j] += x[j];
+    }
+}
+
+/* Threads in x walk a row's packs, those in y are different rows. */
+template <typename T, int V>
+__global__ void sum_rows(float *dtoken, const T *dy, Sorted s, int vocabulary, size_t packs,
+                         bool add) {
+    const int row = (int)(blockIdx.x * blockDim.y + threadIdx.y);
+    if (row >= vocabulary) return;
+    const int used = s.used[row];
+    if (used > LONG || (add && !used)) return;
+    for (size_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
+        float *out = dtoken + ((size_t)row * packs + pack) * V;
+        float sum[V] = {};
+        if (add) load_floats(sum, out);
+        sum_places<T, V>(sum, dy + pack * V, s.ordered + s.start[row], used, packs * V);
+        store_floats(out, sum);
+    }
+}
+
+/* A block takes 32 packs of a long row, so that a long row keeps several processors busy. */
+enum { PARTS = 16 };
+template <typename T, int V>
+__global__ void sum_long_rows(float *dtoken, const T *dy, Sorted s, size_t packs, bool add) {
+    SHARED(float, part, [PARTS][32][V]);
+    if ((int)blockIdx.x >= *s.long_count) return;
+    const int row = s.long_row[blockIdx.x], lane = (int)threadIdx.x, own = (int)threadIdx.y;
+    const int used = s.used[row], length = (used + PARTS - 1) / PARTS;
+    const int begin = min(own * length, used), end = min(begin + length, used);
+    const size_t pack = (size_t)blockIdx.y * 32 + (size_t)lane;
+    float sum[V] = {};
+    if (pack < packs)
+        sum_places<T, V>(sum, dy + pack * V, s.ordered + s.start[row] + begin, end - begin,
+                         packs * V);
+#pragma unroll
+    for (int j = 0; j < V; j++) part[own][lane][j] = sum[j];
+    __syncthreads();
+    if (own || pack >= packs) return;
+    float *out = dtoken + ((size_t)row * packs + pack) * V;
+    float total[V] = {};
+    if (add) load_floats(total, out);
+    for (int i = 0; i < PARTS; i++)
+#pragma unroll
+        for (int j = 0; j < V; j++) total[j] += part[i][lane][j];
+    store_floats(out, total);
+}
+
+template <typename T, int V>
+static void sum_all(const Run *run, float *dtoken, const T *dy, Sorted s, size_t places, size_t c,
+                    int vocabulary, bool add) {
+    const size_t packs = c / V;
+    const unsigned across = packs >= 128 ? 128 : 32, rows = 256 / across;
+    LAUNCH((sum_rows<T, V>), grid_blocks((size_t)vocabulary, rows), dim3(across, rows), 0,
+           run->stream, dtoken, dy, s, vocabulary, packs, add);
+    if (places <= LONG) return;
+    LAUNCH((sum_long_rows<T, V>), dim3((unsigned)(places / LONG), (unsigned)((packs + 31) / 32)),
+           dim3(32, PARTS), 0, run->stream, dtoken, dy, s, packs, add);
+}
+
+template <typename T>
+static void weight_gradient(const Run *run, float *dtoken, const T *dy, const int *tokens,
+                            int places, int c, int vocabulary, bool add) {
+    const int V = pack_width<T>();
+    const unsigned block = 256, blocks = grid_blocks((size_t)places, block);
+    if (run->version == 1) {
+        LAUNCH(table_gradient_plain<T>, (unsigned)vocabulary, 128, 0, run->stream, dtoken, dy,
+               tokens, places, c, add);
+        return;
+    }
+    const Sorted s = sorted_at(run->workspace, (size_t)places, (size_t)vocabulary);
+    fill_zero(run->stream, s.used, sizeof(int) * (padded((size_t)vocabulary) + 1));
+    LAUNCH(count_tokens, blocks, block, 0, run->stream, s, tokens, places);
+    LAUNCH(start_rows, grid_blocks((size_t)vocabulary, STARTED), STARTED, 0, run->stream, s,
+           vocabulary);
+    LAUNCH(list_places, blocks, block, 0, run->stream, s, tokens, places);
+    LAUNCH(order_places, blocks, block, 0, run->stream, s, tokens, places);
+    if (packable((size_t)c, V, dtoken, dy))
+        sum_all<T, V>(run, dtoken, dy, s, (size_t)places, (size_t)c, vocabulary, add);
+    else
+        sum_all<T, 1>(run, dtoken, dy, s, (size_t)places, (size_t)c, vocabulary, add);
+}
+
+void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
+                                    const int *tokens, int n, int t, int c, int vocabulary,
+                                    bool add) {
+    WITH_VALUES(run, T,
+                weight_gradient(run, dtoken, (const T *)dy, tokens, n * t, c, vocabulary, add));
+}
+
+/* ---- position gradient -------------------------------------------------------------------------
+ * A thread sums its numbers over the samples in order.  Version 1 is V = 1. */
+
+template <typename T, int V>
+__global__ void position_sums(float *dposition, const T *dy, int n, size_t packs, bool add) {
+    const size_t pack = grid_thread();
+    if (pack >= packs) return;
+    float sum[V] = {};
+    if (add) load_floats(sum, dposition + pack * V);
+#pragma unroll 4
+    for (int i = 0; i < n; i++) {
+        float x[V];
+        load_floats(x, dy + ((size_t)i * packs + pack) * V);
+#pragma unroll
+        for (int j = 0; j < V; j++) sum[j] += x[j];
+    }
+    store_floats(dposition + pack * V, sum);
+}
+
+template <typename T>
+static void position_gradient(const Run *run, float *dposition, const T *dy, int n, size_t count,
+                              bool add) {
+    const int V = pack_width<T>();
+    const unsigned block = 128;
+    if (run->version != 1 && packable(count, V, dposition, dy))
+        LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0, run->stream,
+               dposition, dy, n, count / V, add);
+    else
+        LAUNCH((position_sums<T, 1>), grid_blocks(count, block), block, 0, run->stream, dposition,
+               dy, n, count, add);
+}
+
+void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,
+                                      int t, int c, bool add) {
+    WITH_VALUES(run, T,
+                position_gradient(run, dposition, (const T *)dy, n, (size_t)t * (size_t)c, add));
+}
