@@ -11,28 +11,36 @@ static float bits_float(unsigned bits) {
 }
 
 enum { M = 16, N = 8, K = 16 };
+/* A row of d or b as two vectors, which every x86-64 has. */
+enum { WIDE = 4 };
+typedef float Wide __attribute__((vector_size(WIDE * sizeof(float))));
+typedef union {
+    float at[N];
+    Wide wide[N / WIDE];
+} Row;
 
 /* d += a b, where lane 4g+t holds d0 d1 = d[g][2t], d[g][2t+1] and d2 d3 = d[g+8][...]. */
-static void multiply(SimtWarp *warp, float a[M][K], float b[K][N], int k_count) {
-    float d[M][N];
+static void multiply(SimtWarp *warp, float a[M][K], const Row b[K], int k_count) {
+    Row d[M];
     for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
         const float *from = ((const SimtProduct *)(uintptr_t)warp->value[lane])->d;
         unsigned g = lane / 4, t = lane % 4;
-        for (unsigned i = 0; i < 4; i++) d[g + i / 2 * 8][2 * t + i % 2] = from[i];
+        for (unsigned i = 0; i < 4; i++) d[g + i / 2 * 8].at[2 * t + i % 2] = from[i];
     }
     for (int i = 0; i < M; i++)
         for (int k = 0; k < k_count; k++)
-            for (int j = 0; j < N; j++) d[i][j] += a[i][k] * b[k][j];
+            for (int j = 0; j < N / WIDE; j++) d[i].wide[j] += a[i][k] * b[k].wide[j];
     for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
         float *to = ((const SimtProduct *)(uintptr_t)warp->value[lane])->d;
         unsigned g = lane / 4, t = lane % 4;
-        for (unsigned i = 0; i < 4; i++) to[i] = d[g + i / 2 * 8][2 * t + i % 2];
+        for (unsigned i = 0; i < 4; i++) to[i] = d[g + i / 2 * 8].at[2 * t + i % 2];
     }
 }
 
 void simt_resolve_mma_bf16(SimtWarp *warp, unsigned mask) {
     (void)mask;
-    float a[M][K], b[K][N];
+    float a[M][K];
+    Row b[K];
     for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
         const SimtProduct *from = (const SimtProduct *)(uintptr_t)warp->value[lane];
         unsigned g = lane / 4, t = lane % 4;
@@ -42,7 +50,7 @@ void simt_resolve_mma_bf16(SimtWarp *warp, unsigned mask) {
                     bits_float(from->a[i] >> 16 * half << 16);
         for (unsigned i = 0; i < 2; i++)
             for (unsigned half = 0; half < 2; half++)
-                b[2 * t + half + i * 8][g] = bits_float(from->b[i] >> 16 * half << 16);
+                b[2 * t + half + i * 8].at[g] = bits_float(from->b[i] >> 16 * half << 16);
     }
     multiply(warp, a, b, 16);
 }
@@ -50,13 +58,14 @@ void simt_resolve_mma_bf16(SimtWarp *warp, unsigned mask) {
 void simt_resolve_mma_tf32(SimtWarp *warp, unsigned mask) {
     (void)mask;
     const unsigned kept = ~0x1fffu; /* the device does not read the other bits */
-    float a[M][K], b[K][N];
+    float a[M][K];
+    Row b[K];
     for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
         const SimtProduct *from = (const SimtProduct *)(uintptr_t)warp->value[lane];
         unsigned g = lane / 4, t = lane % 4;
         for (unsigned i = 0; i < 4; i++)
             a[g + i % 2 * 8][t + i / 2 * 4] = bits_float(from->a[i] & kept);
-        for (unsigned i = 0; i < 2; i++) b[t + i * 4][g] = bits_float(from->b[i] & kept);
+        for (unsigned i = 0; i < 2; i++) b[t + i * 4].at[g] = bits_float(from->b[i] & kept);
     }
     multiply(warp, a, b, 8);
 }

@@ -75,6 +75,7 @@ typedef enum {
     STATIC_OVERRUN,
     DYNAMIC_OVERRUN,
     GLOBAL_OVERRUN,
+    MISALIGNED_LOAD,
     TOO_MANY_THREADS,
     NO_BLOCKS,
     TOO_MUCH_SHARED,
@@ -83,6 +84,7 @@ typedef enum {
 } Planted;
 /* Runs the kernel with this mistake.  x: 256 floats, aligned to 16; y: 64 floats. */
 void run_planted(Planted planted, float *y, const float *x);
+bool planted_by_clang(void); /* compiled */
 /* The lines of planted.cu where its two accesses, or its error, are. */
 void planted_lines(Planted planted, int lines[2]);
 

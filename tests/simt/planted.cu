@@ -149,6 +149,21 @@ static __global__ void overrun(float *y, int i_static, int i_dynamic, int i_glob
 }
 ENDS(overrun);
 
+static __global__ void misaligned_load(float *y, const float *x, int shift) {
+    const float4 *p = reinterpret_cast<const float4 *>(x + shift);
+    float4 v = p[threadIdx.x];
+    y[threadIdx.x] = v.x + v.w;
+}
+ENDS(misaligned_load);
+
+extern "C" bool planted_by_clang(void) {
+#ifdef __clang__
+    return true;
+#else
+    return false;
+#endif
+}
+
 extern "C" void planted_lines(Planted planted, int lines[2]) {
     static const struct {
         Planted planted;
@@ -171,6 +186,7 @@ extern "C" void planted_lines(Planted planted, int lines[2]) {
         {STATIC_OVERRUN, END_OF_overrun, 3, 3},
         {DYNAMIC_OVERRUN, END_OF_overrun, 3, 3},
         {GLOBAL_OVERRUN, END_OF_overrun, 2, 2},
+        {MISALIGNED_LOAD, END_OF_misaligned_load, 3, 3},
     };
     lines[0] = lines[1] = 0;
     for (const auto &row : rows)
@@ -241,6 +257,9 @@ extern "C" void run_planted(Planted planted, float *y, const float *x) {
             break;
         case GLOBAL_OVERRUN:
             LAUNCH(overrun, 1, 64, bytes, nullptr, y, 0, 0, 64);
+            break;
+        case MISALIGNED_LOAD:
+            LAUNCH(misaligned_load, 1, 32, 0, nullptr, y, x, 2);
             break;
         case TOO_MANY_THREADS:
             LAUNCH(missing_wait, 1, dim3(32, 33), 0, nullptr, y, x);

@@ -64,6 +64,10 @@ static const Row race_rows[] = {
     {LAST_BLOCK_WITHOUT_FENCE, "race: last block without a fence", "race in global memory", true},
 };
 
+static const Row alignment_rows[] = {
+    {MISALIGNED_LOAD, "misaligned load", "8 more than a multiple of 16", true},
+};
+
 static const Row error_rows[] = {
     {LEAVES_BEFORE_BARRIER, "leaves before a barrier", "left the kernel before the __syncthreads",
      false},
@@ -81,6 +85,8 @@ static const Row error_rows[] = {
 static void shown_by_message(const void *argument) {
     const Row *row = argument;
     if (row->races && !simt_checks_races()) SKIP("needs the build with the race checker");
+    if (row->planted == MISALIGNED_LOAD && planted_by_clang())
+        SKIP("clang++ does not check copies of whole vectors");
     int lines[2];
     planted_lines(row->planted, lines);
     for (int order = 0; order < SIMT_ORDERS; order++) {
@@ -145,7 +151,7 @@ static void shown_by_nan(const void *argument) {
     free(y);
 }
 
-static const Row overrun_rows[] = {
+static const Row sanitizer_rows[] = {
     {PLANTED_NOTHING, "nothing", NULL, false},
     {STATIC_OVERRUN, "beyond static shared memory", "AddressSanitizer: use-after-poison", false},
     {DYNAMIC_OVERRUN, "beyond dynamic shared memory", "AddressSanitizer: use-after-poison", false},
@@ -155,7 +161,7 @@ static const Row overrun_rows[] = {
 /* A sanitizer ends the process: in a child, whose output comes through a pipe. */
 static void shown_by_sanitizer(const void *argument) {
     const Row *row = argument;
-    if (!SIMT_ADDRESS_SANITIZER) SKIP("needs the build with AddressSanitizer");
+    if (!SIMT_ADDRESS_SANITIZER) SKIP("needs the build with sanitizers");
     int ends[2];
     if (!CHECK(pipe(ends) == 0, "no pipe")) return;
     fflush(stdout);
@@ -183,7 +189,7 @@ static void shown_by_sanitizer(const void *argument) {
     char place[32];
     planted_lines(row->planted, lines);
     snprintf(place, sizeof place, "planted.cu:%d", lines[0]);
-    CHECK(!(WIFEXITED(status) && WEXITSTATUS(status) == 0), "the overrun went unseen");
+    CHECK(!(WIFEXITED(status) && WEXITSTATUS(status) == 0), "it went unseen");
     CHECK(strstr(output, row->says) && strstr(output, place), "no %s in: %s", place, output);
 }
 
@@ -199,5 +205,6 @@ void test_simt_planted(void) {
     RUN_ROWS(launch_rows, refused);
     RUN_ROWS(nan_rows, shown_by_nan);
     RUN_ROWS(race_rows, shown_by_message);
-    RUN_ROWS(overrun_rows, shown_by_sanitizer);
+    RUN_ROWS(alignment_rows, shown_by_message);
+    RUN_ROWS(sanitizer_rows, shown_by_sanitizer);
 }

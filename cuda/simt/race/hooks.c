@@ -88,3 +88,20 @@ void __tsan_func_exit(void) {}
     }
 ATOMICS(32, uint32_t)
 ATOMICS(64, uint64_t)
+
+/* -fsanitize=alignment beside it: an address that the type's alignment forbids, which stops a GPU.
+ * The compiler leaves a description of the place. */
+typedef struct {
+    const char *file;
+    uint32_t line, column;
+    const void *type;
+    unsigned char log_alignment, kind;
+} Mismatch;
+void __ubsan_handle_type_mismatch_v1(const Mismatch *at, uintptr_t address);
+void __ubsan_handle_type_mismatch_v1(const Mismatch *at, uintptr_t address) {
+    if (!race_running()) return;
+    unsigned alignment = 1u << at->log_alignment;
+    simt_fail((SimtSite){at->file, (int)at->line},
+              "misaligned access: the address is %u more than a multiple of %u",
+              (unsigned)(address % alignment), alignment);
+}

@@ -15,6 +15,9 @@
  * Two atomic operations do not race.  Accesses through memcpy and memset of sizes unknown to the
  * compiler are not seen.
  *
+ * With -fsanitize=alignment in addition, vector accesses to misaligned addresses are errors too
+ * (hooks.c).  g++ checks all of them; clang++ 14 only those through a member, not whole copies.
+ *
  * A race is an error of the launch (simt_error), which names both lines; the launch goes on. */
 #ifndef SIMT_RACE_H
 #define SIMT_RACE_H
@@ -38,6 +41,7 @@ typedef struct {
 
 /* shadow.c: an access of the running thread; none if no kernel runs. */
 SIMT_HIDDEN void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace place);
+SIMT_HIDDEN bool race_running(void); /* a kernel */
 SIMT_HIDDEN extern const SimtRace race_checker;
 
 /* report.c */

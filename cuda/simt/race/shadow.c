@@ -218,6 +218,8 @@ static void access_by(unsigned thread, const void *memory, size_t bytes, RaceKin
     }
 }
 
+bool race_running(void) { return now.running; }
+
 void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace place) {
     if (!now.running || simt_on_stack(memory)) return;
     if (kind == RACE_ATOMIC && !simt_in_shared(memory)) order_by_atomic(memory);
