@@ -106,10 +106,10 @@ extern "C" void run_pipeline(float *sum, const float *x, int tiles) {
     LAUNCH(pipeline, 1, 32, 0, nullptr, sum, x, tiles);
 }
 
-/* The last block to finish adds up what all of them left. */
-static __global__ void last_block(float *sum, float *parts, unsigned *counter) {
+/* The last block to finish adds up what all of them left, and overwrites what all of them read. */
+static __global__ void last_block(float *sum, float *parts, float *one, unsigned *counter) {
     SHARED(bool, last, );
-    parts[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+    parts[blockIdx.x * blockDim.x + threadIdx.x] = *one;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(counter, 1u) == gridDim.x - 1;
@@ -118,11 +118,15 @@ static __global__ void last_block(float *sum, float *parts, unsigned *counter) {
     float s = 0;
     for (unsigned i = threadIdx.x; i < gridDim.x * blockDim.x; i += blockDim.x) s += parts[i];
     sum[threadIdx.x] = s;
-    if (threadIdx.x == 0) *counter = 0;
+    if (threadIdx.x == 0) {
+        *counter = 0;
+        *one = -1;
+    }
 }
 
-extern "C" void run_last_block(float *sum, float *parts, unsigned *counter, int blocks) {
-    LAUNCH(last_block, blocks, 64, 0, nullptr, sum, parts, counter);
+extern "C" void run_last_block(float *sum, float *parts, float *one, unsigned *counter,
+                               int blocks) {
+    LAUNCH(last_block, blocks, 64, 0, nullptr, sum, parts, one, counter);
 }
 
 static __global__ void numbers(unsigned *y) {

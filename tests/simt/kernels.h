@@ -12,12 +12,13 @@ extern "C" {
 
 /* ---- correct.cu ---- */
 
-void run_sum(float *sum, const float *x, int rows, int n, int threads);       /* of each row */
-void run_transpose(float *y, const float *x, int rows, int columns);          /* y[columns][rows] */
-void run_scan(int *y, const int *x, int n, int threads);                      /* running sums */
-void run_reverse(float *x, int n, size_t limit);                              /* n <= 1024 */
-void run_pipeline(float *sum, const float *x, int tiles);                     /* of tiles of 128 */
-void run_last_block(float *sum, float *parts, unsigned *counter, int blocks); /* of 64 ones each */
+void run_sum(float *sum, const float *x, int rows, int n, int threads); /* of each row */
+void run_transpose(float *y, const float *x, int rows, int columns);    /* y[columns][rows] */
+void run_scan(int *y, const int *x, int n, int threads);                /* running sums */
+void run_reverse(float *x, int n, size_t limit);                        /* n <= 1024 */
+void run_pipeline(float *sum, const float *x, int tiles);               /* of tiles of 128 */
+/* sum[64] of blocks times *one, which becomes -1; parts[64 blocks]; *counter is 0. */
+void run_last_block(float *sum, float *parts, float *one, unsigned *counter, int blocks);
 void run_numbers(unsigned *y, const unsigned grid[3], const unsigned block[3]);
 void run_barriers(int *y, int threads, int count, int any); /* y[0..2]: votes of the block */
 typedef struct {

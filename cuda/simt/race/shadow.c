@@ -31,7 +31,8 @@ static size_t page_count, cell_bytes;
 static struct {
     bool running, fenced;
     unsigned block, interval;
-    uint64_t serial;                                    /* of all blocks of all launches */
+    unsigned begun;  /* blocks of the launch, the running one included */
+    uint64_t serial; /* of all blocks of all launches */
     unsigned clock[SIMT_WARPS][SIMT_LANES][SIMT_LANES]; /* [w][i][j]: what lane i knows of j */
 } now;
 
@@ -50,6 +51,13 @@ static size_t set_words;
 
 static bool set_has(const unsigned *set, unsigned block) {
     return set[block / 32] >> block % 32 & 1u;
+}
+
+/* Every block that has run so far comes before the running one. */
+static bool acquired_all(void) {
+    unsigned count = 0;
+    for (size_t w = 0; w < set_words; w++) count += (unsigned)__builtin_popcount(acquired[w]);
+    return count + 1 == now.begun;
 }
 
 static void sets_start(void) {
@@ -150,7 +158,7 @@ static bool after_write(const Cell *cell, const Now *n) {
 
 /* All readers of the cell come before the running access. */
 static bool after_reads(const Cell *cell, const Now *n) {
-    if (cell->read_blocks) return false;
+    if (cell->read_blocks) return acquired_all();
     if (cell->read_block != now.block + 1) return set_has(acquired, cell->read_block - 1);
     if (cell->read_interval < now.interval) return true;
     if (cell->read_warps || cell->read_thread / SIMT_LANES != n->warp) return false;
@@ -233,10 +241,12 @@ static void on_launch(bool begin) {
     if (!begin) return;
     if (!pages || cell_bytes > cell_bytes_kept) start_over();
     sets_start();
+    now.begun = 0;
 }
 
 static void on_block(void) {
     now.block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    now.begun++;
     now.serial++;
     now.interval = 0;
     now.fenced = false;
