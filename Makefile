@@ -62,9 +62,10 @@ program := $(abspath $(BUILD))/bcd
 
 ref_c := $(wildcard ref/*.c ref/*/*.c)
 data_c := $(wildcard data/*.c)
+dist_c := $(wildcard dist/*.c)
 app_c := $(wildcard experiments/*.c experiments/*/*.c)
 ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
-more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c)
+more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c tests/dist/*.c)
 bench_c := $(wildcard tests/bench/*.c)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 
@@ -72,7 +73,7 @@ objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(2))
 # Everything below the program, as a library: a program links what it uses.
 float_library := $(BUILD)/float/library.a
 double_library := $(BUILD)/double/library.a
-$(float_library): $(call objects,float,$(ref_c) $(data_c) $(filter-out %/main.c,$(app_c)))
+$(float_library): $(call objects,float,$(ref_c) $(data_c) $(dist_c) $(filter-out %/main.c,$(app_c)))
 $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------

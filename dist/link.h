@@ -30,6 +30,8 @@ typedef struct {
     int (*all_reduce)(Link *link, real *x, size_t count);
     /* Every rank's data becomes that of rank root. */
     int (*broadcast)(Link *link, int root, void *data, size_t bytes);
+    /* all[ranks][bytes] = every rank's `bytes` at mine. */
+    int (*gather)(Link *link, void *all, const void *mine, size_t bytes);
     int (*barrier)(Link *link);
     /* Tells the others that this rank gives up, and why; their calls fail with that line. */
     void (*give_up)(Link *link, const char *why);

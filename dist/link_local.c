@@ -240,6 +240,22 @@ static int local_broadcast(Link *link, int root, void *data, size_t bytes) {
     return together(link, &broadcast, "to broadcast", copy_from_root, bytes);
 }
 
+typedef struct {
+    void *all;
+    const void *mine;
+} Gather;
+
+static void copy_from_all(Link *link, void **data, size_t bytes) {
+    char *all = ((const Gather *)data[link->rank])->all;
+    for (int r = 0; r < link->ranks; r++)
+        memcpy(all + (size_t)r * bytes, ((const Gather *)data[r])->mine, bytes);
+}
+
+static int local_gather(Link *link, void *all, const void *mine, size_t bytes) {
+    Gather gather = {all, mine};
+    return together(link, &gather, "to gather", copy_from_all, bytes);
+}
+
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
@@ -306,6 +322,7 @@ int link_local_create(Link **link, int ranks, int capacity, double timeout_s) {
         .exchange = local_exchange,
         .all_reduce = local_all_reduce,
         .broadcast = local_broadcast,
+        .gather = local_gather,
         .barrier = local_barrier,
         .give_up = local_give_up,
         .free = local_free,

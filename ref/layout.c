@@ -15,6 +15,32 @@ size_t value_count(const Model *model, int value, int batch) {
     return (size_t)batch * shape_count(model->value[value].shape);
 }
 
+bool block_here(const StageSettings *settings, int block) {
+    return !settings->here || settings->here[block];
+}
+
+bool value_here(const Model *model, const StageSettings *settings, int value) {
+    int block = model->value[value].block;
+    if (block < 0) return block_here(settings, 0);
+    if (block_here(settings, block)) return true;
+    return value == model->block[block].out && block + 1 < model->blocks &&
+           block_here(settings, block + 1);
+}
+
+bool param_here(const Model *model, const StageSettings *settings, int param) {
+    if (block_here(settings, model->param[param].block)) return true;
+    for (int i = 0; i < model->nodes; i++) {
+        const Node *node = &model->node[i];
+        bool uses = node->weight == param || node->bias == param;
+        if (uses && block_here(settings, model->value[node->out].block)) return true;
+    }
+    return false;
+}
+
+int block_slots(const StageSettings *settings, int block) {
+    return settings->slots ? settings->slots[block] : 1;
+}
+
 size_t value_bytes(const StageSettings *settings) {
     return settings->precision == PRECISION_BF16 ? 2 : sizeof(real);
 }
@@ -82,6 +108,8 @@ static void mark_stored(Layout *l, Question q) {
         if (keeps.output) l->stored[node->out] = true;
         l->stored_aux[i] = true;
     }
+    /* Logits must wait for their turn where micro-batches overlap. */
+    if (q.settings->slots && l->lowest < m->blocks) l->stored[m->values - 1] = true;
     l->stored[0] = false; /* the model's input belongs to the batch */
 }
 
@@ -128,7 +156,9 @@ static void lay_out(Layout *l, Question q) {
     for (int b = 0; b < m->blocks; b++) {
         int out = m->block[b].out;
         size_t room = value_room(q, out);
-        l->scratch = larger(l->scratch, lay_block(l, q, &m->block[b]));
+        if (block_here(q.settings, b))
+            l->scratch = larger(l->scratch, lay_block(l, q, &m->block[b]));
+        if (!value_here(m, q.settings, out)) continue;
         if (!l->stored[out]) l->boundary = larger(l->boundary, room);
         /* The last output's gradient replaces it in place. */
         if (l->differentiated[out] && b < m->blocks - 1)

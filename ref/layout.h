@@ -35,6 +35,13 @@ int layout_make(Layout *layout, const Model *model, const StageSettings *setting
 void layout_free(Layout *layout);
 
 size_t value_count(const Model *model, int value, int batch);
+/* Whether a stage with these settings holds a block; a value (one that its blocks write, or the one
+ * that the block below them hands up); a parameter (tied ones too). */
+bool block_here(const StageSettings *settings, int block);
+bool value_here(const Model *model, const StageSettings *settings, int value);
+bool param_here(const Model *model, const StageSettings *settings, int param);
+/* Micro-batches in flight of a block. */
+int block_slots(const StageSettings *settings, int block);
 /* Bytes of one number of a value, or of a weight. */
 size_t value_bytes(const StageSettings *settings);
 /* Whether a node trains parameters of an active block, its own or a tied one. */

@@ -5,25 +5,31 @@
 #include "error.h"
 #include "layout.h"
 
-static size_t trained_count(const Model *m, const bool *active) {
-    size_t count = 0;
-    for (int p = 0; p < m->params; p++)
-        if (active[m->param[p].block]) count += m->param[p].count;
-    return count;
+/* Activations of a block that the backward pass needs, of one micro-batch. */
+static size_t stored_bytes(const Model *m, const Layout *layout, const StageSettings *settings,
+                           const Block *block) {
+    size_t values = 0, aux = 0;
+    for (int v = block->first_value; v < block->end_value; v++)
+        if (layout->stored[v]) values += value_count(m, v, settings->batch);
+    for (int i = block->first_node; i < block->end_node; i++)
+        if (layout->stored_aux[i]) aux += node_aux_count(&m->node[i], settings->batch);
+    return values * value_bytes(settings) + aux * sizeof(real);
 }
 
-/* Activations the backward pass needs. */
-static size_t stored_bytes(const Model *m, const Layout *layout, const StageSettings *settings,
-                           int first_block, int end_block) {
-    size_t values = 0, aux = 0;
-    for (int b = first_block; b < end_block; b++) {
-        const Block *block = &m->block[b];
-        for (int v = block->first_value; v < block->end_value; v++)
-            if (layout->stored[v]) values += value_count(m, v, settings->batch);
-        for (int i = block->first_node; i < block->end_node; i++)
-            if (layout->stored_aux[i]) aux += node_aux_count(&m->node[i], settings->batch);
+/* Of a stage: its blocks, and what the blocks below hand up to it. */
+static size_t stage_activations(const Model *m, const Layout *layout,
+                                const StageSettings *settings) {
+    size_t bytes = 0;
+    for (int b = 0; b < m->blocks; b++) {
+        int out = m->block[b].out;
+        size_t one = 0;
+        if (block_here(settings, b))
+            one = stored_bytes(m, layout, settings, &m->block[b]);
+        else if (value_here(m, settings, out) && layout->stored[out])
+            one = value_count(m, out, settings->batch) * value_bytes(settings);
+        bytes += one * (size_t)block_slots(settings, b);
     }
-    return values * value_bytes(settings) + aux * sizeof(real);
+    return bytes;
 }
 
 /* What `count` parameters take: their weights, and if they train in bf16 float masters beside them.
@@ -37,21 +43,38 @@ static BlockMemory trained_memory(const StageSettings *settings, size_t count, b
                          .state = states * bytes};
 }
 
+/* Parameters, gradients and state of a stage.  Of a tied parameter whose block is elsewhere it
+ * holds a copy, and while that trains a gradient to hand over, but no state. */
+static BlockMemory stage_parameters(const Model *m, const StageSettings *settings,
+                                    const bool *active) {
+    BlockMemory sum = {0};
+    for (int p = 0; p < m->params; p++) {
+        const Param *param = &m->param[p];
+        if (!param_here(m, settings, p)) continue;
+        bool own = block_here(settings, param->block);
+        BlockMemory one = trained_memory(settings, param->count, own && active[param->block]);
+        sum.parameters += one.parameters;
+        sum.gradients += active[param->block] ? param->count * sizeof(real) : 0;
+        sum.state += one.state;
+    }
+    return sum;
+}
+
 int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *settings,
                 const bool *active) {
     Layout layout;
     if (layout_make(&layout, m, settings, active)) return -1;
-    size_t buffers = 0, trained = trained_count(m, active);
-    for (int i = 0; i < m->buffers; i++) buffers += (size_t)m->buffer[i].count;
-    BlockMemory active_part = trained_memory(settings, trained, true);
-    BlockMemory frozen_part = trained_memory(settings, m->param_count - trained, false);
-    size_t rows = (size_t)settings->batch * (size_t)m->targets;
+    size_t buffers = 0, rows = (size_t)settings->batch * (size_t)m->targets;
+    for (int i = 0; i < m->buffers; i++)
+        if (block_here(settings, m->buffer[i].block)) buffers += (size_t)m->buffer[i].count;
+    if (!block_here(settings, m->blocks - 1)) rows = 0;
+    BlockMemory parameters = stage_parameters(m, settings, active);
     size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;
-    bytes[MEM_PARAMETERS] = active_part.parameters + frozen_part.parameters;
+    bytes[MEM_PARAMETERS] = parameters.parameters;
     bytes[MEM_BUFFERS] = buffers * sizeof(real);
-    bytes[MEM_GRADIENTS] = active_part.gradients;
-    bytes[MEM_STATE] = active_part.state;
-    bytes[MEM_ACTIVATIONS] = stored_bytes(m, &layout, settings, 0, m->blocks);
+    bytes[MEM_GRADIENTS] = parameters.gradients;
+    bytes[MEM_STATE] = parameters.state;
+    bytes[MEM_ACTIVATIONS] = stage_activations(m, &layout, settings);
     bytes[MEM_CACHE] = 0;
     bytes[MEM_WORKSPACE] = scratch + 2 * rows * sizeof(real) + rows; /* loss, lse, correct */
     layout_free(&layout);
@@ -67,7 +90,7 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
         for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
             count += m->param[p].count;
         blocks[b] = trained_memory(settings, count, active[b]);
-        blocks[b].activations = stored_bytes(m, &layout, settings, b, b + 1);
+        blocks[b].activations = stored_bytes(m, &layout, settings, &m->block[b]);
     }
     layout_free(&layout);
     return 0;

@@ -30,6 +30,9 @@ typedef struct {
     OptimizerSettings optimizer;
     uint64_t seed; /* of the initial parameters */
     Precision precision;
+    /* A stage of a pipeline; NULL: the whole model, one micro-batch at a time. */
+    const bool *here; /* [blocks] that live on this stage, with the tied parameters they use */
+    const int *slots; /* [blocks]: micro-batches in flight; looked at by every activate */
     bool offload; /* optimizer state and update in host memory (GPU stages: the baseline of BCD) */
 } StageSettings;
 
@@ -50,7 +53,8 @@ typedef enum {
     TENSOR_GRADIENT, /* active parameters only */
     TENSOR_STATE0,   /* momentum or first moment; where state exists */
     TENSOR_STATE1,   /* second moment */
-    TENSOR_VALUE     /* boundary activations: the output of a block; the number is the block's */
+    TENSOR_VALUE,    /* boundary activations: the output of a block; the number is the block's */
+    TENSOR_VALUE_GRADIENT /* its gradient, in the backward pass: what stages hand down */
 } TensorRole;
 
 typedef enum { PASS_EVALUATE, PASS_TRAIN } Pass;
@@ -64,6 +68,9 @@ typedef struct {
     /* Takes the batch's data by reference: it must live until the pass is over.  n is at most
      * settings.batch. */
     void (*begin)(Stage *stage, const Batch *batch, Pass pass);
+    /* In a pipeline: calls from now on are about this micro-batch, whose activations of a block
+     * live in slot micro_batch % slots[block]. */
+    void (*select)(Stage *stage, int micro_batch);
     void (*forward)(Stage *stage, int block);
     /* With PASS_TRAIN also turns the logits into the gradient of scale * loss_sum. */
     Loss (*loss)(Stage *stage, double scale);
@@ -74,6 +81,8 @@ typedef struct {
     void (*weight_gradient)(Stage *stage, int block);
     void (*discard)(Stage *stage);         /* forgets the gradients of a step that was given up */
     double (*gradient_norm)(Stage *stage); /* of the active gradients */
+    /* square[params]: sum of squares of each active gradient that is here, 0 for others. */
+    void (*gradient_squares)(Stage *stage, double *square);
     /* Optimizer step on the active parameters with gradient_scale * gradient (clipping). */
     void (*update)(Stage *stage, double lr, double gradient_scale);
     /* Host copies.  read returns the number of elements, 0 if the tensor does not exist now; data

@@ -10,18 +10,24 @@ static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
+/* The slot of the selected micro-batch. */
+static int slot_of(const RefStage *s, int block) {
+    return s->micro_batch % block_slots(&s->base.settings, block);
+}
+
 static real *scratch_at(RefStage *s, size_t bytes) { return s->scratch + bytes / sizeof(real); }
 
 real *stage_value(RefStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return s->batch.images;
-    if (s->value[value]) return s->value[value];
     int block = block_of(m, value);
+    real *stored = s->value[slot_of(s, block) * m->values + value];
+    if (stored) return stored;
     if (m->block[block].out == value) return s->boundary[block % 2];
     return scratch_at(s, s->layout.value_at[value]);
 }
 
-static real *gradient_place(RefStage *s, int value) {
+real *stage_value_gradient(RefStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.gradient_of[value];
     int block = block_of(m, value);
@@ -36,13 +42,14 @@ static real *param_or_null(real **array, int number) { return number < 0 ? NULL 
 static NodeIO node_io(RefStage *s, const Node *node) {
     const Model *m = s->base.model;
     int index = (int)(node - m->node);
+    real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
     bool training = s->pass == PASS_TRAIN;
     NodeIO io = {.n = s->batch.n,
                  .x = stage_value(s, node->in),
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
                  .y = stage_value(s, node->out),
-                 .aux = s->aux[index] ? s->aux[index] : scratch_at(s, s->layout.aux_at[index]),
+                 .aux = stored_aux ? stored_aux : scratch_at(s, s->layout.aux_at[index]),
                  .weight = param_or_null(s->param, node->weight),
                  .bias = param_or_null(s->param, node->bias)};
     if (node->running >= 0) {
@@ -107,7 +114,7 @@ static real *wanted_gradient(RefStage *s, int value, bool *add) {
     if (value < 0 || !s->layout.differentiated[value]) return NULL;
     *add = s->differentiated_yet[value];
     s->differentiated_yet[value] = true;
-    return gradient_place(s, value);
+    return stage_value_gradient(s, value);
 }
 
 void stage_input_gradient(Stage *base, int block) {
@@ -122,7 +129,7 @@ void stage_input_gradient(Stage *base, int block) {
         const Node *node = &m->node[i];
         if (!s->layout.differentiated[node->out]) continue;
         NodeIO io = node_io(s, node);
-        io.dy = gradient_place(s, node->out);
+        io.dy = stage_value_gradient(s, node->out);
         io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
         io.dx = wanted_gradient(s, node->in, &io.add_dx);
         if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
@@ -145,7 +152,7 @@ void stage_weight_gradient(Stage *base, int block) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active)) continue;
         NodeIO io = node_io(s, node);
-        io.dy = gradient_place(s, node->out);
+        io.dy = stage_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);
         bool input_gradient = s->layout.differentiated[node->in] ||

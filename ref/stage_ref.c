@@ -22,8 +22,11 @@ static void release(RefStage *s, real **array) {
 
 static void free_activations(RefStage *s) {
     const Model *m = s->base.model;
-    for (int v = 0; v < m->values; v++) release(s, &s->value[v]);
-    for (int i = 0; i < m->nodes; i++) release(s, &s->aux[i]);
+    for (int v = 0; s->value && v < s->slots * m->values; v++) release(s, &s->value[v]);
+    for (int i = 0; s->aux && i < s->slots * m->nodes; i++) release(s, &s->aux[i]);
+    free(s->value);
+    free(s->aux);
+    s->value = s->aux = NULL;
     release(s, &s->scratch);
     for (int k = 0; k < 2; k++) {
         release(s, &s->boundary[k]);
@@ -32,17 +35,42 @@ static void free_activations(RefStage *s) {
     layout_free(&s->layout);
 }
 
-static int allocate_activations(RefStage *s) {
+static int reserve_slots(RefStage *s) {
     const Model *m = s->base.model;
-    int batch = s->base.settings.batch;
-    if (layout_make(&s->layout, m, &s->base.settings, s->active)) return -1;
+    s->slots = 1;
+    for (int b = 0; b < m->blocks; b++)
+        if (block_slots(&s->base.settings, b) > s->slots)
+            s->slots = block_slots(&s->base.settings, b);
+    s->value = calloc((size_t)s->slots * (size_t)m->values, sizeof *s->value);
+    s->aux = calloc((size_t)s->slots * (size_t)m->nodes, sizeof *s->aux);
+    return s->value && s->aux ? 0 : error_set("stage: out of memory for the tables of %s", m->name);
+}
+
+/* What micro-batches keep, each in its slot. */
+static bool allocate_stored(RefStage *s) {
+    const Model *m = s->base.model;
+    const StageSettings *settings = &s->base.settings;
+    int batch = settings->batch;
     bool ok = true;
-    for (int v = 0; v < m->values; v++)
-        if (s->layout.stored[v])
-            ok &= !!(s->value[v] = numbers(s, MEM_ACTIVATIONS, value_count(m, v, batch)));
-    for (int i = 0; i < m->nodes; i++)
-        if (s->layout.stored_aux[i])
-            ok &= !!(s->aux[i] = numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
+    for (int v = 1; v < m->values; v++)
+        for (int k = 0; k < block_slots(settings, m->value[v].block); k++)
+            if (s->layout.stored[v] && value_here(m, settings, v))
+                ok &= !!(s->value[k * m->values + v] =
+                             numbers(s, MEM_ACTIVATIONS, value_count(m, v, batch)));
+    for (int i = 0; i < m->nodes; i++) {
+        int block = m->value[m->node[i].out].block;
+        for (int k = 0; k < block_slots(settings, block); k++)
+            if (s->layout.stored_aux[i] && block_here(settings, block))
+                ok &= !!(s->aux[k * m->nodes + i] =
+                             numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
+    }
+    return ok;
+}
+
+static int allocate_activations(RefStage *s) {
+    if (layout_make(&s->layout, s->base.model, &s->base.settings, s->active) || reserve_slots(s))
+        return -1;
+    bool ok = allocate_stored(s);
     ok &= !!(s->scratch = numbers(s, MEM_WORKSPACE, s->layout.scratch / sizeof(real)));
     for (int k = 0; k < 2; k++) {
         ok &= !!(s->boundary[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary / sizeof(real)));
@@ -54,6 +82,11 @@ static int allocate_activations(RefStage *s) {
 
 static void free_state(RefStage *s, int param) {
     for (int k = 0; k < 2; k++) release(s, &s->state[k][param]);
+}
+
+/* A tied parameter is updated where its own block is; elsewhere it is a copy. */
+static bool trained_here(const RefStage *s, int param) {
+    return block_here(&s->base.settings, s->base.model->param[param].block);
 }
 
 static int allocate_state(RefStage *s, int param) {
@@ -77,9 +110,9 @@ static int stage_activate(Stage *base, const bool *active) {
     if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
     memcpy(s->active, active, (size_t)m->blocks);
     for (int p = 0; p < m->params; p++) {
-        if (!active[m->param[p].block]) continue;
+        if (!active[m->param[p].block] || !param_here(m, &base->settings, p)) continue;
         if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
-        if (allocate_state(s, p)) return -1;
+        if (trained_here(s, p) && allocate_state(s, p)) return -1;
     }
     return allocate_activations(s);
 }
@@ -89,6 +122,14 @@ static int stage_activate(Stage *base, const bool *active) {
 
 static void stage_discard(Stage *base) {
     memset(of(base)->gradient_made, 0, (size_t)base->model->params);
+}
+
+static void stage_gradient_squares(Stage *base, double *square) {
+    RefStage *s = of(base);
+    for (int p = 0; p < base->model->params; p++)
+        square[p] = s->gradient[p] && trained_here(s, p)
+                        ? optimizer_square_sum(s->gradient[p], base->model->param[p].count)
+                        : 0;
 }
 
 static double stage_gradient_norm(Stage *base) {
@@ -106,7 +147,7 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
     const OptimizerSettings *optimizer = &base->settings.optimizer;
     for (int b = 0; b < m->blocks; b++) s->age[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
-        if (!s->gradient[p]) continue;
+        if (!s->gradient[p] || !trained_here(s, p)) continue;
         bool decay = m->param[p].matrix || !optimizer->decay_matrices_only;
         real *const state[2] = {s->state[0][p], s->state[1][p]};
         optimizer_update(optimizer, s->param[p], state, s->gradient[p], gradient_scale, lr,
@@ -120,9 +161,10 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
 
 static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
     const Model *m = s->base.model;
-    *count = role == TENSOR_BUFFER  ? (size_t)m->buffer[number].count
-             : role == TENSOR_VALUE ? value_count(m, m->block[number].out, s->batch.n)
-                                    : m->param[number].count;
+    *count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count
+             : role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT
+                 ? value_count(m, m->block[number].out, s->batch.n)
+                 : m->param[number].count;
     switch (role) {
         case TENSOR_PARAMETER:
             return s->param[number];
@@ -136,6 +178,8 @@ static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
             return s->state[1][number];
         case TENSOR_VALUE:
             return stage_value(s, m->block[number].out);
+        case TENSOR_VALUE_GRADIENT:
+            return stage_value_gradient(s, m->block[number].out);
     }
     return NULL;
 }
@@ -161,6 +205,7 @@ static int stage_write(Stage *base, TensorRole role, int number, const real *dat
     return 0;
 }
 
+static void stage_select(Stage *base, int micro_batch) { of(base)->micro_batch = micro_batch; }
 static uint64_t stage_age(Stage *base, int block) { return of(base)->age[block]; }
 static void stage_set_age(Stage *base, int block, uint64_t age) { of(base)->age[block] = age; }
 static MemCount *stage_memory(Stage *base) { return &of(base)->counted; }
@@ -171,7 +216,7 @@ static MemCount *stage_memory(Stage *base) { return &of(base)->counted; }
 static void stage_free(Stage *base) {
     RefStage *s = of(base);
     const Model *m = base->model;
-    if (s->value && s->aux) free_activations(s);
+    free_activations(s);
     for (int p = 0; p < m->params; p++) {
         if (s->param) release(s, &s->param[p]);
         if (s->gradient) release(s, &s->gradient[p]);
@@ -190,8 +235,6 @@ static void stage_free(Stage *base) {
     free(s->gradient_made);
     free(s->age);
     free(s->active);
-    free(s->value);
-    free(s->aux);
     free(s->differentiated_yet);
     free(s);
 }
@@ -206,11 +249,9 @@ static int allocate_tables(RefStage *s) {
     s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
     s->age = calloc(blocks, sizeof *s->age);
     s->active = calloc(blocks, sizeof *s->active);
-    s->value = calloc(values, sizeof *s->value);
-    s->aux = calloc((size_t)m->nodes, sizeof *s->aux);
     s->differentiated_yet = calloc(values, sizeof *s->differentiated_yet);
     if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
-        s->age && s->active && s->value && s->aux && s->differentiated_yet)
+        s->age && s->active && s->differentiated_yet)
         return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
@@ -219,6 +260,7 @@ static int allocate_model(RefStage *s) {
     const Model *m = s->base.model;
     for (int p = 0; p < m->params; p++) {
         size_t count = m->param[p].count;
+        if (!param_here(m, &s->base.settings, p)) continue;
         real *data = s->param[p] = numbers(s, MEM_PARAMETERS, count);
         if (!data) return -1;
 #pragma omp parallel for if (count > 1 << 12)
@@ -226,9 +268,11 @@ static int allocate_model(RefStage *s) {
     }
     for (int k = 0; k < m->buffers; k++) {
         const Buffer *buffer = &m->buffer[k];
+        if (!block_here(&s->base.settings, buffer->block)) continue;
         if (!(s->buffer[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count))) return -1;
         for (int i = 0; i < buffer->count; i++) s->buffer[k][i] = buffer->init == INIT_ONES;
     }
+    if (!block_here(&s->base.settings, m->blocks - 1)) return 0;
     size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;
     s->loss = numbers(s, MEM_WORKSPACE, rows);
     s->lse = numbers(s, MEM_WORKSPACE, rows);
@@ -240,12 +284,14 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
     static const StageClass class = {
         .activate = stage_activate,
         .begin = stage_begin,
+        .select = stage_select,
         .forward = stage_forward,
         .loss = stage_loss,
         .input_gradient = stage_input_gradient,
         .weight_gradient = stage_weight_gradient,
         .discard = stage_discard,
         .gradient_norm = stage_gradient_norm,
+        .gradient_squares = stage_gradient_squares,
         .update = stage_update,
         .read = stage_read,
         .write = stage_write,

@@ -16,8 +16,10 @@ typedef struct {
     uint64_t *age;       /* [blocks]: updates seen by the block's optimizer state */
     bool *active;        /* [blocks] */
     Layout layout;
-    real **value; /* [values]: stored activations */
-    real **aux;   /* [nodes] */
+    int slots;       /* most of any block */
+    int micro_batch; /* selected */
+    real **value;    /* [slots][values]: stored activations */
+    real **aux;      /* [slots][nodes] */
     real *scratch, *boundary[2], *boundary_gradient[2];
     real *loss, *lse; /* [batch * targets] */
     unsigned char *correct;
@@ -26,8 +28,9 @@ typedef struct {
     Pass pass;
 } RefStage;
 
-/* Where a value of the batch in flight lives. */
+/* Where a value of the batch in flight lives, and its gradient in the backward pass. */
 real *stage_value(RefStage *stage, int value);
+real *stage_value_gradient(RefStage *stage, int value);
 
 void stage_begin(Stage *base, const Batch *batch, Pass pass);
 void stage_forward(Stage *base, int block);
