@@ -84,14 +84,16 @@ all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 programs: all $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench ## ... and the tests and benchmarks
 
-$(BUILD)/bcd: $(call objects,float,experiments/main.c) $(float_library)
+# All of ref/, and all names visible: the device libraries (cuda/rules.mk) stand on them.
+$(BUILD)/bcd: $(call objects,float,experiments/main.c $(ref_c)) $(float_library)
+$(BUILD)/bcd: LDFLAGS += -rdynamic
 $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c)) $(float_library)
 $(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
-%/library.a:
+%.a:
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -130,16 +132,21 @@ $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
+include cuda/rules.mk
+
 # ---- tests ---------------------------------------------------------------------------------------
 
-test: $(BUILD)/tests-float $(BUILD)/tests-double $(patsubst %,$(BUILD)/bcd,$(wildcard experiments/main.c))
+# SIMT=no leaves out the kernels on this CPU.
+SIMT ?= yes
+test_programs := tests-float tests-double $(if $(filter yes,$(SIMT)),tests-simt)
+test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.
 test: export OMP_WAIT_POLICY ?= passive
-test:                                 ## run every test, in float and in double (TESTS="names")
-	@for type in float double; do \
-	    $(BUILD)/tests-$$type $(TESTS) || echo "tests-$$type: exit status $$?"; \
-	done | awk -f tests/total.awk
+test:                                 ## run every test: float, double, kernels (TESTS="names")
+	@for program in $(test_programs); do \
+	    $(BUILD)/$$program $(TESTS) || echo "$$program: exit status $$?"; \
+	done | awk -v expected=$(words $(test_programs)) -f tests/total.awk
 
 sanitize:                             ## the tests under address, undefined and thread sanitizers
 	$(Q)$(MAKE) sanitize-address
@@ -158,12 +165,14 @@ address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
 known_leaks := LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitize/leaks:print_suppressions=0
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
-# does not, and would be reported as one large race.  Uninstrumented libraries are left out.
+# does not, and would be reported as one large race.  Uninstrumented libraries are left out, and
+# the SIMT layer, whose fibers it does not follow: `make race` is its own.
 sanitize-thread:                      ## ... data races only
 	@mkdir -p $(BUILD)/tsan
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
 	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
-	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags)" test
+	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags)" \
+	    SIMT=no test
 thread_flags := -g -O1 -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
                       TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1"
@@ -210,12 +219,14 @@ clean:                                ## remove everything built
 	rm -rf $(BUILD)
 
 help:                                 ## this list
-	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-17s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-17s%s\n", $$1, $$2 }' \
+	    Makefile cuda/rules.mk
 
 info:                                 ## compiler, flags, libraries
 	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"
 	@echo "flags      $(CFLAGS)"
 	@echo "libraries  $(LDLIBS)"
+	@echo "kernels    $(CXX) for this CPU; $(if $(NVCC),$(NVCC) for $(ARCHS:%=sm_%),no CUDA: nvcc was not found)"
 	@echo "versions   hdf5 $(shell pkg-config --modversion hdf5), pcre2 $(shell pkg-config --modversion libpcre2-8), cjson $(shell pkg-config --modversion libcjson), zstd $(shell pkg-config --modversion libzstd)"
 	@echo "processor  $(shell sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(shell nproc) in use"
 	@echo "commit     $(commit)"

@@ -49,50 +49,50 @@ static void sgd_update(real *restrict p, real *restrict v, const real *restrict 
     }
 }
 
-/* Everything that does not depend on the element, worked out once in double. */
-typedef struct {
-    real scale, coupled, shrink, beta1, rest1, beta2, rest2, rate, root, eps;
-} AdamFactors;
-
 #ifdef BCD_DOUBLE
 #define real_sqrt sqrt
 #else
 #define real_sqrt sqrtf
 #endif
 
-/* lr mhat / (sqrt(vhat) + eps) with mhat = m / (1 - beta1^t), vhat = v / (1 - beta2^t): `rate` is
- * lr / (1 - beta1^t), `root` is 1 / sqrt(1 - beta2^t). */
 static void adam_update(real *restrict p, real *restrict m, real *restrict v,
-                        const real *restrict g, AdamFactors f, size_t count) {
+                        const real *restrict g, real scale, OptimizerFactors f, size_t count) {
 #pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t i = 0; i < count; i++) {
-        real gi = f.scale * g[i] + f.coupled * p[i];
+        real gi = scale * g[i] + f.coupled * p[i];
         m[i] = f.beta1 * m[i] + f.rest1 * gi;
         v[i] = f.beta2 * v[i] + f.rest2 * gi * gi;
         p[i] = f.shrink * p[i] - f.rate * m[i] / (real_sqrt(v[i]) * f.root + f.eps);
     }
 }
 
-void optimizer_update(const OptimizerSettings *s, real *p, real *const state[2], const real *g,
-                      double g_scale, double lr, uint64_t age, bool decay, size_t count) {
+OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64_t age,
+                                   bool decay) {
     double wd = decay ? s->weight_decay : 0;
-    if (s->kind == OPTIMIZER_SGD) {
-        sgd_update(p, state[0], g, (real)g_scale, (real)lr, (real)s->momentum, (real)wd, count);
-        return;
-    }
+    if (s->kind == OPTIMIZER_SGD)
+        return (OptimizerFactors){
+            .lr = (real)lr, .momentum = (real)s->momentum, .coupled = (real)wd};
     bool decoupled = s->kind == OPTIMIZER_ADAMW;
     double t = (double)age;
-    AdamFactors f = {.scale = (real)g_scale,
-                     .coupled = (real)(decoupled ? 0 : wd),
-                     .shrink = (real)(decoupled ? 1 - lr * wd : 1),
-                     .beta1 = (real)s->beta1,
-                     .rest1 = (real)(1 - s->beta1), /* not 1 - 0.999f: off by 5e-5 */
-                     .beta2 = (real)s->beta2,
-                     .rest2 = (real)(1 - s->beta2),
-                     .rate = (real)(lr / (1 - pow(s->beta1, t))),
-                     .root = (real)(1 / sqrt(1 - pow(s->beta2, t))),
-                     .eps = (real)s->eps};
-    adam_update(p, state[0], state[1], g, f, count);
+    return (OptimizerFactors){.lr = (real)lr,
+                              .coupled = (real)(decoupled ? 0 : wd),
+                              .shrink = (real)(decoupled ? 1 - lr * wd : 1),
+                              .beta1 = (real)s->beta1,
+                              .rest1 = (real)(1 - s->beta1), /* not 1 - 0.999f: off by 5e-5 */
+                              .beta2 = (real)s->beta2,
+                              .rest2 = (real)(1 - s->beta2),
+                              .rate = (real)(lr / (1 - pow(s->beta1, t))),
+                              .root = (real)(1 / sqrt(1 - pow(s->beta2, t))),
+                              .eps = (real)s->eps};
+}
+
+void optimizer_update(const OptimizerSettings *s, real *p, real *const state[2], const real *g,
+                      double g_scale, double lr, uint64_t age, bool decay, size_t count) {
+    OptimizerFactors f = optimizer_factors(s, lr, age, decay);
+    if (s->kind == OPTIMIZER_SGD)
+        sgd_update(p, state[0], g, (real)g_scale, f.lr, f.momentum, f.coupled, count);
+    else
+        adam_update(p, state[0], state[1], g, (real)g_scale, f, count);
 }
 
 double optimizer_square_sum(const real *x, size_t count) {

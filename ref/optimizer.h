@@ -34,6 +34,17 @@ int optimizer_state_vectors(const OptimizerSettings *settings);
 /* The rate of training step `step` (0-based) of `steps` in all. */
 double optimizer_lr(const OptimizerSettings *settings, uint64_t step, uint64_t steps);
 
+/* Everything in an update that does not depend on the element, worked out once in double:
+ *   SGD    v = momentum v + (g + coupled p);  p -= lr v
+ *   Adam   g += coupled p;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;
+ *          p = shrink p - rate m / (sqrt(v) root + eps)
+ * which is lr mhat / (sqrt(vhat) + eps) with mhat = m / (1 - beta1^t), vhat = v / (1 - beta2^t). */
+typedef struct {
+    real lr, momentum, coupled, shrink, beta1, rest1, beta2, rest2, rate, root, eps;
+} OptimizerFactors;
+OptimizerFactors optimizer_factors(const OptimizerSettings *settings, double lr, uint64_t age,
+                                   bool decay);
+
 /* One fused pass over one tensor: updates p[count] and state[0], state[1] (NULL where there is
  * none) from gradient g, which is first multiplied by g_scale (clipping).  age is the number of
  * updates this state has seen, this one included (>= 1): Adam's t.  decay false: no weight decay

@@ -8,8 +8,14 @@
 #include "../ref/real.h"
 #include "test.h"
 
+/* Other programs have lists and names of their own. */
+#ifndef TEST_SUITES
+#define TEST_SUITES "suites.h"
+#define TEST_PROGRAM REAL_NAME
+#endif
+
 #define SUITE(name) void test_##name(void);
-#include "suites.h"
+#include TEST_SUITES
 #undef SUITE
 
 static struct {
@@ -97,7 +103,7 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } suites[] = {
 #define SUITE(name) {#name, test_##name},
-#include "suites.h"
+#include TEST_SUITES
 #undef SUITE
     };
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
@@ -113,7 +119,7 @@ int main(int argc, char **argv) {
         printf("%-14s %4d cases %8.2f s\n", now.suite,
                now.passed + now.failed + now.skipped - before, seconds);
     }
-    printf("%s: %d passed, %d failed, %d skipped\n", REAL_NAME, now.passed, now.failed,
+    printf("%s: %d passed, %d failed, %d skipped\n", TEST_PROGRAM, now.passed, now.failed,
            now.skipped);
     return now.failed || now.passed == 0;
 }

@@ -63,19 +63,6 @@ struct Softmax {
     float most[M][2], sum[M][2];
 };
 
-/* Keys after the query get no probability. */
-template <int M, int N>
-static __device__ __forceinline__ void hide_later(float (&s)[M][N][4], int query, int key) {
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int j = 0; j < N; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (accumulator_column(key, j, i) > accumulator_row(query, m, i))
-                    s[m][j][i] = -INFINITY;
-}
-
 /* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
  * divided by the sum.  scale includes log2(e). */
 template <int D, int M, int N>

@@ -165,4 +165,32 @@ static __device__ __forceinline__ int accumulator_column(int column, int j, int 
     return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
 }
 
+/* Scores that get no probability: of keys after the query, in rows of queries. */
+template <int M, int N>
+static __device__ __forceinline__ void hide_later(float (&s)[M][N][4], int query, int key) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (accumulator_column(key, j, i) > accumulator_row(query, m, i))
+                    s[m][j][i] = -INFINITY;
+}
+
+/* The same transposed: of queries before the key or after the last, in rows of keys. */
+template <int M, int N>
+static __device__ __forceinline__ void hide_earlier(float (&s)[M][N][4], int key, int query,
+                                                    int t) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int column = accumulator_column(query, j, i);
+                if (column < accumulator_row(key, m, i) || column >= t) s[m][j][i] = -INFINITY;
+            }
+}
+
 #endif

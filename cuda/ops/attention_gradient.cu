@@ -94,6 +94,8 @@ struct GradientShape<P, 32> : Shape<4, 1, 32, false> {};
 template <Precision P>
 struct GradientShape<P, 64> : Shape<4, 1, 32, false> {};
 template <>
+struct GradientShape<PRECISION_FP32, 64> : Shape<2, 2, 16, false> {};
+template <>
 struct GradientShape<PRECISION_BF16, 32> : Shape<4, 1, 64, true> {};
 template <>
 struct GradientShape<PRECISION_BF16, 64> : Shape<4, 1, 64, true> {};
@@ -204,7 +206,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         clear(dp);
         multiply_rows<P, D, M, N>(s, q, k_tile);
         multiply_rows<P, D, M, N>(dp, dy, k_tile + TILE);
-        const bool across = key + S::COLUMNS > query + 1;
+        if (key + S::COLUMNS > query + 1) hide_later(s, query, key);
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
@@ -212,9 +214,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     const float p = exp2_fast(fmaf(s[m][j][i], h.scale * LOG2_E, -lse[m][i / 2]));
-                    const bool hidden =
-                        across && accumulator_column(key, j, i) > accumulator_row(query, m, i);
-                    s[m][j][i] = hidden ? 0 : p * (dp[m][j][i] - dots[m][i / 2]);
+                    s[m][j][i] = p * (dp[m][j][i] - dots[m][i / 2]);
                 }
         multiply_sum<P, D, M, N>(dq, s, k_tile);
     }
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
                               angles_at(h, query), g.add);
 }
 
-/* Per step lse and dots of the queries, behind the tiles. */
+/* grid n heads ceil(t / ROWS). */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     attention_key_gradient_tiles(Gradients<T> g, Heads<T> h) {
@@ -285,19 +285,15 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         clear(p);
         clear(dp);
         multiply_rows<P, D, M, N>(p, k, q_tile);
-        const bool across = query < key + 16 * M || query + S::COLUMNS > h.t;
+        if (query < key + 16 * M || query + S::COLUMNS > h.t) hide_earlier(p, key, query, h.t);
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int column = accumulator_column(query, j, i);
-                const float less = lse[column - query] * LOG2_E;
+                const float less = lse[accumulator_column(0, j, i)] * LOG2_E;
 #pragma unroll
-                for (int m = 0; m < M; m++) {
-                    const bool hidden =
-                        across && (column < accumulator_row(key, m, i) || column >= h.t);
-                    p[m][j][i] = hidden ? 0 : exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
-                }
+                for (int m = 0; m < M; m++)
+                    p[m][j][i] = exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
             }
         multiply_sum<P, D, M, N>(dv, p, q_tile + TILE);
         multiply_rows<P, D, M, N>(dp, v, q_tile + TILE);

@@ -39,8 +39,6 @@ int device_info(DeviceInfo *info) {
         .free_bytes = host_memory("MemAvailable"),
         .shared_bytes = SIMT_SHARED_LARGEST,
         .runtime = "cuda/simt",
-        .driver = "none",
-        .libraries = "none",
     };
     return 0;
 }

@@ -190,9 +190,9 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     format_bytes(on_device ? memory->bytes : memory->host_bytes, has);
     search(&s);
     if (!s.found)
-        snprintf(s.text, TEXT,
-                 "with up to %d submodels, recompute and a sample at a time it still needs %s",
-                 MOST_SUBMODELS, format_bytes((double)s.least, least));
+        snprintf(s.text, TEXT, "with %srecompute and a sample at a time it still needs %s",
+                 training->settings.offload ? "" : "up to 8 submodels, ",
+                 format_bytes((double)s.least, least));
     return error_set("memory: %s needs %s%s (%s), %s has %s; %s%s", training->model->name, needs,
                      on_device ? "" : " of host memory", roles,
                      on_device ? memory->name : "this machine", has, s.found ? "it fits with " : "",

@@ -120,7 +120,7 @@ const Option option_table[] = {
     {"device", "cpu|cuda|simt", CHOICE(device, device_names, DEVICE_KINDS), ROUNDS, "cpu", NULL,
      SECTION,
      "what it runs on: the processor, an NVIDIA GPU, or the GPU's kernels run thread by thread on "
-     "the processor, to test them (hundreds of times slower)",
+     "the processor, to test them (tens of times slower)",
      RUNNING},
     {"precision", "fp32|tf32|bf16", CHOICE(precision, precision_names, PRECISIONS), ROUNDS, "fp32",
      NULL, SECTION,

@@ -128,9 +128,12 @@ static void add_paper(ReportGroup *report, const StudyRow *row) {
 
 static void write_titles(ReportGroup *report) {
     const StudyRow *row = report->row[0];
-    snprintf(report->title, sizeof report->title, "%s on %s, %s", row->model, row->data,
-             row->optimizer);
-    int used =
+    int used = snprintf(report->title, sizeof report->title, "%s on %s, %s", row->model, row->data,
+                        row->optimizer);
+    if (*row->device && strcmp(row->device, "cpu"))
+        snprintf(report->title + used, sizeof report->title - (size_t)used, ", %s in %s",
+                 row->device, row->precision);
+    used =
         snprintf(report->subtitle, sizeof report->subtitle,
                  "%" PRId64 " parameters, batch %" PRId64 ", rate %g, seed %" PRId64 ", %" PRId64,
                  row->parameters, row->batch, row->lr, row->seed, row->steps);

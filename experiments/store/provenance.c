@@ -103,6 +103,7 @@ void provenance_write(H5File *file, const char *group, const Provenance *p) {
     h5_set_real(file, group, "wall", p->wall);
 }
 
+/* Before there were others, fp32 was called float. */
 int provenance_read(const H5File *file, const char *group, Provenance *p) {
     int64_t threads;
     for (int i = 0; i < TEXTS; i++) {
@@ -115,5 +116,6 @@ int provenance_read(const H5File *file, const char *group, Provenance *p) {
         h5_get_count(file, group, "seed", &p->seed) || h5_get_real(file, group, "wall", &p->wall))
         return -1;
     p->threads = (int)threads;
+    if (strcmp(p->precision, "float") == 0) strcpy(p->precision, precision_names[PRECISION_FP32]);
     return 0;
 }

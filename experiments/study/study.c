@@ -188,7 +188,8 @@ const char *study_method(const StudyRow *row, char text[32]) {
 static bool same_group(const StudyRow *a, const StudyRow *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) &&
            !strcmp(a->optimizer, b->optimizer) && a->batch == b->batch && a->seed == b->seed &&
-           !strcmp(a->checksum, b->checksum);
+           !strcmp(a->checksum, b->checksum) && !strcmp(a->device, b->device) &&
+           !strcmp(a->precision, b->precision);
 }
 
 int study_groups(const Study *study, int *group) {

@@ -69,8 +69,9 @@ bool study_is_images(const StudyRow *row);
 /* "full", "offload" or "BCD-1/3". */
 const char *study_method(const StudyRow *row, char text[32]);
 
-/* Rows of the same model, data (to the byte), optimizer, batch and seed belong together: group[i]
- * is the number of row i's group, in order of appearance.  Returns the number of groups. */
+/* Rows of the same model, data (to the byte), optimizer, batch, seed, device and precision belong
+ * together: group[i] is the number of row i's group, in order of appearance.  Returns the number of
+ * groups. */
 int study_groups(const Study *study, int *group);
 
 /* ---- converge.c ------------------------------------------------------------------------------ */

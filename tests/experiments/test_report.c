@@ -43,6 +43,31 @@ static void case_terminal(void) {
     study_free(&study);
 }
 
+/* The same training elsewhere is another group, and its title says where. */
+static void case_devices_apart(void) {
+    Study study = sample_study();
+    int *before = calloc((size_t)study.rows, sizeof *before), groups = study_groups(&study, before);
+    for (int r = 0; r < 2; r++) {
+        snprintf(study.row[r].device, H5_NAME, "%s", r ? "cuda" : "cpu");
+        snprintf(study.row[r].precision, H5_NAME, "%s", r ? "bf16" : "fp32");
+    }
+    int *group = calloc((size_t)study.rows, sizeof *group);
+    CHECK(
+        before[0] == before[1] && study_groups(&study, group) == groups + 1 && group[0] != group[1],
+        "groups %d and %d", group[0], group[1]);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out && report_terminal(out, &study) == 0, "%s", error_message());
+    fclose(out);
+    CHECK(strstr(text, "on synthetic, sgd\n") && strstr(text, "on synthetic, sgd, cuda in bf16\n"),
+          "%s", text);
+    free(text);
+    free(before);
+    free(group);
+    study_free(&study);
+}
+
 static void case_page(void) {
     Study study = sample_study();
     bool drawn;
@@ -92,6 +117,7 @@ static void case_page_not_writable(void) {
 
 void test_report(void) {
     RUN(case_terminal);
+    RUN(case_devices_apart);
     RUN(case_page);
     RUN(case_page_without_gnuplot);
     RUN(case_page_not_writable);

@@ -73,6 +73,7 @@ static void need(bool ok, const char *what) {
 static OptimizerSettings optimizer_of(const Recipe *recipe) {
     OptimizerSettings optimizer = optimizer_defaults(recipe->optimizer);
     if (recipe->momentum > 0) optimizer.momentum = recipe->momentum;
+    if (recipe->eps > 0) optimizer.eps = recipe->eps;
     optimizer.lr = recipe->lr > 0 ? recipe->lr : recipe->optimizer == OPTIMIZER_SGD ? 0.05 : 1e-2;
     optimizer.weight_decay = 0.01;
     optimizer.clip_norm = recipe->clip;
@@ -104,11 +105,14 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
                            .keep_state = recipe->keep_state,
                            .frozen_norm = recipe->frozen_norm,
                            .optimizer = s->optimizer,
-                           .seed = s->seed};
-    tiny->stage = stage_ref_create(tiny->model, stage);
+                           .seed = s->seed,
+                           .precision = recipe->precision,
+                           .offload = recipe->offload};
+    tiny->stage = (recipe->create ? recipe->create : stage_ref_create)(tiny->model, stage);
     need(tiny->stage, recipe->spec);
     EngineSettings engine = {.micro_batches = parts,
                              .cache_bytes = recipe->cache_bytes,
+                             .cache_device_bytes = recipe->cache_device_bytes,
                              .cache_dir = recipe->cache_dir,
                              .times = recipe->times};
     tiny->engine = engine_single_create(tiny->stage, engine, tiny->data);

@@ -17,19 +17,23 @@ Dataset *tiny_dataset(const Model *model, int samples, bool augmented);
 /* What a training is made of; zeros stand for the usual (see tiny.c). */
 typedef struct {
     const char *spec;
+    Stage *(*create)(const Model *model, StageSettings settings); /* the CPU's */
+    Precision precision;
+    bool offload;
     int submodels; /* 3 */
     int samples;   /* 12 */
     int batch;     /* 4 */
     int steps;     /* 9 */
     OptimizerKind optimizer;
     double momentum, clip, lr; /* 0.9 for SGD, none, 0.05 */
+    double eps;                /* 1e-8 */
     Order order;
     SwitchRule rule; /* 2 steps */
     double fraction; /* 1 */
     bool recompute, keep_state, augmented;
     FrozenNorm frozen_norm;
     int micro_batches;
-    size_t cache_bytes;
+    size_t cache_bytes, cache_device_bytes;
     const char *cache_dir;
     BlockTimes *times;
 } Recipe;

@@ -1,0 +1,78 @@
+/* Linear layers as matrix products (ref/ops/linear.c has the equations).  Weights are [o][c]. */
+#include "../matmul.h"
+
+void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
+                         int n, int c, int o) {
+    Product product = {.c = y,
+                       .a = x,
+                       .b = w,
+                       .ldc = o,
+                       .lda = c,
+                       .ldb = c,
+                       .transpose_b = true,
+                       .m = n,
+                       .n = o,
+                       .k = c,
+                       .bias = b};
+    cuda_matmul(run, &product);
+}
+
+void cuda_linear_gelu_forward(const Run *run, void *y, void *saved, const void *x, const void *w,
+                              const void *b, int n, int c, int o) {
+    Product product = {.c = y,
+                       .a = x,
+                       .b = w,
+                       .ldc = o,
+                       .lda = c,
+                       .ldb = c,
+                       .transpose_b = true,
+                       .m = n,
+                       .n = o,
+                       .k = c,
+                       .bias = b,
+                       .epilogue = EPILOGUE_GELU,
+                       .saved = saved};
+    cuda_matmul(run, &product);
+}
+
+static Product input_gradient(void *dx, const void *dy, const void *w, int n, int c, int o) {
+    return (Product){
+        .c = dx, .a = dy, .b = w, .ldc = c, .lda = o, .ldb = c, .m = n, .n = c, .k = o};
+}
+
+void cuda_linear_input_gradient(const Run *run, void *dx, const void *dy, const void *w, int n,
+                                int c, int o, bool add) {
+    Product product = input_gradient(dx, dy, w, n, c, o);
+    product.add = add;
+    cuda_matmul(run, &product);
+}
+
+void cuda_linear_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
+                                     const void *saved, int n, int c, int o) {
+    Product product = input_gradient(dx, dy, w, n, c, o);
+    product.epilogue = EPILOGUE_GELU_GRADIENT;
+    product.saved = (void *)saved; /* which this epilogue only reads */
+    cuda_matmul(run, &product);
+}
+
+void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const void *dy,
+                                 const void *x, int n, int c, int o, bool add_dw, bool add_db) {
+    bool together = dw && db && !add_db; /* the product reads dy anyway */
+    if (dw) {
+        Product product = {.c = dw,
+                           .a = dy,
+                           .b = x,
+                           .ldc = c,
+                           .lda = o,
+                           .ldb = c,
+                           .transpose_a = true,
+                           .m = o,
+                           .n = c,
+                           .k = n,
+                           .add = add_dw,
+                           .c_float = true,
+                           .column_sums = together ? db : NULL};
+        cuda_matmul(run, &product);
+    }
+    if (db && !together) cuda_bias_gradient(run, db, dy, n, o, add_db);
+}

@@ -1,0 +1,148 @@
+/* The optimizer step: the equations of ref/optimizer.h in one pass over all tensors.  A number
+ * costs what must travel, 28 bytes with Adam: parameter, gradient and two moments in, all but the
+ * gradient out (and 2 more in bf16). */
+#include "../common.cuh"
+#include "../update_plan.h"
+
+enum { UPDATE_BLOCK = 256 };
+
+static __device__ __forceinline__ bool is_finite(double x) { return x - x == 0; }
+
+static __device__ __forceinline__ bool aligned16(const void *p) { return (uintptr_t)p % 16 == 0; }
+
+/* Numbers of a chunk, and how many packs of V there are in it. */
+typedef struct {
+    size_t first;
+    int count, packs;
+} Extent;
+
+template <int V>
+static __device__ __forceinline__ Extent extent_of(const UpdateTensor &tensor, UpdateChunk chunk,
+                                                   bool aligned) {
+    Extent extent;
+    extent.first = (size_t)chunk.number * UPDATE_CHUNK;
+    extent.count = (int)min((unsigned long long)(tensor.count - extent.first),
+                            (unsigned long long)UPDATE_CHUNK);
+    extent.packs = aligned ? extent.count / V : 0;
+    return extent;
+}
+
+/* ---- norm --------------------------------------------------------------------------------------
+ * Version 1 is V = 1, version 2 reads 128 bits at a time. */
+
+template <int V>
+__global__ void square_sums(UpdatePlan plan) {
+    SHARED(double, scratch, [32]);
+    const UpdateChunk chunk = plan.chunk[blockIdx.x];
+    const UpdateTensor tensor = plan.tensor[chunk.tensor];
+    const Extent own = extent_of<V>(tensor, chunk, V == 1 || aligned16(tensor.g));
+    const float *g = tensor.g + own.first;
+    double sum = 0;
+#pragma unroll 4
+    for (int i = (int)threadIdx.x; i < own.packs; i += UPDATE_BLOCK) {
+        float x[V];
+        load_floats(x, g + i * V);
+#pragma unroll
+        for (int j = 0; j < V; j++) sum += (double)x[j] * (double)x[j];
+    }
+    for (int i = own.packs * V + (int)threadIdx.x; i < own.count; i += UPDATE_BLOCK)
+        sum += (double)g[i] * (double)g[i];
+    sum = block_sum(sum, scratch);
+    if (threadIdx.x == 0) plan.partial[blockIdx.x] = sum;
+}
+
+enum { NORM_BLOCK = 1024 };
+__global__ void norm_of_sums(UpdatePlan plan) {
+    SHARED(double, scratch, [32]);
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < plan.chunks; i += NORM_BLOCK) sum += plan.partial[i];
+    sum = block_sum(sum, scratch);
+    if (threadIdx.x) return;
+    UpdateNumbers *numbers = plan.numbers;
+    const double norm = sqrt(sum);
+    const double clip = plan.clip_norm > 0 && norm > plan.clip_norm ? plan.clip_norm / norm : 1;
+    numbers->norm = norm;
+    numbers->scale = (float)(clip * numbers->gradient_scale);
+    numbers->refused = !is_finite(norm);
+}
+
+void update_launch_norm(const Run *run, const UpdatePlan *plan) {
+    if (plan->chunks && run->version == 1)
+        LAUNCH(square_sums<1>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan);
+    else if (plan->chunks)
+        LAUNCH(square_sums<4>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan);
+    LAUNCH(norm_of_sums, 1, NORM_BLOCK, 0, run->stream, *plan);
+}
+
+/* ---- update ------------------------------------------------------------------------------------
+ * Version 1 is V = 1, version 2 moves 128 bits at a time. */
+
+enum { RULE_SGD, RULE_MOMENTUM, RULE_ADAM }; /* 0, 1, 2 vectors of state */
+
+template <int rule>
+static __device__ __forceinline__ void update_one(float *p, float *m, float *v, float g,
+                                                  const OptimizerFactors &f) {
+    g += f.coupled * *p;
+    if (rule == RULE_ADAM) {
+        *m = f.beta1 * *m + f.rest1 * g;
+        *v = f.beta2 * *v + f.rest2 * g * g;
+        *p = f.shrink * *p - f.rate * *m / (sqrtf(*v) * f.root + f.eps);
+    } else {
+        if (rule == RULE_MOMENTUM) *m = g = f.momentum * *m + g;
+        *p -= f.lr * g;
+    }
+}
+
+/* V numbers at i. */
+template <typename T, int rule, int V>
+static __device__ __forceinline__ void update_pack(const UpdateTensor &tensor, size_t i,
+                                                   float scale, const OptimizerFactors &f) {
+    float p[V], g[V], m[V], v[V];
+    load_floats(g, tensor.g + i);
+    load_floats(p, tensor.master + i);
+    if (rule >= RULE_MOMENTUM) load_floats(m, tensor.state[0] + i);
+    if (rule >= RULE_ADAM) load_floats(v, tensor.state[1] + i);
+#pragma unroll
+    for (int j = 0; j < V; j++) update_one<rule>(&p[j], &m[j], &v[j], scale * g[j], f);
+    store_floats(tensor.master + i, p);
+    if (rule >= RULE_MOMENTUM) store_floats(tensor.state[0] + i, m);
+    if (rule >= RULE_ADAM) store_floats(tensor.state[1] + i, v);
+    if (sizeof(T) != sizeof(float)) store_floats((T *)tensor.p + i, p);
+}
+
+template <typename T, int rule, int V>
+__global__ void __launch_bounds__(UPDATE_BLOCK)
+    update_chunks(UpdatePlan plan, const LossSums *sums) {
+    if (plan.numbers->refused || (sums && !is_finite(sums->loss_sum))) return;
+    const UpdateChunk chunk = plan.chunk[blockIdx.x];
+    const UpdateTensor tensor = plan.tensor[chunk.tensor];
+    const OptimizerFactors f = plan.factors[2 * tensor.block + tensor.decay];
+    const float scale = plan.numbers->scale;
+    const bool aligned = aligned16(tensor.g) && aligned16(tensor.master) && aligned16(tensor.p) &&
+                         aligned16(tensor.state[0]) && aligned16(tensor.state[1]);
+    const Extent own = extent_of<V>(tensor, chunk, V == 1 || aligned);
+    for (int i = (int)threadIdx.x; i < own.packs; i += UPDATE_BLOCK)
+        update_pack<T, rule, V>(tensor, own.first + (size_t)i * V, scale, f);
+    for (int i = own.packs * V + (int)threadIdx.x; i < own.count; i += UPDATE_BLOCK)
+        update_pack<T, rule, 1>(tensor, own.first + (size_t)i, scale, f);
+}
+
+template <typename T, int rule>
+static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
+    if (run->version == 1)
+        LAUNCH((update_chunks<T, rule, 1>), plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan,
+               sums);
+    else
+        LAUNCH((update_chunks<T, rule, 4>), plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan,
+               sums);
+}
+
+void update_launch_apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
+    if (!plan->chunks) return;
+    if (plan->kind != OPTIMIZER_SGD)
+        WITH_VALUES(run, T, apply<T, RULE_ADAM>(run, plan, sums));
+    else if (plan->momentum)
+        WITH_VALUES(run, T, apply<T, RULE_MOMENTUM>(run, plan, sums));
+    else
+        WITH_VALUES(run, T, apply<T, RULE_SGD>(run, plan, sums));
+}

@@ -1,0 +1,122 @@
+# The device libraries, built from the same files of cuda/, each loaded by the program at run time:
+#   build/libbcd-simt.so   kernels compiled as C++ for this CPU; always
+#   build/libbcd-cuda.so   kernels compiled by nvcc, with cuBLASLt; where nvcc is found
+# What they need of ref/ they find in the program, so that there is one of everything.
+#   NVCC          the CUDA compiler; from the PATH or CUDA_HOME
+#   CUDA_HOME     /usr/local/cuda by default
+#   ARCHS         sm_80, sm_89, sm_90a by default, and PTX for what comes after them
+CUDA_HOME ?= /usr/local/cuda
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
+ARCHS ?= 80 89 90a
+
+# For now: OPS="attention rope" builds these kernels alone, and no stage.
+device_c := $(if $(OPS),cuda/node.c,$(wildcard cuda/*.c)) $(wildcard cuda/ops/*.c)
+kernels_cu := $(if $(OPS),$(wildcard $(OPS:%=cuda/ops/*%*.cu)),$(wildcard cuda/ops/*.cu))
+simt_c := $(wildcard cuda/simt/*.c)
+race_c := $(wildcard cuda/simt/race/*.c)
+gpu_c := $(wildcard cuda/gpu/*.c)
+device_tests_c := $(filter-out $(if $(OPS),%_stage.c),$(wildcard tests/cuda/*.c))
+simt_tests := $(wildcard tests/simt/*.c tests/simt/*.cu)
+# Of the tests of ref/, the case table, tiny models and what they stand on.
+shared_tests := $(BUILD)/float/tests.a
+$(shared_tests): $(call objects,float,$(filter-out tests/main.c tests/ref/test_%.c,$(ref_tests_c)))
+
+# Objects by how they are compiled: device/ host code of both, in C; simt/ kernels as C++ and the
+# SIMT layer; race/ kernels that tell the race checker of every access; gpu/ kernels by nvcc.
+device_objects = $(addprefix $(BUILD)/$(1)/,$(addsuffix .o,$(basename $(2))))
+host_o := $(call device_objects,device,$(device_c))
+simt_o := $(call device_objects,simt,$(simt_c))
+simt_kernels_o := $(call device_objects,simt,$(kernels_cu))
+race_o := $(call device_objects,simt,$(race_c))
+race_kernels_o := $(call device_objects,race,$(kernels_cu))
+gpu_o := $(call device_objects,gpu,$(gpu_c) $(kernels_cu))
+
+# ---- compilers -----------------------------------------------------------------------------------
+
+CXX := $(if $(filter cc,$(CC)),c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
+# What -Wpedantic and -Wconversion say of C++ only, and of pragmas that are nvcc's.
+cxx_quiet := $(if $(findstring clang,$(CC)),\
+    -Wno-sign-conversion -Wno-pass-failed -fno-sanitize=function$(comma)vptr,-Wno-unknown-pragmas)
+CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contract=fast \
+            -fno-math-errno -fPIC -g $(warnings) $(strip $(cxx_quiet)) $(CFLAGS_EXTRA)
+race_flags := -O1 -fsanitize=thread
+NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
+    $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+    -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
+    -Xcompiler -fPIC,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
+cuda_cflags := -isystem $(CUDA_HOME)/include
+cuda_lib := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
+cuda_libs := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcudart_static -lrt -lpthread -ldl
+
+ifneq ($(building),)
+$(eval $(call write_if_changed,$(BUILD)/flags-kernels,$(CXX) $(CXXFLAGS) $(race_flags)))
+$(eval $(call write_if_changed,$(BUILD)/flags-nvcc,$(NVCC) $(NVCCFLAGS)))
+endif
+
+define compile_host
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
+endef
+$(BUILD)/device/%.o: %.c $(BUILD)/flags
+	$(compile_host)
+$(BUILD)/simt/%.o: %.c $(BUILD)/flags
+	$(compile_host)
+$(BUILD)/gpu/%.o: %.c $(BUILD)/flags
+	$(compile_host)
+$(BUILD)/gpu/%.o: CPPFLAGS += $(cuda_cflags)
+$(BUILD)/simt/%.o: %.cu $(BUILD)/flags-kernels
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXXFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/race/%.o: %.cu $(BUILD)/flags-kernels
+	$(call say,CXX,$< '(race)')
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXXFLAGS) $(race_flags) -MMD -MP -c $< -o $@
+$(BUILD)/gpu/%.o: %.cu $(BUILD)/flags-nvcc
+	$(call say,NVCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@
+
+# Launchers that no file has yet stay NULL.
+$(BUILD)/device/%.o $(BUILD)/gpu/%.o: CPPFLAGS += -include $(CURDIR)/cuda/weak.h
+
+all: $(BUILD)/libbcd-simt.so
+
+# ---- libraries -----------------------------------------------------------------------------------
+
+.PHONY: cuda tests-simt race
+$(BUILD)/libbcd-simt.so: $(host_o) $(simt_o) $(simt_kernels_o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lm -lpthread -o $@
+$(BUILD)/libbcd-cuda.so: $(host_o) $(gpu_o)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ $(cuda_libs) -lm -o $@
+
+cuda: $(if $(NVCC),$(BUILD)/libbcd-cuda.so,no-nvcc) ## the CUDA library alone (make NVCC=... CUDA_HOME=...)
+no-nvcc:
+	@echo "nvcc was not found: install CUDA 12 or later, or set NVCC and CUDA_HOME"; exit 1
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+main_o = $(BUILD)/$(1)/tests/main.o
+$(call main_o,simt): CPPFLAGS += -DTEST_SUITES='"simt/suites.h"' -DTEST_PROGRAM='"simt"'
+$(call main_o,gpu): CPPFLAGS += -DTEST_SUITES='"cuda/suites.h"' -DTEST_PROGRAM='"cuda"'
+device_tests_o := $(call device_objects,device,$(device_tests_c)) $(host_o)
+libraries := $(shared_tests) $(float_library)
+
+$(BUILD)/tests-simt: $(call main_o,simt) $(call device_objects,simt,$(simt_tests)) \
+    $(device_tests_o) $(simt_o) $(simt_kernels_o) $(libraries)
+$(BUILD)/tests-race: $(call main_o,simt) $(device_tests_o) $(simt_o) $(race_o) $(race_kernels_o) \
+    $(call device_objects,simt,$(filter %.c,$(simt_tests))) \
+    $(call device_objects,race,$(filter %.cu,$(simt_tests))) $(libraries)
+$(BUILD)/tests-cuda: $(call main_o,gpu) $(call device_objects,gpu,$(wildcard tests/gpu/*.c)) \
+    $(device_tests_o) $(gpu_o) $(libraries)
+$(BUILD)/tests-cuda: LDLIBS += $(cuda_libs)
+$(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda:
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@
+
+tests-simt: $(BUILD)/tests-simt       ## the tests of the kernels on this CPU, built only
+race: $(BUILD)/tests-race             ## the kernels' tests under the race checker (TESTS="names")
+	$(BUILD)/tests-race $(TESTS)

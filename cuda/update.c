@@ -1,0 +1,156 @@
+/* Plans optimizer steps, and sends what changes from step to step. */
+#include "update_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+
+/* The numbers of a step on their way to the device.  Two take turns, so that a step's can be filled
+ * while the last one's are still being read. */
+typedef struct {
+    UpdateNumbers *pinned;
+    Event read;
+    bool sent;
+} Letter;
+
+struct Updater {
+    OptimizerSettings settings;
+    int blocks;
+    UpdatePlan plan;
+    char *memory; /* device */
+    Letter letter[2];
+    int next; /* letter */
+};
+
+/* ---- memory ---- */
+
+typedef struct {
+    size_t tensors, chunks, numbers, partials, bytes; /* places in bytes */
+} Places;
+
+static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static size_t numbers_bytes(int blocks) {
+    return sizeof(UpdateNumbers) + 2 * (size_t)blocks * sizeof(OptimizerFactors);
+}
+
+/* Each tensor may end within a chunk. */
+static Places places(int tensors, int blocks, size_t numbers) {
+    size_t chunks = numbers / UPDATE_CHUNK + (size_t)tensors;
+    Places at = {0};
+    at.chunks = padded((size_t)tensors * sizeof(UpdateTensor));
+    at.numbers = at.chunks + padded(chunks * sizeof(UpdateChunk));
+    at.partials = at.numbers + padded(numbers_bytes(blocks));
+    at.bytes = at.partials + padded(chunks * sizeof(double));
+    return at;
+}
+
+size_t updater_bytes(int tensors, int blocks, size_t numbers) {
+    return places(tensors, blocks, numbers).bytes;
+}
+
+/* ---- the plan ---- */
+
+static int count_chunks(const UpdateTensor *tensors, int count) {
+    size_t chunks = 0;
+    for (int i = 0; i < count; i++) chunks += (tensors[i].count + UPDATE_CHUNK - 1) / UPDATE_CHUNK;
+    return (int)chunks;
+}
+
+static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int count) {
+    for (int i = 0; i < count; i++)
+        for (size_t first = 0; first < tensors[i].count; first += UPDATE_CHUNK)
+            *chunk++ = (UpdateChunk){i, (int)(first / UPDATE_CHUNK)};
+}
+
+/* Waits: the host's copies are freed. */
+static int upload(Updater *u, Places at, const UpdateTensor *tensors, int count, Stream stream) {
+    size_t bytes = (size_t)u->plan.chunks * sizeof(UpdateChunk);
+    UpdateChunk *chunk = malloc(bytes ? bytes : 1);
+    if (!chunk) return error_set("update: out of memory for a plan of %d tensors", count);
+    list_chunks(chunk, tensors, count);
+    copy_to_device(stream, u->memory, tensors, (size_t)count * sizeof *tensors);
+    copy_to_device(stream, u->memory + at.chunks, chunk, bytes);
+    int status = device_wait(stream);
+    free(chunk);
+    return status;
+}
+
+static int letters_open(Updater *u) {
+    for (int i = 0; i < 2; i++) {
+        u->letter[i].pinned = pinned_alloc(numbers_bytes(u->blocks));
+        u->letter[i].read = event_create();
+        if (!u->letter[i].pinned || !u->letter[i].read) return -1;
+    }
+    return 0;
+}
+
+Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
+                        const OptimizerSettings *settings, Stream stream) {
+    Updater *u = calloc(1, sizeof *u);
+    if (!u) {
+        error_set("update: out of memory for a plan of %d tensors", count);
+        return NULL;
+    }
+    size_t numbers = 0;
+    for (int i = 0; i < count; i++) numbers += tensors[i].count;
+    Places at = places(count, blocks, numbers);
+    u->settings = *settings;
+    u->blocks = blocks;
+    u->memory = device_alloc(at.bytes);
+    u->plan = (UpdatePlan){
+        .tensor = (UpdateTensor *)(void *)u->memory,
+        .chunk = (UpdateChunk *)(void *)(u->memory + at.chunks),
+        .numbers = (UpdateNumbers *)(void *)(u->memory + at.numbers),
+        .factors = (OptimizerFactors *)(void *)(u->memory + at.numbers + sizeof(UpdateNumbers)),
+        .partial = (double *)(void *)(u->memory + at.partials),
+        .chunks = count_chunks(tensors, count),
+        .kind = settings->kind,
+        .momentum = optimizer_state_vectors(settings) > 0,
+        .clip_norm = settings->clip_norm};
+    if (!u->memory || letters_open(u) || upload(u, at, tensors, count, stream)) {
+        updater_free(u);
+        return NULL;
+    }
+    return u;
+}
+
+void updater_free(Updater *u) {
+    if (!u) return;
+    for (int i = 0; i < 2; i++) {
+        if (u->letter[i].sent) event_wait(u->letter[i].read);
+        pinned_free(u->letter[i].pinned);
+        if (u->letter[i].read) event_free(u->letter[i].read);
+    }
+    device_free(u->memory);
+    free(u);
+}
+
+/* ---- a step ---- */
+
+void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
+                    const uint64_t *age) {
+    Letter *letter = &u->letter[u->next];
+    u->next ^= 1;
+    if (letter->sent) event_wait(letter->read);
+    *letter->pinned =
+        (UpdateNumbers){.gradient_scale = gradient_scale, .scale = (float)gradient_scale};
+    OptimizerFactors *factors = (OptimizerFactors *)(void *)(letter->pinned + 1);
+    for (int b = 0; b < u->blocks; b++)
+        for (int decay = 0; decay < 2; decay++)
+            factors[2 * b + decay] = optimizer_factors(&u->settings, lr, age[b], decay);
+    copy_to_device(stream, u->plan.numbers, letter->pinned, numbers_bytes(u->blocks));
+    event_record(letter->read, stream);
+    letter->sent = true;
+}
+
+void update_norm(const Run *run, Updater *u) { update_launch_norm(run, &u->plan); }
+
+void update_apply(const Run *run, Updater *u, const LossSums *sums) {
+    update_launch_apply(run, &u->plan, sums);
+}
+
+void update_read_norm(Updater *u, Stream stream, double *norm) {
+    copy_to_host(stream, norm, &u->plan.numbers->norm, sizeof *norm);
+}

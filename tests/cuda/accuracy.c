@@ -1,0 +1,32 @@
+#include "accuracy.h"
+
+#include <math.h>
+
+#include "../ref/promises.h"
+#include "../ref/tolerance.h"
+
+static const double U_TF32 = 0x1p-11, U_BF16 = 0x1p-8;
+
+static double operand_error(const Case *row, Array array, Precision precision) {
+    double scale = row->scale > 1 ? row->scale : 1;
+    double u = precision == PRECISION_TF32 ? U_TF32 : precision == PRECISION_BF16 ? U_BF16 : 0;
+    switch (row->node.kind) {
+        case OP_LINEAR:
+        case OP_CONV2D:
+            if (precision == PRECISION_BF16 || array == ARRAY_DBIAS) return 0;
+            return 2 * u * sqrt(case_length(row, array)) * scale;
+        case OP_ATTENTION:
+            return 8 * u * scale * scale;
+        default:
+            return 0;
+    }
+}
+
+double device_tolerance(const Case *row, Array array, Precision precision, double largest,
+                        double value) {
+    double sums = 2 * tolerance(case_length(row, array), case_magnitude(row, largest));
+    double before = sums + operand_error(row, array, precision);
+    if (precision == PRECISION_BF16 && array_is_value(array))
+        return before + U_BF16 * (fabs(value) + before);
+    return before;
+}

@@ -1,0 +1,30 @@
+/* How far a device's number may be from the oracle's, which computed in float from the very same
+ * inputs (in bf16: rounded ones, and the gradients from the device's own y and aux).
+ *
+ * With the unit roundoffs u(float) = 2^-24, u(tf32) = 2^-11, u(bf16) = 2^-8, a sum of `length`
+ * products, terms up to `size` (tests/ref/tolerance.h), may be off by
+ *
+ *   2 tolerance(length, size)    float sums, on either side
+ *   + operand                    operands of products that were rounded (below)
+ *   + u(bf16) |value|            the result rounded to bf16, where it is stored so
+ *
+ * operand: factors of linear layers and convolutions are at most `scale`, evenly spread, so their
+ * product has a deviation of scale / 3.  Rounding both to tf32 moves it by sqrt(2) u / sqrt(3) of
+ * that (the error is even within +-u, less for most mantissas): 0.27 u scale, times sqrt(length)
+ * for the sum, times five to six deviations for the worst of some ten thousand numbers: 1.6,
+ * rounded up to 2 u sqrt(length) scale.  In bf16 the operands come as bf16: nothing is rounded.
+ *
+ * attention: each score is off by a few u times the product of two inputs, scale^2, and the
+ * weights, which sum to 1, by as much, relatively, and by u each for their own rounding (in bf16
+ * also of the rotated q and k).  An output is an average of inputs with these weights, a gradient
+ * has one such average more: 8 u scale^2, whatever the length. */
+#ifndef TESTS_CUDA_ACCURACY_H
+#define TESTS_CUDA_ACCURACY_H
+
+#include "device_case.h"
+
+/* For one number of an array; largest: of the array, as the oracle computed it. */
+double device_tolerance(const Case *row, Array array, Precision precision, double largest,
+                        double value);
+
+#endif

@@ -1,0 +1,206 @@
+#include "device_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+
+enum {
+    BEFORE = 272, /* guard bytes: arrays are then aligned to 16 bytes and no more */
+    BEHIND = 256,
+    ALIGN = 256,
+    GUARD_BYTE = 0xA5
+};
+
+float nearest_bf16(float x) {
+    uint32_t bits;
+    if (isnan(x)) return x;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+bool array_is_value(Array array) {
+    switch (array) {
+        case ARRAY_MEAN:
+        case ARRAY_VARIANCE:
+        case ARRAY_AUX:
+        case ARRAY_DWEIGHT:
+        case ARRAY_DBIAS:
+            return false;
+        default:
+            return true;
+    }
+}
+
+void device_case_round(CaseData *data, Precision precision) {
+    if (precision != PRECISION_BF16) return;
+    for (Array a = 0; a < ARRAY_Y; a++)
+        for (size_t i = 0; array_is_value(a) && i < data->array[a].count; i++)
+            data->array[a].data[i] = nearest_bf16(data->array[a].data[i]);
+}
+
+/* One allocation: every array, then the tokens, then the workspace, each between guards. */
+enum { TOKENS = ARRAYS, WORKSPACE, PLACES };
+typedef struct {
+    unsigned char *host, *device;
+    size_t at[PLACES], bytes[PLACES], total;
+    bool bf16;
+} Image;
+
+static size_t place_bytes(const CaseData *data, How how, int place) {
+    if (place == TOKENS)
+        return data->tokens ? (size_t)data->row->n * shape_count(data->node.in_shape) * sizeof(int)
+                            : 0;
+    if (place == WORKSPACE) return cuda_node_workspace(&data->node, data->row->n, how.precision);
+    Array array = (Array)place;
+    size_t size = array_is_value(array) ? value_size(how.precision) : sizeof(float);
+    return data->array[array].count * size;
+}
+
+static int image_create(Image *image, const CaseData *data, How how) {
+    *image = (Image){.bf16 = how.precision == PRECISION_BF16};
+    for (int i = 0; i < PLACES; i++) {
+        /* The workspace is aligned to 256 bytes. */
+        image->at[i] = image->total + (i == WORKSPACE ? (size_t)ALIGN : (size_t)BEFORE);
+        image->bytes[i] = place_bytes(data, how, i);
+        size_t end = image->at[i] + image->bytes[i] + BEHIND;
+        image->total = (end + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    image->host = malloc(image->total);
+    image->device = device_alloc(image->total);
+    if (!image->host || !image->device) return -1;
+    memset(image->host, GUARD_BYTE, image->total);
+    memset(image->host + image->at[WORKSPACE], 0xff, image->bytes[WORKSPACE]);
+    return 0;
+}
+
+static void image_free(Image *image) {
+    free(image->host);
+    device_free(image->device);
+}
+
+static void forbid_guards(const Image *image, bool forbid) {
+    size_t end = 0;
+    for (int i = 0; i < PLACES; i++) {
+        device_forbid(image->device + end, image->at[i] - end, forbid);
+        end = image->at[i] + image->bytes[i];
+    }
+    device_forbid(image->device + end, image->total - end, forbid);
+}
+
+static const char *place_name(int place) {
+    return place < ARRAYS ? array_names[place] : place == TOKENS ? "tokens" : "the workspace";
+}
+
+static void check_guards(const Image *image) {
+    size_t end = 0;
+    for (int i = 0; i <= PLACES; i++) {
+        size_t to = i < PLACES ? image->at[i] : image->total;
+        while (end < to && image->host[end] == GUARD_BYTE) end++;
+        CHECK(end == to, "something wrote %s %s", i < PLACES ? "before" : "behind",
+              place_name(i < PLACES ? i : WORKSPACE));
+        if (i < PLACES) end = image->at[i] + image->bytes[i];
+    }
+}
+
+static void put_numbers(unsigned char *to, const float *from, size_t count, bool bf16) {
+    if (!bf16) {
+        if (count) memcpy(to, from, count * sizeof *from);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        float rounded = nearest_bf16(from[i]);
+        memcpy(to + 2 * i, (unsigned char *)&rounded + 2, 2);
+    }
+}
+
+static void get_numbers(float *to, const unsigned char *from, size_t count, bool bf16) {
+    if (!bf16) {
+        if (count) memcpy(to, from, count * sizeof *to);
+        return;
+    }
+    memset(to, 0, count * sizeof *to);
+    for (size_t i = 0; i < count; i++) memcpy((unsigned char *)&to[i] + 2, from + 2 * i, 2);
+}
+
+static void upload(const Image *image, const CaseData *data, Stream stream) {
+    for (Array a = 0; a < ARRAYS; a++)
+        put_numbers(image->host + image->at[a], data->array[a].data, data->array[a].count,
+                    image->bf16 && array_is_value(a));
+    if (image->bytes[TOKENS])
+        memcpy(image->host + image->at[TOKENS], data->tokens, image->bytes[TOKENS]);
+    copy_to_device(stream, image->device, image->host, image->total);
+    forbid_guards(image, true);
+}
+
+static void download(const Image *image, CaseData *data, Stream stream) {
+    forbid_guards(image, false);
+    copy_to_host(stream, image->host, image->device, image->total);
+    const char *error = device_wait(stream) ? error_message() : NULL;
+    CHECK(!error, "%s", error);
+    check_guards(image);
+    for (Array a = 0; a < ARRAYS; a++)
+        get_numbers(data->array[a].data, image->host + image->at[a], data->array[a].count,
+                    image->bf16 && array_is_value(a));
+}
+
+/* Where the array that `host` points to is on the device; NULL stays NULL. */
+static void *on_device(const Image *image, const CaseData *data, const real *host) {
+    for (Array a = 0; host && a < ARRAYS; a++)
+        if (data->array[a].data == host) return image->device + image->at[a];
+    return NULL;
+}
+
+static DeviceIO device_io(const Image *image, const CaseData *data, const NodeIO *io) {
+    return (DeviceIO){
+        .n = io->n,
+        .x = on_device(image, data, io->x),
+        .skip = on_device(image, data, io->skip),
+        .tokens = io->tokens ? (int *)(void *)(image->device + image->at[TOKENS]) : NULL,
+        .y = on_device(image, data, io->y),
+        .aux = on_device(image, data, io->aux),
+        .weight = on_device(image, data, io->weight),
+        .bias = on_device(image, data, io->bias),
+        .running_mean = on_device(image, data, io->running_mean),
+        .running_var = on_device(image, data, io->running_var),
+        .use_running = io->use_running,
+        .hold_running = io->hold_running,
+        .sums_ready = io->sums_ready,
+        .dy = on_device(image, data, io->dy),
+        .dx = on_device(image, data, io->dx),
+        .dskip = on_device(image, data, io->dskip),
+        .add_dx = io->add_dx,
+        .add_dskip = io->add_dskip,
+        .dweight = on_device(image, data, io->dweight),
+        .dbias = on_device(image, data, io->dbias),
+        .add_dweight = io->add_dweight,
+        .add_dbias = io->add_dbias,
+    };
+}
+
+int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls) {
+    static Stream stream; /* one for all cases */
+    Image image;
+    if (device_open() || (!stream && !(stream = stream_create())) ||
+        image_create(&image, data, how)) {
+        test_fail(__FILE__, __LINE__, "a device", "%s", error_message());
+        return -1;
+    }
+    upload(&image, data, stream);
+    Run run = {stream, how.precision, how.version, image.device + image.at[WORKSPACE]};
+    DeviceIO device = device_io(&image, data, io);
+    device_choose_order(how.order);
+    if (calls & RUN_FORWARD) cuda_node_forward(&run, &data->node, &device);
+    if ((calls & RUN_GRADIENTS) && (io->dx || io->dskip))
+        cuda_node_input_gradient(&run, &data->node, &device);
+    if ((calls & RUN_GRADIENTS) && (io->dweight || io->dbias))
+        cuda_node_weight_gradient(&run, &data->node, &device);
+    download(&image, data, stream);
+    device_choose_order(0);
+    image_free(&image);
+    return 0;
+}

@@ -1,0 +1,2 @@
+/* What runs on a device, whichever it is. */
+SUITE(device_cases)

@@ -1,0 +1,291 @@
+/* Every row of tests/ref/cases.c on the device, in every precision and kernel version, against the
+ * CPU.  What an op promises is in cuda/kernels.h; each function here holds one of those promises.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/promises.h"
+#include "../test.h"
+#include "accuracy.h"
+
+typedef struct {
+    const Case *row;
+    How how;
+} Turn;
+
+static double largest(Guarded x) {
+    double m = 0;
+    for (size_t i = 0; i < x.count; i++) m = fmax(m, fabs((double)x.data[i]));
+    return m;
+}
+
+/* ---- against the oracle ---- */
+
+static double worst; /* error over tolerance, of the running case */
+
+static void check_near(Turn turn, Array array, Guarded got, Guarded truth, size_t count) {
+    double size = largest(truth);
+    for (size_t i = 0; i < count; i++) {
+        double value = (double)truth.data[i], error = fabs((double)got.data[i] - value);
+        double allowed = device_tolerance(turn.row, array, turn.how.precision, size, value);
+        CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (error %.3g, allowed %.3g)",
+              array_names[array], i, (double)got.data[i], value, error, allowed);
+        worst = fmax(worst, error / allowed);
+    }
+}
+
+static void check_arrays(Turn turn, const CaseData *got, const CaseData *truth, Array from,
+                         Array end) {
+    for (Array a = from; a < end; a++)
+        check_near(turn, a, got->array[a], truth->array[a], got->array[a].count);
+}
+
+/* The gradients then start from what the device saved, so that each call is judged alone. */
+static void take_over(Guarded to, Guarded from) {
+    if (to.count) memcpy(to.data, from.data, to.count * sizeof *to.data);
+}
+
+static void meets_the_oracle(Turn turn) {
+    CaseData truth, got;
+    case_create(&truth, turn.row, false);
+    case_create(&got, turn.row, false);
+    device_case_round(&truth, turn.how.precision);
+    NodeIO io = case_io(&got), wanted = case_io(&truth);
+    device_case_run(&got, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
+    node_forward(&truth.node, &wanted);
+    check_arrays(turn, &got, &truth, ARRAY_MEAN, ARRAY_AUX);
+    /* What batch norm's aux has behind the statistics are sums of the backward pass. */
+    size_t saved = truth.array[ARRAY_AUX].count;
+    if (truth.node.kind == OP_BATCHNORM) saved /= 2;
+    check_near(turn, ARRAY_AUX, got.array[ARRAY_AUX], truth.array[ARRAY_AUX], saved);
+    take_over(truth.array[ARRAY_Y], got.array[ARRAY_Y]);
+    take_over(truth.array[ARRAY_AUX], got.array[ARRAY_AUX]);
+    node_input_gradient(&truth.node, &wanted);
+    node_weight_gradient(&truth.node, &wanted);
+    check_arrays(turn, &got, &truth, ARRAY_DX, ARRAYS);
+    case_free(&truth);
+    case_free(&got);
+}
+
+/* Whole numbers: to the last bit, where the result is rounded then as well. */
+static void check_exact(Turn turn, bool add) {
+    CaseData truth, got;
+    case_create(&truth, turn.row, true);
+    case_create(&got, turn.row, true);
+    NodeIO io = case_io(&got), wanted = case_io(&truth);
+    io.add_dx = io.add_dskip = io.add_dweight = io.add_dbias = add;
+    for (Array g = ARRAY_DX; add && g < ARRAYS; g++)
+        for (size_t i = 0; i < got.array[g].count; i++) got.array[g].data[i] = (real)(i % 7);
+    device_case_run(&got, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
+    case_run(&truth, &wanted);
+    for (Array a = ARRAY_Y; a < ARRAYS; a++)
+        for (size_t i = 0; i < truth.array[a].count; i++) {
+            real value = truth.array[a].data[i];
+            if (add && a >= ARRAY_DX) value += (real)(i % 7);
+            if (turn.how.precision == PRECISION_BF16 && array_is_value(a))
+                value = nearest_bf16(value);
+            CHECK(got.array[a].data[i] == value, "%s[%zu] is %.9g, not %.9g%s", array_names[a], i,
+                  (double)got.array[a].data[i], (double)value, add ? " (added)" : "");
+        }
+    case_free(&truth);
+    case_free(&got);
+}
+
+/* The rest is against the device's own results of one run in the first order. */
+
+static void check_same_bits(const CaseData *a, const CaseData *b, Array from, Array end,
+                            const char *what) {
+    for (Array i = from; i < end; i++) {
+        size_t first = guarded_first_difference(a->array[i], b->array[i]);
+        CHECK(first == a->array[i].count, "%s: %s[%zu] is %.9g and %.9g", what, array_names[i],
+              first, (double)a->array[i].data[first], (double)b->array[i].data[first]);
+    }
+}
+
+static void inputs_stay_as_they_are(const CaseData *once, Turn turn) {
+    CaseData fresh;
+    case_create(&fresh, turn.row, false);
+    device_case_round(&fresh, turn.how.precision);
+    check_same_bits(once, &fresh, ARRAY_X, ARRAY_MEAN, "before and after");
+    case_free(&fresh);
+}
+
+/* In every order; in the last with running statistics that stay. */
+static void repeats(const CaseData *once, Turn turn) {
+    for (int order = 0; order < device_orders(); order++) {
+        char what[32];
+        snprintf(what, sizeof what, "orders 0 and %d", order);
+        CaseData again, fresh;
+        case_create(&again, turn.row, false);
+        NodeIO io = case_io(&again);
+        turn.how.order = order;
+        io.hold_running = order + 1 == device_orders();
+        device_case_run(&again, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
+        check_same_bits(once, &again, ARRAY_Y, ARRAYS, what);
+        if (io.hold_running) {
+            case_create(&fresh, turn.row, false);
+            check_same_bits(&fresh, &again, ARRAY_MEAN, ARRAY_Y, "held");
+            case_free(&fresh);
+        } else {
+            check_same_bits(once, &again, ARRAY_MEAN, ARRAY_Y, what);
+        }
+        case_free(&again);
+    }
+}
+
+/* Adding to what was there; the sum may start from there, or be added at the end. */
+static void accumulates_on_device(const CaseData *once, Turn turn) {
+    CaseData twice;
+    case_create(&twice, turn.row, false);
+    NodeIO io = case_io(&twice);
+    io.add_dx = io.add_dskip = io.add_dweight = io.add_dbias = true;
+    for (Array g = ARRAY_DX; g < ARRAYS; g++)
+        for (size_t i = 0; i < twice.array[g].count; i++) twice.array[g].data[i] = (real)(i % 7);
+    device_case_run(&twice, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
+    for (Array g = ARRAY_DX; g < ARRAYS; g++) {
+        double size = 7 + largest(once->array[g]);
+        for (size_t i = 0; i < once->array[g].count; i++) {
+            /* `once` was rounded to the value type by itself: as far again. */
+            double part = (double)once->array[g].data[i], expected = part + (double)(i % 7);
+            double error = fabs((double)twice.array[g].data[i] - expected);
+            double allowed = device_tolerance(turn.row, g, turn.how.precision, size, expected) +
+                             device_tolerance(turn.row, g, turn.how.precision, size, part);
+            CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (allowed %.3g), added",
+                  array_names[g], i, (double)twice.array[g].data[i], expected, allowed);
+        }
+    }
+    case_free(&twice);
+}
+
+/* A training that breaks down must be seen to: where the CPU's result has a NaN, so has the
+ * device's, if not in the same places (0 times NaN may be left out, or not). */
+static void check_nan(Turn turn, Array input, Array from, Array end) {
+    CaseData truth, got;
+    case_create(&truth, turn.row, false);
+    case_create(&got, turn.row, false);
+    Guarded spoiled[] = {truth.array[input], got.array[input]};
+    for (int i = 0; i < 2; i++) spoiled[i].data[spoiled[i].count / 2] = (real)NAN;
+    NodeIO io = case_io(&got), wanted = case_io(&truth);
+    device_case_run(&got, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
+    case_run(&truth, &wanted);
+    for (Array a = from; a < end; a++) {
+        size_t count = truth.array[a].count;
+        bool expected = guarded_first_nan(truth.array[a]) < count;
+        CHECK(!expected || guarded_first_nan(got.array[a]) < count, "%s has a NaN, %s has none",
+              array_names[input], array_names[a]);
+    }
+    case_free(&truth);
+    case_free(&got);
+}
+
+static void nan_is_not_swallowed(const CaseData *once, Turn turn) {
+    for (Array input = ARRAY_X; input < ARRAY_DY; input++)
+        if (once->array[input].count) check_nan(turn, input, ARRAY_Y, ARRAY_AUX);
+    check_nan(turn, ARRAY_DY, ARRAY_DX, ARRAYS);
+}
+
+enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_WEIGHT = 4, WANT_BIAS = 8, WANTS = 16 };
+
+/* Gradients when x and y hold what node_keeps asks for and otherwise NaN, then are not there at all
+ * (and the sums of batch norm are those of the input gradient before). */
+static void check_wants(const CaseData *once, Turn turn, int wants, int pass) {
+    CaseData data;
+    case_create(&data, turn.row, false);
+    NodeIO io = case_io(&data);
+    device_case_run(&data, &io, turn.how, RUN_FORWARD);
+    if (!(wants & WANT_DX)) io.dx = NULL;
+    if (!(wants & WANT_DSKIP)) io.dskip = NULL;
+    if (!(wants & WANT_WEIGHT)) io.dweight = NULL;
+    if (!(wants & WANT_BIAS)) io.dbias = NULL;
+    NodeKeeps keeps =
+        node_keeps(&data.node, io.dx || io.dskip, io.dweight || io.dbias, io.use_running);
+    if (!keeps.input) {
+        guarded_spoil(data.array[ARRAY_X]);
+        if (pass) io.x = NULL;
+    }
+    guarded_spoil(data.array[ARRAY_SKIP]);
+    io.skip = NULL;
+    if (!keeps.output) {
+        guarded_spoil(data.array[ARRAY_Y]);
+        if (pass) io.y = NULL;
+    }
+    io.sums_ready = pass && case_mixes_samples(turn.row) && (io.dx || io.dskip);
+    device_case_run(&data, &io, turn.how, RUN_GRADIENTS);
+    const real *wanted[] = {io.dx, io.dskip, io.dweight, io.dbias};
+    for (Array g = ARRAY_DX; g < ARRAYS; g++) {
+        if (g == ARRAY_DBIAS && once->node.kind == OP_LINEAR && !io.dweight && io.dbias) {
+            /* Alone it is a sum of its own, beside a weight gradient part of that product. */
+            check_near(turn, g, data.array[g], once->array[g], data.array[g].count);
+            continue;
+        }
+        size_t count = data.array[g].count;
+        size_t first =
+            wanted[g - ARRAY_DX] ? guarded_first_difference(once->array[g], data.array[g]) : count;
+        CHECK(first == count, "%s[%zu] differs; wanted%s%s%s%s, kept%s%s", array_names[g], first,
+              io.dx ? " dx" : "", io.dskip ? " dskip" : "", io.dweight ? " dweight" : "",
+              io.dbias ? " dbias" : "", keeps.input ? " x" : "", keeps.output ? " y" : "");
+    }
+    case_free(&data);
+}
+
+static void gives_what_is_wanted(const CaseData *once, Turn turn) {
+    int possible = 0;
+    for (Array g = ARRAY_DX; g < ARRAYS; g++)
+        if (once->array[g].count) possible |= 1 << (g - ARRAY_DX);
+    for (int wants = 1; wants < WANTS; wants++) {
+        /* Norms compute both parameter gradients or none. */
+        bool half = once->node.kind != OP_LINEAR && once->node.kind != OP_EMBEDDING &&
+                    (possible & WANT_BIAS) && !(wants & WANT_WEIGHT) != !(wants & WANT_BIAS);
+        if ((wants & ~possible) || half) continue;
+        for (int pass = 0; pass < 2; pass++) check_wants(once, turn, wants, pass);
+    }
+}
+
+/* ---- the table ---- */
+
+static void keeps_its_promises(const void *argument) {
+    Turn turn = *(const Turn *)argument;
+    worst = 0;
+    meets_the_oracle(turn);
+    test_note("%.2f of the tolerance is used", worst);
+    if (turn.how.version == 0) return; /* one of the others */
+    if (case_exact(turn.row)) {
+        check_exact(turn, false);
+        check_exact(turn, true);
+    }
+    CaseData once;
+    case_create(&once, turn.row, false);
+    NodeIO io = case_io(&once);
+    device_case_run(&once, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
+    inputs_stay_as_they_are(&once, turn);
+    repeats(&once, turn);
+    accumulates_on_device(&once, turn);
+    nan_is_not_swallowed(&once, turn);
+    gives_what_is_wanted(&once, turn);
+    case_free(&once);
+}
+
+/* Where nothing is multiplied on tensor cores, tf32 is fp32. */
+static bool knows(OpKind kind, Precision precision) {
+    return precision != PRECISION_TF32 || kind == OP_LINEAR || kind == OP_CONV2D ||
+           kind == OP_ATTENTION;
+}
+
+/* ROW=words in the environment: only rows whose name contains them. */
+void test_device_cases(void) {
+    const char *only = getenv("ROW");
+    for (int i = 0; i < case_count; i++) {
+        if (only && !strstr(cases[i].name, only)) continue;
+        for (Precision p = 0; p < PRECISIONS; p++)
+            for (int v = 0; v <= cuda_node_versions(cases[i].node.kind); v++) {
+                if (!knows(cases[i].node.kind, p)) continue;
+                char name[96];
+                snprintf(name, sizeof name, "%s: %s, version %d", cases[i].name, precision_names[p],
+                         v);
+                Turn turn = {&cases[i], {p, v, 0}};
+                RUN_ROW(name, keeps_its_promises, &turn);
+            }
+    }
+}

@@ -1,0 +1,91 @@
+/* Whole trainings on the device against the oracle: gradients layer by layer, and ten steps with
+ * switches of submodel in between.  What is allowed is measured on the oracle (drift.h). */
+#include <stdio.h>
+
+#include "../../cuda/stage_cuda.h"
+#include "../test.h"
+#include "drift.h"
+
+static void gradients_are_the_oracles(const void *spec) {
+    for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++)
+        drift_check_gradients(
+            &(Recipe){.spec = spec, .create = stage_cuda_create, .precision = precision});
+}
+
+/* Ten steps, each submodel for two.  With its usual eps Adam moves a weight whose gradient is all
+ * rounding at the full rate, in a direction of chance: where rounding is coarse, gradients of its
+ * size are to move little. */
+static Recipe ten_steps(const void *spec, Precision precision) {
+    return (Recipe){.spec = spec,
+                    .create = stage_cuda_create,
+                    .precision = precision,
+                    .steps = 10,
+                    .lr = 0.01,
+                    .eps = precision == PRECISION_FP32 ? 0 : 1e-2};
+}
+
+static void ten_steps_are_the_oracles(const void *spec) {
+    for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++)
+        for (OptimizerKind kind = OPTIMIZER_SGD; kind < OPTIMIZER_KINDS; kind++) {
+            Recipe recipe = ten_steps(spec, precision);
+            char what[64];
+            recipe.optimizer = kind;
+            recipe.clip = kind == OPTIMIZER_ADAM ? 0.5 : 0;
+            snprintf(what, sizeof what, "%s %s", precision_names[precision], optimizer_names[kind]);
+            drift_check_training(&recipe, what);
+        }
+}
+
+/* The ways to run a training that change its numbers by rounding only. */
+static void ways_of_training(const void *spec) {
+    Recipe recompute = ten_steps(spec, PRECISION_FP32), parts = recompute, whole = recompute;
+    Recipe batch_norm = recompute, kept = ten_steps(spec, PRECISION_BF16);
+    recompute.recompute = true;
+    drift_check_training(&recompute, "recompute");
+    parts.batch = 7;
+    parts.micro_batches = 3; /* of 3, 3 and 1 */
+    parts.clip = 0.5;
+    drift_check_training(&parts, "micro-batches");
+    kept.keep_state = true;
+    kept.optimizer = OPTIMIZER_ADAM;
+    drift_check_training(&kept, "kept state");
+    whole.submodels = 1;
+    drift_check_training(&whole, "full update");
+    batch_norm.frozen_norm = FROZEN_BATCH;
+    drift_check_training(&batch_norm, "frozen norms of the batch");
+}
+
+static void offload_is_a_full_update(const void *spec) {
+    for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++)
+        for (int clipped = 0; clipped < 2; clipped++) {
+            Recipe recipe = ten_steps(spec, precision);
+            char what[64];
+            recipe.offload = true;
+            recipe.submodels = 1;
+            recipe.optimizer = OPTIMIZER_ADAMW;
+            recipe.clip = clipped ? 0.5 : 0;
+            recipe.batch = 6;
+            recipe.micro_batches = 1 + clipped;
+            snprintf(what, sizeof what, "offload %s%s", precision_names[precision],
+                     clipped ? ", clipped" : "");
+            drift_check_training(&recipe, what);
+        }
+}
+
+/* Submodels with offload: gradients of the active one alone come down. */
+static void offload_and_submodels(const void *spec) {
+    Recipe recipe = ten_steps(spec, PRECISION_BF16);
+    recipe.offload = true;
+    recipe.keep_state = true;
+    drift_check_training(&recipe, "offload of submodels");
+}
+
+void test_stage(void) {
+    for (int i = 0; tiny_models[i]; i++) {
+        RUN_ROW("gradients", gradients_are_the_oracles, tiny_models[i]);
+        RUN_ROW("ten steps", ten_steps_are_the_oracles, tiny_models[i]);
+        RUN_ROW("ways", ways_of_training, tiny_models[i]);
+        RUN_ROW("offload", offload_is_a_full_update, tiny_models[i]);
+        RUN_ROW("offload, submodels", offload_and_submodels, tiny_models[i]);
+    }
+}

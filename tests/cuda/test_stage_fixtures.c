@@ -1,0 +1,25 @@
+/* The device's models in fp32 against PyTorch's, as those of the CPU are. */
+#include "../../cuda/stage_cuda.h"
+#include "../fixtures/check.h"
+#include "../test.h"
+
+static void check_row(const void *row) { fixture_check(row); }
+
+void test_stage_fixtures(void) {
+    static const FixtureRow rows[] = {
+        {.name = "resnet", .fixture = "resnet"},
+        {.name = "resnet, relu apart, recompute",
+         .fixture = "resnet",
+         .switch_off = "fused=1",
+         .recompute = true},
+        {.name = "bottleneck", .fixture = "bottleneck"},
+        {.name = "gpt, 2 micro-batches", .fixture = "gpt", .micro_batches = 2},
+        {.name = "gpt, recompute", .fixture = "gpt", .recompute = true},
+        {.name = "llama", .fixture = "llama"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FixtureRow row = rows[i];
+        row.create = stage_cuda_create;
+        RUN_ROW(row.name, check_row, &row);
+    }
+}

@@ -1,0 +1,249 @@
+/* What the stage keeps: bytes by role as planned, tensors that go between devices unchanged, and
+ * parameters that a failed step leaves alone. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cuda/plan.h"
+#include "../../cuda/stage_cuda.h"
+#include "../../ref/memory.h"
+#include "../test.h"
+#include "drift.h"
+
+/* ---- bytes --------------------------------------------------------------------------------------
+ */
+
+static void check_bytes(const Tiny *tiny, int submodel) {
+    const Model *m = tiny->model;
+    bool active[64];
+    size_t device[MEM_ROLES], host[MEM_ROLES], closed[MEM_ROLES], total = 0;
+    partition_active(&tiny->settings.partition, m, submodel, active);
+    CHECK(cuda_memory_plan(device, host, m, &tiny->stage->settings, active) == 0, "%s",
+          error_message());
+    CHECK(memory_plan(closed, m, &tiny->stage->settings, active) == 0, "%s", error_message());
+    const MemCount *counted = tiny->engine->is->memory(tiny->engine);
+    static const MemRole exact[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
+                                    MEM_ACTIVATIONS};
+    for (int i = 0; i < 5; i++)
+        CHECK(counted->current[exact[i]] == closed[exact[i]],
+              "%s: submodel %d has %zu bytes of %s, planned %zu", m->name, submodel,
+              counted->current[exact[i]], mem_role_names[exact[i]], closed[exact[i]]);
+    for (int r = 0; r < MEM_ROLES; r++) total += device[r];
+    double ratio = (double)counted->total_current / (double)total;
+    CHECK(ratio > 0.95 && ratio < 1.05, "%s: submodel %d has %zu bytes in all, planned %zu",
+          m->name, submodel, counted->total_current, total);
+}
+
+static void counted_is_planned(const void *spec) {
+    for (int way = 0; way < 8; way++) {
+        Recipe recipe = {.spec = spec,
+                         .create = stage_cuda_create,
+                         .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
+                         .recompute = way & 2,
+                         .offload = way & 4,
+                         .optimizer = way & 2 ? OPTIMIZER_SGD : OPTIMIZER_ADAM};
+        Tiny tiny;
+        size_t largest = 0;
+        tiny_open(&tiny, &recipe);
+        const MemCount *counted = tiny.engine->is->memory(tiny.engine);
+        for (int submodel = 0; submodel < 3; submodel++) {
+            tiny_activate(&tiny, submodel);
+            check_bytes(&tiny, submodel);
+            if (counted->total_current > largest) largest = counted->total_current;
+        }
+        CHECK(counted->total_peak == largest, "a peak of %zu bytes, the largest submodel has %zu",
+              counted->total_peak, largest);
+        tiny_close(&tiny);
+    }
+}
+
+static void tensors_exist_as_in_the_oracle(const void *spec) {
+    for (int offload = 0; offload < 2; offload++)
+        for (int kept = 0; kept < 2; kept++) {
+            Tiny ours, oracle;
+            Recipe recipe = {.spec = spec, .keep_state = kept, .steps = 4};
+            tiny_trained(&oracle, &recipe);
+            recipe.create = stage_cuda_create;
+            recipe.offload = offload;
+            tiny_trained(&ours, &recipe);
+            for (TensorRole role = TENSOR_GRADIENT; role <= TENSOR_STATE1; role++)
+                for (int p = 0; p < ours.model->params; p++) {
+                    size_t got = ours.engine->is->read(ours.engine, role, p, NULL);
+                    size_t expected = oracle.engine->is->read(oracle.engine, role, p, NULL);
+                    CHECK(got == expected, "%s: role %d has %zu numbers, not %zu",
+                          ours.model->param[p].name, (int)role, got, expected);
+                }
+            for (int b = 0; b < ours.model->blocks; b++)
+                CHECK(ours.engine->is->age(ours.engine, b) ==
+                          oracle.engine->is->age(oracle.engine, b),
+                      "%s has another age", ours.model->block[b].name);
+            tiny_close(&ours);
+            tiny_close(&oracle);
+        }
+}
+
+/* ---- from one device to another -----------------------------------------------------------------
+ */
+
+static void carry(const Tiny *from, Tiny *to, TensorRole role) {
+    Snapshot all = snapshot_take(from, role);
+    for (int i = 0; i < all.tensors; i++)
+        if (all.begin[i + 1] > all.begin[i])
+            CHECK(to->engine->is->write(to->engine, role, i, all.number + all.begin[i]) == 0, "%s",
+                  error_message());
+    snapshot_free(&all);
+}
+
+static void carry_all(const Tiny *from, Tiny *to) {
+    static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
+                                       TENSOR_STATE1};
+    tiny_activate(to, from->state.submodel);
+    for (int r = 0; r < 4; r++) carry(from, to, roles[r]);
+    for (int b = 0; b < from->model->blocks; b++)
+        to->engine->is->set_age(to->engine, b, from->engine->is->age(from->engine, b));
+    to->state = from->state;
+}
+
+static void check_equal(const Tiny *a, const Tiny *b, TensorRole role) {
+    Snapshot one = snapshot_take(a, role), two = snapshot_take(b, role);
+    size_t count = one.begin[one.tensors];
+    CHECK(count == two.begin[two.tensors] &&
+              memcmp(one.number, two.number, count * sizeof(real)) == 0,
+          "%s: tensors of role %d did not come back as they were", a->model->name, (int)role);
+    snapshot_free(&one);
+    snapshot_free(&two);
+}
+
+/* What a checkpoint holds, from the CPU to a device and from there to a CPU again. */
+static void to_the_device_and_back(const void *spec) {
+    for (int way = 0; way < 4; way++) {
+        Tiny cpu, device, back;
+        Recipe recipe = {.spec = spec, .optimizer = OPTIMIZER_ADAM, .steps = 5};
+        recipe.keep_state = way & 1;
+        tiny_trained(&cpu, &recipe);
+        tiny_open(&back, &recipe);
+        recipe.create = stage_cuda_create;
+        recipe.precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32;
+        recipe.offload = way & 2;
+        tiny_open(&device, &recipe);
+        carry_all(&cpu, &device);
+        carry_all(&device, &back);
+        static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
+                                           TENSOR_STATE1};
+        for (int r = 0; r < 4; r++) {
+            check_equal(&cpu, &device, roles[r]);
+            check_equal(&cpu, &back, roles[r]);
+        }
+        tiny_close(&cpu);
+        tiny_close(&device);
+        tiny_close(&back);
+    }
+}
+
+static void starts_are_the_same(const void *spec) {
+    for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++) {
+        Tiny cpu, device;
+        Recipe recipe = {.spec = spec};
+        tiny_open(&cpu, &recipe);
+        recipe.create = stage_cuda_create;
+        recipe.precision = precision;
+        tiny_open(&device, &recipe);
+        tiny_check_same(&cpu, &device, "the start");
+        tiny_close(&cpu);
+        tiny_close(&device);
+    }
+}
+
+/* Block outputs: written and read back, each as the value type holds it. */
+static void values_come_back(const void *spec) {
+    for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++) {
+        Tiny tiny;
+        Recipe recipe = {.spec = spec, .create = stage_cuda_create, .precision = precision};
+        tiny_open(&tiny, &recipe);
+        Batch batch = tiny_batch(&tiny, 3);
+        Stage *stage = tiny.stage;
+        stage->is->begin(stage, &batch, PASS_EVALUATE);
+        for (int b = 0; b < tiny.model->blocks; b++) {
+            size_t count = stage->is->read(stage, TENSOR_VALUE, b, NULL);
+            size_t expected = value_count(tiny.model, tiny.model->block[b].out, 3);
+            CHECK(count == expected, "%zu numbers of block %d, not %zu", count, b, expected);
+            real *data = malloc(2 * count * sizeof *data);
+            if (!data) abort();
+            for (size_t i = 0; i < count; i++) data[i] = (real)((int)(i % 255) - 127);
+            CHECK(stage->is->write(stage, TENSOR_VALUE, b, data) == 0, "%s", error_message());
+            CHECK(stage->is->read(stage, TENSOR_VALUE, b, data + count) == count, "%s",
+                  error_message());
+            CHECK(memcmp(data, data + count, count * sizeof *data) == 0, "block %d differs", b);
+            free(data);
+        }
+        batch_free(&batch);
+        tiny_close(&tiny);
+    }
+}
+
+/* ---- a step that fails --------------------------------------------------------------------------
+ */
+
+/* Sets the first number of a parameter, and returns what it was. */
+static real poison(Tiny *tiny, int param, real value) {
+    size_t count;
+    real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
+    data[0] = value;
+    tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, param, data);
+    free(data);
+    return before;
+}
+
+static void check_failed_step(const Recipe *recipe, int warm_steps) {
+    Tiny tiny;
+    Loss loss;
+    tiny_open(&tiny, recipe);
+    tiny_activate(&tiny, 0);
+    Batch batch = tiny_batch(&tiny, 4);
+    for (int i = 0; i < warm_steps; i++) /* so that the step is recorded, or replayed */
+        CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    int param = tiny.model->block[tiny.model->blocks - 1].first_param;
+    real before = poison(&tiny, param, (real)NAN);
+    static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_STATE0, TENSOR_STATE1};
+    Snapshot was[3];
+    for (int r = 0; r < 3; r++) was[r] = snapshot_take(&tiny, roles[r]);
+    uint64_t age = tiny.engine->is->age(tiny.engine, 0);
+    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == -1, "loss %g", loss.loss_sum);
+    CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
+    CHECK(tiny.engine->is->age(tiny.engine, 0) == age, "the failed step counts");
+    for (int r = 0; r < 3; r++) {
+        Snapshot is = snapshot_take(&tiny, roles[r]);
+        CHECK(memcmp(was[r].number, is.number, is.begin[is.tensors] * sizeof(real)) == 0,
+              "%s: tensors of role %d have changed", tiny.model->name, (int)roles[r]);
+        snapshot_free(&is);
+        snapshot_free(&was[r]);
+    }
+    poison(&tiny, param, before);
+    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    batch_free(&batch);
+    tiny_close(&tiny);
+}
+
+static void bad_loss_changes_nothing(const void *spec) {
+    for (int way = 0; way < 8; way++)
+        check_failed_step(&(Recipe){.spec = spec,
+                                    .create = stage_cuda_create,
+                                    .submodels = 1,
+                                    .micro_batches = 1 + (way & 1),
+                                    .precision = way & 2 ? PRECISION_BF16 : PRECISION_FP32,
+                                    .optimizer = OPTIMIZER_ADAM,
+                                    .clip = way & 1 ? 0.5 : 0,
+                                    .offload = way & 4},
+                          way % 4);
+}
+
+void test_stage_memory(void) {
+    for (int i = 0; tiny_models[i]; i++) {
+        RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
+        RUN_ROW("tensors", tensors_exist_as_in_the_oracle, tiny_models[i]);
+        RUN_ROW("transfers", to_the_device_and_back, tiny_models[i]);
+        RUN_ROW("start", starts_are_the_same, tiny_models[i]);
+        RUN_ROW("values", values_come_back, tiny_models[i]);
+        RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
+    }
+}

@@ -1,0 +1,13 @@
+/* What differs between the devices of tests/cuda/, on a GPU. */
+#include "../cuda/device_case.h"
+
+/* Its own order, twice. */
+int device_orders(void) { return 2; }
+
+void device_choose_order(int order) { (void)order; }
+
+void device_forbid(void *memory, size_t bytes, bool forbid) {
+    (void)memory;
+    (void)bytes;
+    (void)forbid;
+}

@@ -1,0 +1,15 @@
+/* What differs between the devices of tests/cuda/, under SIMT. */
+#include "../../cuda/simt/control.h"
+#include "../../cuda/simt/sanitizer.h"
+#include "../cuda/device_case.h"
+
+int device_orders(void) { return SIMT_ORDERS; }
+
+void device_choose_order(int order) { simt_set_order((SimtOrder)order, 12345); }
+
+void device_forbid(void *memory, size_t bytes, bool forbid) {
+    if (forbid)
+        SIMT_POISON(memory, bytes);
+    else
+        SIMT_UNPOISON(memory, bytes);
+}
