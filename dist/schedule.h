@@ -39,7 +39,7 @@ typedef struct {
 
 typedef enum {
     DO_RECEIVE_VALUE,    /* the input of this chunk */
-    DO_FORWARD,          /* of the last chunk: with the loss */
+    DO_FORWARD,          /* of the last chunk: with the loss, and its backward pass comes next */
     DO_SEND_VALUE,       /* the output of this chunk */
     DO_RECEIVE_GRADIENT, /* of this chunk's output */
     DO_INPUT_GRADIENT,   /* also where it is only the way to a weight gradient */

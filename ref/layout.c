@@ -108,8 +108,6 @@ static void mark_stored(Layout *l, Question q) {
         if (keeps.output) l->stored[node->out] = true;
         l->stored_aux[i] = true;
     }
-    /* Logits must wait for their turn where micro-batches overlap. */
-    if (q.settings->slots && l->lowest < m->blocks) l->stored[m->values - 1] = true;
     l->stored[0] = false; /* the model's input belongs to the batch */
 }
 

@@ -124,6 +124,16 @@ static bool act(Machine *m, const Task *t) {
     return true;
 }
 
+/* Logits become their own gradient in place, so nothing may come between. */
+static void check_turning_point(const Machine *m, const TaskList *list, int i) {
+    const SchedulePlan *p = &m->setting->plan;
+    const Task *now = &list->task[i], *next = now + 1;
+    if (now->what != DO_FORWARD || now->chunk != p->chunks - 1 || p->lowest == p->chunks) return;
+    CHECK(i + 1 < list->tasks && next->what == DO_INPUT_GRADIENT && next->chunk == now->chunk &&
+              next->micro_batch == now->micro_batch,
+          "the gradient of %d.%d does not follow its loss", now->chunk, now->micro_batch);
+}
+
 static void execute(Machine *m, const Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;
@@ -131,6 +141,7 @@ static void execute(Machine *m, const Schedule *schedule) {
             const TaskList *list = &schedule->rank[r];
             while (m->at[r] < list->tasks && act(m, &list->task[m->at[r]])) {
                 CHECK(m->setting->rank_of[list->task[m->at[r]].chunk] == r, "on a strange rank");
+                check_turning_point(m, list, m->at[r]);
                 m->at[r]++;
                 moved = true;
             }
