@@ -125,7 +125,8 @@ static int urgency(const SchedulePlan *plan, int chunk, Step step) {
         case FORWARD:
             return plan->chunks + chunk;
         case INPUT_GRADIENT:
-            return 3 * plan->chunks - chunk;
+            /* The last chunk turns back at once: its logits become their gradient in place. */
+            return chunk == plan->chunks - 1 ? 5 * plan->chunks : 3 * plan->chunks - chunk;
         default:
             return plan->kind == SCHEDULE_1F1B ? 4 * plan->chunks - chunk : chunk;
     }
