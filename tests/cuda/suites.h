@@ -1,2 +1,5 @@
 /* What runs on a device, whichever it is. */
 SUITE(device_cases)
+SUITE(loss)
+SUITE(rows)
+SUITE(device_update)
