@@ -26,28 +26,35 @@ static int find(void *library, const char *symbol, void *function) {
     return 0;
 }
 
+/* Leaves *module alone unless all is there.  A library whose device cannot be opened stays loaded:
+ * CUDA's do not like to go. */
 static int load(DeviceModule *module, const char *name) {
-    char path[600];
+    char path[600], cause[400];
+    DeviceModule found = {.name = name};
     int (*open_device)(void) = NULL;
     if (library_path(path, sizeof path, name)) return -1;
     if (access(path, F_OK))
-        return error_set("--device %s: this program was built without it (no %s)", name, path);
+        return error_set("--device %s: there is no %s; make builds it%s", name, path,
+                         strcmp(name, "cuda") ? "" : " where it finds nvcc");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return error_set("--device %s: %s", name, dlerror());
-    if (find(library, "device_open", &open_device) || find(library, "device_info", &module->info) ||
-        find(library, "stage_cuda_create", &module->stage_create) ||
-        find(library, "cuda_memory_plan", &module->memory_plan) || open_device()) {
-        char cause[400];
+    if (find(library, "device_open", &open_device) || find(library, "device_info", &found.info) ||
+        find(library, "stage_cuda_create", &found.stage_create) ||
+        find(library, "cuda_memory_plan", &found.memory_plan) || open_device()) {
         snprintf(cause, sizeof cause, "%s", error_message());
-        dlclose(library);
         return error_set("--device %s: %s", name, cause);
     }
-    module->name = name;
+    *module = found;
     return 0;
 }
 
 const DeviceModule *device_module_open(const char *name) {
-    static DeviceModule opened;
-    if (opened.name && strcmp(opened.name, name) == 0) return &opened;
-    return load(&opened, name) ? NULL : &opened;
+    static DeviceModule opened[2];
+    int at = 0;
+    while (at < 2 && opened[at].name && strcmp(opened[at].name, name)) at++;
+    if (at == 2) {
+        error_set("--device %s: two others are open", name);
+        return NULL;
+    }
+    return opened[at].name || load(&opened[at], name) == 0 ? &opened[at] : NULL;
 }

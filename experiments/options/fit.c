@@ -1,5 +1,6 @@
 #include "fit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,17 @@ static void list_roles(char text[TEXT], const size_t roles[MEM_ROLES + 1]) {
     }
 }
 
+static bool fits_without_cache(const Need *need, const FitMemory *memory) {
+    return (double)(need->device[MEM_ROLES] - need->device[MEM_CACHE]) <= memory->bytes &&
+           fits_host(need, memory);
+}
+
+/* What the training itself leaves, in whole megabytes. */
+static void advise_cache(Search *s, double left) {
+    snprintf(s->text, TEXT, "--device-cache %.0fM", floor(left / 1048576));
+    s->found++;
+}
+
 int fit_check(const FitMemory *memory, const FitTraining *training) {
     Need need;
     if (need_of(&need, memory, training)) return -1;
@@ -188,7 +200,10 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     list_roles(roles, bytes);
     format_bytes((double)bytes[MEM_ROLES], needs);
     format_bytes(on_device ? memory->bytes : memory->host_bytes, has);
-    search(&s);
+    if (on_device && bytes[MEM_CACHE] && fits_without_cache(&need, memory))
+        advise_cache(&s, memory->bytes - (double)(bytes[MEM_ROLES] - bytes[MEM_CACHE]));
+    else
+        search(&s);
     if (!s.found)
         snprintf(s.text, TEXT, "with %srecompute and a sample at a time it still needs %s",
                  training->settings.offload ? "" : "up to 8 submodels, ",

@@ -18,6 +18,7 @@ const CommandInfo command_table[COMMANDS] = {
      "            --optimizer adam --lr 1e-3 --submodels 3 --order descending --steps 600\n"
      "  bcd train --resume runs/a                      go on after kill -9, Ctrl-C, a power cut\n"
      "  bcd train --resume runs/a --epochs 60          go on further than first asked\n"
+     "  bcd train --resume runs/a --device cuda --precision bf16       ... and on a GPU\n"
      "\n"
      "The run's directory gets run.h5 (settings, curves, memory: for bcd report, h5py, h5ls) and\n"
      "checkpoint.h5 (everything needed to go on; the same training gives the same file)."},

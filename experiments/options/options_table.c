@@ -124,8 +124,8 @@ const Option option_table[] = {
      RUNNING},
     {"precision", "fp32|tf32|bf16", CHOICE(precision, precision_names, PRECISIONS), ROUNDS, "fp32",
      NULL, SECTION,
-     "fp32; tf32: matrix products of rounded factors; bf16: values and weights in 16 bits, with "
-     "fp32 masters of the active submodel; the cpu has fp32 alone",
+     "fp32 is strict; tf32 rounds the factors of matrix products; bf16 keeps values and weights in "
+     "16 bits, beside fp32 masters of the active submodel; the cpu has fp32 alone",
      RUNNING | COMMAND_INFO},
     {"method", "bcd|offload", CHOICE(method, method_names, METHOD_KINDS), ROUNDS, "bcd", NULL,
      SECTION,
@@ -143,7 +143,10 @@ const Option option_table[] = {
     {"out", "DIR", TEXT(out), LOCAL, "", "a new one under runs/", SECTION,
      "where run.h5 and checkpoint.h5 go; must not hold a run yet", TRAIN | COMMAND_EXPERIMENT},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL, SECTION,
-     "go on with the run in DIR; needs no other flag, --steps or --epochs may extend it", TRAIN},
+     "go on with the run in DIR; needs no other flag; --steps or --epochs may extend it, --device "
+     "and "
+     "--precision move it",
+     TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch", SECTION,
      "evaluate on the validation split", TRAIN | COMMAND_EXPERIMENT},
     {"save-every", "STEPS", INT(save_every, 0, MANY), FREE, "0", "about a minute", SECTION,

@@ -67,6 +67,12 @@ int runfile_add_session(RunFile *run, uint64_t step) {
     return 0;
 }
 
+bool runfile_moved(const RunFile *run) {
+    if (run->session_rows < 2) return false;
+    const SessionRow *now = &run->sessions[run->session_rows - 1], *before = now - 1;
+    return strcmp(now->device, before->device) || strcmp(now->precision, before->precision);
+}
+
 void runfile_cut(RunFile *run, uint64_t step) {
     while (run->curve_rows && run->curve[run->curve_rows - 1].step > step) run->curve_rows--;
     while (run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step > step)

@@ -85,6 +85,9 @@ int runfile_add_switch(RunFile *run, SwitchRow row);
 /* One more session, as run->provenance says; in place of one that began at the same step, for that
  * one did nothing. */
 int runfile_add_session(RunFile *run, uint64_t step);
+/* Whether the last session computes on another device, or in another precision, than the one
+ * before. */
+bool runfile_moved(const RunFile *run);
 /* Drops every row beyond this step. */
 void runfile_cut(RunFile *run, uint64_t step);
 

@@ -105,7 +105,9 @@ static int describe(Training *t) {
     strcpy(started, run->provenance.started);
     if (setup_provenance(&run->provenance, &s->options) || runfile_add_session(run, t->state.step))
         return -1;
-    if (t->resumed && *command) { /* that of the start says how it was made */
+    if (runfile_moved(run))
+        memset(run->memory, 0, sizeof run->memory); /* peaks of another memory */
+    if (t->resumed && *command) {                   /* that of the start says how it was made */
         strcpy(run->provenance.command, command);
         strcpy(run->provenance.started, started);
     }

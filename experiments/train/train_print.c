@@ -51,13 +51,11 @@ static void format_computer(char text[128], const Provenance *p) {
 }
 
 /* From here on the bits are not those of a run that never changed. */
-static void print_change(const RunFile *run) {
-    if (run->session_rows < 2) return;
+static void print_move(const RunFile *run) {
+    if (!runfile_moved(run)) return;
     const SessionRow *now = &run->sessions[run->session_rows - 1], *before = now - 1;
-    if (strcmp(now->device, before->device) == 0 && strcmp(now->precision, before->precision) == 0)
-        return;
-    printf("so far on the device %s in %s, from here on %s in %s: other roundings\n",
-           before->device, before->precision, now->device, now->precision);
+    printf("so far on %s in %s, from here on %s in %s: other roundings\n", before->device,
+           before->precision, now->device, now->precision);
 }
 
 void train_print_start(const Training *t) {
@@ -72,7 +70,7 @@ void train_print_start(const Training *t) {
            (unsigned long long)s->bcd.steps, (double)s->bcd.steps / s->steps_per_epoch,
            (unsigned long long)o->seed, computer);
     if (t->resumed) {
-        print_change(&t->run);
+        print_move(&t->run);
         printf("going on in %s, %llu steps are done\n", t->dir, (unsigned long long)t->state.step);
     } else {
         printf("results go to %s\n", t->dir);

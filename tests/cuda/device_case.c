@@ -14,15 +14,6 @@ enum {
     GUARD_BYTE = 0xA5
 };
 
-float nearest_bf16(float x) {
-    uint32_t bits;
-    if (isnan(x)) return x;
-    memcpy(&bits, &x, sizeof bits);
-    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 bool array_is_value(Array array) {
     switch (array) {
         case ARRAY_MEAN:
@@ -107,26 +98,6 @@ static void check_guards(const Image *image) {
     }
 }
 
-static void put_numbers(unsigned char *to, const float *from, size_t count, bool bf16) {
-    if (!bf16) {
-        if (count) memcpy(to, from, count * sizeof *from);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        float rounded = nearest_bf16(from[i]);
-        memcpy(to + 2 * i, (unsigned char *)&rounded + 2, 2);
-    }
-}
-
-static void get_numbers(float *to, const unsigned char *from, size_t count, bool bf16) {
-    if (!bf16) {
-        if (count) memcpy(to, from, count * sizeof *to);
-        return;
-    }
-    memset(to, 0, count * sizeof *to);
-    for (size_t i = 0; i < count; i++) memcpy((unsigned char *)&to[i] + 2, from + 2 * i, 2);
-}
-
 static void upload(const Image *image, const CaseData *data, Stream stream) {
     for (Array a = 0; a < ARRAYS; a++)
         put_numbers(image->host + image->at[a], data->array[a].data, data->array[a].count,
@@ -183,11 +154,11 @@ static DeviceIO device_io(const Image *image, const CaseData *data, const NodeIO
 }
 
 int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls) {
-    static Stream stream; /* one for all cases */
+    Stream stream = device_test_stream();
     Image image;
-    if (device_open() || (!stream && !(stream = stream_create())) ||
-        image_create(&image, data, how)) {
-        test_fail(__FILE__, __LINE__, "a device", "%s", error_message());
+    if (!stream) return -1;
+    if (image_create(&image, data, how)) {
+        test_fail(__FILE__, __LINE__, "memory", "%s", error_message());
         return -1;
     }
     upload(&image, data, stream);

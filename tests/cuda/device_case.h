@@ -5,6 +5,7 @@
 
 #include "../../cuda/node.h"
 #include "../ref/cases.h"
+#include "device_array.h"
 
 typedef struct {
     Precision precision;
@@ -24,8 +25,6 @@ int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls);
 bool array_is_value(Array array);
 /* Rounds the inputs of the value type as the device holds them. */
 void device_case_round(CaseData *data, Precision precision);
-/* To the nearest bf16, ties to even; NaN stays NaN. */
-float nearest_bf16(float x);
 
 /* ---- differs by device: tests/simt/, tests/gpu/ ---- */
 

@@ -183,6 +183,7 @@ static const Variant variants[] = {
     {"bf16", SMALL_LLAMA "--device simt --precision bf16 "},
     {"tf32", SMALL_GPT "--device simt --precision tf32 "},
     {"resnet bf16", SMALL_RESNET "--device simt --precision bf16 "},
+    {"offload bf16", LLAMA_WORDS "--device simt --precision bf16 --method offload "},
     {"kept state bf16", SMALL_LLAMA "--device simt --precision bf16 --keep-state "},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };

@@ -107,8 +107,13 @@ static void counts_the_cache(void) {
     FitMemory memory = {.plan = plan, .name = "FAKE", .bytes = 200 * UNIT, .cache = 12 * UNIT};
     FitTraining training = training_of(&(Case){.name = "two submodels"}, model, &partition);
     CHECK(fit_check(&memory, &training) == 0, "refused: %s", error_message());
-    memory.cache++;
-    CHECK(fit_check(&memory, &training) == -1 && strstr(error_message(), "cache 12.0 KiB"), "%s",
+    memory.cache = 3 << 20; /* too much of it alone */
+    memory.bytes = 188 * UNIT + (2 << 20);
+    CHECK(fit_check(&memory, &training) == -1 && strstr(error_message(), "cache 3.0 MiB") &&
+              strstr(error_message(), "; it fits with --device-cache 2M"),
+          "%s", error_message());
+    memory.bytes = 83 * UNIT; /* too little without any */
+    CHECK(fit_check(&memory, &training) == -1 && strstr(error_message(), "still needs"), "%s",
           error_message());
     partition_free(&partition);
     model_free(model);

@@ -26,7 +26,7 @@ static int make_on(DeviceKind device, const char *checkpoint, const char *batch_
     size_t size[H5_RANK];
     Options options;
     options_defaults(&options, COMMAND_GRADIENTS);
-    options.device = device;
+    options.device = (int)device;
     if (h5_open(&file, batch_path)) return -1;
     int failed = h5_size(&file, "/targets", size) < 0;
     batch.n = failed ? 0 : (int)size[0];

@@ -1,0 +1,303 @@
+/* The optimizer step of many tensors against ref/optimizer.c: every kind, blocks of different ages,
+ * clipping, and steps that must not happen. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cuda/update.h"
+#include "../../ref/error.h"
+#include "../../ref/random.h"
+#include "../ref/tolerance.h"
+#include "../test.h"
+#include "device_case.h"
+
+/* Sizes around packs and the chunks of a launch, blocks that are not all there. */
+static const struct {
+    size_t count;
+    int block;
+    bool decay;
+} sizes[] = {{1, 0, true},     {3, 0, false},   {64, 2, true},    {257, 2, false}, {8191, 2, true},
+             {8192, 4, false}, {8193, 4, true}, {16384, 4, true}, {20011, 3, true}};
+enum { TENSORS = sizeof sizes / sizeof *sizes, BLOCKS = 6, STEPS = 3, TOTAL = 61296 };
+static const uint64_t first_age[BLOCKS] = {1, 0, 5, 100, 2, 0};
+
+typedef struct {
+    const char *name;
+    OptimizerSettings settings;
+    double scale; /* of the gradients */
+} Row;
+
+/* clang-format off */
+static const Row rows[] = {
+    {"sgd", {.kind = OPTIMIZER_SGD}, 1},
+    {"sgd, decay, scaled", {.kind = OPTIMIZER_SGD, .weight_decay = 0.1}, 0.3},
+    {"sgd, momentum, decay", {.kind = OPTIMIZER_SGD, .momentum = 0.9, .weight_decay = 0.1}, 1},
+    {"sgd, momentum, clipped", {.kind = OPTIMIZER_SGD, .momentum = 0.5, .weight_decay = 0.1, .clip_norm = 3}, 1},
+    {"adam", {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, 1},
+    {"adam, decay, clipped", {.kind = OPTIMIZER_ADAM, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-3, .weight_decay = 0.1, .clip_norm = 3}, 0.5},
+    {"adamw", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, 1},
+    {"adamw, not clipped", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip_norm = 1e6}, 1},
+};
+/* clang-format on */
+
+static const double LR = 0.05;
+
+/* All tensors one after the other. */
+typedef struct {
+    float p[TOTAL], state[2][TOTAL], g[TOTAL], values[TOTAL];
+    double norm;
+} Numbers;
+
+static Numbers *numbers_create(void) {
+    Numbers *n = calloc(1, sizeof *n);
+    if (!n) abort();
+    for (size_t i = 0; i < TOTAL; i++) n->p[i] = (float)random_normal(2, 0, i);
+    return n;
+}
+
+static void draw_gradient(Numbers *n, int step) {
+    for (size_t i = 0; i < TOTAL; i++) n->g[i] = (float)random_normal(1, (uint32_t)step, i);
+}
+
+static double cpu_scale(const Row *row, Numbers *n) {
+    n->norm = sqrt(optimizer_square_sum(n->g, TOTAL));
+    double clip = row->settings.clip_norm;
+    return row->scale * (clip > 0 && n->norm > clip ? clip / n->norm : 1);
+}
+
+static void on_cpu(const Row *row, Numbers *n) {
+    int states = optimizer_state_vectors(&row->settings);
+    for (int step = 0; step < STEPS; step++) {
+        size_t at = 0;
+        draw_gradient(n, step);
+        double scale = cpu_scale(row, n);
+        for (int i = 0; i < TENSORS; i++) {
+            float *const state[2] = {states > 0 ? n->state[0] + at : NULL,
+                                     states > 1 ? n->state[1] + at : NULL};
+            uint64_t age = first_age[sizes[i].block] + (uint64_t)step;
+            optimizer_update(&row->settings, n->p + at, state, n->g + at, scale, LR, age,
+                             sizes[i].decay, sizes[i].count);
+            at += sizes[i].count;
+        }
+    }
+}
+
+/* ---- on the device ---- */
+
+typedef struct {
+    UpdateTensor tensor[TENSORS];
+    Updater *updater;
+    Run run;
+    LossSums *sums;
+    double *norm; /* pinned */
+} Device;
+
+/* Updaters of bf16 have masters beside the values, the others none. */
+static bool device_open_updater(Device *d, const Row *row, const Numbers *n, How how) {
+    const LossSums finite = {1.5, 1, 0};
+    int states = optimizer_state_vectors(&row->settings);
+    *d = (Device){.run = {device_test_stream(), how.precision, how.version, NULL}};
+    if (!d->run.stream) return false;
+    for (size_t i = 0, at = 0; i < TENSORS; at += sizes[i++].count) {
+        UpdateTensor *t = &d->tensor[i];
+        size_t count = sizes[i].count, bytes = count * sizeof(float);
+        *t = (UpdateTensor){.count = count, .block = sizes[i].block, .decay = sizes[i].decay};
+        t->master = device_put(n->p + at, bytes);
+        t->p = how.precision == PRECISION_BF16 ? device_put_values(n->p + at, count, how.precision)
+                                               : t->master;
+        t->g = device_put(n->g + at, bytes);
+        for (int s = 0; s < states; s++) t->state[s] = device_put(n->state[s] + at, bytes);
+    }
+    d->sums = device_put(&finite, sizeof finite);
+    d->norm = pinned_alloc(sizeof *d->norm);
+    d->updater = updater_create(d->tensor, TENSORS, BLOCKS, &row->settings, d->run.stream);
+    device_choose_order(how.order);
+    return CHECK(d->updater && d->norm, "%s", error_message());
+}
+
+static void device_close_updater(Device *d) {
+    device_choose_order(0);
+    for (int i = 0; i < TENSORS; i++) {
+        if (d->tensor[i].p != d->tensor[i].master) device_free(d->tensor[i].p);
+        device_free(d->tensor[i].master);
+        device_free(d->tensor[i].state[0]);
+        device_free(d->tensor[i].state[1]);
+        device_free((void *)(uintptr_t)d->tensor[i].g);
+    }
+    device_free(d->sums);
+    pinned_free(d->norm);
+    updater_free(d->updater);
+}
+
+static void upload_gradient(const Device *d, const Numbers *n) {
+    for (size_t i = 0, at = 0; i < TENSORS; at += sizes[i++].count)
+        copy_to_device(d->run.stream, (void *)(uintptr_t)d->tensor[i].g, n->g + at,
+                       sizes[i].count * sizeof(float));
+    device_test_wait();
+}
+
+static void read_back(const Device *d, Numbers *n) {
+    for (size_t i = 0, at = 0; i < TENSORS; at += sizes[i++].count) {
+        const UpdateTensor *t = &d->tensor[i];
+        device_get(n->p + at, t->master, t->count * sizeof(float));
+        device_get_values(n->values + at, t->p, t->count, d->run.precision);
+        for (int s = 0; s < 2; s++)
+            if (t->state[s]) device_get(n->state[s] + at, t->state[s], t->count * sizeof(float));
+    }
+}
+
+static void prepare(const Device *d, double scale, int step) {
+    uint64_t age[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++) age[b] = first_age[b] + (uint64_t)step;
+    update_prepare(d->updater, d->run.stream, LR, scale, age);
+}
+
+static void on_device(const Row *row, Numbers *n, How how) {
+    Device d;
+    if (device_open_updater(&d, row, n, how)) {
+        for (int step = 0; step < STEPS; step++) {
+            draw_gradient(n, step);
+            upload_gradient(&d, n);
+            prepare(&d, row->scale, step);
+            if (row->settings.clip_norm > 0) update_norm(&d.run, d.updater);
+            update_apply(&d.run, d.updater, d.sums);
+        }
+        update_read_norm(d.updater, d.run.stream, d.norm);
+        read_back(&d, n);
+        n->norm = *d.norm;
+    }
+    device_close_updater(&d);
+}
+
+/* ---- checks ---- */
+
+/* The same equations, but a compiler fuses other pairs of operations: a few roundings a step. */
+static void check_near(const float *got, const float *truth, const char *what) {
+    for (size_t i = 0; i < TOTAL; i++) {
+        double allowed = 2 * tolerance(STEPS, fmax(1, fabs((double)truth[i])));
+        double error = fabs((double)got[i] - (double)truth[i]);
+        CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g", what, i, (double)got[i],
+              (double)truth[i]);
+    }
+}
+
+static void meets_the_oracle(const Row *row, How how) {
+    Numbers *truth = numbers_create(), *got = numbers_create();
+    on_cpu(row, truth);
+    on_device(row, got, how);
+    check_near(got->p, truth->p, "p");
+    check_near(got->state[0], truth->state[0], "state 0");
+    check_near(got->state[1], truth->state[1], "state 1");
+    for (size_t i = 0; i < TOTAL; i++) {
+        float value = how.precision == PRECISION_BF16 ? nearest_bf16(got->p[i]) : got->p[i];
+        CHECK(got->values[i] == value, "value %zu is %.9g, its master %.9g", i,
+              (double)got->values[i], (double)got->p[i]);
+    }
+    if (row->settings.clip_norm > 0)
+        CHECK(fabs(got->norm - truth->norm) <= 1e-13 * truth->norm, "norm %.17g, not %.17g",
+              got->norm, truth->norm);
+    for (how.order = 1; how.order < device_orders(); how.order++) {
+        Numbers *again = numbers_create();
+        on_device(row, again, how);
+        CHECK(!memcmp(again, got, sizeof *got), "another order of threads: other bits");
+        free(again);
+    }
+    free(truth);
+    free(got);
+}
+
+static void update_meets_the_oracle(const void *argument) {
+    for (Precision p = 0; p < PRECISIONS; p++)
+        for (int version = 1; version <= 2; version++)
+            meets_the_oracle(argument, (How){.precision = p, .version = version});
+}
+
+/* The engine's way, call by call, gives the bits of clipping on the device. */
+static void clipping_by_the_host_is_the_same(void) {
+    const Row *row = &rows[3];
+    Numbers *one = numbers_create(), *two = numbers_create();
+    Device d;
+    on_device(row, one, (How){.version = 2});
+    if (device_open_updater(&d, row, two, (How){.version = 2}))
+        for (int step = 0; step < STEPS; step++) {
+            draw_gradient(two, step);
+            upload_gradient(&d, two);
+            update_norm(&d.run, d.updater);
+            update_read_norm(d.updater, d.run.stream, d.norm);
+            device_test_wait();
+            double norm = *d.norm, clip = row->settings.clip_norm;
+            prepare(&d, norm > clip ? clip / norm : 1, step);
+            update_apply(&d.run, d.updater, NULL);
+        }
+    read_back(&d, two);
+    device_close_updater(&d);
+    CHECK(!memcmp(one->p, two->p, sizeof one->p), "other bits");
+    free(one);
+    free(two);
+}
+
+/* An update that is refused leaves everything as it is; the next one is not refused. */
+static void nothing_moves_unless_finite(void) {
+    static const double losses[] = {1, NAN, INFINITY, -INFINITY};
+    static const float gradients[] = {1, NAN, INFINITY, -INFINITY};
+    const Row *row = &rows[5];
+    Numbers *before = numbers_create(), *after = numbers_create();
+    Device d;
+    if (device_open_updater(&d, row, before, (How){.precision = PRECISION_BF16}))
+        for (int loss = 0; loss < 4; loss++)
+            for (int gradient = 0; gradient < 4; gradient++) {
+                LossSums sums = {losses[loss], 1, 0};
+                draw_gradient(before, 0);
+                before->g[TOTAL - 5] = gradients[gradient];
+                upload_gradient(&d, before);
+                copy_to_device(d.run.stream, d.sums, &sums, sizeof sums);
+                read_back(&d, before);
+                prepare(&d, 1, 0);
+                update_norm(&d.run, d.updater);
+                update_apply(&d.run, d.updater, d.sums);
+                read_back(&d, after);
+                bool moved = memcmp(before->p, after->p, sizeof after->p) ||
+                             memcmp(before->state, after->state, sizeof after->state) ||
+                             memcmp(before->values, after->values, sizeof after->values);
+                CHECK(moved == (!loss && !gradient), "loss %g, a gradient of %g: %s", losses[loss],
+                      (double)gradients[gradient], moved ? "moved" : "stayed");
+            }
+    device_close_updater(&d);
+    free(before);
+    free(after);
+}
+
+/* Recorded once, repeated with other rates and ages: only the numbers that prepare sends change. */
+static void a_recorded_update_takes_new_numbers(void) {
+    const Row *row = &rows[5];
+    Numbers *truth = numbers_create(), *got = numbers_create();
+    Device d;
+    on_device(row, truth, (How){.version = 2});
+    if (device_open_updater(&d, row, got, (How){.version = 2})) {
+        CHECK(!graph_begin(d.run.stream), "%s", error_message());
+        update_norm(&d.run, d.updater);
+        update_apply(&d.run, d.updater, d.sums);
+        Graph graph = graph_end(d.run.stream);
+        CHECK(graph, "%s", error_message());
+        for (int step = 0; graph && step < STEPS; step++) {
+            draw_gradient(got, step);
+            upload_gradient(&d, got);
+            prepare(&d, row->scale, step);
+            CHECK(!graph_launch(graph, d.run.stream), "%s", error_message());
+        }
+        read_back(&d, got);
+        graph_free(graph);
+    }
+    device_close_updater(&d);
+    CHECK(!memcmp(truth->p, got->p, sizeof got->p), "other bits");
+    free(truth);
+    free(got);
+}
+
+void test_device_update(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, update_meets_the_oracle, &rows[i]);
+    RUN(clipping_by_the_host_is_the_same);
+    RUN(nothing_moves_unless_finite);
+    RUN(a_recorded_update_takes_new_numbers);
+}

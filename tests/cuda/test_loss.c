@@ -1,0 +1,273 @@
+/* Cross-entropy and its sums against the CPU, in every precision and version. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/ops/ops.h"
+#include "../../ref/random.h"
+#include "../ref/tolerance.h"
+#include "../test.h"
+#include "device_case.h"
+
+typedef struct {
+    const char *name;
+    int rows, classes;
+    double scale;     /* of the logits */
+    int ignore_every; /* this many-th target is ignored; 0: none */
+    bool whole;       /* whole numbers: many equal logits */
+} Row;
+
+/* Classes around packs, warps, and where a block takes over from a warp. */
+static const Row rows[] = {
+    {"one class", 3, 1, 1, 0, false},
+    {"two classes", 1, 2, 1, 0, false},
+    {"7 classes", 9, 7, 1, 2, false},
+    {"ten classes", 33, 10, 3, 4, false},
+    {"17 classes", 5, 17, 1, 2, false},
+    {"31 classes, equal logits", 40, 31, 2, 0, true},
+    {"64 classes", 6, 64, 4, 5, false},
+    {"257 classes", 7, 257, 5, 3, false},
+    {"1023 classes", 3, 1023, 1, 0, false},
+    {"1024 classes", 3, 1024, 1, 2, false},
+    {"1031 classes, equal logits", 9, 1031, 2, 0, true},
+    {"a vocabulary", 3, 50257, 3, 3, false},
+    {"a large vocabulary", 1, 131071, 3, 0, false},
+    {"all ignored", 4, 11, 1, 1, false},
+    {"huge logits", 5, 33, 3e4, 0, false},
+};
+
+static const float SCALE = 0.25f;
+
+typedef struct {
+    const Row *row;
+    How how;
+    size_t n, count;
+    float *logits, *loss, *gradient;
+    unsigned char *correct;
+    int *targets;
+} Data;
+
+static void *allocate(size_t bytes) {
+    void *memory = calloc(bytes, 1);
+    if (!memory) abort();
+    return memory;
+}
+
+static Data create(const Row *row, How how) {
+    size_t n = (size_t)row->rows, count = n * (size_t)row->classes;
+    Data d = {.row = row, .how = how, .n = n, .count = count};
+    d.logits = allocate(count * sizeof *d.logits);
+    d.gradient = allocate(count * sizeof *d.gradient);
+    d.loss = allocate(n * sizeof *d.loss);
+    d.correct = allocate(n);
+    d.targets = allocate(n * sizeof *d.targets);
+    for (size_t i = 0; i < count; i++) {
+        double u = row->scale * (2 * random_uniform(1, 2, i) - 1);
+        float x = (float)(row->whole ? floor(u) : u);
+        d.logits[i] = how.precision == PRECISION_BF16 ? nearest_bf16(x) : x;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool ignored = row->ignore_every && i % (size_t)row->ignore_every == 0;
+        d.targets[i] = ignored ? -1 : (int)random_below(1, 3, i, (uint32_t)row->classes);
+    }
+    return d;
+}
+
+static void destroy(Data *d) {
+    free(d->logits);
+    free(d->gradient);
+    free(d->loss);
+    free(d->correct);
+    free(d->targets);
+}
+
+static void on_device(Data *d, bool gradient) {
+    Run run = {device_test_stream(), d->how.precision, d->how.version, NULL};
+    if (!run.stream) return;
+    void *logits = device_put_values(d->logits, d->count, run.precision);
+    float *loss = device_put(d->loss, d->n * sizeof *loss);
+    unsigned char *correct = device_put(d->correct, d->n);
+    int *targets = device_put(d->targets, d->n * sizeof *targets);
+    float *scale = device_put(&SCALE, sizeof SCALE);
+    device_choose_order(d->how.order);
+    cuda_cross_entropy(&run, loss, correct, logits, targets, gradient ? scale : NULL, d->row->rows,
+                       d->row->classes);
+    device_get(d->loss, loss, d->n * sizeof *loss);
+    device_get(d->correct, correct, d->n);
+    device_get_values(d->gradient, logits, d->count, run.precision);
+    device_choose_order(0);
+    device_free(logits);
+    device_free(loss);
+    device_free(correct);
+    device_free(targets);
+    device_free(scale);
+}
+
+static void on_cpu(Data *d) {
+    float *lse = allocate(d->n * sizeof *lse);
+    cross_entropy_forward(d->loss, lse, d->correct, d->logits, d->targets, d->row->rows,
+                          d->row->classes);
+    cross_entropy_input_gradient(d->gradient, d->logits, lse, d->targets, SCALE, d->row->rows,
+                                 d->row->classes);
+    free(lse);
+}
+
+/* Both are off by as much as the oracle may be (tests/ref/test_cross_entropy.c), and a gradient
+ * also by its rounding. */
+static void check_row(const Data *got, const Data *truth, size_t i) {
+    const Row *row = got->row;
+    size_t classes = (size_t)row->classes;
+    const float *gradient = got->gradient + i * classes, *expected = truth->gradient + i * classes;
+    double allowed = 2 * tolerance(1, fmax(row->scale, 1) + log(row->classes));
+    double u = got->how.precision == PRECISION_BF16 ? 0x1p-8 : 0;
+    double error = fabs((double)got->loss[i] - (double)truth->loss[i]);
+    if (got->targets[i] < 0) allowed = 0;
+    CHECK(error <= allowed, "loss[%zu] is %g, not %g (allowed %g)", i, (double)got->loss[i],
+          (double)truth->loss[i], allowed);
+    CHECK(got->correct[i] == truth->correct[i], "correct[%zu] is %d", i, got->correct[i]);
+    for (size_t j = 0; j < classes; j++) {
+        double value = (double)expected[j];
+        bool ignored = got->targets[i] < 0;
+        double p = fabs(value) / (double)SCALE + ((int)j == got->targets[i]);
+        double most =
+            ignored ? 0 : (double)SCALE * (p * allowed + 2 * tolerance(1, 1)) + u * fabs(value);
+        error = fabs((double)gradient[j] - value);
+        CHECK(error <= most, "row %zu: dlogits[%zu] is %g, not %g (allowed %g)", i, j,
+              (double)gradient[j], value, most);
+    }
+}
+
+static void meets_the_oracle(const Row *row, How how) {
+    Data got = create(row, how), truth = create(row, how);
+    on_device(&got, true);
+    on_cpu(&truth);
+    for (size_t i = 0; i < got.n; i++) check_row(&got, &truth, i);
+    destroy(&got);
+    destroy(&truth);
+}
+
+static void same_bits(const Data *a, const Data *b, const char *what) {
+    CHECK(!memcmp(a->loss, b->loss, a->n * sizeof *a->loss), "%s: another loss", what);
+    CHECK(!memcmp(a->correct, b->correct, a->n), "%s: another correct", what);
+}
+
+static void repeats(const Row *row, How how) {
+    Data first = create(row, how);
+    on_device(&first, true);
+    for (how.order = 1; how.order < device_orders(); how.order++) {
+        Data again = create(row, how);
+        on_device(&again, true);
+        same_bits(&first, &again, "another order of threads");
+        CHECK(!memcmp(first.gradient, again.gradient, first.count * sizeof *first.gradient),
+              "another order of threads: another gradient");
+        destroy(&again);
+    }
+    destroy(&first);
+}
+
+static void leaves_logits_alone_without_scale(const Row *row, How how) {
+    Data with = create(row, how), without = create(row, how);
+    on_device(&with, true);
+    on_device(&without, false);
+    same_bits(&with, &without, "without a gradient");
+    CHECK(!memcmp(without.logits, without.gradient, with.count * sizeof *with.gradient),
+          "the logits have changed");
+    destroy(&with);
+    destroy(&without);
+}
+
+/* NaN at the first, the last, the target's and some other place: only that row knows. */
+static void shows_nan(const Row *row, How how) {
+    const size_t classes = (size_t)row->classes;
+    Data clean = create(row, how);
+    on_device(&clean, true);
+    for (int place = 0; place < 4; place++) {
+        Data d = create(row, how);
+        size_t i = (size_t)place % d.n, target = d.targets[i] < 0 ? 0 : (size_t)d.targets[i];
+        const size_t at[] = {0, classes - 1, target, classes / 2};
+        d.logits[i * classes + at[place]] = NAN;
+        on_device(&d, true);
+        for (size_t k = 0; k < d.n; k++)
+            if (k == i && d.targets[i] >= 0) {
+                CHECK(isnan(d.loss[k]), "NaN is lost: loss[%zu] is %g", k, (double)d.loss[k]);
+                CHECK(!d.correct[k], "NaN is correct");
+            } else {
+                CHECK(d.loss[k] == clean.loss[k] && d.correct[k] == clean.correct[k],
+                      "NaN in row %zu shows in row %zu", i, k);
+            }
+        destroy(&d);
+    }
+    destroy(&clean);
+}
+
+/* Classes ruled out: their probability is 0, and a lane that sees nothing else does no harm. */
+static void allows_minus_infinity(const Row *row, How how) {
+    const size_t classes = (size_t)row->classes;
+    Data d = create(row, how);
+    for (size_t i = 0; i < d.count; i++)
+        if ((int)(i % classes) != d.targets[i / classes]) d.logits[i] = -INFINITY;
+    on_device(&d, true);
+    for (size_t i = 0; i < d.n; i++)
+        CHECK(d.loss[i] == 0 && d.correct[i] == (d.targets[i] >= 0), "row %zu: loss %g, %d", i,
+              (double)d.loss[i], d.correct[i]);
+    for (size_t i = 0; i < d.count; i++)
+        CHECK(d.gradient[i] == 0, "dlogits[%zu] is %g", i, (double)d.gradient[i]);
+    destroy(&d);
+}
+
+static void cross_entropy_holds(const void *argument) {
+    const Row *row = argument;
+    for (Precision p = 0; p < PRECISIONS; p++)
+        for (int version = 1; version <= 2; version++) {
+            How how = {.precision = p, .version = version};
+            meets_the_oracle(row, how);
+            leaves_logits_alone_without_scale(row, how);
+            repeats(row, how);
+            shows_nan(row, how);
+            allows_minus_infinity(row, how);
+        }
+}
+
+static void sums_hold(void) {
+    enum { ROWS = 3001 };
+    static float loss[ROWS];
+    static unsigned char correct[ROWS];
+    static int targets[ROWS];
+    const int sizes[] = {1, 31, 1024, ROWS};
+    Run run = {.stream = device_test_stream()};
+    if (!run.stream) return;
+    for (int i = 0; i < ROWS; i++) {
+        targets[i] = i % 7 == 3 ? -1 : i;
+        loss[i] = targets[i] < 0 ? 0 : (float)(i % 64) * 0.25f; /* sums are exact */
+        correct[i] = targets[i] >= 0 && i % 3 == 0;
+    }
+    float *dloss = device_put(loss, sizeof loss);
+    unsigned char *dcorrect = device_put(correct, sizeof correct);
+    int *dtargets = device_put(targets, sizeof targets);
+    LossSums got, truth = {0, 0, 0}, *sums = device_put(&truth, sizeof truth);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (int add = 0; add < 2; add++) {
+            if (!add) truth = (LossSums){0, 0, 0};
+            for (int i = 0; i < sizes[k]; i++) {
+                truth.loss_sum += (double)loss[i];
+                truth.count += targets[i] >= 0;
+                truth.correct += correct[i];
+            }
+            cuda_loss_sums(&run, sums, dloss, dcorrect, dtargets, sizes[k], add);
+            device_get(&got, sums, sizeof got);
+            CHECK(got.loss_sum == truth.loss_sum && got.count == truth.count &&
+                      got.correct == truth.correct,
+                  "%d rows: %g of %llu, %llu correct", sizes[k], got.loss_sum, got.count,
+                  got.correct);
+        }
+    device_free(dloss);
+    device_free(dcorrect);
+    device_free(dtargets);
+    device_free(sums);
+}
+
+void test_loss(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, cross_entropy_holds, &rows[i]);
+    RUN(sums_hold);
+}

@@ -1,0 +1,201 @@
+/* Conversions, rows by number, and the embedding's gradient where one token stands at many places.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/ops/ops.h"
+#include "../../ref/random.h"
+#include "../ref/tolerance.h"
+#include "../test.h"
+#include "device_case.h"
+
+/* ---- conversions ---- */
+
+enum { CONVERTED = 4099 };
+static const size_t counts[] = {0, 1, 7, 8, 33, 4096, CONVERTED};
+
+/* Ties, the ends of the range, and what random numbers lack. */
+static void fill(float *x) {
+    const float special[] = {0,         -0.0f,       1 + 0x1p-8f, 1 + 3 * 0x1p-8f, INFINITY,
+                             -INFINITY, 3.4028e38f,  0x1p-126f,   0x1p-149f,       NAN,
+                             -1e-30f,   1 - 0x1p-9f, 65504};
+    for (size_t i = 0; i < CONVERTED; i++) x[i] = (float)random_normal(1, 2, i);
+    memcpy(x, special, sizeof special);
+}
+
+static void check_conversion(const float *x, size_t count, Run run) {
+    static float there[CONVERTED], back[CONVERTED];
+    float *from = device_put(x, count * sizeof *x), *to = device_alloc(count * sizeof *x + 1);
+    void *y = device_alloc(count * value_size(run.precision) + 1);
+    cuda_from_float(&run, y, from, count);
+    cuda_to_float(&run, to, y, count);
+    device_get_values(there, y, count, run.precision);
+    device_get(back, to, count * sizeof *to);
+    for (size_t i = 0; i < count; i++) {
+        float wanted = run.precision == PRECISION_BF16 ? nearest_bf16(x[i]) : x[i];
+        bool same = isnan(wanted) ? isnan(there[i]) && isnan(back[i])
+                                  : there[i] == wanted && back[i] == wanted;
+        CHECK(same, "%zu of %zu: %.9g became %.9g and %.9g", i, count, (double)x[i],
+              (double)there[i], (double)back[i]);
+    }
+    device_free(from);
+    device_free(to);
+    device_free(y);
+}
+
+static void conversions_round_to_even(void) {
+    static float x[CONVERTED];
+    if (!device_test_stream()) return;
+    fill(x);
+    for (Precision p = 0; p < PRECISIONS; p++)
+        for (int version = 1; version <= 2; version++)
+            for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+                check_conversion(x, counts[i], (Run){device_test_stream(), p, version, NULL});
+}
+
+/* ---- rows ---- */
+
+enum { SLOTS = 9, ROWS = 5, WIDEST = 1030 };
+
+static void check_rows(Run run, size_t width) {
+    static const int slot[ROWS] = {3, -1, 8, 0, 5};
+    static float store[SLOTS * WIDEST], own[ROWS * WIDEST], wanted[SLOTS * WIDEST];
+    const size_t stored = SLOTS * width, held = ROWS * width;
+    for (size_t i = 0; i < stored; i++) store[i] = (float)(i % 251);
+    for (size_t i = 0; i < held; i++) own[i] = -(float)(i % 241);
+    int *slots = device_put(slot, sizeof slot);
+    void *from = device_put_values(store, stored, run.precision);
+    void *to = device_put_values(own, held, run.precision);
+
+    cuda_scatter_rows(&run, from, to, slots, ROWS, width);
+    memcpy(wanted, store, stored * sizeof *store);
+    for (int i = 0; i < ROWS; i++)
+        if (slot[i] >= 0)
+            memcpy(wanted + (size_t)slot[i] * width, own + (size_t)i * width, width * sizeof *own);
+    device_get_values(store, from, stored, run.precision);
+    CHECK(!memcmp(store, wanted, stored * sizeof *store), "scatter, width %zu", width);
+
+    for (size_t i = 0; i < held; i++) own[i] = 7;
+    device_free(to);
+    to = device_put_values(own, held, run.precision);
+    cuda_gather_rows(&run, to, from, slots, ROWS, width);
+    for (int i = 0; i < ROWS; i++)
+        for (size_t j = 0; j < width; j++)
+            wanted[(size_t)i * width + j] = slot[i] < 0 ? 7 : store[(size_t)slot[i] * width + j];
+    device_get_values(own, to, held, run.precision);
+    CHECK(!memcmp(own, wanted, held * sizeof *own), "gather, width %zu", width);
+    device_free(slots);
+    device_free(from);
+    device_free(to);
+}
+
+static void rows_move(void) {
+    const size_t widths[] = {1, 4, 8, 33, 1024, WIDEST};
+    if (!device_test_stream()) return;
+    for (Precision p = 0; p < PRECISIONS; p++)
+        for (int version = 1; version <= 2; version++)
+            for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+                check_rows((Run){device_test_stream(), p, version, NULL}, widths[i]);
+}
+
+/* ---- embedding ---- */
+
+typedef struct {
+    const char *name;
+    int places, width, vocabulary;
+    int often; /* token 0 stands at so many of 100 places */
+} Table;
+
+static const Table tables[] = {
+    {"every place the same token", 300, 8, 1, 100},
+    {"one long row", 500, 17, 40, 30},
+    {"several long rows, packs", 700, 264, 5, 10},
+    {"more rows than a block starts", 300, 16, 2500, 50},
+    {"a row of exactly 64 places", 64, 4, 2, 100},
+};
+
+typedef struct {
+    float *dy, *sums;
+    int *tokens;
+    size_t numbers, table;
+} Places;
+
+static Places places_create(const Table *t, Precision precision) {
+    Places p = {.numbers = (size_t)t->places * (size_t)t->width,
+                .table = (size_t)t->vocabulary * (size_t)t->width};
+    p.dy = malloc(p.numbers * sizeof *p.dy);
+    p.sums = malloc(p.table * sizeof *p.sums);
+    p.tokens = malloc((size_t)t->places * sizeof *p.tokens);
+    if (!p.dy || !p.sums || !p.tokens) abort();
+    for (size_t i = 0; i < p.numbers; i++) {
+        float x = (float)(2 * random_uniform(1, 5, i) - 1);
+        p.dy[i] = precision == PRECISION_BF16 ? nearest_bf16(x) : x;
+    }
+    for (size_t i = 0; i < p.table; i++) p.sums[i] = (float)(i % 5);
+    for (int i = 0; i < t->places; i++) {
+        bool usual = (int)random_below(1, 6, (uint64_t)i, 100) < t->often;
+        p.tokens[i] = usual ? 0 : (int)random_below(1, 7, (uint64_t)i, (uint32_t)t->vocabulary);
+    }
+    return p;
+}
+
+static void places_free(Places *p) {
+    free(p->dy);
+    free(p->sums);
+    free(p->tokens);
+}
+
+static void table_gradient(const Table *t, Places *p, How how, bool add) {
+    size_t bytes = cuda_embedding_workspace(1, t->places, t->width, t->vocabulary);
+    Run run = {device_test_stream(), how.precision, how.version, device_alloc(bytes)};
+    void *dy = device_put_values(p->dy, p->numbers, how.precision);
+    int *tokens = device_put(p->tokens, (size_t)t->places * sizeof *tokens);
+    float *sums = device_put(p->sums, p->table * sizeof *sums);
+    device_choose_order(how.order);
+    cuda_embedding_weight_gradient(&run, sums, dy, tokens, 1, t->places, t->width, t->vocabulary,
+                                   add);
+    device_get(p->sums, sums, p->table * sizeof *sums);
+    device_choose_order(0);
+    device_free(run.workspace);
+    device_free(dy);
+    device_free(tokens);
+    device_free(sums);
+}
+
+static void check_table(const Table *t, How how, bool add) {
+    Places truth = places_create(t, how.precision), first = places_create(t, how.precision);
+    embedding_weight_gradient(truth.sums, truth.dy, truth.tokens, 1, t->places, t->width,
+                              t->vocabulary, add);
+    table_gradient(t, &first, how, add);
+    double allowed = 2 * tolerance(t->places, 1) + tolerance(1, 4);
+    for (size_t i = 0; i < truth.table; i++) {
+        double error = fabs((double)first.sums[i] - (double)truth.sums[i]);
+        CHECK(error <= allowed, "dtoken[%zu] is %g, not %g (allowed %g)", i, (double)first.sums[i],
+              (double)truth.sums[i], allowed);
+    }
+    for (how.order = 1; how.order < device_orders(); how.order++) {
+        Places again = places_create(t, how.precision);
+        table_gradient(t, &again, how, add);
+        CHECK(!memcmp(again.sums, first.sums, first.table * sizeof *first.sums),
+              "another order of threads: another sum");
+        places_free(&again);
+    }
+    places_free(&truth);
+    places_free(&first);
+}
+
+static void table_gradient_holds(const void *argument) {
+    if (!device_test_stream()) return;
+    for (Precision p = 0; p < PRECISIONS; p++)
+        for (int version = 1; version <= 2; version++)
+            for (int add = 0; add < 2; add++)
+                check_table(argument, (How){.precision = p, .version = version}, add);
+}
+
+void test_rows(void) {
+    RUN(conversions_round_to_even);
+    RUN(rows_move);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        RUN_ROW(tables[i].name, table_gradient_holds, &tables[i]);
+}
