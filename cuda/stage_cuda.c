@@ -147,9 +147,10 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .cache_put = cache_put,
         .cache_get = cache_get,
     };
-    CudaStage *s = calloc(1, sizeof *s);
+    CudaStage *s = settings.here ? NULL : calloc(1, sizeof *s);
     if (!s) {
-        error_set("stage: out of memory");
+        error_set(settings.here ? "stage: pipelines run on the CPU alone so far"
+                                : "stage: out of memory");
         return NULL;
     }
     s->base = (Stage){&class, model, settings};

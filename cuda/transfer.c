@@ -166,6 +166,8 @@ static Tensor find(const CudaStage *s, TensorRole role, int number) {
             return (Tensor){pass_value(s, out), false, value_bytes(&s->base.settings),
                             value_count(m, out, s->n)};
         }
+        case TENSOR_VALUE_GRADIENT: /* of pipelines, which the device does not run yet */
+            break;
     }
     return (Tensor){0};
 }
