@@ -86,8 +86,8 @@ programs: all $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench ## ... a
 
 # All of ref/, and all names visible: the device libraries (cuda/rules.mk) stand on them.
 $(BUILD)/bcd: $(call objects,float,experiments/main.c $(ref_c)) $(float_library)
-$(BUILD)/bcd: LDFLAGS += -rdynamic
-$(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c)) $(float_library)
+$(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c) $(ref_c)) $(float_library)
+$(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
 $(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench:

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../ref/error.h" /* BCD_PRINTF */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -48,6 +50,8 @@ void stream_free(Stream stream);
 /* Waits until everything on the stream is done.  -1 and an error if anything on the device failed
  * since the last call: the first failure, with the kernel's name. */
 int device_wait(Stream stream);
+/* Something that goes on the device could not: device_wait will tell it (printf format). */
+void device_note(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* In stream order.  Host memory should be pinned, or the copy may wait for the stream. */
 void copy_to_device(Stream stream, void *to, const void *from, size_t bytes);

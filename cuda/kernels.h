@@ -123,7 +123,7 @@ size_t cuda_attention_workspace(Precision precision, int n, int t, int c, int he
 void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count);
 void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
                               bool add);
-void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count);
+void cuda_gelu_forward(const Run *run, void *y, const void *x, size_t count); /* y may alias x */
 void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, size_t count,
                               bool add); /* dx may alias dy */
 void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f);

@@ -1,5 +1,6 @@
-/* Matrix products on the device, with what a neural network does right after them: cuBLASLt on a
- * GPU (gpu/matmul.c), plain loops under SIMT (simt/matmul.c). */
+/* Matrix products on the device, with what a neural network does right after them: by cuBLASLt on a
+ * GPU (gpu/matmul.c), by plain loops under SIMT (simt/matmul.c); matmul.c takes apart what these do
+ * not have in one piece. */
 #ifndef CUDA_MATMUL_H
 #define CUDA_MATMUL_H
 
@@ -18,7 +19,7 @@ typedef enum {
 /* C[m][n] = op(A)[m][k] op(B)[k][n] row-major, as matmul in ref/ops/ops.h: row strides ldc, lda,
  * ldb; transpose_a: A is stored [k][m]; transpose_b: B is stored [n][k].  A and B are of the run's
  * value type, C too unless c_float; sums are in float (or better).  Overwrites C, or with `add`
- * accumulates into it (EPILOGUE_NONE only).  C must not alias A, B or saved. */
+ * accumulates into it (without bias or epilogue).  C must not alias A, B or saved. */
 typedef struct {
     void *c;
     const void *a, *b;
@@ -26,21 +27,33 @@ typedef struct {
     bool transpose_a, transpose_b;
     int m, n, k;
     bool add;
-    bool c_float;     /* C is float whatever the precision: parameter gradients */
-    const void *bias; /* [n] of the value type, added to each row; NULL: none */
-    Epilogue epilogue;
-    void *saved; /* [m][n] of the value type, row stride ldc */
-    /* Weight gradients, where transpose_a: also gives column_sums[m] = sum over k of A[k][m], the
-     * bias gradient, which reads A anyway.  Overwritten.  NULL: none. */
+    bool c_float;      /* C is float whatever the precision: parameter gradients, without bias */
+    const void *bias;  /* [n] of the value type, added to each row; NULL: none */
+    Epilogue epilogue; /* ldc must be n */
+    void *saved;       /* [m][n] of the value type */
+    /* Weight gradients, where transpose_a and lda is m: also gives column_sums[m] = sum over k of
+     * A[k][m], the bias gradient, which reads A anyway.  Overwritten.  NULL: none.  Without bias
+     * or epilogue. */
     float *column_sums;
 } Product;
 
-/* Algorithms are chosen once per shape and kept.  What the library has no fused form for runs as
- * a product and a kernel of its own, with the same result. */
+/* Version 1: the product, and a kernel for each other part.  Version 2: all in one, as far as the
+ * device's library has it in one.  In bf16 what follows the product then sees it rounded, or not.
+ */
 void cuda_matmul(const Run *run, const Product *product);
 
-/* Workspace for any product, in bytes: run->workspace must hold as much. */
+/* Workspace for any product, in bytes; each run->workspace must hold as much, and what
+ * cuda_bias_gradient needs for column_sums. */
 size_t cuda_matmul_workspace(Precision precision);
+
+/* ---- what a device has (gpu/matmul.c, simt/matmul.c); for cuda_matmul ---- */
+
+/* Algorithms are chosen once per shape and kept.  false: the library has no such product in one
+ * piece, and nothing was done. */
+bool library_matmul(const Run *run, const Product *product);
+
+/* repeat.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */
+void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc);
 
 #ifdef __cplusplus
 }

@@ -210,5 +210,5 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
     }
 }
 
-/* Linear layers are the library's; the others are plain and fast. */
-int cuda_node_versions(OpKind kind) { return kind == OP_LINEAR ? 1 : 2; }
+/* A linear layer is a product and kernels, or all in one; the others are plain and fast. */
+int cuda_node_versions(OpKind kind) { return kind == OP_CONV2D ? 3 : 2; }

@@ -9,13 +9,12 @@ CUDA_HOME ?= /usr/local/cuda
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
 ARCHS ?= 80 89 90a
 
-# For now: OPS="attention rope" builds these kernels alone, and no stage.
-device_c := $(if $(OPS),cuda/node.c,$(wildcard cuda/*.c)) $(wildcard cuda/ops/*.c)
-kernels_cu := $(if $(OPS),$(wildcard $(OPS:%=cuda/ops/*%*.cu)),$(wildcard cuda/ops/*.cu))
+device_c := $(wildcard cuda/*.c cuda/ops/*.c)
+kernels_cu := $(wildcard cuda/ops/*.cu)
 simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard cuda/simt/race/*.c)
 gpu_c := $(wildcard cuda/gpu/*.c)
-device_tests_c := $(filter-out $(if $(OPS),%_stage.c),$(wildcard tests/cuda/*.c))
+device_tests_c := $(wildcard tests/cuda/*.c)
 simt_tests := $(wildcard tests/simt/*.c tests/simt/*.cu)
 # Of the tests of ref/, the case table, tiny models and what they stand on.
 shared_tests := $(BUILD)/float/tests.a
@@ -34,12 +33,13 @@ gpu_o := $(call device_objects,gpu,$(gpu_c) $(kernels_cu))
 # ---- compilers -----------------------------------------------------------------------------------
 
 CXX := $(if $(filter cc,$(CC)),c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
-# What -Wpedantic and -Wconversion say of C++ only, and of pragmas that are nvcc's.
-cxx_quiet := $(if $(findstring clang,$(CC)),\
-    -Wno-sign-conversion -Wno-pass-failed -fno-sanitize=function$(comma)vptr,-Wno-unknown-pragmas)
+# g++ does not know nvcc's #pragma unroll; two checks of clang++ would need the C++ library.
+cxx_quiet := $(if $(findstring clang,$(CC)),-fno-sanitize=function -fno-sanitize=vptr,\
+                                           -Wno-unknown-pragmas)
 CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contract=fast \
             -fno-math-errno -fPIC -g $(warnings) $(strip $(cxx_quiet)) $(CFLAGS_EXTRA)
-race_flags := -O1 -fsanitize=thread
+# Their hooks are the project's own (cuda/simt/race): no sanitizer library is linked.
+race_flags := -O1 -fsanitize=thread,alignment
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
     $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
     -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
@@ -70,16 +70,13 @@ $(BUILD)/simt/%.o: %.cu $(BUILD)/flags-kernels
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(CXXFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/race/%.o: %.cu $(BUILD)/flags-kernels
-	$(call say,CXX,$< '(race)')
+	$(call say,CXX,$<' (race)')
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(CXXFLAGS) $(race_flags) -MMD -MP -c $< -o $@
 $(BUILD)/gpu/%.o: %.cu $(BUILD)/flags-nvcc
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@
-
-# Launchers that no file has yet stay NULL.
-$(BUILD)/device/%.o $(BUILD)/gpu/%.o: CPPFLAGS += -include $(CURDIR)/cuda/weak.h
 
 all: $(BUILD)/libbcd-simt.so
 

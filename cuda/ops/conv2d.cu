@@ -84,8 +84,8 @@ static void run_gradient_plain(const Run *run, void *dx, const void *dy, const v
 
 /* ---- Versions 2 and 3: the plan ------------------------------------------------------------- */
 
-/* Shared memory of a block; the sum leaves room for the smallest limit among the devices that this
- * is built for (99 KiB) and several blocks on the larger ones. */
+/* Shared memory of a block, slabs and weights: the smallest limit among the devices that this is
+ * built for is 99 KiB, and the larger ones have room for several blocks. */
 enum { SLAB_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS = 32 };
 
 /* The pixels of the input gradient with row congruent to a and column to b modulo the stride.  Rows
@@ -121,20 +121,24 @@ static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) 
     return c;
 }
 
-/* Chooses chunk and slab for tiles of `tile` pixels by `outputs`, elements of `size` bytes. */
+/* Chooses between slab and gathering, and how much of it is loaded at a time. */
 template <typename Tile>
 static Work plan_work(const Correlation *phase, int phases) {
     typedef typename Tile::Mode Mode;
     const int size = (int)sizeof(typename Mode::Element), in_c = phase[0].in_c;
     Work work = {};
-    int pixels = 0, taps = 1;
+    int pixels = 0, taps = 1, by_slab = 0, by_tap = 0; /* pixels to load, of all phases */
     for (int p = 0; p < phases; p++) {
         const Correlation &c = work.phase[p] = phase[p];
         const int each = slab_pixels(c, Tile::BM), all = c.rows * c.columns;
-        work.gather |= all && (each < 0 || each >= all * Tile::BM || all > MAX_TAPS);
-        pixels = all && each > pixels ? each : pixels;
+        if (!all) continue;
+        work.gather |= each < 0 || all > MAX_TAPS;
+        by_slab += each;
+        by_tap += all * Tile::BM;
+        pixels = each > pixels ? each : pixels;
         taps = all > taps ? all : taps;
     }
+    work.gather |= by_slab > by_tap;
     const int smallest = 2 * Mode::STEP; /* chunk for which a slab is worth while */
     for (int most = MAX_CHUNK;; most /= 2) {
         if (most < smallest) work.gather = true; /* too wide an image */
@@ -142,17 +146,16 @@ static Work plan_work(const Correlation *phase, int phases) {
         work.chunks = divide_up(in_c, most);
         work.chunk = divide_up(divide_up(in_c, work.chunks), Mode::STEP) * Mode::STEP;
         work.slab_size = (pixels + 1) * (work.chunk + Mode::GROUP);
-        work.slabs = Mode::ASYNC && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
+        work.slabs = Mode::AHEAD && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
         if (work.gather || work.slabs * work.slab_size * size <= SLAB_BYTES) break;
     }
     const int tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * weight_pitch<Tile>(work.chunk);
-    int most = WEIGHT_BYTES / (tap * size);
-    if (!work.gather && Mode::ASYNC && most < taps) most /= 2;
+    const bool several = work.chunks > 1 || work.gather || taps * tap * size > WEIGHT_BYTES;
+    work.weight_buffers = Mode::AHEAD && several ? 2 : 1;
+    int most = WEIGHT_BYTES / (work.weight_buffers * tap * size);
     most = work.gather || most < 1 ? 1 : most < taps ? most : taps;
-    const int rounds = divide_up(taps, most);
-    work.taps = work.gather ? 1 : divide_up(taps, rounds); /* the same in each round, nearly */
+    work.taps = divide_up(taps, divide_up(taps, most)); /* nearly the same in each round */
     work.weight_size = work.taps * tap;
-    work.weight_buffers = Mode::ASYNC && rounds * work.chunks > 1 ? 2 : 1;
     return work;
 }
 
@@ -167,7 +170,7 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
     int pixels = 0;
     for (int p = 0; p < phases; p++)
         if (phase[p].pixels > pixels) pixels = phase[p].pixels;
-    if (bytes > 48 << 10) SHARED_LIMIT(correlate<Tile>, bytes);
+    SHARED_LIMIT(correlate<Tile>, SLAB_BYTES + WEIGHT_BYTES);
     LAUNCH(correlate<Tile>,
            dim3((unsigned)divide_up(pixels, Tile::BM),
                 (unsigned)divide_up(phase[0].out_c, Tile::BN), (unsigned)phases),
@@ -183,15 +186,22 @@ template <typename Mode, bool GRADIENT>
 static void run_tiles(const Run *run, void *out, const void *in, const void *w,
                       const Correlation *phase, int phases) {
     const int outputs = phase[0].out_c, pixels = divide_up(phase[0].pixels, 128) * phases;
-    if (outputs <= 16)
+    if (outputs <= 16) {
         launch<CorrelateTile<Mode, GRADIENT, 4, 1, 16>>(run, out, in, w, phase, phases);
-    else if (outputs > 32 && pixels * divide_up(outputs, 64) >= ENOUGH_BLOCKS)
-        launch<CorrelateTile<Mode, GRADIENT, Mode::TENSOR ? 4 : 2, 2, 32>>(run, out, in, w, phase,
-                                                                           phases);
-    else if (Mode::TENSOR && pixels * divide_up(outputs, 32) >= ENOUGH_BLOCKS)
-        launch<CorrelateTile<Mode, GRADIENT, 4, 1, 32>>(run, out, in, w, phase, phases);
-    else
-        launch<CorrelateTile<Mode, GRADIENT, 2, 2, 16>>(run, out, in, w, phase, phases);
+        return;
+    }
+    if (outputs > 32 && pixels * divide_up(outputs, 64) >= ENOUGH_BLOCKS) {
+        constexpr int WM = Mode::TENSOR ? 4 : 2;
+        launch<CorrelateTile<Mode, GRADIENT, WM, 2, 32>>(run, out, in, w, phase, phases);
+        return;
+    }
+    if constexpr (Mode::TENSOR) {
+        if (pixels * divide_up(outputs, 32) >= ENOUGH_BLOCKS) {
+            launch<CorrelateTile<Mode, GRADIENT, 4, 1, 32>>(run, out, in, w, phase, phases);
+            return;
+        }
+    }
+    launch<CorrelateTile<Mode, GRADIENT, 2, 2, 16>>(run, out, in, w, phase, phases);
 }
 
 template <bool GRADIENT>

@@ -137,23 +137,25 @@ struct GatheredRows {
 
 /* ---- Ways to multiply ---------------------------------------------------------------------- */
 
-/* GROUP numbers are 16 bytes of shared memory; products run over STEP channels at a time. */
+/* GROUP numbers are 16 bytes of shared memory; products run over STEP channels at a time.  DIRECT:
+ * elements are values as they are, and come by asynchronous copies; AHEAD: the next ones come while
+ * these are multiplied, which takes twice the memory. */
 template <typename T>
 struct Ffma { /* plain fp32, whatever the values are stored in */
     typedef T Value;
     typedef float Element;
     static constexpr int GROUP = 4, STEP = 4;
-    static constexpr bool TENSOR = false, ASYNC = false;
+    static constexpr bool TENSOR = false, DIRECT = sizeof(T) == sizeof(float), AHEAD = false;
 };
 struct Tf32 { /* rounded once, on the way into shared memory */
     typedef float Value, Element;
     static constexpr int GROUP = 4, STEP = 8;
-    static constexpr bool TENSOR = true, ASYNC = false;
+    static constexpr bool TENSOR = true, DIRECT = false, AHEAD = false;
 };
 struct Bf16 {
     typedef __nv_bfloat16 Value, Element;
     static constexpr int GROUP = 8, STEP = 16;
-    static constexpr bool TENSOR = true, ASYNC = true;
+    static constexpr bool TENSOR = true, DIRECT = true, AHEAD = true;
 };
 
 static __device__ __forceinline__ void mma(Tf32, float (&d)[4], const unsigned (&a)[4], unsigned b0,
@@ -206,50 +208,43 @@ static __device__ __forceinline__ float4 to_operand(Tf32, float4 v) {
 
 /* tile[rows][pitch] = numbers first .. first + groups GROUP - 1 of the rows that source(row) points
  * to (NULL: zeros), zeros from `end` on, by THREADS threads.  whole: `end` and the starts of rows
- * are multiples of a group. */
-template <int THREADS, typename Mode, typename Source>
-static __device__ __forceinline__ void fill_rows(Mode mode, float *tile, int pitch, int rows,
+ * are multiples of a group.  BATCH: loads in flight through registers.  Over after copy_async_wait
+ * and a barrier. */
+template <int THREADS, int BATCH, typename Mode, typename Element, typename Source>
+static __device__ __forceinline__ void fill_rows(Mode mode, Element *tile, int pitch, int rows,
                                                  int groups, Source source, int first, int end,
                                                  bool whole) {
-    constexpr int BATCH = 4; /* loads in flight */
-    const int across = THREADS / groups, g = (int)threadIdx.x % groups;
-    const int left = end - first - g * 4;
+    constexpr int GROUP = Mode::GROUP;
+    const int across = THREADS / groups, g = (int)threadIdx.x % groups * GROUP;
+    const int left = end - first - g;
     int r = (int)threadIdx.x / groups;
     if (r >= across) return;
-    for (; r < rows; r += BATCH * across) {
-        float4 v[BATCH];
-#pragma unroll
-        for (int b = 0; b < BATCH; b++) {
-            const int row = r + b * across;
-            const typename Mode::Value *from = row < rows ? source(row) : NULL;
-            v[b] = load_four(from + (from ? first + g * 4 : 0), from ? left : 0, whole);
-        }
-#pragma unroll
-        for (int b = 0; b < BATCH; b++)
-            if (r + b * across < rows)
-                *(float4 *)(tile + (r + b * across) * pitch + g * 4) = to_operand(mode, v[b]);
-    }
-}
-
-/* The same without registers in between: the copies are over after copy_async_wait. */
-template <int THREADS, typename Source>
-static __device__ __forceinline__ void fill_rows(Bf16, __nv_bfloat16 *tile, int pitch, int rows,
-                                                 int groups, Source source, int first, int end,
-                                                 bool whole) {
-    const int across = THREADS / groups, g = (int)threadIdx.x % groups;
-    const int left = end - first - g * 8;
-    int r = (int)threadIdx.x / groups;
-    if (r >= across) return;
+    if constexpr (Mode::DIRECT) {
 #pragma unroll 4
-    for (; r < rows; r += across) {
-        const __nv_bfloat16 *from = source(r);
-        __nv_bfloat16 *to = tile + r * pitch + g * 8;
-        const bool some = from && left > 0;
-        if (whole) {
-            copy_async16(to, from + (some ? first + g * 8 : 0), some);
-        } else {
-            for (int k = 0; k < 8; k++)
-                to[k] = some && k < left ? from[first + g * 8 + k] : __float2bfloat16(0.f);
+        for (; r < rows; r += across) {
+            const Element *from = source(r);
+            Element *to = tile + r * pitch + g;
+            const bool some = from && left > 0;
+            if (whole) {
+                copy_async16(to, from + (some ? first + g : 0), some);
+            } else {
+                for (int k = 0; k < GROUP; k++)
+                    to[k] = some && k < left ? from[first + g + k] : Element(0.f);
+            }
+        }
+    } else {
+        for (; r < rows; r += BATCH * across) {
+            float4 v[BATCH];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                const int row = r + b * across;
+                const typename Mode::Value *from = row < rows ? source(row) : NULL;
+                v[b] = load_four(from + (from ? first + g : 0), from ? left : 0, whole);
+            }
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+                if (r + b * across < rows)
+                    *(float4 *)(tile + (r + b * across) * pitch + g) = to_operand(mode, v[b]);
         }
     }
 }

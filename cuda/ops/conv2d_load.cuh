@@ -30,6 +30,11 @@ struct CorrelateTile {
     static constexpr bool BY_OUTPUT = M::TENSOR && !G;
     static constexpr int PAD = M::TENSOR ? 8 : 4;
     static constexpr int LINES = M::TENSOR ? 2 : 8; /* pixels that a lane points to */
+    /* Blocks of a multiprocessor, as far as registers decide: 102, 128, or 168 of them a thread. */
+    static constexpr int BLOCKS = (M::TENSOR && N == 16   ? 640
+                                   : M::TENSOR || N == 16 ? 512
+                                                          : 384) /
+                                  THREADS;
 };
 
 template <typename Tile>
@@ -122,14 +127,14 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
     const int pitch = weight_pitch<Tile>(chunk);
     if constexpr (Tile::GRADIENT) {
         const GradientWeightRows<T> source = {w, c, round.tap, k0, chunk};
-        fill_rows<Tile::THREADS>(Mode(), tile, pitch, round.taps * chunk, Tile::BN / Mode::GROUP,
-                                 source, n0, c.out_c, c.out_c % Mode::GROUP == 0);
+        fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * chunk, Tile::BN / Mode::GROUP,
+                                    source, n0, c.out_c, c.out_c % Mode::GROUP == 0);
     } else {
         const WeightRows<T, Tile::BN> source = {w, c, round.tap, n0};
         const bool whole = c.in_c % Mode::GROUP == 0;
         if constexpr (Tile::BY_OUTPUT)
-            fill_rows<Tile::THREADS>(Mode(), tile, pitch, round.taps * Tile::BN,
-                                     chunk / Mode::GROUP, source, k0, c.in_c, whole);
+            fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * Tile::BN,
+                                        chunk / Mode::GROUP, source, k0, c.in_c, whole);
         else
             fill_turned<Tile>(tile, chunk, round.taps, source, k0, c.in_c, whole);
     }
@@ -151,12 +156,12 @@ static __device__ __forceinline__ void fill_pixels(E *slab, const T *in, const C
     if (work.gather) {
         const GatheredRows<T> source = {in, c, span.m0, round.tap / c.columns,
                                         round.tap % c.columns};
-        fill_rows<Tile::THREADS>(Mode(), slab + pitch, pitch, Tile::BM, groups, source, k0, c.in_c,
-                                 whole);
+        fill_rows<Tile::THREADS, 4>(Mode(), slab + pitch, pitch, Tile::BM, groups, source, k0,
+                                    c.in_c, whole);
     } else {
         const SlabRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
-        fill_rows<Tile::THREADS>(Mode(), slab + pitch, pitch, span.count, groups, source, k0,
-                                 c.in_c, whole);
+        fill_rows<Tile::THREADS, 4>(Mode(), slab + pitch, pitch, span.count, groups, source, k0,
+                                    c.in_c, whole);
     }
 }
 

@@ -25,7 +25,7 @@ static __device__ __forceinline__ void load_weights(unsigned (&b)[4], const E *w
     if constexpr (Tile::BY_OUTPUT) {
         ldmatrix_x4(
             b, w + (n + lane / 16 * 8 + lane % 8) * pitch + k + lane / 8 % 2 * Tile::Mode::GROUP);
-    } else if constexpr (Tile::Mode::ASYNC) {
+    } else if constexpr (sizeof(E) == 2) {
         ldmatrix_x4_trans(b, w + (k + lane % 16) * pitch + n + lane / 16 * 8);
     } else {
         const float *at = w + (k + lane % 4) * pitch + n + lane / 4;
@@ -93,6 +93,7 @@ struct Warp<Tile, false> {
     __device__ __forceinline__ void multiply(const float *const (&pixel)[8], const float *w,
                                              int pitch, int n, int chunk) {
         w += n + (int)threadIdx.x % 4 * 4;
+#pragma unroll 1
         for (int k = 0; k < chunk; k += 4) {
             float4 a[8];
 #pragma unroll
@@ -181,7 +182,7 @@ struct Lines {
 };
 
 template <typename Tile>
-static __global__ void __launch_bounds__(Tile::THREADS)
+static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     correlate(typename Tile::Mode::Value *out, const typename Tile::Mode::Value *__restrict__ in,
               const typename Tile::Mode::Value *__restrict__ w, const Work work) {
     typedef typename Tile::Mode Mode;
@@ -210,18 +211,15 @@ static __global__ void __launch_bounds__(Tile::THREADS)
                               span);
         fill_weights<Tile>(weights + at % work.weight_buffers * work.weight_size, w, c, work, round,
                            n0);
-        if (Mode::ASYNC) copy_async_commit();
+        copy_async_commit();
     };
-    if (Mode::ASYNC && rounds) fill(0);
+    if (Mode::AHEAD && rounds) fill(0);
     for (int at = 0; at < rounds; at++) {
-        if (Mode::ASYNC) {
-            copy_async_wait<0>();
-        } else {
-            if (at) __syncthreads();
-            fill(at);
-        }
+        if (!Mode::AHEAD && at) __syncthreads();
+        if (!Mode::AHEAD) fill(at);
+        copy_async_wait<0>();
         __syncthreads();
-        if (Mode::ASYNC && at + 1 < rounds) fill(at + 1);
+        if (Mode::AHEAD && at + 1 < rounds) fill(at + 1);
         const Round round = round_of(work, c, at);
         const Element *slab = memory + round.slab % work.slabs * work.slab_size;
         const Element *at_w = weights + at % work.weight_buffers * work.weight_size;

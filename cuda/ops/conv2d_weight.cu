@@ -76,7 +76,9 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
 
 /* Partial sums may take so much, and so many blocks are enough for a large device (two each for 132
  * multiprocessors; a block has 6 or 8 warps). */
-enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264, BUFFER_BYTES = 88 << 10 };
+enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264 };
+
+enum { SHARED_BYTES = 92 << 10 }; /* of a block, at most; see conv2d.cu */
 
 static int outputs_of_tile(const CudaConv *conv) { return conv->o <= 16 ? 16 : 32; }
 
@@ -101,16 +103,17 @@ static WeightWork plan_work(const CudaConv *conv) {
     const int width = Product::WIDTH > Mode::GROUP ? Product::WIDTH : Mode::GROUP;
     work.channel_tiles = divide_up(conv->c, MAX_CHANNELS);
     work.channels = divide_up(divide_up(conv->c, work.channel_tiles), width) * width;
-    const int row = work.channels + Product::PAD;
-    work.gather = all < 0 || all >= taps * BP || taps > 32 ||
-                  (all + 1) * row * (int)sizeof(typename Mode::Element) > BUFFER_BYTES / 2;
-    work.group = work.gather ? 1 : taps < TAPS ? taps : TAPS;
-    work.tap_groups = divide_up(taps, work.group);
-    work.dy_size = BP * (Product::BO + Product::PAD);
-    work.buffer_size = work.dy_size + ((work.gather ? BP : all) + 1) * row;
     work.slices = slices_of(conv);
     work.tiles = divide_up(work.c.pixels, BP);
-    work.buffers = Mode::ASYNC && work.tiles > work.slices ? 2 : 1;
+    work.buffers = Mode::AHEAD && work.tiles > work.slices ? 2 : 1;
+    const int row = work.channels + Product::PAD;
+    work.dy_size = BP * (Product::BO + Product::PAD);
+    work.buffer_size = work.dy_size + (all + 1) * row;
+    const int bytes = work.buffers * work.buffer_size * (int)sizeof(typename Mode::Element);
+    work.gather = all < 0 || all >= taps * BP || taps > 32 || bytes > SHARED_BYTES;
+    if (work.gather) work.buffer_size = work.dy_size + (BP + 1) * row;
+    work.group = work.gather ? 1 : taps < TAPS ? taps : TAPS;
+    work.tap_groups = divide_up(taps, work.group);
     return work;
 }
 
@@ -124,7 +127,7 @@ static void launch(const Run *run, float *dw, const void *dy, const void *x, con
     size_t bytes =
         (size_t)(work.buffers * work.buffer_size) * sizeof(typename Product::Mode::Element);
     if (bytes < tile) bytes = tile;
-    if (bytes > 44 << 10) SHARED_LIMIT(multiply_slice<Product>, bytes);
+    SHARED_LIMIT(multiply_slice<Product>, SHARED_BYTES);
     const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
     float *to = work.slices > 1 ? (float *)run->workspace : dw;
     LAUNCH(multiply_slice<Product>, dim3((unsigned)work.slices, (unsigned)tiles), Product::THREADS,

@@ -130,6 +130,7 @@ struct TensorPart {
     template <typename E>
     __device__ __forceinline__ void multiply(const E *dy, const E *slab, const Line *lines,
                                              int taps_of_group, const int *shift) {
+#pragma unroll 1
         for (int m = split * Mode::STEP; m < BP && split < splits; m += splits * Mode::STEP)
             multiply_step(dy + m * (BO + PAD), slab, lines + m, taps_of_group, shift);
     }
@@ -237,36 +238,38 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     }
     for (int k = (int)threadIdx.x; k < pitch; k += THREADS) slab[k] = 0.f;
     const GradientRows<T> gradient = {dy, m0, c.pixels, c.out_c};
-    fill_rows<THREADS>(Mode(), buffer, Product::BO + Product::PAD, BP, Product::BO / Mode::GROUP,
-                       gradient, part.o0, c.out_c, c.out_c % Mode::GROUP == 0);
+    fill_rows<THREADS, 2>(Mode(), buffer, Product::BO + Product::PAD, BP, Product::BO / Mode::GROUP,
+                          gradient, part.o0, c.out_c, c.out_c % Mode::GROUP == 0);
     const bool whole = c.in_c % Mode::GROUP == 0;
     const int groups = work.channels / Mode::GROUP;
     if (work.gather) {
         const GatheredRows<T> source = {x, c, m0, part.tap / c.columns, part.tap % c.columns};
-        fill_rows<THREADS>(Mode(), slab + pitch, pitch, BP, groups, source, part.c0, c.in_c, whole);
+        fill_rows<THREADS, 2>(Mode(), slab + pitch, pitch, BP, groups, source, part.c0, c.in_c,
+                              whole);
     } else {
         const int last = place_of(c, min(m0 + BP, c.pixels) - 1).at;
         const int count = last - first + (c.rows - 1) * c.in_w + c.columns;
         const SlabRows<T> source = {x, first, c.n * c.in_h * c.in_w, c.in_c};
-        fill_rows<THREADS>(Mode(), slab + pitch, pitch, count, groups, source, part.c0, c.in_c,
-                           whole);
+        fill_rows<THREADS, 2>(Mode(), slab + pitch, pitch, count, groups, source, part.c0, c.in_c,
+                              whole);
     }
 }
 
-/* Adds a number to a tile in shared memory, or starts it. */
+/* Adds a number to tile[tap][OUTPUTS][channels] in shared memory, or starts it. */
+template <int OUTPUTS>
 struct AddToTile {
     float *tile;
-    int outputs, channels;
+    int channels;
     bool first;
     __device__ __forceinline__ void operator()(int o, int tap, int c, float v) const {
-        float *to = tile + (tap * outputs + o) * channels + c;
+        float *to = tile + (tap * OUTPUTS + o) * channels + c;
         *to = first ? v : *to + v;
     }
 };
 
 /* dw, or with several slices partial[slice][o][tap][c]. */
 template <typename Product>
-static __global__ void __launch_bounds__(Product::THREADS)
+static __global__ void __launch_bounds__(Product::THREADS, 2)
     multiply_slice(float *to, const typename Product::Mode::Value *__restrict__ dy,
                    const typename Product::Mode::Value *__restrict__ x, const WeightWork work) {
     typedef typename Product::Mode Mode;
@@ -291,21 +294,18 @@ static __global__ void __launch_bounds__(Product::THREADS)
     const int end = (int)((long long)work.tiles * (slice + 1) / work.slices);
     Product product(work.channels);
     const auto fill = [&](int tile) {
-        const int at = (tile - begin) % work.buffers;
+        const int at = (tile - begin) & (work.buffers - 1);
         fill_tile<Product>(memory + at * work.buffer_size, lines[at], dy, x, work, part, tile * BP);
-        if (Mode::ASYNC) copy_async_commit();
+        copy_async_commit();
     };
-    if (Mode::ASYNC) fill(begin);
+    if (Mode::AHEAD) fill(begin);
     for (int tile = begin; tile < end; tile++) {
-        if (Mode::ASYNC) {
-            copy_async_wait<0>();
-        } else {
-            if (tile > begin) __syncthreads();
-            fill(tile);
-        }
+        if (!Mode::AHEAD && tile > begin) __syncthreads();
+        if (!Mode::AHEAD) fill(tile);
+        copy_async_wait<0>();
         __syncthreads();
-        if (Mode::ASYNC && tile + 1 < end) fill(tile + 1);
-        const int at = (tile - begin) % work.buffers;
+        if (Mode::AHEAD && tile + 1 < end) fill(tile + 1);
+        const int at = (tile - begin) & (work.buffers - 1);
         const Element *buffer = memory + at * work.buffer_size;
         product.multiply(buffer, buffer + work.dy_size, lines[at], part.taps, shift);
     }
@@ -313,7 +313,7 @@ static __global__ void __launch_bounds__(Product::THREADS)
     float *sums = (float *)(void *)memory;
     for (int split = 0; split < product.splits; split++) {
         __syncthreads();
-        const AddToTile take = {sums, Product::BO, work.channels, split == 0};
+        const AddToTile<Product::BO> take = {sums, work.channels, split == 0};
         if (product.split == split) product.results(take);
     }
     __syncthreads();

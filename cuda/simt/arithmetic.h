@@ -39,11 +39,11 @@ static inline double max(double a, float b) { return fmax(a, (double)b); }
 /* ---- operations that no compiler may fuse ---- */
 
 static inline float simt_rounded(float x) {
-    __asm__("" : "+x"(x));
+    __asm__("" : "+m"(x));
     return x;
 }
 static inline double simt_rounded(double x) {
-    __asm__("" : "+x"(x));
+    __asm__("" : "+m"(x));
     return x;
 }
 static inline float __fadd_rn(float a, float b) { return simt_rounded(a + b); }

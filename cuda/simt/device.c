@@ -4,12 +4,12 @@
  * for a stream that is being recorded, a recording that other streams have not come back to. */
 #include "../device.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../ref/error.h"
 #include "engine.h"
 #include "memory.h"
 #include "record.h"
@@ -41,6 +41,15 @@ int device_info(DeviceInfo *info) {
         .runtime = "cuda/simt",
     };
     return 0;
+}
+
+void device_note(const char *format, ...) {
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    simt_note_error("%s", text);
 }
 
 /* ---- memory ---- */

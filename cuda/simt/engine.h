@@ -22,6 +22,8 @@ typedef SimtIndex SimtSize;
 
 /* All objects of the layer are linked into one program or one shared library. */
 #define SIMT_HIDDEN __attribute__((visibility("hidden")))
+/* Numbers of the layer that kernels read at every turn: apart from theirs, for the race checker. */
+#define SIMT_OWN __attribute__((visibility("hidden"), section("simt_own")))
 
 enum { SIMT_LANES = 32, SIMT_WARPS = 32, SIMT_THREADS = SIMT_LANES * SIMT_WARPS };
 
@@ -33,8 +35,8 @@ typedef struct {
 
 /* ---- the thread that runs now ---- */
 
-SIMT_HIDDEN extern SimtIndex threadIdx, blockIdx;
-SIMT_HIDDEN extern SimtSize blockDim, gridDim;
+SIMT_OWN extern SimtIndex threadIdx, blockIdx;
+SIMT_OWN extern SimtSize blockDim, gridDim;
 
 struct SimtFiber;
 typedef struct SimtWarp SimtWarp;
@@ -60,7 +62,7 @@ typedef struct {
     SimtWarp *warp;
     unsigned lane;
 } SimtHere;
-SIMT_HIDDEN extern SimtHere simt_here;
+SIMT_OWN extern SimtHere simt_here;
 
 static inline unsigned simt_thread(void) {
     return simt_here.warp->number * SIMT_LANES + simt_here.lane;
@@ -73,7 +75,7 @@ typedef struct {
 } SimtVotes;
 /* Returns when every thread of the block has called it from the same site. */
 SIMT_HIDDEN void simt_block_barrier(bool predicate, SimtSite site);
-SIMT_HIDDEN extern SimtVotes simt_votes; /* of the barrier just passed */
+SIMT_OWN extern SimtVotes simt_votes; /* of the barrier just passed */
 
 /* Returns when every lane of `mask` has called it with the same mask and resolve, which has then
  * been called once; gives the lane's warp->result. */
@@ -112,8 +114,8 @@ typedef struct { /* one SHARED of one kernel; memory is valid in launch `launch`
     uint64_t launch;
     void *memory;
 } SimtShared;
-SIMT_HIDDEN extern uint64_t simt_launch_number;
-SIMT_HIDDEN extern void *simt_dynamic_shared;
+SIMT_OWN extern uint64_t simt_launch_number;
+SIMT_OWN extern void *simt_dynamic_shared;
 SIMT_HIDDEN void *simt_shared_place(SimtShared *shared, size_t bytes, const char *name,
                                     SimtSite site);
 SIMT_HIDDEN void simt_shared_limit(const void *function, const char *kernel, size_t bytes,

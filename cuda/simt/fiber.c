@@ -15,38 +15,72 @@ enum { STACK_BYTES = 512 << 10 };
 enum { STACK_BYTES = 128 << 10 };
 #endif
 
-#if !defined(__x86_64__)
-#error "cuda/simt/fiber.c knows how to switch stacks on x86-64 only"
-#endif
-
-/* System V ABI: rbx, rbp, r12 to r15 belong to the caller, everything else is lost in a call
- * anyway.  The floating-point control words are the same in every fiber. */
+/* Puts the registers that a call must preserve on the stack, the stack pointer into *save, and
+ * undoes the same for the stack `load`.  Everything else is lost in a call anyway; the
+ * floating-point control words are the same in every fiber. */
 void simt_switch_stack(void **save, void *load) __attribute__((visibility("hidden")));
-__asm__(
-    ".text\n"
-    ".p2align 4\n"
-    ".hidden simt_switch_stack\n"
-    ".globl simt_switch_stack\n"
-    ".type simt_switch_stack, @function\n"
-    "simt_switch_stack:\n"
-    "    pushq %rbp\n"
-    "    pushq %rbx\n"
-    "    pushq %r12\n"
-    "    pushq %r13\n"
-    "    pushq %r14\n"
-    "    pushq %r15\n"
-    "    movq %rsp, (%rdi)\n"
-    "    movq %rsi, %rsp\n"
-    "    popq %r15\n"
-    "    popq %r14\n"
-    "    popq %r13\n"
-    "    popq %r12\n"
-    "    popq %rbx\n"
-    "    popq %rbp\n"
-    "    ret\n"
-    ".size simt_switch_stack, .-simt_switch_stack\n");
 
-enum { SAVED_REGISTERS = 6 };
+#define FUNCTION(body)                     \
+    ".text\n"                              \
+    ".p2align 4\n"                         \
+    ".hidden simt_switch_stack\n"          \
+    ".globl simt_switch_stack\n"           \
+    ".type simt_switch_stack, %function\n" \
+    "simt_switch_stack:\n" body ".size simt_switch_stack, .-simt_switch_stack\n"
+
+#if defined(__x86_64__)
+/* System V ABI.  A new stack: six registers, where to go, and a return address of nowhere, which
+ * also keeps the alignment that a called function expects. */
+enum { FRAME_WORDS = 8, ENTRY_WORD = 6 };
+__asm__(
+    FUNCTION("    pushq %rbp\n"
+             "    pushq %rbx\n"
+             "    pushq %r12\n"
+             "    pushq %r13\n"
+             "    pushq %r14\n"
+             "    pushq %r15\n"
+             "    movq %rsp, (%rdi)\n"
+             "    movq %rsi, %rsp\n"
+             "    popq %r15\n"
+             "    popq %r14\n"
+             "    popq %r13\n"
+             "    popq %r12\n"
+             "    popq %rbx\n"
+             "    popq %rbp\n"
+             "    ret\n"));
+#elif defined(__aarch64__)
+/* AAPCS64.  A new stack: the same registers, with where to go in that of the return address. */
+enum { FRAME_WORDS = 20, ENTRY_WORD = 11 };
+__asm__(
+    FUNCTION("    sub sp, sp, #160\n"
+             "    stp x19, x20, [sp, #0]\n"
+             "    stp x21, x22, [sp, #16]\n"
+             "    stp x23, x24, [sp, #32]\n"
+             "    stp x25, x26, [sp, #48]\n"
+             "    stp x27, x28, [sp, #64]\n"
+             "    stp x29, x30, [sp, #80]\n"
+             "    stp d8, d9, [sp, #96]\n"
+             "    stp d10, d11, [sp, #112]\n"
+             "    stp d12, d13, [sp, #128]\n"
+             "    stp d14, d15, [sp, #144]\n"
+             "    mov x9, sp\n"
+             "    str x9, [x0]\n"
+             "    mov sp, x1\n"
+             "    ldp x19, x20, [sp, #0]\n"
+             "    ldp x21, x22, [sp, #16]\n"
+             "    ldp x23, x24, [sp, #32]\n"
+             "    ldp x25, x26, [sp, #48]\n"
+             "    ldp x27, x28, [sp, #64]\n"
+             "    ldp x29, x30, [sp, #80]\n"
+             "    ldp d8, d9, [sp, #96]\n"
+             "    ldp d10, d11, [sp, #112]\n"
+             "    ldp d12, d13, [sp, #128]\n"
+             "    ldp d14, d15, [sp, #144]\n"
+             "    add sp, sp, #160\n"
+             "    ret\n"));
+#else
+#error "cuda/simt/fiber.c switches stacks on x86-64 and AArch64 only"
+#endif
 
 #if SIMT_ADDRESS_SANITIZER
 static SimtFiber *left; /* the fiber just left, for its stack's bounds if it is the host's */
@@ -84,10 +118,9 @@ void fiber_reset(SimtFiber *fiber, void (*body)(void)) {
      * the cache, every switch would miss it. */
     uintptr_t top = (uintptr_t)fiber->stack + fiber->stack_bytes;
     top -= (top / STACK_BYTES * 5 % 32) * 128;
-    void **frame = (void **)(top & ~(uintptr_t)15);
-    *--frame = NULL; /* where enter() would return to: keeps the stack aligned as after a call */
-    *--frame = (void *)(uintptr_t)enter;
-    for (int i = 0; i < SAVED_REGISTERS; i++) *--frame = NULL;
+    void **frame = (void **)(top & ~(uintptr_t)15) - FRAME_WORDS;
+    memset(frame, 0, FRAME_WORDS * sizeof *frame);
+    frame[ENTRY_WORD] = (void *)(uintptr_t)enter;
     fiber->stack_pointer = frame;
     fiber->sanitizer = NULL;
 }

@@ -11,7 +11,7 @@ static float bits_float(unsigned bits) {
 }
 
 enum { M = 16, N = 8, K = 16 };
-/* A row of d or b as two vectors, which every x86-64 has. */
+/* A row of d or b as two vectors of a size that every processor has. */
 enum { WIDE = 4 };
 typedef float Wide __attribute__((vector_size(WIDE * sizeof(float))));
 typedef union {

@@ -29,6 +29,12 @@ typedef struct {
     void (*access)(const void *memory, size_t bytes, bool write, unsigned thread, SimtSite site);
 } SimtRace;
 SIMT_HIDDEN extern const SimtRace *simt_race;
+/* In the section of SIMT_OWN, whose ends the linker knows. */
+SIMT_HIDDEN extern const char __start_simt_own[], __stop_simt_own[];
+static inline bool simt_is_own(const void *memory) {
+    return (uintptr_t)memory - (uintptr_t)__start_simt_own <
+           (uintptr_t)__stop_simt_own - (uintptr_t)__start_simt_own;
+}
 /* The memory is the stack of the fiber that runs, or the arena of shared memory. */
 SIMT_HIDDEN bool simt_on_stack(const void *memory);
 SIMT_HIDDEN bool simt_in_shared(const void *memory);

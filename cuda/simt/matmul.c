@@ -144,9 +144,10 @@ static void multiply(const void *recorded) {
     if (!complete) simt_note_error("matrix product: no memory");
 }
 
-void cuda_matmul(const Run *how, const Product *product) {
-    Closure closure = {how->precision, *product};
-    simt_submit(how->stream, multiply, &closure, sizeof closure);
+bool library_matmul(const Run *run, const Product *product) {
+    Closure closure = {run->precision, *product};
+    simt_submit(run->stream, multiply, &closure, sizeof closure);
+    return true;
 }
 
 size_t cuda_matmul_workspace(Precision precision) {

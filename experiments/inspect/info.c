@@ -38,7 +38,7 @@ static void print_build(void) {
         if (module && module->info(&info) == 0)
             print_device(&info);
         else
-            printf("%s\n", error_message());
+            printf("not here: %s\n", error_message());
     }
 }
 

@@ -10,6 +10,7 @@
 #include "../../ref/optimizer.h"
 #include "../../ref/random.h"
 #include "bench.h"
+#include "work.h"
 
 /* Everything allocated for one measurement. */
 typedef struct {
@@ -99,13 +100,6 @@ static double least_bytes(const Node *node, Phase phase, int n) {
     return numbers * (double)sizeof(real);
 }
 
-static bool alike(const Node *a, const Node *b) {
-    return a->kind == b->kind && !memcmp(&a->in_shape, &b->in_shape, sizeof a->in_shape) &&
-           !memcmp(&a->out_shape, &b->out_shape, sizeof a->out_shape) && a->kernel == b->kernel &&
-           a->stride == b->stride && a->relu == b->relu && (a->skip < 0) == (b->skip < 0) &&
-           (a->bias < 0) == (b->bias < 0);
-}
-
 /* ---- the table --------------------------------------------------------------------------------
  */
 
@@ -123,31 +117,13 @@ static void print_rate(double flops, double bytes, double ms, Machine machine) {
                100 * bytes / ms * 1e-6 / machine.gigabytes);
 }
 
-static void shape_text(char *text, size_t size, Shape shape) {
-    if (shape.h > 1)
-        snprintf(text, size, "%dx%dx%d", shape.h, shape.w, shape.c);
-    else
-        snprintf(text, size, "%dx%d", shape.w, shape.c);
-}
-
-static void print_node(const Node *node, int n, int times) {
-    char name[40], from[40], to[40], extra[24] = "";
-    shape_text(from, sizeof from, node->in_shape);
-    shape_text(to, sizeof to, node->out_shape);
-    if (node->kind == OP_CONV2D)
-        snprintf(extra, sizeof extra, " %dx%d/%d", node->kernel, node->kernel, node->stride);
-    if (node->kind == OP_BATCHNORM)
-        snprintf(extra, sizeof extra, "%s%s", node->skip < 0 ? "" : "+skip",
-                 node->relu ? "+relu" : "");
-    snprintf(name, sizeof name, "%s%s", op_names[node->kind], extra);
-    printf("%-20s %3dx  %4d x %-9s -> %-10s", name, times, n, from, to);
-}
-
 static int bench_node(const Model *model, const Node *node, int times, int n, Machine machine,
                       double least_ms, Totals *totals) {
     Arena arena = {0};
     NodeRun run = {.node = node, .io = prepare(&arena, model, node, n)};
-    if (!arena.failed) print_node(node, n, times);
+    char name[64];
+    work_name(name, sizeof name, node);
+    if (!arena.failed) printf("%-44s %3dx %5d", name, times, n);
     for (int p = 0; p < PHASES && !arena.failed; p++) {
         run.phase = (Phase)p;
         bool nothing = (p == PHASE_INPUT_GRADIENT && node->in == 0) || /* the model's input */
@@ -221,7 +197,7 @@ static int bench_loss(const Model *model, int n, Machine machine, double least_m
         double bytes = (double)(count * sizeof(real));
         Times forward = bench_repeat(run_loss, &r, least_ms);
         Times gradient = bench_repeat(run_loss_gradient, &r, least_ms);
-        printf("%-20s %3dx  %4d x %-23d", "cross_entropy", 1, r.rows, r.classes);
+        printf("%-20s %-23d %3dx %5d", "cross_entropy", r.classes, 1, r.rows);
         print_rate(0, bytes, times_median(&forward), machine);
         print_rate(0, 2 * bytes, times_median(&gradient), machine);
         printf("\n");
@@ -254,7 +230,7 @@ static int bench_optimizers(const Model *model, Machine machine, double least_ms
             /* Reads parameter, gradient and state; writes parameter and state. */
             double bytes = (double)(r.count * sizeof(real)) * (3 + 2 * vectors);
             Times update = bench_repeat(run_update, &r, least_ms);
-            printf("%-20s %3dx  %-30zu", optimizer_names[k], 1, r.count);
+            printf("%-20s %-23zu %3dx %5s", optimizer_names[k], r.count, 1, "");
             print_rate(0, bytes, times_median(&update), machine);
             printf("\n");
         }
@@ -277,7 +253,7 @@ int bench_ops(const char *spec, int batch, Machine machine, double least_ms) {
         int times = 0;
         bool seen = false;
         for (int j = 0; j < model->nodes; j++) {
-            bool same = alike(&model->node[i], &model->node[j]);
+            bool same = work_alike(&model->node[i], &model->node[j]);
             times += same;
             seen |= same && j < i;
         }

@@ -23,9 +23,13 @@ typedef struct {
     uintptr_t number; /* address >> PAGE_BITS; 0: free */
     uint64_t stamp;   /* the launch, or for shared memory the block, that its cells are of */
     int shift;
+    bool shared;
     Cell *cell;
 } Page;
-static Page *pages, *last_page;
+static Page *pages;
+/* The pages used last, by the low bits of their numbers. */
+enum { RECENT = 64 };
+static Page none, *recent[RECENT];
 static size_t page_count, cell_bytes;
 
 static struct {
@@ -95,7 +99,7 @@ static void start_over(void) {
     free(pages);
     pages = calloc(PAGES, sizeof *pages);
     if (!pages) abort();
-    last_page = NULL;
+    for (int i = 0; i < RECENT; i++) recent[i] = &none;
     page_count = cell_bytes = 0;
 }
 
@@ -115,18 +119,19 @@ static void page_cells(Page *page, int shift) {
 
 static Page *page_of(uintptr_t address, size_t bytes) {
     uintptr_t number = address >> PAGE_BITS;
-    Page *page = last_page;
-    if (!page || page->number != number) {
+    Page *page = recent[number % RECENT];
+    if (page->number != number) {
         size_t slot = (size_t)(number * 0x9e3779b97f4a7c15u >> 40) % PAGES;
         while (pages[slot].number && pages[slot].number != number) slot = (slot + 1) % PAGES;
-        page = last_page = &pages[slot];
+        page = recent[number % RECENT] = &pages[slot];
         if (!page->number) {
             if (++page_count == PAGES) abort();
             page->number = number;
+            page->shared = simt_in_shared((const void *)address);
             page_cells(page, LARGEST_SHIFT);
         }
     }
-    uint64_t stamp = simt_in_shared((const void *)address) ? now.serial : simt_launch_number;
+    uint64_t stamp = page->shared ? now.serial : simt_launch_number;
     if (page->stamp != stamp) {
         memset(page->cell, 0, cells_of(page) * sizeof *page->cell);
         page->stamp = stamp;
@@ -162,10 +167,9 @@ static bool after_reads(const Cell *cell, const Now *n) {
     if (cell->read_block != now.block + 1) return set_has(acquired, cell->read_block - 1);
     if (cell->read_interval < now.interval) return true;
     if (cell->read_warps || cell->read_thread / SIMT_LANES != n->warp) return false;
-    for (unsigned i = 0; i < SIMT_LANES; i++)
-        if (cell->read_lanes >> i & 1u && i != n->lane &&
-            now.clock[n->warp][n->lane][i] < cell->read_clock)
-            return false;
+    const unsigned *known = now.clock[n->warp][n->lane];
+    for (unsigned lanes = cell->read_lanes & ~(1u << n->lane); lanes; lanes &= lanes - 1)
+        if (known[__builtin_ctz(lanes)] < cell->read_clock) return false;
     return true;
 }
 
@@ -191,8 +195,16 @@ static void add_reader(Cell *cell, const Now *n) {
     cell->read_place = n->access.place;
 }
 
+/* The thread has read this before, and nothing has been written or waited for since. */
+static bool read_again(const Cell *cell, const Now *n) {
+    return cell->read_block == now.block + 1 && cell->read_thread == n->access.thread &&
+           cell->read_interval == now.interval &&
+           cell->read_clock == now.clock[n->warp][n->lane][n->lane];
+}
+
 static void check(Cell *cell, const Now *n) {
     bool atomic = n->access.kind == RACE_ATOMIC;
+    if (n->access.kind == RACE_READ && read_again(cell, n)) return;
     if (cell->write_block && !(atomic && cell->write_atomic) && !after_write(cell, n))
         tell(n, cell->write_place, cell->write_atomic ? RACE_ATOMIC : RACE_WRITE, cell->write_block,
              cell->write_thread);
@@ -229,7 +241,7 @@ static void access_by(unsigned thread, const void *memory, size_t bytes, RaceKin
 bool race_running(void) { return now.running; }
 
 void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace place) {
-    if (!now.running || simt_on_stack(memory)) return;
+    if (!now.running || simt_is_own(memory) || simt_on_stack(memory)) return;
     if (kind == RACE_ATOMIC && !simt_in_shared(memory)) order_by_atomic(memory);
     access_by(simt_thread(), memory, bytes, kind, place);
 }

@@ -1,0 +1,248 @@
+/* cuda/device.h over the CUDA runtime. */
+#include "../device.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of gpu.cuh: remembers the first launch that failed. */
+void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
+
+/* ---- errors ---- */
+
+/* The first failure since the last device_wait, of any thread. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool set;
+    char text[400];
+} failure;
+
+void device_note(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    pthread_mutex_lock(&lock);
+    if (!failure.set) vsnprintf(failure.text, sizeof failure.text, format, arguments);
+    failure.set = true;
+    pthread_mutex_unlock(&lock);
+    va_end(arguments);
+}
+
+/* Moves the failure to the caller's error line. */
+static int tell_failure(void) {
+    pthread_mutex_lock(&lock);
+    int result = failure.set ? error_set("%s", failure.text) : 0;
+    failure.set = false;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line) {
+    if (error != cudaSuccess)
+        device_note("kernel %s, %s:%d: %s", kernel, file, line, cudaGetErrorString(error));
+}
+
+/* What a call of the runtime answered; asynchronous work reports its errors there too, whoever
+ * asks next.  Clears errors that can be cleared, so that nobody else is blamed. */
+static bool good(cudaError_t error, const char *what) {
+    if (error == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    device_note("%s: %s", what, cudaGetErrorString(error));
+    return false;
+}
+
+/* ---- the device ---- */
+
+static int check_capability(void) {
+    int major = 0, minor = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
+    if (error != cudaSuccess) return error_set("CUDA device 0: %s", cudaGetErrorString(error));
+    if (major >= 8) return 0;
+    return error_set(
+        "CUDA device 0 has compute capability %d.%d, at least 8.0 is needed (A100, RTX 30 or "
+        "later); CUDA_VISIBLE_DEVICES chooses another device",
+        major, minor);
+}
+
+int device_open(void) {
+    static bool open;
+    if (open) return 0;
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorInsufficientDriver) {
+        int driver = 0, runtime = 0;
+        (void)cudaDriverGetVersion(&driver);
+        (void)cudaRuntimeGetVersion(&runtime);
+        if (driver == 0) return error_set("no NVIDIA driver is installed");
+        return error_set("the NVIDIA driver is too old: it knows CUDA %d.%d, CUDA %d is needed",
+                         driver / 1000, driver % 1000 / 10, runtime / 1000);
+    }
+    if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+        return error_set("no CUDA device was found (is CUDA_VISIBLE_DEVICES right?)");
+    if (error != cudaSuccess) return error_set("CUDA: %s", cudaGetErrorString(error));
+    if (check_capability()) return -1;
+    error = cudaSetDevice(0);
+    if (error != cudaSuccess) return error_set("CUDA device 0: %s", cudaGetErrorString(error));
+    open = true;
+    return 0;
+}
+
+int device_info(DeviceInfo *info) {
+    struct cudaDeviceProp properties;
+    size_t free_bytes, total_bytes;
+    int runtime = 0, driver = 0, cublas = (int)cublasLtGetVersion();
+    *info = (DeviceInfo){.major = 0};
+    if (!good(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties") ||
+        !good(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo") ||
+        !good(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion") ||
+        !good(cudaDriverGetVersion(&driver), "cudaDriverGetVersion"))
+        return tell_failure();
+    snprintf(info->name, sizeof info->name, "%.95s", properties.name);
+    info->major = properties.major;
+    info->minor = properties.minor;
+    info->multiprocessors = properties.multiProcessorCount;
+    info->memory_bytes = total_bytes;
+    info->free_bytes = free_bytes;
+    info->shared_bytes = properties.sharedMemPerBlockOptin;
+    info->cache_bytes = (size_t)properties.l2CacheSize;
+    snprintf(info->runtime, sizeof info->runtime, "CUDA %d.%d", runtime / 1000,
+             runtime % 1000 / 10);
+    snprintf(info->driver, sizeof info->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+    snprintf(info->libraries, sizeof info->libraries, "cuBLASLt %d.%d.%d", cublas / 10000,
+             cublas / 100 % 100, cublas % 100);
+    return 0;
+}
+
+/* ---- memory ---- */
+
+void *device_alloc(size_t bytes) {
+    void *memory = NULL;
+    cudaError_t error = cudaMalloc(&memory, bytes ? bytes : 1);
+    if (error == cudaSuccess) return memory;
+    (void)cudaGetLastError();
+    size_t free_bytes = 0, total_bytes = 0;
+    (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+    error_set("no %zu bytes of device memory (%zu of %zu are free): %s", bytes, free_bytes,
+              total_bytes, cudaGetErrorString(error));
+    return NULL;
+}
+
+void device_free(void *device_pointer) { good(cudaFree(device_pointer), "cudaFree"); }
+
+void *pinned_alloc(size_t bytes) {
+    void *memory = NULL;
+    cudaError_t error = cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault);
+    if (error == cudaSuccess) return memory;
+    (void)cudaGetLastError();
+    error_set("no %zu bytes of page-locked memory: %s", bytes, cudaGetErrorString(error));
+    return NULL;
+}
+
+void pinned_free(void *host_pointer) { good(cudaFreeHost(host_pointer), "cudaFreeHost"); }
+
+/* ---- streams ---- */
+
+/* Non-blocking: nothing of ours is on the default stream, and nobody else's should stop us. */
+Stream stream_create(void) {
+    cudaStream_t stream = NULL;
+    if (good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"))
+        return stream;
+    tell_failure();
+    return NULL;
+}
+
+void stream_free(Stream stream) {
+    if (stream) good(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
+/* An error inside a kernel is known only after it: which one it was, the runtime can tell when it
+ * waits for each. */
+int device_wait(Stream stream) {
+    cudaError_t error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess)
+        good(error,
+             "a kernel or copy (CUDA_LAUNCH_BLOCKING=1 names it, compute-sanitizer its line)");
+    return tell_failure();
+}
+
+void copy_to_device(Stream stream, void *to, const void *from, size_t bytes) {
+    if (bytes)
+        good(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "copy to device");
+}
+
+void copy_to_host(Stream stream, void *to, const void *from, size_t bytes) {
+    if (bytes)
+        good(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "copy to host");
+}
+
+void copy_on_device(Stream stream, void *to, const void *from, size_t bytes) {
+    if (bytes)
+        good(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy on device");
+}
+
+void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
+    if (bytes) good(cudaMemsetAsync(device_pointer, 0, bytes, stream), "fill with zeros");
+}
+
+/* ---- events ---- */
+
+Event event_create(void) {
+    cudaEvent_t event = NULL;
+    if (good(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreate")) return event;
+    tell_failure();
+    return NULL;
+}
+
+void event_free(Event event) {
+    if (event) good(cudaEventDestroy(event), "cudaEventDestroy");
+}
+
+void event_record(Event event, Stream stream) {
+    good(cudaEventRecord(event, stream), "cudaEventRecord");
+}
+
+void stream_wait_event(Stream stream, Event event) {
+    good(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+}
+
+int event_wait(Event event) {
+    return good(cudaEventSynchronize(event), "cudaEventSynchronize") ? 0 : tell_failure();
+}
+
+double event_ms(Event from, Event to) {
+    float ms = 0;
+    return good(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime") ? (double)ms : 0;
+}
+
+/* ---- graphs ---- */
+
+/* Of this thread: what other threads do meanwhile (allocate, wait) is their own business. */
+int graph_begin(Stream stream) {
+    return good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "graph_begin")
+               ? 0
+               : tell_failure();
+}
+
+Graph graph_end(Stream stream) {
+    cudaGraph_t recorded = NULL;
+    cudaGraphExec_t graph = NULL;
+    if (good(cudaStreamEndCapture(stream, &recorded), "graph_end") &&
+        good(cudaGraphInstantiate(&graph, recorded, 0), "cudaGraphInstantiate"))
+        good(cudaGraphUpload(graph, stream), "cudaGraphUpload");
+    if (recorded) good(cudaGraphDestroy(recorded), "cudaGraphDestroy");
+    if (!tell_failure()) return graph;
+    if (graph) (void)cudaGraphExecDestroy(graph);
+    return NULL;
+}
+
+int graph_launch(Graph graph, Stream stream) {
+    return good(cudaGraphLaunch(graph, stream), "cudaGraphLaunch") ? 0 : tell_failure();
+}
+
+void graph_free(Graph graph) {
+    if (graph) good(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+}

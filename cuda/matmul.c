@@ -1,0 +1,39 @@
+#include "matmul.h"
+
+static bool in_one_piece(const Run *run, const Product *product) {
+    return run->version != 1 && library_matmul(run, product);
+}
+
+/* The product alone, which every library has. */
+static void bare(const Run *run, const Product *product) {
+    if (!library_matmul(run, product))
+        device_note("the library has no matrix product %d x %d x %d, strides %d, %d, %d, in %s",
+                    product->m, product->n, product->k, product->ldc, product->lda, product->ldb,
+                    precision_names[run->precision]);
+}
+
+/* Without the library's bias: the sum starts from it, and is rounded once. */
+static void with_bias(const Run *run, Product product) {
+    if (product.bias && in_one_piece(run, &product)) return;
+    if (product.bias) {
+        cuda_repeat_row(run, product.c, product.bias, product.m, product.n, product.ldc);
+        product.bias = NULL;
+        product.add = true;
+    }
+    bare(run, &product);
+}
+
+void cuda_matmul(const Run *run, const Product *product) {
+    if (in_one_piece(run, product)) return;
+    Product rest = *product;
+    size_t count = (size_t)rest.m * (size_t)rest.n;
+    rest.epilogue = EPILOGUE_NONE;
+    rest.column_sums = NULL;
+    if (product->column_sums)
+        cuda_bias_gradient(run, product->column_sums, rest.a, rest.k, rest.m, false);
+    if (product->epilogue == EPILOGUE_GELU && rest.saved) rest.c = rest.saved;
+    with_bias(run, rest);
+    if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(run, product->c, rest.c, count);
+    if (product->epilogue == EPILOGUE_GELU_GRADIENT)
+        cuda_gelu_input_gradient(run, product->c, product->c, product->saved, count, false);
+}
