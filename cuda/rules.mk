@@ -117,3 +117,17 @@ $(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda:
 tests-simt: $(BUILD)/tests-simt       ## the tests of the kernels on this CPU, built only
 race: $(BUILD)/tests-race             ## the kernels' tests under the race checker (TESTS="names")
 	$(BUILD)/tests-race $(TESTS)
+
+# ---- benchmark -----------------------------------------------------------------------------------
+
+bench_device_o := $(call device_objects,device,$(filter-out %/main.c,$(wildcard tests/cuda/bench/*.c))) \
+                  $(call objects,float,tests/bench/work.c tests/bench/measure.c) $(host_o)
+bench_main_o = $(BUILD)/$(1)/tests/cuda/bench/main.o
+$(call bench_main_o,simt): CPPFLAGS += -DBENCH_DEVICE='"simt"'
+$(call bench_main_o,gpu): CPPFLAGS += -DBENCH_DEVICE='"cuda"'
+$(BUILD)/bench-simt: $(call bench_main_o,simt) $(bench_device_o) $(simt_o) $(simt_kernels_o) $(libraries)
+$(BUILD)/bench-cuda: $(call bench_main_o,gpu) $(bench_device_o) $(gpu_o) $(libraries)
+$(BUILD)/bench-cuda: LDLIBS += $(cuda_libs)
+$(BUILD)/bench-simt $(BUILD)/bench-cuda:
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@

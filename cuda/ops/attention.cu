@@ -117,8 +117,8 @@ static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
     stage_rows<D, M>(stage, sum_v, factor);
     __syncwarp();
     const int c = h.heads * h.d;
-    put_rows_any<T>(y + at_head(h, task, c) + (size_t)query * (size_t)c, (size_t)c, stage,
-                    ROW<float, D>, min(16 * M, h.t - query), h.d, NULL, false);
+    put_tile<T, D>(y + at_head(h, task, c) + (size_t)query * (size_t)c, c, stage,
+                   min(16 * M, h.t - query), h.d, NULL, false);
 }
 
 /* grid n heads ceil(t / ROWS). */

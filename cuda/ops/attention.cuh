@@ -92,41 +92,58 @@ static __device__ __forceinline__ void put(T *to, float (&x)[W], bool add) {
     store_floats(to, x);
 }
 
-/* A warp writes rows of d numbers, W at a time, from shared memory.  With angles (of the first
- * row) they are gradients of turned rows, and are turned back: half-split, so that numbers i and
- * i + d / 2 are a pair (ref/ops/rope.h). */
-template <typename T, int W>
-static __device__ __forceinline__ void put_rows(T *to, size_t stride, const float *from,
-                                                int from_stride, int rows, int d,
-                                                const float2 *angles, bool add) {
-    const int half = d / 2, packs = (angles ? half : d) / W;
-    for (int i = (int)threadIdx.x % 32; i < rows * packs; i += 32) {
-        const int row = i / packs, at = i % packs * W;
-        const float *x = from + row * from_stride + at;
-        T *out = to + (size_t)row * stride + at;
-        float first[W], second[W];
+/* W numbers of a row x in shared memory, from `at` on.  With angles the row is the gradient of a
+ * turned one and is turned back, half-split: numbers i and i + half are a pair (ref/ops/rope.h). */
+template <int W>
+static __device__ __forceinline__ void turn_back(float (&out)[W], const float *x, int at, int half,
+                                                 const float2 *angles) {
+    constexpr int V = W % 4 == 0 ? 4 : 1;
+    const bool first = at < half;
 #pragma unroll
-        for (int j = 0; j < W; j++) {
-            first[j] = x[j];
+    for (int i = 0; i < W; i += V) {
+        float mine[V], other[V];
+        load_floats(mine, x + at + i);
+        if (angles) load_floats(other, x + (first ? at + half : at - half) + i);
+#pragma unroll
+        for (int j = 0; j < V; j++) {
+            out[i + j] = mine[j];
             if (!angles) continue;
-            const float2 turn = angles[(size_t)row * (size_t)half + (size_t)(at + j)];
-            second[j] = x[half + j] * turn.x - x[j] * turn.y;
-            first[j] = x[j] * turn.x + x[half + j] * turn.y;
+            const float2 turn = angles[(first ? at : at - half) + i + j];
+            out[i + j] = mine[j] * turn.x + (first ? other[j] : -other[j]) * turn.y;
         }
-        put<T, W>(out, first, add);
-        if (angles) put<T, W>(out + half, second, add);
     }
 }
 
-/* 16 bytes at a time where the rows allow it. */
-template <typename T>
-static __device__ __forceinline__ void put_rows_any(T *to, size_t stride, const float *from,
-                                                    int from_stride, int rows, int d,
-                                                    const float2 *angles, bool add) {
+/* A warp writes rows of d numbers from shared memory, W numbers a lane, ACROSS lanes a row; angles:
+ * of the first row. */
+template <typename T, int W, int ACROSS>
+static __device__ __forceinline__ void put_rows(T *to, int stride, const float *from,
+                                                int from_stride, int rows, int d,
+                                                const float2 *angles, bool add) {
+    constexpr int DOWN = 32 / ACROSS;
+    const int lane = (int)threadIdx.x % 32, half = d / 2;
+    if (ACROSS * DOWN < 32 && lane >= ACROSS * DOWN) return;
+#pragma unroll 2
+    for (int row = lane / ACROSS; row < rows; row += DOWN) {
+#pragma unroll 1
+        for (int at = lane % ACROSS * W; at < d; at += ACROSS * W) {
+            float x[W];
+            turn_back<W>(x, from + row * from_stride, at, half,
+                         angles ? angles + row * half : NULL);
+            put<T, W>(to + row * stride + at, x, add);
+        }
+    }
+}
+
+/* Of padded heads, 16 bytes at a time where the rows allow it. */
+template <typename T, int D>
+static __device__ __forceinline__ void put_tile(T *to, int stride, const float *from, int rows,
+                                                int d, const float2 *angles, bool add) {
+    constexpr int PACKS = D / CHUNK<T>;
     if ((angles ? d / 2 : d) % CHUNK<T> == 0)
-        put_rows<T, CHUNK<T>>(to, stride, from, from_stride, rows, d, angles, add);
+        put_rows<T, CHUNK<T>, PACKS>(to, stride, from, ROW<float, D>, rows, d, angles, add);
     else
-        put_rows<T, 1>(to, stride, from, from_stride, rows, d, angles, add);
+        put_rows<T, 1, 32>(to, stride, from, ROW<float, D>, rows, d, angles, add);
 }
 
 /* ---- Tiles --------------------------------------------------------------------------------- */

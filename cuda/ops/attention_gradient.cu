@@ -52,7 +52,7 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     }
     __syncwarp();
     const size_t out = at_head(h, task, 3 * c) + (size_t)query * 3 * (size_t)c;
-    put_rows<T, 1>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
+    put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
 }
 
 /* grid n heads t, one warp; shared: dk[d], dv[d]. */
@@ -76,8 +76,8 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     }
     __syncwarp();
     const size_t out = at_head(h, task, 3 * c) + (size_t)key * 3 * (size_t)c;
-    put_rows<T, 1>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
-    put_rows<T, 1>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
+    put_rows<T, 1, 32>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
+    put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
 }
 
 /* ---- Version 2: tiles ---------------------------------------------------------------------- */
@@ -118,8 +118,8 @@ static __device__ __forceinline__ void put_gradient(T *to, float *stage,
     __syncwarp(); /* what was staged before is out */
     stage_rows<D, M>(mine, sum, factors);
     __syncwarp();
-    put_rows_any<T>(to + at_head(h, task, stride) + (size_t)row * (size_t)stride, (size_t)stride,
-                    mine, ROW<float, D>, min(16 * M, h.t - row), h.d, angles, add);
+    put_tile<T, D>(to + at_head(h, task, stride) + (size_t)row * (size_t)stride, stride, mine,
+                   min(16 * M, h.t - row), h.d, angles, add);
 }
 
 /* This lane's rows of dots: sums over a row of dy y, a quarter of the row each lane of four. */

@@ -243,6 +243,12 @@ bool simt_block_run(SimtRun *body, const void *arguments) {
     block.ready_warps = ~0u >> (SIMT_WARPS - block.warps);
     simt_here.warp = &block.warp[0];
     next_thread();
+    SimtFiber *first = idle_fiber();
+    if (!first) {
+        simt_note_error("no memory for a kernel's stack");
+        return false;
+    }
+    simt_here.warp->fiber[simt_here.lane] = first;
     fibers.host = (SimtFiber){0};
     fibers.running = &fibers.host;
     resume();

@@ -1,0 +1,220 @@
+/* Every kind of node of the models that matter, phase by phase and version by version. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../cuda/node.h"
+#include "../../../ref/error.h"
+#include "../../bench/work.h"
+#include "bench.h"
+
+typedef struct {
+    const char *spec;
+    int n;
+} Listed;
+
+static const char *const phase_names[PHASES] = {"forward", "input gradient", "weight gradient"};
+
+enum { MOST_SETS = 32 };
+
+/* One node with its arrays, `sets` times over in one allocation. */
+typedef struct {
+    const Node *node;
+    Phase phase;
+    Precision precision;
+    int sets;
+    DeviceIO io[MOST_SETS];
+    char *memory;
+    size_t set_bytes, at;
+    void *workspace;
+} NodeRun;
+
+static void run_node(const Run *run, void *context, int set) {
+    NodeRun *r = context;
+    static void (*const phases[PHASES])(const Run *, const Node *, const DeviceIO *) = {
+        cuda_node_forward, cuda_node_input_gradient, cuda_node_weight_gradient};
+    phases[r->phase](run, r->node, &r->io[set]);
+}
+
+/* ---- arrays ---- */
+
+/* The next array of a set; while there is no memory yet only its bytes are counted. */
+static void *take(NodeRun *r, size_t count, size_t size) {
+    if (!count) return NULL;
+    char *at = r->memory ? r->memory + r->at : NULL;
+    r->at += (count * size + 255) / 256 * 256;
+    return at;
+}
+
+/* `first`: something to see that io has no tokens; see fill_set for what is in the arrays. */
+static DeviceIO lay_out(NodeRun *r, const Model *m, int n) {
+    const Node *node = r->node;
+    const size_t in = (size_t)n * shape_count(node->in_shape), size = value_size(r->precision);
+    const size_t out = (size_t)n * shape_count(node->out_shape);
+    const size_t weight = node->weight < 0 ? 0 : m->param[node->weight].count;
+    const size_t bias = node->bias < 0 ? 0 : m->param[node->bias].count;
+    const size_t channels = node->running < 0 ? 0 : (size_t)node->in_shape.c;
+    const bool tokens = node->kind == OP_EMBEDDING;
+    DeviceIO io = {.n = n};
+    io.tokens = take(r, tokens ? in : 0, sizeof(int));
+    io.x = take(r, tokens ? 0 : in, size);
+    io.skip = take(r, node->skip < 0 ? 0 : out, size);
+    io.y = take(r, out, size);
+    io.aux = take(r, node_aux_count(node, n), sizeof(float));
+    io.weight = take(r, weight, size);
+    io.bias = take(r, bias, size);
+    io.running_mean = take(r, channels, sizeof(float));
+    io.running_var = take(r, channels, sizeof(float));
+    io.dy = take(r, out, size);
+    io.dx = take(r, tokens ? 0 : in, size);
+    io.dskip = take(r, node->skip < 0 ? 0 : out, size);
+    io.dweight = take(r, weight, sizeof(float));
+    io.dbias = take(r, bias, sizeof(float));
+    return io;
+}
+
+/* Everything that is read, and what forward makes of it. */
+static int fill_set(const Bench *b, NodeRun *r, const Model *m, int set) {
+    const DeviceIO *io = &r->io[set];
+    const Node *node = r->node;
+    const size_t in = (size_t)io->n * shape_count(node->in_shape);
+    const size_t out = (size_t)io->n * shape_count(node->out_shape);
+    struct {
+        const void *array;
+        size_t count;
+    } values[] = {{io->x, in},
+                  {io->skip, out},
+                  {io->dy, out},
+                  {io->weight, node->weight < 0 ? 0 : m->param[node->weight].count},
+                  {io->bias, node->bias < 0 ? 0 : m->param[node->bias].count}};
+    fill_zero(b->stream, r->memory + (size_t)set * r->set_bytes, r->set_bytes);
+    for (int i = 0; i < 5; i++)
+        if (values[i].array && fill_values(b, (void *)(uintptr_t)values[i].array, values[i].count,
+                                           r->precision, 5 * set + i))
+            return -1;
+    if (io->tokens && fill_tokens(b, (int *)(uintptr_t)io->tokens, in, node->vocabulary)) return -1;
+    Run run = {b->stream, r->precision, 0, r->workspace};
+    cuda_node_forward(&run, node, io);
+    return device_wait(b->stream);
+}
+
+static int node_open(const Bench *b, NodeRun *r, const Model *m, int n) {
+    lay_out(r, m, n);
+    r->set_bytes = r->at;
+    r->sets = timer_sets(b, (double)r->set_bytes);
+    r->memory = device_alloc(r->set_bytes * (size_t)r->sets);
+    r->workspace = device_alloc(cuda_node_workspace(r->node, n, r->precision) + 1);
+    if (!r->memory || !r->workspace) return -1;
+    for (int set = 0; set < r->sets; set++) {
+        r->at = (size_t)set * r->set_bytes;
+        r->io[set] = lay_out(r, m, n);
+        if (fill_set(b, r, m, set)) return -1;
+    }
+    return 0;
+}
+
+static void node_close(NodeRun *r) {
+    device_free(r->memory);
+    device_free(r->workspace);
+}
+
+/* ---- what it must do ---- */
+
+/* Each array read or written once; of a table of tokens only the rows that are used. */
+static double least_bytes(const Model *m, const Node *node, Phase phase, int n, Precision p) {
+    const double size = (double)value_size(p), out = n * (double)shape_count(node->out_shape);
+    const bool tokens = node->kind == OP_EMBEDDING;
+    const double in = tokens ? 0 : n * (double)shape_count(node->in_shape);
+    const double skip = node->skip < 0 ? 0 : out;
+    const double weights = (node->weight < 0 ? 0 : (double)m->param[node->weight].count) +
+                           (node->bias < 0 ? 0 : (double)m->param[node->bias].count);
+    const NodeKeeps keeps =
+        node_keeps(node, phase == PHASE_INPUT_GRADIENT, phase == PHASE_WEIGHT_GRADIENT, false);
+    const double kept = keeps.input * in + keeps.output * out;
+    if (phase == PHASE_FORWARD) return size * (in + skip + out + (tokens ? out : weights));
+    if (phase == PHASE_INPUT_GRADIENT) return size * (out + kept + in + skip + weights);
+    return size * (out + kept) + sizeof(float) * weights;
+}
+
+/* Operations that only products do in tf32 need not be timed twice. */
+static bool multiplies(OpKind kind) {
+    return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION;
+}
+
+static bool exists(const Node *node, Phase phase) {
+    if (phase == PHASE_INPUT_GRADIENT) return node->in != 0;
+    return phase == PHASE_FORWARD || node->weight >= 0;
+}
+
+static Row row_of(const Model *m, const Node *node, int n, Precision p, Phase phase, int version,
+                  int times) {
+    Row row = {.part = "op", .how = "-", .n = n, .version = version, .times = times};
+    work_name(row.work, sizeof row.work, node);
+    snprintf(row.what, sizeof row.what, "%s", phase_names[phase]);
+    snprintf(row.precision, sizeof row.precision, "%s", precision_names[p]);
+    row.bytes = least_bytes(m, node, phase, n, p);
+    row.flops = n * node_flops(node, phase);
+    return row;
+}
+
+/* All rows of a node are there, from an earlier run. */
+static bool known(const Bench *b, const Model *m, const Node *node, int n, Precision p) {
+    for (Phase phase = 0; phase < PHASES; phase++)
+        for (int version = 0; version <= cuda_node_versions(node->kind); version++) {
+            Row row = row_of(m, node, n, p, phase, version, 1);
+            if (exists(node, phase) && !results_find(&b->results, &row)) return false;
+        }
+    return true;
+}
+
+static int measure_node(Bench *b, const Model *m, const Node *node, int n, Precision p, int times) {
+    NodeRun run = {.node = node, .precision = p};
+    if (known(b, m, node, n, p)) return 0;
+    int status = node_open(b, &run, m, n);
+    for (Phase phase = 0; phase < PHASES && !status; phase++)
+        for (int version = 0; version <= cuda_node_versions(node->kind) && !status; version++) {
+            Row row = row_of(m, node, n, p, phase, version, times);
+            Task task = {run_node, &run, run.sets, {b->stream, p, version, run.workspace}};
+            run.phase = phase;
+            if (exists(node, phase)) status = timer_row(b, &task, &row);
+        }
+    node_close(&run);
+    return status;
+}
+
+static int measure_model(Bench *b, const char *spec, int n, Precision p) {
+    Model *m = model_create(spec);
+    int status = m ? 0 : -1;
+    for (int i = 0; m && i < m->nodes && !status; i++) {
+        int times = 0;
+        bool seen = p == PRECISION_TF32 && !multiplies(m->node[i].kind);
+        for (int j = 0; j < m->nodes; j++) {
+            times += work_alike(&m->node[i], &m->node[j]);
+            seen |= j < i && work_alike(&m->node[i], &m->node[j]);
+        }
+        if (seen) continue;
+        if (!bench_goes_on(b, "ops of %s, %s, from %s on", spec, precision_names[p],
+                           op_names[m->node[i].kind]))
+            break;
+        status = measure_node(b, m, &m->node[i], n, p, times);
+    }
+    model_free(m);
+    return status;
+}
+
+int measure_ops(Bench *b) {
+    static const Listed models[] = {
+        {"gpt2", 32}, {"resnet20", 1024}, {"resnet20", 128}, {"G-1.6B", 8}, {"L-1.5B", 4}};
+    static const Listed tiny[] = {
+        {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", 2},
+        {"llama:layers=1,width=16,heads=2,ffn=24,context=8,vocabulary=40", 1},
+        {"resnet:depth=8,width=4,size=8", 2}};
+    static const Precision order[] = {PRECISION_BF16, PRECISION_TF32, PRECISION_FP32};
+    const Listed *list = b->tiny ? tiny : models;
+    const int count = b->tiny ? 3 : 5;
+    if (measure_updates(b)) return -1;
+    for (int k = 0; k < PRECISIONS; k++)
+        for (int i = 0; i < count; i++)
+            if (measure_model(b, list[i].spec, list[i].n, order[k])) return -1;
+    return 0;
+}

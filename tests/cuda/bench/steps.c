@@ -1,0 +1,260 @@
+/* Whole training steps through the engine: full, each third, with a cached prefix, with offload. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../cuda/plan.h"
+#include "../../../cuda/stage_cuda.h"
+#include "../../../ref/engine.h"
+#include "../../../ref/error.h"
+#include "../../bench/bench.h"
+#include "../../bench/work.h"
+#include "bench.h"
+
+typedef enum { MODE_PLAIN, MODE_CACHED, MODE_OFFLOAD, MODES } Mode;
+static const char *const mode_names[MODES] = {"plain", "cached prefix", "offload"};
+
+enum { BATCHES = 4 };
+
+/* One engine; steps of each batch, ascending, one after the other. */
+typedef struct {
+    const char *spec, *optimizer;
+    Precision precision;
+    Mode mode;
+    int batch[BATCHES];
+} Job;
+
+/* What matters most comes first: time may end before the list does. */
+/* clang-format off */
+static const Job jobs[] = {
+    {"gpt2", "adamw", PRECISION_BF16, MODE_PLAIN, {32}},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_PLAIN, {1, 4, 8, 16}},
+    {"gpt2", "adamw", PRECISION_BF16, MODE_CACHED, {32}},
+    {"gpt2", "adamw", PRECISION_BF16, MODE_OFFLOAD, {32}},
+    {"gpt2", "adamw", PRECISION_TF32, MODE_PLAIN, {32}},
+    {"gpt2", "adamw", PRECISION_FP32, MODE_PLAIN, {32}},
+    {"resnet8", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}},
+    {"resnet14", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}},
+    {"resnet8", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}},
+    {"resnet14", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}},
+    {"resnet20", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}},
+    {"resnet8", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}},
+    {"resnet14", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}},
+    {"resnet20", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_CACHED, {128, 1024}},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_OFFLOAD, {128, 1024}},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_CACHED, {1, 4, 8, 16}},
+    {"G-1.6B", "adamw", PRECISION_FP32, MODE_PLAIN, {1}},
+    {"G-1.6B", "adamw", PRECISION_TF32, MODE_PLAIN, {1, 4, 8, 16}},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_OFFLOAD, {1, 4, 8, 16}},
+    {"G-1.6B", "adamw", PRECISION_FP32, MODE_PLAIN, {4, 8, 16}},
+};
+#define TINY_GPT "gpt:layers=3,width=16,heads=2,context=8,vocabulary=40"
+static const Job tiny_jobs[] = {
+    {TINY_GPT, "adamw", PRECISION_BF16, MODE_PLAIN, {1, 2}},
+    {TINY_GPT, "adamw", PRECISION_FP32, MODE_CACHED, {2}},
+    {TINY_GPT, "adamw", PRECISION_BF16, MODE_OFFLOAD, {2}},
+    {"resnet:depth=8,width=4,size=8", "sgd", PRECISION_TF32, MODE_PLAIN, {2}},
+};
+/* clang-format on */
+
+typedef struct {
+    const Job *job;
+    Model *model;
+    Engine *engine;
+    Batch batch;
+    Dataset data; /* what the cache is for */
+    StageSettings settings;
+    bool *active;
+} Session;
+
+/* ---- what fits ---- */
+
+/* Bytes on the device, or more than any device has when they cannot be told. */
+static double planned(const Session *s, int part, int batch) {
+    size_t device[MEM_ROLES], host[MEM_ROLES];
+    StageSettings settings = s->settings;
+    double bytes = 0;
+    settings.batch = batch;
+    work_active(s->active, s->model, part);
+    if (cuda_memory_plan(device, host, s->model, &settings, s->active)) return 1e18;
+    for (int r = 0; r < MEM_ROLES; r++) bytes += (double)device[r];
+    return bytes;
+}
+
+/* A cached prefix is for thirds; offload is the baseline of BCD, a full step. */
+static bool wanted(const Job *job, int part) {
+    if (job->mode == MODE_CACHED) return part > 0;
+    return job->mode == MODE_PLAIN || part == 0;
+}
+
+/* The most samples with which part fits, of the job's; 0: none.  A tenth is left for what cannot be
+ * planned: libraries, graphs. */
+static int most_that_fit(const Session *s, int part, double free_bytes) {
+    int most = 0;
+    for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
+        if (planned(s, part, s->job->batch[i]) <= 0.9 * free_bytes) most = s->job->batch[i];
+    return most;
+}
+
+/* The batch that all parts can have; if not even the least one, the parts that can have it. */
+static int settle_batch(const Session *s, bool fits[PARTS], double free_bytes) {
+    int all = 0, some = 0;
+    for (int part = 0; part < PARTS; part++) {
+        int most = wanted(s->job, part) ? most_that_fit(s, part, free_bytes) : 0;
+        fits[part] = most > 0;
+        if (fits[part] && (!all || most < all)) all = most;
+        if (most > some) some = most;
+    }
+    for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
+        if (some && s->job->batch[i] > all)
+            printf("%s, %s, %s: %d samples do not fit\n", s->job->spec,
+                   precision_names[s->job->precision], mode_names[s->job->mode], s->job->batch[i]);
+    return all;
+}
+
+/* ---- rows ---- */
+
+static Row row_of(const Session *s, int part, int n) {
+    Row row = {.part = "step", .n = n};
+    snprintf(row.work, sizeof row.work, "%s", s->job->spec);
+    snprintf(row.what, sizeof row.what, "%s", part_names[part]);
+    snprintf(row.how, sizeof row.how, "%s", mode_names[s->job->mode]);
+    snprintf(row.precision, sizeof row.precision, "%s", precision_names[s->job->precision]);
+    return row;
+}
+
+static bool known(const Bench *b, const Session *s) {
+    for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
+        for (int part = 0; part < PARTS; part++) {
+            Row row = row_of(s, part, s->job->batch[i]);
+            if (wanted(s->job, part) && !results_find(&b->results, &row)) return false;
+        }
+    return true;
+}
+
+/* ---- a session ---- */
+
+static void session_close(Session *s) {
+    if (s->engine) s->engine->is->free(s->engine);
+    batch_free(&s->batch);
+    model_free(s->model);
+    free(s->active);
+}
+
+static int session_prepare(Session *s, const Job *job) {
+    *s = (Session){.job = job, .model = model_create(job->spec)};
+    if (!s->model || work_optimizer(&s->settings.optimizer, job->optimizer)) return -1;
+    s->settings.seed = 1;
+    s->settings.precision = job->precision;
+    s->settings.offload = job->mode == MODE_OFFLOAD;
+    s->active = malloc((size_t)s->model->blocks * sizeof *s->active);
+    return s->active ? 0 : error_set("bench: out of memory for %s", job->spec);
+}
+
+static int session_open(Session *s, int batch) {
+    const bool cached = s->job->mode == MODE_CACHED;
+    s->settings.batch = batch;
+    s->data = (Dataset){.samples = batch};
+    if (batch_reserve(&s->batch, s->model, batch)) return -1;
+    s->batch.n = batch;
+    work_fill(&s->batch, s->model);
+    Stage *stage = stage_cuda_create(s->model, s->settings);
+    if (!stage) return -1;
+    size_t widest = 0;
+    for (int i = 0; i < s->model->blocks; i++) {
+        size_t width = shape_count(s->model->value[s->model->block[i].out].shape);
+        if (width > widest) widest = width;
+    }
+    EngineSettings engine = {
+        .micro_batches = 1,
+        .cache_device_bytes = cached ? (size_t)batch * widest * sizeof(float) : 0};
+    s->engine = engine_single_create(stage, engine, cached ? &s->data : NULL);
+    return s->engine ? 0 : -1;
+}
+
+/* Random targets cannot be learnt: a low rate keeps the loss finite. */
+static int timed_step(Session *s, double *ms) {
+    Loss loss;
+    double start = bench_now_ms();
+    int failed = s->engine->is->step(s->engine, &s->batch, 1e-3 * s->settings.optimizer.lr, &loss);
+    *ms = bench_now_ms() - start;
+    return failed;
+}
+
+/* The first steps fill the cache, choose algorithms, and are recorded. */
+enum { WARM_UP = 3 };
+
+static int measure_part(Bench *b, Session *s, int part, int n) {
+    const double enough = b->tiny ? 0 : 800;
+    Row row = row_of(s, part, n);
+    Times times = {0};
+    double ms, all = 0;
+    int first = 0, status = 0;
+    s->batch.n = n;
+    bench_progress("%s, %d samples, %s: %s", row.work, n, row.precision, row.what);
+    for (int i = 0; i < WARM_UP && !status; i++) status = timed_step(s, &ms);
+    while (!status && (times.count < 3 || all < enough) && times.count < 256) {
+        status = timed_step(s, &ms);
+        times_add(&times, ms);
+        all += ms;
+    }
+    bench_progress_end();
+    if (status) return -1;
+    work_active(s->active, s->model, part);
+    while (s->job->mode == MODE_CACHED && !s->active[first]) first++;
+    row.repeats = times.count;
+    row.ms = times_median(&times);
+    row.least = times_least(&times);
+    row.most = times_most(&times);
+    row.flops = work_flops(s->model, n, s->active, first);
+    row.floor = b->matrix[s->job->precision] > 0 ? row.flops / b->matrix[s->job->precision] : 0;
+    row.memory = planned(s, part, s->settings.batch);
+    return results_add(&b->results, &row);
+}
+
+static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
+    for (int part = 0; part < PARTS; part++) {
+        if (!fits[part]) continue;
+        work_active(s->active, s->model, part);
+        if (s->engine->is->activate(s->engine, s->active)) return -1;
+        for (int i = 0; i < BATCHES && s->job->batch[i]; i++) {
+            int n = s->job->batch[i];
+            Row row = row_of(s, part, n);
+            if (n > s->settings.batch || results_find(&b->results, &row)) continue;
+            if (!bench_goes_on(b, "%s, %d samples, %s, %s, %s", row.work, n, row.precision, row.how,
+                               row.what))
+                continue;
+            if (measure_part(b, s, part, n)) return -1;
+        }
+    }
+    return 0;
+}
+
+static int run_job(Bench *b, const Job *job) {
+    Session s;
+    DeviceInfo now;
+    bool fits[PARTS];
+    int status = session_prepare(&s, job);
+    if (!status && !known(b, &s) &&
+        bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
+                      mode_names[job->mode])) {
+        status = device_info(&now);
+        int batch = status ? 0 : settle_batch(&s, fits, (double)now.free_bytes);
+        if (batch) status = session_open(&s, batch) || measure_parts(b, &s, fits);
+        if (!status) status = results_save(&b->results, 1e-3 * (bench_now_ms() - b->start_ms));
+    }
+    session_close(&s);
+    return status;
+}
+
+int measure_steps(Bench *b) {
+    const Job *list = b->tiny ? tiny_jobs : jobs;
+    const size_t count =
+        b->tiny ? sizeof tiny_jobs / sizeof *tiny_jobs : sizeof jobs / sizeof *jobs;
+    for (size_t i = 0; i < count; i++)
+        if (run_job(b, &list[i])) return -1;
+    return 0;
+}

@@ -1,0 +1,83 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../ref/error.h"
+#include "../../bench/bench.h"
+#include "bench.h"
+
+enum { MOST_SETS = 32, CACHES = 4 };
+
+int timer_sets(const Bench *bench, double bytes) {
+    if (bench->tiny) return 2;
+    double sets = ceil(CACHES * (double)bench->info.cache_bytes / (bytes > 1 ? bytes : 1));
+    return sets < 2 ? 2 : sets > MOST_SETS ? MOST_SETS : (int)sets;
+}
+
+static void run_all(const Task *task) {
+    for (int set = 0; set < task->sets; set++) task->run(&task->how, task->context, set);
+}
+
+/* Once outside, where libraries may choose their algorithms; then as a graph. */
+static Graph record(const Task *task) {
+    run_all(task);
+    if (device_wait(task->how.stream) || graph_begin(task->how.stream)) return NULL;
+    run_all(task);
+    return graph_end(task->how.stream);
+}
+
+static int replay(const Task *task, Graph graph, Event from, Event to, double *ms) {
+    event_record(from, task->how.stream);
+    if (graph_launch(graph, task->how.stream)) return -1;
+    event_record(to, task->how.stream);
+    if (device_wait(task->how.stream)) return -1;
+    *ms = event_ms(from, to) / task->sets;
+    return 0;
+}
+
+static int repeat(const Bench *bench, const Task *task, Graph graph, Times *times) {
+    Event from = event_create(), to = event_create();
+    const double enough = bench->tiny ? 0 : 60;
+    double ms = 0, all = 0;
+    int status = from && to ? replay(task, graph, from, to, &ms) : -1; /* a warm-up */
+    while (!status && (times->count < 3 || all < enough) && times->count < 256) {
+        status = replay(task, graph, from, to, &ms);
+        times_add(times, ms);
+        all += ms * task->sets;
+    }
+    if (from) event_free(from);
+    if (to) event_free(to);
+    return status;
+}
+
+static double floor_ms(const Bench *bench, const Row *row) {
+    double bytes = bench->copy > 0 ? row->bytes / bench->copy : 0, flops = 0;
+    for (Precision p = 0; p < PRECISIONS; p++)
+        if (!strcmp(row->precision, precision_names[p]) && bench->matrix[p] > 0)
+            flops = row->flops / bench->matrix[p];
+    return bytes > flops ? bytes : flops;
+}
+
+int timer_measure(const Bench *bench, const Task *task, Row *row) {
+    Times times = {0};
+    Graph graph = record(task);
+    if (!graph) return -1;
+    int status = repeat(bench, task, graph, &times);
+    graph_free(graph);
+    if (status) return -1;
+    row->repeats = times.count;
+    row->ms = times_median(&times);
+    row->least = times_least(&times);
+    row->most = times_most(&times);
+    row->floor = floor_ms(bench, row);
+    return 0;
+}
+
+int timer_row(Bench *bench, const Task *task, Row *row) {
+    if (results_find(&bench->results, row)) return 0;
+    bench_progress("%s: %s %s %s", row->part, row->work, row->what, row->precision);
+    int status = timer_measure(bench, task, row);
+    bench_progress_end();
+    if (status) return -1;
+    return results_add(&bench->results, row);
+}
