@@ -30,11 +30,9 @@ struct CorrelateTile {
     static constexpr bool BY_OUTPUT = M::TENSOR && !G;
     static constexpr int PAD = M::TENSOR ? 8 : 4;
     static constexpr int LINES = M::TENSOR ? 2 : 8; /* pixels that a lane points to */
-    /* Blocks of a multiprocessor, as far as registers decide: 102, 128, or 168 of them a thread. */
-    static constexpr int BLOCKS = (M::TENSOR && N == 16   ? 640
-                                   : M::TENSOR || N == 16 ? 512
-                                                          : 384) /
-                                  THREADS;
+    /* Blocks of a multiprocessor that registers must leave room for: plain fp32 tends to take more
+     * than the 128 or 168 a thread of four or three; the others come to 76 to 127 by themselves. */
+    static constexpr int BLOCKS = M::TENSOR ? 1 : (N == 16 ? 512 : 384) / THREADS;
 };
 
 template <typename Tile>
