@@ -55,10 +55,8 @@ void device_note(const char *format, ...) {
 /* ---- memory ---- */
 
 void *device_alloc(size_t bytes) {
-    if (record_busy()) {
-        error_set("device memory cannot be allocated while a stream is being recorded");
+    if (record_refuses("device memory cannot be allocated while a stream is being recorded"))
         return NULL;
-    }
     return memory_alloc(MEMORY_DEVICE, bytes);
 }
 

@@ -29,7 +29,7 @@ typedef struct {
     Work *first, **end;
     SimtStream *streams[STREAMS]; /* the first is where it began */
     int count;
-    bool failed; /* out of memory, or too many streams */
+    bool failed; /* something forbidden, out of memory, or too many streams */
 } Recording;
 
 struct SimtStream {
@@ -46,7 +46,13 @@ typedef struct {
 
 static Recording *active; /* one at a time */
 
-bool record_busy(void) { return active != NULL; }
+/* What must not be done while recording spoils the recording, as it does on a GPU. */
+static int refuse(const char *error) {
+    if (active) active->failed = true;
+    return error_set("%s", error);
+}
+
+int record_refuses(const char *what) { return active ? refuse(what) : 0; }
 
 /* ---- streams ---- */
 
@@ -60,7 +66,7 @@ void stream_free(Stream stream) { free(stream); }
 
 int device_wait(Stream stream) {
     SimtStream *s = stream;
-    if (s->recorded) return error_set("device_wait: the stream is being recorded");
+    if (s->recorded) return refuse("device_wait: the stream is being recorded");
     if (!simt_error()) return 0;
     error_set("%s", simt_error());
     simt_clear_error();
@@ -113,6 +119,7 @@ void stream_wait_event(Stream stream, Event event) {
     if (!event_recorded && (s->recorded || e->recording)) {
         simt_note_error("stream_wait_event: the event lies %s the recording",
                         s->recorded ? "outside" : "inside");
+        if (active) active->failed = true;
         return;
     }
     if (!event_recorded) return;
@@ -124,7 +131,7 @@ void stream_wait_event(Stream stream, Event event) {
 
 int event_wait(Event event) {
     SimtEvent *e = event;
-    return e->recording ? error_set("event_wait: the event is part of a graph") : 0;
+    return e->recording ? refuse("event_wait: the event is part of a graph") : 0;
 }
 
 double event_ms(Event from, Event to) {
@@ -161,7 +168,7 @@ void record_open(void) { simt_set_recorder(keep); }
 
 int graph_begin(Stream stream) {
     static unsigned count;
-    if (active) return error_set("graph_begin: a stream is being recorded already");
+    if (active) return refuse("graph_begin: a stream is being recorded already");
     active = calloc(1, sizeof *active);
     if (!active) return error_set("no memory for a graph");
     active->number = ++count;
@@ -188,7 +195,7 @@ Graph graph_end(Stream stream) {
     for (int i = 0; i < recording->count; i++) recording->streams[i]->recorded = false;
     active = NULL;
     if (together && !recording->failed) return recording;
-    error_set(together ? "graph_end: more work or streams than can be kept"
+    error_set(together ? "graph_end: the recording was spoilt, or too large"
                        : "graph_end: a stream that was drawn in was not waited for");
     graph_free(recording);
     return NULL;

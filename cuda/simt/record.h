@@ -2,11 +2,9 @@
 #ifndef SIMT_RECORD_H
 #define SIMT_RECORD_H
 
-#include <stdbool.h>
-
 /* From now on launches and copies pass by here. */
 void record_open(void);
-/* Some stream is being recorded. */
-bool record_busy(void);
+/* 0; while a stream is being recorded, -1 with this error. */
+int record_refuses(const char *error);
 
 #endif

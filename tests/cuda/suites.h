@@ -1,4 +1,6 @@
 /* What runs on a device, whichever it is. */
+SUITE(device)
+SUITE(products)
 SUITE(device_cases)
 SUITE(loss)
 SUITE(rows)

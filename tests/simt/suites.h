@@ -2,4 +2,5 @@
 SUITE(simt)
 SUITE(simt_warps)
 SUITE(simt_planted)
+SUITE(simt_misuse)
 #include "../cuda/suites.h"
