@@ -43,7 +43,7 @@ race_flags := -O1 -fsanitize=thread,alignment
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
     $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
     -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
-    -Xcompiler -fPIC,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
+    -Xcompiler -fPIC,-fno-exceptions,-fno-threadsafe-statics,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
 cuda_cflags := -isystem $(CUDA_HOME)/include
 cuda_lib := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 cuda_libs := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcudart_static -lrt -lpthread -ldl
