@@ -67,14 +67,14 @@ static void ways_of_training(const void *spec) {
 
 static void offload_is_a_full_update(const void *spec) {
     for (int clipped = 0; clipped < 2; clipped++) {
-        Recipe recipe = ten_steps(spec, clipped ? PRECISION_BF16 : PRECISION_FP32);
+        Recipe recipe = ten_steps(spec, clipped ? PRECISION_FP32 : PRECISION_BF16);
         recipe.offload = true;
         recipe.submodels = 1;
         recipe.optimizer = OPTIMIZER_ADAMW;
         recipe.clip = clipped ? 0.5 : 0;
         recipe.batch = 6;
         recipe.micro_batches = 1 + clipped;
-        drift_check_training(&recipe, clipped ? "offload bf16, clipped, parts" : "offload");
+        drift_check_training(&recipe, clipped ? "offload, clipped, parts" : "offload bf16");
     }
 }
 

@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "../../cuda/arena.h"
 #include "../../cuda/plan.h"
 #include "../../cuda/stage_cuda.h"
 #include "../../ref/memory.h"
@@ -16,7 +18,7 @@
 static void check_bytes(const Tiny *tiny, int submodel) {
     const Model *m = tiny->model;
     bool active[64];
-    size_t device[MEM_ROLES], host[MEM_ROLES], closed[MEM_ROLES], total = 0;
+    size_t device[MEM_ROLES], host[MEM_ROLES], closed[MEM_ROLES], total = 0; /* closed: of ref/ */
     partition_active(&tiny->settings.partition, m, submodel, active);
     CHECK(cuda_memory_plan(device, host, m, &tiny->stage->settings, active) == 0, "%s",
           error_message());
@@ -28,9 +30,12 @@ static void check_bytes(const Tiny *tiny, int submodel) {
         CHECK(counted->current[exact[i]] == closed[exact[i]],
               "%s: submodel %d has %zu bytes of %s, planned %zu", m->name, submodel,
               counted->current[exact[i]], mem_role_names[exact[i]], closed[exact[i]]);
-    for (int r = 0; r < MEM_ROLES; r++) total += device[r];
-    double ratio = (double)counted->total_current / (double)total;
-    CHECK(ratio > 0.95 && ratio < 1.05, "%s: submodel %d has %zu bytes in all, planned %zu",
+    for (int r = 0; r < MEM_ROLES; r++) {
+        total += device[r];
+        CHECK(counted->current[r] == device[r], "%s: submodel %d has %zu bytes of %s, planned %zu",
+              m->name, submodel, counted->current[r], mem_role_names[r], device[r]);
+    }
+    CHECK(counted->total_current == total, "%s: submodel %d has %zu bytes in all, planned %zu",
           m->name, submodel, counted->total_current, total);
 }
 
@@ -55,6 +60,18 @@ static void counted_is_planned(const void *spec) {
               counted->total_peak, largest);
         tiny_close(&tiny);
     }
+}
+
+/* No device has so much; the error names what it was for. */
+static void a_refusal_names_role_and_bytes(void) {
+    MemCount counted = {0};
+    Arena arena;
+    const size_t bytes = (size_t)1 << 60;
+    if (!CHECK(arena_open(&arena, &counted, MEM_STATE, bytes, bytes) == -1, "it was there")) return;
+    CHECK(strstr(error_message(), "1152921504606846976 bytes for state"), "\"%s\"",
+          error_message());
+    CHECK(counted.total_current == 0 && counted.total_peak == 0, "counted all the same");
+    arena_close(&arena, &counted);
 }
 
 static void tensors_exist_as_in_the_oracle(const void *spec) {
@@ -237,6 +254,37 @@ static void bad_loss_changes_nothing(const void *spec) {
                           way % 4);
 }
 
+/* ---- times --------------------------------------------------------------------------------------
+ */
+
+/* Each block that works is charged, the others are not, and all of it is less than what passed. */
+static void blocks_are_charged(const void *spec) {
+    BlockTimes times[16];
+    Tiny tiny;
+    Loss loss;
+    struct timespec start, end;
+    tiny_open(&tiny, &(Recipe){.spec = spec, .create = stage_cuda_create, .times = times});
+    tiny_activate(&tiny, 1);
+    Batch batch = tiny_batch(&tiny, 4);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double sum = 0, passed = 1e3 * (double)(end.tv_sec - start.tv_sec) +
+                             1e-6 * (double)(end.tv_nsec - start.tv_nsec);
+    bool below = true;
+    for (int b = 0; b < tiny.model->blocks; b++) {
+        below &= tiny.settings.partition.of_block[b] != 1;
+        CHECK(times[b].forward_ms > 0, "%s: forward %g ms", tiny.model->block[b].name,
+              times[b].forward_ms);
+        CHECK(below == !(times[b].input_gradient_ms > 0), "%s: input gradient %g ms",
+              tiny.model->block[b].name, times[b].input_gradient_ms);
+        sum += times[b].forward_ms + times[b].input_gradient_ms + times[b].weight_gradient_ms;
+    }
+    CHECK(sum <= passed, "%g ms charged, %g passed", sum, passed);
+    batch_free(&batch);
+    tiny_close(&tiny);
+}
+
 void test_stage_memory(void) {
     for (int i = 0; tiny_models[i]; i++) {
         RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
@@ -245,5 +293,7 @@ void test_stage_memory(void) {
         RUN_ROW("start", starts_are_the_same, tiny_models[i]);
         RUN_ROW("values", values_come_back, tiny_models[i]);
         RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
+        RUN_ROW("times", blocks_are_charged, tiny_models[i]);
     }
+    RUN(a_refusal_names_role_and_bytes);
 }
