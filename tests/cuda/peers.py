@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""The training steps of bench-cuda in PyTorch, at its best: fused optimizers, FlashAttention,
+channels last for images; eager, compiled, and as CUDA graphs.
+
+    --out FILE     a line is added for each time; what is there already is not measured again
+    --device D     cuda; simt: a dry run on the CPU, with whatever PyTorch is here
+    --tiny         small models: shows that all works, and measures nothing
+    --seconds S    start nothing more after so long
+
+A line: model, samples, precision, which blocks train, mode, median, least and most ms, repeats.
+bf16 is autocast: float weights, as our masters.  Inputs are on the device before the clock starts,
+which ours are not.
+"""
+import argparse
+import contextlib
+import os
+import statistics
+import sys
+import time
+
+sys.dont_write_bytecode = True
+START = time.perf_counter()
+
+GPT2 = "gpt:layers=12,width=768,heads=12,context=1024,vocabulary=50257"
+G16 = "gpt:layers=30,width=2048,heads=16,context=1024,vocabulary=50257"
+RESNET = "resnet:depth=%d,width=16,classes=10,size=32"
+TINY_GPT = "gpt:layers=3,width=16,heads=2,context=8,vocabulary=40"
+PARTS = ["full", "bottom third", "middle third", "top third"]
+
+# name, specification, optimizer, samples, precision; what matters most comes first.
+JOBS = [("gpt2", GPT2, "adamw", 32, "bf16")]
+JOBS += [("resnet20", RESNET % 20, "sgd", n, "tf32") for n in (128, 1024)]
+JOBS += [("gpt2", GPT2, "adamw", 32, "tf32")]
+JOBS += [("G-1.6B", G16, "adamw", n, "bf16") for n in (8, 1, 4, 16)]
+JOBS += [("resnet%d" % depth, RESNET % depth, "sgd", n, precision)
+         for precision in ("bf16", "tf32", "fp32") for depth in (20, 8, 14) for n in (128, 1024)
+         if (precision, depth) != ("tf32", 20)]
+JOBS += [("gpt2", GPT2, "adamw", 32, "fp32")]
+TINY = [(TINY_GPT, TINY_GPT, "adamw", 2, "bf16"),
+        ("resnet:depth=8,width=4,size=8", "resnet:depth=8,width=4,classes=10,size=8", "sgd", 2,
+         "tf32")]
+
+
+def set_precision(torch, precision):
+    allowed = precision != "fp32"
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+    torch.backends.cudnn.benchmark = True
+
+
+def build(torch, spec):
+    """The network of the fixtures, with attention as PyTorch would rather have it."""
+    from torch import nn
+    from torch.nn import functional as F
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
+    import networks
+    plain = networks.Attention
+
+    class Attention(plain):
+        def forward(self, x):
+            if self.rope or not hasattr(F, "scaled_dot_product_attention"):
+                return super().forward(x)
+            n, t, c = x.shape
+            q, k, v = (part.view(n, t, self.heads, c // self.heads).transpose(1, 2)
+                       for part in self.qkv(x).split(c, dim=2))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(y.transpose(1, 2).reshape(n, t, c))
+
+    networks.Attention = Attention
+    try:
+        net = networks.build(spec)
+    finally:
+        networks.Attention = plain
+    for module in net.modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, nn.ReLU):
+            module.inplace = True
+    return net
+
+
+class Training:
+    """One model on the device, its inputs, and a step of some of its blocks."""
+
+    def __init__(self, torch, device, job):
+        self.torch, self.device = torch, device
+        self.name, spec, self.optimizer_name, self.n, self.precision = job
+        settings = dict(pair.split("=") for pair in spec.split(":")[1].split(","))
+        set_precision(torch, self.precision)
+        torch.manual_seed(1)
+        self.net = build(torch, spec).to(device)
+        if "context" in settings:
+            shape, bound = (self.n, int(settings["context"])), int(settings["vocabulary"])
+            self.inputs = torch.randint(bound, shape, device=device)
+            self.targets = torch.randint(bound, shape, device=device)
+        else:
+            size = int(settings["size"])
+            self.net = self.net.to(memory_format=torch.channels_last)
+            self.inputs = torch.randn(self.n, 3, size, size, device=device).to(
+                memory_format=torch.channels_last)
+            self.targets = torch.randint(int(settings["classes"]), (self.n,), device=device)
+
+    def activate(self, part, capturable):
+        body = len(self.net.blocks()) - 2
+        for number, (_, block) in enumerate(self.net.blocks()):
+            active = part == 0 or (1 <= number <= body and (number - 1) * 3 // body == part - 1)
+            block.train(active)
+            for parameter in block.parameters():
+                parameter.requires_grad_(active)
+                parameter.grad = None
+        trained = [p for p in self.net.parameters() if p.requires_grad]
+        fused = {"fused": True} if self.device == "cuda" else {}
+        if self.optimizer_name == "sgd":
+            return self.torch.optim.SGD(trained, lr=1e-4, momentum=0.9, weight_decay=1e-5, **fused)
+        if capturable:
+            fused["capturable"] = True
+        return self.torch.optim.AdamW(trained, lr=1e-7, weight_decay=1e-5, **fused)
+
+    def loss(self, net):
+        from torch.nn import functional as F
+        cast = contextlib.nullcontext()
+        if self.precision == "bf16":
+            cast = self.torch.autocast(self.device, self.torch.bfloat16, cache_enabled=False)
+        with cast:
+            logits = net(self.inputs)
+            return F.cross_entropy(logits.flatten(0, -2), self.targets.flatten())
+
+    def stepper(self, part, mode):
+        """A function that does one step."""
+        torch = self.torch
+        optimizer = self.activate(part, mode == "graphs")
+        net = torch.compile(self.net) if mode == "compiled" else self.net
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            self.loss(net).backward()
+            optimizer.step()
+
+        if mode != "graphs":
+            return step
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        return graph.replay
+
+    def wait(self):
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+
+def measure(training, step, enough):
+    """Milliseconds of steps: each ends when the device is done, as ours do."""
+    for _ in range(3):
+        step()
+    training.wait()
+    times = []
+    while len(times) < 3 or (sum(times) < enough and len(times) < 256):
+        begin = time.perf_counter()
+        step()
+        training.wait()
+        times.append(1e3 * (time.perf_counter() - begin))
+    return times
+
+
+def run_job(torch, options, job, done):
+    modes = ["eager", "graphs", "compiled"] if options.device == "cuda" else ["eager"]
+    todo = [(mode, part) for mode in modes for part in range(len(PARTS))
+            if (mode != "compiled" or part == 0)
+            and (job[0], str(job[3]), job[4], PARTS[part], mode) not in done]
+    training = None
+    for mode, part in todo:
+        what = "%s, %d samples, %s, %s, %s" % (job[0], job[3], job[4], mode, PARTS[part])
+        if time.perf_counter() - START > options.seconds:
+            print("skipped, no time left: PyTorch's " + what)
+            continue
+        try:
+            training = training or Training(torch, options.torch_device, job)
+            times = measure(training, training.stepper(part, mode), 0 if options.tiny else 500)
+        except Exception as error:  # one mode that fails must not hide the others
+            print("PyTorch's %s: %s" % (what, str(error).splitlines()[0] if str(error) else error))
+            training = None
+            continue
+        with open(options.out, "a") as out:
+            out.write("\t".join([job[0], str(job[3]), job[4], PARTS[part], mode] +
+                                ["%.4f" % t for t in (statistics.median(times), min(times),
+                                                      max(times))] + [str(len(times))]) + "\n")
+    del training
+    if options.torch_device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="peers.tsv")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "simt"])
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args()
+    try:
+        import torch
+    except ImportError:
+        print("peers: skipped, %s has no torch" % sys.executable)
+        return
+    options.torch_device = "cuda" if options.device == "cuda" else "cpu"
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("peers: skipped, this torch (%s) sees no GPU" % torch.__version__)
+        return
+    print("PyTorch %s on %s" % (torch.__version__, options.torch_device))
+    done = set()
+    if os.path.exists(options.out):
+        with open(options.out) as lines:
+            done = {tuple(line.split("\t")[:5]) for line in lines}
+    for job in TINY if options.tiny else JOBS:
+        run_job(torch, options, job, done)
+
+
+if __name__ == "__main__":
+    main()
