@@ -75,6 +75,8 @@ typedef struct {
 
 /* Sets that make up several times the cache, when each takes so many bytes. */
 int timer_sets(const Bench *bench, double bytes);
+/* Whether so many bytes can be had now, and something is left for libraries. */
+bool timer_fits(size_t bytes);
 /* Records all sets as one graph and replays it; times are of one set, by events.  Fills repeats,
  * ms, least, most and floor (from bytes and flops) of the row.  -1 and an error. */
 int timer_measure(const Bench *bench, const Task *task, Row *row);

@@ -107,6 +107,7 @@ static int run(Bench *b, Wanted wanted) {
     if (!status) status = part(b, wanted.ops, measure_ops);
     if (!status) status = results_save(&b->results, 1e-3 * (bench_now_ms() - b->start_ms));
     if (wanted.table) results_print(&b->results);
+    if (b->tiny) printf("\ntiny sizes: the times mean nothing\n");
     if (!status && b->skipped) printf("%d pieces skipped for lack of time\n", b->skipped);
     return status;
 }

@@ -46,7 +46,7 @@ static void *take(NodeRun *r, size_t count, size_t size) {
     return at;
 }
 
-/* `first`: something to see that io has no tokens; see fill_set for what is in the arrays. */
+/* One set, from r->at on. */
 static DeviceIO lay_out(NodeRun *r, const Model *m, int n) {
     const Node *node = r->node;
     const size_t in = (size_t)n * shape_count(node->in_shape), size = value_size(r->precision);
@@ -99,9 +99,9 @@ static int fill_set(const Bench *b, NodeRun *r, const Model *m, int set) {
 }
 
 static int node_open(const Bench *b, NodeRun *r, const Model *m, int n) {
-    lay_out(r, m, n);
     r->set_bytes = r->at;
     r->sets = timer_sets(b, (double)r->set_bytes);
+    if (!timer_fits(r->set_bytes * (size_t)r->sets)) r->sets = 1;
     r->memory = device_alloc(r->set_bytes * (size_t)r->sets);
     r->workspace = device_alloc(cuda_node_workspace(r->node, n, r->precision) + 1);
     if (!r->memory || !r->workspace) return -1;
@@ -170,6 +170,11 @@ static bool known(const Bench *b, const Model *m, const Node *node, int n, Preci
 static int measure_node(Bench *b, const Model *m, const Node *node, int n, Precision p, int times) {
     NodeRun run = {.node = node, .precision = p};
     if (known(b, m, node, n, p)) return 0;
+    lay_out(&run, m, n);
+    if (!timer_fits(run.at)) {
+        printf("%s of %d samples, %s: does not fit\n", op_names[node->kind], n, precision_names[p]);
+        return 0;
+    }
     int status = node_open(b, &run, m, n);
     for (Phase phase = 0; phase < PHASES && !status; phase++)
         for (int version = 0; version <= cuda_node_versions(node->kind) && !status; version++) {

@@ -14,6 +14,11 @@ int timer_sets(const Bench *bench, double bytes) {
     return sets < 2 ? 2 : sets > MOST_SETS ? MOST_SETS : (int)sets;
 }
 
+bool timer_fits(size_t bytes) {
+    DeviceInfo now;
+    return !device_info(&now) && (double)bytes <= 0.9 * (double)now.free_bytes;
+}
+
 static void run_all(const Task *task) {
     for (int set = 0; set < task->sets; set++) task->run(&task->how, task->context, set);
 }
@@ -37,10 +42,11 @@ static int replay(const Task *task, Graph graph, Event from, Event to, double *m
 
 static int repeat(const Bench *bench, const Task *task, Graph graph, Times *times) {
     Event from = event_create(), to = event_create();
-    const double enough = bench->tiny ? 0 : 60;
+    const double enough = bench->tiny ? 0 : 40, slow = 1000;
     double ms = 0, all = 0;
     int status = from && to ? replay(task, graph, from, to, &ms) : -1; /* a warm-up */
-    while (!status && (times->count < 3 || all < enough) && times->count < 256) {
+    while (!status && times->count < 256 &&
+           (all < enough || (times->count < 3 && all < slow) || !times->count)) {
         status = replay(task, graph, from, to, &ms);
         times_add(times, ms);
         all += ms * task->sets;

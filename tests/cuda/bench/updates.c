@@ -37,8 +37,13 @@ static int measure_loss(Bench *b, int rows, int classes, Precision p) {
     const size_t count = (size_t)rows * (size_t)classes, n = (size_t)rows;
     const float scale = 1 / (float)rows;
     LossRun r = {.rows = rows, .classes = classes, .set_bytes = count * value_size(p)};
-    const int sets = timer_sets(b, (double)r.set_bytes);
+    const int wanted = timer_sets(b, (double)r.set_bytes);
+    const int sets = timer_fits(r.set_bytes * (size_t)wanted) ? wanted : 1;
     char name[H5_NAME];
+    if (!timer_fits(r.set_bytes)) {
+        printf("cross-entropy of %d x %d, %s: does not fit\n", rows, classes, precision_names[p]);
+        return 0;
+    }
     snprintf(name, sizeof name, "cross_entropy of %d", classes);
     r.set_bytes = (r.set_bytes + 255) / 256 * 256;
     r.logits = device_alloc(r.set_bytes * (size_t)sets);
