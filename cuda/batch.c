@@ -39,6 +39,7 @@ void batch_begin(Stage *base, const Batch *batch, Pass pass) {
     size_t input_bytes = inputs * (m->tokens ? sizeof(int) : sizeof(float));
     s->n = batch->n;
     s->pass = pass;
+    s->normed = -1;
     s->fed = !s->fed;
     Feed *feed = &s->feed[s->fed];
     event_wait(feed->read);

@@ -23,6 +23,7 @@ void cache_put(Stage *base, int block, const int *slots, int n) {
 
 void cache_get(Stage *base, int block, const int *slots, int n) {
     CudaStage *s = cuda_stage(base);
+    s->normed = -1;
     batch_feed_slots(s, slots, n);
     cuda_gather_rows(&s->run, pass_value(s, base->model->block[block].out), s->cache.base,
                      fixed_at(s, s->fixed.slots), n, s->cache_width);

@@ -19,12 +19,13 @@ static int *count_readers(const Model *m) {
     return readers;
 }
 
-/* Node i and the next one in its block, which alone reads its output. */
+/* Node i and the next one.  The norm may be the first of the next block; otherwise a pair is of
+ * one block, and the second alone reads the first's output. */
 static void find_pair(Fusion *fusion, const Model *m, int i, const int *readers) {
     const Node *node = &m->node[i], *next = &m->node[i + 1];
     if (next->in != node->out) return;
     if (node->kind == OP_ADD && is_norm(next)) fusion[i].norm_next = true;
-    if (readers[node->out] != 1) return;
+    if (readers[node->out] != 1 || m->value[node->out].block != m->value[next->out].block) return;
     if (node->kind == OP_LINEAR && next->kind == OP_GELU) fusion[i].gelu_next = true;
     if (node->kind == OP_GELU && next->kind == OP_LINEAR && readers[node->in] == 1)
         fusion[i].gelu_given = fusion[i + 1].gelu_before = true;
@@ -53,7 +54,7 @@ int fusion_find(Fusion *fusion, const Model *m) {
     for (int b = 0; b < m->blocks; b++) {
         const Block *block = &m->block[b];
         for (int i = block->first_node; i < block->end_node; i++) {
-            if (i + 1 < block->end_node) find_pair(fusion, m, i, readers);
+            if (i + 1 < m->nodes) find_pair(fusion, m, i, readers);
             find_residual(fusion, m, block, i, readers);
         }
     }

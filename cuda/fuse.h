@@ -14,7 +14,7 @@
 
 typedef struct {
     bool gelu_next;   /* linear: forward with the gelu after it */
-    bool norm_next;   /* add: forward with the norm after it */
+    bool norm_next;   /* add: forward with the norm after it, be that of the next block */
     bool gelu_before; /* linear: input gradient with that of the gelu before it */
     bool gelu_given;  /* gelu: its input gradient is done by the linear after it */
     bool skip_given;  /* add: a norm takes its output's gradient as that of its skip */

@@ -79,6 +79,22 @@ static void linear_gelu(const CudaStage *s, int index) {
                              node->out_shape.c);
 }
 
+static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    const char *x = a, *y = b;
+    return x + a_bytes <= y || y + b_bytes <= x;
+}
+
+/* Blocks share their scratch: what the norm of the next one writes may lie where this one's add
+ * still reads. */
+static bool may_add_norm(const CudaStage *s, int index) {
+    const Node *node = &s->base.model->node[index];
+    DeviceIO add = node_io(s, index), norm = node_io(s, index + 1);
+    size_t aux = node_aux_count(&node[1], s->n) * sizeof(float);
+    size_t bytes = value_count(s->base.model, node->out, s->n) * value_bytes(&s->base.settings);
+    return apart(add.x, bytes, norm.y, bytes) && apart(add.x, bytes, norm.aux, aux) &&
+           apart(add.skip, bytes, norm.y, bytes) && apart(add.skip, bytes, norm.aux, aux);
+}
+
 static void add_norm(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *norm = node + 1;
     DeviceIO add = node_io(s, index), io = node_io(s, index + 1);
@@ -91,16 +107,22 @@ static void add_norm(const CudaStage *s, int index) {
 }
 
 /* Runs the nodes of a block; again: to make what the forward pass did not keep. */
-static void run_forward(const CudaStage *s, const Block *block, bool again) {
+static void run_forward(CudaStage *s, const Block *block, bool again) {
     const Model *m = s->base.model;
     for (int i = block->first_node; i < block->end_node; i++) {
         /* The last logits have become their gradient, and nothing reads them. */
         if (again && m->node[i].out == m->values - 1 && node_aux_count(&m->node[i], 1) == 0)
             continue;
-        if (s->fusion[i].gelu_next) {
+        bool last = i + 1 == block->end_node;
+        if (!again && s->normed == i) {
+            s->normed = -1;
+        } else if (s->fusion[i].gelu_next) {
             linear_gelu(s, i++);
-        } else if (s->fusion[i].norm_next) {
+        } else if (s->fusion[i].norm_next && !last) {
             add_norm(s, i++);
+        } else if (s->fusion[i].norm_next && !again && may_add_norm(s, i)) {
+            add_norm(s, i);
+            s->normed = i + 1;
         } else {
             DeviceIO io = node_io(s, i);
             io.hold_running |= again;

@@ -97,7 +97,8 @@ typedef struct {
     Pass pass;
     bool *gradient_made;      /* [params] */
     bool *differentiated_yet; /* [values] */
-    Fusion *fusion;           /* [nodes] */
+    int normed;     /* the norm that ran with the add at the end of the block below; -1: none */
+    Fusion *fusion; /* [nodes] */
     RecordedStep recorded[RECORDED_STEPS];
     uint64_t steps;
 

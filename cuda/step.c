@@ -25,6 +25,8 @@ static void run_step(CudaStage *s, StepShape shape) {
     Stage *base = &s->base;
     int blocks = base->model->blocks;
     bool offload = base->settings.offload;
+    s->normed =
+        -1; /* whether the blocks below ran or came from the cache: a recording is for both */
     for (int b = shape.first; b < blocks; b++) pass_forward(base, b);
     pass_loss(s, step_sums(s), shape.accumulate);
     if (shape.last) copy_to_host(s->run.stream, &s->answer->sums, step_sums(s), sizeof(LossSums));

@@ -192,6 +192,7 @@ int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     if (!tensor.at)
         return error_set("stage: %s has no gradient or optimizer state now",
                          base->model->param[number].name);
+    s->normed = -1; /* of a value that was another */
     if (tensor.on_host)
         memcpy(tensor.at, data, tensor.count * sizeof(float));
     else if (upload(s, tensor.at, tensor.size, data, tensor.count))
