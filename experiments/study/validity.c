@@ -10,6 +10,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../options/settings.h"
+#include "../options/setup.h"
 #include "../store/rundir.h"
 #include "../train/interrupt.h"
 #include "../train/progress.h"
@@ -197,7 +198,9 @@ int command_experiment(const Options *options) {
     if (strcmp(options->positional[0], "validity"))
         return error_set("bcd experiment %.40s: there is one experiment so far: validity",
                          options->positional[0]);
+    const DeviceModule *device;
     int status = plan_make(&plan, options);
+    if (!status) status = setup_device(&device, options); /* before anything is made */
     if (!status && plan.long_run) status = plan_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
         status = rundir_make(plan.dir) ? -1 : run_plan(&plan);
