@@ -25,8 +25,8 @@ typedef struct {
  * none.  -1 and an error, also where the memory will not do; setup_free is safe either way. */
 int setup_open(Setup *setup, const Options *options);
 
-/* The largest plan over the submodels, as fit_plan; of the memory to compute in. */
-int setup_memory(size_t bytes[MEM_ROLES + 1], const Setup *setup);
+/* The largest plan over the submodels, as fit_plan. */
+int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *setup);
 
 /* What this process is, and what it computes on.  -1 and an error. */
 int setup_provenance(Provenance *provenance, const Options *options);

@@ -54,8 +54,7 @@ static FitPlan fit_function(const Setup *s) {
     return s->device ? s->device->memory_plan : fit_plan_cpu;
 }
 
-int setup_memory(size_t bytes[MEM_ROLES + 1], const Setup *s) {
-    size_t host[MEM_ROLES + 1];
+int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s) {
     FitTraining training = fit_training(s);
     return fit_plan(bytes, host, fit_function(s), &training);
 }

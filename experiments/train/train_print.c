@@ -88,14 +88,26 @@ static void count_role(MemoryRow *row, const char *name, size_t current, size_t 
 
 int train_count_memory(Training *t) {
     const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
-    size_t planned[MEM_ROLES + 1];
-    if (setup_memory(planned, &t->setup)) return -1;
+    size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    if (setup_memory(planned, host, &t->setup)) return -1;
     for (int role = 0; role < MEM_ROLES; role++)
         count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
                    counted->peak[role], planned[role]);
     count_role(&t->run.memory[MEM_ROLES], "total", counted->total_current, counted->total_peak,
                planned[MEM_ROLES]);
     return 0;
+}
+
+/* Beside a device: masters of frozen parameters in bf16, optimizer state with offload, transfers.
+ */
+static void print_host_memory(const Setup *s) {
+    size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    char all[32], parameters[32], state[32];
+    if (!s->device || setup_memory(planned, host, s)) return;
+    printf("beside it in host memory, planned: %s (parameters %s, state %s)\n",
+           format_bytes((double)host[MEM_ROLES], all),
+           format_bytes((double)host[MEM_PARAMETERS], parameters),
+           format_bytes((double)host[MEM_STATE], state));
 }
 
 static void print_memory(const Training *t) {
@@ -107,6 +119,7 @@ static void print_memory(const Training *t) {
             printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak, peak),
                    format_bytes((double)row->planned, planned));
     }
+    print_host_memory(&t->setup);
     const Setup *s = &t->setup;
     const MemoryRow *m = t->run.memory;
     const OptimizerSettings *optimizer = &s->bcd.optimizer;
