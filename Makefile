@@ -33,7 +33,7 @@ endif
 
 goals := $(or $(MAKECMDGOALS),all)
 # Goals that compile something by themselves; the others need no compiler, or call make again.
-building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz,$(goals))
+building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz gpu-check,$(goals))
 ifneq ($(filter-out clean help,$(goals)),)
 $(if $(filter ok,$(shell .ci/deps "$(CC)" $(goals) >&2 && echo ok)),,$(error stopped))
 endif
@@ -193,9 +193,10 @@ $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 # ---- style ---------------------------------------------------------------------------------------
 
 c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
-lint:                                 ## format, layering, length of files
+lint:                                 ## format, layering, length of files, what kernels may use
 	@tests/lint/prove
 	@tests/lint/layers .
+	@tests/lint/kernels .
 	@clang-format --dry-run -Werror $(c_files)
 	@echo "lint: $(words $(c_files)) files are in order"
 

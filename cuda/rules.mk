@@ -38,8 +38,10 @@ cxx_quiet := $(if $(findstring clang,$(CC)),-fno-sanitize=function -fno-sanitize
                                            -Wno-unknown-pragmas)
 CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contract=fast \
             -fno-math-errno -fPIC -g $(warnings) $(strip $(cxx_quiet)) $(CFLAGS_EXTRA)
-# Their hooks are the project's own (cuda/simt/race): no sanitizer library is linked.
+# Their hooks are the project's own (cuda/simt/race): no sanitizer library is linked.  g++ tells of
+# all misaligned accesses, clang++ of some.
 race_flags := -O1 -fsanitize=thread,alignment
+race_cxx := $(or $(shell command -v g++),$(CXX))
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
     $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
     -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
@@ -72,17 +74,19 @@ $(BUILD)/simt/%.o: %.cu $(BUILD)/flags-kernels
 $(BUILD)/race/%.o: %.cu $(BUILD)/flags-kernels
 	$(call say,CXX,$<' (race)')
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(CXXFLAGS) $(race_flags) -MMD -MP -c $< -o $@
+	$(Q)$(race_cxx) $(CXXFLAGS) $(race_flags) -MMD -MP -c $< -o $@
 $(BUILD)/gpu/%.o: %.cu $(BUILD)/flags-nvcc
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@
 
-all: $(BUILD)/libbcd-simt.so
+# CUDA=no leaves nvcc's part of `make` out.
+CUDA ?= $(if $(NVCC),yes,no)
+all: $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so)
 
 # ---- libraries -----------------------------------------------------------------------------------
 
-.PHONY: cuda tests-simt race
+.PHONY: cuda no-nvcc tests-simt race gpu-programs gpu-check
 $(BUILD)/libbcd-simt.so: $(host_o) $(simt_o) $(simt_kernels_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lm -lpthread -o $@
@@ -117,6 +121,11 @@ $(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda:
 tests-simt: $(BUILD)/tests-simt       ## the tests of the kernels on this CPU, built only
 race: $(BUILD)/tests-race             ## the kernels' tests under the race checker (TESTS="names")
 	$(BUILD)/tests-race $(TESTS)
+
+# DEVICE=simt: the same on this CPU, in small, which proves that it works and measures nothing.
+gpu-check:                            ## all that needs a GPU: tests, sanitizer, speed (DEVICE=simt)
+	tests/cuda/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter simt,$(DEVICE)),--tiny)
+gpu-programs: $(BUILD)/bcd $(BUILD)/libbcd-cuda.so $(BUILD)/tests-cuda $(BUILD)/bench-cuda
 
 # ---- benchmark -----------------------------------------------------------------------------------
 
