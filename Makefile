@@ -82,7 +82,7 @@ $(double_library): $(call objects,double,$(ref_c))
         sanitize sanitize-address sanitize-thread fuzz fuzz-programs
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
-programs: all $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench ## ... and the tests and benchmarks
+programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench bench-simt) ## ... and the tests and benchmarks
 
 # All of ref/, and all names visible: the device libraries (cuda/rules.mk) stand on them.
 $(BUILD)/bcd: $(call objects,float,experiments/main.c $(ref_c)) $(float_library)
