@@ -142,9 +142,10 @@ static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy
     }
 }
 
-/* grid n heads ceil(t / ROWS). */
+/* grid n heads ceil(t / ROWS).  With one row of fragments a warp there are
+ * registers for 12 warps on a multiprocessor. */
 template <Precision P, int D, typename T, typename S>
-__global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
+__global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256 / S::THREADS)
     attention_query_gradient_tiles(Gradients<T> g, Heads<T> h) {
     constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
     constexpr int SIDE = S::ROWS * ROW<T, D>;

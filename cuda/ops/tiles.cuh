@@ -69,7 +69,7 @@ static __device__ __forceinline__ void load_rows(T *tile, const T *from, int str
     if (THREADS % CHUNKS != 0 && start >= STEP) return;
     tile += start * ROW<T, D> + at;
     if (at >= d) rows = 0;
-#pragma unroll(ALIGNMENT == 16 ? 4 : 1)
+#pragma unroll(ALIGNMENT == 16 ? 2 : 1)
     for (int i = 0; i < ROWS; i += STEP) {
         if (ROWS % STEP != 0 && start + i >= ROWS) break;
         const bool inside = start + i < rows;
