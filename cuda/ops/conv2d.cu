@@ -101,7 +101,6 @@ static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) 
     c.in_w = conv2d_size(conv->w, conv);
     c.in_c = conv->o;
     c.out_c = conv->c;
-    c.pixels = c.n * c.out_h * c.out_w;
     c.rows = u < conv->kernel ? (conv->kernel - 1 - u) / s + 1 : 0;
     c.columns = v < conv->kernel ? (conv->kernel - 1 - v) / s + 1 : 0;
     c.stride = 1;
@@ -118,6 +117,7 @@ static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) 
     c.full_h = conv->h;
     c.full_w = conv->w;
     c.add = add;
+    complete(&c);
     return c;
 }
 
@@ -149,6 +149,7 @@ static Work plan_work(const Correlation *phase, int phases) {
         work.slabs = Mode::AHEAD && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
         if (work.gather || work.slabs * work.slab_size * size <= SLAB_BYTES) break;
     }
+    work.by_chunk = divisor_of(work.chunk);
     const int tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * weight_pitch<Tile>(work.chunk);
     const bool several = work.chunks > 1 || work.gather || taps * tap * size > WEIGHT_BYTES;
     work.weight_buffers = Mode::AHEAD && several ? 2 : 1;

@@ -20,6 +20,25 @@
 #include "../kernel.cuh"
 #include "../kernels.h"
 
+/* Division of 0 <= m < 2^31 by a number known to the host: a product and a shift instead of some
+ * twenty instructions (Granlund and Montgomery 1994, figure 4.1). */
+typedef struct {
+    unsigned multiplier;
+    int shift;
+} Divisor;
+
+static inline Divisor divisor_of(int d) {
+    const uint64_t divisor = d > 1 ? (uint64_t)d : 1;
+    Divisor by = {0, 0};
+    while ((uint64_t)1 << by.shift < divisor) by.shift++;
+    by.multiplier = (unsigned)(((((uint64_t)1 << by.shift) - divisor) << 32) / divisor + 1);
+    return by;
+}
+
+static __device__ __forceinline__ int quotient(int m, Divisor by) {
+    return (int)((__umulhi((unsigned)m, by.multiplier) + (unsigned)m) >> by.shift);
+}
+
 typedef struct {
     int n, out_h, out_w, in_h, in_w, in_c, out_c;
     int pixels;           /* n out_h out_w */
@@ -30,6 +49,7 @@ typedef struct {
     int step, to_y, to_x; /* output pixel (i, j) lies at (i step + to_y, j step + to_x) */
     int full_h, full_w;   /* of the whole output */
     bool add;             /* into the output */
+    Divisor by_width, by_height, by_columns; /* of the output, of the taps */
 } Correlation;
 
 static inline int conv2d_size(int size, const CudaConv *conv) {
@@ -43,6 +63,14 @@ static inline bool conv2d_is_product(const CudaConv *conv) {
 
 static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
 
+/* What follows from the sizes. */
+static inline void complete(Correlation *c) {
+    c->pixels = c->n * c->out_h * c->out_w;
+    c->by_width = divisor_of(c->out_w);
+    c->by_height = divisor_of(c->out_h);
+    c->by_columns = divisor_of(c->columns);
+}
+
 static inline Correlation forward_correlation(const CudaConv *conv) {
     Correlation c = {};
     c.n = conv->n;
@@ -52,11 +80,11 @@ static inline Correlation forward_correlation(const CudaConv *conv) {
     c.in_w = conv->w;
     c.in_c = conv->c;
     c.out_c = conv->o;
-    c.pixels = c.n * c.out_h * c.out_w;
     c.rows = c.columns = c.kernel = conv->kernel;
     c.stride = conv->stride;
     c.y0 = c.x0 = -conv->pad;
     c.tap_step = c.step = 1;
+    complete(&c);
     return c;
 }
 
@@ -74,6 +102,17 @@ static inline int slab_pixels(const Correlation &c, int tile) {
 
 /* ---- Pixels -------------------------------------------------------------------------------- */
 
+/* Row, column, and image of an output pixel. */
+struct Pixel {
+    int i, j, n;
+};
+
+static __device__ __forceinline__ Pixel pixel_of(const Correlation &c, int m) {
+    const int row = quotient(m, c.by_width), n = quotient(row, c.by_height);
+    Pixel pixel = {row - n * c.out_h, m - row * c.out_w, n};
+    return pixel;
+}
+
 /* Where the first tap of an output pixel lies: row, column, and pixel over the whole batch.  May
  * lie outside the image. */
 struct Place {
@@ -82,18 +121,24 @@ struct Place {
 
 /* Pixels past the last one: no tap of theirs is inside. */
 static __device__ __forceinline__ Place place_of(const Correlation &c, int m) {
-    const int j = m % c.out_w, row = m / c.out_w, i = row % c.out_h, n = row / c.out_h;
+    const Pixel pixel = pixel_of(c, m);
     Place place;
-    place.y = m < c.pixels ? i * c.stride + c.y0 : -(1 << 14);
-    place.x = j * c.stride + c.x0;
-    place.at = (n * c.in_h + place.y) * c.in_w + place.x;
+    place.y = m < c.pixels ? pixel.i * c.stride + c.y0 : -(1 << 14);
+    place.x = pixel.j * c.stride + c.x0;
+    place.at = (pixel.n * c.in_h + place.y) * c.in_w + place.x;
     return place;
 }
 
 static __device__ __forceinline__ size_t output_of(const Correlation &c, int m) {
-    const int j = m % c.out_w, row = m / c.out_w, i = row % c.out_h, n = row / c.out_h;
-    return ((size_t)n * (size_t)c.full_h + (size_t)(i * c.step + c.to_y)) * (size_t)c.full_w +
-           (size_t)(j * c.step + c.to_x);
+    const Pixel pixel = pixel_of(c, m);
+    const size_t row = (size_t)pixel.n * (size_t)c.full_h + (size_t)(pixel.i * c.step + c.to_y);
+    return row * (size_t)c.full_w + (size_t)(pixel.j * c.step + c.to_x);
+}
+
+/* How far a tap lies from the first one, in pixels. */
+static __device__ __forceinline__ int tap_shift(const Correlation &c, int tap) {
+    const int r = quotient(tap, c.by_columns);
+    return r * (c.in_w - c.columns) + tap;
 }
 
 static __device__ __forceinline__ bool tap_inside(const Correlation &c, Place place, int r, int q) {
@@ -126,9 +171,10 @@ template <typename T>
 struct GatheredRows {
     const T *in;
     const Correlation &c;
-    int m, r, q;
+    int m, tap;
     __device__ __forceinline__ const T *operator()(int row) const {
         const Place place = place_of(c, m + row);
+        const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
         return tap_inside(c, place, r, q)
                    ? in + (size_t)(place.at + r * c.in_w + q) * (size_t)c.in_c
                    : NULL;

@@ -11,10 +11,11 @@ enum { MAX_PHASES = 4 }; /* of one launch */
 typedef struct {
     Correlation phase[MAX_PHASES];
     int chunk, chunks; /* channels at a time */
-    int taps;          /* whose weights are loaded at a time */
-    bool gather;       /* a tap at a time, instead of a slab */
-    int slab_size;     /* numbers of a slab, its row of zeros included */
-    int slabs;         /* buffers: 1 or 2 */
+    Divisor by_chunk;
+    int taps;      /* whose weights are loaded at a time */
+    bool gather;   /* a tap at a time, instead of a slab */
+    int slab_size; /* numbers of a slab, its row of zeros included */
+    int slabs;     /* buffers: 1 or 2 */
     int weight_size, weight_buffers;
 } Work;
 
@@ -31,7 +32,7 @@ struct CorrelateTile {
     static constexpr int PAD = M::TENSOR ? 8 : 4;
     static constexpr int LINES = M::TENSOR ? 2 : 8; /* pixels that a lane points to */
     /* Blocks of a multiprocessor that registers must leave room for: plain fp32 tends to take more
-     * than the 128 or 168 a thread of four or three; the others come to 76 to 127 by themselves. */
+     * than the 128 or 168 a thread of four or three; the others come to 72 to 127 by themselves. */
     static constexpr int BLOCKS = M::TENSOR ? 1 : (N == 16 ? 512 : 384) / THREADS;
 };
 
@@ -67,8 +68,9 @@ static __device__ __forceinline__ Round round_of(const Work &work, const Correla
     return round;
 }
 
+/* Which weight an input gradient's tap is. */
 static __device__ __forceinline__ int tap_index(const Correlation &c, int tap) {
-    const int r = tap / c.columns, q = tap % c.columns;
+    const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
     return (c.u0 + r * c.tap_step) * c.kernel + c.v0 + q * c.tap_step;
 }
 
@@ -80,8 +82,7 @@ struct WeightRows { /* forward: row r is tap r / BN, output n0 + r % BN */
     int tap, n0;
     __device__ __forceinline__ const T *operator()(int r) const {
         const int o = n0 + r % BN, all = c.kernel * c.kernel;
-        return o < c.out_c ? w + ((size_t)o * (size_t)all + (size_t)tap_index(c, tap + r / BN)) *
-                                     (size_t)c.in_c
+        return o < c.out_c ? w + ((size_t)o * (size_t)all + (size_t)(tap + r / BN)) * (size_t)c.in_c
                            : NULL;
     }
 };
@@ -90,9 +91,11 @@ struct GradientWeightRows { /* row r is tap r / chunk, output channel k0 + r % c
     const T *w;
     const Correlation &c;
     int tap, k0, chunk;
+    Divisor by_chunk;
     __device__ __forceinline__ const T *operator()(int r) const {
-        const int k = k0 + r % chunk, all = c.kernel * c.kernel;
-        return k < c.in_c ? w + ((size_t)k * (size_t)all + (size_t)tap_index(c, tap + r / chunk)) *
+        const int step = quotient(r, by_chunk), k = k0 + r - step * chunk,
+                  all = c.kernel * c.kernel;
+        return k < c.in_c ? w + ((size_t)k * (size_t)all + (size_t)tap_index(c, tap + step)) *
                                     (size_t)c.out_c
                           : NULL;
     }
@@ -100,13 +103,13 @@ struct GradientWeightRows { /* row r is tap r / chunk, output channel k0 + r % c
 
 /* Forward weights turned to [tap][chunk][BN], for plain fp32. */
 template <typename Tile, typename T>
-static __device__ __forceinline__ void fill_turned(float *tile, int chunk, int taps,
-                                                   const WeightRows<T, Tile::BN> &source, int k0,
-                                                   int end, bool whole) {
+static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divisor by_chunk,
+                                                   int taps, const WeightRows<T, Tile::BN> &source,
+                                                   int k0, int end, bool whole) {
     constexpr int PITCH = Tile::BN + Tile::PAD;
     const int groups = chunk / 4, n = (int)threadIdx.x % Tile::BN;
     for (int i = (int)threadIdx.x / Tile::BN; i < taps * groups; i += Tile::THREADS / Tile::BN) {
-        const int tap = i / groups, k = i % groups * 4;
+        const int tap = quotient(i * 4, by_chunk), k = i * 4 - tap * chunk;
         const T *from = source(tap * Tile::BN + n);
         const float4 v = load_four(from + (from ? k0 + k : 0), from ? end - k0 - k : 0, whole);
         float *to = tile + (tap * chunk + k) * PITCH + n;
@@ -124,7 +127,7 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
     const int k0 = round.chunk * work.chunk, chunk = work.chunk;
     const int pitch = weight_pitch<Tile>(chunk);
     if constexpr (Tile::GRADIENT) {
-        const GradientWeightRows<T> source = {w, c, round.tap, k0, chunk};
+        const GradientWeightRows<T> source = {w, c, round.tap, k0, chunk, work.by_chunk};
         fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * chunk, Tile::BN / Mode::GROUP,
                                     source, n0, c.out_c, c.out_c % Mode::GROUP == 0);
     } else {
@@ -134,7 +137,7 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
             fill_rows<Tile::THREADS, 4>(Mode(), tile, pitch, round.taps * Tile::BN,
                                         chunk / Mode::GROUP, source, k0, c.in_c, whole);
         else
-            fill_turned<Tile>(tile, chunk, round.taps, source, k0, c.in_c, whole);
+            fill_turned<Tile>(tile, chunk, work.by_chunk, round.taps, source, k0, c.in_c, whole);
     }
 }
 
@@ -152,8 +155,7 @@ static __device__ __forceinline__ void fill_pixels(E *slab, const T *in, const C
     const bool whole = c.in_c % Mode::GROUP == 0;
     for (int k = (int)threadIdx.x; k < pitch; k += Tile::THREADS) slab[k] = 0.f;
     if (work.gather) {
-        const GatheredRows<T> source = {in, c, span.m0, round.tap / c.columns,
-                                        round.tap % c.columns};
+        const GatheredRows<T> source = {in, c, span.m0, round.tap};
         fill_rows<Tile::THREADS, 4>(Mode(), slab + pitch, pitch, Tile::BM, groups, source, k0,
                                     c.in_c, whole);
     } else {

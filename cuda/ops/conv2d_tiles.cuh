@@ -224,8 +224,7 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         const Element *slab = memory + round.slab % work.slabs * work.slab_size;
         const Element *at_w = weights + at % work.weight_buffers * work.weight_size;
         for (int tap = round.tap; tap < round.tap + round.taps; tap++, at_w += w_tap) {
-            const int shift =
-                work.gather ? 0 : (tap / c.columns * c.in_w + tap % c.columns) * pitch;
+            const int shift = work.gather ? 0 : tap_shift(c, tap) * pitch;
             const Element *pixel[Tile::LINES];
 #pragma unroll
             for (int i = 0; i < Tile::LINES; i++)

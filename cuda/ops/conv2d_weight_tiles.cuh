@@ -243,8 +243,8 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     const bool whole = c.in_c % Mode::GROUP == 0;
     const int groups = work.channels / Mode::GROUP;
     if (work.gather) {
-        const GatheredRows<T> source = {x, c, m0, part.tap / c.columns, part.tap % c.columns};
-        fill_rows<THREADS, 2>(Mode(), slab + pitch, pitch, BP, groups, source, part.c0, c.in_c,
+        const GatheredRows<T> source = {x, c, m0, part.tap};
+        fill_rows<THREADS, 1>(Mode(), slab + pitch, pitch, BP, groups, source, part.c0, c.in_c,
                               whole);
     } else {
         const int last = place_of(c, min(m0 + BP, c.pixels) - 1).at;
@@ -285,9 +285,7 @@ static __global__ void __launch_bounds__(Product::THREADS, 2)
     part.taps = min(work.group, all - part.tap);
     if (threadIdx.x < TAPS) {
         const int tap = part.tap + (int)threadIdx.x;
-        shift[threadIdx.x] = work.gather ? 0
-                                         : (tap / c.columns * c.in_w + tap % c.columns) *
-                                               (work.channels + Product::PAD);
+        shift[threadIdx.x] = work.gather ? 0 : tap_shift(c, tap) * (work.channels + Product::PAD);
     }
     const int slice = (int)blockIdx.x;
     const int begin = (int)((long long)work.tiles * slice / work.slices);
