@@ -33,11 +33,13 @@ gpu_o := $(call device_objects,gpu,$(gpu_c) $(kernels_cu))
 # ---- compilers -----------------------------------------------------------------------------------
 
 CXX := $(if $(filter cc,$(CC)),c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
-# g++ does not know nvcc's #pragma unroll; two checks of clang++ would need the C++ library.
-cxx_quiet := $(if $(findstring clang,$(CC)),-fno-sanitize=function -fno-sanitize=vptr,\
-                                           -Wno-unknown-pragmas)
+# g++ does not know nvcc's #pragma unroll.  clang++ under sanitizers: two checks would need the C++
+# library, and unrolled tiles take it minutes.
+cxx_quiet := $(if $(findstring clang,$(CC)),,-Wno-unknown-pragmas)
+cxx_sanitized := $(if $(and $(findstring clang,$(CC)),$(findstring -fsanitize,$(CFLAGS_EXTRA))),\
+    -fno-sanitize=function -fno-sanitize=vptr -mllvm -pragma-unroll-threshold=1 -Wno-pass-failed)
 CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contract=fast \
-            -fno-math-errno -fPIC -g $(warnings) $(strip $(cxx_quiet)) $(CFLAGS_EXTRA)
+            -fno-math-errno -fPIC -g $(warnings) $(cxx_quiet) $(CFLAGS_EXTRA) $(cxx_sanitized)
 # Their hooks are the project's own (cuda/simt/race): no sanitizer library is linked.  g++ tells of
 # all misaligned accesses, clang++ of some.
 race_flags := -O1 -fsanitize=thread,alignment
