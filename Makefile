@@ -162,7 +162,8 @@ sanitize-address:                     ## ... address and undefined behaviour onl
 address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all
 
-known_leaks := LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitize/leaks:print_suppressions=0
+# (And too much memory asked for is an answer, not the end: tests ask.)
+known_leaks := ASAN_OPTIONS=allocator_may_return_null=1 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/sanitize/leaks:print_suppressions=0
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out, and

@@ -157,7 +157,7 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
     if (row >= rows.n) return; /* a whole warp; a wide row's block is never beyond n */
     const size_t at = (size_t)row * (size_t)rows.c;
     Pack<T, V> held[K];
-    load_row<threads>(held, sum + at, x + at, skip ? skip + at : skip, lane, packs);
+    load_row<threads>(held, sum ? sum + at : sum, x + at, skip ? skip + at : skip, lane, packs);
     const float c = (float)rows.c;
     float m = 0;
     if (centred) m = row_sum<threads>(sum_held<false, threads>(held, 0, lane, packs), scratch) / c;

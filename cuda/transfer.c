@@ -74,9 +74,9 @@ static int download(CudaStage *s, float *to, const void *from, size_t size, size
 static void move_masters(CudaStage *s, bool up) {
     for (int b = 0; b < s->base.model->blocks; b++) {
         size_t bytes = s->trained.block[b + 1] - s->trained.block[b];
+        if (!bytes) continue;
         char *device = s->masters.base + s->trained.block[b];
         char *host = s->host_masters + s->floats.block[b];
-        if (!bytes) continue;
         if (up)
             copy_to_device(s->run.stream, device, host, bytes);
         else
