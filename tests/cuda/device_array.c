@@ -59,7 +59,7 @@ void get_numbers(float *to, const unsigned char *from, size_t count, bool bf16) 
         if (count) memcpy(to, from, count * sizeof *to);
         return;
     }
-    memset(to, 0, count * sizeof *to);
+    if (count) memset(to, 0, count * sizeof *to);
     for (size_t i = 0; i < count; i++) memcpy((unsigned char *)&to[i] + 2, from + 2 * i, 2);
 }
 
