@@ -45,6 +45,7 @@ const Case cases[] = {
     {"conv2d 3x3 on a long row", {OP_CONV2D, IN(1, 500, 17), OUT(1, 500, 3), .kernel = 3, .stride = 1, .pad = 1}, .n = 1},
     {"conv2d 2x2 stride 2", {OP_CONV2D, IN(8, 8, 8), OUT(4, 4, 24), .kernel = 2, .stride = 2, .pad = 0}, .n = 3},
     {"conv2d 7x7 stride 2", {OP_CONV2D, IN(11, 13, 3), OUT(6, 7, 20), .kernel = 7, .stride = 2, .pad = 3}, .n = 2},
+    {"conv2d 1x1 many pixels", {OP_CONV2D, IN(150, 150, 3), OUT(150, 150, 5), .kernel = 1, .stride = 1, .pad = 0}, .n = 2},
 
     {"batchnorm", {OP_BATCHNORM, SAME(5, 3, 17)}, .n = 3},
     {"batchnorm relu", {OP_BATCHNORM, SAME(3, 3, 5), .relu = true}, .n = 4},
