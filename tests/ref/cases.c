@@ -54,6 +54,7 @@ const Case cases[] = {
     {"batchnorm vectors", {OP_BATCHNORM, SAME(1, 1, 3)}, .n = 31},
     {"batchnorm one row", {OP_BATCHNORM, SAME(1, 1, 7)}, .n = 1, .cancels = 317},
     {"batchnorm large", {OP_BATCHNORM, SAME(16, 16, 16), .relu = true}, .n = 9, .skip = true},
+    {"batchnorm 136, two tiles", {OP_BATCHNORM, SAME(3, 5, 136), .relu = true}, .n = 2, .skip = true},
     {"batchnorm running", {OP_BATCHNORM, SAME(5, 3, 17)}, .n = 3, .use_running = true},
     {"batchnorm running relu", {OP_BATCHNORM, SAME(3, 3, 5), .relu = true}, .n = 4, .use_running = true},
     {"batchnorm running skip", {OP_BATCHNORM, SAME(4, 3, 16)}, .n = 3, .skip = true, .use_running = true},
@@ -66,6 +67,9 @@ const Case cases[] = {
     {"layernorm 64", {OP_LAYERNORM, SAME(1, 17, 64)}, .n = 2},
     {"layernorm 7, many rows", {OP_LAYERNORM, SAME(1, 301, 7)}, .n = 2},
     {"layernorm 384, large", {OP_LAYERNORM, SAME(1, 67, 384)}, .n = 2},
+    {"layernorm 520", {OP_LAYERNORM, SAME(1, 5, 520)}, .n = 1},
+    {"layernorm 1032", {OP_LAYERNORM, SAME(1, 3, 1032)}, .n = 1},
+    {"layernorm 2056", {OP_LAYERNORM, SAME(1, 1, 2056)}, .n = 2},
 
     {"rmsnorm 1", {OP_RMSNORM, SAME(1, 3, 1)}, .n = 2},
     {"rmsnorm 5", {OP_RMSNORM, SAME(1, 1, 5)}, .n = 1},
@@ -73,6 +77,7 @@ const Case cases[] = {
     {"rmsnorm 64", {OP_RMSNORM, SAME(1, 17, 64)}, .n = 2},
     {"rmsnorm 7, many rows", {OP_RMSNORM, SAME(1, 301, 7)}, .n = 2},
     {"rmsnorm 384, large", {OP_RMSNORM, SAME(1, 67, 384)}, .n = 2},
+    {"rmsnorm 520", {OP_RMSNORM, SAME(1, 5, 520)}, .n = 1},
 
     {"attention, one position", {OP_ATTENTION, IN(1, 1, 12), OUT(1, 1, 4), .heads = 2}, .n = 2},
     {"attention, head of 1", {OP_ATTENTION, IN(1, 7, 3), OUT(1, 7, 1), .heads = 1}, .n = 1},
@@ -99,6 +104,7 @@ const Case cases[] = {
     {"gelu, large", {OP_GELU, SAME(1, 91, 384)}, .n = 1, .scale = 3},
     {"swiglu 1", {OP_SWIGLU, IN(1, 1, 2), OUT(1, 1, 1)}, .n = 1},
     {"swiglu", {OP_SWIGLU, IN(1, 7, 62), OUT(1, 7, 31)}, .n = 3},
+    {"swiglu, vectors", {OP_SWIGLU, IN(1, 7, 80), OUT(1, 7, 40)}, .n = 3},
     {"swiglu, saturated", {OP_SWIGLU, IN(1, 3, 34), OUT(1, 3, 17)}, .n = 2, .scale = 30},
     {"swiglu, large", {OP_SWIGLU, IN(1, 133, 514), OUT(1, 133, 257)}, .n = 1, .scale = 3},
     {"add 1", {OP_ADD, SAME(1, 1, 1)}, .n = 1, .skip = true},

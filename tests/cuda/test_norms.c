@@ -1,0 +1,233 @@
+/* Norms beyond the case table: rows wider than it can afford, the residual added on the way, the
+ * gradient that comes along it, and batches far from zero. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/ops/ops.h"
+#include "../../ref/random.h"
+#include "../ref/tolerance.h"
+#include "../test.h"
+#include "device_case.h"
+
+/* Of the value type, uniform in middle +- 1 or +- half of it. */
+static float *numbers(uint32_t stream, size_t count, double middle, double width, Run run) {
+    float *x = malloc(count * sizeof *x);
+    if (!x) abort();
+    for (size_t i = 0; i < count; i++) {
+        x[i] = (float)(middle + width * (2 * random_uniform(1, stream, i) - 1));
+        if (run.precision == PRECISION_BF16) x[i] = nearest_bf16(x[i]);
+    }
+    return x;
+}
+
+static float *fetch(const void *device, size_t count, Run run) {
+    float *x = malloc(count * sizeof *x);
+    if (!x) abort();
+    device_get_values(x, device, count, run.precision);
+    return x;
+}
+
+/* Float sums of `length` terms on either side, and the rounding of the result. */
+static void check_near(const float *got, const float *truth, size_t count, double length, Run run,
+                       const char *what) {
+    double largest = 0, rounding = run.precision == PRECISION_BF16 ? 0x1p-8 : 0;
+    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)truth[i]));
+    for (size_t i = 0; i < count; i++) {
+        double value = (double)truth[i], error = fabs((double)got[i] - value);
+        double allowed = 2 * tolerance(length, largest) + rounding * fabs(value);
+        CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (allowed %.3g)", what, i, (double)got[i],
+              value, allowed);
+    }
+}
+
+/* ---- layernorm and rmsnorm ---- */
+
+typedef struct {
+    const char *name;
+    int n, c;
+} Rows;
+
+/* Around the widths at which other kernels take over, in fp32 or bf16: 256, 512, 1024, 2048, 4096,
+ * 8192 and 16384 columns; and ragged ones. */
+static const Rows widths[] = {
+    {"24", 9, 24},     {"33", 7, 33},     {"264", 5, 264},     {"520", 5, 520},
+    {"1032", 3, 1032}, {"1035", 3, 1035}, {"2056", 3, 2056},   {"4104", 2, 4104},
+    {"8192", 2, 8192}, {"8200", 2, 8200}, {"16392", 2, 16392},
+};
+
+/* What both norms take; on the device, and the host's copies. */
+typedef struct {
+    Run run;
+    bool centred;
+    int n, c;
+    size_t count;
+    float *x, *skip, *g, *b, *dy, *addend;
+    void *to_x, *to_skip, *to_g, *to_b, *to_dy, *to_addend;
+    float *mean, *r; /* device */
+} Norm;
+
+static Norm norm_create(const Rows *rows, Run run, bool centred) {
+    Norm t = {.run = run, .centred = centred, .n = rows->n, .c = rows->c};
+    const size_t c = (size_t)t.c;
+    t.count = (size_t)t.n * c;
+    t.x = numbers(1, t.count, 0.25, 1, run);
+    t.skip = numbers(2, t.count, 0, 1, run);
+    t.g = numbers(3, c, 1, 0.5, run);
+    t.b = numbers(4, c, 0, 1, run);
+    t.dy = numbers(5, t.count, 0, 1, run);
+    t.addend = numbers(6, t.count, 0, 1, run);
+    t.to_x = device_put_values(t.x, t.count, run.precision);
+    t.to_skip = device_put_values(t.skip, t.count, run.precision);
+    t.to_g = device_put_values(t.g, c, run.precision);
+    t.to_b = device_put_values(t.b, c, run.precision);
+    t.to_dy = device_put_values(t.dy, t.count, run.precision);
+    t.to_addend = device_put_values(t.addend, t.count, run.precision);
+    t.mean = device_alloc((size_t)t.n * sizeof(float));
+    t.r = device_alloc((size_t)t.n * sizeof(float));
+    return t;
+}
+
+static void norm_free(Norm *t) {
+    float *host[] = {t->x, t->skip, t->g, t->b, t->dy, t->addend};
+    void *device[] = {t->to_x, t->to_skip, t->to_g, t->to_b, t->to_dy, t->to_addend, t->mean, t->r};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
+    for (size_t i = 0; i < sizeof device / sizeof *device; i++) device_free(device[i]);
+}
+
+static void forward(const Norm *t, void *y, void *sum, const void *x, const void *skip) {
+    if (t->centred)
+        cuda_layernorm_forward(&t->run, y, sum, t->mean, t->r, x, skip, t->to_g, t->to_b, t->n,
+                               t->c);
+    else
+        cuda_rmsnorm_forward(&t->run, y, sum, t->r, x, skip, t->to_g, t->n, t->c);
+}
+
+static void input_gradient(const Norm *t, void *dx, const void *addend, const void *x) {
+    if (t->centred)
+        cuda_layernorm_input_gradient(&t->run, dx, addend, t->to_dy, x, t->to_g, t->mean, t->r,
+                                      t->n, t->c);
+    else
+        cuda_rmsnorm_input_gradient(&t->run, dx, addend, t->to_dy, x, t->to_g, t->r, t->n, t->c);
+}
+
+/* The sum is rounded as the addition alone rounds it, and what is made of it has the same bits:
+ * recomputing does one or the other.  In place over x, as passes do. */
+static void check_forward(const Norm *t, void *sum) {
+    const size_t bytes = t->count * value_size(t->run.precision);
+    void *y = device_alloc(bytes), *apart = device_alloc(bytes);
+    cuda_add_forward(&t->run, sum, t->to_x, t->to_skip, t->count);
+    forward(t, apart, NULL, sum, NULL);
+    forward(t, y, t->to_x, t->to_x, t->to_skip);
+    float *both = fetch(y, t->count, t->run), *alone = fetch(apart, t->count, t->run);
+    float *kept = fetch(t->to_x, t->count, t->run), *added = fetch(sum, t->count, t->run);
+    CHECK(!memcmp(both, alone, t->count * sizeof *both), "fused: other bits");
+    CHECK(!memcmp(kept, added, t->count * sizeof *kept), "the sum has other bits");
+
+    float *truth = malloc(t->count * sizeof *truth), *m = malloc((size_t)t->n * sizeof *m),
+          *r = malloc((size_t)t->n * sizeof *r);
+    if (!truth || !m || !r) abort();
+    if (t->centred)
+        layernorm_forward(truth, m, r, kept, t->g, t->b, t->n, t->c);
+    else
+        rmsnorm_forward(truth, r, kept, t->g, t->n, t->c);
+    check_near(both, truth, t->count, t->c, t->run, "y");
+    float *host[] = {both, alone, kept, added, truth, m, r};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
+    device_free(y);
+    device_free(apart);
+}
+
+static void check_gradient(const Norm *t, const void *sum) {
+    void *dx = device_alloc(t->count * value_size(t->run.precision));
+    input_gradient(t, dx, t->to_addend, sum);
+    float *got = fetch(dx, t->count, t->run), *x = fetch(sum, t->count, t->run);
+    input_gradient(t, t->to_addend, t->to_addend, sum);
+    float *own = fetch(t->to_addend, t->count, t->run);
+    CHECK(!memcmp(got, own, t->count * sizeof *got), "accumulating in place: other bits");
+
+    float *m = calloc((size_t)t->n, sizeof *m), *r = calloc((size_t)t->n, sizeof *r);
+    if (!m || !r) abort();
+    if (t->centred) device_get(m, t->mean, (size_t)t->n * sizeof *m);
+    device_get(r, t->r, (size_t)t->n * sizeof *r);
+    if (t->centred)
+        layernorm_input_gradient(t->addend, t->dy, x, t->g, m, r, t->n, t->c, true);
+    else
+        rmsnorm_input_gradient(t->addend, t->dy, x, t->g, r, t->n, t->c, true);
+    check_near(got, t->addend, t->count, t->c, t->run, "dx");
+    float *host[] = {got, x, own, m, r};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
+    device_free(dx);
+}
+
+static void rows_hold(const void *argument) {
+    if (!device_test_stream()) return;
+    for (int precision = 0; precision < 2; precision++)
+        for (int version = 0; version <= 2; version++)
+            for (int centred = 0; centred < 2; centred++) {
+                Run run = {.stream = device_test_stream(),
+                           .precision = precision ? PRECISION_BF16 : PRECISION_FP32,
+                           .version = version};
+                Norm t = norm_create(argument, run, centred);
+                void *sum = device_alloc(t.count * value_size(run.precision));
+                check_forward(&t, sum);
+                check_gradient(&t, sum);
+                device_test_wait();
+                device_free(sum);
+                norm_free(&t);
+            }
+}
+
+/* ---- batch norm: a mean a thousand times the deviation ---- */
+
+enum { FAR_N = 3001, FAR_C = 24 };
+
+/* The truth in double: in float, the mean of squares less the square of the mean would be off by
+ * 1000^2 units roundoff, some 18 % of the variance. */
+static void far_truth(double *mean, double *variance, const float *x, int column) {
+    *mean = *variance = 0;
+    for (int i = 0; i < FAR_N; i++) *mean += (double)x[i * FAR_C + column] / FAR_N;
+    for (int i = 0; i < FAR_N; i++) {
+        double d = (double)x[i * FAR_C + column] - *mean;
+        *variance += d * d / FAR_N;
+    }
+}
+
+static void check_far(Run run) {
+    const size_t count = (size_t)FAR_N * FAR_C, bytes = FAR_C * sizeof(float);
+    float *x = numbers(7, count, 1000, 1, run), ones[FAR_C], mean[FAR_C], rstd[FAR_C];
+    for (int j = 0; j < FAR_C; j++) ones[j] = 1;
+    void *to_x = device_put_values(x, count, run.precision);
+    void *g = device_put_values(ones, FAR_C, run.precision);
+    float *m = device_alloc(bytes), *r = device_alloc(bytes);
+    void *y = device_alloc(count * value_size(run.precision));
+    run.workspace = device_alloc(cuda_batchnorm_workspace(FAR_N, FAR_C));
+    cuda_batchnorm_forward(&run, y, m, r, NULL, NULL, to_x, NULL, g, g, FAR_N, FAR_C, false, false,
+                           0);
+    device_get(mean, m, bytes);
+    device_get(rstd, r, bytes);
+    for (int j = 0; j < FAR_C; j++) {
+        double wanted, variance;
+        far_truth(&wanted, &variance, x, j);
+        double one = 1 / sqrt(variance + 1e-5);
+        CHECK(fabs((double)mean[j] - wanted) <= tolerance(1, wanted), "mean[%d] is %.9g, not %.9g",
+              j, (double)mean[j], wanted);
+        CHECK(fabs((double)rstd[j] - one) <= tolerance(FAR_N, one), "rstd[%d] is %.9g, not %.9g", j,
+              (double)rstd[j], one);
+    }
+    void *device[] = {to_x, g, m, r, y, run.workspace};
+    for (size_t i = 0; i < sizeof device / sizeof *device; i++) device_free(device[i]);
+    free(x);
+}
+
+static void batches_far_from_zero(void) {
+    if (!device_test_stream()) return;
+    for (int version = 1; version <= 2; version++)
+        check_far((Run){.stream = device_test_stream(), .version = version});
+}
+
+void test_norms(void) {
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        RUN_ROW(widths[i].name, rows_hold, &widths[i]);
+    RUN(batches_far_from_zero);
+}
