@@ -51,7 +51,7 @@ lib_libs := $(shell pkg-config --libs-only-L hdf5) -lhdf5_hl \
 endif
 
 warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-CPPFLAGS := -D_DEFAULT_SOURCE -DBCD_SOURCE_DIR='"$(CURDIR)"' $(lib_cflags)
+CPPFLAGS := -D_DEFAULT_SOURCE $(lib_cflags)
 CFLAGS := -std=c11 -O3 $(native) $(wide) -ffp-contract=fast -fno-math-errno -fopenmp -g1 \
           $(warnings) $(CFLAGS_EXTRA)
 LDFLAGS := -Wl,--as-needed
@@ -127,6 +127,10 @@ provenance_o := $(call objects,float,$(filter %/provenance.c,$(app_c)))
 $(provenance_o): $(BUILD)/commit
 $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
     -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
+# What reads files of the source tree.
+reads_sources := %/data/sources.o %/tests/fixtures/loader.o %/tests/experiments/test_devices.o
+$(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(ref_tests_c) $(more_tests_c) $(data_c)))): \
+    CPPFLAGS += -DBCD_SOURCE_DIR='"$(CURDIR)"'
 # The tests of the command line run the program itself.
 $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 
