@@ -103,7 +103,7 @@ static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int 
     if (!data) return error_set("pipeline: out of memory for a tied parameter");
     bool send = e->link->rank == from;
     if (send) stage->is->read(stage, role, param, data);
-    Transfer t = {send, send ? to : from, CHANNEL_GRADIENTS, data, count * sizeof(real)};
+    Transfer t = {send, send ? to : from, CHANNEL_GRADIENTS, data, count * sizeof *data, NULL};
     int failed = e->link->is->exchange(e->link, &t, 1);
     if (!failed && !send && add) {
         stage->is->read(stage, role, param, mine);
@@ -148,7 +148,7 @@ static int run_batch(RankEngine *e, const Schedule *schedule, Pass pass, const B
     e->loss = *loss;
     if (rank_run(e, schedule)) return -1;
     int last = chunk_rank(e, e->placement->chunks - 1);
-    if (e->link->is->broadcast(e->link, last, &e->loss, sizeof e->loss)) return -1;
+    if (link_broadcast(e->link, last, &e->loss, sizeof e->loss)) return -1;
     *loss = e->loss;
     return 0;
 }
@@ -158,7 +158,7 @@ static int gradient_norm(RankEngine *e, double *norm) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->link->ranks;
     double *mine = e->square + ranks * params, sum = 0;
     e->stage->is->gradient_squares(e->stage, mine);
-    if (e->link->is->gather(e->link, e->square, mine, params * sizeof *mine)) return -1;
+    if (link_gather(e->link, e->square, mine, params * sizeof *mine)) return -1;
     for (size_t p = 0; p < params; p++)
         for (size_t r = 0; r < ranks; r++) sum += e->square[r * params + p];
     *norm = sqrt(sum);
@@ -223,9 +223,8 @@ static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     int root = owner(e, tensor_block(base->model, role, number));
     size_t count = 0;
     if (root == e->link->rank) count = e->stage->is->read(e->stage, role, number, data);
-    if (e->link->is->broadcast(e->link, root, &count, sizeof count)) return 0;
-    if (data && count && e->link->is->broadcast(e->link, root, data, count * sizeof *data))
-        return 0;
+    if (link_broadcast(e->link, root, &count, sizeof count)) return 0;
+    if (data && count && link_broadcast(e->link, root, data, count * sizeof *data)) return 0;
     return count;
 }
 

@@ -1,15 +1,22 @@
-/* What joins the ranks of a pipeline: messages between two of them, and a few things that all of
- * them do together.  Implementations: threads of one process (link_local.c).
+/* What joins the ranks of a pipeline: messages between two of them, out of which come the few
+ * things that all of them do together.  Implementations differ in what carries a message: memory,
+ * between threads of one process (link_local.c); sockets, between processes (link_tcp.c); MPI
+ * (mpi/), NCCL between GPUs (cuda/).
  *
- * Between two ranks there are two channels, one up (values) and one down (gradients), each in
- * order; messages carry no tags.  Every call waits at most timeout_s: a rank that died or hangs is
- * named in the error, and the link is then broken for all. */
+ * Between two ranks each channel is in order; messages carry no tags.  Every call waits at most
+ * timeout_s: a rank that died or hangs is named in the error, and the link is then broken for all.
+ */
 #ifndef DIST_LINK_H
 #define DIST_LINK_H
 
 #include "../ref/real.h"
 
-typedef enum { CHANNEL_VALUES, CHANNEL_GRADIENTS, CHANNELS } Channel;
+typedef enum {
+    CHANNEL_VALUES,    /* up */
+    CHANNEL_GRADIENTS, /* down */
+    CHANNEL_TOGETHER,  /* what all do together */
+    CHANNELS
+} Channel;
 
 typedef struct {
     bool send; /* else receive */
@@ -17,22 +24,24 @@ typedef struct {
     Channel channel;
     void *data; /* read by a send, overwritten by a receive */
     size_t bytes;
+    /* In place of data, on a link that carries messages of a device (stage.h): a send gives it
+     * away, a receive gets one.  NULL: data. */
+    void *message;
 } Transfer;
+
+static inline Transfer link_send(int peer, Channel channel, void *data, size_t bytes) {
+    return (Transfer){true, peer, channel, data, bytes, NULL};
+}
+static inline Transfer link_receive(int peer, Channel channel, void *data, size_t bytes) {
+    return (Transfer){false, peer, channel, data, bytes, NULL};
+}
 
 typedef struct Link Link;
 typedef struct {
     /* Does a batch of sends and receives, in any order, so that two neighbours who send to each
      * other do not wait for each other.  On return the data of sends may be overwritten.  A send
-     * waits while the channel holds as many messages as link_capacity allows. */
-    int (*exchange)(Link *link, const Transfer *transfers, int count);
-    /* x[count] = sum of all ranks' x, added in the order of ranks: the same bits everywhere, and
-     * for any timing. */
-    int (*all_reduce)(Link *link, real *x, size_t count);
-    /* Every rank's data becomes that of rank root. */
-    int (*broadcast)(Link *link, int root, void *data, size_t bytes);
-    /* all[ranks][bytes] = every rank's `bytes` at mine. */
-    int (*gather)(Link *link, void *all, const void *mine, size_t bytes);
-    int (*barrier)(Link *link);
+     * may wait while the channel is full (link_local_create's capacity). */
+    int (*exchange)(Link *link, Transfer *transfers, int count);
     /* Tells the others that this rank gives up, and why; their calls fail with that line. */
     void (*give_up)(Link *link, const char *why);
     void (*free)(Link *link);
@@ -43,10 +52,28 @@ struct Link {
     const LinkClass *is;
     int rank, ranks;
     double timeout_s;
+    bool carries_messages;
 };
 
+/* x[count] = sum of all ranks' x, added in the order of ranks: the same bits everywhere, and for
+ * any timing. */
+int link_all_reduce(Link *link, real *x, size_t count);
+/* Every rank's data becomes that of rank root. */
+int link_broadcast(Link *link, int root, void *data, size_t bytes);
+/* all[ranks][bytes] = every rank's `bytes` at mine. */
+int link_gather(Link *link, void *all, const void *mine, size_t bytes);
+int link_barrier(Link *link);
+
+/* A link between some ranks of another: member[i], ascending and with the caller's own among them,
+ * is its rank i.  Any two ranks may share one such group at most, for messages of groups use the
+ * channels of the whole, which must outlive it; freeing it leaves the whole open.  NULL and an
+ * error when memory runs out. */
+Link *link_group(Link *whole, const int *member, int members);
+
 /* Ranks as threads of this process: fills link[ranks], each to be used by one thread and freed by
- * it.  A channel holds up to `capacity` messages.  -1 and an error when memory runs out. */
-int link_local_create(Link **link, int ranks, int capacity, double timeout_s);
+ * it.  A channel holds up to `capacity` messages.  message_free (may be NULL) frees messages of a
+ * device that were never received.  -1 and an error when memory runs out. */
+int link_local_create(Link **link, int ranks, int capacity, double timeout_s,
+                      void (*message_free)(void *message));
 
 #endif

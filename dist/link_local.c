@@ -14,6 +14,7 @@
 typedef struct Message {
     struct Message *next;
     size_t bytes;
+    void *message; /* of a device, given away; or NULL, and data is here */
     max_align_t data[];
 } Message;
 
@@ -27,12 +28,8 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int ranks, capacity, users;
-    Queue *queue; /* [from][to][CHANNELS] */
-    /* What all do together: who has come, and how often all have. */
-    bool *here; /* [ranks] */
-    int arrived;
-    unsigned long round;
-    void **data;      /* [ranks]: each rank's array in this round */
+    void (*message_free)(void *message);
+    Queue *queue;     /* [from][to][CHANNELS] */
     int *waiting_for; /* [ranks]: a rank that this one waits for, -1: none */
     bool broken;
     char why[400];
@@ -96,16 +93,15 @@ static Queue *queue_of(Link *link, const Transfer *t) {
 }
 
 static Message *copy_message(const Transfer *t) {
-    Message *m = malloc(sizeof *m + t->bytes);
+    Message *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
     if (!m) return NULL;
-    m->next = NULL;
-    m->bytes = t->bytes;
-    memcpy(m->data, t->data, t->bytes);
+    *m = (Message){.bytes = t->bytes, .message = t->message};
+    if (!t->message) memcpy(m->data, t->data, t->bytes);
     return m;
 }
 
 /* Locked.  1: done; 0: not yet possible; -1 and an error. */
-static int try_transfer(Link *link, const Transfer *t) {
+static int try_transfer(Link *link, Transfer *t) {
     Hub *hub = hub_of(link);
     Queue *queue = queue_of(link, t);
     if (t->send) {
@@ -121,7 +117,8 @@ static int try_transfer(Link *link, const Transfer *t) {
         if (m->bytes != t->bytes)
             return error_set("link: rank %d sent %zu bytes where rank %d expects %zu", t->peer,
                              m->bytes, link->rank, t->bytes);
-        memcpy(t->data, m->data, t->bytes);
+        t->message = m->message;
+        if (!m->message) memcpy(t->data, m->data, t->bytes);
         queue->first = m->next;
         if (!m->next) queue->end = &queue->first;
         queue->count--;
@@ -133,7 +130,7 @@ static int try_transfer(Link *link, const Transfer *t) {
 
 /* Locked.  One round over the batch; those of one channel stay in order.  Returns how many are
  * left, and which is the first of them; -1 and an error. */
-static int try_batch(Link *link, const Transfer *transfers, bool *done, int count, int *first) {
+static int try_batch(Link *link, Transfer *transfers, bool *done, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
         if (done[i]) continue;
@@ -148,11 +145,10 @@ static int try_batch(Link *link, const Transfer *transfers, bool *done, int coun
     return left;
 }
 
-static int local_exchange(Link *link, const Transfer *transfers, int count) {
-    enum { BATCH = 64 };
+static int local_exchange(Link *link, Transfer *transfers, int count) {
     Hub *hub = hub_of(link);
-    bool done[BATCH] = {false};
-    if (count > BATCH) return error_set("link: %d transfers in a batch, at most %d", count, BATCH);
+    bool *done = calloc((size_t)count + 1, sizeof *done);
+    if (!done) return error_set("link: out of memory for %d messages", count);
     struct timespec until = deadline(link);
     pthread_mutex_lock(&hub->lock);
     int left, first = 0, failed = hub->broken ? error_set("%s", hub->why) : 0;
@@ -163,97 +159,8 @@ static int local_exchange(Link *link, const Transfer *transfers, int count) {
     }
     if (failed) break_link(hub, error_message());
     pthread_mutex_unlock(&hub->lock);
+    free(done);
     return failed ? -1 : 0;
-}
-
-/* ---- all together -------------------------------------------------------------------------------
- */
-
-/* Locked: waits until every rank has come here. */
-static int meet(Link *link, const char *what) {
-    Hub *hub = hub_of(link);
-    struct timespec until = deadline(link);
-    if (hub->broken) return error_set("%s", hub->why);
-    unsigned long round = hub->round;
-    hub->here[link->rank] = true;
-    if (++hub->arrived == hub->ranks) {
-        hub->arrived = 0;
-        hub->round++;
-        memset(hub->here, 0, (size_t)hub->ranks * sizeof *hub->here);
-    }
-    pthread_cond_broadcast(&hub->changed); /* who waits sees who is still missing */
-    while (hub->round == round) {
-        int missing = 0;
-        while (missing < hub->ranks - 1 && hub->here[missing]) missing++;
-        if (wait_change(link, &until, missing, what)) return -1;
-    }
-    return 0;
-}
-
-/* Two meetings around some work on everybody's arrays: all have brought theirs before, all are done
- * after. */
-static int together(Link *link, void *data, const char *what,
-                    void (*work)(Link *, void **data, size_t size), size_t size) {
-    Hub *hub = hub_of(link);
-    pthread_mutex_lock(&hub->lock);
-    hub->data[link->rank] = data;
-    int failed = meet(link, what);
-    if (!failed && work) {
-        pthread_mutex_unlock(&hub->lock);
-        work(link, hub->data, size);
-        pthread_mutex_lock(&hub->lock);
-        failed = meet(link, what);
-    }
-    pthread_mutex_unlock(&hub->lock);
-    return failed ? -1 : 0;
-}
-
-static int local_barrier(Link *link) { return together(link, NULL, "at a barrier", NULL, 0); }
-
-/* Each rank adds up its share of the numbers, and writes the sums to all. */
-static void add_share(Link *link, void **data, size_t count) {
-    size_t ranks = (size_t)link->ranks, rank = (size_t)link->rank;
-    size_t first = count * rank / ranks, end = count * (rank + 1) / ranks;
-    for (size_t i = first; i < end; i++) {
-        real sum = 0;
-        for (size_t r = 0; r < ranks; r++) sum += ((real *)data[r])[i];
-        for (size_t r = 0; r < ranks; r++) ((real *)data[r])[i] = sum;
-    }
-}
-
-static int local_all_reduce(Link *link, real *x, size_t count) {
-    return together(link, x, "to add up", add_share, count);
-}
-
-typedef struct {
-    int root;
-    void *data;
-} Broadcast;
-
-static void copy_from_root(Link *link, void **data, size_t bytes) {
-    const Broadcast *mine = data[link->rank], *root = data[mine->root];
-    if (link->rank != mine->root) memcpy(mine->data, root->data, bytes);
-}
-
-static int local_broadcast(Link *link, int root, void *data, size_t bytes) {
-    Broadcast broadcast = {root, data};
-    return together(link, &broadcast, "to broadcast", copy_from_root, bytes);
-}
-
-typedef struct {
-    void *all;
-    const void *mine;
-} Gather;
-
-static void copy_from_all(Link *link, void **data, size_t bytes) {
-    char *all = ((const Gather *)data[link->rank])->all;
-    for (int r = 0; r < link->ranks; r++)
-        memcpy(all + (size_t)r * bytes, ((const Gather *)data[r])->mine, bytes);
-}
-
-static int local_gather(Link *link, void *all, const void *mine, size_t bytes) {
-    Gather gather = {all, mine};
-    return together(link, &gather, "to gather", copy_from_all, bytes);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -274,11 +181,10 @@ static void hub_free(Hub *hub) {
         while (hub->queue[i].first) {
             Message *m = hub->queue[i].first;
             hub->queue[i].first = m->next;
+            if (m->message) hub->message_free(m->message);
             free(m);
         }
     free(hub->queue);
-    free(hub->here);
-    free(hub->data);
     free(hub->waiting_for);
     pthread_cond_destroy(&hub->changed);
     pthread_mutex_destroy(&hub->lock);
@@ -307,28 +213,24 @@ static Hub *hub_create(int ranks, int capacity) {
     hub->ranks = hub->users = ranks;
     hub->capacity = capacity;
     hub->queue = calloc(queues, sizeof *hub->queue);
-    hub->here = calloc((size_t)ranks, sizeof *hub->here);
-    hub->data = calloc((size_t)ranks, sizeof *hub->data);
     hub->waiting_for = malloc((size_t)ranks * sizeof *hub->waiting_for);
     for (size_t i = 0; hub->queue && i < queues; i++) hub->queue[i].end = &hub->queue[i].first;
     for (int r = 0; hub->waiting_for && r < ranks; r++) hub->waiting_for[r] = -1;
-    if (hub->queue && hub->here && hub->data && hub->waiting_for) return hub;
+    if (hub->queue && hub->waiting_for) return hub;
     hub_free(hub);
     return NULL;
 }
 
-int link_local_create(Link **link, int ranks, int capacity, double timeout_s) {
+int link_local_create(Link **link, int ranks, int capacity, double timeout_s,
+                      void (*message_free)(void *message)) {
     static const LinkClass class = {
         .exchange = local_exchange,
-        .all_reduce = local_all_reduce,
-        .broadcast = local_broadcast,
-        .gather = local_gather,
-        .barrier = local_barrier,
         .give_up = local_give_up,
         .free = local_free,
     };
     Hub *hub = hub_create(ranks, capacity);
     if (!hub) return error_set("link: out of memory for %d ranks", ranks);
+    hub->message_free = message_free;
     for (int r = 0; r < ranks; r++) {
         LocalLink *local = malloc(sizeof *local);
         if (!local) {
@@ -336,7 +238,7 @@ int link_local_create(Link **link, int ranks, int capacity, double timeout_s) {
             hub_free(hub);
             return error_set("link: out of memory for %d ranks", ranks);
         }
-        *local = (LocalLink){{&class, r, ranks, timeout_s}, hub};
+        *local = (LocalLink){{&class, r, ranks, timeout_s, message_free != NULL}, hub};
         link[r] = &local->base;
     }
     return 0;

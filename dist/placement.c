@@ -1,6 +1,7 @@
 #include "placement.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../ref/error.h"
 
@@ -34,16 +35,20 @@ static int cut_twice(int *outer_of, int *piece, int outers, int pieces, const do
     return 0;
 }
 
+static int cut_plain(Placement *p, const double *cost, int blocks) {
+    if (p->ranks > blocks || p->submodels > blocks)
+        return error_set(
+            "placement: the model has %d blocks, too few for %d ranks and %d "
+            "submodels",
+            blocks, p->ranks, p->submodels);
+    return cut_contiguous(p->chunk_of, cost, blocks, p->ranks) ||
+           cut_contiguous(p->submodel_of, cost, blocks, p->submodels);
+}
+
 static int cut(Placement *p, PlacementKind kind, const double *cost, int blocks) {
     switch (kind) {
         case PLACEMENT_PLAIN:
-            if (p->ranks > blocks || p->submodels > blocks)
-                return error_set(
-                    "placement: the model has %d blocks, too few for %d ranks and %d "
-                    "submodels",
-                    blocks, p->ranks, p->submodels);
-            return cut_contiguous(p->chunk_of, cost, blocks, p->ranks) ||
-                   cut_contiguous(p->submodel_of, cost, blocks, p->submodels);
+            return cut_plain(p, cost, blocks);
         case PLACEMENT_VIRTUAL:
             return cut_twice(p->submodel_of, p->chunk_of, p->submodels, p->ranks, cost, blocks);
         default:
@@ -54,8 +59,24 @@ static int cut(Placement *p, PlacementKind kind, const double *cost, int blocks)
     }
 }
 
+/* Only chunks are to be cut: the submodels are there. */
+static int cut_given(Placement *p, PlacementKind kind, const double *cost, const int *submodel_of,
+                     int blocks) {
+    if (kind != PLACEMENT_VIRTUAL) {
+        if (cut_plain(p, cost, blocks)) return -1;
+    } else {
+        for (int b = 1; b < blocks; b++)
+            if (submodel_of[b] < submodel_of[b - 1])
+                return error_set("placement: virtual stages need submodels contiguous in depth");
+        for (int outer = 0; outer < p->submodels; outer++)
+            if (cut_inner(p->chunk_of, submodel_of, outer, p->ranks, cost, blocks)) return -1;
+    }
+    memcpy(p->submodel_of, submodel_of, (size_t)blocks * sizeof *submodel_of);
+    return 0;
+}
+
 int placement_make(Placement *p, const Model *model, PlacementKind kind, int ranks, int submodels,
-                   const double *cost) {
+                   const double *cost, const int *submodel_of) {
     int chunks = kind == PLACEMENT_VIRTUAL ? ranks * submodels : ranks;
     size_t blocks = (size_t)model->blocks;
     *p = (Placement){.ranks = ranks,
@@ -66,7 +87,8 @@ int placement_make(Placement *p, const Model *model, PlacementKind kind, int ran
                      .rank_of = calloc((size_t)chunks, sizeof(int))};
     int failed = !p->chunk_of || !p->submodel_of || !p->rank_of
                      ? error_set("placement: out of memory")
-                     : cut(p, kind, cost, model->blocks);
+                 : submodel_of ? cut_given(p, kind, cost, submodel_of, model->blocks)
+                               : cut(p, kind, cost, model->blocks);
     if (failed) {
         placement_free(p);
         return -1;

@@ -25,10 +25,13 @@ typedef struct {
     int *rank_of;     /* [chunks] */
 } Placement;
 
-/* Cuts by cost[blocks], any measure of a block's work.  -1 and an error when the model has too few
- * blocks for so many pieces, or memory runs out. */
+/* Cuts by cost[blocks], any measure of a block's work.  submodel_of[blocks], unless NULL, says
+ * which submodel trains each block, as a training that goes on has it; else that follows from the
+ * cuts. (Figure 2 with submodels that are given is the plain placement of them.)  -1 and an error
+ * when the model has too few blocks for so many pieces, virtual stages are asked of submodels that
+ * are not contiguous, or memory runs out. */
 int placement_make(Placement *placement, const Model *model, PlacementKind kind, int ranks,
-                   int submodels, const double *cost);
+                   int submodels, const double *cost, const int *submodel_of);
 void placement_free(Placement *placement);
 
 #endif

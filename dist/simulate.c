@@ -217,8 +217,8 @@ static int place(Simulation *s) {
              block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.practice);
     for (int b = 0; b < m->blocks && !failed; b++)
         for (int phase = 0; phase < PHASES; phase++) work[b] += s->block[b].phase_s[phase];
-    failed =
-        failed || placement_make(&s->placement, m, c->placement, c->pipeline, c->submodels, work);
+    failed = failed ||
+             placement_make(&s->placement, m, c->placement, c->pipeline, c->submodels, work, NULL);
     free(work);
     return failed ? -1 : 0;
 }

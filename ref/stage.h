@@ -112,6 +112,15 @@ typedef struct {
     int (*cache_reserve)(Stage *stage, size_t width, size_t bytes);
     void (*cache_put)(Stage *stage, int block, const int *slots, int n);
     void (*cache_get)(Stage *stage, int block, const int *slots, int n);
+    /* Messages: copies of boundary values in the device's memory, for links that carry them as they
+     * are; nothing waits for the host.  An empty one, with room for `count` numbers; NULL and an
+     * error.  take: message = the block's output, or its gradient, of the n samples in flight.
+     * give: the other way round, as write.  free needs no stage: another one of the same device may
+     * have made the message. */
+    void *(*message_create)(Stage *stage, size_t count);
+    void (*message_take)(Stage *stage, TensorRole role, int block, void *message);
+    int (*message_give)(Stage *stage, TensorRole role, int block, void *message);
+    void (*message_free)(void *message);
 } StageClass;
 
 struct Stage {

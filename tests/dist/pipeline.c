@@ -34,13 +34,13 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     double *cost = malloc((size_t)model->blocks * sizeof *cost);
     need(cost, "memory");
     for (int b = 0; b < model->blocks; b++) cost[b] = 1;
-    need(
-        placement_make(&p->placement, model, how->placement, how->ranks, how->submodels, cost) == 0,
-        recipe->spec);
+    need(placement_make(&p->placement, model, how->placement, how->ranks, how->submodels, cost,
+                        NULL) == 0,
+         recipe->spec);
     free(cost);
     int capacity = engine_rank_capacity(&p->placement, how->settings);
-    need(link_local_create(p->link, how->ranks, capacity,
-                           how->timeout_s > 0 ? how->timeout_s : 60) == 0,
+    need(link_local_create(p->link, how->ranks, capacity, how->timeout_s > 0 ? how->timeout_s : 60,
+                           NULL) == 0,
          "link");
     p->tiny.engine = engine_team_create(model, how->ranks, make_rank, p);
 }

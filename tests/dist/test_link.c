@@ -33,7 +33,8 @@ static void run_ranks(Rank *rank, int ranks, int capacity, double timeout_s, Pla
     Link *link[MOST_RANKS];
     pthread_t thread[MOST_RANKS];
     memset(rank, 0, MOST_RANKS * sizeof *rank);
-    if (!CHECK(link_local_create(link, ranks, capacity, timeout_s) == 0, "%s", error_message()))
+    if (!CHECK(link_local_create(link, ranks, capacity, timeout_s, NULL) == 0, "%s",
+               error_message()))
         return;
     for (int r = 0; r < ranks; r++) {
         rank[r].link = link[r];
@@ -58,10 +59,10 @@ static int swap_with_neighbours(Link *link, double *seen) {
     for (int round = 0; round < 50; round++) {
         double mine = 100 * link->rank + round, from_up = -1, from_down = -1;
         Transfer batch[4] = {
-            {true, up, CHANNEL_VALUES, &mine, sizeof mine},
-            {true, down, CHANNEL_GRADIENTS, &mine, sizeof mine},
-            {false, up, CHANNEL_GRADIENTS, &from_up, sizeof mine},
-            {false, down, CHANNEL_VALUES, &from_down, sizeof mine},
+            link_send(up, CHANNEL_VALUES, &mine, sizeof mine),
+            link_send(down, CHANNEL_GRADIENTS, &mine, sizeof mine),
+            link_receive(up, CHANNEL_GRADIENTS, &from_up, sizeof mine),
+            link_receive(down, CHANNEL_VALUES, &from_down, sizeof mine),
         };
         if (link->is->exchange(link, batch, 4)) return -1;
         seen[0] += from_up != 100 * up + round;
@@ -91,8 +92,8 @@ static int send_in_order(Link *link, double *seen) {
         for (int i = 0; i < 3; i++) {
             size_t length = (size_t)(round + i + 1);
             for (size_t k = 0; k < length && link->rank == 0; k++) buffer[i][k] = round + i;
-            batch[i] = (Transfer){link->rank == 0, 1 - link->rank, CHANNEL_VALUES, buffer[i],
-                                  length * sizeof(double)};
+            batch[i] = (Transfer){link->rank == 0, 1 - link->rank,          CHANNEL_VALUES,
+                                  buffer[i],       length * sizeof(double), NULL};
         }
         if (link->is->exchange(link, batch, 3)) return -1;
         for (int i = 0; i < 3; i++) seen[round + i] = buffer[i][round + i];
@@ -111,8 +112,9 @@ static void channels_keep_their_order(void) {
 }
 
 static int send_too_much(Link *link, double *seen) {
-    Transfer t = {link->rank == 0, 1 - link->rank, CHANNEL_VALUES, seen, link->rank == 0 ? 16 : 8};
-    return link->is->exchange(link, &t, 1) || link->is->barrier(link);
+    Transfer t = link->rank == 0 ? link_send(1, CHANNEL_VALUES, seen, 16)
+                                 : link_receive(0, CHANNEL_VALUES, seen, 8);
+    return link->is->exchange(link, &t, 1) || link_barrier(link);
 }
 
 static void wrong_lengths_are_errors(void) {
@@ -134,8 +136,8 @@ static int add_up(Link *link, double *seen) {
     real x[61];
     for (size_t i = 0; i < 61; i++) x[i] = (real)number(link->rank, i);
     for (int round = 0; round < 20; round++)
-        if (link->is->barrier(link)) return -1;
-    if (link->is->all_reduce(link, x, 61)) return -1;
+        if (link_barrier(link)) return -1;
+    if (link_all_reduce(link, x, 61)) return -1;
     for (size_t i = 0; i < 61; i++) seen[i] = (double)x[i];
     return 0;
 }
@@ -158,7 +160,7 @@ static void sums_are_in_the_order_of_ranks(void) {
 static int broadcast_from_each(Link *link, double *seen) {
     for (int root = 0; root < link->ranks; root++) {
         double data[3] = {link->rank, 10 * link->rank, -1};
-        if (link->is->broadcast(link, root, data, sizeof data)) return -1;
+        if (link_broadcast(link, root, data, sizeof data)) return -1;
         seen[root] = data[0] + data[1];
     }
     return 0;
@@ -179,19 +181,19 @@ static void broadcasts_reach_all(void) {
 
 static int leave_rank_2(Link *link, double *seen) {
     (void)seen;
-    return link->rank == 2 ? 0 : link->is->barrier(link);
+    return link->rank == 2 ? 0 : link_barrier(link);
 }
 
 static int wait_for_rank_2(Link *link, double *seen) {
-    Transfer t = {false, 2, CHANNEL_VALUES, seen, sizeof *seen};
+    Transfer t = link_receive(2, CHANNEL_VALUES, seen, sizeof *seen);
     if (link->rank == 2) return 0;
-    return link->rank == 1 ? link->is->exchange(link, &t, 1) : link->is->barrier(link);
+    return link->rank == 1 ? link->is->exchange(link, &t, 1) : link_barrier(link);
 }
 
 static int give_up_at_2(Link *link, double *seen) {
     (void)seen;
     if (link->rank == 2) link->is->give_up(link, "bcd: the loss is nan");
-    return link->rank == 2 ? 0 : link->is->barrier(link);
+    return link->rank == 2 ? 0 : link_barrier(link);
 }
 
 /* All ranks but the missing one end with the same line, which names it. */

@@ -63,8 +63,8 @@ static void placement_covers(const void *data) {
     for (int b = 0; b < 32; b++) cost[b] = 1 + 0.1 * (b % 3);
     Model *model = model_create("gpt:layers=14,width=32,heads=2,context=8,vocabulary=16");
     Placement p;
-    if (!CHECK(placement_make(&p, model, row->kind, row->ranks, row->submodels, cost) == 0, "%s",
-               error_message()))
+    if (!CHECK(placement_make(&p, model, row->kind, row->ranks, row->submodels, cost, NULL) == 0,
+               "%s", error_message()))
         return;
     check_cover(&p, model->blocks);
     placement_free(&p);
@@ -76,7 +76,7 @@ static void placement_refuses_too_many_pieces(void) {
     Model *model = model_create("gpt:layers=4,width=32,heads=2,context=8,vocabulary=16");
     for (PlacementKind kind = 0; kind < PLACEMENTS; kind++) {
         Placement p;
-        CHECK(placement_make(&p, model, kind, 7, 3, cost) == -1, "%s was accepted",
+        CHECK(placement_make(&p, model, kind, 7, 3, cost, NULL) == -1, "%s was accepted",
               placement_names[kind]);
     }
     model_free(model);
