@@ -1,16 +1,16 @@
-/* One engine out of many: the ranks of a pipeline as threads of this process.  The training loop
- * runs once, in the caller's thread; every call is handed to all ranks, and returns when all are
- * done. */
+/* The ranks of a pipeline as threads of this process: the caller's thread is rank 0 and leads, the
+ * others follow (engine_lead.h). */
 #ifndef DIST_ENGINE_TEAM_H
 #define DIST_ENGINE_TEAM_H
 
-#include "../ref/engine.h"
+#include "engine_lead.h"
 
-/* Makes the engine of one rank; called in the rank's own thread.  NULL and an error. */
-typedef Engine *TeamMember(void *context, int rank);
+/* Makes the engine of rank world->rank; called in the rank's own thread.  The link stays the
+ * team's. NULL and an error. */
+typedef Engine *TeamMember(void *context, Link *world);
 
-/* Starts the threads.  Each gets an equal share of the processors that OpenMP would use.  NULL and
- * the error of the first rank that failed. */
-Engine *engine_team_create(const Model *model, int ranks, TeamMember *member, void *context);
+/* Takes over world[ranks], a link for each.  Each rank gets an equal share of the processors that
+ * OpenMP would use, until the engine is freed.  NULL and the error of a rank that failed. */
+Engine *engine_team_create(const Model *model, Link **world, TeamMember *member, void *context);
 
 #endif

@@ -12,8 +12,12 @@ static void need(bool ok, const char *what) {
     exit(2);
 }
 
-static Engine *make_rank(void *context, int rank) {
+static Engine *make_rank(void *context, Link *world) {
+    static const int all[] = {0, 1, 2, 3, 4, 5, 6, 7};
     Pipeline *p = context;
+    int rank = world->rank;
+    Link *link = link_group(world, all, world->ranks);
+    need(link, "link");
     RankBlocks blocks;
     need(rank_blocks_create(&blocks, &p->placement, p->tiny.model, rank) == 0, "blocks");
     StageSettings settings = p->stage;
@@ -21,7 +25,7 @@ static Engine *make_rank(void *context, int rank) {
     settings.slots = blocks.slots;
     Stage *stage = stage_ref_create(p->tiny.model, settings);
     need(stage, "stage");
-    return engine_rank_create(stage, p->link[rank], &p->placement, blocks, p->recipe->settings);
+    return engine_rank_create(stage, link, &p->placement, blocks, p->recipe->settings);
 }
 
 void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how) {
@@ -42,7 +46,7 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     need(link_local_create(p->link, how->ranks, capacity, how->timeout_s > 0 ? how->timeout_s : 60,
                            NULL) == 0,
          "link");
-    p->tiny.engine = engine_team_create(model, how->ranks, make_rank, p);
+    p->tiny.engine = engine_team_create(model, p->link, make_rank, p);
 }
 
 void pipeline_close(Pipeline *p) {
