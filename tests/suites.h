@@ -36,6 +36,7 @@ SUITE(interrupted)
 SUITE(devices)
 SUITE(study)
 SUITE(report)
+SUITE(tables)
 SUITE(gradients)
 SUITE(validity)
 #endif

@@ -16,19 +16,29 @@ static bool is_whole(const Option *option) {
            option->kind == OPTION_IS_BYTES || option->kind == OPTION_IS_FLAG;
 }
 
-void settings_write(H5File *file, const char *group, const Options *options, OptionRole least) {
+static void write_setting(H5File *file, const char *group, const Options *options, int row) {
+    const Option *option = &option_table[row];
     char text[OPTION_TEXT];
+    options_format(options, row, text);
+    if (is_real(option))
+        h5_set_real(file, group, option->name, strtod(text, NULL));
+    else if (is_whole(option))
+        h5_set_count(file, group, option->name, strtoull(text, NULL, 10));
+    else
+        h5_set_text(file, group, option->name, text);
+}
+
+void settings_write(H5File *file, const char *group, const Options *options, OptionRole least) {
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        if (!stored_in_a_run(option) || option->role < least) continue;
-        options_format(options, row, text);
-        if (is_real(option))
-            h5_set_real(file, group, option->name, strtod(text, NULL));
-        else if (is_whole(option))
-            h5_set_count(file, group, option->name, strtoull(text, NULL, 10));
-        else
-            h5_set_text(file, group, option->name, text);
+        if (stored_in_a_run(option) && option->role >= least)
+            write_setting(file, group, options, row);
     }
+}
+
+void settings_write_given(H5File *file, const char *group, const Options *options) {
+    for (int row = 0; option_table[row].name; row++)
+        if (options->given[row]) write_setting(file, group, options, row);
 }
 
 /* The attribute as the text that would be typed. */

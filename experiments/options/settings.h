@@ -10,6 +10,9 @@
  * decide the result to the bit, OPTION_FREE for all that are stored. */
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole least);
 
+/* Writes every flag that was given, of any command. */
+void settings_write_given(H5File *file, const char *group, const Options *options);
+
 /* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range. */
 int settings_read(const H5File *file, const char *group, Options *options);
 

@@ -7,6 +7,7 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
+#include "../tables/table.h"
 
 static void print_line(FILE *out, const ReportLine *line) {
     int last = REPORT_CELLS - 1;
@@ -29,19 +30,6 @@ static void print_head(FILE *out, bool images) {
     for (int c = 0; c < REPORT_CELLS; c++)
         fprintf(out, "%s%.*s", c ? " " : "", abs(report_columns[c].width), "------------");
     putc('\n', out);
-}
-
-/* Lines of at most 100 columns, broken at spaces. */
-static void print_wrapped(FILE *out, const char *text) {
-    enum { MOST = 98 };
-    while (strlen(text) > MOST) {
-        int length = MOST;
-        while (length > 0 && text[length] != ' ') length--;
-        if (!length) length = MOST;
-        fprintf(out, "%.*s\n", length, text);
-        text += length + (text[length] == ' ');
-    }
-    fprintf(out, "%s\n", text);
 }
 
 static void print_group(FILE *out, const ReportGroup *report) {

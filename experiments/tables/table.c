@@ -1,0 +1,119 @@
+#include "table.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const source_names[SOURCES] = {
+    [SOURCE_NONE] = "",
+    [SOURCE_MEASURED] = "measured",
+    [SOURCE_SIMULATED] = "simulated",
+    [SOURCE_CLOSED_FORM] = "closed form",
+    [SOURCE_RECOMPUTED] = "recomputed from published numbers",
+    [SOURCE_PUBLISHED] = "published"};
+const char *const source_marks[SOURCES] = {"", "m", "s", "c", "r", "p"};
+
+static void fail(Table *table, const char *what) {
+    error_set("table %s: %s", table->name, what);
+    table->failed = true;
+}
+
+Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
+                  const TableColumn *columns, int count) {
+    Table *table = tables->tables < TABLES_MOST ? calloc(1, sizeof *table) : NULL;
+    if (!table || count > TABLE_COLUMNS) {
+        error_set("table %s: out of memory, or more than %d tables or %d columns", name,
+                  TABLES_MOST, TABLE_COLUMNS);
+        free(table);
+        return NULL;
+    }
+    snprintf(table->name, sizeof table->name, "%s", name);
+    snprintf(table->title, sizeof table->title, "%s", title);
+    snprintf(table->row_head, sizeof table->row_head, "%s", row_head);
+    for (; table->columns < count; table->columns++)
+        table->column[table->columns] = columns[table->columns];
+    return tables->table[tables->tables++] = table;
+}
+
+void tables_free(Tables *tables) {
+    for (int t = 0; t < tables->tables; t++) {
+        free(tables->table[t]->label);
+        free(tables->table[t]->cell);
+        free(tables->table[t]);
+    }
+    *tables = (Tables){0};
+}
+
+void table_note(Table *table, const char *format, ...) {
+    if (table->failed) return;
+    if (table->notes == TABLE_NOTES) {
+        fail(table, "too many notes");
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(table->note[table->notes++], TABLE_NOTE, format, arguments);
+    va_end(arguments);
+}
+
+/* Room for one more row. */
+static bool grow(Table *table) {
+    if (table->rows < table->room) return true;
+    int room = 2 * table->room + 8;
+    char(*label)[H5_NAME] = realloc(table->label, (size_t)room * sizeof *label);
+    if (label) table->label = label;
+    Cell *cell = realloc(table->cell, (size_t)room * (size_t)table->columns * sizeof *cell);
+    if (cell) table->cell = cell;
+    if (!label || !cell) fail(table, "out of memory");
+    table->room = room;
+    return !table->failed;
+}
+
+static Cell *last_row(const Table *table) {
+    return table->cell + (size_t)(table->rows - 1) * (size_t)table->columns;
+}
+
+void table_row(Table *table, const char *format, ...) {
+    if (table->failed || !grow(table)) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(table->label[table->rows++], H5_NAME, format, arguments);
+    va_end(arguments);
+    for (int c = 0; c < table->columns; c++) last_row(table)[c] = (Cell){.value = NAN};
+}
+
+void table_number(Table *table, int column, double value, Source source) {
+    if (table->failed) return;
+    last_row(table)[column] = (Cell){.value = value, .source = isnan(value) ? SOURCE_NONE : source};
+}
+
+void table_text(Table *table, int column, Source source, const char *format, ...) {
+    if (table->failed) return;
+    Cell *cell = &last_row(table)[column];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(cell->text, sizeof cell->text, format, arguments);
+    va_end(arguments);
+    cell->source = *cell->text ? source : SOURCE_NONE;
+}
+
+void table_deviation(Table *table, int column, int of, int from) {
+    if (table->failed) return;
+    const Cell *row = last_row(table);
+    table_number(table, column, row[of].value / row[from].value - 1, SOURCE_NONE);
+}
+
+const Table *tables_find(const Tables *tables, const char *name) {
+    for (int t = 0; t < tables->tables; t++)
+        if (strcmp(tables->table[t]->name, name) == 0) return tables->table[t];
+    return NULL;
+}
+
+const Cell *table_find(const Table *table, const char *label, const char *column) {
+    for (int r = 0; r < table->rows; r++)
+        for (int c = 0; c < table->columns; c++)
+            if (!strcmp(table->label[r], label) && !strcmp(table->column[c].name, column))
+                return &table->cell[r * table->columns + c];
+    return NULL;
+}

@@ -1,0 +1,132 @@
+/* A table as data: every number with its source.  Experiments that are no trainings fill such
+ * tables; they are printed, written as HDF5 and read back by `bcd report` from here alone.
+ *
+ * A table remembers its first failure (memory, too many columns); later calls are skipped, and
+ * tables_write and table_print report it.  So filling one is a list of plain calls. */
+#ifndef EXPERIMENTS_TABLE_H
+#define EXPERIMENTS_TABLE_H
+
+#include <stdio.h>
+
+#include "../../ref/error.h" /* BCD_PRINTF */
+#include "../options/options.h"
+#include "../store/provenance.h"
+
+/* Where a number comes from. */
+typedef enum {
+    SOURCE_NONE,        /* what the row is about: a name, a price, a ratio of two cells beside it */
+    SOURCE_MEASURED,    /* by this program */
+    SOURCE_SIMULATED,   /* by dist/simulate.h */
+    SOURCE_CLOSED_FORM, /* computed from shapes */
+    SOURCE_RECOMPUTED,  /* from other published numbers */
+    SOURCE_PUBLISHED,
+    SOURCES
+} Source;
+
+extern const char *const source_names[SOURCES]; /* "measured"; "" for none */
+extern const char *const source_marks[SOURCES]; /* "m" */
+
+typedef enum {
+    COLUMN_NUMBER,
+    COLUMN_PERCENT,   /* a fraction, shown as "53.6 %" */
+    COLUMN_DEVIATION, /* likewise, with its sign: "+0.2 %" */
+    COLUMN_TEXT
+} ColumnKind;
+
+typedef struct {
+    char name[48]; /* of the data set: letters, digits and _ */
+    char head[48]; /* above the column */
+    char unit[24]; /* below that; "": dimensionless */
+    ColumnKind kind;
+    int decimals; /* digits after the point */
+} TableColumn;
+
+typedef struct {
+    double value; /* NAN: empty, or a text */
+    Source source;
+    char text[64]; /* of a COLUMN_TEXT */
+} Cell;
+
+/* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column.
+ */
+typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_SHAPES } FigureShape;
+
+enum { TABLE_COLUMNS = 16, TABLE_NOTES = 12, TABLE_NOTE = 400, TABLES_MOST = 40 };
+
+typedef struct {
+    char name[48];      /* of its group in the file */
+    char title[160];    /* "Table 8: memory of a full update" */
+    char row_head[48];  /* above the labels */
+    FigureShape figure; /* and what its axis says, e.g. "ms per iteration" */
+    char axis[64];
+    int notes, columns, rows, room;
+    char note[TABLE_NOTES][TABLE_NOTE]; /* below the table, a paragraph each */
+    TableColumn column[TABLE_COLUMNS];
+    char (*label)[H5_NAME]; /* [rows] */
+    Cell *cell;             /* [rows][columns] */
+    bool failed;
+} Table;
+
+/* What one file holds. */
+typedef struct {
+    Provenance provenance;
+    int tables;
+    Table *table[TABLES_MOST];
+} Tables;
+
+/* Appends a table without rows; NULL and an error when memory runs out or there are too many. */
+Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
+                  const TableColumn *columns, int count);
+void tables_free(Tables *tables);
+
+void table_note(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
+/* Starts a row of empty cells; what follows goes into it. */
+void table_row(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
+/* NAN leaves the cell empty. */
+void table_number(Table *table, int column, double value, Source source);
+void table_text(Table *table, int column, Source source, const char *format, ...) BCD_PRINTF(4, 5);
+/* The number in column `of` over that in column `from`, minus 1; empty where one of them is. */
+void table_deviation(Table *table, int column, int of, int from);
+
+/* By name; NULL where there is none. */
+const Table *tables_find(const Tables *tables, const char *name);
+const Cell *table_find(const Table *table, const char *label, const char *column);
+
+/* ---- table_print.c --------------------------------------------------------------------------- */
+
+/* A cell as shown, without its mark; "" for an empty one.  Returns `text`. */
+enum { TABLE_CELL = 72 };
+const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]);
+/* Whether any cell of the column has a mark. */
+bool table_marked(const Table *table, int column);
+/* "m measured, p published": the marks that occur; "" if none does.  Returns `text`. */
+enum { TABLE_LEGEND = 160 };
+const char *table_legend(const Table *table, char text[TABLE_LEGEND]);
+
+/* Title, aligned columns with a mark behind each number, notes wrapped to 98 columns, legend. */
+int table_print(FILE *out, const Table *table);
+/* Lines of at most 98 columns, broken at spaces. */
+void print_wrapped(FILE *out, const char *text);
+/* The same as a table of Markdown. */
+int table_print_markdown(FILE *out, const Table *table);
+
+/* ---- table_file.c ----------------------------------------------------------------------------
+ *
+ *   /                  attributes  format "bcd tables", version 1
+ *   /provenance        attributes  as in run.h5
+ *   /settings          attributes  the flags that were given, as text
+ *   /tables/T          attributes  title, head, notes (a line each), number (their order), figure,
+ *                                  axis
+ *   /tables/T/row      labels [rows]: the dimension scale of what follows
+ *   /tables/T/C        [rows] column C; attributes unit, head, kind, decimals, number
+ *   /tables/T/C_source [rows] where each of its numbers comes from; "" for none */
+
+/* Writes the file whole, or leaves the old one as it was.  `options`: whose flags go into
+ * /settings.  -1 and an error. */
+int tables_write(const Tables *tables, const Options *options, const char *path);
+/* Fills `tables`, which is empty before.  -1 and an error; tables_free is safe either way. */
+int tables_read(Tables *tables, const char *path);
+/* 1 if the file holds tables, 0 if something else; -1 and an error: no HDF5 file. */
+int tables_recognise(const char *path);
+
+#endif

@@ -1,0 +1,200 @@
+/* Tables for people: in the terminal, and as Markdown. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+
+const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
+    const TableColumn *c = &table->column[column];
+    const Cell *cell = &table->cell[row * table->columns + column];
+    *text = 0;
+    if (c->kind == COLUMN_TEXT)
+        snprintf(text, TABLE_CELL, "%s", cell->text);
+    else if (isinf(cell->value))
+        snprintf(text, TABLE_CELL, "inf");
+    else if (!isnan(cell->value) && c->kind == COLUMN_NUMBER)
+        snprintf(text, TABLE_CELL, "%.*f", c->decimals, cell->value);
+    else if (!isnan(cell->value))
+        snprintf(text, TABLE_CELL, c->kind == COLUMN_DEVIATION ? "%+.*f %%" : "%.*f %%",
+                 c->decimals, 100 * cell->value);
+    return text;
+}
+
+bool table_marked(const Table *table, int column) {
+    for (int r = 0; r < table->rows; r++)
+        if (table->cell[r * table->columns + column].source != SOURCE_NONE) return true;
+    return false;
+}
+
+const char *table_legend(const Table *table, char text[TABLE_LEGEND]) {
+    bool used[SOURCES] = {false};
+    int length = 0;
+    *text = 0;
+    for (int i = 0; i < table->rows * table->columns; i++) used[table->cell[i].source] = true;
+    for (int s = SOURCE_NONE + 1; s < SOURCES; s++)
+        if (used[s])
+            length += snprintf(text + length, (size_t)(TABLE_LEGEND - length), "%s%s %s",
+                               length ? ", " : "", source_marks[s], source_names[s]);
+    return text;
+}
+
+/* ---- terminal --------------------------------------------------------------------------------
+ */
+
+/* Columns that a text takes: the bytes that begin a character. */
+static int width_of(const char *text) {
+    int width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static int larger(int a, int b) { return a > b ? a : b; }
+
+static int label_width(const Table *table) {
+    int width = width_of(table->row_head);
+    for (int r = 0; r < table->rows; r++) width = larger(width, width_of(table->label[r]));
+    return width;
+}
+
+/* Without the mark. */
+static int column_width(const Table *table, int column) {
+    char text[TABLE_CELL];
+    const TableColumn *c = &table->column[column];
+    int width = larger(width_of(c->head), width_of(c->unit));
+    width -= table_marked(table, column) ? 2 : 0; /* a heading may stand over the marks */
+    for (int r = 0; r < table->rows; r++)
+        width = larger(width, width_of(table_format(table, r, column, text)));
+    return width;
+}
+
+/* One line, put together before it is printed without blanks at its end. */
+typedef struct {
+    char text[512];
+    int length;
+} Line;
+
+static void add(Line *line, const char *text) {
+    int room = (int)sizeof line->text - line->length;
+    int length = snprintf(line->text + line->length, (size_t)room, "%s", text);
+    line->length += length < room ? length : room - 1;
+}
+
+/* To the right in a column of that width; negative: to the left. */
+static void add_padded(Line *line, const char *text, int width) {
+    int blanks = larger(0, abs(width) - width_of(text));
+    if (width < 0) add(line, text);
+    while (blanks-- > 0) add(line, " ");
+    if (width >= 0) add(line, text);
+}
+
+static void print_line(FILE *out, Line *line) {
+    while (line->length && line->text[line->length - 1] == ' ') line->length--;
+    fprintf(out, "%.*s\n", line->length, line->text);
+    line->length = 0;
+}
+
+typedef struct {
+    int label, column[TABLE_COLUMNS], mark[TABLE_COLUMNS];
+} Widths;
+
+static void print_heads(FILE *out, const Table *table, const Widths *width) {
+    Line head = {0}, unit = {0}, rule = {0};
+    add_padded(&head, table->row_head, -width->label);
+    add_padded(&unit, "", -width->label);
+    for (int i = 0; i < width->label; i++) add(&rule, "-");
+    for (int c = 0; c < table->columns; c++) {
+        int wide = width->column[c] + width->mark[c];
+        add(&head, "  ");
+        add_padded(&head, table->column[c].head, wide);
+        add(&unit, "  ");
+        add_padded(&unit, table->column[c].unit, wide);
+        add(&rule, "  ");
+        for (int i = 0; i < wide; i++) add(&rule, "-");
+    }
+    print_line(out, &head);
+    print_line(out, &unit);
+    print_line(out, &rule);
+}
+
+static void print_row(FILE *out, const Table *table, int row, const Widths *width) {
+    char text[TABLE_CELL];
+    Line line = {0};
+    add_padded(&line, table->label[row], -width->label);
+    for (int c = 0; c < table->columns; c++) {
+        add(&line, "  ");
+        add_padded(&line, table_format(table, row, c, text), width->column[c]);
+        add_padded(&line, source_marks[table->cell[row * table->columns + c].source],
+                   width->mark[c]);
+    }
+    print_line(out, &line);
+}
+
+void print_wrapped(FILE *out, const char *text) {
+    enum { MOST = 98 };
+    while (strlen(text) > MOST) {
+        int length = MOST;
+        while (length > 0 && text[length] != ' ') length--;
+        if (!length) length = MOST;
+        fprintf(out, "%.*s\n", length, text);
+        text += length + (text[length] == ' ');
+    }
+    fprintf(out, "%s\n", text);
+}
+
+int table_print(FILE *out, const Table *table) {
+    Widths width = {.label = label_width(table)};
+    char legend[TABLE_LEGEND];
+    if (table->failed) return -1;
+    for (int c = 0; c < table->columns; c++) {
+        width.mark[c] = table_marked(table, c) ? 2 : 0;
+        width.column[c] = column_width(table, c);
+    }
+    print_wrapped(out, table->title);
+    putc('\n', out);
+    print_heads(out, table, &width);
+    for (int r = 0; r < table->rows; r++) print_row(out, table, r, &width);
+    if (*table_legend(table, legend)) fprintf(out, "\n%s\n", legend);
+    for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n]);
+    putc('\n', out);
+    return 0;
+}
+
+/* ---- Markdown --------------------------------------------------------------------------------
+ */
+
+static void put_escaped(FILE *out, const char *text) {
+    for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);
+}
+
+int table_print_markdown(FILE *out, const Table *table) {
+    char text[TABLE_CELL], legend[TABLE_LEGEND];
+    if (table->failed) return -1;
+    fprintf(out, "### %s\n\n| ", table->title);
+    put_escaped(out, table->row_head);
+    for (int c = 0; c < table->columns; c++) {
+        const TableColumn *column = &table->column[c];
+        fputs(" | ", out);
+        put_escaped(out, column->head);
+        if (*column->unit) fprintf(out, " (%s)", column->unit);
+    }
+    fputs(" |\n|---", out);
+    for (int c = 0; c < table->columns; c++)
+        fputs(table->column[c].kind == COLUMN_TEXT ? "|---" : "|---:", out);
+    fputs("|\n", out);
+    for (int r = 0; r < table->rows; r++) {
+        fputs("| ", out);
+        put_escaped(out, table->label[r]);
+        for (int c = 0; c < table->columns; c++) {
+            const char *mark = source_marks[table->cell[r * table->columns + c].source];
+            fputs(" | ", out);
+            put_escaped(out, table_format(table, r, c, text));
+            fprintf(out, "%s%s", *mark ? " " : "", mark);
+        }
+        fputs(" |\n", out);
+    }
+    if (*table_legend(table, legend)) fprintf(out, "\n%s\n", legend);
+    for (int n = 0; n < table->notes; n++) fprintf(out, "\n%s\n", table->note[n]);
+    putc('\n', out);
+    return 0;
+}

@@ -1,0 +1,53 @@
+#include "tables_sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Table *add(Tables *tables, const char *name, const char *title, const char *head,
+                  const TableColumn *columns, int count) {
+    Table *table = tables_add(tables, name, title, head, columns, count);
+    if (!table) abort();
+    return table;
+}
+
+static void add_memory(Tables *tables) {
+    enum { PARTS, PUBLISHED, CLOSED, DEVIATION, COLUMNS };
+    static const TableColumn columns[COLUMNS] = {
+        [PARTS] = {"parts", "N/G", "", COLUMN_TEXT, 0},
+        [PUBLISHED] = {"published", "published", "GiB", COLUMN_NUMBER, 3},
+        [CLOSED] = {"closed", "closed form", "GiB", COLUMN_NUMBER, 3},
+        [DEVIATION] = {"deviation", "deviation", "", COLUMN_DEVIATION, 1},
+    };
+    Table *table = add(tables, "memory", "Sample: memory", "model", columns, COLUMNS);
+    table_row(table, "one");
+    table_number(table, PUBLISHED, 12, SOURCE_PUBLISHED);
+    table_number(table, CLOSED, 12.345, SOURCE_CLOSED_FORM);
+    table_deviation(table, DEVIATION, CLOSED, PUBLISHED);
+    table_row(table, "two | three");
+    table_text(table, PARTS, SOURCE_PUBLISHED, "%d/%d", 1, 2);
+    table_number(table, CLOSED, 0.5, SOURCE_CLOSED_FORM);
+    table_deviation(table, DEVIATION, CLOSED, PUBLISHED);
+    table_note(table, "A note.");
+}
+
+static void add_times(Tables *tables) {
+    static const TableColumn columns[] = {
+        {"small", "G-<small>", "ms", COLUMN_NUMBER, 1},
+        {"large", "G-large", "ms", COLUMN_NUMBER, 1},
+    };
+    Table *table = add(tables, "second", "Sample: times & \"more\"", "UFP", columns, 2);
+    table->figure = FIGURE_LINES;
+    strcpy(table->axis, "ms per iteration");
+    for (int m = 3; m <= 5; m++) {
+        table_row(table, "1/%d", m);
+        table_number(table, 0, 1000.0 / m, SOURCE_MEASURED);
+        table_number(table, 1, 2500.0 / m, SOURCE_SIMULATED);
+    }
+}
+
+Tables sample_tables(void) {
+    Tables tables = {0};
+    add_memory(&tables);
+    add_times(&tables);
+    return tables;
+}

@@ -1,0 +1,179 @@
+/* Tables as data: shown with the source of each number, and back from their file as they were. */
+#include "../../experiments/tables/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../data/scratch.h"
+#include "cli.h"
+#include "tables_sample.h"
+
+/* What a printer writes, to be freed. */
+static char *printed(int (*print)(FILE *, const Table *), const Table *table) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out && print(out, table) == 0, "%s", error_message());
+    fclose(out);
+    return text;
+}
+
+static void case_terminal(void) {
+    Tables tables = sample_tables();
+    char *text = printed(table_print, tables.table[0]);
+    static const char *const expected =
+        "Sample: memory\n"
+        "\n"
+        "model          N/G  published  closed form  deviation\n"
+        "                          GiB          GiB\n"
+        "-----------  -----  ---------  -----------  ---------\n"
+        "one                  12.000 p     12.345 c     +2.9 %\n"
+        "two | three  1/2 p                 0.500 c\n"
+        "\n"
+        "c closed form, p published\n"
+        "A note.\n"
+        "\n";
+    CHECK(strcmp(text, expected) == 0, "\n%s", text);
+    free(text);
+    tables_free(&tables);
+}
+
+static void case_markdown(void) {
+    Tables tables = sample_tables();
+    char *text = printed(table_print_markdown, tables.table[0]);
+    static const char *const expected =
+        "### Sample: memory\n"
+        "\n"
+        "| model | N/G | published (GiB) | closed form (GiB) | deviation |\n"
+        "|---|---|---:|---:|---:|\n"
+        "| one |  | 12.000 p | 12.345 c | +2.9 % |\n"
+        "| two \\| three | 1/2 p |  | 0.500 c |  |\n"
+        "\n"
+        "c closed form, p published\n"
+        "\n"
+        "A note.\n"
+        "\n";
+    CHECK(strcmp(text, expected) == 0, "\n%s", text);
+    free(text);
+    tables_free(&tables);
+}
+
+static void check_same_table(const Table *a, const Table *b) {
+    CHECK(!strcmp(a->name, b->name) && !strcmp(a->title, b->title) &&
+              !strcmp(a->row_head, b->row_head) && a->figure == b->figure &&
+              !strcmp(a->axis, b->axis),
+          "%s: %s, %s", a->name, b->name, b->title);
+    CHECK(a->notes == b->notes && !memcmp(a->note, b->note, sizeof a->note[0]), "notes");
+    if (!CHECK(a->rows == b->rows && a->columns == b->columns, "%d x %d", b->rows, b->columns))
+        return;
+    for (int c = 0; c < a->columns; c++) {
+        const TableColumn *x = &a->column[c], *y = &b->column[c];
+        CHECK(!strcmp(x->name, y->name) && !strcmp(x->head, y->head) && !strcmp(x->unit, y->unit) &&
+                  x->kind == y->kind && x->decimals == y->decimals,
+              "column %s", y->name);
+    }
+    for (int r = 0; r < a->rows; r++)
+        CHECK(!strcmp(a->label[r], b->label[r]), "row %s", b->label[r]);
+    for (int i = 0; i < a->rows * a->columns; i++) {
+        const Cell *x = &a->cell[i], *y = &b->cell[i];
+        CHECK((x->value == y->value || (isnan(x->value) && isnan(y->value))) &&
+                  x->source == y->source && !strcmp(x->text, y->text),
+              "cell %d: %g %s", i, y->value, y->text);
+    }
+}
+
+static void case_file_round_trip(void) {
+    const char *path = scratch_path("tables.h5");
+    Tables tables = sample_tables(), back = {0};
+    Options options;
+    options_defaults(&options, COMMAND_EXPERIMENT);
+    CHECK(options_set(&options, "preset", "smoke") == 0, "%s", error_message());
+    provenance_fill(&tables.provenance, 7);
+    CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
+    CHECK(tables_recognise(path) == 1, "%s", error_message());
+    if (CHECK(tables_read(&back, path) == 0 && back.tables == tables.tables, "%s", error_message()))
+        for (int t = 0; t < tables.tables; t++) check_same_table(tables.table[t], back.table[t]);
+    CHECK(back.provenance.seed == 7 && !strcmp(back.provenance.commit, tables.provenance.commit),
+          "provenance");
+    const Cell *cell = table_find(tables_find(&back, "memory"), "one", "closed");
+    CHECK(cell && cell->value == 12.345 && cell->source == SOURCE_CLOSED_FORM, "by name");
+    CHECK(!tables_find(&back, "absent") && !table_find(back.table[0], "one", "absent"), "absent");
+    tables_free(&tables);
+    tables_free(&back);
+}
+
+/* What another program finds in the file. */
+static void case_file_schema(void) {
+    H5File file;
+    Tables tables = sample_tables();
+    Options options;
+    char text[H5_NAME];
+    int64_t number;
+    size_t size[H5_RANK];
+    options_defaults(&options, COMMAND_EXPERIMENT);
+    CHECK(options_set(&options, "preset", "smoke") == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &options, scratch_path("schema.h5")) == 0, "%s", error_message());
+    tables_free(&tables);
+    if (!CHECK(h5_open(&file, scratch_path("schema.h5")) == 0, "%s", error_message())) return;
+    CHECK(h5_get_text(&file, "/settings", "preset", text, sizeof text) == 0 &&
+              !strcmp(text, "smoke") && !h5_has(&file, "/settings", "model"),
+          "settings: the flags given");
+    CHECK(h5_get_text(&file, "/tables/memory/published", "unit", text, sizeof text) == 0 &&
+              !strcmp(text, "GiB"),
+          "unit");
+    CHECK(h5_size(&file, "/tables/memory/published", size) == 1 && size[0] == 2, "rows");
+    CHECK(h5_has(&file, "/tables/memory/published", "DIMENSION_LIST") &&
+              h5_has(&file, "/tables/memory/row", "REFERENCE_LIST"),
+          "no dimension scale");
+    char sources[2][H5_NAME];
+    CHECK(h5_read(&file, "/tables/memory/closed_source", H5_TEXT, sources, 1, (size_t[]){2}) == 0 &&
+              !strcmp(sources[0], "closed form"),
+          "source");
+    CHECK(h5_get_int(&file, "/tables/second", "number", &number) == 0 && number == 1, "order");
+    h5_close(&file);
+}
+
+static void case_bad_files(void) {
+    Tables none = {0}, tables = sample_tables();
+    Options options;
+    options_defaults(&options, COMMAND_EXPERIMENT);
+    CHECK(tables_recognise("/nowhere/memory.h5") == -1 && strstr(error_message(), "/nowhere"), "%s",
+          error_message());
+    tables.table[1]->column[0].decimals = -3;
+    const char *path = scratch_path("wrong.h5");
+    CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
+    CHECK(tables_read(&none, path) == -1 && strstr(error_message(), path), "%s", error_message());
+    tables_free(&none);
+    tables_free(&tables);
+    H5File file;
+    CHECK(h5_create(&file, path) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "something else");
+    CHECK(h5_commit(&file) == 0 && tables_recognise(path) == 0, "%s", error_message());
+    CHECK(tables_read(&none, path) == -1 && strstr(error_message(), path), "%s", error_message());
+    tables_free(&none);
+}
+
+/* A failure is remembered until the table is used. */
+static void case_too_much(void) {
+    Tables tables = {0};
+    static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0};
+    Table *table = tables_add(&tables, "notes", "Notes", "row", &column, 1);
+    if (!CHECK(table, "%s", error_message())) return;
+    for (int n = 0; n <= TABLE_NOTES; n++) table_note(table, "note %d", n);
+    table_row(table, "row");
+    table_number(table, 0, 1, SOURCE_NONE);
+    CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "too many notes"), "%s",
+          error_message());
+    CHECK(!tables_add(&tables, "wide", "Wide", "row", &column, TABLE_COLUMNS + 1), "columns");
+    tables_free(&tables);
+}
+
+void test_tables(void) {
+    RUN(case_terminal);
+    RUN(case_markdown);
+    RUN(case_file_round_trip);
+    RUN(case_file_schema);
+    RUN(case_bad_files);
+    RUN(case_too_much);
+}
