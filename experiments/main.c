@@ -5,6 +5,7 @@
 
 #include "../ref/error.h"
 #include "commands.h"
+#include "experiment.h"
 #include "options/setup.h"
 #include "store/provenance.h"
 
@@ -45,6 +46,7 @@ int main(int argc, char **argv) {
     if (options_parse(&options, argc, argv)) return complain(WRONG_USE);
     if (options.help) {
         options_print_help(options.command);
+        if (options.command == COMMAND_EXPERIMENT) experiment_print_list();
         return 0;
     }
     if (check_names(&options)) return complain(WRONG_USE);

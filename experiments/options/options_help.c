@@ -56,10 +56,11 @@ const CommandInfo command_table[COMMANDS] = {
      "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME\n"
      "Every block is active; batch norm uses the statistics of the batch.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
-    {COMMAND_EXPERIMENT, "experiment", "validity", "full update and BCD side by side, as a table",
-     1, 1,
-     "Trains each model with each optimizer twice, with every parameter updated at each step and\n"
-     "by BCD, and tabulates steps to converge, accuracy or perplexity, and memory.\n"
+    {COMMAND_EXPERIMENT, "experiment", "NAME", "tables beside the published ones", 1, 1,
+     "Measures, simulates or computes the tables of the paper, each number beside the published\n"
+     "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n\n"
+     "validity trains each model with each optimizer twice, with every parameter updated at each\n"
+     "step and by BCD, and tabulates steps to converge, accuracy or perplexity, and memory.\n"
      "  smoke   seconds: tiny networks, to see that everything works\n"
      "  laptop  about three minutes on two cores: an image and a language model, no download\n"
      "  gpu     the published settings on CIFAR-10 and WikiText-2, shorter\n"
@@ -69,11 +70,12 @@ const CommandInfo command_table[COMMANDS] = {
      "the\n"
      "same command goes on where it was.  With another --submodels, rows are added.\n\n"
      "  bcd experiment validity --preset smoke --out runs/smoke\n"
+     "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam\n"
      "  bcd report runs/smoke/validity.h5"},
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
-     "FILE is the validity.h5 of an experiment or the run.h5 of a training.  Prints tables beside\n"
-     "the published numbers and writes one HTML page with curves (drawn by gnuplot), by default\n"
+     "FILE is what an experiment wrote or the run.h5 of a training.  Prints tables beside the\n"
+     "published numbers and writes one HTML page with figures (drawn by gnuplot), by default\n"
      "report.html beside the first FILE.\n\n"
      "  bcd report runs/validity/validity.h5\n"
      "  bcd report runs/a/run.h5 runs/b/run.h5 --out both.html"},

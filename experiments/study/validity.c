@@ -8,7 +8,7 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
-#include "../commands.h"
+#include "../experiment.h"
 #include "../options/settings.h"
 #include "../options/setup.h"
 #include "../store/rundir.h"
@@ -193,11 +193,8 @@ static int run_plan(const Plan *plan) {
     return 0;
 }
 
-int command_experiment(const Options *options) {
+int experiment_validity(const Options *options) {
     Plan plan;
-    if (strcmp(options->positional[0], "validity"))
-        return error_set("bcd experiment %.40s: there is one experiment so far: validity",
-                         options->positional[0]);
     const DeviceModule *device;
     int status = plan_make(&plan, options);
     if (!status) status = setup_device(&device, options); /* before anything is made */

@@ -129,4 +129,11 @@ int tables_read(Tables *tables, const char *path);
 /* 1 if the file holds tables, 0 if something else; -1 and an error: no HDF5 file. */
 int tables_recognise(const char *path);
 
+/* ---- table_deliver.c -------------------------------------------------------------------------
+ */
+
+/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR being --out or
+ * else runs/NAME-PRESET, and prints the tables unless --quiet.  -1 and an error. */
+int tables_deliver(Tables *tables, const Options *options, const char *name);
+
 #endif

@@ -13,6 +13,7 @@ static void helps(void) {
     CHECK(strstr(run(0, "train --help")->out, "--switch-every K|Ee|auto"), "no flags");
     CHECK(strstr(run(0, " ")->out, "usage: bcd COMMAND"), "no usage");
     CHECK(strstr(run(0, "help sample")->out, "--temperature"), "help COMMAND");
+    CHECK(strstr(run(0, "help experiment")->out, "\nExperiments\n  validity "), "experiments");
     for (int i = 0; i < COMMANDS; i++) {
         const Printed *printed = run(0, "%s --help", command_table[i].name);
         CHECK(strstr(printed->out, command_table[i].name) && !*printed->error, "%s",
@@ -31,6 +32,7 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --data text --model G-20B:context=8 --out none"), "this machine has");
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
     check_error(run(1, "eval nothing"), "nothing");
+    check_error(run(1, "experiment velocity"), "bcd experiment velocity: there is none");
     CHECK(!file_exists(scratch_path("none")), "a directory was made for nothing");
 }
 

@@ -1,0 +1,40 @@
+#include "experiment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(const Options *options);
+    const char *what;
+} experiments[] = {
+    {"validity", experiment_validity,
+     "trains models fully and by BCD: steps to converge, quality, memory (Table 2)"},
+};
+enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
+
+void experiment_print_list(void) {
+    printf("\nExperiments\n");
+    for (int e = 0; e < EXPERIMENTS; e++)
+        printf("  %-10s %s\n", experiments[e].name, experiments[e].what);
+    printf("  %-10s each of them in turn\n", "all");
+}
+
+int command_experiment(const Options *options) {
+    const char *name = options->positional[0];
+    bool all = strcmp(name, "all") == 0;
+    char known[160] = "";
+    int status = 0, found = 0;
+    for (int e = 0; e < EXPERIMENTS && !status; e++) {
+        strcat(strcat(known, experiments[e].name), ", ");
+        if (!all && strcmp(name, experiments[e].name)) continue;
+        found++;
+        status = experiments[e].run(options);
+    }
+    if (found) return status;
+    return error_set("bcd experiment %.40s: there is none of this name; it takes %sor all", name,
+                     known);
+}

@@ -1,0 +1,13 @@
+/* The experiments of `bcd experiment NAME`: each a function like those of commands.h, and a row in
+ * experiment.c. */
+#ifndef EXPERIMENTS_EXPERIMENT_H
+#define EXPERIMENTS_EXPERIMENT_H
+
+#include "options/options.h"
+
+int experiment_validity(const Options *options);
+
+/* Their names and what they do, for --help. */
+void experiment_print_list(void);
+
+#endif
