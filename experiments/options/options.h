@@ -106,6 +106,7 @@ typedef struct Options {
     /* bcd experiment, report */
     bool yes;
     char preset[OPTION_TEXT], models[OPTION_TEXT], optimizers[OPTION_TEXT];
+    bool markdown;
 
     const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
     int positionals;

@@ -179,6 +179,8 @@ const Option option_table[] = {
      COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, SECTION, "file to write",
      COMMAND_GRADIENTS | COMMAND_REPORT},
+    {"markdown", NULL, FLAG(markdown), LOCAL, "0", NULL, SECTION,
+     "print Markdown, and write no page", COMMAND_REPORT},
     {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn", SECTION,
      "show only submodel K, from 1", COMMAND_TRACE},
     {"preset", "smoke|laptop|gpu|paper", TEXT(preset), LOCAL, "laptop", NULL, SECTION, "how large",

@@ -13,7 +13,7 @@ const char *const figure_role_colours[MEM_ROLES] = {
     [MEM_STATE] = "#009E73",      [MEM_ACTIVATIONS] = "#56B4E9", [MEM_CACHE] = "#CC79A7",
     [MEM_WORKSPACE] = "#F0E442"};
 
-int script_begin(Script *script, const Figure *figure, int height) {
+int script_begin(Script *script, const char *id, int height) {
     enum { RIGHT = 20, FONT = 15 };
     *script = (Script){.height = height};
     script->out = open_memstream(&script->text, &script->size);
@@ -23,7 +23,7 @@ int script_begin(Script *script, const Figure *figure, int height) {
             "set encoding utf8\nset border 3 lc rgb \"black\"\nset tics nomirror scale 0.4\n"
             "set grid lt 1 lw 0.5 lc rgb \"gray\"\nset lmargin at screen %.6f\n"
             "set rmargin at screen %.6f\n",
-            FIGURE_WIDTH, height, figure->id, FONT, (double)FIGURE_LEFT / FIGURE_WIDTH,
+            FIGURE_WIDTH, height, id, FONT, (double)FIGURE_LEFT / FIGURE_WIDTH,
             1 - (double)RIGHT / FIGURE_WIDTH);
     return 0;
 }
@@ -126,7 +126,7 @@ char *figure_memory(const Figure *figure) {
     while (scale < 3 && most > 2 * pow(1024, scale + 1)) scale++;
     double unit = pow(1024, scale);
     Script script;
-    if (script_begin(&script, figure, bottom + FIGURE_BOTTOM)) return NULL;
+    if (script_begin(&script, figure->id, bottom + FIGURE_BOTTOM)) return NULL;
     for (int r = 0; r < MEM_ROLES; r++) write_bars(script.out, figure, r, unit);
     script_panel(&script, top, bottom);
     fprintf(script.out,

@@ -4,6 +4,7 @@
 #define EXPERIMENTS_FIGURES_H
 
 #include "../study/study.h"
+#include "../tables/table.h"
 
 enum { FIGURE_METHODS = 6 };
 
@@ -29,5 +30,7 @@ char *figure_time(const Figure *figure);
 char *figure_score(const Figure *figure);
 /* Peak bytes by role, with the paper's closed form. */
 char *figure_memory(const Figure *figure);
+/* A table that is to be drawn, in figures_table.c. */
+char *figure_table(const Table *table, const char *id);
 
 #endif

@@ -132,7 +132,7 @@ static double last_step(const Figure *figure) {
 static int begin_losses(Script *script, const Figure *figure, int height, bool seconds) {
     for (int i = 0; i < figure->count; i++)
         if (!figure->row[i]->curve_rows) return error_set("report: no losses to draw");
-    if (script_begin(script, figure, height)) return -1;
+    if (script_begin(script, figure->id, height)) return -1;
     for (int i = 0; i < figure->count; i++)
         if (write_loss(script->out, figure->row[i], figure->window, i, seconds)) {
             fclose(script->out);
@@ -197,7 +197,7 @@ char *figure_score(const Figure *figure) {
             return NULL;
         }
     Script script;
-    if (script_begin(&script, figure, FIGURE_TOP + PLOT + FIGURE_BOTTOM)) return NULL;
+    if (script_begin(&script, figure->id, FIGURE_TOP + PLOT + FIGURE_BOTTOM)) return NULL;
     for (int i = 0; i < figure->count; i++) write_scores(script.out, figure->row[i], i);
     script_panel(&script, FIGURE_TOP, FIGURE_TOP + PLOT);
     script_heading(&script, images ? "validation accuracy, %" : "validation perplexity", 1);

@@ -16,8 +16,9 @@ typedef struct {
     int height;
 } Script;
 
-/* Starts a script with the common look.  -1 and an error when memory runs out. */
-int script_begin(Script *script, const Figure *figure, int height);
+/* Starts a script with the common look; id is unique on the page.  -1 and an error when memory runs
+ * out. */
+int script_begin(Script *script, const char *id, int height);
 /* Places the next plot between two heights, in pixels from the top. */
 void script_panel(const Script *script, int top, int bottom);
 /* What is drawn, on the first line, and the place of the legend, on the next ones. */

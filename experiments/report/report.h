@@ -6,6 +6,7 @@
 
 #include "../study/paper.h"
 #include "../study/study.h"
+#include "../tables/table.h"
 
 enum { REPORT_CELLS = 12, REPORT_LINES = 18, REPORT_METHODS = 6 };
 
@@ -40,11 +41,19 @@ void report_group(ReportGroup *report, const Study *study, const int *group, int
 enum { REPORT_MEANS = 8 };
 int report_means(const Study *study, char line[REPORT_MEANS][160]);
 
-/* Prints everything to a stream, at most 100 columns wide. */
+/* Prints everything to a stream, at most 100 columns wide; or the tables as Markdown. */
 int report_terminal(FILE *out, const Study *study);
+int report_markdown(FILE *out, const Study *study);
+
+/* What a page shows: trainings, and the files of tables. */
+typedef struct {
+    Study study;
+    int files;
+    Tables *file; /* [files] */
+} Report;
 
 /* Writes the page whole, or nothing.  *drawn tells whether gnuplot could draw the figures.  -1 and
  * an error. */
-int report_html(const Study *study, const char *path, bool *drawn);
+int report_html(const Report *report, const char *path, bool *drawn);
 
 #endif

@@ -9,10 +9,10 @@
 #include "../../ref/error.h"
 #include "figures.h"
 #include "gnuplot.h"
-#include "report.h"
+#include "report_parts.h"
 #include "report_style.h"
 
-static void put_text(FILE *out, const char *text) {
+void put_text(FILE *out, const char *text) {
     for (; *text; text++) switch (*text) {
             case '&':
                 fputs("&amp;", out);
@@ -34,7 +34,7 @@ static void put_text(FILE *out, const char *text) {
         }
 }
 
-static void put_element(FILE *out, const char *tag, const char *text) {
+void put_element(FILE *out, const char *tag, const char *text) {
     fprintf(out, "<%s>", tag);
     put_text(out, text);
     fprintf(out, "</%.*s>\n", (int)strcspn(tag, " "), tag);
@@ -42,8 +42,7 @@ static void put_element(FILE *out, const char *tag, const char *text) {
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-/* gnuplot gives the marks of every drawing the same ids: told apart by the figure's own. */
-static void put_svg(FILE *out, const char *svg, const char *id, const char *label) {
+void put_svg(FILE *out, const char *svg, const char *id, const char *label) {
     static const char *const before[] = {" id='", " id=\"", "href='#", NULL};
     fprintf(out, "<svg role=\"img\" aria-label=\"");
     put_text(out, label);
@@ -203,14 +202,15 @@ static void put_head(FILE *out, bool drawable) {
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
             "<meta name=\"color-scheme\" content=\"light dark\">\n"
-            "<title>Block coordinate descent beside full updates</title>\n<style>%s</style>\n"
+            "<title>Block coordinate descent beside full updates</title>\n<style>%s%s</style>\n"
             "</head>\n<body>\n<main>\n<header>\n<h1>Block coordinate descent beside full updates"
-            "</h1>\n<p>The same networks, data and optimizers, trained in two ways: with every "
-            "parameter updated at each step, and with one of M submodels updated at a time while "
-            "the rest stays frozen. Each line of the tables says where its numbers come from: "
-            "<b class=\"m\">measured</b> in these runs, computed by the <b class=\"c\">closed form"
-            "</b>, or <b class=\"p\">published</b> in the paper.</p>\n",
-            report_style);
+            "</h1>\n<p>Training with every parameter updated at each step, and with one of M "
+            "submodels updated at a time while the rest stays frozen. Every number says where it "
+            "comes from: <b class=\"m\">measured</b> by this program, "
+            "<b class=\"s\">simulated</b>, computed by the <b class=\"c\">closed form</b>, "
+            "<b class=\"p\">published</b> in the paper, or <b class=\"r\">recomputed</b> from its "
+            "other numbers.</p>\n",
+            report_style, report_table_style);
     if (!drawable)
         fprintf(out,
                 "<p class=\"warning\">Figures are missing because gnuplot was not found. "
@@ -218,18 +218,16 @@ static void put_head(FILE *out, bool drawable) {
     fprintf(out, "</header>\n");
 }
 
-static int put_page(FILE *out, const Study *study, bool drawable) {
+static int put_study(FILE *out, const Study *study, bool drawable) {
     int *group = calloc((size_t)study->rows + 1, sizeof *group);
     ReportGroup *report = malloc(sizeof *report);
     if (group && report) {
-        put_head(out, drawable);
         int groups = study_groups(study, group);
         for (int g = 0; g < groups; g++) {
             report_group(report, study, group, g);
             put_group(out, report, g, drawable);
         }
         put_means(out, study);
-        fprintf(out, "</main>\n</body>\n</html>\n");
     }
     bool failed = !group || !report;
     free(group);
@@ -237,13 +235,21 @@ static int put_page(FILE *out, const Study *study, bool drawable) {
     return failed ? error_set("report: out of memory") : 0;
 }
 
-int report_html(const Study *study, const char *path, bool *drawn) {
+static int put_page(FILE *out, const Report *report, bool drawable) {
+    put_head(out, drawable);
+    int failed = report->study.rows ? put_study(out, &report->study, drawable) : 0;
+    for (int f = 0; f < report->files; f++) put_tables(out, &report->file[f], f, drawable);
+    fprintf(out, "</main>\n</body>\n</html>\n");
+    return failed;
+}
+
+int report_html(const Report *report, const char *path, bool *drawn) {
     char temporary[H5_PATH];
     snprintf(temporary, sizeof temporary, "%.900s.%ld.part", path, (long)getpid());
     FILE *out = fopen(temporary, "w");
     if (!out) return error_set("report: %s cannot be written; is its directory there?", path);
     *drawn = gnuplot_present();
-    int failed = put_page(out, study, *drawn);
+    int failed = put_page(out, report, *drawn);
     if (fclose(out) && !failed)
         failed = error_set("report: %s: writing failed; is the disk full?", path);
     if (!failed && rename(temporary, path))

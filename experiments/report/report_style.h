@@ -6,10 +6,12 @@
 static const char report_style[] =
     "\n"
     ":root { color-scheme: light dark; --page: #f6f6f4; --card: #ffffff; --ink: #1c1c1a;"
-    " --soft: #5c5c57; --line: #dcdcd6; --m: #1c1c1a; --c: #8a5a00; --p: #00688b; }\n"
+    " --soft: #5c5c57; --line: #dcdcd6; --m: #1c1c1a; --c: #8a5a00; --p: #00688b;"
+    " --s: #7a3e9d; --r: #2f6b2f; }\n"
     "@media (prefers-color-scheme: dark) { :root { --page: #151514; --card: #1f1f1e; --ink: "
     "#e9e9e4;"
-    " --soft: #a3a39c; --line: #3a3a37; --m: #e9e9e4; --c: #e8b64c; --p: #6cc3e6; } }\n"
+    " --soft: #a3a39c; --line: #3a3a37; --m: #e9e9e4; --c: #e8b64c; --p: #6cc3e6;"
+    " --s: #cda4e8; --r: #8fcf8f; } }\n"
     "* { box-sizing: border-box; }\n"
     "body { margin: 0; background: var(--page); color: var(--ink);"
     " font: 16px/1.55 system-ui, sans-serif; }\n"
@@ -36,7 +38,8 @@ static const char report_style[] =
     "tr.first:not(:first-child) > * { border-top: 1px solid var(--line); }\n"
     "tr.m > * { color: var(--m); font-weight: 600; }\n"
     "tr.c > * { color: var(--c); } tr.p > * { color: var(--p); }\n"
-    "b.c { color: var(--c); } b.p { color: var(--p); }\n"
+    "b.c, td.c { color: var(--c); } b.p, td.p { color: var(--p); }\n"
+    "b.s, td.s { color: var(--s); } b.r, td.r { color: var(--r); } td.m { font-weight: 600; }\n"
     ".figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), "
     "1fr));"
     " gap: 1.2rem 2rem; margin-top: 1.2rem; align-items: start; }\n"
@@ -74,5 +77,12 @@ static const char report_style[] =
     "svg [color=\"rgb(213,  94,   0)\"] { color: #f58436; }\n"
     "svg [stroke=\"rgb(  0, 158, 115)\"] { stroke: #2fc598; }\n"
     "}\n";
+
+/* Of tables whose cells come from several sources. */
+static const char report_table_style[] =
+    "td sup { font-size: .7em; margin-left: .15em; }\n"
+    ".data { margin-top: .8rem; width: auto; } .data th:nth-child(2) { text-align: right; }\n"
+    ".data tbody tr:nth-child(even) > * { background: var(--page); }\n"
+    ".data th:first-child { position: sticky; left: 0; background: var(--card); }\n";
 
 #endif

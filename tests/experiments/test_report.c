@@ -10,6 +10,7 @@
 #include "../data/scratch.h"
 #include "cli.h"
 #include "study_sample.h"
+#include "tables_sample.h"
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
@@ -44,6 +45,20 @@ static void case_terminal(void) {
 }
 
 /* The same training elsewhere is another group, and its title says where. */
+static void case_markdown(void) {
+    Study study = sample_study();
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out && report_markdown(out, &study) == 0, "%s", error_message());
+    fclose(out);
+    CHECK(strstr(text, "### resnet8 on synthetic, sgd\n") && strstr(text, "| accuracy ") &&
+              strstr(text, "| perplexity ") && strstr(text, "\n| measured | BCD-1/3 | "),
+          "%s", text);
+    free(text);
+    study_free(&study);
+}
+
 static void case_devices_apart(void) {
     Study study = sample_study();
     int *before = calloc((size_t)study.rows, sizeof *before), groups = study_groups(&study, before);
@@ -68,10 +83,46 @@ static void case_devices_apart(void) {
     study_free(&study);
 }
 
+static size_t count_of(const char *text, const char *what) {
+    size_t count = 0;
+    for (; (text = strstr(text, what)); text++) count++;
+    return count;
+}
+
+/* Elements nest, every id is there once, and nothing is empty that must not be. */
+static void check_page(const char *text) {
+    static const char *const empty[] = {"meta", "path", "use", "circle", "br", "rect", "stop"};
+    enum { DEEPEST = 64 };
+    char open[DEEPEST][32];
+    int depth = 0;
+    for (const char *at = text; (at = strchr(at, '<')); at++) {
+        char name[32];
+        bool closes = at[1] == '/';
+        if (at[1] == '!' || at[1] == '?') continue;
+        size_t length = strcspn(at + 1 + closes, " \t\n/>");
+        snprintf(name, sizeof name, "%.*s", (int)length, at + 1 + closes);
+        const char *end = strchr(at, '>');
+        bool single = !end || end[-1] == '/';
+        for (size_t e = 0; e < sizeof empty / sizeof *empty; e++) single |= !strcmp(name, empty[e]);
+        if (closes && !CHECK(depth && !strcmp(open[depth - 1], name), "</%s> closes <%s>", name,
+                             depth ? open[depth - 1] : ""))
+            return;
+        if (closes) depth--;
+        if (!closes && !single && CHECK(depth < DEEPEST, "too deep"))
+            snprintf(open[depth++], sizeof open[0], "%s", name);
+    }
+    CHECK(depth == 0, "%d elements are not closed", depth);
+    for (const char *at = text; (at = strstr(at, " id=")); at++) {
+        char id[80];
+        snprintf(id, sizeof id, "%.*s", (int)strcspn(at + 5, "'\"") + 6, at);
+        CHECK(count_of(text, id) == 1, "%s %zu times", id, count_of(text, id));
+    }
+}
+
 static void case_page(void) {
-    Study study = sample_study();
+    Report report = {.study = sample_study()};
     bool drawn;
-    CHECK(report_html(&study, scratch_path("page.html"), &drawn) == 0, "%s", error_message());
+    CHECK(report_html(&report, scratch_path("page.html"), &drawn) == 0, "%s", error_message());
     size_t count;
     char *text = read_bytes("page.html", &count);
     if (CHECK(count > 0, "no page")) {
@@ -79,13 +130,39 @@ static void case_page(void) {
         CHECK(!strstr(text, "<script>") && strstr(text, "&lt;script&gt;&amp;"), "not escaped");
         CHECK(!strstr(text, "src=") && !strstr(text, "url(") && !strstr(text, "<link"),
               "something is loaded");
-        size_t figures = 0;
-        for (const char *at = text; (at = strstr(at, "<svg")); at++) figures++;
+        size_t figures = count_of(text, "<svg");
         CHECK(drawn == gnuplot_present() && figures == (drawn ? 8 : 0), "%zu figures", figures);
         CHECK(drawn || strstr(text, "apt-get install gnuplot-nox"), "no advice");
+        check_page(text);
     }
     free(text);
-    study_free(&study);
+    study_free(&report.study);
+}
+
+/* Tables beside a study: marks, figure, escapes; and still one page. */
+static void case_page_of_tables(void) {
+    Tables files[2] = {sample_tables(), sample_tables()};
+    Report report = {.study = sample_study(), .files = 2, .file = files};
+    bool drawn;
+    CHECK(report_html(&report, scratch_path("tables.html"), &drawn) == 0, "%s", error_message());
+    size_t count;
+    char *text = read_bytes("tables.html", &count);
+    static const char *const expected[] = {
+        "<td class=\"p\">12.000<sup title=\"published\">p</sup></td>",
+        "<td class=\"c\">12.345<sup title=\"closed form\">c</sup></td>",
+        "<td>+2.9 %</td>",
+        "<h2>Sample: times &amp; &quot;more&quot;</h2>",
+        "G-&lt;small&gt;<small>ms</small>",
+        "<p class=\"note\">A note.</p>",
+        "m measured, s simulated"};
+    for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
+        CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
+    CHECK(!drawn || (strstr(text, "ms per iteration") && count_of(text, "<svg") == 10),
+          "%zu figures", count_of(text, "<svg"));
+    check_page(text);
+    free(text);
+    study_free(&report.study);
+    for (int f = 0; f < 2; f++) tables_free(&files[f]);
 }
 
 /* A page can always be made: without gnuplot it says how to get the figures. */
@@ -93,32 +170,34 @@ static void case_page_without_gnuplot(void) {
     char keep[4096];
     const char *old = getenv("PATH");
     snprintf(keep, sizeof keep, "%s", old ? old : "");
-    Study study = sample_study();
+    Report report = {.study = sample_study()};
     bool drawn = true;
     setenv("PATH", "/nowhere", 1);
-    int status = report_html(&study, scratch_path("plain.html"), &drawn);
+    int status = report_html(&report, scratch_path("plain.html"), &drawn);
     setenv("PATH", keep, 1);
     CHECK(status == 0 && !drawn, "%d %s", status, error_message());
     size_t count;
     char *text = read_bytes("plain.html", &count);
     CHECK(strstr(text, "apt-get install gnuplot-nox") && strstr(text, "72.5 %"), "page");
     free(text);
-    study_free(&study);
+    study_free(&report.study);
 }
 
 static void case_page_not_writable(void) {
-    Study study = sample_study();
+    Report report = {.study = sample_study()};
     bool drawn;
-    CHECK(report_html(&study, "/nowhere/at/all.html", &drawn) == -1 &&
+    CHECK(report_html(&report, "/nowhere/at/all.html", &drawn) == -1 &&
               strstr(error_message(), "/nowhere/at/all.html"),
           "%s", error_message());
-    study_free(&study);
+    study_free(&report.study);
 }
 
 void test_report(void) {
     RUN(case_terminal);
+    RUN(case_markdown);
     RUN(case_devices_apart);
     RUN(case_page);
+    RUN(case_page_of_tables);
     RUN(case_page_without_gnuplot);
     RUN(case_page_not_writable);
 }
