@@ -115,7 +115,9 @@ static const MemCount *lead_memory(Engine *base) {
 
 static void lead_free(Engine *base) {
     LeadEngine *e = of(base);
-    announce(e, (Call){.kind = CALL_END});
+    char cause[400]; /* of the end, perhaps: not to be lost to that of a broken link */
+    snprintf(cause, sizeof cause, "%s", error_message());
+    if (announce(e, (Call){.kind = CALL_END})) error_set("%s", cause);
     e->rank->is->free(e->rank);
     e->world->is->free(e->world);
     free(e->each);

@@ -97,6 +97,15 @@ int placement_make(Placement *p, const Model *model, PlacementKind kind, int ran
     return 0;
 }
 
+void placement_work(double *work, const Model *m) {
+    for (int b = 0; b < m->blocks; b++) {
+        work[b] = 1;
+        for (int i = m->block[b].first_node; i < m->block[b].end_node; i++)
+            for (Phase phase = 0; phase < PHASES; phase++)
+                work[b] += node_flops(&m->node[i], phase);
+    }
+}
+
 void placement_free(Placement *p) {
     free(p->chunk_of);
     free(p->submodel_of);

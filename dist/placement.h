@@ -32,6 +32,9 @@ typedef struct {
  * are not contiguous, or memory runs out. */
 int placement_make(Placement *placement, const Model *model, PlacementKind kind, int ranks,
                    int submodels, const double *cost, const int *submodel_of);
+/* Overwrites work[blocks]: operations of a full update per sample, at least 1. */
+void placement_work(double *work, const Model *model);
+
 void placement_free(Placement *placement);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "../ref/error.h"
 
+const char *const schedule_names[SCHEDULE_KINDS] = {"1f1b", "zero-bubble"};
+
 /* What can be done with one micro-batch on one chunk. */
 typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
 

@@ -17,9 +17,11 @@
 #include <stddef.h>
 
 typedef enum {
-    SCHEDULE_1F1B,       /* a weight gradient directly follows its input gradient */
-    SCHEDULE_ZERO_BUBBLE /* weight gradients wait and fill the gaps (Qi et al. 2023) */
+    SCHEDULE_1F1B,        /* a weight gradient directly follows its input gradient */
+    SCHEDULE_ZERO_BUBBLE, /* weight gradients wait and fill the gaps (Qi et al. 2023) */
+    SCHEDULE_KINDS
 } ScheduleKind;
+extern const char *const schedule_names[SCHEDULE_KINDS];
 
 typedef struct {
     double forward, input_gradient, weight_gradient; /* of one micro-batch, in any unit of time */

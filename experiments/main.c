@@ -24,7 +24,7 @@ static const struct {
 
 static int complain(int status) {
     fflush(stdout);
-    fprintf(stderr, "bcd: %s\n", error_message());
+    if (*error_message()) fprintf(stderr, "bcd: %s\n", error_message()); /* else it is told */
     return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef EXPERIMENTS_FIT_H
 #define EXPERIMENTS_FIT_H
 
+#include "../../dist/rank_plan.h"
 #include "../../ref/memory.h"
 #include "../../ref/submodel.h"
 
@@ -26,6 +27,10 @@ typedef struct {
     const Partition *partition;
     StageSettings settings;
     int batch, accumulate; /* a batch is computed in so many parts */
+    /* Of one rank of a pipeline, else NULL: settings.here and .slots are those of `blocks`. */
+    RankBlocks *blocks;
+    const Placement *placement;
+    PipelineSettings pipeline;
 } FitTraining;
 
 /* The largest plan over the submodels: of each role, and last of all together, which is less than

@@ -5,6 +5,7 @@
 #ifndef EXPERIMENTS_OPTIONS_H
 #define EXPERIMENTS_OPTIONS_H
 
+#include "../../dist/placement.h"
 #include "../../ref/bcd.h"
 
 /* One bit each, so that a flag can say which commands take it. */
@@ -33,6 +34,8 @@ typedef enum { DEVICE_CPU, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
 
 /* offload: ordinary training on a device, with optimizer state and update in host memory. */
+enum { PLACEMENT_AUTO = PLACEMENTS };
+
 typedef enum { METHOD_BCD, METHOD_OFFLOAD, METHOD_KINDS } MethodKind;
 extern const char *const method_names[METHOD_KINDS];
 
@@ -87,6 +90,13 @@ typedef struct Options {
     int eval_every, save_every, keep_last;
     bool quiet; /* no progress, no tables: errors only */
 
+    /* over which ranks; said anew at each start */
+    char pipeline[OPTION_TEXT]; /* see pipeline.h */
+    int placement;              /* PlacementKind, or PLACEMENT_AUTO */
+    int pipeline_schedule;      /* ScheduleKind */
+    int replicas;
+    double timeout;
+
     /* bcd eval, sample */
     int split; /* SplitName */
     char prompt[OPTION_TEXT];
@@ -115,6 +125,8 @@ typedef struct Options {
     /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and
      * shows the progress line alone. */
     bool go_on, brief;
+    struct Link
+        *world; /* the processes that train together, this is rank 0; taken over.  NULL: one */
 } Options;
 
 typedef enum {

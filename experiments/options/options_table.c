@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "../../data/data.h"
+#include "../../dist/schedule.h"
 #include "options.h"
 
 const char *const split_names[SPLIT_NAMES] = {
@@ -14,6 +15,10 @@ static const char *const tokenizer_names[] = {
     [TOKENIZER_BYTES] = "bytes", [TOKENIZER_GPT2] = "gpt2"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
+static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] = "plain",
+                                                              [PLACEMENT_VIRTUAL] = "virtual",
+                                                              [PLACEMENT_FIGURE2] = "figure2",
+                                                              [PLACEMENT_AUTO] = "auto"};
 
 /* Who takes a flag. */
 #define TRAIN COMMAND_TRAIN
@@ -155,6 +160,28 @@ const Option option_table[] = {
      "also keep the last N checkpoints, as checkpoint-STEP.h5", TRAIN},
     {"quiet", NULL, FLAG(quiet), LOCAL, "0", NULL, SECTION, "print errors only",
      TRAIN | COMMAND_EXPERIMENT},
+#undef SECTION
+#define SECTION "Several devices"
+    {"pipeline", "none|local:N|tcp|mpi|nccl", TEXT(pipeline), LOCAL, "none", NULL, SECTION,
+     "cut the model over ranks: N threads of this process, or processes that were started together "
+     "(each with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or by srun or mpirun) and joined "
+     "by "
+     "sockets, MPI, or NCCL between GPUs; give --accumulate parts enough to keep all of them busy",
+     TRAIN},
+    {"placement", "auto|plain|virtual|figure2",
+     CHOICE(placement, placement_choices, PLACEMENTS + 1), LOCAL, "auto", NULL, SECTION,
+     "which rank holds what: plain, a piece of the model each; virtual, a piece of every submodel "
+     "each; figure2, the same with submodels that are not contiguous, as in the paper; auto, "
+     "virtual "
+     "where the blocks are enough",
+     TRAIN},
+    {"pipeline-schedule", "1f1b|zero-bubble",
+     CHOICE(pipeline_schedule, schedule_names, SCHEDULE_KINDS), LOCAL, "1f1b", NULL, SECTION,
+     "zero-bubble: weight gradients wait and fill the gaps, for more memory", TRAIN},
+    {"replicas", "R", INT(replicas, 1, 4096), LOCAL, "1", NULL, SECTION,
+     "copies of the pipeline that share out each batch; ranks = R x those of a copy", TRAIN},
+    {"timeout", "SECONDS", REAL(timeout, 0.1, 1e6), LOCAL, "300", NULL, SECTION,
+     "a rank that is silent for so long is taken for dead", TRAIN},
 #undef SECTION
 #define SECTION "Flags"
     {"split", "train|valid|test", CHOICE(split, split_names, SPLIT_NAMES), LOCAL, "valid", NULL,

@@ -100,5 +100,11 @@ int settings_resume(Options *stored, const Options *asked) {
     stored->quiet = asked->quiet;
     stored->brief = asked->brief;
     stored->go_on = asked->go_on;
+    stored->world = asked->world;
+    snprintf(stored->pipeline, sizeof stored->pipeline, "%s", asked->pipeline);
+    stored->placement = asked->placement;
+    stored->pipeline_schedule = asked->pipeline_schedule;
+    stored->replicas = asked->replicas;
+    stored->timeout = asked->timeout;
     return 0;
 }

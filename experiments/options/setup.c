@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "pipeline.h"
 
 /* ---- model -------------------------------------------------------------------------------------
  */
@@ -193,7 +194,7 @@ int setup_open(Setup *setup, const Options *options) {
     bcd->fraction = o->fraction;
     bcd->seed = o->seed;
     setup->stage_settings = stage_settings(o, bcd->optimizer);
-    return setup_check_memory(setup);
+    return pipeline_place(setup) || setup_check_memory(setup) ? -1 : 0;
 }
 
 /* ---- engine ------------------------------------------------------------------------------------
@@ -201,6 +202,7 @@ int setup_open(Setup *setup, const Options *options) {
 
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms) {
     const Options *o = &setup->options;
+    if (setup->ranks) return pipeline_engine(setup, cache_dir);
     EngineSettings settings = {.micro_batches = o->accumulate,
                                .cache_device_bytes = o->device_cache,
                                .cache_bytes = o->cache,
@@ -228,6 +230,7 @@ int setup_engine_for_evaluation(Setup *setup) {
 
 void setup_free(Setup *setup) {
     if (setup->engine) setup->engine->is->free(setup->engine);
+    placement_free(&setup->placement);
     partition_free(&setup->bcd.partition);
     dataset_free(setup->train);
     dataset_free(setup->valid);

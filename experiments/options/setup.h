@@ -3,6 +3,7 @@
 #define EXPERIMENTS_SETUP_H
 
 #include "../../data/data.h"
+#include "../../dist/engine_rank.h"
 #include "../store/provenance.h"
 #include "device.h"
 #include "fit.h"
@@ -16,7 +17,12 @@ typedef struct {
     BcdSettings bcd;
     StageSettings stage_settings;
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
-    Stage *stage;           /* owned by the engine */
+    /* over several ranks: see pipeline.h */
+    int ranks; /* 0: one stage */
+    Placement placement;
+    PipelineSettings pipeline;
+    bool took_world; /* options.world belongs to the engine */
+    Stage *stage;    /* owned by the engine; NULL over several ranks */
     Engine *engine;
 } Setup;
 

@@ -1,8 +1,10 @@
 /* The device a training runs on, and whether its memory will do. */
+#include <string.h>
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "setup.h"
+#include "../train/progress.h" /* format_bytes */
+#include "pipeline.h"
 
 int setup_check_device(const Options *o) {
     const char *precision = precision_names[o->precision];
@@ -54,9 +56,44 @@ static FitPlan fit_function(const Setup *s) {
     return s->device ? s->device->memory_plan : fit_plan_cpu;
 }
 
+/* Of all ranks together. */
+static int add_up_ranks(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s) {
+    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
+    memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
+    for (int r = 0; r < s->ranks; r++) {
+        size_t there[MEM_ROLES + 1], here[MEM_ROLES + 1];
+        if (pipeline_memory(there, here, s, fit_function(s), r)) return -1;
+        for (int role = 0; role <= MEM_ROLES; role++) {
+            bytes[role] += there[role];
+            host[role] += here[role];
+        }
+    }
+    return 0;
+}
+
 int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s) {
     FitTraining training = fit_training(s);
-    return fit_plan(bytes, host, fit_function(s), &training);
+    return s->ranks ? add_up_ranks(bytes, host, s)
+                    : fit_plan(bytes, host, fit_function(s), &training);
+}
+
+/* Ranks that are threads share a memory; a process is taken to have one of its own. */
+static int check_ranks(const Setup *s, const FitMemory *memory) {
+    size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1], most = 0, sum = 0;
+    char needs[32], has[32];
+    for (int r = 0; r < s->ranks; r++) {
+        if (pipeline_memory(bytes, host, s, memory->plan, r)) return -1;
+        sum += bytes[MEM_ROLES];
+        if (bytes[MEM_ROLES] > most) most = bytes[MEM_ROLES];
+    }
+    double need = (double)(s->options.world ? most : sum);
+    if (need <= memory->bytes) return 0;
+    return error_set(
+        "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "
+        "would need less",
+        s->model->name, format_bytes(need, needs),
+        s->options.world ? "on the fullest rank" : "for all ranks together", memory->name,
+        format_bytes(memory->bytes, has));
 }
 
 int setup_check_memory(const Setup *s) {
@@ -74,5 +111,5 @@ int setup_check_memory(const Setup *s) {
         memory.bytes = (double)info.free_bytes;
         memory.host_bytes = installed;
     }
-    return fit_check(&memory, &training);
+    return s->ranks ? check_ranks(s, &memory) : fit_check(&memory, &training);
 }

@@ -16,4 +16,9 @@ void interrupt_catch(void) {
     sigaction(SIGTERM, &action, NULL);
 }
 
+void interrupt_ignore(void) {
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+}
+
 int interrupt_signal(void) { return caught; }

@@ -5,6 +5,8 @@
 /* From now on the first such signal is remembered, and a second one kills, which is safe: files are
  * written whole or not at all. */
 void interrupt_catch(void);
+/* For a process that follows another: the other decides, and tells. */
+void interrupt_ignore(void);
 /* The signal, or 0. */
 int interrupt_signal(void);
 

@@ -7,6 +7,7 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
+#include "../options/pipeline.h"
 #include "../store/checkpoint.h"
 #include "interrupt.h"
 #include "train_parts.h"
@@ -164,13 +165,20 @@ static int train(Training *t, RunSummary *summary) {
 int train_run(const Options *options, RunSummary *summary) {
     Training t;
     int failed = train_open(&t, options) || train(&t, summary);
+    if (options->world && !t.setup.took_world) pipeline_give_up(options->world, error_message());
     train_close(&t);
     return failed ? -1 : 0;
 }
 
-int command_train(const Options *options) {
+int command_train(const Options *asked) {
     RunSummary summary;
-    if (train_run(options, &summary)) return -1;
+    Options options = *asked;
+    if (pipeline_join(&options.world, asked)) return -1;
+    if (options.world && options.world->rank > 0) {
+        interrupt_ignore(); /* rank 0 decides */
+        return pipeline_follow(options.world, asked);
+    }
+    if (train_run(&options, &summary)) return -1;
     /* The shell's way of saying that a signal ended it. */
     return summary.interrupted ? 128 + interrupt_signal() : 0;
 }

@@ -14,10 +14,10 @@ typedef struct {
     size_t peak_bytes;                 /* total, as the allocator counted */
 } RunSummary;
 
-/* Trains into options->out (a fresh name under runs/ when empty), or goes on in options->resume.
- * Where `out` holds a run already: goes on with it if options->go_on (a finished one is only
- * summed up), else refuses.  0 done or interrupted; -1 and an error: wrong options, no data, no
- * memory, full disk, loss not finite (the last checkpoint is kept). */
+/* Takes over options->world.  Trains into options->out (a fresh name under runs/ when empty), or
+ * goes on in options->resume. Where `out` holds a run already: goes on with it if options->go_on (a
+ * finished one is only summed up), else refuses.  0 done or interrupted; -1 and an error: wrong
+ * options, no data, no memory, full disk, loss not finite (the last checkpoint is kept). */
 int train_run(const Options *options, RunSummary *summary);
 
 #endif

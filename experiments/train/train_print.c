@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../ref/memory.h"
+#include "../options/pipeline.h"
 #include "train_parts.h"
 
 static void print_data(const Setup *s) {
@@ -42,6 +43,11 @@ static void print_submodels(const Setup *s) {
                rule->every == 1 ? "" : "s");
 }
 
+static void print_ranks(const Setup *s) {
+    char text[160];
+    if (s->ranks) printf("%s\n", pipeline_describe(text, s));
+}
+
 /* "2 threads", or "NVIDIA H200, bf16". */
 static void format_computer(char text[128], const Provenance *p) {
     if (*p->accelerator)
@@ -64,6 +70,7 @@ void train_print_start(const Training *t) {
     const Options *o = &s->options;
     print_data(s);
     print_submodels(s);
+    print_ranks(s);
     format_computer(computer, &t->run.provenance);
     printf("%s, rate %g (%s), batch %d, %llu steps (%.3g epochs), seed %llu, %s\n",
            optimizer_names[o->optimizer], o->lr, lr_names[o->schedule], o->batch,
@@ -112,6 +119,7 @@ static void print_host_memory(const Setup *s) {
 
 static void print_memory(const Training *t) {
     char peak[32], planned[32];
+    if (t->setup.ranks) printf("\n%d ranks together:", t->setup.ranks);
     printf("\nmemory           peak      planned\n");
     for (int role = 0; role <= MEM_ROLES; role++) {
         const MemoryRow *row = &t->run.memory[role];

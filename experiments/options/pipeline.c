@@ -1,0 +1,187 @@
+/* Which processes there are, and what each holds. */
+#include "pipeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../dist/link_tcp.h"
+#include "../../dist/rank_plan.h"
+#include "../../ref/error.h"
+#include "link_module.h"
+
+static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "tcp", "mpi", "nccl"};
+
+enum { MOST_LOCAL = 64 };
+
+int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
+    size_t length = strcspn(text, ":");
+    int found = PIPELINE_NONE;
+    while (found < PIPELINE_KINDS &&
+           (strlen(kind_names[found]) != length || strncmp(kind_names[found], text, length) != 0))
+        found++;
+    *kind = (PipelineKind)found;
+    *ranks = 0;
+    if (found == PIPELINE_LOCAL && text[length]) {
+        char *end;
+        long asked = strtol(text + length + 1, &end, 10);
+        if (*end || end == text + length + 1 || asked < 1 || asked > MOST_LOCAL)
+            return error_set("--pipeline %.40s: local:N needs a number of ranks from 1 to %d", text,
+                             MOST_LOCAL);
+        *ranks = (int)asked;
+        return 0;
+    }
+    if (found < PIPELINE_KINDS && found != PIPELINE_LOCAL && !text[length]) return 0;
+    return error_set("--pipeline %.40s: known are none, local:N, tcp, mpi and nccl", text);
+}
+
+/* ---- processes ----------------------------------------------------------------------------------
+ */
+
+/* mpirun's processes find each other by MPI where it is built; all others by sockets. */
+static Link *join_for_nccl(const Options *o) {
+    const DeviceModule *device;
+    if (o->device != DEVICE_CUDA) {
+        error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
+        return NULL;
+    }
+    if (setup_device(&device, o)) return NULL;
+    if (!device->link_nccl_create) {
+        error_set("--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
+        return NULL;
+    }
+    bool by_mpi = getenv("OMPI_COMM_WORLD_RANK") && !getenv("MASTER_ADDR");
+    Link *control = by_mpi ? link_module_mpi(o->timeout) : link_tcp_create(o->timeout);
+    return control ? device->link_nccl_create(control) : NULL;
+}
+
+int pipeline_join(Link **world, const Options *o) {
+    PipelineKind kind;
+    int ranks;
+    *world = NULL;
+    if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
+    if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
+    if (kind == PIPELINE_TCP)
+        *world = link_tcp_create(o->timeout);
+    else if (kind == PIPELINE_MPI)
+        *world = link_module_mpi(o->timeout);
+    else
+        *world = join_for_nccl(o);
+    return *world ? 0 : -1;
+}
+
+void pipeline_give_up(Link *world, const char *why) {
+    world->is->give_up(world, why);
+    world->is->free(world);
+}
+
+/* ---- who holds what -----------------------------------------------------------------------------
+ */
+
+static int check(const Setup *s) {
+    const Options *o = &s->options;
+    if (s->ranks % o->replicas)
+        return error_set("--replicas %d: %d ranks cannot be shared out evenly", o->replicas,
+                         s->ranks);
+    if (o->replicas > o->batch)
+        return error_set("--replicas %d: a batch has %d samples", o->replicas, o->batch);
+    if (o->method == METHOD_OFFLOAD)
+        return error_set("--method offload is for one device, not for --pipeline");
+    if (o->device_cache)
+        return error_set("--device-cache is for one device; with --pipeline use --cache");
+    return 0;
+}
+
+/* Figure 2 slices every rank's blocks into the submodels; a training that goes on keeps those it
+ * has. */
+static bool makes_partition(const Options *o) {
+    return o->placement == PLACEMENT_FIGURE2 && !o->partition[0] && !o->resume[0];
+}
+
+/* The submodels of a placement as --partition would say them, so that a resume has them again. */
+static int keep_partition(Setup *s) {
+    Options *o = &s->options;
+    size_t used = 0;
+    for (int m = 0; m < s->placement.submodels; m++)
+        for (int b = 0, first = 1; b < s->model->blocks && used < OPTION_TEXT; b++) {
+            if (s->placement.submodel_of[b] != m) continue;
+            const char *before = !first ? "," : m ? "/" : "";
+            first = 0;
+            used += (size_t)snprintf(o->partition + used, OPTION_TEXT - used, "%s%d", before, b);
+        }
+    if (used >= OPTION_TEXT) return error_set("--placement figure2: too many blocks to write down");
+    partition_free(&s->bcd.partition);
+    return partition_parse(&s->bcd.partition, s->model, o->partition);
+}
+
+static int place(Setup *s, PlacementKind kind, const double *work, const int *submodel_of) {
+    return placement_make(&s->placement, s->model, kind, s->ranks / s->options.replicas,
+                          s->bcd.partition.submodels, work, submodel_of);
+}
+
+static int place_all(Setup *s, const double *work) {
+    const int *given = s->bcd.partition.of_block;
+    if (makes_partition(&s->options))
+        return place(s, PLACEMENT_FIGURE2, work, NULL) || keep_partition(s) ? -1 : 0;
+    if (s->options.placement != PLACEMENT_AUTO)
+        return place(s, (PlacementKind)s->options.placement, work, given);
+    s->options.placement = PLACEMENT_VIRTUAL;
+    if (s->bcd.partition.submodels > 1 && place(s, PLACEMENT_VIRTUAL, work, given) == 0) return 0;
+    s->options.placement = PLACEMENT_PLAIN;
+    return place(s, PLACEMENT_PLAIN, work, given);
+}
+
+int pipeline_place(Setup *s) {
+    PipelineKind kind;
+    Options *o = &s->options;
+    if (pipeline_parse(&kind, &s->ranks, o->pipeline)) return -1;
+    if (o->world) s->ranks = o->world->ranks;
+    if (!s->ranks) return 0;
+    if (check(s)) return -1;
+    double *work = malloc((size_t)s->model->blocks * sizeof *work);
+    if (!work) return error_set("pipeline: out of memory");
+    placement_work(work, s->model);
+    int failed = place_all(s, work);
+    free(work);
+    if (failed) return -1;
+    int share = (o->batch + o->replicas - 1) / o->replicas;
+    s->stage_settings.batch = (share + o->accumulate - 1) / o->accumulate;
+    s->stage_settings.deferred = o->pipeline_schedule == SCHEDULE_ZERO_BUBBLE;
+    s->pipeline = (PipelineSettings){.micro_batches = o->accumulate,
+                                     .kind = (ScheduleKind)o->pipeline_schedule,
+                                     .cache_bytes = o->cache,
+                                     .samples = s->train ? s->train->samples : 0,
+                                     .augmented = s->train && s->train->augmented};
+    return 0;
+}
+
+/* ---- memory, words ------------------------------------------------------------------------------
+ */
+
+int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s,
+                    FitPlan plan, int rank) {
+    RankBlocks blocks;
+    FitTraining training = {.model = s->model,
+                            .partition = &s->bcd.partition,
+                            .settings = s->stage_settings,
+                            .placement = &s->placement,
+                            .pipeline = s->pipeline,
+                            .blocks = &blocks};
+    if (rank_blocks_create(&blocks, &s->placement, s->model, rank % s->placement.ranks)) return -1;
+    training.settings.here = blocks.here;
+    training.settings.slots = blocks.slots;
+    int failed = fit_plan(device, host, plan, &training);
+    rank_blocks_free(&blocks);
+    return failed;
+}
+
+const char *pipeline_describe(char text[160], const Setup *s) {
+    const Options *o = &s->options;
+    char copies[32] = "";
+    if (o->replicas > 1) snprintf(copies, sizeof copies, ", %d copies", o->replicas);
+    snprintf(text, 160, "%d rank%s (%.12s)%s, %s placement, %s, %d part%s", s->ranks,
+             s->ranks == 1 ? "" : "s", o->world ? o->pipeline : "threads", copies,
+             placement_names[o->placement], schedule_names[o->pipeline_schedule], o->accumulate,
+             o->accumulate == 1 ? "" : "s");
+    return text;
+}

@@ -1,0 +1,156 @@
+/* bcd train --pipeline: the same files as on one device, whatever the number of ranks. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "compare.h"
+
+#define TINY                                                                                    \
+    "--model llama:layers=4,width=16,heads=2,ffn=24,context=16 --data words.tokens --limit 32 " \
+    "--batch 8 --accumulate 4 --optimizer adam --lr 1e-2 --switch-every 7 --eval-every 20 "
+#define LLAMA TINY "--submodels 3 "
+#define STAGES                                                                              \
+    "--model resnet:depth=14,width=2 --data synthetic --limit 32 --batch 4 --accumulate 2 " \
+    "--submodels 3 --switch-every 7 --eval-every 20 "
+
+/* ---- the same bits ------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const char *name, *flags, *ranks;
+} Row;
+
+static const Row rows[] = {
+    {"llama, 1 rank", LLAMA, "local:1"},
+    {"llama, 2 ranks", LLAMA, "local:2"},
+    {"llama, 4 ranks", LLAMA, "local:4 --placement plain"},
+    {"llama, 2 ranks, virtual stages", LLAMA, "local:2 --placement virtual"},
+    {"llama, 2 ranks, zero bubble", LLAMA, "local:2 --pipeline-schedule zero-bubble"},
+    {"llama, 3 ranks, recompute", LLAMA "--recompute ", "local:3"},
+    {"llama, 2 ranks, cached prefix", LLAMA "--cache 1M ", "local:2"},
+    {"llama, 3 ranks, cached prefix in a file", LLAMA "--cache 1 ", "local:3"},
+    {"resnet, 3 ranks", STAGES, "local:3"},
+    {"resnet, 2 ranks, keeps state", STAGES "--keep-state ", "local:2"},
+};
+
+static void same_as_one_device(const void *data) {
+    const Row *row = data;
+    char one[32], many[32];
+    snprintf(one, sizeof one, "one%d", (int)(row - rows));
+    snprintf(many, sizeof many, "many%d", (int)(row - rows));
+    run(0, "train %s--steps 30 --quiet --out %s", row->flags, one);
+    run(0, "train %s--steps 30 --quiet --out %s --pipeline %s", row->flags, many, row->ranks);
+    check_same_run(one, many);
+}
+
+/* Started on four ranks, gone on with on two, three and one. */
+static void any_number_of_ranks_resumes(void) {
+    run(0, "train " LLAMA "--steps 40 --quiet --out whole");
+    run(0, "train " LLAMA "--steps 11 --quiet --out moved --pipeline local:4");
+    run(0, "train --resume moved --steps 18 --quiet --pipeline local:2 --placement virtual");
+    run(0, "train --resume moved --steps 25 --quiet --pipeline local:3");
+    run(0, "train --resume moved --steps 40 --quiet");
+    check_same_checkpoint("whole", "moved");
+}
+
+/* Figure 2 makes submodels that are not contiguous; a resume elsewhere keeps them. */
+static void figure_2_keeps_its_submodels(void) {
+    run(0, "train " TINY
+           "--submodels 2 --steps 11 --quiet --out figure --pipeline local:3 "
+           "--placement figure2");
+    RunFile file;
+    char partition[OPTION_TEXT] = "";
+    if (read_run(&file, "figure")) strcpy(partition, file.settings.partition);
+    runfile_free(&file);
+    CHECK(strcmp(partition, "0,2,4/1,3,5") == 0, "the submodels are %s", partition);
+    run(0, "train --resume figure --steps 30 --quiet --pipeline local:2");
+    run(0, "train " TINY "--submodels 2 --partition %s --steps 30 --quiet --out by-hand",
+        partition);
+    check_same_checkpoint("by-hand", "figure");
+}
+
+/* Copies add up their gradients: other roundings, the same training; and the same bits again. */
+static void copies_share_the_batch(void) {
+    run(0, "train " LLAMA "--steps 1 --quiet --out start");
+    run(0, "train " LLAMA "--steps 12 --quiet --out alone");
+    for (int i = 0; i < 2; i++)
+        run(0, "train " LLAMA "--steps 12 --quiet --out copies%d --pipeline local:4 --replicas 2",
+            i);
+    check_same_run("copies0", "copies1");
+    compare_checkpoints("alone/checkpoint.h5", "copies0/checkpoint.h5", "start/checkpoint.h5",
+                        1e-3);
+}
+
+/* ---- what is told -------------------------------------------------------------------------------
+ */
+
+/* Peaks of all ranks together are what was planned. */
+static void memory_is_as_planned(void) {
+    RunFile file;
+    const Printed *printed = run(0, "train " LLAMA "--steps 22 --out told --pipeline local:2");
+    CHECK(strstr(printed->out, "2 ranks (threads), virtual placement, 1f1b, 4 parts"), "\"%s\"",
+          printed->out);
+    CHECK(strstr(printed->out, "2 ranks together"), "\"%s\"", printed->out);
+    if (read_run(&file, "told"))
+        for (int role = 0; role < MEM_ROLES; role++)
+            CHECK(file.memory[role].peak == file.memory[role].planned,
+                  "%s: peak %llu, planned %llu", file.memory[role].role,
+                  (unsigned long long)file.memory[role].peak,
+                  (unsigned long long)file.memory[role].planned);
+    runfile_free(&file);
+}
+
+static const struct {
+    const char *flags, *says;
+} wrong[] = {
+    {"--pipeline local:0", "local:N needs a number of ranks from 1 to 64"},
+    {"--pipeline local:x", "local:N needs a number of ranks"},
+    {"--pipeline local", "known are none, local:N, tcp, mpi and nccl"},
+    {"--pipeline udp", "known are none, local:N, tcp, mpi and nccl"},
+    {"--pipeline nccl", "--pipeline nccl joins GPUs; it goes with --device cuda"},
+    {"--pipeline local:3 --replicas 2", "--replicas 2: 3 ranks cannot be shared out evenly"},
+    {"--pipeline local:16 --replicas 16", "--replicas 16: a batch has 8 samples"},
+    {"--pipeline local:7", "too few for 7 ranks"},
+    {"--pipeline local:4 --placement virtual", "too few for 4 pieces"},
+    {"--pipeline tcp", "RANK"},
+};
+
+static void wrong_use_is_told(void) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char line[1024];
+        snprintf(line, sizeof line, "train " LLAMA "--steps 2 --quiet --out wrong %s",
+                 wrong[i].flags);
+        const Printed *printed = program_run(line, 0);
+        CHECK(printed->status == 1 || printed->status == 2, "%s: status %d", wrong[i].flags,
+              printed->status);
+        check_error(printed, wrong[i].says);
+    }
+}
+
+/* ---- interrupted --------------------------------------------------------------------------------
+ */
+
+static void killed_ranks_resume(void) {
+    run(0, "train " LLAMA "--steps 90 --quiet --out unkilled");
+    pid_t process =
+        program_start("train " LLAMA "--steps 90 --save-every 5 --out cut --pipeline local:3");
+    wait_for_saves("cut/checkpoint.h5", 0, 4);
+    kill(process, SIGKILL);
+    CHECK(program_wait(process) == -SIGKILL, "ended before it was killed");
+    run(0, "train --resume cut --quiet --pipeline local:2");
+    check_same_run("unkilled", "cut");
+}
+
+void test_ranks(void) {
+    make_words();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, same_as_one_device, &rows[i]);
+    RUN(any_number_of_ranks_resumes);
+    RUN(figure_2_keeps_its_submodels);
+    RUN(copies_share_the_batch);
+    RUN(memory_is_as_planned);
+    RUN(wrong_use_is_told);
+    RUN(killed_ranks_resume);
+}
