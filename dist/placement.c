@@ -18,7 +18,7 @@ static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, con
             "placement: part %d of the model has %d blocks, too few for %d pieces; use "
             "fewer ranks or submodels",
             outer + 1, end - first, pieces);
-    if (cut_contiguous(piece + first, cost + first, end - first, pieces)) return -1;
+    if (cut_contiguous(piece + first, cost + first, end - first, pieces, 1)) return -1;
     for (int b = first; b < end; b++) piece[b] += outer * pieces;
     return 0;
 }
@@ -26,10 +26,10 @@ static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, con
 /* Outer parts, each cut into pieces. */
 static int cut_twice(int *outer_of, int *piece, int outers, int pieces, const double *cost,
                      int blocks) {
-    if (outers > blocks)
-        return error_set("placement: the model has %d blocks, too few for %d parts", blocks,
-                         outers);
-    if (cut_contiguous(outer_of, cost, blocks, outers)) return -1;
+    if (outers * pieces > blocks)
+        return error_set("placement: the model has %d blocks, too few for %d parts of %d pieces",
+                         blocks, outers, pieces);
+    if (cut_contiguous(outer_of, cost, blocks, outers, pieces)) return -1;
     for (int outer = 0; outer < outers; outer++)
         if (cut_inner(piece, outer_of, outer, pieces, cost, blocks)) return -1;
     return 0;
@@ -41,8 +41,8 @@ static int cut_plain(Placement *p, const double *cost, int blocks) {
             "placement: the model has %d blocks, too few for %d ranks and %d "
             "submodels",
             blocks, p->ranks, p->submodels);
-    return cut_contiguous(p->chunk_of, cost, blocks, p->ranks) ||
-           cut_contiguous(p->submodel_of, cost, blocks, p->submodels);
+    return cut_contiguous(p->chunk_of, cost, blocks, p->ranks, 1) ||
+           cut_contiguous(p->submodel_of, cost, blocks, p->submodels, 1);
 }
 
 static int cut(Placement *p, PlacementKind kind, const double *cost, int blocks) {

@@ -33,14 +33,14 @@ static void measure(Partition *partition, const Model *model) {
 
 /* least[m][b]: least sum of squares of the first b items in m parts; cut[m][b]: where the last of
  * them begins.  Dynamic programming over b and m. */
-static void cut_best(int *part, const double *prefix, int items, int parts, double *least,
-                     int *cut) {
+static void cut_best(int *part, const double *prefix, int items, int parts, int fewest,
+                     double *least, int *cut) {
     int row = items + 1;
     for (int b = 0; b <= items; b++) least[b] = b ? 1e300 : 0;
     for (int m = 1; m <= parts; m++)
         for (int b = 0; b <= items; b++) {
             least[m * row + b] = 1e300;
-            for (int begin = m - 1; begin < b; begin++) {
+            for (int begin = (m - 1) * fewest; begin <= b - fewest; begin++) {
                 double size = prefix[b] - prefix[begin];
                 double total = least[(m - 1) * row + begin] + size * size;
                 if (total < least[m * row + b]) {
@@ -56,14 +56,14 @@ static void cut_best(int *part, const double *prefix, int items, int parts, doub
     }
 }
 
-int cut_contiguous(int *part, const double *cost, int items, int parts) {
+int cut_contiguous(int *part, const double *cost, int items, int parts, int fewest) {
     size_t cells = ((size_t)parts + 1) * ((size_t)items + 1);
     double *prefix = calloc((size_t)items + 1, sizeof *prefix);
     double *least = malloc(cells * sizeof *least);
     int *cut = calloc(cells, sizeof *cut);
     bool reserved = prefix && least && cut;
     for (int b = 0; reserved && b < items; b++) prefix[b + 1] = prefix[b] + cost[b];
-    if (reserved) cut_best(part, prefix, items, parts, least, cut);
+    if (reserved) cut_best(part, prefix, items, parts, fewest, least, cut);
     free(prefix);
     free(least);
     free(cut);
@@ -79,7 +79,7 @@ int partition_balanced(Partition *partition, const Model *model, int submodels) 
     double *share = malloc((size_t)blocks * sizeof *share);
     for (int b = 0; share && b < blocks; b++)
         share[b] = (double)block_params(model, b) / (double)model->param_count;
-    int failed = share ? cut_contiguous(partition->of_block, share, blocks, submodels)
+    int failed = share ? cut_contiguous(partition->of_block, share, blocks, submodels, 1)
                        : error_set("partition: out of memory");
     free(share);
     if (failed)

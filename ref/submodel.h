@@ -17,9 +17,9 @@ typedef struct {
 int partition_balanced(Partition *partition, const Model *model, int submodels);
 
 /* Cuts a row of items into `parts` contiguous parts so that the sum of the squares of their costs
- * is least: part[i] is that of item i.  Every part has an item: 1 <= parts <= items.  -1 and an
- * error when memory runs out. */
-int cut_contiguous(int *part, const double *cost, int items, int parts);
+ * is least: part[i] is that of item i.  Every part has at least `fewest` items: 1 <= fewest,
+ * parts * fewest <= items.  -1 and an error when memory runs out. */
+int cut_contiguous(int *part, const double *cost, int items, int parts, int fewest);
 
 /* By hand: submodels separated by '/', each a list of blocks or ranges by number or name:
  * "embedding,head/block1-block6/block7-block12", "0-3/4-9".  Every block must be in exactly one. */
