@@ -1,4 +1,5 @@
 /* Where a training starts: a new directory, or one to go on in. */
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,7 @@ static int describe(Training *t) {
     strcpy(started, run->provenance.started);
     if (setup_provenance(&run->provenance, &s->options) || runfile_add_session(run, t->state.step))
         return -1;
+    run->provenance.threads = t->threads;
     if (runfile_moved(run))
         memset(run->memory, 0, sizeof run->memory); /* peaks of another memory */
     if (t->resumed && *command) {                   /* that of the start says how it was made */
@@ -137,6 +139,7 @@ int train_open(Training *t, const Options *options) {
     memset(t, 0, sizeof *t);
     t->lock = -1;
     t->started = clock_seconds();
+    t->threads = omp_get_max_threads();
     bool old = options->resume[0] || (options->go_on && rundir_holds_run(options->out));
     if (options->resume[0] && options->out[0])
         return error_set("--resume goes on in its own directory; leave --out away");

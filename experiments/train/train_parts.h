@@ -12,6 +12,7 @@
 typedef struct {
     char dir[OPTION_TEXT], run_path[RUNDIR_PATH], checkpoint_path[RUNDIR_PATH];
     int lock;
+    int threads; /* of all ranks in this process */
     Setup setup;
     BcdState state;
     RunFile run;
