@@ -17,58 +17,18 @@ static int owner(const RankEngine *e, int block) {
 /* ---- a submodel becomes active ------------------------------------------------------------------
  */
 
-/* Work of a chunk in operations: any unit will do for the order of tasks. */
-static void count_work(RankEngine *e) {
-    const Model *m = e->base.model;
-    for (int c = 0; c < e->placement->chunks; c++) {
-        e->cost[c] = (ChunkCost){1, 1, 1};
-        e->trains[c] = false;
-    }
-    for (int i = 0; i < m->nodes; i++) {
-        const Node *node = &m->node[i];
-        int chunk = e->placement->chunk_of[m->value[node->out].block];
-        e->cost[chunk].forward += node_flops(node, PHASE_FORWARD);
-        e->cost[chunk].input_gradient += node_flops(node, PHASE_INPUT_GRADIENT);
-        if (!node_trains(m, node, e->active)) continue;
-        e->trains[chunk] = true;
-        e->cost[chunk].weight_gradient += node_flops(node, PHASE_WEIGHT_GRADIENT);
-    }
-}
-
-static SchedulePlan plan(const RankEngine *e, bool backward) {
-    const Placement *p = e->placement;
-    int lowest = 0;
-    while (lowest < p->chunks && !(backward && e->trains[lowest])) lowest++;
-    return (SchedulePlan){.kind = e->settings.kind,
-                          .ranks = p->ranks,
-                          .chunks = p->chunks,
-                          .micro_batches = e->settings.micro_batches,
-                          .rank_of = p->rank_of,
-                          .lowest = lowest,
-                          .trains = e->trains,
-                          .cost = e->cost,
-                          .slack = e->settings.slack};
-}
-
-/* Room for the micro-batches of each chunk; what the block below hands up has the room of the chunk
- * it enters. */
-static void set_slots(RankEngine *e, const SchedulePlan *plan) {
-    const int *chunk_of = e->placement->chunk_of;
-    int blocks = e->base.model->blocks;
-    for (int b = 0; b < blocks; b++) {
-        bool hands_up = !e->blocks.here[b] && b + 1 < blocks && e->blocks.here[b + 1];
-        int bound = schedule_bound(plan, chunk_of[hands_up ? b + 1 : b]);
-        e->blocks.slots[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
-    }
-}
-
 static int make_schedules(RankEngine *e) {
-    count_work(e);
-    SchedulePlan training = plan(e, true), evaluation = plan(e, false);
-    set_slots(e, &training);
-    schedule_free(&e->training);
+    const Placement *p = e->placement;
+    const Model *m = e->base.model;
+    SchedulePlan evaluation = rank_schedule_plan(e->cost, e->trains, p, m, e->settings, NULL);
     schedule_free(&e->evaluation);
-    return schedule_make(&e->training, &training) || schedule_make(&e->evaluation, &evaluation);
+    if (schedule_make(&e->evaluation, &evaluation)) return -1;
+    SchedulePlan training = rank_schedule_plan(e->cost, e->trains, p, m, e->settings, e->active);
+    schedule_free(&e->training);
+    return schedule_make(&e->training, &training) ||
+                   rank_blocks_set_slots(&e->blocks, p, m, e->settings, e->active)
+               ? -1
+               : 0;
 }
 
 static int rank_activate(Engine *base, const bool *active) {
@@ -251,26 +211,6 @@ static const MemCount *rank_memory(Engine *base) {
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
-int rank_blocks_create(RankBlocks *blocks, const Placement *p, const Model *model, int rank) {
-    size_t count = (size_t)model->blocks;
-    *blocks = (RankBlocks){calloc(count, sizeof(bool)), calloc(count, sizeof(int))};
-    if (!blocks->here || !blocks->slots) {
-        rank_blocks_free(blocks);
-        return error_set("pipeline: out of memory");
-    }
-    for (int b = 0; b < model->blocks; b++) {
-        blocks->here[b] = p->rank_of[p->chunk_of[b]] == rank;
-        blocks->slots[b] = 1;
-    }
-    return 0;
-}
-
-void rank_blocks_free(RankBlocks *blocks) {
-    free(blocks->here);
-    free(blocks->slots);
-    *blocks = (RankBlocks){0};
-}
-
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
     if (e->value && e->gradient) rank_drop(e);
@@ -284,6 +224,7 @@ static void rank_free(Engine *base) {
     free(e->square);
     e->stage->is->free(e->stage);
     e->link->is->free(e->link);
+    if (e->copies) e->copies->is->free(e->copies);
     rank_blocks_free(&e->blocks);
     free(e);
 }
@@ -303,8 +244,8 @@ static int reserve(RankEngine *e) {
                : error_set("pipeline: out of memory");
 }
 
-Engine *engine_rank_create(Stage *stage, Link *link, const Placement *placement, RankBlocks blocks,
-                           PipelineSettings settings) {
+Engine *engine_rank_create(Stage *stage, Link *link, Link *copies, const Placement *placement,
+                           RankBlocks blocks, PipelineSettings settings) {
     static const EngineClass class = {
         .activate = rank_activate,
         .step = rank_step,
@@ -320,6 +261,7 @@ Engine *engine_rank_create(Stage *stage, Link *link, const Placement *placement,
     if (!e) {
         stage->is->free(stage);
         link->is->free(link);
+        if (copies) copies->is->free(copies);
         rank_blocks_free(&blocks);
         error_set("pipeline: out of memory");
         return NULL;
@@ -327,6 +269,7 @@ Engine *engine_rank_create(Stage *stage, Link *link, const Placement *placement,
     *e = (RankEngine){.base = {&class, stage->model},
                       .stage = stage,
                       .link = link,
+                      .copies = copies,
                       .placement = placement,
                       .blocks = blocks,
                       .settings = settings};

@@ -8,7 +8,7 @@
 typedef struct {
     Engine base;
     Stage *stage;
-    Link *link;
+    Link *link, *copies;
     const Placement *placement;
     RankBlocks blocks;
     PipelineSettings settings;

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../dist/link_tcp.h"
 #include "../../dist/rank_plan.h"
 #include "../../ref/error.h"
-#include "link_module.h"
 
 static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "tcp", "mpi", "nccl"};
 
@@ -38,36 +36,13 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
 /* ---- processes ----------------------------------------------------------------------------------
  */
 
-/* mpirun's processes find each other by MPI where it is built; all others by sockets. */
-static Link *join_for_nccl(const Options *o) {
-    const DeviceModule *device;
-    if (o->device != DEVICE_CUDA) {
-        error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
-        return NULL;
-    }
-    if (setup_device(&device, o)) return NULL;
-    if (!device->link_nccl_create) {
-        error_set("--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
-        return NULL;
-    }
-    bool by_mpi = getenv("OMPI_COMM_WORLD_RANK") && !getenv("MASTER_ADDR");
-    Link *control = by_mpi ? link_module_mpi(o->timeout) : link_tcp_create(o->timeout);
-    return control ? device->link_nccl_create(control) : NULL;
-}
-
 int pipeline_join(Link **world, const Options *o) {
     PipelineKind kind;
     int ranks;
     *world = NULL;
     if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
-    if (kind == PIPELINE_TCP)
-        *world = link_tcp_create(o->timeout);
-    else if (kind == PIPELINE_MPI)
-        *world = link_module_mpi(o->timeout);
-    else
-        *world = join_for_nccl(o);
-    return *world ? 0 : -1;
+    return error_set("--pipeline %.40s: not built yet", o->pipeline);
 }
 
 void pipeline_give_up(Link *world, const char *why) {
@@ -83,6 +58,7 @@ static int check(const Setup *s) {
     if (s->ranks % o->replicas)
         return error_set("--replicas %d: %d ranks cannot be shared out evenly", o->replicas,
                          s->ranks);
+    if (o->replicas > 1) return error_set("--replicas %d: not built yet", o->replicas);
     if (o->replicas > o->batch)
         return error_set("--replicas %d: a batch has %d samples", o->replicas, o->batch);
     if (o->method == METHOD_OFFLOAD)
@@ -146,7 +122,6 @@ int pipeline_place(Setup *s) {
     if (failed) return -1;
     int share = (o->batch + o->replicas - 1) / o->replicas;
     s->stage_settings.batch = (share + o->accumulate - 1) / o->accumulate;
-    s->stage_settings.deferred = o->pipeline_schedule == SCHEDULE_ZERO_BUBBLE;
     s->pipeline = (PipelineSettings){.micro_batches = o->accumulate,
                                      .kind = (ScheduleKind)o->pipeline_schedule,
                                      .cache_bytes = o->cache,

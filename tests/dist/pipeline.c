@@ -25,7 +25,7 @@ static Engine *make_rank(void *context, Link *world) {
     settings.slots = blocks.slots;
     Stage *stage = stage_ref_create(p->tiny.model, settings);
     need(stage, "stage");
-    return engine_rank_create(stage, link, &p->placement, blocks, p->recipe->settings);
+    return engine_rank_create(stage, link, NULL, &p->placement, blocks, p->recipe->settings);
 }
 
 void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how) {

@@ -1,0 +1,78 @@
+#include "rank_plan.h"
+
+#include <stdlib.h>
+
+#include "../ref/error.h"
+#include "../ref/layout.h"
+
+SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *p, const Model *m,
+                                PipelineSettings settings, const bool *active) {
+    for (int c = 0; c < p->chunks; c++) {
+        cost[c] = (ChunkCost){1, 1, 1};
+        trains[c] = false;
+    }
+    for (int i = 0; i < m->nodes; i++) {
+        const Node *node = &m->node[i];
+        int chunk = p->chunk_of[m->value[node->out].block];
+        cost[chunk].forward += node_flops(node, PHASE_FORWARD);
+        cost[chunk].input_gradient += node_flops(node, PHASE_INPUT_GRADIENT);
+        if (!active || !node_trains(m, node, active)) continue;
+        trains[chunk] = true;
+        cost[chunk].weight_gradient += node_flops(node, PHASE_WEIGHT_GRADIENT);
+    }
+    int lowest = 0;
+    while (lowest < p->chunks && !trains[lowest]) lowest++;
+    return (SchedulePlan){.kind = settings.kind,
+                          .ranks = p->ranks,
+                          .chunks = p->chunks,
+                          .micro_batches = settings.micro_batches,
+                          .rank_of = p->rank_of,
+                          .lowest = lowest,
+                          .trains = trains,
+                          .cost = cost,
+                          .slack = settings.slack};
+}
+
+int rank_blocks_create(RankBlocks *blocks, const Placement *p, const Model *model, int rank) {
+    size_t count = (size_t)model->blocks;
+    *blocks = (RankBlocks){calloc(count, sizeof(bool)), calloc(count, sizeof(int))};
+    if (!blocks->here || !blocks->slots) {
+        rank_blocks_free(blocks);
+        return error_set("pipeline: out of memory");
+    }
+    for (int b = 0; b < model->blocks; b++) {
+        blocks->here[b] = p->rank_of[p->chunk_of[b]] == rank;
+        blocks->slots[b] = 1;
+    }
+    return 0;
+}
+
+void rank_blocks_free(RankBlocks *blocks) {
+    free(blocks->here);
+    free(blocks->slots);
+    *blocks = (RankBlocks){0};
+}
+
+/* Room for the micro-batches of each chunk; what the block below hands up has the room of the chunk
+ * it enters. */
+static void set_slots(RankBlocks *blocks, const Placement *p, int count, const SchedulePlan *plan) {
+    for (int b = 0; b < count; b++) {
+        bool hands_up = !blocks->here[b] && b + 1 < count && blocks->here[b + 1];
+        int bound = schedule_bound(plan, p->chunk_of[hands_up ? b + 1 : b]);
+        blocks->slots[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
+    }
+}
+
+int rank_blocks_set_slots(RankBlocks *blocks, const Placement *p, const Model *model,
+                          PipelineSettings settings, const bool *active) {
+    ChunkCost *cost = calloc((size_t)p->chunks, sizeof *cost);
+    bool *trains = calloc((size_t)p->chunks, sizeof *trains);
+    int failed = cost && trains ? 0 : error_set("pipeline: out of memory");
+    if (!failed) {
+        SchedulePlan plan = rank_schedule_plan(cost, trains, p, model, settings, active);
+        set_slots(blocks, p, model->blocks, &plan);
+    }
+    free(cost);
+    free(trains);
+    return failed;
+}
