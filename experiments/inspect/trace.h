@@ -25,4 +25,7 @@ void trace_print(const Setup *setup, const Trace *trace, const Trace *full);
 /* The full update, traces[0], and the submodels side by side. */
 void trace_print_summary(const Trace *traces, int count);
 
+/* Writes them to a file of tables (tables/table.h): `full`, `submodel_1` ...  -1 and an error. */
+int trace_write(const char *path, const Setup *setup, const Trace *traces, int count);
+
 #endif

@@ -6,12 +6,6 @@
 #include "../../ref/error.h"
 #include "library.h"
 
-/* What only some builds of a library have. */
-static void find_optional(void *library, const char *symbol, void *function) {
-    void *address = dlsym(library, symbol);
-    if (address) memcpy(function, &address, sizeof address);
-}
-
 /* Leaves *module alone unless all is there.  A library whose device cannot be opened stays loaded:
  * CUDA's do not like to go. */
 static int load(DeviceModule *module, const char *name) {
@@ -28,8 +22,9 @@ static int load(DeviceModule *module, const char *name) {
         snprintf(cause, sizeof cause, "%s", error_message());
         return error_set("%s: %s", flag, cause);
     }
-    find_optional(library, "message_free", &found.message_free);
-    find_optional(library, "link_nccl_create", &found.link_nccl_create);
+    /* what only some builds have: where they fail, they leave NULL */
+    (void)library_find(library, "message_free", &found.message_free);
+    (void)library_find(library, "link_nccl_create", &found.link_nccl_create);
     *module = found;
     return 0;
 }

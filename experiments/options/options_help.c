@@ -45,6 +45,7 @@ const CommandInfo command_table[COMMANDS] = {
      "Each\n"
      "of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
      "  bcd trace --model resnet20\n"
+     "  bcd trace --model resnet20 --out trace.h5      ... and as tables, for bcd report\n"
      "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3"},
     {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
      0,

@@ -205,7 +205,7 @@ const Option option_table[] = {
     {"batch", "FILE", TEXT(batch_file), LOCAL, "", NULL, SECTION, "HDF5 file with the samples",
      COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, SECTION, "file to write",
-     COMMAND_GRADIENTS | COMMAND_REPORT},
+     COMMAND_GRADIENTS | COMMAND_REPORT | COMMAND_TRACE},
     {"markdown", NULL, FLAG(markdown), LOCAL, "0", NULL, SECTION,
      "print Markdown, and write no page", COMMAND_REPORT},
     {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn", SECTION,

@@ -1,0 +1,55 @@
+/* bcd trace --out: the times and bytes of every block as tables, which bcd report shows and
+ * bcd plan can plan with. */
+#include <stdio.h>
+
+#include "../tables/table.h"
+#include "trace.h"
+
+enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PARAMETERS, GRADIENTS, STATE, STORED, COLUMNS };
+
+static const TableColumn columns[COLUMNS] = {
+    [FORWARD] = {"forward", "forward", "ms", COLUMN_NUMBER, 3},
+    [INPUT_GRADIENT] = {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3},
+    [WEIGHT_GRADIENT] = {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3},
+    [PARAMETERS] = {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0},
+    [GRADIENTS] = {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0},
+    [STATE] = {"state", "state", "bytes", COLUMN_NUMBER, 0},
+    [STORED] = {"activations", "activations", "bytes", COLUMN_NUMBER, 0},
+};
+
+static void add_block(Table *table, const char *name, const BlockTimes *times,
+                      const BlockMemory *bytes) {
+    table_row(table, "%s", name);
+    table_number(table, FORWARD, times->forward_ms, SOURCE_MEASURED);
+    table_number(table, INPUT_GRADIENT, times->input_gradient_ms, SOURCE_MEASURED);
+    table_number(table, WEIGHT_GRADIENT, times->weight_gradient_ms, SOURCE_MEASURED);
+    table_number(table, PARAMETERS, (double)bytes->parameters, SOURCE_CLOSED_FORM);
+    table_number(table, GRADIENTS, (double)bytes->gradients, SOURCE_CLOSED_FORM);
+    table_number(table, STATE, (double)bytes->state, SOURCE_CLOSED_FORM);
+    table_number(table, STORED, (double)bytes->activations, SOURCE_CLOSED_FORM);
+}
+
+static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
+    const Options *o = &setup->options;
+    char name[48], title[160];
+    int number = trace->submodel + 1;
+    snprintf(name, sizeof name, number ? "submodel_%d" : "full", number);
+    snprintf(title, sizeof title, "%.60s, batch %d, %s%.0d: the time and memory of each block",
+             setup->model->name, o->batch, number ? "submodel " : "full update", number);
+    Table *table = tables_add(tables, name, title, "block", columns, COLUMNS);
+    if (!table) return -1;
+    for (int b = 0; b < setup->model->blocks; b++)
+        add_block(table, setup->model->block[b].name, &trace->times[b], &trace->bytes[b]);
+    table_note(table, "Each time is the least of a few steps; the update takes %.3f ms.",
+               trace->update_ms);
+    return 0;
+}
+
+int trace_write(const char *path, const Setup *setup, const Trace *traces, int count) {
+    Tables tables = {0};
+    int failed = setup_provenance(&tables.provenance, &setup->options);
+    for (int i = 0; i < count && !failed; i++) failed = add_step(&tables, setup, &traces[i]);
+    failed = failed || tables_write(&tables, &setup->options, path);
+    tables_free(&tables);
+    return failed ? -1 : 0;
+}
