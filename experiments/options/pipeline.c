@@ -110,6 +110,7 @@ static int place_all(Setup *s, const double *work) {
 int pipeline_place(Setup *s) {
     PipelineKind kind;
     Options *o = &s->options;
+    if (!*o->pipeline) return 0; /* a command without that flag */
     if (pipeline_parse(&kind, &s->ranks, o->pipeline)) return -1;
     if (o->world) s->ranks = o->world->ranks;
     if (!s->ranks) return 0;
