@@ -13,6 +13,8 @@ static const struct {
 } experiments[] = {
     {"validity", experiment_validity,
      "trains models fully and by BCD: steps to converge, quality, memory (Table 2)"},
+    {"memory", experiment_memory,
+     "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)"},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 

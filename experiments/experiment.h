@@ -6,6 +6,7 @@
 #include "options/options.h"
 
 int experiment_validity(const Options *options);
+int experiment_memory(const Options *options);
 
 /* Their names and what they do, for --help. */
 void experiment_print_list(void);

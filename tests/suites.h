@@ -39,6 +39,7 @@ SUITE(study)
 SUITE(report)
 SUITE(paper_tables)
 SUITE(tables)
+SUITE(experiments)
 SUITE(gradients)
 SUITE(validity)
 #endif

@@ -7,7 +7,7 @@
 #include "figures_parts.h"
 #include "gnuplot.h"
 
-enum { PLOT = 260, KEY_COLUMNS = 2, KEY_ROW = 22 };
+enum { PLOT = 260, KEY_COLUMNS = 2, KEY_ROW = 25 };
 
 static bool is_series(const Table *table, int column) {
     ColumnKind kind = table->column[column].kind;

@@ -33,7 +33,7 @@ static const char report_style[] =
     "}\n"
     "thead th { color: var(--soft); border-bottom: 1px solid var(--line); vertical-align: bottom; "
     "}\n"
-    "thead small { display: block; font-size: .78rem; min-height: 1.2em; }\n"
+    "thead small { display: block; font-size: .78rem; min-height: 1.55em; }\n"
     "th:nth-child(1), th:nth-child(2) { text-align: left; }\n"
     "tr.first:not(:first-child) > * { border-top: 1px solid var(--line); }\n"
     "tr.m > * { color: var(--m); font-weight: 600; }\n"

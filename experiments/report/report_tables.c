@@ -74,7 +74,7 @@ void put_tables(FILE *out, const Tables *tables, int number, bool drawable) {
         put_element(out, "h2", table->title);
         if (drawable && table->figure != FIGURE_NONE) put_figure(out, table, number, t);
         put_table(out, table);
-        put_provenance(out, &tables->provenance);
         fprintf(out, "</section>\n");
     }
+    put_provenance(out, &tables->provenance);
 }

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "../options/setup.h"
 #include "../store/rundir.h"
 #include "table.h"
 
@@ -11,8 +12,9 @@ int tables_deliver(Tables *tables, const Options *options, const char *name) {
         snprintf(dir, sizeof dir, "runs/%s-%.20s", name, options->preset);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
-    provenance_fill(&tables->provenance, options->seed);
-    if (rundir_make(dir) || tables_write(tables, options, path)) return -1;
+    if (setup_provenance(&tables->provenance, options) || rundir_make(dir) ||
+        tables_write(tables, options, path))
+        return -1;
     if (options->quiet) return 0;
     for (int t = 0; t < tables->tables; t++)
         if (table_print(stdout, tables->table[t])) return -1;

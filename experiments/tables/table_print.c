@@ -15,9 +15,15 @@ const char *table_format(const Table *table, int row, int column, char text[TABL
         snprintf(text, TABLE_CELL, "inf");
     else if (!isnan(cell->value) && c->kind == COLUMN_NUMBER)
         snprintf(text, TABLE_CELL, "%.*f", c->decimals, cell->value);
-    else if (!isnan(cell->value))
-        snprintf(text, TABLE_CELL, c->kind == COLUMN_DEVIATION ? "%+.*f %%" : "%.*f %%",
-                 c->decimals, 100 * cell->value);
+    else if (!isnan(cell->value)) {
+        double shown = 100 * cell->value;
+        bool sign = c->kind == COLUMN_DEVIATION;
+        if (fabs(shown) < 0.5 * pow(10, -c->decimals)) {
+            shown = 0;
+            sign = false;
+        }
+        snprintf(text, TABLE_CELL, sign ? "%+.*f %%" : "%.*f %%", c->decimals, shown);
+    }
     return text;
 }
 
@@ -100,11 +106,13 @@ typedef struct {
 
 static void print_heads(FILE *out, const Table *table, const Widths *width) {
     Line head = {0}, unit = {0}, rule = {0};
+    bool units = false;
     add_padded(&head, table->row_head, -width->label);
     add_padded(&unit, "", -width->label);
     for (int i = 0; i < width->label; i++) add(&rule, "-");
     for (int c = 0; c < table->columns; c++) {
         int wide = width->column[c] + width->mark[c];
+        units |= *table->column[c].unit != 0;
         add(&head, "  ");
         add_padded(&head, table->column[c].head, wide);
         add(&unit, "  ");
@@ -113,7 +121,7 @@ static void print_heads(FILE *out, const Table *table, const Widths *width) {
         for (int i = 0; i < wide; i++) add(&rule, "-");
     }
     print_line(out, &head);
-    print_line(out, &unit);
+    if (units) print_line(out, &unit);
     print_line(out, &rule);
 }
 
