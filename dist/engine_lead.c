@@ -113,6 +113,8 @@ static const MemCount *lead_memory(Engine *base) {
     return &e->memory;
 }
 
+const MemCount *engine_lead_counts(Engine *lead) { return of(lead)->each; }
+
 static void lead_free(Engine *base) {
     LeadEngine *e = of(base);
     char cause[400]; /* of the end, perhaps: not to be lost to that of a broken link */

@@ -24,6 +24,9 @@ typedef struct {
 int engine_lead_open(LeadEngine *lead, const Model *model, Engine *rank, Link *world,
                      void (*after)(void *context), void *context);
 
+/* Of a leader's engine: what each rank [ranks] counted at the last call of memory. */
+const MemCount *engine_lead_counts(Engine *lead);
+
 /* On the others: carries out calls on `rank` (NULL: it could not be made, all others are told the
  * error) until the leader frees its engine.  Takes over engine and link.  -1 and an error when the
  * link broke or a call failed here alone. */

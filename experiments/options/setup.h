@@ -34,6 +34,10 @@ int setup_open(Setup *setup, const Options *options);
 /* The largest plan over the submodels, as fit_plan. */
 int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *setup);
 
+/* The same of one rank alone, of those of a pipeline (setup_memory is of all together). */
+int setup_rank_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *setup,
+                      int rank);
+
 /* What this process is, and what it computes on.  -1 and an error. */
 int setup_provenance(Provenance *provenance, const Options *options);
 

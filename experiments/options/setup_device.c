@@ -56,13 +56,17 @@ static FitPlan fit_function(const Setup *s) {
     return s->device ? s->device->memory_plan : fit_plan_cpu;
 }
 
-/* Of all ranks together. */
+int setup_rank_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s,
+                      int rank) {
+    return pipeline_memory(bytes, host, s, fit_function(s), rank);
+}
+
 static int add_up_ranks(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s) {
     memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
     memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
     for (int r = 0; r < s->ranks; r++) {
         size_t there[MEM_ROLES + 1], here[MEM_ROLES + 1];
-        if (pipeline_memory(there, here, s, fit_function(s), r)) return -1;
+        if (setup_rank_memory(there, here, s, r)) return -1;
         for (int role = 0; role <= MEM_ROLES; role++) {
             bytes[role] += there[role];
             host[role] += here[role];
@@ -82,7 +86,7 @@ static int check_ranks(const Setup *s, const FitMemory *memory) {
     size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1], most = 0, sum = 0;
     char needs[32], has[32];
     for (int r = 0; r < s->ranks; r++) {
-        if (pipeline_memory(bytes, host, s, memory->plan, r)) return -1;
+        if (setup_rank_memory(bytes, host, s, r)) return -1;
         sum += bytes[MEM_ROLES];
         if (bytes[MEM_ROLES] > most) most = bytes[MEM_ROLES];
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../dist/engine_lead.h"
 #include "../../ref/memory.h"
 #include "../options/pipeline.h"
 #include "train_parts.h"
@@ -117,6 +118,20 @@ static void print_host_memory(const Setup *s) {
            format_bytes((double)host[MEM_STATE], state));
 }
 
+/* What one device of them needs. */
+static void print_fullest_rank(const Setup *s) {
+    size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    char peak[32], plan[32];
+    const MemCount *each = engine_lead_counts(s->engine);
+    int fullest = 0;
+    for (int r = 1; r < s->ranks; r++)
+        if (each[r].total_peak > each[fullest].total_peak) fullest = r;
+    if (setup_rank_memory(planned, host, s, fullest)) return;
+    printf("fullest rank %d: %s, planned %s\n", fullest,
+           format_bytes((double)each[fullest].total_peak, peak),
+           format_bytes((double)planned[MEM_ROLES], plan));
+}
+
 static void print_memory(const Training *t) {
     char peak[32], planned[32];
     if (t->setup.ranks) printf("\n%d ranks together:", t->setup.ranks);
@@ -127,6 +142,7 @@ static void print_memory(const Training *t) {
             printf("%-12s %9s %12s\n", row->role, format_bytes((double)row->peak, peak),
                    format_bytes((double)row->planned, planned));
     }
+    if (t->setup.ranks) print_fullest_rank(&t->setup);
     print_host_memory(&t->setup);
     const Setup *s = &t->setup;
     const MemoryRow *m = t->run.memory;
