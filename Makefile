@@ -90,7 +90,7 @@ $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c) $(ref_
 $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
 $(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
-$(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench:
+$(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/link-mpi-ranks:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 %.a:
@@ -134,9 +134,32 @@ $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(r
 # The tests of the command line run the program itself.
 $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 
+$(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_LINK_RANKS='"$(abspath $(BUILD))/link-mpi-ranks"'
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 include cuda/rules.mk
+
+# The MPI link is a library of its own, which the program loads when asked for.  MPI=no leaves it out.
+MPICC ?= $(shell command -v mpicc)
+MPI ?= $(if $(MPICC),yes,no)
+mpi_programs := $(BUILD)/libbcd-mpi.so $(BUILD)/link-mpi-ranks
+ifeq ($(MPI),yes)
+all: $(BUILD)/libbcd-mpi.so
+programs test: $(mpi_programs)
+endif
+# By Open MPI's or MPICH's wrapper, around the compiler of the rest.
+$(mpi_programs) $(BUILD)/mpi/%.o: export OMPI_CC := $(CC)
+$(mpi_programs) $(BUILD)/mpi/%.o: export MPICH_CC := $(CC)
+$(BUILD)/mpi/%.o: %.c $(BUILD)/flags
+	$(call say,MPICC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
+$(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/link_mpi.o
+	$(call say,LINK,$@)
+	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
+$(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/link_plays.c $(ref_c)) $(float_library)
+$(BUILD)/link-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------
 
@@ -233,6 +256,7 @@ info:                                 ## compiler, flags, libraries
 	@echo "flags      $(CFLAGS)"
 	@echo "libraries  $(LDLIBS)"
 	@echo "kernels    $(CXX) for this CPU; $(if $(NVCC),$(NVCC) for $(ARCHS:%=sm_%),no CUDA: nvcc was not found)"
+	@echo "MPI        $(if $(filter yes,$(MPI)),$(MPICC),none: mpicc was not found)"
 	@echo "versions   hdf5 $(shell pkg-config --modversion hdf5), pcre2 $(shell pkg-config --modversion libpcre2-8), cjson $(shell pkg-config --modversion libcjson), zstd $(shell pkg-config --modversion libzstd)"
 	@echo "processor  $(shell sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(shell nproc) in use"
 	@echo "commit     $(commit)"

@@ -1,6 +1,8 @@
 #include "link_plays.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../ref/error.h"
 #include "../../ref/random.h"
@@ -11,7 +13,7 @@
 static int above(const Link *link) { return (link->rank + 1) % link->ranks; }
 static int below(const Link *link) { return (link->rank + link->ranks - 1) % link->ranks; }
 
-int play_swap(Link *link, double *seen) {
+static int swap(Link *link, double *seen) {
     int up = above(link), down = below(link);
     for (int round = 0; round < 50; round++) {
         double mine = 100 * link->rank + round, from_up = -1, from_down = -1;
@@ -28,7 +30,7 @@ int play_swap(Link *link, double *seen) {
     return 0;
 }
 
-int play_order(Link *link, double *seen) {
+static int order(Link *link, double *seen) {
     double buffer[3][40] = {{0}};
     if (link->rank > 1) return 0;
     for (int round = 0; round < 12; round += 3) {
@@ -49,7 +51,7 @@ enum { AHEAD = 3, AHEAD_COUNT = 20000 };
 
 static int one(Link *link, Transfer t) { return link->is->exchange(link, &t, 1); }
 
-int play_ahead(Link *link, double *seen) {
+static int ahead(Link *link, double *seen) {
     size_t bytes = AHEAD_COUNT * sizeof(double);
     double *x = malloc(bytes);
     int up = above(link), down = below(link), failed = x ? 0 : error_set("out of memory");
@@ -68,16 +70,18 @@ int play_ahead(Link *link, double *seen) {
     return failed ? -1 : 0;
 }
 
-int play_much(Link *link, double *seen) {
-    size_t count = PLAY_MUCH / sizeof(int);
-    int *mine = malloc(PLAY_MUCH), *other = malloc(PLAY_MUCH), peer = 1 - link->rank;
+enum { MUCH = 40000004 };
+
+static int much(Link *link, double *seen) {
+    size_t count = MUCH / sizeof(int);
+    int *mine = malloc(MUCH), *other = malloc(MUCH), peer = 1 - link->rank;
     int failed = mine && other ? 0 : error_set("out of memory");
     if (!failed && link->rank < 2) {
         for (size_t i = 0; i < count; i++) mine[i] = (int)i ^ link->rank;
         Transfer batch[4] = {
-            link_send(peer, CHANNEL_VALUES, mine, PLAY_MUCH),
+            link_send(peer, CHANNEL_VALUES, mine, MUCH),
             link_send(peer, CHANNEL_VALUES, mine, sizeof *mine),
-            link_receive(peer, CHANNEL_VALUES, other, PLAY_MUCH),
+            link_receive(peer, CHANNEL_VALUES, other, MUCH),
             link_receive(peer, CHANNEL_VALUES, mine, sizeof *mine),
         };
         failed = link->is->exchange(link, batch, 2) || link->is->exchange(link, batch + 2, 2);
@@ -89,7 +93,7 @@ int play_much(Link *link, double *seen) {
     return failed ? -1 : 0;
 }
 
-int play_wrong_length(Link *link, double *seen) {
+static int wrong_length(Link *link, double *seen) {
     Transfer t = link->rank == 0 ? link_send(1, CHANNEL_VALUES, seen, 16)
                                  : link_receive(0, CHANNEL_VALUES, seen, 8);
     return (link->rank < 2 && link->is->exchange(link, &t, 1)) || link_barrier(link) ? -1 : 0;
@@ -102,7 +106,7 @@ double play_number(int rank, size_t i) {
     return random_uniform(7, (uint32_t)rank, i) * (rank == 1 ? 1e6 : 1);
 }
 
-int play_sums(Link *link, double *seen) {
+static int sums(Link *link, double *seen) {
     real x[PLAY_SUMS];
     for (size_t i = 0; i < PLAY_SUMS; i++) x[i] = (real)play_number(link->rank, i);
     for (int round = 0; round < 20; round++)
@@ -112,7 +116,7 @@ int play_sums(Link *link, double *seen) {
     return 0;
 }
 
-int play_broadcasts(Link *link, double *seen) {
+static int broadcasts(Link *link, double *seen) {
     for (int root = 0; root < link->ranks; root++) {
         double data[3] = {link->rank, 10 * link->rank, -1};
         if (link_broadcast(link, root, data, sizeof data)) return -1;
@@ -121,7 +125,7 @@ int play_broadcasts(Link *link, double *seen) {
     return 0;
 }
 
-int play_groups(Link *link, double *seen) {
+static int groups(Link *link, double *seen) {
     int member[PLAY_SEEN], members = 0;
     for (int r = link->rank % 2; r < link->ranks; r += 2) member[members++] = r;
     Link *group = link_group(link, member, members);
@@ -140,19 +144,50 @@ int play_groups(Link *link, double *seen) {
 /* ---- ranks that are gone ------------------------------------------------------------------------
  */
 
-int play_leave(Link *link, double *seen) {
+static int leave(Link *link, double *seen) {
     (void)seen;
     return link->rank == 2 ? 0 : link_barrier(link);
 }
 
-int play_leave_chain(Link *link, double *seen) {
+static int leave_chain(Link *link, double *seen) {
     Transfer t = link_receive(2, CHANNEL_VALUES, seen, sizeof *seen);
     if (link->rank == 2) return 0;
     return link->rank == 1 ? link->is->exchange(link, &t, 1) : link_barrier(link);
 }
 
-int play_give_up(Link *link, double *seen) {
+static int give_up(Link *link, double *seen) {
     (void)seen;
     if (link->rank == 2) link->is->give_up(link, "bcd: the loss is nan");
     return link->rank == 2 ? 0 : link_barrier(link);
+}
+
+static int kill_rank_2(Link *link, double *seen) {
+    if (link->rank == 2) raise(SIGKILL);
+    return leave_chain(link, seen);
+}
+
+static int stop_rank_2(Link *link, double *seen) {
+    if (link->rank == 2) raise(SIGSTOP);
+    return leave_chain(link, seen);
+}
+
+const PlayRow *play_find(const char *name) {
+    static const PlayRow plays[] = {
+        {"swap", swap},
+        {"order", order},
+        {"ahead", ahead},
+        {"much", much},
+        {"wrong-length", wrong_length},
+        {"sums", sums},
+        {"broadcasts", broadcasts},
+        {"groups", groups},
+        {"leave", leave},
+        {"leave-chain", leave_chain},
+        {"give-up", give_up},
+        {"kill", kill_rank_2},
+        {"stop", stop_rank_2},
+    };
+    for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
+        if (strcmp(plays[i].name, name) == 0) return &plays[i];
+    return NULL;
 }

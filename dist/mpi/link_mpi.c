@@ -1,0 +1,371 @@
+/* Ranks as processes that mpirun or srun started.  A library of its own, which the program loads
+ * when asked for (experiments/options/link_module.h), so that it needs no MPI otherwise.
+ *
+ * A message is its length, then its bytes in pieces.  Schedules send ahead of receives, so values
+ * and gradients are copied, and nobody waits for them.  All that is on its way is one list, in
+ * which messages of one channel keep their order; whoever holds the lock moves it on: a rank that
+ * waits, or, while it computes, a thread that pushes on what was sent. */
+#include "link_mpi.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../ref/error.h"
+
+/* Far below the 2 GiB that a call of MPI can count, so that tests see messages of many. */
+enum { PIECE_BYTES = 1 << 24 };
+
+typedef struct Move {
+    struct Move *next;
+    Transfer t;
+    bool copied;         /* t.data is `copy`, and nobody waits */
+    uint64_t length;     /* goes first */
+    bool started;        /* the length is on its way, or was */
+    size_t moved;        /* bytes that are on their way, or were */
+    MPI_Request request; /* what is on its way now */
+    max_align_t copy[];
+} Move;
+
+/* What ranks tell each other beside, on a tag of its own. */
+typedef enum { NOTE_GIVES_UP, NOTE_ASKS, NOTE_ANSWERS } NoteKind;
+typedef struct {
+    NoteKind kind;
+    int waits_for; /* ANSWERS: a rank or NOBODY */
+    char why[400]; /* GIVES_UP */
+} Note;
+enum { TAG_NOTE = CHANNELS, NOBODY = -1, NOT_ANSWERED = -2 };
+
+typedef struct {
+    Link base;
+    pthread_mutex_t lock; /* of all below, and of MPI itself */
+    pthread_cond_t changed;
+    Move *first, **end;
+    bool inside; /* the rank is in an exchange: it moves the list itself */
+    int waits_for, answer;
+    bool broken; /* MPI is not called any more */
+    char why[400];
+    pthread_t pusher;
+    bool ends;
+} MpiLink;
+
+/* Of this process. */
+static struct {
+    bool started, broken;
+    int open; /* links */
+} world;
+
+static MpiLink *of(Link *link) { return (MpiLink *)(void *)link; }
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int check(int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code == MPI_SUCCESS) return 0;
+    MPI_Error_string(code, text, &length);
+    return error_set("link: MPI: %.300s", text);
+}
+
+/* ---- moves --------------------------------------------------------------------------------------
+ */
+
+static int add_move(MpiLink *l, const Transfer *t, bool copied) {
+    Move *m = malloc(sizeof *m + (copied ? t->bytes : 0));
+    if (!m) return error_set("link: out of memory for a message of %zu bytes", t->bytes);
+    *m = (Move){.t = *t, .copied = copied, .length = t->bytes, .request = MPI_REQUEST_NULL};
+    if (copied) {
+        m->t.data = m->copy;
+        memcpy(m->copy, t->data, t->bytes);
+    }
+    *l->end = m;
+    l->end = &m->next;
+    return 0;
+}
+
+static void remove_move(MpiLink *l, Move **at) {
+    Move *m = *at;
+    *at = m->next;
+    if (!m->next) l->end = at;
+    free(m);
+}
+
+static int start_next(Move *m) {
+    size_t left = m->t.bytes - m->moved;
+    size_t size = m->started ? (left < PIECE_BYTES ? left : PIECE_BYTES) : sizeof m->length;
+    void *data = m->started ? (char *)m->t.data + m->moved : (void *)&m->length;
+    if (m->started) m->moved += size;
+    m->started = true;
+    return check(m->t.send ? MPI_Isend(data, (int)size, MPI_BYTE, m->t.peer, (int)m->t.channel,
+                                       MPI_COMM_WORLD, &m->request)
+                           : MPI_Irecv(data, (int)size, MPI_BYTE, m->t.peer, (int)m->t.channel,
+                                       MPI_COMM_WORLD, &m->request));
+}
+
+/* 1: done; 0: not yet; -1 and an error. */
+static int move_on(const MpiLink *l, Move *m) {
+    for (;;) {
+        int over = 0;
+        if (check(MPI_Test(&m->request, &over, MPI_STATUS_IGNORE))) return -1;
+        if (!over) return 0;
+        if (m->length != m->t.bytes)
+            return error_set("link: rank %d sent %zu bytes where rank %d expects %zu", m->t.peer,
+                             (size_t)m->length, l->base.rank, m->t.bytes);
+        if (m->started && m->moved == m->t.bytes) return 1;
+        if (start_next(m)) return -1;
+    }
+}
+
+static bool same_way(const Transfer *a, const Transfer *b) {
+    return a->send == b->send && a->peer == b->peer && a->channel == b->channel;
+}
+
+/* Moves on what is not behind another of its channel.  *waited: the first that the rank waits for,
+ * NULL: none. */
+static int move_all(MpiLink *l, const Move **waited) {
+    *waited = NULL;
+    for (Move **at = &l->first; *at;) {
+        Move *m = *at;
+        bool behind = false;
+        for (const Move *other = l->first; other != m && !behind; other = other->next)
+            behind = same_way(&other->t, &m->t);
+        int done = behind ? 0 : move_on(l, m);
+        if (done < 0) return -1;
+        if (done) {
+            remove_move(l, at);
+            continue;
+        }
+        if (!*waited && !m->copied) *waited = m;
+        at = &m->next;
+    }
+    return 0;
+}
+
+/* ---- notes --------------------------------------------------------------------------------------
+ */
+
+/* No length goes ahead: all are alike. */
+static int add_note(MpiLink *l, int to, Note note) {
+    Transfer t = link_send(to, (Channel)TAG_NOTE, &note, sizeof note);
+    Move **at = l->end;
+    if (add_move(l, &t, true)) return -1;
+    (*at)->started = true;
+    return 0;
+}
+
+/* The others find out when they look at their notes.  Waits a little until the notes are gone, for
+ * the process may end next. */
+static void break_link(MpiLink *l, const char *why) {
+    if (l->broken) return;
+    l->broken = world.broken = true;
+    snprintf(l->why, sizeof l->why, "%s", why);
+    Note note = {.kind = NOTE_GIVES_UP};
+    memcpy(note.why, l->why, sizeof note.why);
+    Move **own = l->end;
+    for (int r = 0; r < l->base.ranks; r++)
+        if (r != l->base.rank && add_note(l, r, note)) return;
+    bool left = true;
+    for (double until = now_s() + 1; left && now_s() < until;) {
+        left = false;
+        for (Move *m = *own; m; m = m->next)
+            if (move_on(l, m) == 0) left = true;
+    }
+}
+
+static int take_notes(MpiLink *l) {
+    for (;;) {
+        int there = 0;
+        MPI_Status from;
+        Note note;
+        if (check(MPI_Iprobe(MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &there, &from))) return -1;
+        if (!there) return 0;
+        if (check(MPI_Recv(&note, sizeof note, MPI_BYTE, from.MPI_SOURCE, TAG_NOTE, MPI_COMM_WORLD,
+                           MPI_STATUS_IGNORE)))
+            return -1;
+        if (note.kind == NOTE_GIVES_UP) {
+            l->broken = world.broken = true;
+            memcpy(l->why, note.why, sizeof l->why);
+            return -1;
+        }
+        Note answer = {.kind = NOTE_ANSWERS, .waits_for = l->waits_for};
+        if (note.kind == NOTE_ANSWERS) l->answer = note.waits_for;
+        if (note.kind == NOTE_ASKS && add_note(l, from.MPI_SOURCE, answer)) return -1;
+    }
+}
+
+/* Locked.  -1 when the link is or gets broken, why is told by l->why. */
+static int progress(MpiLink *l, const Move **waited) {
+    if (l->broken) return -1;
+    if (take_notes(l) == 0 && move_all(l, waited) == 0) return 0;
+    break_link(l, error_message());
+    return -1;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------
+ */
+
+/* Locked.  Lets others have the lock, and the processor when it takes longer. */
+static void pause_polling(MpiLink *l, int times) {
+    struct timespec t = {0, times < 200 ? 50000 : 200000};
+    pthread_mutex_unlock(&l->lock);
+    if (times > 50) nanosleep(&t, NULL);
+    pthread_mutex_lock(&l->lock);
+}
+
+/* Who is to blame that `missing` does not come: it may wait for another itself, and says so, or
+ * says nothing any more. */
+static int find_culprit(MpiLink *l, int *missing) {
+    double patience_s = l->base.timeout_s < 2 ? l->base.timeout_s / 2 : 1;
+    for (int hops = 0; hops < l->base.ranks; hops++) {
+        const Move *waited;
+        l->answer = NOT_ANSWERED;
+        if (add_note(l, *missing, (Note){.kind = NOTE_ASKS})) return -1;
+        double until = now_s() + patience_s;
+        for (int times = 0; l->answer == NOT_ANSWERED && now_s() < until; times++) {
+            if (progress(l, &waited)) return -1;
+            pause_polling(l, times);
+        }
+        if (l->answer < 0 || l->answer == l->base.rank) return 0;
+        *missing = l->answer;
+    }
+    return 0;
+}
+
+/* Locked.  Until nothing is left that the rank waits for. */
+static int wait_all(MpiLink *l) {
+    const Move *waited;
+    double until = now_s() + l->base.timeout_s;
+    for (int times = 0; progress(l, &waited) == 0; times++) {
+        if (!waited) return 0;
+        int missing = l->waits_for = waited->t.peer;
+        const char *what = waited->t.send ? "to take a message" : "to send a message";
+        if (now_s() > until) {
+            char why[200];
+            if (find_culprit(l, &missing)) break;
+            snprintf(why, sizeof why,
+                     "link: rank %d waited %g s for rank %d (%s); it has died or hangs",
+                     l->base.rank, l->base.timeout_s, missing, what);
+            break_link(l, why);
+        }
+        pause_polling(l, times);
+    }
+    break_link(l, error_message());
+    return error_set("%s", l->why);
+}
+
+static int mpi_exchange(Link *link, Transfer *transfers, int count) {
+    MpiLink *l = of(link);
+    int failed = 0;
+    pthread_mutex_lock(&l->lock);
+    l->inside = true;
+    for (int i = 0; i < count && !failed && !l->broken; i++)
+        failed = add_move(l, &transfers[i],
+                          transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER);
+    if (failed) break_link(l, error_message());
+    failed = wait_all(l);
+    l->inside = false;
+    l->waits_for = NOBODY;
+    if (l->first) pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    return failed;
+}
+
+/* A thread: pushes on what was sent while the rank computes. */
+static void *push(void *argument) {
+    MpiLink *l = argument;
+    const Move *waited;
+    pthread_mutex_lock(&l->lock);
+    for (int times = 0; !l->ends; times++) {
+        if (l->inside || !l->first || progress(l, &waited)) {
+            pthread_cond_wait(&l->changed, &l->lock);
+            times = 0;
+        } else {
+            pause_polling(l, times);
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+static void mpi_give_up(Link *link, const char *why) {
+    MpiLink *l = of(link);
+    char line[400];
+    snprintf(line, sizeof line, "link: rank %d gave up: %s", link->rank, why);
+    pthread_mutex_lock(&l->lock);
+    break_link(l, line);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* What was sent must have been taken before all leave: MPI has no patience for the rest. */
+static void mpi_free(Link *link) {
+    MpiLink *l = of(link);
+    pthread_mutex_lock(&l->lock);
+    for (Move *m = l->first; m; m = m->next) m->copied = false;
+    pthread_mutex_unlock(&l->lock);
+    if (!l->broken) link_barrier(link);
+    pthread_mutex_lock(&l->lock);
+    l->ends = true;
+    pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(l->pusher, NULL);
+    while (l->first) remove_move(l, &l->first);
+    pthread_cond_destroy(&l->changed);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+    world.open--;
+}
+
+/* At the end of the process.  Others that miss a rank would wait for it in MPI_Finalize for ever.
+ */
+static void leave(void) {
+    if (!world.broken && !world.open) MPI_Finalize();
+}
+
+static int start_mpi(void) {
+    int threads = MPI_THREAD_SINGLE;
+    if (world.broken) return error_set("link: MPI has lost a rank; start all ranks again");
+    if (world.open) return error_set("link: MPI carries one link at a time");
+    if (world.started) return 0;
+    if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
+    world.started = true;
+    atexit(leave);
+    if (threads < MPI_THREAD_SERIALIZED)
+        return error_set("link: this MPI was built without threads (MPI_THREAD_SERIALIZED)");
+    return check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+}
+
+Link *link_mpi_create(double timeout_s) {
+    static const LinkClass class = {
+        .exchange = mpi_exchange, .give_up = mpi_give_up, .free = mpi_free};
+    if (start_mpi()) return NULL;
+    MpiLink *l = calloc(1, sizeof *l);
+    if (!l) {
+        error_set("link: out of memory");
+        return NULL;
+    }
+    l->base = (Link){.is = &class, .timeout_s = timeout_s};
+    l->end = &l->first;
+    l->waits_for = NOBODY;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->changed, NULL);
+    int failed = check(MPI_Comm_rank(MPI_COMM_WORLD, &l->base.rank)) ||
+                 check(MPI_Comm_size(MPI_COMM_WORLD, &l->base.ranks));
+    if (!failed && pthread_create(&l->pusher, NULL, push, l))
+        failed = error_set("link: no thread for MPI");
+    if (!failed) {
+        world.open++;
+        return &l->base;
+    }
+    free(l);
+    return NULL;
+}

@@ -1,0 +1,90 @@
+#include "link_cases.h"
+
+#include <string.h>
+
+#include "../test.h"
+
+/* All ranks must succeed. */
+static void play(Played *played, LetPlay let, int ranks, const char *name) {
+    memset(played, 0, MOST_RANKS * sizeof *played);
+    let(played, ranks, 30, play_find(name));
+    for (int r = 0; r < ranks; r++)
+        CHECK(played[r].result == 0, "%s: rank %d of %d: %s", name, r, ranks, played[r].error);
+}
+
+static void nothing_wrong(LetPlay let, int ranks, const char *name) {
+    Played played[MOST_RANKS];
+    play(played, let, ranks, name);
+    for (int r = 0; r < ranks; r++)
+        CHECK(played[r].seen[0] == 0 && played[r].seen[1] == 0,
+              "%s: rank %d of %d: %g and %g are wrong", name, r, ranks, played[r].seen[0],
+              played[r].seen[1]);
+}
+
+void link_swaps(LetPlay let, int ranks) { nothing_wrong(let, ranks, "swap"); }
+void link_sends_ahead(LetPlay let, int ranks) { nothing_wrong(let, ranks, "ahead"); }
+void link_carries_much(LetPlay let) { nothing_wrong(let, 2, "much"); }
+
+void link_keeps_order(LetPlay let) {
+    Played played[MOST_RANKS];
+    play(played, let, 2, "order");
+    for (int i = 0; i < 12; i++)
+        CHECK(played[1].seen[i] == i, "message %d is %g", i, played[1].seen[i]);
+}
+
+void link_checks_lengths(LetPlay let) {
+    Played played[MOST_RANKS] = {{0}};
+    let(played, 2, 30, play_find("wrong-length"));
+    for (int r = 0; r < 2; r++)
+        CHECK(strstr(played[r].error, "rank 0 sent 16 bytes where rank 1 expects 8"),
+              "rank %d: \"%s\"", r, played[r].error);
+}
+
+/* In the order of ranks, whatever the link and the time: bit for bit. */
+void link_sums(LetPlay let, int ranks) {
+    Played played[MOST_RANKS];
+    play(played, let, ranks, "sums");
+    for (size_t i = 0; i < PLAY_SUMS; i++) {
+        real sum = 0;
+        for (int r = 0; r < ranks; r++) sum += (real)play_number(r, i);
+        for (int r = 0; r < ranks; r++)
+            CHECK(played[r].seen[i] == (double)sum, "rank %d of %d: [%zu] is %.9g, not %.9g", r,
+                  ranks, i, played[r].seen[i], (double)sum);
+    }
+}
+
+void link_broadcasts(LetPlay let, int ranks) {
+    Played played[MOST_RANKS];
+    play(played, let, ranks, "broadcasts");
+    for (int r = 0; r < ranks; r++)
+        for (int root = 0; root < ranks; root++)
+            CHECK(played[r].seen[root] == 11 * root, "rank %d of %d has %g from rank %d", r, ranks,
+                  played[r].seen[root], root);
+}
+
+void link_groups(LetPlay let, int ranks) {
+    Played played[MOST_RANKS];
+    play(played, let, ranks, "groups");
+    for (int r = 0; r < ranks; r++) {
+        int sum = 0, last = r;
+        for (int i = r % 2; i < ranks; i += 2) {
+            sum += i + 1;
+            last = i;
+        }
+        int below = r >= 2 ? r - 2 : last;
+        CHECK(played[r].seen[0] == sum, "rank %d of %d adds up to %g, not %d", r, ranks,
+              played[r].seen[0], sum);
+        CHECK(played[r].seen[1] == below, "rank %d of %d hears from rank %g, not %d", r, ranks,
+              played[r].seen[1], below);
+    }
+}
+
+void link_loses(LetPlay let, const char *name, double timeout_s, const char *words) {
+    Played played[MOST_RANKS] = {{0}};
+    let(played, 4, timeout_s, play_find(name));
+    for (int r = 0; r < 4; r++) {
+        if (r == 2) continue;
+        CHECK(played[r].result == -1, "%s: rank %d goes on without rank 2", name, r);
+        CHECK(strstr(played[r].error, words), "%s: rank %d says \"%s\"", name, r, played[r].error);
+    }
+}

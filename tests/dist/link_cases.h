@@ -1,0 +1,33 @@
+/* Cases that every kind of link passes: plays (link_plays.h), and what must come of them. */
+#ifndef TESTS_DIST_LINK_CASES_H
+#define TESTS_DIST_LINK_CASES_H
+
+#include "link_plays.h"
+
+enum { MOST_RANKS = 5 };
+
+/* What came of one rank's part. */
+typedef struct {
+    int result;
+    double seen[PLAY_SEEN];
+    char error[400];
+} Played;
+
+/* Lets `ranks` ranks, joined by a link of some kind, each play; fills played[ranks]. */
+typedef void (*LetPlay)(Played *played, int ranks, double timeout_s, const PlayRow *play);
+
+/* For any number of ranks from 1 to MOST_RANKS. */
+void link_swaps(LetPlay let, int ranks);
+void link_sends_ahead(LetPlay let, int ranks);
+void link_sums(LetPlay let, int ranks);
+void link_broadcasts(LetPlay let, int ranks);
+void link_groups(LetPlay let, int ranks);
+/* Of two ranks. */
+void link_keeps_order(LetPlay let);
+void link_carries_much(LetPlay let);
+void link_checks_lengths(LetPlay let);
+/* Of four: rank 2 is missing; the others end within the time with the same line, which has these
+ * words. */
+void link_loses(LetPlay let, const char *play, double timeout_s, const char *words);
+
+#endif

@@ -1,0 +1,40 @@
+/* link-mpi-ranks PLAY TIMEOUT_S DIRECTORY: a rank of tests/dist/test_link_mpi.c, started by mpirun.
+ * Leaves what came of the play in DIRECTORY/RANK. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../../experiments/options/link_module.h"
+#include "../../../ref/error.h"
+#include "../link_cases.h"
+
+static int keep(const Played *played, const char *directory, int rank) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%d", directory, rank);
+    FILE *file = fopen(path, "wb");
+    if (!file) return -1;
+    size_t count = fwrite(played, sizeof *played, 1, file);
+    return fclose(file) || count != 1 ? -1 : 0;
+}
+
+int main(int argc, char **argv) {
+    const PlayRow *row = argc == 4 ? play_find(argv[1]) : NULL;
+    Link *link = row ? link_module_mpi(strtod(argv[2], NULL)) : NULL;
+    if (!link) {
+        fprintf(stderr, "link-mpi-ranks: %s\n", row ? error_message() : "bad arguments");
+        return 2;
+    }
+    Played played = {.result = row->play(link, played.seen)};
+    int rank = link->rank;
+    if (played.result) {
+        snprintf(played.error, sizeof played.error, "%s", error_message());
+        fprintf(stderr, "%s\n", played.error);
+    }
+    link->is->free(link);
+    if (keep(&played, argv[3], rank)) return 2;
+    /* mpirun ends the others when the first ends badly: all shall have said their line. */
+    struct timespec a_while = {1, 0};
+    if (played.result) nanosleep(&a_while, NULL);
+    return played.result != 0;
+}

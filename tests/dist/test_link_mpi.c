@@ -1,0 +1,123 @@
+/* Links over MPI: mpirun starts build/link-mpi-ranks (mpi/ranks.c).  Skipped where it is not. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../data/scratch.h"
+#include "link_cases.h"
+
+/* mpirun's exit status and what it and the ranks said, of the last play. */
+static int status;
+static char said[1 << 14];
+
+static bool has_mpi(void) {
+    return access(BCD_LINK_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+}
+#define NEED_MPI() \
+    if (!has_mpi()) SKIP("no mpirun, or built without mpicc")
+
+static void read_played(Played *played, int rank) {
+    char name[32];
+    snprintf(name, sizeof name, "ranks/%d", rank);
+    FILE *file = fopen(scratch_path(name), "rb");
+    if (!file || fread(played, sizeof *played, 1, file) != 1) *played = (Played){.result = -2};
+    if (file) fclose(file);
+    unlink(scratch_path(name));
+}
+
+/* More ranks than processors, and root, which containers are; as variables, which other kinds of
+ * MPI than Open MPI do not mind.  What MPI itself leaves allocated is no leak of ours. */
+#define ENVIRONMENT                                                 \
+    "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 " \
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
+
+static void let_processes_play(Played *played, int ranks, double timeout_s, const PlayRow *play) {
+    char line[2000], directory[512];
+    snprintf(directory, sizeof directory, "%s", scratch_path("ranks/x"));
+    *strrchr(directory, '/') = 0;
+    snprintf(line, sizeof line,
+             ENVIRONMENT "timeout -k 5 100 mpirun -n %d %s %s %g %s 2>&1 </dev/null", ranks,
+             BCD_LINK_RANKS, play->name, timeout_s, directory);
+    FILE *pipe = popen(line, "r");
+    size_t count = pipe ? fread(said, 1, sizeof said - 1, pipe) : 0;
+    said[count] = 0;
+    int code = pipe ? pclose(pipe) : -1;
+    status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
+    for (int r = 0; r < ranks; r++) read_played(&played[r], r);
+    test_note("%s, %d ranks: status %d; %s", play->name, ranks, status, said);
+}
+
+static void ends_well(const char *what) {
+    CHECK(status == 0, "%s: mpirun ends with %d: %s", what, status, said);
+}
+
+static void messages_arrive(void) {
+    NEED_MPI();
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks += 2) link_swaps(let_processes_play, ranks);
+    ends_well("swap");
+    link_keeps_order(let_processes_play);
+    link_carries_much(let_processes_play);
+    ends_well("much");
+    link_sends_ahead(let_processes_play, 4);
+    ends_well("ahead");
+}
+
+static void all_do_things_together(void) {
+    NEED_MPI();
+    link_sums(let_processes_play, 4);
+    ends_well("sums");
+    link_broadcasts(let_processes_play, 4);
+    link_groups(let_processes_play, 5);
+    ends_well("groups");
+}
+
+static void wrong_lengths_are_errors(void) {
+    NEED_MPI();
+    link_checks_lengths(let_processes_play);
+    CHECK(status != 0, "mpirun ends well");
+}
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void giving_up_is_told_at_once(void) {
+    NEED_MPI();
+    double start = now_s();
+    link_loses(let_processes_play, "give-up", 1e6, "rank 2 gave up: bcd: the loss is nan");
+    CHECK(now_s() - start < 30, "that took %g s", now_s() - start);
+}
+
+/* The others wait for each other, and for it; its line is theirs. */
+static void stopped_rank_is_named(void) {
+    NEED_MPI();
+    double start = now_s();
+    link_loses(let_processes_play, "stop", 2, "waited 2 s for rank 2 (");
+    CHECK(now_s() - start < 30, "that took %g s", now_s() - start);
+}
+
+/* mpirun sees it at once, says so and ends the others. */
+static void killed_rank_ends_all(void) {
+    NEED_MPI();
+    Played played[MOST_RANKS];
+    double start = now_s();
+    let_processes_play(played, 4, 1000, play_find("kill"));
+    CHECK(status != 0, "mpirun ends well");
+    CHECK(strstr(said, "rank 2") && strstr(said, "signal 9"), "mpirun says: %s", said);
+    CHECK(now_s() - start < 30, "that took %g s", now_s() - start);
+}
+
+void test_link_mpi(void) {
+    RUN(messages_arrive);
+    RUN(all_do_things_together);
+    RUN(wrong_lengths_are_errors);
+    RUN(giving_up_is_told_at_once);
+    RUN(stopped_rank_is_named);
+    RUN(killed_rank_ends_all);
+}
