@@ -117,14 +117,14 @@ static void wrong_use_is_told(void) {
  */
 
 static void killed_ranks_resume(void) {
-    run(0, "train " LLAMA "--steps 90 --quiet --out unkilled");
+    run(0, "train " LLAMA "--steps 90 --quiet --out ranks-unkilled");
     pid_t process =
-        program_start("train " LLAMA "--steps 90 --save-every 5 --out cut --pipeline local:3");
-    wait_for_saves("cut/checkpoint.h5", 0, 4);
+        program_start("train " LLAMA "--steps 90 --save-every 5 --out ranks-cut --pipeline local:3");
+    wait_for_saves("ranks-cut/checkpoint.h5", 0, 4);
     kill(process, SIGKILL);
     CHECK(program_wait(process) == -SIGKILL, "ended before it was killed");
-    run(0, "train --resume cut --quiet --pipeline local:2");
-    check_same_run("unkilled", "cut");
+    run(0, "train --resume ranks-cut --quiet --pipeline local:2");
+    check_same_run("ranks-unkilled", "ranks-cut");
 }
 
 void test_ranks(void) {
