@@ -7,6 +7,7 @@
 
 #include "../../dist/rank_plan.h"
 #include "../../ref/error.h"
+#include "link_module.h"
 
 static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "tcp", "mpi", "nccl"};
 
@@ -42,6 +43,10 @@ int pipeline_join(Link **world, const Options *o) {
     *world = NULL;
     if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
+    if (kind == PIPELINE_MPI) {
+        *world = link_module_mpi(o->timeout);
+        return *world ? 0 : -1;
+    }
     return error_set("--pipeline %.40s: not built yet", o->pipeline);
 }
 
