@@ -151,8 +151,9 @@ static void print_memory(const Training *t) {
     double held = (double)(m[MEM_PARAMETERS].peak + m[MEM_GRADIENTS].peak + m[MEM_STATE].peak);
     char submodels[16], form[48];
     snprintf(submodels, sizeof submodels, "%d", s->bcd.partition.submodels);
-    /* The form counts the active submodel's optimizer state, in the memory that computes. */
-    if (s->stage_settings.offload || s->stage_settings.keep_state) return;
+    /* The form counts the active submodel's optimizer state, in the memory that computes; ranks
+     * have their peaks at different times. */
+    if (s->stage_settings.offload || s->stage_settings.keep_state || s->ranks) return;
     printf(
         "parameters, gradients and state %s; closed form %s %s, for equal submodels\n",
         format_bytes(held, peak), memory_closed_form_text(form, optimizer, precision, submodels),
