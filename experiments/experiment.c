@@ -15,6 +15,8 @@ static const struct {
      "trains models fully and by BCD: steps to converge, quality, memory (Table 2)"},
     {"memory", experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)"},
+    {"cost", experiment_cost,
+     "dollars and GPU hours saved, from published times (Tables 1, 5 to 7, 12 to 14)"},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 

@@ -7,6 +7,7 @@
 
 int experiment_validity(const Options *options);
 int experiment_memory(const Options *options);
+int experiment_cost(const Options *options);
 
 /* Their names and what they do, for --help. */
 void experiment_print_list(void);

@@ -187,8 +187,7 @@ static int trace_command(Tracer *tracer, const Options *options) {
     Provenance here;
     int failed =
         run_all(tracer, traces, count, first) || setup_provenance(&here, &tracer->setup.options);
-    if (!failed && *options->out)
-        failed = trace_write(options->out, &tracer->setup, traces, count);
+    if (!failed && *options->out) failed = trace_write(options->out, &tracer->setup, traces, count);
     if (!failed) print_all(&tracer->setup, &here, traces, count);
     for (int i = 0; i < count; i++) trace_free(&traces[i]);
     free(traces);

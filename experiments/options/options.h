@@ -39,6 +39,10 @@ enum { PLACEMENT_AUTO = PLACEMENTS };
 typedef enum { METHOD_BCD, METHOD_OFFLOAD, METHOD_KINDS } MethodKind;
 extern const char *const method_names[METHOD_KINDS];
 
+/* How large an experiment is. */
+typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
+extern const char *const preset_names[PRESET_KINDS];
+
 /* Every setting of every command.  Numbers whose default depends on the model, the data or the
  * optimizer hold it only after setup_open has resolved them; given[] tells what the user set. */
 typedef struct Options {
@@ -115,7 +119,11 @@ typedef struct Options {
 
     /* bcd experiment, report */
     bool yes;
-    char preset[OPTION_TEXT], models[OPTION_TEXT], optimizers[OPTION_TEXT];
+    int preset; /* PresetKind */
+    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
+    char multiplier[OPTION_TEXT]; /* a number, or files of results */
+    char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
+    double train_tokens;          /* of the training whose cost is told */
     bool markdown;
 
     const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */

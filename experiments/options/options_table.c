@@ -15,6 +15,7 @@ static const char *const tokenizer_names[] = {
     [TOKENIZER_BYTES] = "bytes", [TOKENIZER_GPT2] = "gpt2"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
+const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
 static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] = "plain",
                                                               [PLACEMENT_VIRTUAL] = "virtual",
                                                               [PLACEMENT_FIGURE2] = "figure2",
@@ -206,12 +207,19 @@ const Option option_table[] = {
      COMMAND_GRADIENTS},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, SECTION, "file to write",
      COMMAND_GRADIENTS | COMMAND_REPORT | COMMAND_TRACE},
+    {"multiplier", "X|FILE,...", TEXT(multiplier), LOCAL, "", "the published ones alone", SECTION,
+     "cost: a B-F multiplier of our own, or the validity.h5 or run.h5 files that measured it",
+     COMMAND_EXPERIMENT},
+    {"price", "GPU=DOLLARS,...", TEXT(price), LOCAL, "", "those of section 4.4.1", SECTION,
+     "cost: price of a GPU per hour, as in rtx4090=0.31,a100=1.12", COMMAND_EXPERIMENT},
+    {"tokens", "N", REAL(train_tokens, 1, 1e18), LOCAL, "1e9", NULL, SECTION,
+     "cost: length of the training whose price is told", COMMAND_EXPERIMENT},
     {"markdown", NULL, FLAG(markdown), LOCAL, "0", NULL, SECTION,
      "print Markdown, and write no page", COMMAND_REPORT},
     {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn", SECTION,
      "show only submodel K, from 1", COMMAND_TRACE},
-    {"preset", "smoke|laptop|gpu|paper", TEXT(preset), LOCAL, "laptop", NULL, SECTION, "how large",
-     COMMAND_EXPERIMENT},
+    {"preset", "smoke|laptop|gpu|paper", CHOICE(preset, preset_names, PRESET_KINDS), LOCAL,
+     "laptop", NULL, SECTION, "how large", COMMAND_EXPERIMENT},
     {"models", "LIST", TEXT(models), LOCAL, "", "the preset's", SECTION,
      "models separated by spaces", COMMAND_EXPERIMENT},
     {"optimizers", "LIST", TEXT(optimizers), LOCAL, "", "the preset's", SECTION,

@@ -136,7 +136,7 @@ double paper_price(const char *gpu);
 double paper_time_ratio(const PaperReduction *reduction);
 bool paper_is_cost(const PaperReduction *reduction);
 
-/* The multiplier that Tables 5 to 7 and 12 to 14 were computed with: the mean over their rows of
+/* The multiplier that Tables 5 to 7 and 12 to 14 were computed with: the median over their rows of
  * worst multiplier x (1 - average) / (1 - worst), in which times and prices cancel. */
 double paper_table_multiplier(void);
 /* That of one row. */

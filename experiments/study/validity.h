@@ -25,7 +25,7 @@ typedef struct {
     bool long_run; /* hours: not started without --yes */
 } Plan;
 
-/* The rows a command line asks for.  -1 and an error: an unknown preset, model or optimizer.
+/* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.
  * plan_free is safe either way. */
 int plan_make(Plan *plan, const Options *asked);
 void plan_free(Plan *plan);

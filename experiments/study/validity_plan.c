@@ -20,32 +20,30 @@ enum { ENTRIES = 6 };
 
 /* Rates other than the paper's (0.1 and 1e-4) are for trainings much shorter than the paper's. */
 static const struct {
-    const char *name;
     bool long_run;
     Entry entry[ENTRIES + 1];
-} presets[] = {
-    {"smoke",
-     false,
-     {{"resnet:depth=8,width=4", "synthetic", "sgd,adam",
-       "limit=96 batch=16 steps=24 switch-every=4 eval-every=8", "lr=0.05", "lr=1e-2"},
-      {"gpt:layers=2,width=32,heads=2,context=32", "text", "sgd,adam",
-       "limit=96 batch=8 steps=24 switch-every=4 eval-every=8", "lr=0.1", "lr=3e-3"}}},
-    {"laptop",
-     false,
-     {{"resnet8", "synthetic", "sgd",
-       "limit=4000 batch=64 steps=2800 switch-every=40 eval-every=280", "", "lr=3e-3"},
-      {"gpt:layers=4,width=128,heads=4,context=64", "text", "adam",
-       "batch=16 steps=1200 switch-every=60 eval-every=120 warmup=50", "lr=0.05 clip=1",
-       "lr=3e-3"}}},
-    {"gpu",
-     true,
-     {{"resnet8", "cifar10", "sgd,adam", "epochs=60", "", ""},
-      {"resnet14", "cifar10", "sgd,adam", "epochs=60", "", ""},
-      {"resnet20", "cifar10", "sgd,adam", "epochs=60", "", ""},
-      {"gpt2-0.15B", "wikitext2", "sgd,adam", "epochs=6 batch=1", "", ""}}},
-    {"paper", true, {{0}}}, /* from the rows of Table 2: see add_published */
+} presets[PRESET_KINDS] = {
+    [PRESET_SMOKE] = {false,
+                      {{"resnet:depth=8,width=4", "synthetic", "sgd,adam",
+                        "limit=96 batch=16 steps=24 switch-every=4 eval-every=8", "lr=0.05",
+                        "lr=1e-2"},
+                       {"gpt:layers=2,width=32,heads=2,context=32", "text", "sgd,adam",
+                        "limit=96 batch=8 steps=24 switch-every=4 eval-every=8", "lr=0.1",
+                        "lr=3e-3"}}},
+    [PRESET_LAPTOP] = {false,
+                       {{"resnet8", "synthetic", "sgd",
+                         "limit=4000 batch=64 steps=2800 switch-every=40 eval-every=280", "",
+                         "lr=3e-3"},
+                        {"gpt:layers=4,width=128,heads=4,context=64", "text", "adam",
+                         "batch=16 steps=1200 switch-every=60 eval-every=120 warmup=50",
+                         "lr=0.05 clip=1", "lr=3e-3"}}},
+    [PRESET_GPU] = {true,
+                    {{"resnet8", "cifar10", "sgd,adam", "epochs=60", "", ""},
+                     {"resnet14", "cifar10", "sgd,adam", "epochs=60", "", ""},
+                     {"resnet20", "cifar10", "sgd,adam", "epochs=60", "", ""},
+                     {"gpt2-0.15B", "wikitext2", "sgd,adam", "epochs=6 batch=1", "", ""}}},
+    [PRESET_PAPER] = {true, {{0}}}, /* from the rows of Table 2: see add_published */
 };
-enum { PRESETS = sizeof presets / sizeof *presets };
 
 void plan_free(Plan *plan) {
     free(plan->row);
@@ -256,16 +254,12 @@ static int add_published(Plan *plan, const Options *asked, const char *const *mo
 
 int plan_make(Plan *plan, const Options *asked) {
     *plan = (Plan){0};
-    int preset = 0;
-    while (preset < PRESETS && strcmp(presets[preset].name, asked->preset)) preset++;
-    if (preset == PRESETS)
-        return error_set("--preset %s: it takes smoke, laptop, gpu or paper", asked->preset);
     if (*asked->out)
         snprintf(plan->dir, sizeof plan->dir, "%s", asked->out);
     else
-        snprintf(plan->dir, sizeof plan->dir, "runs/validity-%.20s", asked->preset);
+        snprintf(plan->dir, sizeof plan->dir, "runs/validity-%.20s", preset_names[asked->preset]);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
-    plan->long_run = presets[preset].long_run;
+    plan->long_run = presets[asked->preset].long_run;
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     const char *model[LIST], *optimizer[LIST];
     snprintf(models, sizeof models, "%s",
@@ -279,7 +273,7 @@ int plan_make(Plan *plan, const Options *asked) {
     int model_count = cut_list(models, " ", model);
     int optimizer_count = cut_list(optimizers, ", ", optimizer);
     if (model_count < 0 || optimizer_count < 0) return -1;
-    if (strcmp(asked->preset, "paper") == 0)
+    if (asked->preset == PRESET_PAPER)
         return add_published(plan, asked, model, model_count, optimizer, optimizer_count);
-    return add_preset(plan, asked, preset, model, model_count, optimizer, optimizer_count);
+    return add_preset(plan, asked, asked->preset, model, model_count, optimizer, optimizer_count);
 }

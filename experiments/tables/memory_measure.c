@@ -31,12 +31,12 @@ static const Network published[] = {
 };
 
 static const struct {
-    const char *name;
     int most_submodels;
     const Network *network;
-} presets[] = {
-    {"smoke", 3, smallest}, {"laptop", 5, small}, {"gpu", 5, published}, {"paper", 5, published}};
-enum { PRESETS = sizeof presets / sizeof *presets };
+} presets[PRESET_KINDS] = {[PRESET_SMOKE] = {3, smallest},
+                           [PRESET_LAPTOP] = {5, small},
+                           [PRESET_GPU] = {5, published},
+                           [PRESET_PAPER] = {5, published}};
 
 enum { CLOSED, TRAINED_PLAN, TRAINED, TRAINED_OFF, ACTIVATIONS, ALL_PLAN, ALL, ALL_OFF, COLUMNS };
 static const TableColumn columns[COLUMNS] = {
@@ -155,19 +155,16 @@ static int add_network(Tables *tables, const Options *options, const Network *ne
 }
 
 int memory_measure(Tables *tables, const Options *options) {
-    int preset = 0;
-    while (preset < PRESETS && strcmp(presets[preset].name, options->preset)) preset++;
-    if (preset == PRESETS)
-        return error_set("--preset %s: it takes smoke, laptop, gpu or paper", options->preset);
-    int most = presets[preset].most_submodels;
+    int most = presets[options->preset].most_submodels;
     char models[OPTION_TEXT];
     snprintf(models, sizeof models, "%s", options->models);
     for (char *name = strtok(models, " "); name; name = strtok(NULL, " ")) {
         Network network;
-        if (find_network(&network, preset, name) || add_network(tables, options, &network, most))
+        if (find_network(&network, options->preset, name) ||
+            add_network(tables, options, &network, most))
             return -1;
     }
-    for (const Network *n = presets[preset].network; !*options->models && n->model; n++)
+    for (const Network *n = presets[options->preset].network; !*options->models && n->model; n++)
         if (add_network(tables, options, n, most)) return -1;
     return 0;
 }

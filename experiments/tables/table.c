@@ -7,12 +7,13 @@
 
 const char *const source_names[SOURCES] = {
     [SOURCE_NONE] = "",
+    [SOURCE_GIVEN] = "given (data sheet or command line)",
     [SOURCE_MEASURED] = "measured",
     [SOURCE_SIMULATED] = "simulated",
     [SOURCE_CLOSED_FORM] = "closed form",
     [SOURCE_RECOMPUTED] = "recomputed from published numbers",
     [SOURCE_PUBLISHED] = "published"};
-const char *const source_marks[SOURCES] = {"", "m", "s", "c", "r", "p"};
+const char *const source_marks[SOURCES] = {"", "g", "m", "s", "c", "r", "p"};
 
 static void fail(Table *table, const char *what) {
     error_set("table %s: %s", table->name, what);

@@ -15,6 +15,7 @@
 /* Where a number comes from. */
 typedef enum {
     SOURCE_NONE,        /* what the row is about: a name, a price, a ratio of two cells beside it */
+    SOURCE_GIVEN,       /* a data sheet, or the command line */
     SOURCE_MEASURED,    /* by this program */
     SOURCE_SIMULATED,   /* by dist/simulate.h */
     SOURCE_CLOSED_FORM, /* computed from shapes */
@@ -33,12 +34,14 @@ typedef enum {
     COLUMN_TEXT
 } ColumnKind;
 
+enum { DECIMALS_FREE = -1 };
+
 typedef struct {
     char name[48]; /* of the data set: letters, digits and _ */
     char head[48]; /* above the column */
     char unit[24]; /* below that; "": dimensionless */
     ColumnKind kind;
-    int decimals; /* digits after the point */
+    int decimals; /* digits after the point; DECIMALS_FREE: as many as the number has */
 } TableColumn;
 
 typedef struct {

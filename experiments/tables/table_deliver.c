@@ -9,7 +9,7 @@ int tables_deliver(Tables *tables, const Options *options, const char *name) {
     if (*options->out)
         snprintf(dir, sizeof dir, "%s", options->out);
     else
-        snprintf(dir, sizeof dir, "runs/%s-%.20s", name, options->preset);
+        snprintf(dir, sizeof dir, "runs/%s-%.20s", name, preset_names[options->preset]);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
     if (setup_provenance(&tables->provenance, options) || rundir_make(dir) ||

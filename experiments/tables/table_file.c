@@ -121,7 +121,7 @@ static int read_column_head(const H5File *file, const char *path, TableColumn *c
          h5_get_text(file, path, "unit", column->unit, sizeof column->unit)))
         return -1;
     int known = find_name(kind, kind_names, COLUMN_TEXT + 1);
-    if (known < 0 || decimals < 0 || decimals > 20) return damaged(file, path);
+    if (known < 0 || decimals < DECIMALS_FREE || decimals > 20) return damaged(file, path);
     column->kind = (ColumnKind)known;
     column->decimals = (int)decimals;
     return 0;

@@ -5,6 +5,17 @@
 
 #include "table.h"
 
+/* A number with so many digits after the point; one that rounds to zero has no sign. */
+static void format_number(char text[TABLE_CELL], double value, int decimals, bool sign,
+                          const char *unit) {
+    if (decimals == DECIMALS_FREE)
+        snprintf(text, TABLE_CELL, "%.7g%s", value, unit);
+    else if (fabs(value) < 0.5 * pow(10, -decimals))
+        snprintf(text, TABLE_CELL, "%.*f%s", decimals, 0.0, unit);
+    else
+        snprintf(text, TABLE_CELL, sign ? "%+.*f%s" : "%.*f%s", decimals, value, unit);
+}
+
 const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
@@ -14,16 +25,9 @@ const char *table_format(const Table *table, int row, int column, char text[TABL
     else if (isinf(cell->value))
         snprintf(text, TABLE_CELL, "inf");
     else if (!isnan(cell->value) && c->kind == COLUMN_NUMBER)
-        snprintf(text, TABLE_CELL, "%.*f", c->decimals, cell->value);
-    else if (!isnan(cell->value)) {
-        double shown = 100 * cell->value;
-        bool sign = c->kind == COLUMN_DEVIATION;
-        if (fabs(shown) < 0.5 * pow(10, -c->decimals)) {
-            shown = 0;
-            sign = false;
-        }
-        snprintf(text, TABLE_CELL, sign ? "%+.*f %%" : "%.*f %%", c->decimals, shown);
-    }
+        format_number(text, cell->value, c->decimals, false, "");
+    else if (!isnan(cell->value))
+        format_number(text, 100 * cell->value, c->decimals, c->kind == COLUMN_DEVIATION, " %");
     return text;
 }
 
@@ -141,11 +145,13 @@ static void print_row(FILE *out, const Table *table, int row, const Widths *widt
 void print_wrapped(FILE *out, const char *text) {
     enum { MOST = 98 };
     while (strlen(text) > MOST) {
-        int length = MOST;
+        int length = MOST, end;
         while (length > 0 && text[length] != ' ') length--;
         if (!length) length = MOST;
-        fprintf(out, "%.*s\n", length, text);
-        text += length + (text[length] == ' ');
+        for (end = length; end > 0 && text[end - 1] == ' ';) end--;
+        fprintf(out, "%.*s\n", end, text);
+        text += length;
+        text += strspn(text, " ");
     }
     fprintf(out, "%s\n", text);
 }

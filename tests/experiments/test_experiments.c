@@ -134,7 +134,7 @@ static void case_memory(void) {
     CHECK(strstr(printed->out, "Measured, MiB: resnet:depth=14,width=2, sgd") &&
               !strstr(printed->out, "Measured, MiB: gpt"),
           "--models");
-    check_error(run(1, "experiment memory --preset huge"), "--preset huge: it takes smoke");
+    check_error(run(2, "experiment memory --preset huge"), "--preset \"huge\": it takes smoke");
     check_error(run(1, "experiment memory --models resnet9 --out other"), "resnet9");
 }
 
@@ -143,13 +143,145 @@ static void case_report(void) {
     CHECK(strstr(printed->out, "| G-1.6B | 1615775744 c | 24.077 p | 24.076 r |"), "%s",
           printed->out);
     CHECK(!file_exists(scratch_path("all/report.html")), "a page beside Markdown");
-    printed = run(0, "report all/memory.h5");
-    CHECK(strstr(printed->out, "12.038 p") && strstr(printed->out, "page: all/report.html"), "%s",
-          printed->out);
+    printed = run(0, "report all/memory.h5 all/cost.h5");
+    CHECK(strstr(printed->out, "12.038 p") && strstr(printed->out, "53.6 % p") &&
+              strstr(printed->out, "page: all/report.html"),
+          "%s", printed->out);
     CHECK(file_exists(scratch_path("all/report.html")), "no page");
 }
 
+/* ---- cost ------------------------------------------------------------------------------------
+ */
+
+/* Cells of the audit: which multiplier each follows from, and the ones that follow from none. */
+static void check_reductions(const Tables *tables) {
+    static const struct {
+        const char *table, *row;
+        double published;
+        const char *column, *nearest;
+    } audit[] = {{"table5", "G-10B avg.", 0.536, "multiplier_tables", "1.249"},
+                 {"table5", "G-10B worst", -0.028, "multiplier_worst", "2.77"},
+                 {"table6", "G-10B avg.", 0.749, "multiplier_tables", "1.249"},
+                 {"table7", "G-20B worst", 0.285, "multiplier_worst", "2.77"},
+                 {"table12", "G-5.4B avg.", 0.609, "multiplier_tables", "1.249"},
+                 {"table13", "G-10B worst", -1.318, "multiplier_worst", "2.77"},
+                 {"table14", "G-10B avg.", 0.0008, "multiplier_tables", "1.249"},
+                 {"table5", "G-1.6B avg.", 0.804, NULL, "none"},
+                 {"table12", "G-1.6B avg.", 0.802, NULL, "none"},
+                 {"table5", "G-20B avg.", 0.683, NULL, "none"}};
+    for (size_t i = 0; i < sizeof audit / sizeof *audit; i++) {
+        const char *table = audit[i].table, *row = audit[i].row;
+        double published = number(tables, table, row, "published", SOURCE_PUBLISHED);
+        CHECK(published == audit[i].published, "%s %s: %g", table, row, published);
+        const Cell *nearest = table_find(tables_find(tables, table), row, "nearest");
+        CHECK(nearest && !strcmp(nearest->text, audit[i].nearest), "%s %s: %s", table, row,
+              nearest ? nearest->text : "");
+        if (!audit[i].column) continue;
+        double recomputed = number(tables, table, row, audit[i].column, SOURCE_RECOMPUTED);
+        CHECK(fabs(recomputed - published) <= 0.004, "%s %s: %g", table, row, recomputed);
+    }
+    /* With the printed average, 53.6 and 74.9 per cent are 48.4 and 71.9. */
+    double at_139 = number(tables, "table5", "G-10B avg.", "multiplier_average", SOURCE_RECOMPUTED);
+    CHECK(fabs(at_139 - 0.484) <= 0.0005, "%g", at_139);
+    at_139 = number(tables, "table6", "G-10B avg.", "multiplier_average", SOURCE_RECOMPUTED);
+    CHECK(fabs(at_139 - 0.719) <= 0.0005, "%g", at_139);
+    double implied =
+        number(tables, "table5", "G-1.6B worst", "multiplier_tables", SOURCE_RECOMPUTED);
+    CHECK(fabs(implied - 0.589) <= 0.001, "%g", implied);
+    double ms = number(tables, "implied", "rtx4090 G-20B", "full_ms_hours", SOURCE_RECOMPUTED);
+    CHECK(fabs(ms - 7074) <= 1, "%g", ms);
+}
+
+/* Every cell of the six tables, as many as the paper prints. */
+static void check_all_cells(const Tables *tables) {
+    static const char *const names[] = {"table5",  "table6",  "table7",
+                                        "table12", "table13", "table14"};
+    int cells = 0;
+    for (size_t t = 0; t < sizeof names / sizeof *names; t++) {
+        const Table *table = tables_find(tables, names[t]);
+        if (!CHECK(table && table->rows == 8, "%s", names[t])) continue;
+        for (int r = 0; r < table->rows; r++)
+            cells +=
+                isfinite(number(tables, names[t], table->label[r], "published", SOURCE_PUBLISHED));
+    }
+    CHECK(cells == 48, "%d cells", cells);
+}
+
+static void check_claims(const Tables *tables) {
+    const char *offload = "time saved over OffLoad (average)";
+    double worst = number(tables, "claims", offload, "multiplier_worst", SOURCE_RECOMPUTED);
+    double average = number(tables, "claims", offload, "multiplier_average", SOURCE_RECOMPUTED);
+    CHECK(fabs(worst - 0.420) <= 0.0005 && fabs(average - 0.709) <= 0.0005, "%g, %g", worst,
+          average);
+    CHECK(number(tables, "claims", offload, "published", SOURCE_PUBLISHED) == 0.42, "claim");
+    const Table *speedup = tables_find(tables, "speedup");
+    CHECK(speedup && speedup->notes == 1 &&
+              strstr(speedup->note[0],
+                     "1.52 to 1.76 times, mean 1.41; the table spans 1.02 to "
+                     "1.77, mean 1.41"),
+          "%s", speedup ? speedup->note[0] : "");
+    double price = number(tables, "table1", "price", "a100_published", SOURCE_PUBLISHED);
+    CHECK(price == 1.2 && number(tables, "table1", "FP32", "rtx4090", SOURCE_GIVEN) == 82.6, "%g",
+          price);
+}
+
+static void case_cost(void) {
+    Tables tables;
+    if (open_tables(&tables, "experiment cost --out all", "all/cost.h5")) {
+        check_reductions(&tables);
+        check_all_cells(&tables);
+        check_claims(&tables);
+        CHECK(!table_find(tables_find(&tables, "table5"), "G-10B worst", "multiplier_ours"),
+              "a column for nothing");
+    }
+    tables_free(&tables);
+}
+
+/* 3252 ms x 16 GPUs x 2e9 / 1024 iterations at half a dollar; and G-10B saves 1 - 2 x 0.3712. */
+static void case_cost_of_our_own(void) {
+    Tables tables;
+    if (open_tables(&tables,
+                    "experiment cost --multiplier 2 --price rtx4090=0.5 --tokens 2e9 --out own",
+                    "own/cost.h5")) {
+        double dollars = number(&tables, "dollars", "G-10B 2/8", "full", SOURCE_RECOMPUTED);
+        CHECK(fabs(dollars / (3.252 * 16 * 2e9 / 1024 / 3600 * 0.5) - 1) <= 1e-12, "%g", dollars);
+        double ours = number(&tables, "dollars", "G-10B 2/8", "multiplier_ours", SOURCE_RECOMPUTED);
+        CHECK(fabs(ours / dollars - 2 * 2414.32 / 3252 / 2) <= 1e-12, "%g", ours / dollars);
+        double saved =
+            number(&tables, "table12", "G-10B avg.", "multiplier_ours", SOURCE_RECOMPUTED);
+        CHECK(fabs(saved - (1 - ours / dollars)) <= 1e-12, "%g", saved);
+        CHECK(number(&tables, "prices", "--price", "rtx4090", SOURCE_GIVEN) == 0.5, "prices");
+    }
+    tables_free(&tables);
+    check_error(run(1, "experiment cost --multiplier -1 --out own"), "--multiplier -1: it takes");
+    check_error(run(1, "experiment cost --multiplier none.h5 --out own"), "none.h5");
+    check_error(run(1, "experiment cost --price h100=2 --out own"), "--price h100");
+    check_error(run(1, "experiment cost --price a100=dear --out own"), "--price a100=dear");
+}
+
+/* A multiplier that was measured here: of the pair's two files. */
+static void case_cost_measured(void) {
+    Tables tables;
+    run(0,
+        "train --model gpt:layers=2,width=16,heads=2,context=16 --data words.tokens --limit 32 "
+        "--batch 4 --optimizer adam --lr 1e-2 --threads 2 --steps 60 --out costfull --quiet");
+    run(0, "train " GPT "--steps 60 --out costbcd --quiet");
+    check_error(run(1, "experiment cost --multiplier costbcd/run.h5 --out own"), "no BCD row");
+    if (open_tables(&tables,
+                    "experiment cost --multiplier costfull/run.h5,costbcd/run.h5 --out measured",
+                    "measured/cost.h5")) {
+        double saved =
+            number(&tables, "table12", "G-10B avg.", "multiplier_ours", SOURCE_RECOMPUTED);
+        CHECK(saved < 1 && isfinite(saved), "%g", saved);
+    }
+    tables_free(&tables);
+}
+
 void test_experiments(void) {
+    make_words();
     RUN(case_memory);
+    RUN(case_cost);
+    RUN(case_cost_of_our_own);
+    RUN(case_cost_measured);
     RUN(case_report);
 }

@@ -140,7 +140,7 @@ static void case_bad_files(void) {
     options_defaults(&options, COMMAND_EXPERIMENT);
     CHECK(tables_recognise("/nowhere/memory.h5") == -1 && strstr(error_message(), "/nowhere"), "%s",
           error_message());
-    tables.table[1]->column[0].decimals = -3;
+    tables.table[1]->column[0].decimals = -2;
     const char *path = scratch_path("wrong.h5");
     CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
     CHECK(tables_read(&none, path) == -1 && strstr(error_message(), path), "%s", error_message());
