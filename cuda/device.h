@@ -2,7 +2,8 @@
  * with the same names: gpu/device.c over the CUDA runtime, simt/device.c over the CPU.
  *
  * Work on a stream is asynchronous and in order; its errors are kept and told by the next
- * device_wait.  Functions that allocate give NULL, others -1, and an error line (ref/error.h). */
+ * device_wait, of any thread.  Functions that allocate give NULL, others -1, and an error line
+ * (ref/error.h).  Threads may work side by side, each on streams of its own. */
 #ifndef CUDA_DEVICE_H
 #define CUDA_DEVICE_H
 
@@ -27,8 +28,10 @@ typedef struct {
     char runtime[48], driver[48], libraries[96]; /* versions, for provenance */
 } DeviceInfo;
 
-/* Opens the first device (CUDA_VISIBLE_DEVICES chooses another).  -1 and an error that says what is
- * missing: driver, device, or a compute capability below 8.0.  Opening it again does nothing. */
+/* Opens the first device (CUDA_VISIBLE_DEVICES chooses another); of several processes on a node,
+ * which LOCAL_RANK, SLURM_LOCALID or OMPI_COMM_WORLD_LOCAL_RANK number, each opens the next one, in
+ * turn.  -1 and an error that says what is missing: driver, device, or a compute capability below
+ * 8.0.  Each thread that uses the device opens it; again does nothing. */
 int device_open(void);
 int device_info(DeviceInfo *info);
 

@@ -5,7 +5,8 @@
  *           template with a comma in its arguments goes in parentheses
  *   SHARED(float, tile, [32][33]);             static shared memory, at the head of a function
  *   DYNAMIC_SHARED(float, tile);               the launch's shared_bytes, 16-byte aligned
- *   SHARED_LIMIT(kernel, bytes);               before a launch with more than 48 KiB
+ *   SHARED_LIMIT(kernel, bytes);               before a launch with more than 48 KiB; always the
+ *           same for one kernel, which all threads of the host share
  *
  * and these warp-wide pieces, in PTX on a GPU, defined by their documented layouts on a CPU:
  *

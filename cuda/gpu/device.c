@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Of gpu.cuh: remembers the first launch that failed. */
@@ -55,21 +56,34 @@ static bool good(cudaError_t error, const char *what) {
 
 /* ---- the device ---- */
 
-static int check_capability(void) {
+static int check_capability(int device) {
     int major = 0, minor = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
-    if (error != cudaSuccess) return error_set("CUDA device 0: %s", cudaGetErrorString(error));
+        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (error != cudaSuccess)
+        return error_set("CUDA device %d: %s", device, cudaGetErrorString(error));
     if (major >= 8) return 0;
     return error_set(
-        "CUDA device 0 has compute capability %d.%d, at least 8.0 is needed (A100, RTX 30 or "
+        "CUDA device %d has compute capability %d.%d, at least 8.0 is needed (A100, RTX 30 or "
         "later); CUDA_VISIBLE_DEVICES chooses another device",
-        major, minor);
+        device, major, minor);
 }
 
+/* Processes of one node take a device each: those who start them number them. */
+static int own_number(int devices) {
+    static const char *const names[] = {"LOCAL_RANK", "SLURM_LOCALID",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *number = getenv(names[i]);
+        if (number && *number) return (int)(strtoul(number, NULL, 10) % (unsigned long)devices);
+    }
+    return 0;
+}
+
+/* The runtime keeps the choice for each thread. */
 int device_open(void) {
-    static bool open;
+    static _Thread_local bool open;
     if (open) return 0;
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
@@ -84,9 +98,11 @@ int device_open(void) {
     if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
         return error_set("no CUDA device was found (is CUDA_VISIBLE_DEVICES right?)");
     if (error != cudaSuccess) return error_set("CUDA: %s", cudaGetErrorString(error));
-    if (check_capability()) return -1;
-    error = cudaSetDevice(0);
-    if (error != cudaSuccess) return error_set("CUDA device 0: %s", cudaGetErrorString(error));
+    int device = own_number(count);
+    if (check_capability(device)) return -1;
+    error = cudaSetDevice(device);
+    if (error != cudaSuccess)
+        return error_set("CUDA device %d: %s", device, cudaGetErrorString(error));
     open = true;
     return 0;
 }
@@ -94,9 +110,10 @@ int device_open(void) {
 int device_info(DeviceInfo *info) {
     struct cudaDeviceProp properties;
     size_t free_bytes, total_bytes;
-    int runtime = 0, driver = 0, cublas = (int)cublasLtGetVersion();
+    int device = 0, runtime = 0, driver = 0, cublas = (int)cublasLtGetVersion();
     *info = (DeviceInfo){.major = 0};
-    if (!good(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties") ||
+    if (!good(cudaGetDevice(&device), "cudaGetDevice") ||
+        !good(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties") ||
         !good(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo") ||
         !good(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion") ||
         !good(cudaDriverGetVersion(&driver), "cudaDriverGetVersion"))

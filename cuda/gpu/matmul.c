@@ -32,9 +32,11 @@ static cublasLtHandle_t library(void) {
 
 /* What NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */
 size_t cuda_matmul_workspace(Precision precision) {
-    static int major;
+    int device = 0, major = 0;
     (void)precision;
-    if (!major && cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0)) major = 9;
+    if (cudaGetDevice(&device) ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device))
+        major = 9;
     return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 

@@ -18,11 +18,14 @@ extern "C" {
 typedef enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_RANDOM, SIMT_ORDERS } SimtOrder;
 void simt_set_order(SimtOrder order, uint64_t seed); /* seed: of SIMT_RANDOM */
 
-/* The first error of any launch since simt_clear_error, one line; NULL: none.  A launch with an
- * error is given up where the error was found: its other threads are dropped, what was written
- * stays written. */
-const char *simt_error(void);
+/* The first error of any thread's launch since simt_clear_error, one line; NULL: none.  A launch
+ * with an error is given up where the error was found: its other threads are dropped, what was
+ * written stays written. */
+const char *simt_error(void); /* valid until it is cleared */
 void simt_clear_error(void);
+/* Both at once: moves the error to text; false: none. */
+enum { SIMT_ERROR_BYTES = 768 };
+bool simt_take_error(char text[SIMT_ERROR_BYTES]);
 
 /* Shows every launch to `record` before it runs.  If it answers true it has kept a copy of the
  * `bytes` at `closure` (aligned to 16) and calls run(copy) later, as often as it likes; the launch

@@ -7,16 +7,17 @@
 #include "internal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const SimtLaunch *now; /* the launch that runs */
+static const SimtLaunch *now;                                  /* the launch that runs */
+static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER; /* of any thread's work */
 static struct {
     bool set;
-    char text[768];
+    char text[SIMT_ERROR_BYTES];
 } error;
 static struct {
     SimtOrder order;
     uint64_t seed;
 } chosen;
-static SimtRecord *recorder;
+static SimtRecord *_Atomic recorder;
 
 uint64_t simt_launch_number;
 const SimtRace *simt_race;
@@ -26,18 +27,36 @@ void simt_set_order(SimtOrder order, uint64_t seed) {
     chosen.seed = seed;
 }
 void simt_set_recorder(SimtRecord *record) { recorder = record; }
-const char *simt_error(void) { return error.set ? error.text : NULL; }
-void simt_clear_error(void) { error.set = false; }
+bool simt_take_error(char text[SIMT_ERROR_BYTES]) {
+    pthread_mutex_lock(&error_lock);
+    bool set = error.set;
+    if (set) memcpy(text, error.text, sizeof error.text);
+    error.set = false;
+    pthread_mutex_unlock(&error_lock);
+    return set;
+}
+const char *simt_error(void) {
+    pthread_mutex_lock(&error_lock);
+    const char *text = error.set ? error.text : NULL;
+    pthread_mutex_unlock(&error_lock);
+    return text;
+}
+void simt_clear_error(void) {
+    char text[SIMT_ERROR_BYTES];
+    simt_take_error(text);
+}
 bool simt_checks_races(void) { return simt_race != NULL; }
 void simt_poison(void *memory, size_t bytes) { memset(memory, 0xff, bytes); }
 
 static void note(const char *prefix, const char *format, va_list arguments) {
-    if (error.set) return;
-    error.set = true;
-    int length = snprintf(error.text, sizeof error.text, "%s", prefix);
+    char text[SIMT_ERROR_BYTES] = "";
+    int length = snprintf(text, sizeof text, "%s", prefix);
     size_t used = length < 0 ? 0 : (size_t)length;
-    if (used < sizeof error.text)
-        vsnprintf(error.text + used, sizeof error.text - used, format, arguments);
+    if (used < sizeof text) vsnprintf(text + used, sizeof text - used, format, arguments);
+    pthread_mutex_lock(&error_lock);
+    if (!error.set) memcpy(error.text, text, sizeof text);
+    error.set = true;
+    pthread_mutex_unlock(&error_lock);
 }
 
 void simt_note_error(const char *format, ...) {
@@ -143,6 +162,7 @@ void simt_fence(void) {
 }
 
 void simt_submit(void *stream, SimtRun *run, const void *closure, size_t bytes) {
-    if (recorder && recorder(stream, run, closure, bytes)) return;
+    SimtRecord *record = recorder;
+    if (record && record(stream, run, closure, bytes)) return;
     run(closure);
 }

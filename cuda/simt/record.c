@@ -7,6 +7,7 @@
 #include "record.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,7 +45,7 @@ typedef struct {
     unsigned seen[STREAMS];
 } SimtEvent;
 
-static Recording *active; /* one at a time */
+static _Thread_local Recording *active; /* what other threads do meanwhile is their business */
 
 /* What must not be done while recording spoils the recording, as it does on a GPU. */
 static int refuse(const char *error) {
@@ -67,10 +68,8 @@ void stream_free(Stream stream) { free(stream); }
 int device_wait(Stream stream) {
     SimtStream *s = stream;
     if (s->recorded) return refuse("device_wait: the stream is being recorded");
-    if (!simt_error()) return 0;
-    error_set("%s", simt_error());
-    simt_clear_error();
-    return -1;
+    char text[SIMT_ERROR_BYTES];
+    return simt_take_error(text) ? error_set("%s", text) : 0;
 }
 
 /* ---- events ---- */
@@ -167,7 +166,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
 void record_open(void) { simt_set_recorder(keep); }
 
 int graph_begin(Stream stream) {
-    static unsigned count;
+    static atomic_uint count;
     if (active) return refuse("graph_begin: a stream is being recorded already");
     active = calloc(1, sizeof *active);
     if (!active) return error_set("no memory for a graph");

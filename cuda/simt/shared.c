@@ -1,6 +1,7 @@
 /* The shared memory of a block: one arena, the launch's dynamic part first, then each SHARED in the
  * order in which the kernel first meets it.  Between the arrays lie guards, which only
  * AddressSanitizer sees. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +33,17 @@ static struct {
     size_t bytes;
 } limits[KERNELS];
 static int limit_count;
+static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER; /* of any thread's kernels */
 
 void *simt_dynamic_shared;
 
 static size_t limit_of(const void *function) {
+    size_t bytes = 0;
+    pthread_mutex_lock(&limits_lock);
     for (int i = 0; i < limit_count; i++)
-        if (limits[i].function == function) return limits[i].bytes;
-    return 0;
+        if (limits[i].function == function) bytes = limits[i].bytes;
+    pthread_mutex_unlock(&limits_lock);
+    return bytes;
 }
 
 void simt_shared_limit(const void *function, const char *kernel, size_t bytes, SimtSite site) {
@@ -47,16 +52,18 @@ void simt_shared_limit(const void *function, const char *kernel, size_t bytes, S
                         kernel, site.file, site.line, bytes, SIMT_SHARED_LARGEST);
         return;
     }
+    pthread_mutex_lock(&limits_lock);
     int i = 0;
     while (i < limit_count && limits[i].function != function) i++;
-    if (i == KERNELS) {
+    if (i < KERNELS) {
+        if (i == limit_count) limit_count++;
+        limits[i].function = function;
+        limits[i].bytes = bytes;
+    }
+    pthread_mutex_unlock(&limits_lock);
+    if (i == KERNELS)
         simt_note_error("kernel %s: more than %d kernels with a limit of shared memory", kernel,
                         KERNELS);
-        return;
-    }
-    if (i == limit_count) limit_count++;
-    limits[i].function = function;
-    limits[i].bytes = bytes;
 }
 
 /* The next `bytes` of the arena, filled with NaN. */

@@ -1,0 +1,91 @@
+#include "message.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "arena.h"
+
+typedef struct Kept {
+    DeviceMessage message; /* the first member: what the users see */
+    size_t room;
+    struct Kept *next; /* of the free ones */
+} Kept;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static Kept *idle;
+static int users;
+
+static void release(Kept *kept) {
+    device_free(kept->message.data); /* waits for whoever still works on it */
+    if (kept->message.ready) event_free(kept->message.ready);
+    free(kept);
+}
+
+static Kept *make(size_t bytes) {
+    Kept *kept = calloc(1, sizeof *kept);
+    if (!kept) {
+        error_set("message: out of memory");
+        return NULL;
+    }
+    kept->room = arena_pad(bytes);
+    kept->message.data = device_alloc(kept->room);
+    kept->message.ready = event_create();
+    if (kept->message.data && kept->message.ready) return kept;
+    release(kept);
+    return NULL;
+}
+
+/* The smallest free one with the room, or NULL.  Parts of a batch and boundaries of a model have
+ * few sizes. */
+static Kept *take_idle(size_t bytes) {
+    Kept **best = NULL;
+    for (Kept **k = &idle; *k; k = &(*k)->next)
+        if ((*k)->room >= bytes && (!best || (*k)->room < (*best)->room)) best = k;
+    Kept *kept = best ? *best : NULL;
+    if (kept) *best = kept->next;
+    return kept;
+}
+
+DeviceMessage *message_new(size_t bytes) {
+    pthread_mutex_lock(&lock);
+    Kept *kept = take_idle(bytes);
+    pthread_mutex_unlock(&lock);
+    if (!kept) kept = make(bytes);
+    if (!kept) return NULL;
+    kept->message.bytes = bytes;
+    return &kept->message;
+}
+
+void message_free(void *message) {
+    Kept *kept = message;
+    if (!kept) return;
+    pthread_mutex_lock(&lock);
+    bool keep = users > 0;
+    if (keep) {
+        kept->next = idle;
+        idle = kept;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!keep) release(kept);
+}
+
+void message_users_add(void) {
+    pthread_mutex_lock(&lock);
+    users++;
+    pthread_mutex_unlock(&lock);
+}
+
+void message_users_remove(void) {
+    Kept *last = NULL;
+    pthread_mutex_lock(&lock);
+    if (--users == 0) {
+        last = idle;
+        idle = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    while (last) {
+        Kept *next = last->next;
+        release(last);
+        last = next;
+    }
+}
