@@ -78,7 +78,7 @@ $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
-.PHONY: all programs test run bench bench-peers clean help info deps lint format \
+.PHONY: all programs test run run-dist bench bench-peers clean help info deps lint format \
         sanitize sanitize-address sanitize-thread fuzz fuzz-programs
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
@@ -134,7 +134,8 @@ $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(r
 # The tests of the command line run the program itself.
 $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 
-$(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_LINK_RANKS='"$(abspath $(BUILD))/link-mpi-ranks"'
+$(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"' -DBCD_SOURCE_DIR='"$(CURDIR)"' \
+    -DBCD_LINK_RANKS='"$(abspath $(BUILD))/link-mpi-ranks"'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
@@ -236,6 +237,9 @@ format:                               ## bring every C file into the format
 run: $(BUILD)/bcd                     ## train two networks by BCD and fully, make a table and a page
 	$(BUILD)/bcd experiment validity --preset laptop --out runs/validity
 	$(BUILD)/bcd report runs/validity/validity.h5
+
+run-dist: $(BUILD)/bcd                ## train over four processes, kill one, go on with three
+	tests/dist/run_dist --bcd $(BUILD)/bcd
 
 bench: $(BUILD)/bench                 ## speed of every op, and of whole training steps
 	$(BUILD)/bench

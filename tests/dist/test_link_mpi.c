@@ -1,24 +1,16 @@
 /* Links over MPI: mpirun starts build/link-mpi-ranks (mpi/ranks.c).  Skipped where it is not. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../data/scratch.h"
 #include "link_cases.h"
+#include "mpirun.h"
 
 /* mpirun's exit status and what it and the ranks said, of the last play. */
 static int status;
 static char said[1 << 14];
-
-static bool has_mpi(void) {
-    return access(BCD_LINK_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
-}
-#define NEED_MPI() \
-    if (!has_mpi()) SKIP("no mpirun, or built without mpicc")
 
 static void read_played(Played *played, int rank) {
     char name[32];
@@ -29,24 +21,13 @@ static void read_played(Played *played, int rank) {
     unlink(scratch_path(name));
 }
 
-/* More ranks than processors, and root, which containers are; as variables, which other kinds of
- * MPI than Open MPI do not mind.  What MPI itself leaves allocated is no leak of ours. */
-#define ENVIRONMENT                                                 \
-    "OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 " \
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 "
-
 static void let_processes_play(Played *played, int ranks, double timeout_s, const PlayRow *play) {
     char line[2000], directory[512];
     snprintf(directory, sizeof directory, "%s", scratch_path("ranks/x"));
     *strrchr(directory, '/') = 0;
-    snprintf(line, sizeof line,
-             ENVIRONMENT "timeout -k 5 100 mpirun -n %d %s %s %g %s 2>&1 </dev/null", ranks,
-             BCD_LINK_RANKS, play->name, timeout_s, directory);
-    FILE *pipe = popen(line, "r");
-    size_t count = pipe ? fread(said, 1, sizeof said - 1, pipe) : 0;
-    said[count] = 0;
-    int code = pipe ? pclose(pipe) : -1;
-    status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
+    snprintf(line, sizeof line, "timeout -k 5 100 mpirun -n %d %s %s %g %s", ranks, BCD_LINK_RANKS,
+             play->name, timeout_s, directory);
+    status = run_shell(said, sizeof said, line);
     for (int r = 0; r < ranks; r++) read_played(&played[r], r);
     test_note("%s, %d ranks: status %d; %s", play->name, ranks, status, said);
 }
