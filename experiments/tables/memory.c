@@ -5,13 +5,7 @@
 
 #include "../experiment.h"
 #include "../options/fit.h"
-#include "../study/paper.h"
 #include "../study/paper_tables.h"
-
-#define GIB (1024.0 * 1024 * 1024)
-#define MIB (1024.0 * 1024)
-
-enum { MOST_SUBMODELS = 5 };
 
 int memory_sums(MemorySums *sums, const Model *model, const StageSettings *settings,
                 int submodels) {
@@ -27,7 +21,7 @@ int memory_sums(MemorySums *sums, const Model *model, const StageSettings *setti
     return failed;
 }
 
-static StageSettings plain_settings(OptimizerKind kind) {
+StageSettings memory_plain_settings(OptimizerKind kind) {
     return (StageSettings){.batch = 1, .optimizer = optimizer_defaults(kind)};
 }
 
@@ -72,7 +66,7 @@ static void put_published(Table *table, double full, double bcd) {
 
 static int add_model(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
-    StageSettings settings = plain_settings(OPTIMIZER_ADAM);
+    StageSettings settings = memory_plain_settings(OPTIMIZER_ADAM);
     MemorySums planned;
     if (!model) return -1;
     double full = memory_closed_form(model, &settings.optimizer, PRECISION_FP32, 1);
@@ -81,9 +75,9 @@ static int add_model(Table *table, const PaperModel *row) {
     table_row(table, "%s", row->model);
     put_published(table, row->memory_gib, published_bcd(row->model));
     table_number(table, M_COUNT, (double)model->param_count, SOURCE_CLOSED_FORM);
-    table_number(table, M_FULL, full / GIB, SOURCE_CLOSED_FORM);
-    table_number(table, M_BCD, bcd / GIB, SOURCE_CLOSED_FORM);
-    table_number(table, M_PLAN, planned.trained / GIB, SOURCE_CLOSED_FORM);
+    table_number(table, M_FULL, full / BYTES_GIB, SOURCE_CLOSED_FORM);
+    table_number(table, M_BCD, bcd / BYTES_GIB, SOURCE_CLOSED_FORM);
+    table_number(table, M_PLAN, planned.trained / BYTES_GIB, SOURCE_CLOSED_FORM);
     table_deviation(table, M_FULL_OFF, M_FULL, M_FULL_PUBLISHED);
     table_deviation(table, M_BCD_OFF, M_BCD, M_BCD_PUBLISHED);
     model_free(model);
@@ -98,7 +92,7 @@ static double undescribed_layers(double full_gib) {
     double layers = NAN;
     if (a && b) {
         double each = (double)(b->param_count - a->param_count) / (high->layers - low->layers);
-        layers = low->layers + (full_gib * GIB / 16 - (double)a->param_count) / each;
+        layers = low->layers + (full_gib * BYTES_GIB / 16 - (double)a->param_count) / each;
     }
     model_free(a);
     model_free(b);
@@ -168,7 +162,7 @@ static const TableColumn activation_columns[A_COLUMNS] = {
 
 static int add_activations_of(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
-    StageSettings settings = plain_settings(OPTIMIZER_ADAM), again = settings;
+    StageSettings settings = memory_plain_settings(OPTIMIZER_ADAM), again = settings;
     MemorySums full, bcd, full_again, bcd_again;
     again.recompute = true;
     int failed = !model || memory_sums(&full, model, &settings, 1) ||
@@ -178,15 +172,15 @@ static int add_activations_of(Table *table, const PaperModel *row) {
     double weights = failed ? 0 : 4.0 * (double)model->param_count;
     model_free(model);
     if (failed) return -1;
-    const double values[A_COLUMNS] = {[A_TRAINED] = full.trained / GIB,
-                                      [A_ACTIVATIONS] = full.activations / GIB,
+    const double values[A_COLUMNS] = {[A_TRAINED] = full.trained / BYTES_GIB,
+                                      [A_ACTIVATIONS] = full.activations / BYTES_GIB,
                                       [A_OF_W] = full.activations / weights,
-                                      [A_RECOMPUTED] = full_again.activations / GIB,
-                                      [A_BCD] = bcd.trained / GIB,
-                                      [A_BCD_ACTIVATIONS] = bcd.activations / GIB,
-                                      [A_BCD_RECOMPUTED] = bcd_again.activations / GIB,
-                                      [A_ALL] = bcd.all / GIB,
-                                      [A_PER_GPU] = bcd.all / row->gpus / GIB};
+                                      [A_RECOMPUTED] = full_again.activations / BYTES_GIB,
+                                      [A_BCD] = bcd.trained / BYTES_GIB,
+                                      [A_BCD_ACTIVATIONS] = bcd.activations / BYTES_GIB,
+                                      [A_BCD_RECOMPUTED] = bcd_again.activations / BYTES_GIB,
+                                      [A_ALL] = bcd.all / BYTES_GIB,
+                                      [A_PER_GPU] = bcd.all / row->gpus / BYTES_GIB};
     table_row(table, "%s", row->model);
     for (int c = 0; c < A_COLUMNS; c++) table_number(table, c, values[c], SOURCE_CLOSED_FORM);
     return 0;
@@ -209,113 +203,10 @@ static int add_activations(Tables *tables) {
     return 0;
 }
 
-/* ---- Figure 5 --------------------------------------------------------------------------------
- */
-
-enum { FIGURE5_MODELS = 8, FIGURE5_COLUMNS = FIGURE5_MODELS + 1 };
-
-static int fill_figure5(Table *table, Model *const *models) {
-    StageSettings settings = plain_settings(OPTIMIZER_ADAM);
-    for (int m = 1; m <= MOST_SUBMODELS; m++) {
-        table_row(table, m == 1 ? "1" : "1/%d", m);
-        table_number(table, 0, (1 + 3.0 / m) / 4, SOURCE_CLOSED_FORM);
-        for (int i = 0; i < FIGURE5_MODELS; i++) {
-            MemorySums sums;
-            if (memory_sums(&sums, models[i], &settings, m)) return -1;
-            double full = memory_closed_form(models[i], &settings.optimizer, PRECISION_FP32, 1);
-            table_number(table, i + 1, sums.trained / full, SOURCE_CLOSED_FORM);
-        }
-    }
-    table_note(table,
-               "Of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, the "
-               "same for all; the models: their largest balanced submodel of whole blocks.  The "
-               "paper draws its Figure 5 without printing numbers.");
-    return 0;
-}
-
-static int add_figure5(Tables *tables) {
-    TableColumn columns[FIGURE5_COLUMNS] = {{"equal_parts", "equal parts", "", COLUMN_PERCENT, 1}};
-    Model *models[FIGURE5_MODELS] = {NULL};
-    int failed = 0;
-    for (int i = 0; i < FIGURE5_MODELS && !failed; i++) {
-        TableColumn *column = &columns[i + 1];
-        snprintf(column->head, sizeof column->head, "%s", paper_models[i].model);
-        snprintf(column->name, sizeof column->name, "%s", paper_models[i].model);
-        column->kind = COLUMN_PERCENT;
-        column->decimals = 1;
-        models[i] = model_create(paper_models[i].model);
-        failed = !models[i];
-    }
-    Table *table =
-        failed ? NULL
-               : tables_add(tables, "figure5", "Figure 5: memory against UFP, the part that trains",
-                            "UFP", columns, FIGURE5_COLUMNS);
-    if (table) {
-        table->figure = FIGURE_LINES;
-        strcpy(table->axis, "parameters, gradients, state: % of a full update's");
-        failed = fill_figure5(table, models);
-    }
-    for (int i = 0; i < FIGURE5_MODELS; i++) model_free(models[i]);
-    return table && !failed ? 0 : -1;
-}
-
-/* ---- Tables 9 to 11 --------------------------------------------------------------------------
- */
-
-enum { S_PUBLISHED, S_OWN, S_OWN_OFF, S_OURS, S_OURS_OFF, S_PLAN, S_COLUMNS };
-static const TableColumn small_columns[S_COLUMNS] = {
-    [S_PUBLISHED] = {"published", "published", "MiB", COLUMN_NUMBER, 2},
-    [S_OWN] = {"recomputed", "from its W", "MiB", COLUMN_NUMBER, 2},
-    [S_OWN_OFF] = {"recomputed_deviation", "off", "", COLUMN_DEVIATION, 2},
-    [S_OURS] = {"closed_form", "our model", "MiB", COLUMN_NUMBER, 2},
-    [S_OURS_OFF] = {"closed_form_deviation", "off", "", COLUMN_DEVIATION, 2},
-    [S_PLAN] = {"plan", "planned", "MiB", COLUMN_NUMBER, 2},
-};
-
-static int add_small(Table *table, const PaperRow *row) {
-    bool adam = strcmp(row->optimizer, "adam") == 0;
-    StageSettings settings = plain_settings(adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
-    const PaperRow *full = paper_full(row);
-    double k = 1 + optimizer_state_vectors(&settings.optimizer);
-    MemorySums planned;
-    Model *model = model_create(row->model);
-    if (!model) return -1;
-    double ours = memory_closed_form(model, &settings.optimizer, PRECISION_FP32, row->submodels);
-    int failed = memory_sums(&planned, model, &settings, row->submodels);
-    table_row(table, "%d: %s", row->table, row->row);
-    table_number(table, S_PUBLISHED, row->memory_mib, SOURCE_PUBLISHED);
-    if (full)
-        table_number(table, S_OWN, full->memory_mib / (1 + k) * (1 + k / row->submodels),
-                     SOURCE_RECOMPUTED);
-    table_number(table, S_OURS, ours / MIB, SOURCE_CLOSED_FORM);
-    table_number(table, S_PLAN, planned.trained / MIB, SOURCE_CLOSED_FORM);
-    table_deviation(table, S_OWN_OFF, S_OWN, S_PUBLISHED);
-    table_deviation(table, S_OURS_OFF, S_OURS, S_PUBLISHED);
-    model_free(model);
-    return failed;
-}
-
-static int add_smalls(Tables *tables) {
-    Table *table = tables_add(tables, "tables9to11",
-                              "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and "
-                              "ResNet-14",
-                              "table: row", small_columns, S_COLUMNS);
-    if (!table) return -1;
-    for (size_t r = 0; r < paper_row_count; r++)
-        if (!isnan(paper_rows[r].memory_mib) && add_small(table, &paper_rows[r])) return -1;
-    table_note(table,
-               "\"from its W\": W (1 + k/M) with the W that the table's own full update implies, k "
-               "= 3 for Adam, 2 for SGD with momentum.");
-    table_note(table,
-               "The W of the 0.15B GPT-2 belongs to no natural configuration; 16 layers x 768 "
-               "stand for it.  \"planned\": the largest balanced submodel.");
-    return 0;
-}
-
 int experiment_memory(const Options *options) {
     Tables tables = {0};
-    int failed = add_models(&tables) || add_activations(&tables) || add_figure5(&tables) ||
-                 add_smalls(&tables) || memory_measure(&tables, options) ||
+    int failed = add_models(&tables) || add_activations(&tables) || memory_add_figure5(&tables) ||
+                 memory_add_small_models(&tables) || memory_measure(&tables, options) ||
                  tables_deliver(&tables, options, "memory");
     tables_free(&tables);
     return failed ? -1 : 0;

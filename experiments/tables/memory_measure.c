@@ -6,8 +6,6 @@
 #include "../options/setup.h"
 #include "memory.h"
 
-#define MIB (1024.0 * 1024)
-
 typedef struct {
     const char *model, *data, *optimizer, *batch;
 } Network;
@@ -88,13 +86,13 @@ static int fill_row(Table *table, const Setup *setup) {
     table_number(
         table, CLOSED,
         memory_closed_form(setup->model, &settings->optimizer, settings->precision, submodels) /
-            MIB,
+            BYTES_MIB,
         SOURCE_CLOSED_FORM);
-    table_number(table, TRAINED_PLAN, planned / MIB, SOURCE_CLOSED_FORM);
-    table_number(table, TRAINED, trained / MIB, SOURCE_MEASURED);
-    table_number(table, ACTIVATIONS, (double)peak[MEM_ACTIVATIONS] / MIB, SOURCE_MEASURED);
-    table_number(table, ALL_PLAN, (double)plan[MEM_ROLES] / MIB, SOURCE_CLOSED_FORM);
-    table_number(table, ALL, (double)count->total_peak / MIB, SOURCE_MEASURED);
+    table_number(table, TRAINED_PLAN, planned / BYTES_MIB, SOURCE_CLOSED_FORM);
+    table_number(table, TRAINED, trained / BYTES_MIB, SOURCE_MEASURED);
+    table_number(table, ACTIVATIONS, (double)peak[MEM_ACTIVATIONS] / BYTES_MIB, SOURCE_MEASURED);
+    table_number(table, ALL_PLAN, (double)plan[MEM_ROLES] / BYTES_MIB, SOURCE_CLOSED_FORM);
+    table_number(table, ALL, (double)count->total_peak / BYTES_MIB, SOURCE_MEASURED);
     table_deviation(table, TRAINED_OFF, TRAINED, TRAINED_PLAN);
     table_deviation(table, ALL_OFF, ALL, ALL_PLAN);
     return 0;

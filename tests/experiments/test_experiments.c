@@ -138,6 +138,23 @@ static void case_memory(void) {
     check_error(run(1, "experiment memory --models resnet9 --out other"), "resnet9");
 }
 
+/* All of them with one command, into one directory; and one page of all. */
+static void case_all(void) {
+    static const char *const files[] = {"validity", "memory", "cost"};
+    char report[256] = "report";
+    run(0, "experiment all --preset smoke --steps 4 --threads 1 --out every");
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        char name[64];
+        snprintf(name, sizeof name, " every/%s.h5", files[f]);
+        CHECK(file_exists(scratch_path(name + 1)), "no %s", name);
+        strcat(report, name);
+    }
+    const Printed *printed = run(0, "%s --out every.html", report);
+    CHECK(strstr(printed->out, "B-F multipliers") && strstr(printed->out, "Table 12") &&
+              strstr(printed->out, "Figure 5"),
+          "%s", printed->out);
+}
+
 static void case_report(void) {
     const Printed *printed = run(0, "report all/memory.h5 --markdown");
     CHECK(strstr(printed->out, "| G-1.6B | 1615775744 c | 24.077 p | 24.076 r |"), "%s",
@@ -284,4 +301,5 @@ void test_experiments(void) {
     RUN(case_cost_of_our_own);
     RUN(case_cost_measured);
     RUN(case_report);
+    RUN(case_all);
 }
