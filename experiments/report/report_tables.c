@@ -50,7 +50,6 @@ static void put_figure(FILE *out, const Table *table, int file, int number) {
     if (!svg) return;
     fprintf(out, "<div class=\"figures\"><figure>");
     put_svg(out, svg, id, table->title);
-    put_element(out, "figcaption", table->axis);
     fprintf(out, "</figure></div>\n");
     free(svg);
 }
