@@ -118,8 +118,8 @@ static void wrong_use_is_told(void) {
 
 static void killed_ranks_resume(void) {
     run(0, "train " LLAMA "--steps 90 --quiet --out ranks-unkilled");
-    pid_t process =
-        program_start("train " LLAMA "--steps 90 --save-every 5 --out ranks-cut --pipeline local:3");
+    pid_t process = program_start("train " LLAMA
+                                  "--steps 90 --save-every 5 --out ranks-cut --pipeline local:3");
     wait_for_saves("ranks-cut/checkpoint.h5", 0, 4);
     kill(process, SIGKILL);
     CHECK(program_wait(process) == -SIGKILL, "ended before it was killed");
