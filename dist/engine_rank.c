@@ -1,6 +1,7 @@
 #include "engine_rank.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,107 +11,70 @@
 
 static RankEngine *of(Engine *base) { return (RankEngine *)(void *)base; }
 
-static int owner(const RankEngine *e, int block) {
-    return chunk_rank(e, e->placement->chunk_of[block]);
+int rank_alone(RankEngine *e) {
+    char why[400];
+    snprintf(why, sizeof why, "%s", error_message());
+    e->link->is->give_up(e->link, why);
+    if (e->copies) e->copies->is->give_up(e->copies, why);
+    return error_set("%s", why);
 }
 
 /* ---- a submodel becomes active ------------------------------------------------------------------
  */
 
-static int make_schedules(RankEngine *e) {
-    const Placement *p = e->placement;
-    const Model *m = e->base.model;
-    SchedulePlan evaluation = rank_schedule_plan(e->cost, e->trains, p, m, e->settings, NULL);
-    schedule_free(&e->evaluation);
-    if (schedule_make(&e->evaluation, &evaluation)) return -1;
-    SchedulePlan training = rank_schedule_plan(e->cost, e->trains, p, m, e->settings, e->active);
+/* The lists of a training step, and of one whose prefix is recalled. */
+static int make_training(RankEngine *e) {
+    SchedulePlan plan =
+        rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, e->active);
     schedule_free(&e->training);
-    return schedule_make(&e->training, &training) ||
-                   rank_blocks_set_slots(&e->blocks, p, m, e->settings, e->active)
-               ? -1
-               : 0;
+    schedule_free(&e->recalling);
+    if (schedule_make(&e->training, &plan)) return -1;
+    if (e->cache.lowest < 0) return 0;
+    plan.first = e->placement->chunk_of[e->cache.lowest];
+    return schedule_make(&e->recalling, &plan);
+}
+
+static int make_evaluation(RankEngine *e) {
+    SchedulePlan plan =
+        rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, NULL);
+    return schedule_make(&e->evaluation, &plan);
 }
 
 static int rank_activate(Engine *base, const bool *active) {
     RankEngine *e = of(base);
-    size_t blocks = (size_t)base->model->blocks;
-    if (memcmp(active, e->active, blocks) == 0) return 0;
-    memcpy(e->active, active, blocks);
-    return make_schedules(e) || e->stage->is->activate(e->stage, active) ? -1 : 0;
-}
-
-/* ---- tied parameters ----------------------------------------------------------------------------
- */
-
-/* The rank that uses a parameter of another rank's block; -1: none. */
-static int tied_user(const RankEngine *e, int param) {
-    const Model *m = e->base.model;
-    int own = owner(e, m->param[param].block);
-    for (int i = 0; i < m->nodes; i++) {
-        const Node *node = &m->node[i];
-        int user = owner(e, m->value[node->out].block);
-        if ((node->weight == param || node->bias == param) && user != own) return user;
-    }
-    return -1;
-}
-
-/* Sends a tensor from one rank to another; `add`: the receiver adds it to its own. */
-static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int to, bool add) {
-    size_t count = e->base.model->param[param].count;
-    Stage *stage = e->stage;
-    if (e->link->rank != from && e->link->rank != to) return 0;
-    real *data = malloc(2 * count * sizeof *data), *mine = data + count;
-    if (!data) return error_set("pipeline: out of memory for a tied parameter");
-    bool send = e->link->rank == from;
-    if (send) stage->is->read(stage, role, param, data);
-    Transfer t = {send, send ? to : from, CHANNEL_GRADIENTS, data, count * sizeof *data, NULL};
-    int failed = e->link->is->exchange(e->link, &t, 1);
-    if (!failed && !send && add) {
-        stage->is->read(stage, role, param, mine);
-        for (size_t i = 0; i < count; i++) data[i] += mine[i];
-    }
-    if (!failed && !send) failed = stage->is->write(stage, role, param, data);
-    free(data);
-    return failed;
-}
-
-/* Before the update the user's share of the gradient goes to the owner; after it the new values
- * come back. */
-static int share_tied(RankEngine *e, bool before) {
-    const Model *m = e->base.model;
-    for (int p = 0; p < m->params; p++) {
-        if (!e->active[m->param[p].block]) continue;
-        int own = owner(e, m->param[p].block), user = tied_user(e, p);
-        if (user < 0) continue;
-        if (before ? move_tensor(e, TENSOR_GRADIENT, p, user, own, true)
-                   : move_tensor(e, TENSOR_PARAMETER, p, own, user, false))
-            return -1;
-    }
-    return 0;
+    const Model *m = base->model;
+    if (memcmp(active, e->active, (size_t)m->blocks) == 0) return 0;
+    memcpy(e->active, active, (size_t)m->blocks);
+    int failed = rank_blocks_set_slots(&e->blocks, e->placement, m, e->settings, active) ||
+                 e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
+                 make_training(e);
+    return failed ? rank_alone(e) : 0;
 }
 
 /* ---- step and evaluation ------------------------------------------------------------------------
  */
 
-static double counted_targets(const Model *m, const Batch *batch) {
-    size_t all = (size_t)batch->n * (size_t)m->targets, count = 0;
-    for (size_t i = 0; i < all; i++) count += batch->targets[i] >= 0;
-    return count ? (double)count : 1;
-}
-
-/* Runs the lists over a batch in parts of at most `size` samples; every rank gets the loss. */
-static int run_batch(RankEngine *e, const Schedule *schedule, Pass pass, const Batch *batch,
-                     int size, double scale, Loss *loss) {
-    e->batch = batch;
+/* Runs the lists over a batch, or this copy's share of it, in parts of at most `size` samples;
+ * every rank gets the loss. */
+static int run_batch(RankEngine *e, const Schedule *schedule, Pass pass, int size, double scale,
+                     Loss *loss) {
     e->part_size = size;
     e->pass = pass;
     e->scale = scale;
-    e->loss = *loss;
+    e->loss = (Loss){0};
     if (rank_run(e, schedule)) return -1;
     int last = chunk_rank(e, e->placement->chunks - 1);
-    if (link_broadcast(e->link, last, &e->loss, sizeof e->loss)) return -1;
-    *loss = e->loss;
+    if (link_broadcast(e->link, last, &e->loss, sizeof e->loss) || rank_add_losses(e, &e->loss))
+        return -1;
+    loss_add(loss, &e->loss);
     return 0;
+}
+
+static void take_batch(RankEngine *e, const Batch *batch) {
+    int share = rank_share(e, batch->n), first = e->copies ? e->copies->rank * share : 0;
+    int end = first + share < batch->n ? first + share : batch->n;
+    e->whole = batch;
+    e->batch = batch_slice(batch, e->base.model, first, end);
 }
 
 /* The global norm, its squares added in the order of parameters as one device does. */
@@ -125,45 +89,57 @@ static int gradient_norm(RankEngine *e, double *norm) {
     return 0;
 }
 
-static int update(RankEngine *e, double lr) {
+/* What becomes of a call: errors that all ranks have in common leave them ready for the next. */
+typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } Outcome;
+
+static Outcome update(RankEngine *e, double lr) {
     double clip = e->stage->settings.optimizer.clip_norm, scale = 1, norm;
-    if (share_tied(e, true)) return -1;
+    if (rank_share_tied(e, true) || rank_add_gradients(e)) return FAILED_ALONE;
     if (clip > 0) {
-        if (gradient_norm(e, &norm)) return -1;
-        if (!isfinite(norm)) return error_set("bcd: the gradient's norm is %g; lower --lr", norm);
+        if (gradient_norm(e, &norm)) return FAILED_ALONE;
+        if (!isfinite(norm)) {
+            error_set("bcd: the gradient's norm is %g; lower --lr", norm);
+            return FAILED_TOGETHER;
+        }
         if (norm > clip) scale = clip / norm;
     }
     e->stage->is->update(e->stage, lr, scale);
-    return share_tied(e, false);
+    return rank_share_tied(e, false) ? FAILED_ALONE : DONE;
+}
+
+static Outcome try_step(RankEngine *e, double lr, Loss *loss) {
+    int parts = e->settings.micro_batches, share = rank_share(e, e->whole->n);
+    double scale = 1 / batch_counted(e->whole, e->base.model);
+    if (rank_cache_recall(e)) return FAILED_ALONE;
+    const Schedule *schedule = e->cache.recalled ? &e->recalling : &e->training;
+    if (run_batch(e, schedule, PASS_TRAIN, (share + parts - 1) / parts, scale, loss) ||
+        rank_cache_keep(e) || rank_average_buffers(e))
+        return FAILED_ALONE;
+    if (isfinite(loss->loss_sum)) return update(e, lr);
+    error_set("bcd: the loss is %g; lower --lr, or set --clip", loss->loss_sum);
+    return FAILED_TOGETHER;
 }
 
 static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     RankEngine *e = of(base);
-    int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
-    double scale = 1 / counted_targets(base->model, batch);
     *loss = (Loss){0};
-    int failed = run_batch(e, &e->training, PASS_TRAIN, batch, size, scale, loss);
-    if (!failed && !isfinite(loss->loss_sum))
-        failed = error_set("bcd: the loss is %g; lower --lr, or set --clip", loss->loss_sum);
-    failed = failed || update(e, lr);
-    if (failed) e->stage->is->discard(e->stage);
-    return failed ? -1 : 0;
+    take_batch(e, batch);
+    Outcome outcome = try_step(e, lr, loss);
+    if (outcome == DONE) return 0;
+    e->stage->is->discard(e->stage);
+    return outcome == FAILED_ALONE ? rank_alone(e) : -1;
 }
 
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     RankEngine *e = of(base);
-    const Model *m = base->model;
-    int size = e->stage->settings.batch, most = size * e->settings.micro_batches;
-    size_t input = shape_count(m->input);
+    int size = e->stage->settings.batch;
+    int most = size * e->settings.micro_batches * rank_copies(e);
     *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += most) {
-        size_t skip = (size_t)first;
-        Batch some = {.n = batch->n - first < most ? batch->n - first : most,
-                      .ids = batch->ids + skip,
-                      .images = batch->images ? batch->images + skip * input : NULL,
-                      .tokens = batch->tokens ? batch->tokens + skip * input : NULL,
-                      .targets = batch->targets + skip * (size_t)m->targets};
-        if (run_batch(e, &e->evaluation, PASS_EVALUATE, &some, size, 1, loss)) return -1;
+        int end = batch->n - first < most ? batch->n : first + most;
+        Batch some = batch_slice(batch, base->model, first, end);
+        take_batch(e, &some);
+        if (run_batch(e, &e->evaluation, PASS_EVALUATE, size, 1, loss)) return rank_alone(e);
     }
     return 0;
 }
@@ -177,14 +153,24 @@ static int tensor_block(const Model *m, TensorRole role, int number) {
     return m->param[number].block;
 }
 
-/* From the rank that has it, to all. */
-static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
-    RankEngine *e = of(base);
-    int root = owner(e, tensor_block(base->model, role, number));
+/* From the rank that has it to all of its pipeline. */
+static size_t read_here(RankEngine *e, TensorRole role, int number, real *data) {
+    int root = block_rank(e, tensor_block(e->base.model, role, number));
     size_t count = 0;
     if (root == e->link->rank) count = e->stage->is->read(e->stage, role, number, data);
     if (link_broadcast(e->link, root, &count, sizeof count)) return 0;
     if (data && count && link_broadcast(e->link, root, data, count * sizeof *data)) return 0;
+    return count;
+}
+
+/* The first copy's, to all. */
+static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
+    RankEngine *e = of(base);
+    size_t count = 0;
+    if (!e->copies) return read_here(e, role, number, data);
+    if (e->copies->rank == 0) count = read_here(e, role, number, data);
+    if (link_broadcast(e->copies, 0, &count, sizeof count)) return 0;
+    if (data && count && link_broadcast(e->copies, 0, data, count * sizeof *data)) return 0;
     return count;
 }
 
@@ -193,7 +179,7 @@ static int rank_write(Engine *base, TensorRole role, int number, const real *dat
     const Model *m = base->model;
     bool here = e->blocks.here[tensor_block(m, role, number)];
     if (role == TENSOR_PARAMETER) here = param_here(m, &e->stage->settings, number);
-    return here ? e->stage->is->write(e->stage, role, number, data) : 0;
+    return here && e->stage->is->write(e->stage, role, number, data) ? rank_alone(e) : 0;
 }
 
 static uint64_t rank_age(Engine *base, int block) {
@@ -213,10 +199,12 @@ static const MemCount *rank_memory(Engine *base) {
 
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
-    if (e->value && e->gradient) rank_drop(e);
+    if (e->value && e->gradient) way_drop_all(e);
+    rank_cache_close(e);
     free(e->value);
     free(e->gradient);
     schedule_free(&e->training);
+    schedule_free(&e->recalling);
     schedule_free(&e->evaluation);
     free(e->active);
     free(e->trains);
@@ -272,8 +260,9 @@ Engine *engine_rank_create(Stage *stage, Link *link, Link *copies, const Placeme
                       .copies = copies,
                       .placement = placement,
                       .blocks = blocks,
-                      .settings = settings};
-    if (reserve(e) || make_schedules(e)) {
+                      .settings = settings,
+                      .messages = stage->is->message_take && link->carries_messages};
+    if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;
     }

@@ -28,6 +28,22 @@ void batch_free(Batch *batch) {
     *batch = (Batch){0};
 }
 
+Batch batch_slice(const Batch *batch, const Model *m, int first, int end) {
+    if (end <= first) return (Batch){.n = 0};
+    size_t skip = (size_t)first, input = shape_count(m->input);
+    return (Batch){.n = end - first,
+                   .ids = batch->ids + skip,
+                   .images = batch->images ? batch->images + skip * input : NULL,
+                   .tokens = batch->tokens ? batch->tokens + skip * input : NULL,
+                   .targets = batch->targets + skip * (size_t)m->targets};
+}
+
+double batch_counted(const Batch *batch, const Model *m) {
+    size_t all = (size_t)batch->n * (size_t)m->targets, count = 0;
+    for (size_t i = 0; i < all; i++) count += batch->targets[i] >= 0;
+    return count ? (double)count : 1;
+}
+
 void dataset_free(Dataset *dataset) {
     if (dataset) dataset->free(dataset);
 }

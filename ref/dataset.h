@@ -16,6 +16,10 @@ typedef struct {
 /* Reserves arrays for up to n samples of this model's input.  0, or -1 and an error. */
 int batch_reserve(Batch *batch, const Model *model, int n);
 void batch_free(Batch *batch);
+/* Samples first .. end - 1 of a batch, by reference; none if end <= first. */
+Batch batch_slice(const Batch *batch, const Model *model, int first, int end);
+/* Targets that are not ignored, but at least 1: what the sum of their losses is divided by. */
+double batch_counted(const Batch *batch, const Model *model);
 
 typedef struct Dataset Dataset;
 struct Dataset {

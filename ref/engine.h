@@ -43,4 +43,8 @@ typedef struct {
  * the cache is for (NULL without cache). */
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);
 
+/* A cached output is exact only if the prefix would compute the same again: -1 and an error where
+ * it would not.  For engines; `samples` of the data set, 0: there is none. */
+int engine_check_cache(const Stage *stage, int samples, bool augmented);
+
 #endif

@@ -111,12 +111,6 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
     return keep(e, batch) ? -1 : e->lowest;
 }
 
-static void add_loss(Loss *sum, const Loss *part) {
-    sum->loss_sum += part->loss_sum;
-    sum->count += part->count;
-    sum->correct += part->correct;
-}
-
 static int check_loss(const Loss *loss) {
     if (isfinite(loss->loss_sum)) return 0;
     return error_set("bcd: the loss is %g; lower --lr, or set --clip", loss->loss_sum);
@@ -129,7 +123,7 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     for (int b = first; b < blocks; b++)
         timed(e, stage->is->forward, b, offsetof(BlockTimes, forward_ms));
     Loss part = stage->is->loss(stage, scale);
-    add_loss(loss, &part);
+    loss_add(loss, &part);
     if (check_loss(&part)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
         timed(e, stage->is->input_gradient, b, offsetof(BlockTimes, input_gradient_ms));
@@ -174,38 +168,23 @@ static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last
     if (stage->is->step && !e->settings.times) {
         Loss part = {0};
         int failed = stage->is->step(stage, first, scale, last, lr, &part);
-        add_loss(loss, &part);
+        loss_add(loss, &part);
         return failed;
     }
     if (pass_by_block(e, first, scale, loss)) return -1;
     return last ? timed_update(e, lr) : 0;
 }
 
-static Batch micro_batch(const Model *m, const Batch *batch, int first, int end) {
-    size_t skip = (size_t)first, input = shape_count(m->input);
-    return (Batch){.n = end - first,
-                   .ids = batch->ids + skip,
-                   .images = batch->images ? batch->images + skip * input : NULL,
-                   .tokens = batch->tokens ? batch->tokens + skip * input : NULL,
-                   .targets = batch->targets + skip * (size_t)m->targets};
-}
-
-static double counted_targets(const Model *m, const Batch *batch) {
-    size_t all = (size_t)batch->n * (size_t)m->targets, count = 0;
-    for (size_t i = 0; i < all; i++) count += batch->targets[i] >= 0;
-    return count ? (double)count : 1;
-}
-
 static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     SingleEngine *e = of(base);
     int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
-    double scale = 1 / counted_targets(base->model, batch);
+    double scale = 1 / batch_counted(batch, base->model);
     *loss = (Loss){0};
     if (e->settings.times)
         for (int b = 0; b < base->model->blocks; b++) e->settings.times[b] = (BlockTimes){0};
     for (int first = 0; first < batch->n; first += size) {
         int end = first + size < batch->n ? first + size : batch->n;
-        Batch part = micro_batch(base->model, batch, first, end);
+        Batch part = batch_slice(batch, base->model, first, end);
         if (run_part(e, &part, scale, end == batch->n, lr, loss)) {
             e->stage->is->discard(e->stage);
             return -1;
@@ -221,11 +200,11 @@ static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += most) {
         int end = first + most < batch->n ? first + most : batch->n;
-        Batch part = micro_batch(base->model, batch, first, end);
+        Batch part = batch_slice(batch, base->model, first, end);
         stage->is->begin(stage, &part, PASS_EVALUATE);
         for (int b = 0; b < base->model->blocks; b++) stage->is->forward(stage, b);
         Loss some = stage->is->loss(stage, 1);
-        add_loss(loss, &some);
+        loss_add(loss, &some);
     }
     return 0;
 }
@@ -261,10 +240,9 @@ static void engine_free(Engine *base) {
     free(e);
 }
 
-/* A cached output is exact only if the prefix would compute the same again. */
-static int check_cache(const Stage *stage, const Dataset *data) {
-    if (!data) return error_set("cache: needs the data set it is for");
-    if (data->augmented)
+int engine_check_cache(const Stage *stage, int samples, bool augmented) {
+    if (samples < 1) return error_set("cache: needs the data set it is for");
+    if (augmented)
         return error_set(
             "cache: random augmentation changes the images at each visit, so a cached "
             "prefix would not be exact; drop --augment or --cache");
@@ -299,7 +277,9 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
     };
     if (settings.micro_batches < 1) settings.micro_batches = 1;
     bool cached = settings.cache_bytes || settings.cache_device_bytes;
-    if (cached && check_cache(stage, data)) return NULL;
+    if (cached &&
+        engine_check_cache(stage, data ? data->samples : 0, data ? data->augmented : false))
+        return NULL;
     SingleEngine *e = calloc(1, sizeof *e);
     if (!e) {
         error_set("engine: out of memory");

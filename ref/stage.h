@@ -42,6 +42,12 @@ typedef struct {
     size_t correct;
 } Loss;
 
+static inline void loss_add(Loss *sum, const Loss *part) {
+    sum->loss_sum += part->loss_sum;
+    sum->count += part->count;
+    sum->correct += part->correct;
+}
+
 /* The mean loss, 0 if every target was ignored. */
 static inline double loss_mean(const Loss *loss) {
     return loss->count ? loss->loss_sum / (double)loss->count : 0;

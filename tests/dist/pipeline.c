@@ -12,41 +12,108 @@ static void need(bool ok, const char *what) {
     exit(2);
 }
 
-static Engine *make_rank(void *context, Link *world) {
-    static const int all[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    Pipeline *p = context;
-    int rank = world->rank;
-    Link *link = link_group(world, all, world->ranks);
-    need(link, "link");
-    RankBlocks blocks;
-    need(rank_blocks_create(&blocks, &p->placement, p->tiny.model, rank) == 0, "blocks");
-    StageSettings settings = p->stage;
-    settings.here = blocks.here;
-    settings.slots = blocks.slots;
-    Stage *stage = stage_ref_create(p->tiny.model, settings);
-    need(stage, "stage");
-    return engine_rank_create(stage, link, NULL, &p->placement, blocks, p->recipe->settings);
+/* ---- a link that counts what goes through it ----------------------------------------------------
+ */
+
+typedef struct {
+    Link base;
+    Link *real_one;
+    Traffic *sent;
+} CountedLink;
+
+static int counted_exchange(Link *link, Transfer *transfers, int count) {
+    CountedLink *c = (CountedLink *)(void *)link;
+    for (int i = 0; i < count; i++) {
+        c->sent->values += transfers[i].send && transfers[i].channel == CHANNEL_VALUES;
+        c->sent->gradients += transfers[i].send && transfers[i].channel == CHANNEL_GRADIENTS;
+    }
+    return c->real_one->is->exchange(c->real_one, transfers, count);
 }
 
-void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how) {
-    *p = (Pipeline){.recipe = how};
-    tiny_open(&p->tiny, recipe);
+static void counted_give_up(Link *link, const char *why) {
+    Link *real_one = ((CountedLink *)(void *)link)->real_one;
+    real_one->is->give_up(real_one, why);
+}
+
+static void counted_free(Link *link) {
+    Link *real_one = ((CountedLink *)(void *)link)->real_one;
+    real_one->is->free(real_one);
+    free(link);
+}
+
+static Link *counted(Link *real_one, Traffic *sent) {
+    static const LinkClass class = {counted_exchange, counted_give_up, counted_free};
+    CountedLink *c = malloc(sizeof *c);
+    need(c, "memory");
+    *c = (CountedLink){*real_one, real_one, sent};
+    c->base.is = &class;
+    return &c->base;
+}
+
+/* ---- ranks --------------------------------------------------------------------------------------
+ */
+
+static Link *group(Link *world, int first, int step, int count) {
+    int member[PIPELINE_MOST];
+    for (int i = 0; i < count; i++) member[i] = first + i * step;
+    Link *link = link_group(world, member, count);
+    need(link, "link");
+    return link;
+}
+
+static Engine *make_rank(void *context, Link *world) {
+    Pipeline *p = context;
+    int ranks = p->how.ranks, place = world->rank % ranks, me = world->rank;
+    Link *link = counted(group(world, me - place, 1, ranks), &p->sent[me]);
+    Link *copies = p->how.copies > 1 ? group(world, place, ranks, p->how.copies) : NULL;
+    RankBlocks blocks;
+    need(rank_blocks_create(&blocks, &p->placement, p->tiny.model, place) == 0, "blocks");
+    StageSettings settings = p->settings;
+    settings.here = blocks.here;
+    settings.slots = blocks.slots;
+    p->stage[me] = p->create(p->tiny.model, settings);
+    need(p->stage[me], "stage");
+    return engine_rank_create(p->stage[me], link, copies, &p->placement, blocks, p->how.settings);
+}
+
+static void place(Pipeline *p, const char *spec) {
     const Model *model = p->tiny.model;
-    p->stage = p->tiny.stage->settings;
-    p->tiny.engine->is->free(p->tiny.engine);
-    p->tiny.stage = NULL;
     double *cost = malloc((size_t)model->blocks * sizeof *cost);
     need(cost, "memory");
     for (int b = 0; b < model->blocks; b++) cost[b] = 1;
-    need(placement_make(&p->placement, model, how->placement, how->ranks, how->submodels, cost,
-                        NULL) == 0,
-         recipe->spec);
+    need(placement_make(&p->placement, model, p->how.placement, p->how.ranks, p->how.submodels,
+                        cost, NULL) == 0,
+         spec);
     free(cost);
-    int capacity = engine_rank_capacity(&p->placement, how->settings);
-    need(link_local_create(p->link, how->ranks, capacity, how->timeout_s > 0 ? how->timeout_s : 60,
-                           NULL) == 0,
+}
+
+static void take_recipe(Pipeline *p, const Recipe *recipe) {
+    int parts = p->how.settings.micro_batches;
+    if (p->how.copies < 1) p->how.copies = 1;
+    p->how.settings.cache_bytes = recipe->cache_bytes;
+    p->how.settings.cache_dir = recipe->cache_dir;
+    p->how.settings.samples = p->tiny.data->samples;
+    p->how.settings.augmented = recipe->augmented;
+    p->create = recipe->create ? recipe->create : stage_ref_create;
+    p->settings = p->tiny.stage->settings;
+    int share = (p->tiny.settings.batch + p->how.copies - 1) / p->how.copies;
+    p->settings.batch = (share + parts - 1) / parts;
+}
+
+void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how) {
+    Recipe without_cache = *recipe;
+    *p = (Pipeline){.how = *how};
+    without_cache.cache_bytes = 0;
+    tiny_open(&p->tiny, &without_cache);
+    take_recipe(p, recipe);
+    p->tiny.engine->is->free(p->tiny.engine);
+    p->tiny.stage = NULL;
+    place(p, recipe->spec);
+    int capacity = engine_rank_capacity(&p->placement, p->how.settings);
+    need(link_local_create(p->link, p->how.ranks * p->how.copies, capacity,
+                           how->timeout_s > 0 ? how->timeout_s : 60, how->message_free) == 0,
          "link");
-    p->tiny.engine = engine_team_create(model, p->link, make_rank, p);
+    p->tiny.engine = engine_team_create(p->tiny.model, p->link, make_rank, p);
 }
 
 void pipeline_close(Pipeline *p) {

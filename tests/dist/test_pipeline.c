@@ -115,8 +115,10 @@ static void same_as_one_stage(const void *data) {
 static void tied_to_rounding(const void *data) {
     const int ranks = *(const int *)data;
     Recipe recipe = {.spec = GPT, .steps = 6, .micro_batches = 2};
-    PipelineRecipe how = {
-        PLACEMENT_PLAIN, ranks, 1, {.micro_batches = 2, .kind = SCHEDULE_1F1B}, 0};
+    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
+                          .ranks = ranks,
+                          .submodels = 1,
+                          .settings = {.micro_batches = 2}};
     Tiny one;
     Pipeline many;
     tiny_trained(&one, &recipe);
@@ -143,7 +145,8 @@ static void tied_to_rounding(const void *data) {
 /* While the embedding is frozen, nothing is added up in another order. */
 static void frozen_tied_is_exact(void) {
     Recipe recipe = {.spec = GPT, .steps = 2, .micro_batches = 2, .order = ORDER_DESCENDING};
-    PipelineRecipe how = {PLACEMENT_PLAIN, 3, 1, {.micro_batches = 2, .kind = SCHEDULE_1F1B}, 0};
+    PipelineRecipe how = {
+        .placement = PLACEMENT_PLAIN, .ranks = 3, .submodels = 1, .settings = {.micro_batches = 2}};
     Tiny one;
     Pipeline many;
     tiny_trained(&one, &recipe);
@@ -161,7 +164,10 @@ static void frozen_tied_is_exact(void) {
  * those of the plan, rank by rank. */
 static void memory_is_shared_out(void) {
     Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
-    PipelineRecipe how = {PLACEMENT_VIRTUAL, 2, 3, {.micro_batches = 4, .kind = SCHEDULE_1F1B}, 0};
+    PipelineRecipe how = {.placement = PLACEMENT_VIRTUAL,
+                          .ranks = 2,
+                          .submodels = 3,
+                          .settings = {.micro_batches = 4}};
     Tiny one;
     Pipeline many;
     tiny_open(&one, &recipe);
@@ -185,7 +191,8 @@ static void memory_is_shared_out(void) {
 /* A loss that is not a number stops every rank with the line of one device, and changes nothing. */
 static void nan_loss_changes_nothing(void) {
     Recipe recipe = {.spec = LLAMA, .micro_batches = 2};
-    PipelineRecipe how = {PLACEMENT_PLAIN, 3, 1, {.micro_batches = 2, .kind = SCHEDULE_1F1B}, 0};
+    PipelineRecipe how = {
+        .placement = PLACEMENT_PLAIN, .ranks = 3, .submodels = 1, .settings = {.micro_batches = 2}};
     Pipeline many;
     pipeline_open(&many, &recipe, &how);
     Engine *engine = many.tiny.engine;

@@ -1,0 +1,104 @@
+/* The prefix cache of a pipeline (pre-inference, section 3.2.2 of the paper).  The rank that has
+ * the lowest active block keeps that block's inputs; when it has those of a whole step, the ranks
+ * below have nothing to do.  With copies of the pipeline each runs the prefix for its share of the
+ * batch, and the shares are gathered, so that every sample's prefix runs once in all. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "rank_inside.h"
+
+static bool keeps_here(const RankEngine *e) {
+    return e->cache.lowest > 0 && block_rank(e, e->cache.lowest) == e->link->rank;
+}
+
+static size_t width(const RankEngine *e) {
+    const Model *m = e->base.model;
+    return shape_count(m->value[m->block[e->cache.lowest].in].shape);
+}
+
+int rank_cache_open(RankEngine *e) {
+    RankCache *c = &e->cache;
+    const PipelineSettings *s = &e->settings;
+    c->lowest = -1;
+    if (!s->cache_bytes) return 0;
+    if (engine_check_cache(e->stage, s->samples, s->augmented)) return -1;
+    /* A device counts its own memory alone. */
+    MemCount *counted = e->stage->is->cache_reserve ? &c->host : e->stage->is->memory(e->stage);
+    c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * rank_copies(e));
+    c->unused = malloc(c->capacity * sizeof *c->unused);
+    if (!c->unused) return error_set("cache: out of memory for a batch");
+    return prefix_cache_init(&c->kept, counted, s->cache_bytes, s->cache_dir, s->samples);
+}
+
+void rank_cache_close(RankEngine *e) {
+    if (e->cache.kept.slot) prefix_cache_free(&e->cache.kept);
+    free(e->cache.values);
+    free(e->cache.unused);
+}
+
+int rank_cache_activate(RankEngine *e) {
+    RankCache *c = &e->cache;
+    int lowest = 0;
+    while (lowest < e->base.model->blocks && !e->active[lowest]) lowest++;
+    bool none = !e->settings.cache_bytes || lowest == 0 || lowest == e->base.model->blocks;
+    if (none) lowest = -1;
+    if (lowest == c->lowest) return 0;
+    c->lowest = lowest;
+    free(c->values);
+    c->values = NULL;
+    if (e->settings.cache_bytes) prefix_cache_clear(&c->kept, keeps_here(e) ? width(e) : 1, 0);
+    if (!keeps_here(e)) return 0;
+    c->values = malloc(c->capacity * width(e) * sizeof *c->values);
+    return c->values ? 0 : error_set("cache: out of memory for a batch");
+}
+
+/* Where the values of this copy's share are among those of the batch. */
+static real *share_values(const RankEngine *e) {
+    int first = e->copies ? e->copies->rank * rank_share(e, e->whole->n) : 0;
+    return e->cache.values + (size_t)first * width(e);
+}
+
+int rank_cache_recall(RankEngine *e) {
+    RankCache *c = &e->cache;
+    int found = 0;
+    c->recalled = false;
+    if (c->lowest < 0) return 0;
+    if (keeps_here(e))
+        found = prefix_cache_get(&c->kept, share_values(e), e->batch.ids, e->batch.n);
+    if (found < 0) return -1;
+    if (link_broadcast(e->link, block_rank(e, c->lowest), &found, sizeof found)) return -1;
+    c->recalled = found;
+    return 0;
+}
+
+int rank_cache_pass(RankEngine *e, int micro) {
+    real *part = share_values(e) + (size_t)(micro * e->part_size) * width(e);
+    int below = e->cache.lowest - 1;
+    if (e->cache.recalled) return e->stage->is->write(e->stage, TENSOR_VALUE, below, part);
+    e->stage->is->read(e->stage, TENSOR_VALUE, below, part);
+    return 0;
+}
+
+/* Whether no copy has anything new. */
+static int all_recalled(RankEngine *e, bool *all) {
+    *all = e->cache.recalled;
+    if (!e->copies) return 0;
+    bool *each = malloc((size_t)e->copies->ranks * sizeof *each);
+    if (!each) return error_set("cache: out of memory");
+    int failed = link_gather(e->copies, each, &e->cache.recalled, sizeof *each);
+    for (int c = 0; c < e->copies->ranks && !failed; c++) *all &= each[c];
+    free(each);
+    return failed;
+}
+
+int rank_cache_keep(RankEngine *e) {
+    RankCache *c = &e->cache;
+    bool nothing_new;
+    if (!keeps_here(e)) return 0;
+    if (all_recalled(e, &nothing_new)) return -1;
+    if (nothing_new) return 0;
+    size_t bytes = (size_t)rank_share(e, e->whole->n) * width(e) * sizeof *c->values;
+    if (e->copies && link_gather(e->copies, c->values, share_values(e), bytes)) return -1;
+    return prefix_cache_put(&c->kept, c->values, e->whole->ids, e->whole->n, c->unused);
+}

@@ -1,0 +1,93 @@
+/* Data parallelism: copies of the pipeline share out each batch, and add up what their shares make
+ * of it.  Every copy then makes the same update of the same numbers, so that they stay the same to
+ * the last bit without ever exchanging parameters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ref/error.h"
+#include "rank_inside.h"
+
+enum {
+    BUCKET = 1 << 18
+}; /* numbers that are added up at once, so that small tensors share a trip */
+
+int rank_copies(const RankEngine *e) { return e->copies ? e->copies->ranks : 1; }
+
+int rank_share(const RankEngine *e, int samples) {
+    return (samples + rank_copies(e) - 1) / rank_copies(e);
+}
+
+/* Numbers of a tensor that this rank trains; 0: it does not. */
+static size_t trained(const RankEngine *e, TensorRole role, int i) {
+    const Model *m = e->base.model;
+    bool buffer = role == TENSOR_BUFFER;
+    int block = buffer ? m->buffer[i].block : m->param[i].block;
+    if (!e->active[block] || !e->blocks.here[block]) return 0;
+    return buffer ? (size_t)m->buffer[i].count : m->param[i].count;
+}
+
+/* Reads tensors from number `first` on into sum[room], as many as it holds; returns the end. */
+static int collect(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
+                   size_t room, size_t *used) {
+    int i = first;
+    *used = 0;
+    for (; i < tensors && *used + trained(e, role, i) <= room; i++) {
+        size_t count = trained(e, role, i);
+        if (!count) continue;
+        real *x = sum + *used;
+        memset(x, 0, count * sizeof *x); /* without samples there is nothing in the stage to read */
+        if (weight > 0) e->stage->is->read(e->stage, role, i, x);
+        for (size_t k = 0; k < count; k++) x[k] *= weight;
+        *used += count;
+    }
+    return i;
+}
+
+static int put_back(RankEngine *e, TensorRole role, int first, int end, const real *sum) {
+    for (int i = first; i < end; i++) {
+        size_t count = trained(e, role, i);
+        if (count && e->stage->is->write(e->stage, role, i, sum)) return -1;
+        sum += count;
+    }
+    return 0;
+}
+
+/* Tensors of one role, weighted and added up over the copies. */
+static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
+    size_t room = 0, used;
+    for (int i = 0; i < tensors; i++)
+        if (trained(e, role, i) > room) room = trained(e, role, i);
+    if (!room) return 0;
+    if (room < BUCKET) room = BUCKET;
+    real *sum = malloc(room * sizeof *sum);
+    int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
+    for (int first = 0, end; first < tensors && !failed; first = end) {
+        end = collect(e, role, first, tensors, weight, sum, room, &used);
+        failed =
+            used && (link_all_reduce(e->copies, sum, used) || put_back(e, role, first, end, sum));
+    }
+    free(sum);
+    return failed ? -1 : 0;
+}
+
+int rank_add_gradients(RankEngine *e) {
+    if (!e->copies) return 0;
+    return add_up(e, TENSOR_GRADIENT, e->base.model->params, e->batch.n > 0);
+}
+
+int rank_average_buffers(RankEngine *e) {
+    if (!e->copies) return 0;
+    real weight = (real)e->batch.n / (real)e->whole->n;
+    return add_up(e, TENSOR_BUFFER, e->base.model->buffers, weight);
+}
+
+int rank_add_losses(RankEngine *e, Loss *loss) {
+    if (!e->copies) return 0;
+    Loss *all = malloc((size_t)e->copies->ranks * sizeof *all);
+    if (!all) return error_set("pipeline: out of memory");
+    int failed = link_gather(e->copies, all, loss, sizeof *loss);
+    *loss = (Loss){0};
+    for (int c = 0; c < e->copies->ranks && !failed; c++) loss_add(loss, &all[c]);
+    free(all);
+    return failed;
+}

@@ -1,0 +1,87 @@
+/* What is on its way between chunks: out of the stage, over the link, into the stage.  Host arrays,
+ * or messages of the device where the stage makes them and the link carries them as they are. */
+#include <stdlib.h>
+
+#include "../ref/error.h"
+#include "../ref/layout.h"
+#include "rank_inside.h"
+
+static void **place(RankEngine *e, Way way) {
+    return (way.gradient ? e->gradient : e->value) + way.to * e->settings.micro_batches + way.micro;
+}
+
+/* The block whose output it is, or is the gradient of. */
+static int boundary(const RankEngine *e, Way way) {
+    return way.gradient ? chunk_end_block(e, way.to) - 1 : chunk_first_block(e, way.to) - 1;
+}
+
+static TensorRole role(Way way) { return way.gradient ? TENSOR_VALUE_GRADIENT : TENSOR_VALUE; }
+
+static size_t way_count(const RankEngine *e, Way way) {
+    const Model *m = e->base.model;
+    return value_count(m, m->block[boundary(e, way)].out, part_samples(e, way.micro));
+}
+
+static int reserve(RankEngine *e, Way way) {
+    size_t count = way_count(e, way);
+    if (e->messages) {
+        *place(e, way) = e->stage->is->message_create(e->stage, count);
+        return *place(e, way) ? 0 : -1;
+    }
+    *place(e, way) = malloc((count + 1) * sizeof(real));
+    return *place(e, way) ? 0 : error_set("pipeline: out of memory for a message");
+}
+
+static void drop(RankEngine *e, Way way) {
+    void **here = place(e, way);
+    if (!e->messages)
+        free(*here);
+    else if (*here)
+        e->stage->is->message_free(*here);
+    *here = NULL;
+}
+
+void way_drop_all(RankEngine *e) {
+    for (int c = 0; c < e->placement->chunks; c++)
+        for (int k = 0; k < e->settings.micro_batches; k++) {
+            drop(e, (Way){false, c, k});
+            drop(e, (Way){true, c, k});
+        }
+}
+
+int way_take(RankEngine *e, Way way) {
+    if (reserve(e, way)) return -1;
+    void *here = *place(e, way);
+    if (e->messages)
+        e->stage->is->message_take(e->stage, role(way), boundary(e, way), here);
+    else
+        e->stage->is->read(e->stage, role(way), boundary(e, way), here);
+    return 0;
+}
+
+int way_give(RankEngine *e, Way way) {
+    void *here = *place(e, way);
+    int failed = e->messages
+                     ? e->stage->is->message_give(e->stage, role(way), boundary(e, way), here)
+                     : e->stage->is->write(e->stage, role(way), boundary(e, way), here);
+    drop(e, way);
+    return failed;
+}
+
+int way_transfer(RankEngine *e, Way way, bool send, int peer_chunk) {
+    size_t one = e->messages ? value_bytes(&e->stage->settings) : sizeof(real);
+    if (!send && !e->messages && reserve(e, way)) return -1;
+    void **here = place(e, way);
+    Transfer t = {.send = send,
+                  .peer = chunk_rank(e, peer_chunk),
+                  .channel = way.gradient ? CHANNEL_GRADIENTS : CHANNEL_VALUES,
+                  .data = e->messages ? NULL : *here,
+                  .message = e->messages ? *here : NULL,
+                  .bytes = way_count(e, way) * one};
+    int failed = e->link->is->exchange(e->link, &t, 1);
+    if (e->messages)
+        *here = t.message; /* got, or given away */
+    else if (send)
+        drop(e, way);
+    return failed;
+}

@@ -1,0 +1,215 @@
+/* Copies of a pipeline that share out each batch: the training of one stage but for the order in
+ * which gradients are added up, and the same bits on every copy. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+#include "pipeline.h"
+
+#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
+#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
+
+typedef struct {
+    const char *name, *spec;
+    int copies, ranks;
+    PlacementKind placement;
+    int submodels, micro_batches; /* of the placement; of each copy */
+    int batch, trained;
+    double clip;
+} Row;
+
+static const Row rows[] = {
+    {"2 copies of 1 rank, full update", LLAMA, 2, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
+    {"2 copies of 2 ranks, full update", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
+    {"2 copies of 2 ranks", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 3},
+    {"2 copies of 2 ranks, virtual stages", LLAMA, 2, 2, PLACEMENT_VIRTUAL, 3, 2, 4, .trained = 3},
+    {"2 copies of 2 ranks, clipped", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 3,
+     .clip = 0.05},
+    {"2 copies of 2 ranks, a smaller share", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 5, .trained = 3},
+    {"3 copies of 2 ranks, an empty share", LLAMA, 3, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 3},
+    {"4 copies of 1 rank, a sample each", LLAMA, 4, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 2},
+    {"2 copies of 2 ranks, tied embedding", GPT, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
+    {"2 copies of 2 ranks, tied embedding, 3 submodels", GPT, 2, 2, PLACEMENT_PLAIN, 1, 1, 4,
+     .trained = 3},
+    {"2 copies of 2 ranks, resnet", RESNET, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
+};
+
+enum { STEPS = 6 };
+
+static Recipe recipe_of(const Row *row) {
+    return (Recipe){.spec = row->spec,
+                    .submodels = row->trained,
+                    .steps = STEPS,
+                    .batch = row->batch,
+                    .clip = row->clip,
+                    .micro_batches = row->copies * row->micro_batches};
+}
+
+static PipelineRecipe pipeline_of(const Row *row) {
+    return (PipelineRecipe){.placement = row->placement,
+                            .ranks = row->ranks,
+                            .submodels = row->submodels,
+                            .copies = row->copies,
+                            .settings = {.micro_batches = row->micro_batches}};
+}
+
+typedef struct {
+    double loss[STEPS];
+    int steps;
+} Curve;
+
+static int note_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
+    Curve *curve = context;
+    (void)state;
+    (void)lr;
+    curve->loss[curve->steps++] = loss->loss_sum;
+    return 0;
+}
+
+static void check_numbers(const real *a, const real *b, size_t count, double units,
+                          const char *name) {
+    double largest = 0, error = 0;
+    for (size_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs((double)a[i]));
+        error = fmax(error, fabs((double)a[i] - (double)b[i]));
+    }
+    CHECK(error <= units * (double)REAL_EPS * (largest + 1), "%s is off by %g", name, error);
+}
+
+/* A gradient is a sum of as many terms as before, grouped by copies: off by a few units in the last
+ * place of the largest partial sum at each step, which the update scales by less than 1. */
+static void check_close(const Tiny *one, const Tiny *many) {
+    for (int p = 0; p < one->model->params; p++) {
+        size_t count;
+        real *a = tiny_read(one, TENSOR_PARAMETER, p, &count);
+        real *b = tiny_read(many, TENSOR_PARAMETER, p, &count);
+        check_numbers(a, b, count, STEPS * 8, one->model->param[p].name);
+        free(a);
+        free(b);
+    }
+}
+
+/* Every copy has the first one's bits, of whatever a rank holds. */
+static void check_copies(const Pipeline *many, TensorRole role, int tensors) {
+    many->tiny.engine->is->memory(many->tiny.engine); /* all are at rest */
+    int ranks = many->how.ranks;
+    for (int r = ranks; r < ranks * many->how.copies; r++)
+        for (int i = 0; i < tensors; i++) {
+            Stage *a = many->stage[r % ranks], *b = many->stage[r];
+            size_t count = a->is->read(a, role, i, NULL);
+            if (!CHECK(b->is->read(b, role, i, NULL) == count, "sizes of tensor %d", i)) continue;
+            real *x = malloc((count + 1) * sizeof *x), *y = malloc((count + 1) * sizeof *y);
+            a->is->read(a, role, i, x);
+            b->is->read(b, role, i, y);
+            CHECK(memcmp(x, y, count * sizeof *x) == 0, "rank %d: tensor %d of role %d differs", r,
+                  i, role);
+            free(x);
+            free(y);
+        }
+}
+
+static void check_all_copies(const Pipeline *many) {
+    const Model *m = many->tiny.model;
+    check_copies(many, TENSOR_PARAMETER, m->params);
+    check_copies(many, TENSOR_STATE0, m->params);
+    check_copies(many, TENSOR_BUFFER, m->buffers);
+}
+
+static void check_evaluation(const Tiny *one, const Tiny *many) {
+    Batch batch = tiny_batch(one, 11);
+    Loss x, y;
+    CHECK(one->engine->is->evaluate(one->engine, &batch, &x) == 0, "%s", error_message());
+    CHECK(many->engine->is->evaluate(many->engine, &batch, &y) == 0, "%s", error_message());
+    CHECK(x.correct == y.correct && x.count == y.count &&
+              fabs(x.loss_sum - y.loss_sum) <= 1e-12 * fabs(x.loss_sum),
+          "evaluation: %.17g and %.17g", x.loss_sum, y.loss_sum);
+    batch_free(&batch);
+}
+
+static void trains_like_one_stage(const void *data) {
+    const Row *row = data;
+    Recipe recipe = recipe_of(row);
+    PipelineRecipe how = pipeline_of(row);
+    Tiny one;
+    Pipeline many[2];
+    Curve alone = {0}, curve[2] = {0};
+    tiny_open(&one, &recipe);
+    for (int i = 0; i < 2; i++) {
+        pipeline_open(&many[i], &recipe, &how);
+        if (!CHECK(many[i].tiny.engine, "%s", error_message())) return;
+        if (i == 0) check_evaluation(&one, &many[i].tiny);
+        CHECK(tiny_train(&many[i].tiny, note_loss, &curve[i]) == 0, "%s", error_message());
+    }
+    CHECK(tiny_train(&one, note_loss, &alone) == 0, "%s", error_message());
+    for (int k = 0; k < STEPS; k++)
+        CHECK(fabs(alone.loss[k] - curve[0].loss[k]) <= 1e-5 * fabs(alone.loss[k]),
+              "loss %d: %.9g and %.9g", k, alone.loss[k], curve[0].loss[k]);
+    CHECK(memcmp(&curve[0], &curve[1], sizeof curve[0]) == 0, "losses differ from run to run");
+    tiny_check_same(&many[0].tiny, &many[1].tiny, "again");
+    check_close(&one, &many[0].tiny);
+    check_all_copies(&many[0]);
+    for (int i = 0; i < 2; i++) pipeline_close(&many[i]);
+    tiny_close(&one);
+}
+
+/* ---- running statistics -------------------------------------------------------------------------
+ */
+
+static void step(Tiny *tiny, Batch batch) {
+    Loss loss;
+    tiny_activate(tiny, 0);
+    CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.05, &loss) == 0, "%s", error_message());
+}
+
+/* After a step they are the mean of what each copy's share alone would have made of them; those of
+ * frozen blocks have not moved. */
+static void statistics_are_averaged(void) {
+    Recipe recipe = {.spec = RESNET, .submodels = 2}, half = {.spec = RESNET, .submodels = 2};
+    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
+                          .ranks = 2,
+                          .submodels = 1,
+                          .copies = 2,
+                          .settings = {.micro_batches = 1}};
+    Pipeline many;
+    Tiny share[2], untouched;
+    pipeline_open(&many, &recipe, &how);
+    Batch batch = tiny_batch(&many.tiny, 4);
+    step(&many.tiny, batch);
+    tiny_open(&untouched, &recipe);
+    for (int c = 0; c < 2; c++) {
+        tiny_open(&share[c], &half);
+        step(&share[c], batch_slice(&batch, many.tiny.model, 2 * c, 2 * c + 2));
+    }
+    const Model *m = many.tiny.model;
+    for (int i = 0; i < m->buffers; i++) {
+        size_t count;
+        real *mean = tiny_read(&many.tiny, TENSOR_BUFFER, i, &count);
+        real *a = tiny_read(&share[0], TENSOR_BUFFER, i, &count);
+        real *b = tiny_read(&share[1], TENSOR_BUFFER, i, &count);
+        real *start = tiny_read(&untouched, TENSOR_BUFFER, i, &count);
+        bool frozen = many.tiny.settings.partition.of_block[m->buffer[i].block] != 0;
+        for (size_t k = 0; k < count; k++) {
+            real expected = frozen ? start[k] : a[k] * (real)0.5 + b[k] * (real)0.5;
+            CHECK(mean[k] == expected, "buffer %d[%zu]: %g, not %g", i, k, (double)mean[k],
+                  (double)expected);
+        }
+        free(mean);
+        free(a);
+        free(b);
+        free(start);
+    }
+    check_all_copies(&many);
+    batch_free(&batch);
+    for (int c = 0; c < 2; c++) tiny_close(&share[c]);
+    tiny_close(&untouched);
+    pipeline_close(&many);
+}
+
+void test_pipeline_copies(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, trains_like_one_stage, &rows[i]);
+    RUN(statistics_are_averaged);
+}
