@@ -63,7 +63,6 @@ static int check(const Setup *s) {
     if (s->ranks % o->replicas)
         return error_set("--replicas %d: %d ranks cannot be shared out evenly", o->replicas,
                          s->ranks);
-    if (o->replicas > 1) return error_set("--replicas %d: not built yet", o->replicas);
     if (o->replicas > o->batch)
         return error_set("--replicas %d: a batch has %d samples", o->replicas, o->batch);
     if (o->method == METHOD_OFFLOAD)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "compare.h"
 
 #define TINY                                                                                    \
     "--model llama:layers=4,width=16,heads=2,ffn=24,context=16 --data words.tokens --limit 32 " \
@@ -70,6 +71,18 @@ static void figure_2_keeps_its_submodels(void) {
     check_same_checkpoint("by-hand", "figure");
 }
 
+/* Copies add up their gradients: other roundings, the same training; and the same bits again. */
+static void copies_share_the_batch(void) {
+    run(0, "train " LLAMA "--steps 1 --quiet --out start");
+    run(0, "train " LLAMA "--steps 12 --quiet --out alone");
+    for (int i = 0; i < 2; i++)
+        run(0, "train " LLAMA "--steps 12 --quiet --out copies%d --pipeline local:4 --replicas 2",
+            i);
+    check_same_run("copies0", "copies1");
+    compare_checkpoints("alone/checkpoint.h5", "copies0/checkpoint.h5", "start/checkpoint.h5",
+                        1e-3);
+}
+
 /* ---- what is told -------------------------------------------------------------------------------
  */
 
@@ -97,6 +110,7 @@ static const struct {
     {"--pipeline local", "known are none, local:N, tcp, mpi and nccl"},
     {"--pipeline udp", "known are none, local:N, tcp, mpi and nccl"},
     {"--pipeline local:3 --replicas 2", "--replicas 2: 3 ranks cannot be shared out evenly"},
+    {"--pipeline local:16 --replicas 16", "--replicas 16: a batch has 8 samples"},
     {"--pipeline local:7", "too few for 7 ranks"},
     {"--pipeline local:4 --placement virtual", "too few for 4 pieces"},
 };
@@ -133,6 +147,7 @@ void test_ranks(void) {
         RUN_ROW(rows[i].name, same_as_one_device, &rows[i]);
     RUN(any_number_of_ranks_resumes);
     RUN(figure_2_keeps_its_submodels);
+    RUN(copies_share_the_batch);
     RUN(memory_is_as_planned);
     RUN(wrong_use_is_told);
     RUN(killed_ranks_resume);
