@@ -52,6 +52,6 @@ int cost_add_claims(Tables *tables, const CostSettings *settings); /* cost_claim
 int cost_add_speedups(Tables *tables);
 int cost_add_cards(Tables *tables); /* cost_prices.c */
 int cost_add_prices(Tables *tables, const CostSettings *settings);
-int cost_add_dollars(Tables *tables, const CostSettings *settings);
+int cost_add_dollars(Tables *tables, const CostSettings *settings); /* cost_dollars.c */
 
 #endif

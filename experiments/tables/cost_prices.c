@@ -1,4 +1,4 @@
-/* GPUs, what they cost to rent, and what a training then costs. */
+/* GPUs, and what they cost to rent. */
 #include <math.h>
 #include <string.h>
 
@@ -101,80 +101,5 @@ int cost_add_prices(Tables *tables, const CostSettings *settings) {
         "saved: cost of G-10B by BCD-1/3 on RTX 4090 with the tables' multiplier %.3f, against "
         "a full update on the other GPU.",
         multiplier);
-    return 0;
-}
-
-/* ---- dollars ---------------------------------------------------------------------------------
- */
-
-enum { SEQUENCE = 1024 }; /* tokens of a published iteration */
-
-enum { D_FULL, D_OFFLOAD, D_A100, D_A800, D_BCD, D_COLUMNS = D_BCD + MULTIPLIERS };
-
-/* Of so many iterations on so many GPUs; NAN where one of them is not known. */
-static double dollars(const CostSettings *settings, double ms, int gpus, double price) {
-    return settings->tokens / SEQUENCE * ms / 3.6e6 * gpus * price;
-}
-
-static double offload_ms(const char *model, int *gpus) {
-    for (size_t i = 0; i < paper_offload_count; i++) {
-        *gpus = paper_offload[i].gpus;
-        if (strcmp(paper_offload[i].model, model) == 0) return paper_offload[i].offload_ms;
-    }
-    return NAN;
-}
-
-static void add_training(Table *table, const CostSettings *settings, const PaperDistributed *row) {
-    const double *price = settings->price;
-    int gpus = 0;
-    double offload = offload_ms(row->model, &gpus);
-    table_row(table, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
-    table_number(table, D_FULL, dollars(settings, row->full_ms, paper_gpus(row->full), price[0]),
-                 SOURCE_RECOMPUTED);
-    table_number(table, D_OFFLOAD, dollars(settings, offload, gpus, price[0]), SOURCE_RECOMPUTED);
-    double bcd = dollars(settings, paper_bcd_ms(row->model), paper_gpus(row->bcd), price[0]);
-    for (int m = 0; m < settings->multipliers; m++)
-        table_number(table, D_BCD + m, settings->multiplier[m] * bcd, SOURCE_RECOMPUTED);
-    for (size_t e = 0; e < paper_elsewhere_count; e++) {
-        const PaperElsewhere *there = &paper_elsewhere[e];
-        if (strcmp(there->model, row->model)) continue;
-        bool a800 = strcmp(there->gpu, "a800") == 0;
-        table_number(
-            table, a800 ? D_A800 : D_A100,
-            dollars(settings, there->full_ms, paper_gpus(there->gpus), price[a800 ? 2 : 1]),
-            SOURCE_RECOMPUTED);
-    }
-}
-
-int cost_add_dollars(Tables *tables, const CostSettings *settings) {
-    TableColumn columns[D_COLUMNS] = {
-        [D_FULL] = {"full", "full", "RTX 4090", COLUMN_NUMBER, 0},
-        [D_OFFLOAD] = {"offload", "offload", "RTX 4090", COLUMN_NUMBER, 0},
-        [D_A100] = {"full_a100", "full", "A100", COLUMN_NUMBER, 0},
-        [D_A800] = {"full_a800", "full", "A800", COLUMN_NUMBER, 0},
-    };
-    TableColumn saved[SAVED_COLUMNS];
-    cost_saved_columns(saved, settings);
-    for (int m = 0; m < settings->multipliers; m++) {
-        TableColumn *column = &columns[D_BCD + m];
-        *column = saved[SAVED_WITH + m];
-        snprintf(column->unit, sizeof column->unit, "BCD-1/3");
-        column->kind = COLUMN_NUMBER;
-        column->decimals = 0;
-    }
-    char title[160];
-    snprintf(title, sizeof title, "What a training on %.3g tokens costs, in dollars",
-             settings->tokens);
-    Table *table =
-        tables_add(tables, "dollars", title, "model, N/G", columns, D_BCD + settings->multipliers);
-    if (!table) return -1;
-    for (size_t i = 0; i < paper_distributed_count; i++)
-        add_training(table, settings, &paper_distributed[i]);
-    table_note(
-        table,
-        "From the published times of one iteration, taken as %d tokens (inferred: the paper "
-        "does not say), with the multipliers above the columns, at %.2f, %.2f and %.2f $/h for "
-        "RTX 4090, A100 and A800.",
-        SEQUENCE, settings->price[0], settings->price[1], settings->price[2]);
     return 0;
 }

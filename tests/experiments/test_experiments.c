@@ -155,6 +155,24 @@ static void case_all(void) {
           "%s", printed->out);
 }
 
+/* Rows of paper_repro.md whose cells have marks are rows of the committed files. */
+static void case_paper_repro(void) {
+    static const char directory[] = BCD_SOURCE_DIR "/experiments/results";
+    char line[512];
+    int rows = 0;
+    const Printed *printed =
+        run(0, "report %s/memory.h5 %s/cost.h5 --markdown", directory, directory);
+    FILE *text = fopen(BCD_SOURCE_DIR "/paper_repro.md", "r");
+    if (!CHECK(text, "no paper_repro.md")) return;
+    while (fgets(line, sizeof line, text)) {
+        if (*line != '|' || !(strstr(line, " p |") || strstr(line, " m |"))) continue;
+        CHECK(strstr(printed->out, line), "not in the files: %s", line);
+        rows++;
+    }
+    fclose(text);
+    CHECK(rows > 20, "%d rows", rows);
+}
+
 static void case_report(void) {
     const Printed *printed = run(0, "report all/memory.h5 --markdown");
     CHECK(strstr(printed->out, "| G-1.6B | 1615775744 c | 24.077 p | 24.076 r |"), "%s",
@@ -302,4 +320,5 @@ void test_experiments(void) {
     RUN(case_cost_measured);
     RUN(case_report);
     RUN(case_all);
+    RUN(case_paper_repro);
 }
