@@ -290,7 +290,7 @@ static void case_cost_of_our_own(void) {
     tables_free(&tables);
     check_error(run(1, "experiment cost --multiplier -1 --out own"), "--multiplier -1: it takes");
     check_error(run(1, "experiment cost --multiplier none.h5 --out own"), "none.h5");
-    check_error(run(1, "experiment cost --price h100=2 --out own"), "--price h100");
+    check_error(run(1, "experiment cost --price v100=2 --out own"), "--price: gpu: \"v100\"");
     check_error(run(1, "experiment cost --price a100=dear --out own"), "--price a100=dear");
 }
 
