@@ -2,13 +2,12 @@
  * time in kernels, not here, so one lock and one condition for everything are enough, and easy to
  * see through. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../ref/error.h"
+#include "deadline.h"
 #include "link.h"
 
 typedef struct Message {
@@ -42,15 +41,6 @@ typedef struct {
 
 static Hub *hub_of(Link *base) { return ((LocalLink *)(void *)base)->hub; }
 
-static struct timespec deadline(const Link *link) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    double seconds = link->timeout_s + 1e-9 * (double)t.tv_nsec;
-    t.tv_sec += (time_t)seconds;
-    t.tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds));
-    return t;
-}
-
 /* Locked: the others find out at their next look. */
 static void break_link(Hub *hub, const char *why) {
     if (hub->broken) return;
@@ -68,7 +58,7 @@ static int culprit(const Hub *hub, int missing) {
 
 /* Locked: sleeps until something changes.  -1 and an error when the link is broken, or when it is
  * late: then breaks it, naming the rank waited for. */
-static int wait_change(Link *link, const struct timespec *until, int missing, const char *what) {
+static int wait_change(Link *link, const Deadline *until, int missing, const char *what) {
     Hub *hub = hub_of(link);
     hub->waiting_for[link->rank] = missing;
     int late = hub->broken ? 0 : pthread_cond_timedwait(&hub->changed, &hub->lock, until);
@@ -149,7 +139,7 @@ static int local_exchange(Link *link, Transfer *transfers, int count) {
     Hub *hub = hub_of(link);
     bool *done = calloc((size_t)count + 1, sizeof *done);
     if (!done) return error_set("link: out of memory for %d messages", count);
-    struct timespec until = deadline(link);
+    Deadline until = deadline_in(link->timeout_s);
     pthread_mutex_lock(&hub->lock);
     int left, first = 0, failed = hub->broken ? error_set("%s", hub->why) : 0;
     while (!failed && (left = try_batch(link, transfers, done, count, &first)) != 0) {
@@ -204,12 +194,8 @@ static Hub *hub_create(int ranks, int capacity) {
     Hub *hub = calloc(1, sizeof *hub);
     if (!hub) return NULL;
     size_t queues = (size_t)ranks * (size_t)ranks * CHANNELS;
-    pthread_condattr_t monotonic; /* deadlines must not jump with the time of day */
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&hub->lock, NULL);
-    pthread_cond_init(&hub->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    deadline_condition(&hub->changed);
     hub->ranks = hub->users = ranks;
     hub->capacity = capacity;
     hub->queue = calloc(queues, sizeof *hub->queue);
