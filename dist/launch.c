@@ -76,8 +76,12 @@ static int read_master(Launch *launch, bool needed) {
     return read_number(&launch->port, "MASTER_PORT", 1, MOST_PORT);
 }
 
+/* torchrun itself listens at MASTER_PORT when it says so; then the next one is ours. */
 static int read_torchrun(Launch *launch) {
-    return read_ranks(launch, "RANK", "WORLD_SIZE") || read_master(launch, true) ? -1 : 0;
+    const char *taken = find("TORCHELASTIC_USE_AGENT_STORE");
+    if (read_ranks(launch, "RANK", "WORLD_SIZE") || read_master(launch, true)) return -1;
+    if (taken && strcmp(taken, "True") == 0) launch->port += launch->port < MOST_PORT ? 1 : -1;
+    return 0;
 }
 
 static int read_open_mpi(Launch *launch) {

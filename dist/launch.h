@@ -10,7 +10,8 @@ typedef struct {
 } Launch;
 
 /* Reads the first that is there of
- *   RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun and alike): all four are needed;
+ *   RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun and alike): all four are needed; where
+ *   torchrun keeps that port for itself, the next;
  *   OMPI_COMM_WORLD_RANK, ..._SIZE (mpirun of Open MPI): on one host, or with MASTER_ADDR;
  *   SLURM_PROCID, SLURM_NTASKS (srun): rank 0 is on the first host of SLURM_STEP_NODELIST, or else
  *   at SLURM_LAUNCH_NODE_IPADDR.

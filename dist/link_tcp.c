@@ -14,9 +14,8 @@
 #include "tcp_inside.h"
 
 /* On its way to one rank, before a send waits. */
-enum { MOST_OUT_BYTES = 1 << 28 };
-/* For an answer, and for last words to be read. */
-static const double patience_s = 1;
+enum { MOST_OUT_BYTES = 1 << 26 };
+static const double answer_s = 1, last_words_s = 0.25;
 
 static TcpLink *of(Link *link) { return (TcpLink *)(void *)link; }
 
@@ -27,7 +26,7 @@ static TcpLink *of(Link *link) { return (TcpLink *)(void *)link; }
  * says nothing any more. */
 static int culprit(TcpLink *l, int missing) {
     for (int hops = 0; hops < l->base.ranks; hops++) {
-        Deadline until = deadline_in(patience_s);
+        Deadline until = deadline_in(answer_s);
         int late = 0;
         l->asked = missing;
         l->answer = TCP_SILENT;
@@ -144,7 +143,7 @@ static void link_close(TcpLink *l) {
 static void tcp_free(Link *link) {
     TcpLink *l = of(link);
     pthread_mutex_lock(&l->lock);
-    l->end = deadline_in(l->broken ? patience_s : link->timeout_s);
+    l->end = deadline_in(l->broken ? last_words_s : link->timeout_s);
     l->ends = true;
     for (int r = 0; r < link->ranks && !l->broken; r++) tcp_post_word(l, r, FRAME_LEAVES, 0);
     tcp_wake(l);

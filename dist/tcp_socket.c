@@ -104,17 +104,29 @@ static bool wait_for(int s, short what, Deadline until) {
     }
 }
 
+/* The system may give a caller the very port it calls, where nobody listens: then it has connected
+ * to itself. */
+static bool is_own_end(int s) {
+    struct sockaddr_storage here, there;
+    socklen_t size = sizeof here, other = sizeof there;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    return getsockname(s, (struct sockaddr *)&here, &size) == 0 &&
+           getpeername(s, (struct sockaddr *)&there, &other) == 0 && size == other &&
+           memcmp(&here, &there, size) == 0;
+}
+
 static int connect_to(const struct addrinfo *to, Deadline until) {
     int why = 0, s = socket(to->ai_family, SOCK_STREAM, 0);
     socklen_t size = sizeof why;
     if (s < 0) return -1;
     make_ready(s);
-    if (connect(s, to->ai_addr, to->ai_addrlen) == 0) return s;
-    why = errno;
+    if (connect(s, to->ai_addr, to->ai_addrlen)) why = errno;
     if (why == EINPROGRESS || why == EINTR) {
         why = ETIMEDOUT;
         if (wait_for(s, POLLOUT, until)) getsockopt(s, SOL_SOCKET, SO_ERROR, &why, &size);
     }
+    if (!why && is_own_end(s)) why = ECONNREFUSED;
     if (!why) return s;
     close(s);
     errno = why;
