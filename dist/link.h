@@ -24,8 +24,9 @@ typedef struct {
     Channel channel;
     void *data; /* read by a send, overwritten by a receive */
     size_t bytes;
-    /* In place of data, on a link that carries messages of a device (stage.h): a send gives it
-     * away, a receive gets one.  NULL: data. */
+    /* In place of data (NULL), on a link that carries messages of a device (stage.h): a send gives
+     * it away, a receive gets one.  After exchange it is the caller's again, to free: NULL once it
+     * was sent, or as long as none came. */
     void *message;
 } Transfer;
 

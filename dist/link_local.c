@@ -101,6 +101,7 @@ static int try_transfer(Link *link, Transfer *t) {
         *queue->end = m;
         queue->end = &m->next;
         queue->count++;
+        t->message = NULL;
     } else {
         Message *m = queue->first;
         if (!m) return 0;

@@ -1,0 +1,155 @@
+/* What a pipeline leaves behind when it ends well or badly: messages of a device are given away
+ * once and freed once, and a rank that fails alone ends the others at once, with its reason. */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+#include "message_stage.h"
+#include "pipeline.h"
+
+#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+
+/* ---- messages of a device -----------------------------------------------------------------------
+ */
+
+static const PipelineRecipe plain_3 = {.placement = PLACEMENT_PLAIN,
+                                       .ranks = 3,
+                                       .submodels = 1,
+                                       .settings = {.micro_batches = 4},
+                                       .message_free = message_stage_free};
+static const PipelineRecipe virtual_2 = {.placement = PLACEMENT_VIRTUAL,
+                                         .ranks = 2,
+                                         .submodels = 3,
+                                         .settings = {.micro_batches = 4},
+                                         .message_free = message_stage_free};
+static const PipelineRecipe copies_2 = {.placement = PLACEMENT_PLAIN,
+                                        .ranks = 2,
+                                        .submodels = 1,
+                                        .copies = 2,
+                                        .settings = {.micro_batches = 2},
+                                        .message_free = message_stage_free};
+
+/* As with host arrays; nothing else goes between the stages. */
+static void messages_are_values(const void *data) {
+    const PipelineRecipe *how = data;
+    Recipe host = {.spec = LLAMA, .steps = 7, .cache_bytes = 1 << 20, .rule = {.every = 5}};
+    Recipe device = host;
+    PipelineRecipe without = *how;
+    Pipeline a, b;
+    int made = message_stage_made();
+    device.create = message_stage_create;
+    without.message_free = NULL;
+    host.micro_batches = device.micro_batches = how->settings.micro_batches;
+    pipeline_open(&a, &host, &without);
+    pipeline_open(&b, &device, how);
+    CHECK(tiny_train(&a.tiny, NULL, NULL) == 0, "%s", error_message());
+    CHECK(message_stage_made() == made, "messages of the CPU");
+    CHECK(tiny_train(&b.tiny, NULL, NULL) == 0, "%s", error_message());
+    CHECK(message_stage_made() > made, "no messages");
+    tiny_check_same(&a.tiny, &b.tiny, "messages");
+    pipeline_close(&a);
+    pipeline_close(&b);
+    CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
+}
+
+/* ---- failures of one rank -----------------------------------------------------------------------
+ */
+
+static int refuse_activate(Stage *stage, const bool *active) {
+    (void)stage;
+    (void)active;
+    return error_set("memory: no 4096 bytes for activations");
+}
+
+static int refuse_write(Stage *stage, TensorRole role, int number, const real *values) {
+    (void)stage;
+    (void)role;
+    (void)values;
+    return error_set("stage: no room for tensor %d", number);
+}
+
+static void *refuse_message(Stage *stage, size_t count) {
+    (void)stage;
+    error_set("memory: no %zu numbers for a message", count);
+    return NULL;
+}
+
+typedef struct {
+    const char *name, *reason;
+    int copies;
+    Stage *(*create)(const Model *model, StageSettings settings);
+} Failure;
+
+/* Ranks that hold the last block get a stage with a fault. */
+static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageClass *class)) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const StageSettings *settings = &stage->settings;
+    if (!settings->here || !settings->here[stage->model->blocks - 1]) return stage;
+    pthread_mutex_lock(&lock); /* copies come here at the same time */
+    if (!class->free) {
+        *class = *stage->is;
+        damage(class);
+    }
+    pthread_mutex_unlock(&lock);
+    stage->is = class;
+    return stage;
+}
+
+static void damage_activate(StageClass *class) { class->activate = refuse_activate; }
+static void damage_write(StageClass *class) { class->write = refuse_write; }
+static void damage_message(StageClass *class) { class->message_create = refuse_message; }
+
+static Stage *fails_to_activate(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(message_stage_create(model, settings), &class, damage_activate);
+}
+
+static Stage *fails_to_write(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(stage_ref_create(model, settings), &class, damage_write);
+}
+
+static Stage *fails_to_send(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(message_stage_create(model, settings), &class, damage_message);
+}
+
+static const Failure failures[] = {
+    {"activate", "no 4096 bytes", 1, fails_to_activate},
+    {"a value that is refused", "no room for tensor", 1, fails_to_write},
+    {"a message", "numbers for a message", 1, fails_to_send},
+    {"a message, 2 copies", "numbers for a message", 2, fails_to_send},
+};
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The others learn it long before they would have given it up. */
+static void one_ends_all(const void *data) {
+    const Failure *failure = data;
+    Recipe recipe = {.spec = LLAMA, .create = failure->create, .micro_batches = 4};
+    PipelineRecipe how = plain_3;
+    Pipeline p;
+    how.copies = failure->copies;
+    pipeline_open(&p, &recipe, &how);
+    double start = now_s();
+    CHECK(tiny_train(&p.tiny, NULL, NULL) == -1, "trained all the same");
+    CHECK(strstr(error_message(), failure->reason) && strstr(error_message(), " gave up: "),
+          "\"%s\"", error_message());
+    pipeline_close(&p);
+    CHECK(now_s() - start < 20, "it took %g s", now_s() - start);
+    CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
+}
+
+void test_pipeline_ends(void) {
+    RUN_ROW("messages, 3 ranks", messages_are_values, &plain_3);
+    RUN_ROW("messages, 2 ranks, virtual stages", messages_are_values, &virtual_2);
+    RUN_ROW("messages, 2 copies", messages_are_values, &copies_2);
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        RUN_ROW(failures[i].name, one_ends_all, &failures[i]);
+}
