@@ -1,5 +1,6 @@
 #include "cluster.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "../ref/error.h"
@@ -87,4 +88,21 @@ const Gpu *gpu_find(const char *key) {
     }
     error_set("gpu: \"%.40s\" is not in the table; known are %s", key, known);
     return NULL;
+}
+
+double cluster_message_s(const Cluster *c, int from, int to, double bytes) {
+    bool network = from / c->per_node != to / c->per_node;
+    double rate = network ? c->network_rate : c->gpu->link_rate;
+    double latency = network ? c->practice.network_latency_s : c->practice.link_latency_s;
+    return latency + bytes / (rate * c->practice.link);
+}
+
+double cluster_reduce_s(const Cluster *c, int copies, int stride, double bytes) {
+    if (copies <= 1) return 0;
+    bool network = copies * stride > c->per_node;
+    int sharing = !network ? 1 : stride < c->per_node ? stride : c->per_node;
+    double rate = network ? c->network_rate / sharing : c->gpu->link_rate;
+    double latency = network ? c->practice.network_latency_s : c->practice.link_latency_s;
+    double turns = 2.0 * (copies - 1);
+    return turns * (latency + bytes / copies / (rate * c->practice.link));
 }

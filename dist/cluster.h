@@ -41,6 +41,14 @@ typedef struct {
     Practice practice;
 } Cluster;
 
+/* Seconds of a message between two GPUs, which are numbered node by node: over the node's links, or
+ * the network where they are on two nodes. */
+double cluster_message_s(const Cluster *cluster, int from, int to, double bytes);
+
+/* Seconds of a ring all-reduce of `bytes` at each of `copies` GPUs, `stride` apart, while the GPUs
+ * between them do the same: those of a node share its network. */
+double cluster_reduce_s(const Cluster *cluster, int copies, int stride, double bytes);
+
 /* The paper's network: 2 x 25 Gb/s. */
 #define NETWORK_2X25G (2 * 25e9 / 8)
 

@@ -21,20 +21,24 @@ typedef struct {
 } Channel;
 
 typedef struct {
+    Step step;
+    int chunk; /* -1: there is nothing to do */
+    double start;
+    int urgency;
+} Choice;
+
+typedef struct {
     const SchedulePlan *plan;
     Schedule *schedule;
     double *done;     /* [chunks][micro][STEPS]: when it ended; -1: not yet */
     int *next;        /* [chunks][STEPS]: the micro-batch whose turn it is */
+    int *above;       /* [chunks]: the next chunk of the same rank; chunks: none */
+    int *lowest_of;   /* [ranks]: its first chunk */
     double *clock;    /* [ranks]: when the rank is free */
+    Choice *choice;   /* [ranks]: the best thing it can do next */
     Channel *channel; /* [ranks][ranks][2] */
+    int *place;       /* [2][chunks][micro]: of the message to that chunk, in its channel */
 } Play;
-
-typedef struct {
-    Step step;
-    int chunk;
-    double start;
-    int urgency;
-} Choice;
 
 static int virtual_stages(const SchedulePlan *plan) {
     return (plan->chunks + plan->ranks - 1) / plan->ranks;
@@ -87,11 +91,16 @@ static double cost(const SchedulePlan *plan, int chunk, Step step) {
 /* ---- what may start, and when -------------------------------------------------------------------
  */
 
+/* How long a message takes. */
+static double way_time(const SchedulePlan *plan, int from, int to) {
+    if (!plan->transfer || plan->rank_of[from] == plan->rank_of[to]) return 0;
+    return plan->transfer[from < to ? from : to];
+}
+
 /* When the result of a step elsewhere is here; -1: not yet done. */
 static double arrival(const Play *play, int from, int to, int micro, Step step) {
     double end = *done(play, from, micro, step);
-    const int *rank_of = play->plan->rank_of;
-    return end < 0 ? -1 : rank_of[from] == rank_of[to] ? end : end + play->plan->transfer;
+    return end < 0 ? -1 : end + way_time(play->plan, from, to);
 }
 
 /* Micro-batches a chunk holds. */
@@ -134,24 +143,21 @@ static int urgency(const SchedulePlan *plan, int chunk, Step step) {
     }
 }
 
-/* The best thing rank r can do next: the earliest start, among equals the most urgent. */
-static bool choose(const Play *play, int rank, Choice *best) {
-    bool found = false;
-    for (int chunk = 0; chunk < play->plan->chunks; chunk++) {
-        if (play->plan->rank_of[chunk] != rank) continue;
+/* The best thing a rank can do next: the earliest start, among equals the most urgent. */
+static void choose(Play *play, int rank) {
+    const SchedulePlan *plan = play->plan;
+    Choice best = {.chunk = -1};
+    for (int chunk = play->lowest_of[rank]; chunk < plan->chunks; chunk = play->above[chunk])
         for (Step step = FORWARD; step < STEPS; step++) {
             double start = ready(play, chunk, step);
             if (start < 0) continue;
             if (start < play->clock[rank]) start = play->clock[rank];
-            Choice here = {step, chunk, start, urgency(play->plan, chunk, step)};
-            if (found &&
-                (start > best->start || (start == best->start && here.urgency <= best->urgency)))
-                continue;
-            *best = here;
-            found = true;
+            Choice here = {step, chunk, start, urgency(plan, chunk, step)};
+            if (best.chunk < 0 || start < best.start ||
+                (start == best.start && here.urgency > best.urgency))
+                best = here;
         }
-    }
-    return found;
+    play->choice[rank] = best;
 }
 
 /* ---- writing it down ----------------------------------------------------------------------------
@@ -168,13 +174,23 @@ static Channel *channel(const Play *play, int from_chunk, int to_chunk) {
     return &play->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
 }
 
-static void send(Play *play, int from, int to, int micro) {
+static int *place(const Play *play, int to, int micro, bool gradient) {
+    const SchedulePlan *plan = play->plan;
+    return &play->place[(gradient * plan->chunks + to) * plan->micro_batches + micro];
+}
+
+/* What ended at `now` goes to a neighbour. */
+static void send(Play *play, int from, int to, int micro, double now) {
     const int *rank_of = play->plan->rank_of;
     if (rank_of[from] == rank_of[to]) return;
     bool gradient = to < from;
     Channel *c = channel(play, from, to);
-    list(play, rank_of[from], (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro});
-    c->message[c->sent++] = (Task){gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, to, micro};
+    double there = now + way_time(play->plan, from, to);
+    list(play, rank_of[from],
+         (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro, now, there});
+    *place(play, to, micro, gradient) = c->sent;
+    c->message[c->sent++] =
+        (Task){gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, to, micro, now, there};
 }
 
 /* A channel has no tags: messages are received in the order they were sent, also those that the
@@ -182,8 +198,7 @@ static void send(Play *play, int from, int to, int micro) {
 static void receive(Play *play, int from, int to, int micro) {
     if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
     Channel *c = channel(play, from, to);
-    int wanted = 0;
-    while (c->message[wanted].chunk != to || c->message[wanted].micro_batch != micro) wanted++;
+    int wanted = *place(play, to, micro, to < from);
     while (c->received <= wanted) list(play, play->plan->rank_of[to], c->message[c->received++]);
 }
 
@@ -191,28 +206,41 @@ static void perform(Play *play, int rank, Choice choice) {
     const SchedulePlan *plan = play->plan;
     static const Doing doing[STEPS] = {DO_FORWARD, DO_INPUT_GRADIENT, DO_WEIGHT_GRADIENT};
     int chunk = choice.chunk, micro = (*next(play, chunk, choice.step))++;
+    double end = choice.start + cost(plan, chunk, choice.step);
     if (choice.step == FORWARD && chunk > plan->first) receive(play, chunk - 1, chunk, micro);
     if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
         receive(play, chunk + 1, chunk, micro);
-    list(play, rank, (Task){doing[choice.step], chunk, micro});
-    play->clock[rank] = choice.start + cost(plan, chunk, choice.step);
-    *done(play, chunk, micro, choice.step) = play->clock[rank];
-    if (choice.step == FORWARD && chunk + 1 < plan->chunks) send(play, chunk, chunk + 1, micro);
-    if (choice.step == INPUT_GRADIENT && chunk > plan->lowest) send(play, chunk, chunk - 1, micro);
+    list(play, rank, (Task){doing[choice.step], chunk, micro, choice.start, end});
+    play->clock[rank] = *done(play, chunk, micro, choice.step) = end;
+    if (choice.step == FORWARD && chunk + 1 < plan->chunks)
+        send(play, chunk, chunk + 1, micro, end);
+    if (choice.step == INPUT_GRADIENT && chunk > plan->lowest)
+        send(play, chunk, chunk - 1, micro, end);
+}
+
+/* What the ranks can do next changes only for the one that worked and its chunk's neighbours. */
+static void choose_around(Play *play, int chunk) {
+    const SchedulePlan *plan = play->plan;
+    int here = plan->rank_of[chunk];
+    choose(play, here);
+    for (int c = chunk - 1; c <= chunk + 1; c += 2)
+        if (c >= 0 && c < plan->chunks && plan->rank_of[c] != here) choose(play, plan->rank_of[c]);
 }
 
 static void run(Play *play) {
+    int ranks = play->plan->ranks;
+    for (int r = 0; r < ranks; r++) choose(play, r);
     for (;;) {
-        Choice best = {0}, choice;
         int rank = -1;
-        for (int r = 0; r < play->plan->ranks; r++)
-            if (choose(play, r, &choice) && (rank < 0 || choice.start < best.start)) {
-                best = choice;
+        for (int r = 0; r < ranks; r++)
+            if (play->choice[r].chunk >= 0 &&
+                (rank < 0 || play->choice[r].start < play->choice[rank].start))
                 rank = r;
-            }
         if (rank < 0) return;
-        perform(play, rank, best);
+        int chunk = play->choice[rank].chunk;
+        perform(play, rank, play->choice[rank]);
         if (play->clock[rank] > play->schedule->time) play->schedule->time = play->clock[rank];
+        choose_around(play, chunk);
     }
 }
 
@@ -268,13 +296,31 @@ static int open_lists(Play *play) {
     return 0;
 }
 
+/* The chunks of each rank, ascending. */
+static void thread_chunks(Play *play) {
+    const SchedulePlan *plan = play->plan;
+    for (int r = 0; r < plan->ranks; r++) play->lowest_of[r] = plan->chunks;
+    for (int c = plan->chunks - 1; c >= 0; c--) {
+        play->above[c] = play->lowest_of[plan->rank_of[c]];
+        play->lowest_of[plan->rank_of[c]] = c;
+    }
+}
+
 static int reserve(Play *play) {
     size_t chunks = (size_t)play->plan->chunks, micro = (size_t)play->plan->micro_batches;
+    size_t ranks = (size_t)play->plan->ranks;
     play->done = malloc(chunks * micro * STEPS * sizeof *play->done);
     play->next = calloc(chunks * STEPS, sizeof *play->next);
-    play->clock = calloc((size_t)play->plan->ranks, sizeof *play->clock);
-    if (!play->done || !play->next || !play->clock) return -1;
+    play->above = malloc(chunks * sizeof *play->above);
+    play->lowest_of = malloc(ranks * sizeof *play->lowest_of);
+    play->clock = calloc(ranks, sizeof *play->clock);
+    play->choice = malloc(ranks * sizeof *play->choice);
+    play->place = malloc(2 * chunks * micro * sizeof *play->place);
+    if (!play->done || !play->next || !play->above || !play->lowest_of || !play->clock ||
+        !play->choice || !play->place)
+        return -1;
     for (size_t i = 0; i < chunks * micro * STEPS; i++) play->done[i] = -1;
+    thread_chunks(play);
     return open_channels(play) || open_lists(play) ? -1 : 0;
 }
 
@@ -284,7 +330,11 @@ static void release(Play *play) {
     free(play->channel);
     free(play->done);
     free(play->next);
+    free(play->above);
+    free(play->lowest_of);
     free(play->clock);
+    free(play->choice);
+    free(play->place);
 }
 
 int schedule_make(Schedule *schedule, const SchedulePlan *plan) {

@@ -35,8 +35,9 @@ typedef struct {
     int lowest;         /* the lowest chunk that runs backward; chunks: none */
     const bool *trains; /* [chunks]: has weight gradients */
     const ChunkCost *cost;
-    double transfer; /* time of a message between ranks */
-    int slack;       /* micro-batches in flight beyond the bound of schedule_bound */
+    const double *transfer; /* [chunks - 1]: time of a message between chunk c and c + 1, where they
+                             * are on two ranks; NULL: none */
+    int slack;              /* micro-batches in flight beyond the bound of schedule_bound */
 } SchedulePlan;
 
 typedef enum {
@@ -49,9 +50,12 @@ typedef enum {
     DO_WEIGHT_GRADIENT
 } Doing;
 
+/* start and end say when, under the plan's costs: the timeline of the step.  A message starts when
+ * it is sent and ends when it is there; meanwhile both its ranks go on working. */
 typedef struct {
     Doing what;
     int chunk, micro_batch;
+    double start, end;
 } Task;
 
 typedef struct {

@@ -9,7 +9,8 @@
 /* Everything about one submodel's step. */
 typedef struct {
     const Configuration *c;
-    Placement placement;
+    Placement own; /* unless the configuration brings one */
+    const Placement *placement;
     bool *active;       /* [blocks] */
     BlockCost *block;   /* [blocks] */
     BlockMemory *bytes; /* [blocks] */
@@ -17,8 +18,8 @@ typedef struct {
     bool *trains;       /* [chunks] */
     double *update_s;   /* [ranks] */
     double *reduced;    /* [ranks]: bytes of gradients all pipelines add up */
+    double *transfer_s; /* [chunks]: of a message to the chunk above or back */
     SchedulePlan plan;
-    double work_s; /* of all ranks together */
 } Simulation;
 
 static double larger(double a, double b) { return a > b ? a : b; }
@@ -26,38 +27,14 @@ static double larger(double a, double b) { return a > b ? a : b; }
 /* ---- time ---------------------------------------------------------------------------------------
  */
 
-/* One message between neighbouring ranks, over the slowest link of the pipeline. */
-static double transfer_time(const Configuration *c, double bytes) {
-    const Cluster *cluster = &c->cluster;
-    const Practice *practice = &cluster->practice;
-    bool network = c->pipeline > cluster->per_node;
-    double rate = network ? cluster->network_rate : cluster->gpu->link_rate;
-    double latency = network ? practice->network_latency_s : practice->link_latency_s;
-    return latency + bytes / (rate * practice->link);
-}
-
-/* A ring all-reduce of `bytes` over the pipelines.  Ranks of a node that do it at the same time
- * share its network. */
-static double reduce_time(const Configuration *c, double bytes) {
-    const Cluster *cluster = &c->cluster;
-    double r = c->replicas;
-    if (r <= 1) return 0;
-    bool network = c->pipeline * c->replicas > cluster->per_node;
-    double sharing = network ? fmin(c->pipeline, cluster->per_node) : 1;
-    double rate = network ? cluster->network_rate / sharing : cluster->gpu->link_rate;
-    double latency =
-        network ? cluster->practice.network_latency_s : cluster->practice.link_latency_s;
-    return 2 * (r - 1) * latency + 2 * (r - 1) / r * bytes / (rate * cluster->practice.link);
-}
-
 static void sum_blocks(Simulation *s) {
     const Model *m = s->c->model;
-    memset(s->chunk, 0, (size_t)s->placement.chunks * sizeof *s->chunk);
-    memset(s->trains, 0, (size_t)s->placement.chunks * sizeof *s->trains);
-    memset(s->update_s, 0, (size_t)s->placement.ranks * sizeof *s->update_s);
-    memset(s->reduced, 0, (size_t)s->placement.ranks * sizeof *s->reduced);
+    memset(s->chunk, 0, (size_t)s->placement->chunks * sizeof *s->chunk);
+    memset(s->trains, 0, (size_t)s->placement->chunks * sizeof *s->trains);
+    memset(s->update_s, 0, (size_t)s->placement->ranks * sizeof *s->update_s);
+    memset(s->reduced, 0, (size_t)s->placement->ranks * sizeof *s->reduced);
     for (int b = 0; b < m->blocks; b++) {
-        int chunk = s->placement.chunk_of[b], rank = s->placement.rank_of[chunk];
+        int chunk = s->placement->chunk_of[b], rank = s->placement->rank_of[chunk];
         const double *phase = s->block[b].phase_s;
         s->chunk[chunk].forward += phase[PHASE_FORWARD];
         s->chunk[chunk].input_gradient += phase[PHASE_INPUT_GRADIENT];
@@ -68,46 +45,89 @@ static void sum_blocks(Simulation *s) {
     }
 }
 
+/* A message between two ranks of a pipeline; where copies of it lie on the nodes in different ways,
+ * of the slowest. */
+static double message_time(const Configuration *c, int from, int to, double bytes) {
+    double most = 0;
+    for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
+        most = larger(most, cluster_message_s(&c->cluster, first + from, first + to, bytes));
+    return most;
+}
+
+static void time_transfers(Simulation *s) {
+    const int *chunk_of = s->placement->chunk_of, *rank_of = s->placement->rank_of;
+    for (int b = 0; b < s->c->model->blocks - 1; b++) {
+        int below = chunk_of[b], above = chunk_of[b + 1];
+        if (rank_of[below] != rank_of[above])
+            s->transfer_s[below] =
+                message_time(s->c, rank_of[below], rank_of[above], s->block[b].out_bytes);
+    }
+}
+
 /* Where forward begins, and where backward ends. */
 static void plan_passes(Simulation *s) {
     const Configuration *c = s->c;
     int lowest = 0;
     while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
-    double bytes = 0;
-    for (int b = 0; b < c->model->blocks - 1; b++)
-        if (s->placement.chunk_of[b] != s->placement.chunk_of[b + 1])
-            bytes = larger(bytes, s->block[b].out_bytes);
+    time_transfers(s);
     s->plan = (SchedulePlan){.kind = c->schedule,
                              .ranks = c->pipeline,
-                             .chunks = s->placement.chunks,
+                             .chunks = s->placement->chunks,
                              .micro_batches = c->micro_batches,
-                             .rank_of = s->placement.rank_of,
-                             .lowest = s->placement.chunk_of[lowest],
+                             .rank_of = s->placement->rank_of,
+                             .lowest = s->placement->chunk_of[lowest],
                              .trains = s->trains,
                              .cost = s->chunk,
-                             .transfer = transfer_time(c, bytes),
+                             .transfer = s->transfer_s,
                              .slack = c->slack};
     if (c->cached) s->plan.first = s->plan.lowest;
     /* Within the first chunk that runs, the blocks below the active ones are cached too. */
     for (int b = 0; c->cached && b < lowest; b++)
-        if (s->placement.chunk_of[b] == s->plan.first)
+        if (s->placement->chunk_of[b] == s->plan.first)
             s->chunk[s->plan.first].forward -= s->block[b].phase_s[PHASE_FORWARD];
 }
 
-/* Adam in host memory: gradients go there beside the backward pass, weights come back after it. */
+/* Nodes that a pipeline has a part of. */
+static int pipeline_nodes(const Configuration *c) {
+    return (c->pipeline + c->cluster.per_node - 1) / c->cluster.per_node;
+}
+
+/* Adam in host memory, by the processors of every node: gradients go there beside the backward
+ * pass, weights come back after it. */
 static double offload_time(const Simulation *s) {
     const Configuration *c = s->c;
     const Practice *practice = &c->cluster.practice;
     double count = (double)c->model->param_count, backward = 0;
     double rate = c->cluster.gpu->host_rate * practice->link * c->pipeline;
+    double host_rate = practice->host_memory_rate * pipeline_nodes(c);
     for (int b = 0; b < c->model->blocks; b++)
         backward +=
             s->block[b].phase_s[PHASE_INPUT_GRADIENT] + s->block[b].phase_s[PHASE_WEIGHT_GRADIENT];
     double out = 4 * count / rate, hidden = backward * c->micro_batches / c->pipeline;
-    double adam =
-        count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / practice->host_memory_rate;
+    double adam = count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / host_rate;
     double back = count * (double)value_bytes(&c->stage) / rate;
     return fmax(0, out - hidden) + adam + back;
+}
+
+/* The parameter that the head shares with another rank's block; NULL: none. */
+static const Param *tied_param(const Simulation *s, int *owner, int *user) {
+    const Model *m = s->c->model;
+    const Node *head = &m->node[m->nodes - 1];
+    if (head->weight < 0) return NULL;
+    const Param *param = &m->param[head->weight];
+    *owner = s->placement->rank_of[s->placement->chunk_of[param->block]];
+    *user = s->placement->rank_of[s->placement->chunk_of[m->blocks - 1]];
+    return *owner == *user ? NULL : param;
+}
+
+/* Once a step the head's share of the gradient goes to the owner, and the new values come back. */
+static double tied_time(const Simulation *s) {
+    int owner, user;
+    const Param *param = tied_param(s, &owner, &user);
+    if (!param || !s->active[param->block]) return 0;
+    double count = (double)param->count;
+    return message_time(s->c, user, owner, count * sizeof(float)) +
+           message_time(s->c, owner, user, count * (double)value_bytes(&s->c->stage));
 }
 
 static int time_step(Simulation *s, Prediction *sum) {
@@ -116,7 +136,8 @@ static int time_step(Simulation *s, Prediction *sum) {
     if (schedule_make(&schedule, &s->plan)) return -1;
     double reduce = 0, update = 0, work = 0;
     for (int r = 0; r < c->pipeline; r++) {
-        reduce = larger(reduce, reduce_time(c, s->reduced[r]));
+        reduce =
+            larger(reduce, cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, s->reduced[r]));
         update = larger(update, s->update_s[r]);
     }
     for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
@@ -127,6 +148,7 @@ static int time_step(Simulation *s, Prediction *sum) {
     if (c->stage.offload) update = offload_time(s);
     sum->passes_s += schedule.time;
     sum->reduce_s += reduce;
+    sum->tied_s += tied_time(s);
     sum->update_s += update;
     sum->bubble += 1 - work * c->micro_batches / (c->pipeline * schedule.time);
     schedule_free(&schedule);
@@ -144,8 +166,8 @@ static void rank_memory(const Simulation *s, const Layout *layout, int rank,
     double out = 0, out_gradient = 0;
     for (int i = 0; i < MEM_ROLES; i++) bytes[i] = 0;
     for (int b = 0; b < m->blocks; b++) {
-        int chunk = s->placement.chunk_of[b];
-        if (s->placement.rank_of[chunk] != rank) continue;
+        int chunk = s->placement->chunk_of[b];
+        if (s->placement->rank_of[chunk] != rank) continue;
         int held = schedule_bound(&s->plan, chunk);
         if (held > c->micro_batches) held = c->micro_batches;
         bytes[MEM_PARAMETERS] += (double)s->bytes[b].parameters;
@@ -161,15 +183,12 @@ static void rank_memory(const Simulation *s, const Layout *layout, int rank,
 
 /* A head that is tied to the embedding has a copy of it on its own rank. */
 static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
-    const Model *m = s->c->model;
-    const Node *head = &m->node[m->nodes - 1];
-    if (head->weight < 0 || m->param[head->weight].block == m->blocks - 1) return;
-    int owner = s->placement.rank_of[s->placement.chunk_of[m->param[head->weight].block]];
-    int user = s->placement.rank_of[s->placement.chunk_of[m->blocks - 1]];
-    if (rank != user || owner == user) return;
-    double share = (double)m->param[head->weight].count;
+    int owner, user;
+    const Param *param = tied_param(s, &owner, &user);
+    if (!param || rank != user) return;
+    double share = (double)param->count;
     bytes[MEM_PARAMETERS] += share * (double)value_bytes(&s->c->stage);
-    if (s->active[m->param[head->weight].block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
+    if (s->active[param->block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
 }
 
 static int fill_memory(const Simulation *s, Prediction *most) {
@@ -191,10 +210,11 @@ static int fill_memory(const Simulation *s, Prediction *most) {
 /* ---- the whole ----------------------------------------------------------------------------------
  */
 
-static int run_submodel(Simulation *s, int submodel, const BlockCost *measured, Prediction *sum) {
+/* What the submodel's schedule is made from. */
+static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {
     const Configuration *c = s->c;
     size_t blocks = (size_t)c->model->blocks;
-    for (size_t b = 0; b < blocks; b++) s->active[b] = s->placement.submodel_of[b] == submodel;
+    for (size_t b = 0; b < blocks; b++) s->active[b] = s->placement->submodel_of[b] == submodel;
     if (measured)
         memcpy(s->block, measured + (size_t)submodel * blocks, blocks * sizeof *s->block);
     else if (block_costs(s->block, c->model, &c->stage, s->active, c->cluster.gpu,
@@ -203,13 +223,15 @@ static int run_submodel(Simulation *s, int submodel, const BlockCost *measured, 
     if (memory_blocks(s->bytes, c->model, &c->stage, s->active)) return -1;
     sum_blocks(s);
     plan_passes(s);
-    return time_step(s, sum) || fill_memory(s, sum) ? -1 : 0;
+    return 0;
 }
 
 /* The work of each block in a full update: what the cuts balance. */
 static int place(Simulation *s) {
     const Configuration *c = s->c;
     const Model *m = c->model;
+    s->placement = c->placed ? c->placed : &s->own;
+    if (c->placed) return 0;
     double *work = calloc((size_t)m->blocks, sizeof *work);
     int failed = work ? 0 : error_set("simulate: out of memory");
     for (int b = 0; b < m->blocks; b++) s->active[b] = true;
@@ -217,8 +239,8 @@ static int place(Simulation *s) {
              block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.practice);
     for (int b = 0; b < m->blocks && !failed; b++)
         for (int phase = 0; phase < PHASES; phase++) work[b] += s->block[b].phase_s[phase];
-    failed = failed ||
-             placement_make(&s->placement, m, c->placement, c->pipeline, c->submodels, work, NULL);
+    failed =
+        failed || placement_make(&s->own, m, c->placement, c->pipeline, c->submodels, work, NULL);
     free(work);
     return failed ? -1 : 0;
 }
@@ -228,6 +250,9 @@ static int check(const Configuration *c) {
     if (c->pipeline < 1 || c->replicas < 1 || c->pipeline * c->replicas > gpus)
         return error_set("plan: %d pipelines of %d ranks on %d GPUs", c->replicas, c->pipeline,
                          gpus);
+    if (c->placed && (c->placed->ranks != c->pipeline || c->placed->submodels != c->submodels))
+        return error_set("plan: a placement of %d submodels on %d ranks, for %d on %d",
+                         c->placed->submodels, c->placed->ranks, c->submodels, c->pipeline);
     if (c->stage.offload && c->submodels > 1)
         return error_set("plan: offload is a full update; use 1 submodel");
     return 0;
@@ -241,11 +266,37 @@ static int reserve(Simulation *s) {
     s->bytes = calloc(blocks, sizeof *s->bytes);
     s->chunk = calloc(chunks, sizeof *s->chunk);
     s->trains = calloc(chunks, sizeof *s->trains);
+    s->transfer_s = calloc(chunks, sizeof *s->transfer_s);
     s->update_s = calloc(ranks, sizeof *s->update_s);
     s->reduced = calloc(ranks, sizeof *s->reduced);
-    return s->active && s->block && s->bytes && s->chunk && s->trains && s->update_s && s->reduced
+    return s->active && s->block && s->bytes && s->chunk && s->trains && s->transfer_s &&
+                   s->update_s && s->reduced
                ? 0
                : error_set("simulate: out of memory");
+}
+
+static void simulation_free(Simulation *s) {
+    placement_free(&s->own);
+    free(s->active);
+    free(s->block);
+    free(s->bytes);
+    free(s->chunk);
+    free(s->trains);
+    free(s->transfer_s);
+    free(s->update_s);
+    free(s->reduced);
+}
+
+/* Frees it again when it fails. */
+static int simulation_open(Simulation *s, const Configuration *c) {
+    *s = (Simulation){.c = c};
+    if (check(c) == 0 && reserve(s) == 0 && place(s) == 0) return 0;
+    simulation_free(s);
+    return -1;
+}
+
+static double step_time(const Prediction *p) {
+    return p->passes_s + p->reduce_s + p->tied_s + p->update_s;
 }
 
 static void finish(const Configuration *c, Prediction *p) {
@@ -253,36 +304,40 @@ static void finish(const Configuration *c, Prediction *p) {
     double usable = 0.97 * c->cluster.gpu->memory_bytes; /* the driver's context takes some */
     p->passes_s /= m;
     p->reduce_s /= m;
+    p->tied_s /= m;
     p->update_s /= m;
     p->bubble /= m;
-    p->step_s = p->passes_s + p->reduce_s + p->update_s;
+    p->step_s = step_time(p);
     p->samples_per_s = samples / p->step_s;
     p->tokens_per_s = p->samples_per_s * c->model->targets;
     p->fits = p->total_bytes <= usable;
     if (c->stage.offload)
         p->host_bytes = (double)c->model->param_count * 4 *
-                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer));
+                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) / pipeline_nodes(c);
 }
 
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *c,
              const BlockCost *measured) {
-    Simulation s = {.c = c};
+    Simulation s;
     memset(prediction, 0, sizeof *prediction);
-    int failed = check(c) || reserve(&s) || place(&s);
+    if (simulation_open(&s, c)) return -1;
+    int failed = 0;
     for (int k = 0; k < c->submodels && !failed; k++) {
-        double before = prediction->passes_s + prediction->reduce_s + prediction->update_s;
-        failed = run_submodel(&s, k, measured, prediction);
-        double after = prediction->passes_s + prediction->reduce_s + prediction->update_s;
-        if (submodel_s) submodel_s[k] = after - before;
+        double before = step_time(prediction);
+        failed = plan_submodel(&s, k, measured) || time_step(&s, prediction) ||
+                 fill_memory(&s, prediction);
+        if (submodel_s) submodel_s[k] = step_time(prediction) - before;
     }
     if (!failed) finish(c, prediction);
-    placement_free(&s.placement);
-    free(s.active);
-    free(s.block);
-    free(s.bytes);
-    free(s.chunk);
-    free(s.trains);
-    free(s.update_s);
-    free(s.reduced);
+    simulation_free(&s);
+    return failed ? -1 : 0;
+}
+
+int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel,
+                      const BlockCost *measured) {
+    Simulation s;
+    if (simulation_open(&s, c)) return -1;
+    int failed = plan_submodel(&s, submodel, measured) || schedule_make(schedule, &s.plan);
+    simulation_free(&s);
     return failed ? -1 : 0;
 }

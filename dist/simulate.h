@@ -18,12 +18,13 @@ typedef struct {
     int pipeline, replicas;   /* ranks of a pipeline, and how many pipelines share the data */
     int micro_batches, slack; /* of a pipeline and step; beyond the schedule's bound */
     bool cached;              /* the frozen prefix is not computed: its outputs are kept */
+    const Placement *placed;  /* who holds and trains what; NULL: cut by the roofline's work */
 } Configuration;
 
 typedef struct {
-    double step_s;                       /* mean over the submodels */
-    double bubble;                       /* share of the GPUs' time in which they wait */
-    double passes_s, reduce_s, update_s; /* of it */
+    double step_s;                               /* mean over the submodels */
+    double bubble;                               /* share of the GPUs' time in which they wait */
+    double passes_s, reduce_s, tied_s, update_s; /* of it */
     double samples_per_s, tokens_per_s;
     double bytes[MEM_ROLES],
         total_bytes;   /* of the fullest rank, with the submodel that needs most */
@@ -31,10 +32,22 @@ typedef struct {
     bool fits;
 } Prediction;
 
-/* Times are simulated, bytes closed form.  submodel_s[submodels], unless NULL, gets each submodel's
+/* GPUs are taken node by node: pipeline after pipeline, rank after rank.
+ *
+ * Times are simulated, bytes closed form.  submodel_s[submodels], unless NULL, gets each submodel's
  * step time.  `measured` [submodels][blocks], unless NULL, replaces the roofline's block times (of
  * one micro-batch).  -1 and an error when the configuration is impossible. */
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *configuration,
              const BlockCost *measured);
+
+/* The forward and backward passes of one submodel as a timeline in seconds: who computes what when,
+ * and between the tasks of a rank its bubbles.  -1 and an error as above. */
+int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
+                      const BlockCost *measured);
+
+/* Finds the value of *number, one in configuration->cluster.practice that a step gets faster with (a
+ * fraction of a peak, a rate), at which the simulated step takes step_s.  -1 and an error when none
+ * between a thousandth and a thousand times its present value does; it is then as before. */
+int simulate_calibrate(Configuration *configuration, double *number, double step_s);
 
 #endif

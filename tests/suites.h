@@ -19,6 +19,7 @@ SUITE(fixtures)
 #ifndef BCD_DOUBLE
 SUITE(schedule)
 SUITE(simulate)
+SUITE(bubbles)
 SUITE(link)
 SUITE(link_mpi)
 SUITE(link_tcp)

@@ -60,7 +60,9 @@ static void hold(Machine *m, int chunk, int change) {
 static bool send(Machine *m, const Task *t) {
     const int *rank_of = m->setting->rank_of;
     int gradient = t->what == DO_SEND_GRADIENT;
-    Task arriving = {gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, peer(t), t->micro_batch};
+    Task arriving = {.what = gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE,
+                     .chunk = peer(t),
+                     .micro_batch = t->micro_batch};
     int from = rank_of[t->chunk], to = rank_of[peer(t)];
     int *sent = &m->channel[from][to][gradient].sent;
     int waiting = *sent - m->channel[from][to][gradient].received;
@@ -223,12 +225,13 @@ static void every_small_size(const void *row) {
 /* Costs that fit nothing, and chunks that lie anyhow. */
 static void uneven(const void *row) {
     static const int rank_of[5] = {0, 2, 0, 1, 1};
+    static const double transfer[4] = {0.7, 0.2, 0, 0.4};
     SchedulePlan plan = {.kind = *(const ScheduleKind *)row,
                          .ranks = 3,
                          .chunks = 5,
                          .micro_batches = 6,
                          .lowest = 1,
-                         .transfer = 0.7};
+                         .transfer = transfer};
     Setting s;
     setting_make(&s, plan, 4);
     for (int c = 0; c < 5; c++) {
@@ -266,6 +269,83 @@ static void times_in_closed_form(void) {
         }
 }
 
+/* ---- timelines ----------------------------------------------------------------------------------
+ */
+
+/* When what a task waits for is over; 0: it waits for nothing. */
+static double input_end(const Schedule *schedule, const Setting *s, const Task *t) {
+    Doing want = t->what;
+    int chunk = t->chunk;
+    if (t->what == DO_FORWARD) chunk--;
+    if (t->what == DO_INPUT_GRADIENT && chunk == s->plan.chunks - 1) want = DO_FORWARD;
+    if (t->what == DO_INPUT_GRADIENT && want == t->what) chunk++;
+    if (t->what == DO_WEIGHT_GRADIENT) want = DO_INPUT_GRADIENT;
+    if (chunk < s->plan.first) return 0;
+    int from = s->rank_of[chunk];
+    double way =
+        from == s->rank_of[t->chunk] ? 0 : s->plan.transfer[chunk < t->chunk ? chunk : t->chunk];
+    for (int i = 0; i < schedule->rank[from].tasks; i++) {
+        const Task *other = &schedule->rank[from].task[i];
+        if (other->what == want && other->chunk == chunk && other->micro_batch == t->micro_batch)
+            return other->end + way;
+    }
+    return -1;
+}
+
+static double task_cost(const Setting *s, const Task *t) {
+    const ChunkCost *c = &s->cost[t->chunk];
+    return t->what == DO_FORWARD          ? c->forward
+           : t->what == DO_INPUT_GRADIENT ? c->input_gradient
+                                          : c->weight_gradient;
+}
+
+/* Every task takes its cost, after the one before it and after its input; the last ends with the
+ * schedule. */
+static void check_timeline(const Setting *s) {
+    Schedule schedule;
+    if (!CHECK(schedule_make(&schedule, &s->plan) == 0, "%s", error_message())) return;
+    double latest = 0;
+    for (int r = 0; r < schedule.ranks; r++) {
+        double clock = 0;
+        for (int i = 0; i < schedule.rank[r].tasks; i++) {
+            const Task *t = &schedule.rank[r].task[i];
+            if (peer(t) >= 0) {
+                double way = s->plan.transfer[peer(t) < t->chunk ? peer(t) : t->chunk];
+                CHECK(t->end == t->start + way, "a message takes %g, not %g", t->end - t->start,
+                      way);
+                continue;
+            }
+            double input = input_end(&schedule, s, t);
+            CHECK(input >= 0 && t->start == (clock > input ? clock : input),
+                  "task %d of %d.%d starts at %g; free at %g, input at %g", (int)t->what, t->chunk,
+                  t->micro_batch, t->start, clock, input);
+            CHECK(t->end == t->start + task_cost(s, t), "it ends at %g", t->end);
+            clock = t->end;
+        }
+        if (clock > latest) latest = clock;
+    }
+    CHECK(latest == schedule.time, "the last task ends at %g, the schedule at %g", latest,
+          schedule.time);
+    schedule_free(&schedule);
+}
+
+static void timeline_adds_up(const void *row) {
+    static const double transfer[8] = {0.5, 0.25, 1, 0, 2, 0.125, 0.75, 3};
+    for (int first = 0; first < 3; first++) {
+        SchedulePlan plan = {.kind = *(const ScheduleKind *)row,
+                             .ranks = 3,
+                             .chunks = 9,
+                             .micro_batches = 5,
+                             .first = first,
+                             .lowest = 2,
+                             .transfer = transfer};
+        Setting s;
+        setting_make(&s, plan, 6);
+        for (int c = 0; c < plan.chunks; c++) s.cost[c] = (ChunkCost){1 + c % 3, 2, 0.5 * (c % 2)};
+        check_timeline(&s);
+    }
+}
+
 static void refuses_the_impossible(void) {
     Setting s;
     Schedule schedule;
@@ -288,5 +368,7 @@ void test_schedule(void) {
     RUN_ROW("uneven, 1F1B", uneven, &kinds[0]);
     RUN_ROW("uneven, zero bubble", uneven, &kinds[1]);
     RUN(times_in_closed_form);
+    RUN_ROW("timeline, 1F1B", timeline_adds_up, &kinds[0]);
+    RUN_ROW("timeline, zero bubble", timeline_adds_up, &kinds[1]);
     RUN(refuses_the_impossible);
 }

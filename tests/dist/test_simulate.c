@@ -181,6 +181,128 @@ static void replicas_reduce_active_gradients(void) {
     model_free(model);
 }
 
+/* Only messages between nodes go over the network: with everything else free, one micro-batch
+ * passes each boundary once up and once down. */
+static void network_between_nodes_only(void) {
+    Model *model = model_create(gpt);
+    BlockCost cost[12];
+    const double bytes = 1e6;
+    for (int b = 0; b < 12; b++) cost[b] = (BlockCost){.phase_s = {1, 1, 1}, .out_bytes = bytes};
+    for (int per_node = 1; per_node <= 4; per_node++)
+        for (int replicas = 1; replicas <= 2; replicas++) {
+            Configuration c = configuration(model, 4, 1);
+            Prediction p;
+            c.cluster.per_node = per_node;
+            c.cluster.nodes = 8;
+            c.replicas = replicas;
+            CHECK(simulate(&p, NULL, &c, cost) == 0, "%s", error_message());
+            double link = cluster_message_s(&c.cluster, 0, 0, bytes);
+            double network = cluster_message_s(&c.cluster, 0, per_node, bytes), way = 0;
+            for (int r = 0; r < 3; r++) {
+                bool across = (r + 1) % per_node == 0;
+                /* The second pipeline of nodes of three lies otherwise. */
+                if (replicas == 2) across |= (4 + r + 1) % per_node == 0;
+                way += across ? network : link;
+            }
+            CHECK(near(p.passes_s, 24 + 3 + 2 * way), "%d per node, %d pipelines: %g s, not %g",
+                  per_node, replicas, p.passes_s, 27 + 2 * way);
+        }
+    CHECK(cluster_message_s(&(Cluster){gpu_find("a100"), 8, 1, NETWORK_2X25G, practice_default}, 0,
+                            7, 0) == practice_default.link_latency_s,
+          "an empty message takes its latency");
+    model_free(model);
+}
+
+/* A tied head on another rank sends its gradient to the embedding, and gets the values back; while
+ * the embedding is frozen it does not. */
+static void tied_parameters_travel(void) {
+    Model *model = model_create(gpt);
+    Configuration c = configuration(model, 2, 1);
+    Prediction full, third;
+    CHECK(simulate(&full, NULL, &c, NULL) == 0, "%s", error_message());
+    double way = cluster_message_s(&c.cluster, 0, 1, 4.0 * 96 * 64);
+    CHECK(near(full.tied_s, 2 * way), "%g s, not %g", full.tied_s, 2 * way);
+    c = configuration(model, 2, 3);
+    CHECK(simulate(&third, NULL, &c, NULL) == 0, "%s", error_message());
+    CHECK(near(third.tied_s, 2 * way / 3), "one of three submodels: %g s", third.tied_s);
+    c = configuration(model, 1, 1);
+    CHECK(simulate(&full, NULL, &c, NULL) == 0, "%s", error_message());
+    CHECK(full.tied_s == 0, "on one rank nothing travels");
+    model_free(model);
+}
+
+/* The timeline is that of the simulated step. */
+static void timeline_of_a_submodel(void) {
+    Model *model = model_create(gpt);
+    Configuration c = configuration(model, 2, 3);
+    double s[3], sum = 0;
+    Prediction p;
+    c.micro_batches = 4;
+    CHECK(simulate(&p, s, &c, NULL) == 0, "%s", error_message());
+    for (int k = 0; k < 3; k++) {
+        Schedule schedule;
+        if (!CHECK(simulate_timeline(&schedule, &c, k, NULL) == 0, "%s", error_message())) break;
+        sum += schedule.time;
+        CHECK(schedule.ranks == 2 && schedule.rank[0].tasks > 0 && schedule.time <= s[k],
+              "submodel %d: %g of %g s", k + 1, schedule.time, s[k]);
+        schedule_free(&schedule);
+    }
+    CHECK(near(sum / 3, p.passes_s), "%g s, not %g", sum / 3, p.passes_s);
+    model_free(model);
+}
+
+/* More network and more hosts at more nodes: what is offloaded is per step, not per micro-batch. */
+static void offload_is_per_step(void) {
+    Model *model = model_create(gpt);
+    Configuration c = configuration(model, 1, 1);
+    Prediction one, many;
+    c.stage.offload = true;
+    CHECK(simulate(&one, NULL, &c, NULL) == 0, "%s", error_message());
+    c.micro_batches = 16;
+    CHECK(simulate(&many, NULL, &c, NULL) == 0, "%s", error_message());
+    CHECK(many.update_s <= one.update_s, "more micro-batches hide more: %g, %g s", one.update_s,
+          many.update_s);
+    double count = (double)model->param_count, rate = c.cluster.gpu->host_rate * 0.8;
+    double least = count * 28 / c.cluster.practice.host_memory_rate + count * 4 / rate;
+    CHECK(many.update_s >= least * (1 - 1e-12), "%g s, at least %g", many.update_s, least);
+    CHECK(near(one.host_bytes, 16 * count), "%g bytes on the host", one.host_bytes);
+    model_free(model);
+}
+
+/* One number, found again from the step it makes. */
+static void calibration_finds_the_number(void) {
+    Model *model = model_create("gpt2");
+    Configuration c = configuration(model, 1, 3);
+    Prediction p;
+    double *fraction = &c.cluster.practice.products[PRECISION_FP32];
+    *fraction = 0.31;
+    CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+    *fraction = 0.73;
+    CHECK(simulate_calibrate(&c, fraction, p.step_s) == 0, "%s", error_message());
+    CHECK(fabs(*fraction - 0.31) < 1e-5, "%g instead of 0.31", *fraction);
+    double before = *fraction;
+    CHECK(simulate_calibrate(&c, fraction, 1e-9) == -1, "a step of a nanosecond");
+    CHECK(*fraction == before, "it was changed");
+    model_free(model);
+}
+
+static void refuses_another_placement(void) {
+    Model *model = model_create(gpt);
+    double cost[32];
+    for (int b = 0; b < 32; b++) cost[b] = 1;
+    Placement placement;
+    Prediction p;
+    CHECK(placement_make(&placement, model, PLACEMENT_PLAIN, 2, 1, cost, NULL) == 0, "%s",
+          error_message());
+    Configuration c = configuration(model, 2, 1);
+    c.placed = &placement;
+    CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+    c.pipeline = 3;
+    CHECK(simulate(&p, NULL, &c, NULL) == -1, "2 ranks for 3");
+    placement_free(&placement);
+    model_free(model);
+}
+
 /* The paper's Table 8: bytes of parameters, gradients and state. */
 static void published_memory(void) {
     static const struct {
@@ -226,6 +348,12 @@ void test_simulate(void) {
     RUN(bubble_in_closed_form);
     RUN(submodels_in_closed_form);
     RUN(replicas_reduce_active_gradients);
+    RUN(network_between_nodes_only);
+    RUN(tied_parameters_travel);
+    RUN(timeline_of_a_submodel);
+    RUN(offload_is_per_step);
+    RUN(calibration_finds_the_number);
+    RUN(refuses_another_placement);
     RUN(published_memory);
     RUN(large_models_need_many);
 }
