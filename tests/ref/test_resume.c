@@ -6,40 +6,14 @@
 #include "../test.h"
 #include "tiny.h"
 
-static int stop_at(void *context, const BcdState *state, const Loss *loss, double lr) {
-    (void)loss;
-    (void)lr;
-    return state->step == *(const uint64_t *)context;
-}
-
-static void carry_tensor(const Tiny *from, Tiny *to, TensorRole role, int number) {
-    size_t count;
-    real *data = tiny_read(from, role, number, &count);
-    if (!data) return;
-    CHECK(to->engine->is->write(to->engine, role, number, data) == 0, "%s", error_message());
-    free(data);
-}
-
-static void carry_over(const Tiny *from, Tiny *to) {
-    const Model *m = from->model;
-    tiny_activate(to, from->state.submodel);
-    for (int i = 0; i < m->buffers; i++) carry_tensor(from, to, TENSOR_BUFFER, i);
-    for (int p = 0; p < m->params; p++)
-        for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)
-            if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) carry_tensor(from, to, role, p);
-    for (int b = 0; b < m->blocks; b++)
-        to->engine->is->set_age(to->engine, b, from->engine->is->age(from->engine, b));
-    to->state = from->state;
-}
-
 static void check_resumes(const Recipe *recipe, const char *what) {
     Tiny whole, first, second;
     tiny_trained(&whole, recipe);
     for (uint64_t at = 1; at < whole.settings.steps; at++) {
         tiny_open(&first, recipe);
-        CHECK(tiny_train(&first, stop_at, &at) == 1, "%s", error_message());
+        CHECK(tiny_train(&first, tiny_stop_at, &at) == 1, "%s", error_message());
         tiny_open(&second, recipe);
-        carry_over(&first, &second);
+        tiny_carry_over(&first, &second);
         CHECK(tiny_train(&second, NULL, NULL) == 0, "%s", error_message());
         tiny_check_same(&whole, &second, what);
         CHECK(memcmp(&whole.state, &second.state, sizeof whole.state) == 0, "%s: BcdState differs",

@@ -152,6 +152,35 @@ Batch tiny_batch(const Tiny *tiny, int n) {
     return batch;
 }
 
+/* ---- stopping and going on ----------------------------------------------------------------------
+ */
+
+int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    return state->step == *(const uint64_t *)context;
+}
+
+static void carry_tensor(const Tiny *from, Tiny *to, TensorRole role, int number) {
+    size_t count;
+    real *data = tiny_read(from, role, number, &count);
+    if (!data) return;
+    CHECK(to->engine->is->write(to->engine, role, number, data) == 0, "%s", error_message());
+    free(data);
+}
+
+void tiny_carry_over(const Tiny *from, Tiny *to) {
+    const Model *m = from->model;
+    tiny_activate(to, from->state.submodel);
+    for (int i = 0; i < m->buffers; i++) carry_tensor(from, to, TENSOR_BUFFER, i);
+    for (int p = 0; p < m->params; p++)
+        for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)
+            if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) carry_tensor(from, to, role, p);
+    for (int b = 0; b < m->blocks; b++)
+        to->engine->is->set_age(to->engine, b, from->engine->is->age(from->engine, b));
+    to->state = from->state;
+}
+
 /* ---- looking
  * ------------------------------------------------------------------------------------- */
 

@@ -58,6 +58,13 @@ int tiny_train(Tiny *tiny, BcdWatch watch, void *context);
 /* Opens, trains without interruption, and must succeed. */
 void tiny_trained(Tiny *tiny, const Recipe *recipe);
 
+/* A watch that stops after step *(const uint64_t *)context. */
+int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double lr);
+
+/* What a checkpoint holds, from one training into another that has just been opened: tensors, ages
+ * and the state of the loop. */
+void tiny_carry_over(const Tiny *from, Tiny *to);
+
 /* Activates one submodel, without training. */
 void tiny_activate(Tiny *tiny, int submodel);
 

@@ -1,0 +1,79 @@
+/* Where a training stands does not depend on how many ranks hold it: four write it out, any number
+ * goes on from it, with the bits of a training that never stopped. */
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+#include "pipeline.h"
+
+#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
+
+typedef struct {
+    const char *name, *spec;
+    OptimizerKind optimizer;
+    double clip;
+    bool keep_state;
+} Row;
+
+static const Row rows[] = {
+    {"llama, sgd", LLAMA, .optimizer = OPTIMIZER_SGD},
+    {"llama, adamw, clipped", LLAMA, OPTIMIZER_ADAMW, .clip = 0.05},
+    {"llama, adam, state kept", LLAMA, OPTIMIZER_ADAM, .keep_state = true},
+    {"resnet, sgd", RESNET, .optimizer = OPTIMIZER_SGD},
+};
+
+static Recipe recipe_of(const Row *row) {
+    return (Recipe){.spec = row->spec,
+                    .steps = 9,
+                    .optimizer = row->optimizer,
+                    .clip = row->clip,
+                    .keep_state = row->keep_state,
+                    .micro_batches = 2};
+}
+
+static PipelineRecipe ranks(int count) {
+    return (PipelineRecipe){.placement = PLACEMENT_PLAIN,
+                            .ranks = count,
+                            .submodels = 1,
+                            .settings = {.micro_batches = 2}};
+}
+
+static void check_ends_like(const Tiny *whole, const Tiny *other, const char *what) {
+    tiny_check_same(whole, other, what);
+    CHECK(memcmp(&whole->state, &other->state, sizeof whole->state) == 0, "%s: where it stands",
+          what);
+}
+
+static void goes_on_anywhere(const void *data) {
+    static const char *const names[] = {"one device", "1 rank", "2 ranks", "3 ranks"};
+    const Row *row = data;
+    Recipe recipe = recipe_of(row);
+    PipelineRecipe four = ranks(4);
+    Tiny whole;
+    tiny_trained(&whole, &recipe);
+    for (uint64_t at = 3; at < 9; at += 4) { /* in the middle of submodels 2 and 1 */
+        Pipeline first;
+        pipeline_open(&first, &recipe, &four);
+        CHECK(tiny_train(&first.tiny, tiny_stop_at, &at) == 1, "%s", error_message());
+        for (int count = 0; count < 4; count++) {
+            Pipeline second = {0};
+            PipelineRecipe how = ranks(count);
+            if (count > 0)
+                pipeline_open(&second, &recipe, &how);
+            else
+                tiny_open(&second.tiny, &recipe);
+            tiny_carry_over(&first.tiny, &second.tiny);
+            CHECK(tiny_train(&second.tiny, NULL, NULL) == 0, "%s", error_message());
+            check_ends_like(&whole, &second.tiny, names[count]);
+            pipeline_close(&second);
+        }
+        pipeline_close(&first);
+    }
+    tiny_close(&whole);
+}
+
+void test_pipeline_resume(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, goes_on_anywhere, &rows[i]);
+}
