@@ -195,7 +195,8 @@ known_leaks := ASAN_OPTIONS=allocator_may_return_null=1 LSAN_OPTIONS=suppression
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out, and
-# the SIMT layer, whose fibers it does not follow: `make race` is its own.
+# the SIMT layer, whose fibers it does not follow: `make race` is its own.  Tests of links fork
+# ranks, which make threads.
 sanitize-thread:                      ## ... data races only
 	@mkdir -p $(BUILD)/tsan
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
@@ -204,7 +205,7 @@ sanitize-thread:                      ## ... data races only
 	    SIMT=no test
 thread_flags := -g -O1 -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
-                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1"
+                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 die_after_fork=0"
 
 # ---- fuzzing -------------------------------------------------------------------------------------
 
