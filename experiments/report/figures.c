@@ -34,7 +34,9 @@ void script_panel(const Script *script, int top, int bottom) {
 }
 
 void script_label(const Script *script, const char *text, int top) {
-    fprintf(script->out, "set label \"%s\" at screen 0.012, screen %.6f left\n", text,
+    fputs("set label ", script->out);
+    gnuplot_quote(script->out, text);
+    fprintf(script->out, " at screen 0.012, screen %.6f left noenhanced\n",
             1 - (top - 12.0) / script->height);
 }
 
@@ -49,7 +51,9 @@ void script_heading(const Script *script, const char *text, int key_rows) {
 }
 
 void script_below(const Script *script, const char *text) {
-    fprintf(script->out, "set label \"%s\" at screen %.6f, screen %.6f center\n", text,
+    fputs("set label ", script->out);
+    gnuplot_quote(script->out, text);
+    fprintf(script->out, " at screen %.6f, screen %.6f center noenhanced\n",
             (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 12.0 / script->height);
 }
 

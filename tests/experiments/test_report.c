@@ -157,7 +157,8 @@ static void case_page_of_tables(void) {
         "m measured, s simulated"};
     for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
         CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
-    CHECK(!drawn || (strstr(text, "ms per iteration") && count_of(text, "<svg") == 10),
+    CHECK(!drawn || (strstr(text, "ms per iteration \"; exit ' # &lt;b>") &&
+                     count_of(text, "<svg") == 10),
           "%zu figures", count_of(text, "<svg"));
     check_page(text);
     free(text);

@@ -1,6 +1,6 @@
-/* Damaged run.h5 and checkpoint.h5: a sound file with some bytes changed, and perhaps cut, is
- * refused or read.  The input says which: four bytes each, a place (three) and a value; a value of
- * 0 cuts the file there. */
+/* Damaged run.h5, checkpoint.h5 and files of tables: a sound file with some bytes changed, and
+ * perhaps cut, is refused or read.  The input says which: four bytes each, a place (three) and a
+ * value; a value of 0 cuts the file there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "../../experiments/store/checkpoint.h"
 #include "../../experiments/store/runfile.h"
+#include "../../experiments/tables/table.h"
 #include "../../ref/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
@@ -59,6 +60,24 @@ static Sound sound_checkpoint(const Setup *setup) {
     return read_sound();
 }
 
+static Sound sound_tables(void) {
+    static const TableColumn columns[] = {{"bytes", "bytes", "MiB", COLUMN_NUMBER, 2},
+                                          {"parts", "N/G", "", COLUMN_TEXT, 0}};
+    Tables tables = {0};
+    Options options;
+    options_defaults(&options, COMMAND_EXPERIMENT);
+    provenance_fill(&tables.provenance, 1);
+    Table *table = tables_add(&tables, "sound", "Sound", "model", columns, 2);
+    if (!table) abort();
+    table_row(table, "one");
+    table_number(table, 0, 1.5, SOURCE_MEASURED);
+    table_text(table, 1, SOURCE_PUBLISHED, "1/2");
+    table_note(table, "A note.");
+    if (tables_write(&tables, &options, path)) abort();
+    tables_free(&tables);
+    return read_sound();
+}
+
 static void write_damaged(const Sound *sound, const uint8_t *changes, size_t count) {
     uint8_t *bytes = malloc(sound->count);
     size_t length = sound->count;
@@ -94,17 +113,34 @@ static void try_checkpoint(const Sound *sound, const Setup *setup, const uint8_t
     if (checkpoint_resume(path, setup, &state) == 0 && state.step != 0) abort();
 }
 
+/* What is read can be shown. */
+static void try_tables(const Sound *sound, const uint8_t *changes, size_t count) {
+    Tables tables = {0};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    write_damaged(sound, changes, count);
+    if (!out || (tables_read(&tables, path) && !*error_message())) abort();
+    for (int t = 0; t < tables.tables; t++)
+        if (table_print(out, tables.table[t]) && !*error_message()) abort();
+    tables_free(&tables);
+    fclose(out);
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
-    static Sound run, checkpoint;
+    static Sound run, checkpoint, tables;
     Setup setup;
     open_setup(&setup);
     if (!run.count) {
         snprintf(path, sizeof path, "/tmp/fuzz-checkpoint-%d.h5", (int)getpid());
         run = sound_run();
         checkpoint = sound_checkpoint(&setup);
+        tables = sound_tables();
     }
     try_run(&run, bytes, count);
     try_checkpoint(&checkpoint, &setup, bytes, count);
+    try_tables(&tables, bytes, count);
     setup_free(&setup);
     unlink(path);
     return 0;
