@@ -25,47 +25,74 @@ void batch_close(CudaStage *s) {
     pinned_free(s->answer);
 }
 
-static void send(CudaStage *s, size_t place, size_t bytes) {
-    Feed *feed = &s->feed[s->fed];
+/* The feed of the batch in flight. */
+static Feed *own_feed(CudaStage *s) {
+    if (!s->feeding) {
+        s->fed = !s->fed;
+        s->feeding = true;
+        Feed *next = &s->feed[s->fed];
+        event_wait(next->read);
+        next->inputs = next->targets = next->scale = next->slots = false;
+    }
+    return &s->feed[s->fed];
+}
+
+static void send(CudaStage *s, size_t place, const void *data, size_t bytes) {
+    Feed *feed = own_feed(s);
+    memcpy(feed->pinned + place, data, bytes);
     copy_to_device(s->run.stream, fixed_at(s, place), feed->pinned + place, bytes);
     event_record(feed->read, s->run.stream);
 }
 
+void batch_select(Stage *base, int micro_batch) {
+    CudaStage *s = cuda_stage(base);
+    s->micro_batch = micro_batch;
+    s->normed = -1;
+}
+
 void batch_begin(Stage *base, const Batch *batch, Pass pass) {
     CudaStage *s = cuda_stage(base);
-    const Model *m = base->model;
-    size_t n = (size_t)batch->n, inputs = n * shape_count(m->input);
-    const void *input = m->tokens ? (const void *)batch->tokens : batch->images;
-    size_t input_bytes = inputs * (m->tokens ? sizeof(int) : sizeof(float));
+    s->batch = *batch;
     s->n = batch->n;
     s->pass = pass;
     s->normed = -1;
-    s->fed = !s->fed;
-    Feed *feed = &s->feed[s->fed];
-    event_wait(feed->read);
-    feed->scale_fed = feed->slots_fed = false;
-    memcpy(feed->pinned + s->fixed.targets, batch->targets, n * (size_t)m->targets * sizeof(int));
-    memcpy(feed->pinned + s->fixed.inputs, input, input_bytes);
-    send(s, s->fixed.targets, s->fixed.inputs - s->fixed.targets + input_bytes);
+    s->feeding = false;
+}
+
+void batch_feed_inputs(CudaStage *s) {
+    const Model *m = s->base.model;
+    Feed *feed = own_feed(s);
+    if (feed->inputs) return;
+    feed->inputs = true;
+    size_t count = (size_t)s->n * shape_count(m->input);
+    if (m->tokens)
+        send(s, s->fixed.inputs, s->batch.tokens, count * sizeof(int));
+    else
+        send(s, s->fixed.inputs, s->batch.images, count * sizeof(float));
     if (s->fixed.images != s->fixed.inputs)
-        cuda_from_float(&s->run, fixed_at(s, s->fixed.images), fixed_at(s, s->fixed.inputs),
-                        inputs);
+        cuda_from_float(&s->run, fixed_at(s, s->fixed.images), fixed_at(s, s->fixed.inputs), count);
+}
+
+void batch_feed_targets(CudaStage *s) {
+    Feed *feed = own_feed(s);
+    if (feed->targets) return;
+    feed->targets = true;
+    send(s, s->fixed.targets, s->batch.targets,
+         (size_t)s->n * (size_t)s->base.model->targets * sizeof(int));
 }
 
 /* The first time in a batch nothing can still be reading the place. */
-static void feed_small(CudaStage *s, size_t place, const void *data, size_t bytes,
-                       bool *fed_before) {
-    if (*fed_before) event_wait(s->feed[s->fed].read);
-    *fed_before = true;
-    memcpy(s->feed[s->fed].pinned + place, data, bytes);
-    send(s, place, bytes);
+static void feed_small(CudaStage *s, size_t place, const void *data, size_t bytes, bool *fed) {
+    if (*fed) event_wait(s->feed[s->fed].read);
+    *fed = true;
+    send(s, place, data, bytes);
 }
 
 void batch_feed_scale(CudaStage *s, double scale) {
     float number = (float)scale;
-    feed_small(s, s->fixed.scale, &number, sizeof number, &s->feed[s->fed].scale_fed);
+    feed_small(s, s->fixed.scale, &number, sizeof number, &own_feed(s)->scale);
 }
 
 void batch_feed_slots(CudaStage *s, const int *slots, int n) {
-    feed_small(s, s->fixed.slots, slots, (size_t)n * sizeof *slots, &s->feed[s->fed].slots_fed);
+    feed_small(s, s->fixed.slots, slots, (size_t)n * sizeof *slots, &own_feed(s)->slots);
 }

@@ -13,16 +13,22 @@ static bool is_block_output(const Model *m, int value) {
 
 static void *scratch_at(const CudaStage *s, size_t place) { return s->scratch.base + place; }
 
+/* Of the selected micro-batch. */
+static void *stored_at(const CudaStage *s, StoredPlace place, int block) {
+    int slot = s->micro_batch % block_slots(&s->base.settings, block);
+    return s->activations.base + place.at + (size_t)slot * place.step;
+}
+
 void *pass_value(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return fixed_at(s, s->fixed.images);
-    if (s->layout.stored[value]) return s->activations.base + s->stored.value[value];
+    if (s->layout.stored[value]) return stored_at(s, s->stored.value[value], block_of(m, value));
     if (!is_block_output(m, value)) return scratch_at(s, s->layout.value_at[value]);
     size_t turn = (size_t)(block_of(m, value) % 2);
     return scratch_at(s, s->layout.scratch + turn * s->layout.boundary);
 }
 
-static void *gradient_place(const CudaStage *s, int value) {
+void *pass_value_gradient(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.gradient_of[value];
     if (value == m->values - 1) return pass_value(s, value); /* the last output's replaces it */
@@ -34,7 +40,8 @@ static void *gradient_place(const CudaStage *s, int value) {
 
 static float *aux_place(const CudaStage *s, int node) {
     if (s->layout.stored_aux[node])
-        return (float *)(void *)(s->activations.base + s->stored.aux[node]);
+        return stored_at(s, s->stored.aux[node],
+                         block_of(s->base.model, s->base.model->node[node].out));
     return scratch_at(s, s->layout.aux_at[node]);
 }
 
@@ -55,8 +62,8 @@ static DeviceIO node_io(const CudaStage *s, int index) {
                    .weight = node->weight < 0 ? NULL : weight_at(s, node->weight),
                    .bias = node->bias < 0 ? NULL : weight_at(s, node->bias)};
     if (node->running >= 0) {
-        io.running_mean = (float *)(void *)(s->buffers.base + s->buffer_at[node->running]);
-        io.running_var = (float *)(void *)(s->buffers.base + s->buffer_at[node->running + 1]);
+        io.running_mean = buffer_at(s, node->running);
+        io.running_var = buffer_at(s, node->running + 1);
         io.use_running =
             s->pass != PASS_TRAIN || node_uses_running(m, node, &s->base.settings, s->active);
         /* Frozen means unchanged: only an active block moves its running statistics. */
@@ -84,10 +91,23 @@ static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) 
     return x + a_bytes <= y || y + b_bytes <= x;
 }
 
+/* In a pipeline a micro-batch may enter the next block later than this one, or never here.  What
+ * that block keeps is in use until its micro-batch before has gone back through it; this is sure
+ * once that one has gone back through this block too, and left its slot. */
+static bool may_run_ahead(const CudaStage *s, int block) {
+    const StageSettings *settings = &s->base.settings;
+    if (!settings->here) return true;
+    if (!block_here(settings, block + 1)) return false;
+    if (block + 1 < s->layout.lowest) return true; /* which keeps nothing */
+    return block >= s->layout.lowest &&
+           block_slots(settings, block + 1) >= block_slots(settings, block);
+}
+
 /* Blocks share their scratch: what the norm of the next one writes may lie where this one's add
  * still reads. */
 static bool may_add_norm(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
+    if (!may_run_ahead(s, block_of(s->base.model, node->out))) return false;
     DeviceIO add = node_io(s, index), norm = node_io(s, index + 1);
     size_t aux = node_aux_count(&node[1], s->n) * sizeof(float);
     size_t bytes = value_count(s->base.model, node->out, s->n) * value_bytes(&s->base.settings);
@@ -132,6 +152,7 @@ static void run_forward(CudaStage *s, const Block *block, bool again) {
 }
 
 void pass_forward(Stage *base, int block) {
+    if (block == 0) batch_feed_inputs(cuda_stage(base));
     run_forward(cuda_stage(base), &base->model->block[block], false);
 }
 
@@ -139,6 +160,7 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
     const Model *m = s->base.model;
     int rows = s->n * m->targets;
     bool gradient = s->pass == PASS_TRAIN && s->layout.lowest < m->blocks;
+    batch_feed_targets(s);
     float *loss = fixed_at(s, s->fixed.loss);
     unsigned char *correct = fixed_at(s, s->fixed.correct);
     const int *targets = fixed_at(s, s->fixed.targets);
@@ -156,7 +178,7 @@ static void *wanted_gradient(CudaStage *s, int value, bool *add) {
     if (value < 0 || !s->layout.differentiated[value]) return NULL;
     *add = s->differentiated_yet[value];
     s->differentiated_yet[value] = true;
-    return gradient_place(s, value);
+    return pass_value_gradient(s, value);
 }
 
 /* Through the linear node and the gelu before it. */
@@ -166,7 +188,7 @@ static void gelu_linear_gradient(CudaStage *s, int index) {
     bool add;
     void *dx = wanted_gradient(s, gelu->in, &add);
     if (!dx) return;
-    cuda_linear_gelu_input_gradient(&s->run, dx, gradient_place(s, node->out), io.weight,
+    cuda_linear_gelu_input_gradient(&s->run, dx, pass_value_gradient(s, node->out), io.weight,
                                     pass_value(s, gelu->in), rows_of(s, node), node->in_shape.c,
                                     node->out_shape.c);
 }
@@ -178,8 +200,8 @@ static void norm_residual_gradient(CudaStage *s, int index) {
     bool add;
     void *dx = wanted_gradient(s, node->in, &add);
     if (!dx) return;
-    const void *residual = gradient_place(s, s->fusion[index].residual);
-    const void *dy = gradient_place(s, node->out);
+    const void *residual = pass_value_gradient(s, s->fusion[index].residual);
+    const void *dy = pass_value_gradient(s, node->out);
     int rows = rows_of(s, node), c = node->in_shape.c;
     if (node->kind == OP_LAYERNORM)
         cuda_layernorm_input_gradient(&s->run, dx, residual, dy, io.x, io.weight, io.aux,
@@ -191,7 +213,7 @@ static void norm_residual_gradient(CudaStage *s, int index) {
 static void node_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    io.dy = gradient_place(s, node->out);
+    io.dy = pass_value_gradient(s, node->out);
     if (!s->fusion[index].skip_given) io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
     io.dx = wanted_gradient(s, node->in, &io.add_dx);
     if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
@@ -202,6 +224,7 @@ void pass_input_gradient(Stage *base, int block) {
     CudaStage *s = cuda_stage(base);
     const Block *b = &base->model->block[block];
     if (block < s->layout.lowest) return;
+    if (block == 0) batch_feed_inputs(s);
     if (base->settings.recompute) run_forward(s, b, true);
     for (int v = b->first_value; v < b->end_value; v++) s->differentiated_yet[v] = false;
     s->differentiated_yet[b->in] = false;
@@ -235,7 +258,7 @@ void pass_weight_gradient(Stage *base, int block) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active)) continue;
         DeviceIO io = node_io(s, i);
-        io.dy = gradient_place(s, node->out);
+        io.dy = pass_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);
         bool input_gradient = s->layout.differentiated[node->in] ||

@@ -6,24 +6,34 @@
 #include "../ref/error.h"
 #include "arena.h"
 
-int places_make(Places *places, const Model *m, size_t size, const bool *active) {
+static void add(Places *places, const Model *m, size_t size, int param) {
+    places->param[param] = places->bytes;
+    places->requested += m->param[param].count * size;
+    places->bytes += arena_pad(m->param[param].count * size);
+}
+
+int places_make(Places *places, const Model *m, const StageSettings *settings, size_t size,
+                const bool *active) {
     *places = (Places){.param = calloc((size_t)m->params + 1, sizeof(size_t)),
                        .block = calloc((size_t)m->blocks + 1, sizeof(size_t))};
     if (!places->param || !places->block) {
         places_free(places);
         return error_set("stage: out of memory for the tables of %s", m->name);
     }
+    for (int p = 0; p < m->params; p++) places->param[p] = SIZE_MAX;
     for (int b = 0; b < m->blocks; b++) {
         places->block[b] = places->bytes;
-        for (int p = m->block[b].first_param; p < m->block[b].end_param; p++) {
-            places->param[p] = SIZE_MAX;
-            if (active && !active[b]) continue;
-            places->param[p] = places->bytes;
-            places->requested += m->param[p].count * size;
-            places->bytes += arena_pad(m->param[p].count * size);
-        }
+        if (!block_here(settings, b) || (active && !active[b])) continue;
+        for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
+            add(places, m, size, p);
     }
     places->block[m->blocks] = places->bytes;
+    places->own_requested = places->requested;
+    for (int p = 0; p < m->params; p++) {
+        int block = m->param[p].block;
+        if (block_here(settings, block) || (active && !active[block])) continue;
+        if (param_here(m, settings, p)) add(places, m, size, p);
+    }
     return 0;
 }
 

@@ -16,7 +16,9 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 static size_t node_workspace(const Model *m, const StageSettings *settings) {
     size_t most = cuda_matmul_workspace(settings->precision);
     for (int i = 0; i < m->nodes; i++)
-        most = larger(most, cuda_node_workspace(&m->node[i], settings->batch, settings->precision));
+        if (block_here(settings, m->value[m->node[i].out].block))
+            most = larger(most,
+                          cuda_node_workspace(&m->node[i], settings->batch, settings->precision));
     return most;
 }
 
@@ -28,8 +30,9 @@ static size_t take(size_t *end, size_t bytes) {
 }
 
 FixedPlaces fixed_places(const Model *m, const StageSettings *settings) {
-    size_t batch = (size_t)settings->batch, rows = batch * (size_t)m->targets;
-    size_t inputs = batch * shape_count(m->input), end = 0;
+    size_t batch = (size_t)settings->batch, end = 0;
+    size_t rows = block_here(settings, m->blocks - 1) ? batch * (size_t)m->targets : 0;
+    size_t inputs = block_here(settings, 0) ? batch * shape_count(m->input) : 0;
     FixedPlaces f = {.scale = take(&end, sizeof(float)), .slots = take(&end, batch * sizeof(int))};
     f.targets = take(&end, rows * sizeof(int));
     f.inputs = f.images = take(&end, inputs * (m->tokens ? sizeof(int) : sizeof(float)));
@@ -44,23 +47,32 @@ FixedPlaces fixed_places(const Model *m, const StageSettings *settings) {
     return f;
 }
 
+/* Room for `slots` arrays, or none. */
+static StoredPlace take_slots(StoredPlaces *places, size_t bytes, int slots) {
+    if (!slots) return (StoredPlace){SIZE_MAX, 0};
+    places->requested += (size_t)slots * bytes;
+    return (StoredPlace){take(&places->bytes, (size_t)slots * arena_pad(bytes)), arena_pad(bytes)};
+}
+
 int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings *settings,
                        const Layout *layout) {
-    *places = (StoredPlaces){.value = calloc((size_t)m->values, sizeof(size_t)),
-                             .aux = calloc((size_t)m->nodes, sizeof(size_t))};
+    *places = (StoredPlaces){.value = calloc((size_t)m->values, sizeof(StoredPlace)),
+                             .aux = calloc((size_t)m->nodes, sizeof(StoredPlace))};
     if (!places->value || !places->aux) {
         stored_places_free(places);
         return error_set("stage: out of memory for the tables of %s", m->name);
     }
     for (int v = 0; v < m->values; v++) {
         size_t bytes = value_count(m, v, settings->batch) * value_bytes(settings);
-        places->value[v] = layout->stored[v] ? take(&places->bytes, bytes) : SIZE_MAX;
-        if (layout->stored[v]) places->requested += bytes;
+        bool stored = layout->stored[v] && value_here(m, settings, v);
+        places->value[v] =
+            take_slots(places, bytes, stored ? block_slots(settings, m->value[v].block) : 0);
     }
     for (int i = 0; i < m->nodes; i++) {
         size_t bytes = node_aux_count(&m->node[i], settings->batch) * sizeof(float);
-        places->aux[i] = layout->stored_aux[i] ? take(&places->bytes, bytes) : SIZE_MAX;
-        if (layout->stored_aux[i]) places->requested += bytes;
+        int block = m->value[m->node[i].out].block;
+        bool stored = layout->stored_aux[i] && block_here(settings, block);
+        places->aux[i] = take_slots(places, bytes, stored ? block_slots(settings, block) : 0);
     }
     return 0;
 }
@@ -75,16 +87,35 @@ size_t scratch_bytes(const Layout *layout) {
     return layout->scratch + 2 * layout->boundary + 2 * layout->boundary_gradient;
 }
 
+/* Parameters of the blocks that are here, and how many of them train. */
+typedef struct {
+    int tensors;
+    size_t numbers, trained;
+} Own;
+
+static Own count_own(const Model *m, const StageSettings *settings, const bool *active) {
+    Own own = {0};
+    for (int p = 0; p < m->params; p++) {
+        const Param *param = &m->param[p];
+        if (!block_here(settings, param->block)) continue;
+        own.numbers += param->count;
+        if (!active[param->block]) continue;
+        own.tensors++;
+        own.trained += param->count;
+    }
+    return own;
+}
+
 /* What the stage keeps in host memory; see stage_inside.h. */
-static void host_plan(size_t host[MEM_ROLES], const Model *m, const StageSettings *settings,
-                      size_t trained, const FixedPlaces *fixed) {
+static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own own,
+                      const FixedPlaces *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;
     size_t vectors = (size_t)optimizer_state_vectors(&settings->optimizer);
     for (int r = 0; r < MEM_ROLES; r++) host[r] = 0;
-    if (bf16 || offload) host[MEM_PARAMETERS] += m->param_count * sizeof(float);
-    if (bf16 && offload) host[MEM_PARAMETERS] += m->param_count * value_bytes(settings);
-    if (offload) host[MEM_GRADIENTS] = trained * sizeof(float);
-    if (offload) host[MEM_STATE] = vectors * trained * sizeof(float);
+    if (bf16 || offload) host[MEM_PARAMETERS] += own.numbers * sizeof(float);
+    if (bf16 && offload) host[MEM_PARAMETERS] += own.numbers * value_bytes(settings);
+    if (offload) host[MEM_GRADIENTS] = own.trained * sizeof(float);
+    if (offload) host[MEM_STATE] = vectors * own.trained * sizeof(float);
     host[MEM_WORKSPACE] = 2 * fixed->fed + BOUNCE_BYTES;
 }
 
@@ -94,17 +125,11 @@ int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Mod
     if (memory_plan(device, m, settings, active)) return -1;
     if (layout_make(&layout, m, settings, active)) return -1;
     FixedPlaces fixed = fixed_places(m, settings);
-    int tensors = 0;
-    size_t trained = 0;
-    for (int p = 0; p < m->params; p++) {
-        if (!active[m->param[p].block]) continue;
-        tensors++;
-        trained += m->param[p].count;
-    }
+    Own own = count_own(m, settings, active);
     device[MEM_WORKSPACE] = fixed.bytes + scratch_bytes(&layout);
-    if (tensors && !settings->offload)
-        device[MEM_WORKSPACE] += updater_bytes(tensors, m->blocks, trained);
-    host_plan(host, m, settings, trained, &fixed);
+    if (own.tensors && !settings->offload)
+        device[MEM_WORKSPACE] += updater_bytes(own.tensors, m->blocks, own.trained);
+    host_plan(host, settings, own, &fixed);
     layout_free(&layout);
     return 0;
 }

@@ -5,7 +5,8 @@
 
 #include "../ref/layout.h"
 
-/* Workspace that is there whatever is active.  Places in bytes; first what the host feeds. */
+/* Workspace that is there whatever is active; on a stage of a pipeline, what its blocks use of it.
+ * Places in bytes; first what the host feeds. */
 typedef struct {
     size_t scale, slots;    /* float; int [batch] */
     size_t targets, inputs; /* int [batch * targets]; int tokens or float images */
@@ -18,9 +19,12 @@ typedef struct {
 } FixedPlaces;
 FixedPlaces fixed_places(const Model *model, const StageSettings *settings);
 
-/* Where activations kept for the backward pass lie. */
+/* Where activations kept for the backward pass lie: the one in slot k at `at + k * step`. */
 typedef struct {
-    size_t *value, *aux; /* [values], [nodes]; of those not stored: SIZE_MAX */
+    size_t at, step;
+} StoredPlace;
+typedef struct {
+    StoredPlace *value, *aux; /* [values], [nodes]; of those not stored here: `at` is SIZE_MAX */
     size_t bytes, requested;
 } StoredPlaces;
 /* -1 and an error when memory runs out. */
@@ -31,10 +35,11 @@ void stored_places_free(StoredPlaces *places);
 /* Block outputs and scratch, for which the layout has the places. */
 size_t scratch_bytes(const Layout *layout);
 
-/* Bytes by role while `active` blocks train: what the stage allocates on the device, as it counts
- * them, and what it takes of host memory beside (masters of inactive blocks in bf16; with offload
- * masters, gradients and state; buffers for transfers).  Kept state and the prefix cache count as
- * if there were none.  -1 and an error when memory runs out. */
+/* Bytes by role while `active` blocks train: what a stage with these settings (here and slots too)
+ * allocates on the device, as it counts them, and what it takes of host memory beside (masters of
+ * inactive blocks in bf16; with offload masters, gradients and state; buffers for transfers).  Kept
+ * state, the prefix cache and messages (message.h) count as if there were none.  -1 and an error
+ * when memory runs out. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);
 

@@ -2,10 +2,12 @@
 #include "stage_cuda.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
+#include "message.h"
 #include "stage_inside.h"
 
 static int stage_activate(Stage *base, const bool *active) {
@@ -50,13 +52,14 @@ static int make_tables(CudaStage *s) {
     s->has_state = calloc(params, sizeof *s->has_state);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->differentiated_yet = calloc((size_t)m->values, sizeof *s->differentiated_yet);
-    s->buffer_at = calloc((size_t)m->buffers + 1, sizeof *s->buffer_at);
+    s->buffer_place = calloc((size_t)m->buffers + 1, sizeof *s->buffer_place);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
     if (!s->active || !s->age || !s->state || !s->has_state || !s->gradient_made ||
-        !s->differentiated_yet || !s->buffer_at || !s->fusion)
+        !s->differentiated_yet || !s->buffer_place || !s->fusion)
         return error_set("stage: out of memory for the tables of %s", m->name);
-    if (places_make(&s->weights, m, value_bytes(&s->base.settings), NULL)) return -1;
-    if (places_make(&s->floats, m, sizeof(float), NULL)) return -1;
+    const StageSettings *settings = &s->base.settings;
+    if (places_make(&s->weights, m, settings, value_bytes(settings), NULL)) return -1;
+    if (places_make(&s->floats, m, settings, sizeof(float), NULL)) return -1;
     return fusion_find(s->fusion, m);
 }
 
@@ -64,7 +67,9 @@ static int open_buffers(CudaStage *s) {
     const Model *m = s->base.model;
     size_t bytes = 0, requested = 0;
     for (int k = 0; k < m->buffers; k++) {
-        s->buffer_at[k] = bytes;
+        s->buffer_place[k] = SIZE_MAX;
+        if (!block_here(&s->base.settings, m->buffer[k].block)) continue;
+        s->buffer_place[k] = bytes;
         requested += (size_t)m->buffer[k].count * sizeof(float);
         bytes += arena_pad((size_t)m->buffer[k].count * sizeof(float));
     }
@@ -75,10 +80,10 @@ static int open_host_memory(CudaStage *s) {
     s->bounce = pinned_alloc(BOUNCE_BYTES);
     if (!s->bounce) return error_set("memory: the host has no page-locked memory");
     if (!has_masters(s) && !s->base.settings.offload) return 0;
-    s->host_masters = pinned_alloc(s->floats.bytes);
+    size_t bytes = s->floats.block[s->base.model->blocks]; /* copies have none */
+    s->host_masters = pinned_alloc(bytes);
     if (s->host_masters) return 0;
-    return error_set("memory: the host has no %zu page-locked bytes for float masters",
-                     s->floats.bytes);
+    return error_set("memory: the host has no %zu page-locked bytes for float masters", bytes);
 }
 
 static int open_stage(CudaStage *s) {
@@ -118,9 +123,10 @@ static void stage_free(Stage *base) {
     free(s->has_state);
     free(s->gradient_made);
     free(s->differentiated_yet);
-    free(s->buffer_at);
+    free(s->buffer_place);
     free(s->fusion);
     if (s->run.stream) stream_free(s->run.stream);
+    message_users_remove();
     free(s);
 }
 
@@ -128,12 +134,14 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     static const StageClass class = {
         .activate = stage_activate,
         .begin = batch_begin,
+        .select = batch_select,
         .forward = pass_forward,
         .loss = stage_loss,
         .input_gradient = pass_input_gradient,
         .weight_gradient = pass_weight_gradient,
         .discard = step_discard,
         .gradient_norm = step_gradient_norm,
+        .gradient_squares = step_gradient_squares,
         .update = step_update,
         .read = transfer_read,
         .write = transfer_write,
@@ -146,13 +154,21 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .cache_reserve = cache_reserve,
         .cache_put = cache_put,
         .cache_get = cache_get,
+        .message_create = handover_create,
+        .message_take = handover_take,
+        .message_give = handover_give,
+        .message_free = message_free,
     };
-    CudaStage *s = settings.here ? NULL : calloc(1, sizeof *s);
-    if (!s) {
-        error_set(settings.here ? "stage: pipelines run on the CPU alone so far"
-                                : "stage: out of memory");
+    if (settings.here && settings.offload) {
+        error_set("stage: offload is for one device; a pipeline trains without");
         return NULL;
     }
+    CudaStage *s = calloc(1, sizeof *s);
+    if (!s) {
+        error_set("stage: out of memory");
+        return NULL;
+    }
+    message_users_add();
     s->base = (Stage){&class, model, settings};
     s->tuning = (StageTuning){.fuse = true, .graphs = true};
     s->run = (Run){.precision = settings.precision};

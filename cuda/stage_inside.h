@@ -13,9 +13,9 @@
 /* What a micro-batch is fed with, in page-locked memory.  Two of them take turns, so that one is
  * filled while the device still reads the other. */
 typedef struct {
-    char *pinned;              /* laid out as the fed part of FixedPlaces */
-    Event read;                /* the device is done with it */
-    bool scale_fed, slots_fed; /* in this batch */
+    char *pinned;                       /* laid out as the fed part of FixedPlaces */
+    Event read;                         /* the device is done with it */
+    bool inputs, targets, scale, slots; /* fed in this batch */
 } Feed;
 
 /* A step recorded as a graph, by all that shapes it. */
@@ -69,7 +69,7 @@ typedef struct {
 
     /* The model: weights of the value type in `parameters`. */
     Places weights, floats; /* of all parameters, as values and as floats */
-    size_t *buffer_at;      /* [buffers] */
+    size_t *buffer_place;   /* [buffers]; of those not here: SIZE_MAX */
     Arena parameters, buffers;
     char *host_masters; /* as `floats`: bf16 (stale while active), offload; else NULL */
 
@@ -91,9 +91,12 @@ typedef struct {
     FixedPlaces fixed;
     Arena workspace; /* laid out as `fixed` */
     Feed feed[2];
-    int fed; /* the one of the batch in flight */
+    int fed;      /* the one of the batch in flight */
+    bool feeding; /* which has been fed something */
     Answer *answer;
-    int n; /* samples in flight */
+    Batch batch; /* in flight, by reference */
+    int n;       /* its samples */
+    int micro_batch;
     Pass pass;
     bool *gradient_made;      /* [params] */
     bool *differentiated_yet; /* [values] */
@@ -127,11 +130,13 @@ int submodel_allocate(CudaStage *s);
 void submodel_free(CudaStage *s); /* but for kept state */
 int state_allocate(CudaStage *s, int param);
 void state_free(CudaStage *s, int block);
+bool is_updated(const CudaStage *s, int param); /* active, and no copy of another stage's */
 float *state_at(const CudaStage *s, int vector, int param); /* NULL: none */
 float *gradient_at(const CudaStage *s, int param);          /* NULL: frozen */
 float *master_at(const CudaStage *s, int param);            /* on the device; NULL: none */
 float *host_master_at(const CudaStage *s, int param);       /* NULL: none */
-void *weight_at(const CudaStage *s, int param);
+void *weight_at(const CudaStage *s, int param);             /* NULL: not here */
+float *buffer_at(const CudaStage *s, int buffer);           /* NULL: not here */
 
 /* ---- transfer.c ---- */
 
@@ -150,14 +155,21 @@ void round_to_bf16(uint16_t *y, const float *x, size_t count);
 int batch_open(CudaStage *s);
 void batch_close(CudaStage *s);
 void batch_begin(Stage *base, const Batch *batch, Pass pass);
-/* Puts a number, or n slots of the cache, at their place on the device. */
+void batch_select(Stage *base, int micro_batch);
+/* Puts the inputs or the targets of the batch in flight at their place on the device, unless they
+ * are there: most calls on a stage of a pipeline read neither. */
+void batch_feed_inputs(CudaStage *s);
+void batch_feed_targets(CudaStage *s);
+/* Likewise a number, or n slots of the cache. */
 void batch_feed_scale(CudaStage *s, double scale);
 void batch_feed_slots(CudaStage *s, const int *slots, int n);
 static inline void *fixed_at(const CudaStage *s, size_t place) { return s->workspace.base + place; }
 
 /* ---- pass.c ---- */
 
-void *pass_value(const CudaStage *s, int value); /* where a value of the batch in flight lies */
+/* Where a value of the batch in flight lies, and its gradient. */
+void *pass_value(const CudaStage *s, int value);
+void *pass_value_gradient(const CudaStage *s, int value);
 void pass_forward(Stage *base, int block);
 void pass_input_gradient(Stage *base, int block);
 void pass_weight_gradient(Stage *base, int block);
@@ -174,6 +186,7 @@ int step_check(const CudaStage *s);
 void step_count_ages(CudaStage *s, bool up); /* of the active blocks, by 1 */
 void step_discard(Stage *base);
 double step_gradient_norm(Stage *base);
+void step_gradient_squares(Stage *base, double *square);
 void step_update(Stage *base, double lr, double gradient_scale);
 
 /* ---- offload.c ---- */
@@ -190,6 +203,12 @@ void offload_update(CudaStage *s, double lr, double gradient_scale);
 /* The end of a step whose gradients are on their way: waits for the loss, then clips and updates
  * block by block.  -1 and an error as StageClass.step. */
 int offload_finish(CudaStage *s, double lr);
+
+/* ---- handover.c: messages ---- */
+
+void *handover_create(Stage *base, size_t count);
+void handover_take(Stage *base, TensorRole role, int block, void *message);
+int handover_give(Stage *base, TensorRole role, int block, void *message);
 
 /* ---- cache.c, times.c ---- */
 

@@ -15,19 +15,32 @@ static float *in_array(char *base, size_t place) {
 }
 
 void *weight_at(const CudaStage *s, int param) {
-    return s->parameters.base + s->weights.param[param];
+    return in_array(s->parameters.base, s->weights.param[param]);
+}
+
+float *buffer_at(const CudaStage *s, int buffer) {
+    return in_array(s->buffers.base, s->buffer_place[buffer]);
 }
 
 float *gradient_at(const CudaStage *s, int param) {
     return in_array(s->gradients.base, s->trained.param[param]);
 }
 
+/* A tied parameter is trained where its own block is; elsewhere it is a copy. */
+static bool trained_here(const CudaStage *s, int param) {
+    return block_here(&s->base.settings, s->base.model->param[param].block);
+}
+
+bool is_updated(const CudaStage *s, int param) {
+    return s->active[s->base.model->param[param].block] && trained_here(s, param);
+}
+
 float *master_at(const CudaStage *s, int param) {
-    return in_array(s->masters.base, s->trained.param[param]);
+    return trained_here(s, param) ? in_array(s->masters.base, s->trained.param[param]) : NULL;
 }
 
 float *host_master_at(const CudaStage *s, int param) {
-    return in_array(s->host_masters, s->floats.param[param]);
+    return trained_here(s, param) ? in_array(s->host_masters, s->floats.param[param]) : NULL;
 }
 
 static size_t block_bytes(const CudaStage *s, int block) {
@@ -118,7 +131,7 @@ static int updater_open(CudaStage *s) {
     int count = 0;
     size_t numbers = 0;
     for (int p = 0; p < m->params; p++) {
-        if (!s->active[m->param[p].block]) continue;
+        if (!is_updated(s, p)) continue;
         tensors[count++] = update_tensor(s, p);
         numbers += m->param[p].count;
     }
@@ -147,15 +160,18 @@ static int activations_open(CudaStage *s) {
 
 static int trained_open(CudaStage *s) {
     const Model *m = s->base.model;
-    if (places_make(&s->trained, m, sizeof(float), s->active)) return -1;
-    size_t bytes = s->trained.bytes, requested = s->trained.requested;
+    const Places *trained = &s->trained;
+    if (places_make(&s->trained, m, &s->base.settings, sizeof(float), s->active)) return -1;
     if (has_masters(s)) {
-        if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, bytes, requested)) return -1;
+        if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, trained->block[m->blocks],
+                       trained->own_requested))
+            return -1;
         transfer_masters_up(s);
     }
-    if (arena_open(&s->gradients, &s->counted, MEM_GRADIENTS, bytes, requested)) return -1;
+    if (arena_open(&s->gradients, &s->counted, MEM_GRADIENTS, trained->bytes, trained->requested))
+        return -1;
     for (int p = 0; p < m->params; p++)
-        if (s->active[m->param[p].block] && state_allocate(s, p)) return -1;
+        if (is_updated(s, p) && state_allocate(s, p)) return -1;
     return s->base.settings.offload ? offload_open(s) : updater_open(s);
 }
 

@@ -4,6 +4,7 @@
  * step travels through places that never change: the batch (batch.c), the scale of the loss, the
  * optimizer's rate and ages (update_prepare), and back the loss and the norm. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
@@ -128,6 +129,8 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     StepShape shape = {s->n, first, any_gradient_made(s), last};
     bool updates = last && !base->settings.offload;
     *loss = (Loss){0};
+    if (first == 0 || s->layout.lowest == 0) batch_feed_inputs(s);
+    batch_feed_targets(s);
     batch_feed_scale(s, scale);
     if (updates) {
         step_count_ages(s, true);
@@ -155,10 +158,23 @@ void step_discard(Stage *base) {
 double step_gradient_norm(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (base->settings.offload) return offload_norm(s);
+    if (!s->updater) return 0;
     s->answer->norm = NAN; /* what stays if the device fails */
     update_norm(&s->run, s->updater);
     update_read_norm(s->updater, s->run.stream, &s->answer->norm);
     return device_wait(s->run.stream) ? NAN : s->answer->norm;
+}
+
+void step_gradient_squares(Stage *base, double *square) {
+    CudaStage *s = cuda_stage(base);
+    const Model *m = base->model;
+    for (int p = 0; p < m->params; p++) square[p] = 0;
+    if (!s->updater) return;
+    double *sum = malloc((size_t)m->params * sizeof *sum);
+    bool known = sum && !update_read_squares(&s->run, s->updater, sum);
+    for (int p = 0, tensor = 0; p < m->params; p++)
+        if (is_updated(s, p)) square[p] = known ? sum[tensor++] : NAN;
+    free(sum);
 }
 
 void step_update(Stage *base, double lr, double gradient_scale) {
@@ -167,8 +183,8 @@ void step_update(Stage *base, double lr, double gradient_scale) {
         offload_update(s, lr, gradient_scale);
     } else {
         step_count_ages(s, true);
-        update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->age);
-        update_apply(&s->run, s->updater, NULL);
+        if (s->updater) update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->age);
+        if (s->updater) update_apply(&s->run, s->updater, NULL);
     }
     note_gradients(s, false);
 }

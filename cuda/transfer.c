@@ -97,6 +97,7 @@ int transfer_masters_down(CudaStage *s) {
 
 static int initial_parameter(CudaStage *s, int param, float *values) {
     const Model *m = s->base.model;
+    if (!weight_at(s, param)) return 0;
     size_t count = m->param[param].count, size = value_bytes(&s->base.settings);
     float *master = host_master_at(s, param);
     for (size_t first = 0; first < count; first += PIECE) {
@@ -116,9 +117,10 @@ int transfer_initial(CudaStage *s) {
     int failed = values ? 0 : error_set("memory: the host has no %d bytes", (int)BOUNCE_BYTES);
     for (int p = 0; p < m->params && !failed; p++) failed = initial_parameter(s, p, values);
     for (int k = 0; k < m->buffers && !failed; k++) {
+        if (!buffer_at(s, k)) continue;
         size_t count = (size_t)m->buffer[k].count;
         for (size_t i = 0; i < count; i++) values[i] = m->buffer[k].init == INIT_ONES;
-        failed = upload(s, s->buffers.base + s->buffer_at[k], sizeof(float), values, count);
+        failed = upload(s, buffer_at(s, k), sizeof(float), values, count);
     }
     pinned_free(values);
     return failed;
@@ -137,13 +139,23 @@ static Tensor float_tensor(void *at, bool on_host, size_t count) {
     return (Tensor){at, on_host, sizeof(float), count};
 }
 
-/* The numbers that are trained: masters where there are any. */
+/* The numbers that are trained: masters where there are any.  A copy of another stage's parameter
+ * has none. */
 static Tensor parameter_tensor(const CudaStage *s, int number) {
     size_t count = s->base.model->param[number].count;
     void *master = master_at(s, number), *host_master = host_master_at(s, number);
     if (master) return float_tensor(master, false, count);
     if (host_master) return float_tensor(host_master, true, count);
-    return float_tensor(weight_at(s, number), false, count);
+    return (Tensor){weight_at(s, number), false, value_bytes(&s->base.settings), count};
+}
+
+/* Of a block's output, or with `gradient` that: in the micro-batch in flight. */
+static Tensor value_tensor(const CudaStage *s, int block, bool gradient) {
+    const Model *m = s->base.model;
+    int out = m->block[block].out;
+    if (!value_here(m, &s->base.settings, out)) return (Tensor){0};
+    return (Tensor){gradient ? pass_value_gradient(s, out) : pass_value(s, out), false,
+                    value_bytes(&s->base.settings), value_count(m, out, s->n)};
 }
 
 static Tensor find(const CudaStage *s, TensorRole role, int number) {
@@ -153,21 +165,17 @@ static Tensor find(const CudaStage *s, TensorRole role, int number) {
         case TENSOR_PARAMETER:
             return parameter_tensor(s, number);
         case TENSOR_BUFFER:
-            return float_tensor(s->buffers.base + s->buffer_at[number], false,
-                                (size_t)m->buffer[number].count);
+            return float_tensor(buffer_at(s, number), false, (size_t)m->buffer[number].count);
         case TENSOR_GRADIENT:
             return float_tensor(gradient_at(s, number), false, m->param[number].count);
         case TENSOR_STATE0:
             return float_tensor(state_at(s, 0, number), offload, m->param[number].count);
         case TENSOR_STATE1:
             return float_tensor(state_at(s, 1, number), offload, m->param[number].count);
-        case TENSOR_VALUE: {
-            int out = m->block[number].out;
-            return (Tensor){pass_value(s, out), false, value_bytes(&s->base.settings),
-                            value_count(m, out, s->n)};
-        }
-        case TENSOR_VALUE_GRADIENT: /* of pipelines, which the device does not run yet */
-            break;
+        case TENSOR_VALUE:
+            return value_tensor(s, number, false);
+        case TENSOR_VALUE_GRADIENT:
+            return value_tensor(s, number, true);
     }
     return (Tensor){0};
 }
@@ -184,14 +192,20 @@ size_t transfer_read(Stage *base, TensorRole role, int number, real *data) {
     return tensor.count;
 }
 
+static int refuse_write(const Model *m, TensorRole role, int number) {
+    if (role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT)
+        return error_set("stage: the output of %s is not here", m->block[number].name);
+    if (role == TENSOR_BUFFER)
+        return error_set("stage: running statistics %d are not here", number);
+    return error_set("stage: %s has no gradient or optimizer state now", m->param[number].name);
+}
+
 int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     CudaStage *s = cuda_stage(base);
     bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
     if (state && base->settings.keep_state && state_allocate(s, number)) return -1;
     Tensor tensor = find(s, role, number);
-    if (!tensor.at)
-        return error_set("stage: %s has no gradient or optimizer state now",
-                         base->model->param[number].name);
+    if (!tensor.at) return refuse_write(base->model, role, number);
     s->normed = -1; /* of a value that was another */
     if (tensor.on_host)
         memcpy(tensor.at, data, tensor.count * sizeof(float));

@@ -18,7 +18,8 @@ struct Updater {
     OptimizerSettings settings;
     int blocks;
     UpdatePlan plan;
-    char *memory; /* device */
+    int tensors, *chunks; /* [tensors]: chunks of each */
+    char *memory;         /* device */
     Letter letter[2];
     int next; /* letter */
 };
@@ -52,10 +53,14 @@ size_t updater_bytes(int tensors, int blocks, size_t numbers) {
 
 /* ---- the plan ---- */
 
+static int chunks_of(const UpdateTensor *tensor) {
+    return (int)((tensor->count + UPDATE_CHUNK - 1) / UPDATE_CHUNK);
+}
+
 static int count_chunks(const UpdateTensor *tensors, int count) {
-    size_t chunks = 0;
-    for (int i = 0; i < count; i++) chunks += (tensors[i].count + UPDATE_CHUNK - 1) / UPDATE_CHUNK;
-    return (int)chunks;
+    int chunks = 0;
+    for (int i = 0; i < count; i++) chunks += chunks_of(&tensors[i]);
+    return chunks;
 }
 
 static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int count) {
@@ -98,6 +103,9 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
     Places at = places(count, blocks, numbers);
     u->settings = *settings;
     u->blocks = blocks;
+    u->tensors = count;
+    u->chunks = malloc((size_t)count * sizeof *u->chunks);
+    for (int i = 0; u->chunks && i < count; i++) u->chunks[i] = chunks_of(&tensors[i]);
     u->memory = device_alloc(at.bytes);
     u->plan = (UpdatePlan){
         .tensor = (UpdateTensor *)(void *)u->memory,
@@ -109,7 +117,7 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .kind = settings->kind,
         .momentum = optimizer_state_vectors(settings) > 0,
         .clip_norm = settings->clip_norm};
-    if (!u->memory || letters_open(u) || upload(u, at, tensors, count, stream)) {
+    if (!u->chunks || !u->memory || letters_open(u) || upload(u, at, tensors, count, stream)) {
         updater_free(u);
         return NULL;
     }
@@ -124,6 +132,7 @@ void updater_free(Updater *u) {
         if (u->letter[i].read) event_free(u->letter[i].read);
     }
     device_free(u->memory);
+    free(u->chunks);
     free(u);
 }
 
@@ -146,6 +155,22 @@ void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
 }
 
 void update_norm(const Run *run, Updater *u) { update_launch_norm(run, &u->plan); }
+
+int update_read_squares(const Run *run, Updater *u, double *square) {
+    size_t bytes = (size_t)u->plan.chunks * sizeof(double);
+    double *partial = malloc(bytes);
+    if (!partial) return error_set("update: out of memory for a norm");
+    update_launch_squares(run, &u->plan);
+    copy_to_host(run->stream, partial, u->plan.partial, bytes);
+    int failed = device_wait(run->stream);
+    const double *next = partial;
+    for (int i = 0; i < u->tensors; i++) {
+        square[i] = 0;
+        for (int k = 0; k < u->chunks[i]; k++) square[i] += *next++;
+    }
+    free(partial);
+    return failed;
+}
 
 void update_apply(const Run *run, Updater *u, const LossSums *sums) {
     update_launch_apply(run, &u->plan, sums);

@@ -47,6 +47,10 @@ void update_norm(const Run *run, Updater *updater);
  */
 void update_apply(const Run *run, Updater *updater, const LossSums *sums);
 
+/* square[tensors] = sum of squares of each tensor's gradient, in double, in a fixed order; waits.
+ * -1 and an error if the device has failed. */
+int update_read_squares(const Run *run, Updater *updater, double *square);
+
 /* Copies the norm of the last update_norm to the host; to be read after device_wait. */
 void update_read_norm(Updater *updater, Stream stream, double *norm);
 

@@ -35,6 +35,7 @@ typedef struct {
 #ifdef __cplusplus
 extern "C" {
 #endif
+void update_launch_squares(const Run *run, const UpdatePlan *plan); /* partial */
 void update_launch_norm(const Run *run, const UpdatePlan *plan);
 void update_launch_apply(const Run *run, const UpdatePlan *plan, const LossSums *sums);
 #ifdef __cplusplus

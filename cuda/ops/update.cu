@@ -66,11 +66,15 @@ __global__ void norm_of_sums(UpdatePlan plan) {
     numbers->refused = !is_finite(norm);
 }
 
-void update_launch_norm(const Run *run, const UpdatePlan *plan) {
+void update_launch_squares(const Run *run, const UpdatePlan *plan) {
     if (plan->chunks && run->version == 1)
         LAUNCH(square_sums<1>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan);
     else if (plan->chunks)
         LAUNCH(square_sums<4>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan);
+}
+
+void update_launch_norm(const Run *run, const UpdatePlan *plan) {
+    update_launch_squares(run, plan);
     LAUNCH(norm_of_sums, 1, NORM_BLOCK, 0, run->stream, *plan);
 }
 
