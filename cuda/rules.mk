@@ -16,9 +16,10 @@ race_c := $(wildcard cuda/simt/race/*.c)
 gpu_c := $(wildcard cuda/gpu/*.c)
 device_tests_c := $(wildcard tests/cuda/*.c)
 simt_tests := $(wildcard tests/simt/*.c tests/simt/*.cu)
-# Of the tests of ref/, the case table, tiny models and what they stand on.
+# Of the tests of ref/ and dist/, the case table, tiny models, pipelines and what they stand on.
 shared_tests := $(BUILD)/float/tests.a
-$(shared_tests): $(call objects,float,$(filter-out tests/main.c tests/ref/test_%.c,$(ref_tests_c)))
+$(shared_tests): $(call objects,float,$(filter-out tests/main.c tests/ref/test_%.c,$(ref_tests_c)) \
+                                      tests/dist/pipeline.c)
 
 # Objects by how they are compiled: device/ host code of both, in C; simt/ kernels as C++ and the
 # SIMT layer; race/ kernels that tell the race checker of every access; gpu/ kernels by nvcc.
