@@ -5,6 +5,7 @@
  * full. */
 #include "schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "../ref/error.h"
@@ -22,9 +23,7 @@ typedef struct {
 
 typedef struct {
     Step step;
-    int chunk; /* -1: there is nothing to do */
-    double start;
-    int urgency;
+    int chunk, urgency;
 } Choice;
 
 typedef struct {
@@ -33,9 +32,11 @@ typedef struct {
     double *done;     /* [chunks][micro][STEPS]: when it ended; -1: not yet */
     int *next;        /* [chunks][STEPS]: the micro-batch whose turn it is */
     int *above;       /* [chunks]: the next chunk of the same rank; chunks: none */
+    int *bound;       /* [chunks]: see schedule_bound */
     int *lowest_of;   /* [ranks]: its first chunk */
     double *clock;    /* [ranks]: when the rank is free */
-    Choice *choice;   /* [ranks]: the best thing it can do next */
+    Choice *choice;   /* [ranks]: the best thing it can do next, */
+    double *start;    /* [ranks]: and when; INFINITY: there is nothing to do */
     Channel *channel; /* [ranks][ranks][2] */
     int *place;       /* [2][chunks][micro]: of the message to that chunk, in its channel */
 } Play;
@@ -119,7 +120,7 @@ static double ready(const Play *play, int chunk, Step step) {
     if (!runs(plan, chunk, step) || micro == plan->micro_batches) return -1;
     switch (step) {
         case FORWARD:
-            if (held(play, chunk) >= schedule_bound(plan, chunk)) return -1;
+            if (held(play, chunk) >= play->bound[chunk]) return -1;
             return chunk == plan->first ? 0 : arrival(play, chunk - 1, chunk, micro, FORWARD);
         case INPUT_GRADIENT:
             if (chunk == plan->chunks - 1) return *done(play, chunk, micro, FORWARD);
@@ -146,18 +147,30 @@ static int urgency(const SchedulePlan *plan, int chunk, Step step) {
 /* The best thing a rank can do next: the earliest start, among equals the most urgent. */
 static void choose(Play *play, int rank) {
     const SchedulePlan *plan = play->plan;
-    Choice best = {.chunk = -1};
+    Choice *best = &play->choice[rank];
+    double earliest = INFINITY;
     for (int chunk = play->lowest_of[rank]; chunk < plan->chunks; chunk = play->above[chunk])
         for (Step step = FORWARD; step < STEPS; step++) {
             double start = ready(play, chunk, step);
             if (start < 0) continue;
             if (start < play->clock[rank]) start = play->clock[rank];
-            Choice here = {step, chunk, start, urgency(plan, chunk, step)};
-            if (best.chunk < 0 || start < best.start ||
-                (start == best.start && here.urgency > best.urgency))
-                best = here;
+            Choice here = {step, chunk, urgency(plan, chunk, step)};
+            if (start > earliest || (start == earliest && here.urgency <= best->urgency)) continue;
+            *best = here;
+            earliest = start;
         }
-    play->choice[rank] = best;
+    play->start[rank] = earliest;
+}
+
+/* The rank that can start first; -1: none. */
+static int first_rank(const Play *play) {
+    int ranks = play->plan->ranks, r = 0;
+    double earliest = INFINITY;
+    for (int i = 0; i < ranks; i++)
+        earliest = play->start[i] < earliest ? play->start[i] : earliest;
+    if (earliest == INFINITY) return -1;
+    while (play->start[r] != earliest) r++;
+    return r;
 }
 
 /* ---- writing it down ----------------------------------------------------------------------------
@@ -206,11 +219,11 @@ static void perform(Play *play, int rank, Choice choice) {
     const SchedulePlan *plan = play->plan;
     static const Doing doing[STEPS] = {DO_FORWARD, DO_INPUT_GRADIENT, DO_WEIGHT_GRADIENT};
     int chunk = choice.chunk, micro = (*next(play, chunk, choice.step))++;
-    double end = choice.start + cost(plan, chunk, choice.step);
+    double start = play->start[rank], end = start + cost(plan, chunk, choice.step);
     if (choice.step == FORWARD && chunk > plan->first) receive(play, chunk - 1, chunk, micro);
     if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
         receive(play, chunk + 1, chunk, micro);
-    list(play, rank, (Task){doing[choice.step], chunk, micro, choice.start, end});
+    list(play, rank, (Task){doing[choice.step], chunk, micro, start, end});
     play->clock[rank] = *done(play, chunk, micro, choice.step) = end;
     if (choice.step == FORWARD && chunk + 1 < plan->chunks)
         send(play, chunk, chunk + 1, micro, end);
@@ -228,15 +241,8 @@ static void choose_around(Play *play, int chunk) {
 }
 
 static void run(Play *play) {
-    int ranks = play->plan->ranks;
-    for (int r = 0; r < ranks; r++) choose(play, r);
-    for (;;) {
-        int rank = -1;
-        for (int r = 0; r < ranks; r++)
-            if (play->choice[r].chunk >= 0 &&
-                (rank < 0 || play->choice[r].start < play->choice[rank].start))
-                rank = r;
-        if (rank < 0) return;
+    for (int r = 0; r < play->plan->ranks; r++) choose(play, r);
+    for (int rank; (rank = first_rank(play)) >= 0;) {
         int chunk = play->choice[rank].chunk;
         perform(play, rank, play->choice[rank]);
         if (play->clock[rank] > play->schedule->time) play->schedule->time = play->clock[rank];
@@ -296,13 +302,14 @@ static int open_lists(Play *play) {
     return 0;
 }
 
-/* The chunks of each rank, ascending. */
-static void thread_chunks(Play *play) {
+/* The chunks of each rank, ascending, and their bounds. */
+static void prepare_chunks(Play *play) {
     const SchedulePlan *plan = play->plan;
     for (int r = 0; r < plan->ranks; r++) play->lowest_of[r] = plan->chunks;
     for (int c = plan->chunks - 1; c >= 0; c--) {
         play->above[c] = play->lowest_of[plan->rank_of[c]];
         play->lowest_of[plan->rank_of[c]] = c;
+        play->bound[c] = schedule_bound(plan, c);
     }
 }
 
@@ -312,15 +319,17 @@ static int reserve(Play *play) {
     play->done = malloc(chunks * micro * STEPS * sizeof *play->done);
     play->next = calloc(chunks * STEPS, sizeof *play->next);
     play->above = malloc(chunks * sizeof *play->above);
+    play->bound = malloc(chunks * sizeof *play->bound);
     play->lowest_of = malloc(ranks * sizeof *play->lowest_of);
     play->clock = calloc(ranks, sizeof *play->clock);
-    play->choice = malloc(ranks * sizeof *play->choice);
+    play->choice = calloc(ranks, sizeof *play->choice);
+    play->start = malloc(ranks * sizeof *play->start);
     play->place = malloc(2 * chunks * micro * sizeof *play->place);
-    if (!play->done || !play->next || !play->above || !play->lowest_of || !play->clock ||
-        !play->choice || !play->place)
+    if (!play->done || !play->next || !play->above || !play->bound || !play->lowest_of ||
+        !play->clock || !play->choice || !play->start || !play->place)
         return -1;
     for (size_t i = 0; i < chunks * micro * STEPS; i++) play->done[i] = -1;
-    thread_chunks(play);
+    prepare_chunks(play);
     return open_channels(play) || open_lists(play) ? -1 : 0;
 }
 
@@ -331,9 +340,11 @@ static void release(Play *play) {
     free(play->done);
     free(play->next);
     free(play->above);
+    free(play->bound);
     free(play->lowest_of);
     free(play->clock);
     free(play->choice);
+    free(play->start);
     free(play->place);
 }
 

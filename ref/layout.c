@@ -111,14 +111,16 @@ static void mark_stored(Layout *l, Question q) {
     l->stored[0] = false; /* the model's input belongs to the batch */
 }
 
-/* A sum hands its gradient on unchanged, so the branch that only the sum reads shares it. */
+/* A sum hands its gradient on unchanged, so the branch that only the sum reads shares it.  (What is
+ * no output of a block is read within it alone.) */
 static void share_gradients(Layout *l, const Model *m) {
     for (int v = 0; v < m->values; v++) l->gradient_of[v] = v;
     for (int i = m->nodes - 1; i >= 0; i--) {
         const Node *add = &m->node[i];
         if (add->kind != OP_ADD || is_output(m, add->in)) continue;
+        const Block *block = &m->block[node_block(m, add)];
         int readers = 0;
-        for (int j = 0; j < m->nodes; j++)
+        for (int j = block->first_node; j < block->end_node; j++)
             readers += (m->node[j].in == add->in) + (m->node[j].skip == add->in);
         if (readers == 1) l->gradient_of[add->in] = l->gradient_of[add->out];
     }
