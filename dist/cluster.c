@@ -1,6 +1,5 @@
 #include "cluster.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "../ref/error.h"
@@ -76,6 +75,7 @@ const Practice practice_default = {
     .launch_s = 2e-6,
     .link_latency_s = 10e-6,
     .network_latency_s = 30e-6,
+    .host_process_rate = 100e9,
     .host_memory_rate = 100e9,
 };
 

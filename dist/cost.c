@@ -30,7 +30,24 @@ static double node_bytes(const Question *q, const Node *node, Phase phase) {
     }
 }
 
+/* Attention without fused kernels, over scores of heads x t x t numbers.  Forward: the product
+ * writes them; scale and mask, softmax and dropout read and write each; the second product reads
+ * them.  Backward: the products read two and write one of them, the second reads one; dropout,
+ * softmax (which reads its output, too) and mask each read and write. */
+static double scores_time(const Question *q, const Node *node, Phase phase) {
+    double t = node->out_shape.w, n = q->settings->batch;
+    double passes = phase == PHASE_FORWARD ? 8 : 11, products = phase == PHASE_FORWARD ? 2 : 4;
+    double scores = n * node->heads * t * t;
+    double bytes = passes * scores * (double)value_bytes(q->settings);
+    double flops = products * 2 * n * t * (double)shape_count(node->out_shape);
+    Precision precision = q->settings->precision;
+    return flops / (q->gpu->flops[precision] * q->practice->products[precision]) +
+           bytes / (q->gpu->memory_rate * q->practice->memory);
+}
+
 static double node_time(const Question *q, const Node *node, Phase phase) {
+    if (node->kind == OP_ATTENTION && q->practice->scores_in_memory)
+        return scores_time(q, node, phase) + q->practice->launch_s;
     Precision precision = q->settings->precision;
     double flops = q->settings->batch * node_flops(node, phase);
     double compute = flops / (q->gpu->flops[precision] * q->practice->products[precision]);

@@ -70,6 +70,11 @@ static void plan_passes(Simulation *s) {
     int lowest = 0;
     while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
     time_transfers(s);
+    for (int i = 0; i < s->placement->chunks && c->cluster.practice.backward_in_one; i++) {
+        s->chunk[i].input_gradient += s->chunk[i].weight_gradient;
+        s->chunk[i].weight_gradient = 0;
+        s->trains[i] = false;
+    }
     s->plan = (SchedulePlan){.kind = c->schedule,
                              .ranks = c->pipeline,
                              .chunks = s->placement->chunks,
@@ -99,7 +104,8 @@ static double offload_time(const Simulation *s) {
     const Practice *practice = &c->cluster.practice;
     double count = (double)c->model->param_count, backward = 0;
     double rate = c->cluster.gpu->host_rate * practice->link * c->pipeline;
-    double host_rate = practice->host_memory_rate * pipeline_nodes(c);
+    double host_rate = fmin(practice->host_process_rate * c->pipeline,
+                            practice->host_memory_rate * pipeline_nodes(c));
     for (int b = 0; b < c->model->blocks; b++)
         backward +=
             s->block[b].phase_s[PHASE_INPUT_GRADIENT] + s->block[b].phase_s[PHASE_WEIGHT_GRADIENT];

@@ -50,6 +50,7 @@ SUITE(report)
 SUITE(paper_tables)
 SUITE(tables)
 SUITE(experiments)
+SUITE(timing)
 SUITE(gradients)
 SUITE(validity)
 #endif

@@ -83,9 +83,7 @@ static void plan_make(Plan *plan, const Row *row) {
             bool active = plan->submodel_of[b] == k;
             if (active) below = 0;
             double input = below ? 0 : 1.0 / BLOCKS, weight = active ? 1.0 / BLOCKS : 0;
-            plan->cost[k][b] =
-                (BlockCost){.phase_s = {1.0 / BLOCKS, input + (row->together ? weight : 0),
-                                        row->together ? 0 : weight}};
+            plan->cost[k][b] = (BlockCost){.phase_s = {1.0 / BLOCKS, input, weight}};
         }
 }
 
@@ -100,6 +98,7 @@ static Configuration configuration(const Model *model, const Plan *plan, const R
                        .slack = row->slack,
                        .placed = &plan->placement};
     c.cluster.practice.link_latency_s = 0;
+    c.cluster.practice.backward_in_one = row->together;
     return c;
 }
 

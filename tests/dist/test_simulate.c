@@ -251,7 +251,7 @@ static void timeline_of_a_submodel(void) {
     model_free(model);
 }
 
-/* More network and more hosts at more nodes: what is offloaded is per step, not per micro-batch. */
+/* What is offloaded costs per step, not per micro-batch. */
 static void offload_is_per_step(void) {
     Model *model = model_create(gpt);
     Configuration c = configuration(model, 1, 1);
@@ -266,6 +266,12 @@ static void offload_is_per_step(void) {
     double least = count * 28 / c.cluster.practice.host_memory_rate + count * 4 / rate;
     CHECK(many.update_s >= least * (1 - 1e-12), "%g s, at least %g", many.update_s, least);
     CHECK(near(one.host_bytes, 16 * count), "%g bytes on the host", one.host_bytes);
+    /* A process alone may be slower than its node. */
+    double alone = many.update_s - least;
+    c.cluster.practice.host_process_rate = c.cluster.practice.host_memory_rate / 4;
+    CHECK(simulate(&many, NULL, &c, NULL) == 0, "%s", error_message());
+    double slower = count * 28 * 4 / c.cluster.practice.host_memory_rate + count * 4 / rate;
+    CHECK(fabs(many.update_s - slower - alone) < 1e-9, "%g s, not %g", many.update_s, slower);
     model_free(model);
 }
 
@@ -283,6 +289,26 @@ static void calibration_finds_the_number(void) {
     double before = *fraction;
     CHECK(simulate_calibrate(&c, fraction, 1e-9) == -1, "a step of a nanosecond");
     CHECK(*fraction == before, "it was changed");
+    model_free(model);
+}
+
+/* Attention without fused kernels costs eight passes over the scores forward, eleven backward, and
+ * dense products. */
+static void scores_through_memory(void) {
+    Model *model = model_create(gpt);
+    Configuration c = configuration(model, 1, 1);
+    Prediction fused, dense;
+    c.cluster.practice.launch_s = 0;
+    c.cluster.practice.products[PRECISION_FP32] = 1e9; /* bytes alone */
+    CHECK(simulate(&fused, NULL, &c, NULL) == 0, "%s", error_message());
+    c.cluster.practice.scores_in_memory = true;
+    CHECK(simulate(&dense, NULL, &c, NULL) == 0, "%s", error_message());
+    double rate = c.cluster.gpu->memory_rate * c.cluster.practice.memory;
+    double scores = 10 * 19 * 2 * 4 * 32 * 32 * 4 / rate;
+    /* The fused node: forward in and out, backward out and twice in; in is three times out. */
+    double arrays = 10 * (4 + 7) * 2 * 32 * 64 * 4 / rate;
+    CHECK(fabs(dense.passes_s - fused.passes_s - scores + arrays) < 1e-6 * dense.passes_s,
+          "%g s more, not %g", dense.passes_s - fused.passes_s, scores - arrays);
     model_free(model);
 }
 
@@ -353,6 +379,7 @@ void test_simulate(void) {
     RUN(timeline_of_a_submodel);
     RUN(offload_is_per_step);
     RUN(calibration_finds_the_number);
+    RUN(scores_through_memory);
     RUN(refuses_another_placement);
     RUN(published_memory);
     RUN(large_models_need_many);

@@ -1,0 +1,112 @@
+#include "paper_times.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+
+enum { MOST_PARTS = 8 };
+
+static const PaperGpus one_gpu = {1, 1};
+
+/* The software of the paper. */
+static void as_published(Practice *practice) {
+    practice->scores_in_memory = true;
+    practice->backward_in_one = true;
+}
+
+/* One rank per GPU.  Virtual stages where the model has blocks enough. */
+static Configuration configuration(const PaperStep *step, const Model *model, PaperSetting setting,
+                                   const Practice *practice) {
+    bool bcd = step->method == TIMED_BCD || step->method == TIMED_CACHED;
+    Configuration c = {.model = model,
+                       .cluster = {gpu_find(step->gpu), step->gpus.per_node, step->gpus.nodes,
+                                   NETWORK_2X25G, *practice},
+                       .stage = {.batch = 1, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
+                       .placement = bcd ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
+                       .submodels = bcd ? step->submodels : 1,
+                       .pipeline = paper_gpus(step->gpus),
+                       .replicas = 1,
+                       .micro_batches = 1,
+                       .cached = step->method == TIMED_CACHED};
+    c.stage.offload = step->method == TIMED_OFFLOAD;
+    if (setting != SETTING_FILLED) return c;
+    c.micro_batches = FILLED_MICRO_BATCHES;
+    c.schedule = SCHEDULE_ZERO_BUBBLE;
+    c.slack = c.pipeline;
+    c.cluster.practice.scores_in_memory = c.cluster.practice.backward_in_one = false;
+    return c;
+}
+
+/* ---- calibration --------------------------------------------------------------------------------
+ */
+
+double paper_calibration_ms(const char *gpu, PaperStep *step) {
+    bool bcd = strcmp(gpu, "rtx4090") == 0;
+    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, 3};
+    return bcd ? paper_bcd_ms(step->model) : paper_full_ms(gpu, step->model, one_gpu);
+}
+
+static double published_offload_ms(const char *model) {
+    for (size_t i = 0; i < paper_offload_count; i++)
+        if (strcmp(paper_offload[i].model, model) == 0) return paper_offload[i].offload_ms;
+    return NAN;
+}
+
+static int calibrate(Practice *practice, size_t number, const PaperStep *step, double ms) {
+    Model *model = model_create(step->model);
+    if (!model) return -1;
+    Configuration c = configuration(step, model, SETTING_CALIBRATED, practice);
+    int failed =
+        simulate_calibrate(&c, (double *)(void *)((char *)&c.cluster.practice + number), ms / 1e3);
+    *practice = c.cluster.practice;
+    model_free(model);
+    return failed;
+}
+
+int paper_practice(Practice *practice, const char *gpu, PaperSetting setting) {
+    PaperStep step;
+    double ms = paper_calibration_ms(gpu, &step);
+    *practice = practice_default;
+    as_published(practice);
+    if (setting == SETTING_ROOFLINE) return 0;
+    if (isnan(ms)) return error_set("timing: no published time of %s on one %s", step.model, gpu);
+    if (calibrate(practice, offsetof(Practice, products[PRECISION_FP32]), &step, ms)) return -1;
+    if (strcmp(gpu, "rtx4090")) return 0;
+    step.method = TIMED_OFFLOAD;
+    return calibrate(practice, offsetof(Practice, host_process_rate), &step,
+                     published_offload_ms(step.model));
+}
+
+/* ---- one step -----------------------------------------------------------------------------------
+ */
+
+int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting,
+                  const Practice *practice) {
+    *ms = NAN;
+    if (!paper_model(step->model)) return 0;
+    Model *model = model_create(step->model);
+    if (!model) return -1;
+    Configuration c = configuration(step, model, setting, practice);
+    Prediction p;
+    double seconds[MOST_PARTS];
+    int failed = simulate(&p, seconds, &c, NULL);
+    model_free(model);
+    if (failed) return -1;
+    *ms = 1e3 * p.step_s / c.micro_batches;
+    for (int k = 0; submodel_ms && k < c.submodels; k++)
+        submodel_ms[k] = 1e3 * seconds[k] / c.micro_batches;
+    return 0;
+}
+
+int timing_simulated_ms(double *ms, const char *gpu, const char *model, PaperGpus gpus,
+                        int submodels) {
+    PaperStep step = {gpu, model, gpus, submodels > 1 ? TIMED_BCD : TIMED_FULL, submodels};
+    Practice practice;
+    *ms = NAN;
+    if (!paper_model(model)) return 0;
+    return paper_practice(&practice, gpu, SETTING_CALIBRATED) ||
+                   paper_step_ms(ms, NULL, &step, SETTING_CALIBRATED, &practice)
+               ? -1
+               : 0;
+}

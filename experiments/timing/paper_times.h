@@ -1,0 +1,50 @@
+/* The simulated time of what the paper measured, in its setting and in a better one.
+ *
+ * The published times fit one micro-batch of 1 x 1024 tokens in strict fp32, without overlap in the
+ * pipeline: an inference of ours, the paper does not say.  The software is Megatron-LM, so
+ * attention scores go through memory and a backward pass is one piece (Practice).  Which part of
+ * the peak its products reach cannot be known: SETTING_ROOFLINE takes what cuBLAS reaches on other
+ * GPUs, SETTING_CALIBRATED the fraction at which one published time per GPU comes out (of G-1.6B on
+ * one GPU: no communication), so that all others are predictions. */
+#ifndef EXPERIMENTS_PAPER_TIMES_H
+#define EXPERIMENTS_PAPER_TIMES_H
+
+#include "../../dist/simulate.h"
+#include "../study/paper_tables.h"
+
+typedef enum {
+    SETTING_ROOFLINE,
+    SETTING_CALIBRATED,
+    SETTING_FILLED, /* calibrated, but with this program's schedules and FILLED_MICRO_BATCHES */
+    SETTINGS
+} PaperSetting;
+
+enum { FILLED_MICRO_BATCHES = 64 };
+
+typedef enum { TIMED_FULL, TIMED_BCD, TIMED_CACHED, TIMED_OFFLOAD } TimedMethod;
+
+/* A cell of the paper's tables of time. */
+typedef struct {
+    const char *gpu, *model; /* key of gpu_table; preset */
+    PaperGpus gpus;
+    TimedMethod method;
+    int submodels; /* of BCD */
+} PaperStep;
+
+/* The published time from which a GPU's fraction is found. */
+double paper_calibration_ms(const char *gpu, PaperStep *step);
+
+/* Fractions of the peaks for a GPU in a setting.  -1 and an error. */
+int paper_practice(Practice *practice, const char *gpu, PaperSetting setting);
+
+/* Milliseconds of 1024 tokens: of the step in the paper's setting, of a micro-batch in the filled
+ * pipeline.  submodel_ms[submodels], unless NULL, are those of each.  NAN where the model is none
+ * of ours.  -1 and an error. */
+int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting,
+                  const Practice *practice);
+
+/* The same in one call, in the calibrated setting; 1 submodel: a full update. */
+int timing_simulated_ms(double *ms, const char *gpu, const char *model, PaperGpus gpus,
+                        int submodels);
+
+#endif
