@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../dist/link_tcp.h"
 #include "../../dist/rank_plan.h"
 #include "../../ref/error.h"
 #include "link_module.h"
@@ -37,17 +38,36 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
 /* ---- processes ----------------------------------------------------------------------------------
  */
 
+/* mpirun's processes find each other by MPI where it is built; all others by sockets. */
+static Link *join_for_nccl(const Options *o) {
+    const DeviceModule *device;
+    if (o->device != DEVICE_CUDA) {
+        error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
+        return NULL;
+    }
+    if (setup_device(&device, o)) return NULL;
+    if (!device->link_nccl_create) {
+        error_set("--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
+        return NULL;
+    }
+    bool by_mpi = getenv("OMPI_COMM_WORLD_RANK") && !getenv("MASTER_ADDR");
+    Link *control = by_mpi ? link_module_mpi(o->timeout) : link_tcp_create(o->timeout);
+    return control ? device->link_nccl_create(control) : NULL;
+}
+
 int pipeline_join(Link **world, const Options *o) {
     PipelineKind kind;
     int ranks;
     *world = NULL;
     if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
-    if (kind == PIPELINE_MPI) {
+    if (kind == PIPELINE_TCP)
+        *world = link_tcp_create(o->timeout);
+    else if (kind == PIPELINE_MPI)
         *world = link_module_mpi(o->timeout);
-        return *world ? 0 : -1;
-    }
-    return error_set("--pipeline %.40s: not built yet", o->pipeline);
+    else
+        *world = join_for_nccl(o);
+    return *world ? 0 : -1;
 }
 
 void pipeline_give_up(Link *world, const char *why) {

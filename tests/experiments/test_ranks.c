@@ -110,6 +110,8 @@ static const struct {
     {"--pipeline local", "known are none, local:N, tcp, mpi and nccl"},
     {"--pipeline udp", "known are none, local:N, tcp, mpi and nccl"},
     {"--pipeline local:3 --replicas 2", "--replicas 2: 3 ranks cannot be shared out evenly"},
+    {"--pipeline nccl", "--pipeline nccl joins GPUs; it goes with --device cuda"},
+    {"--pipeline tcp", "RANK"},
     {"--pipeline local:16 --replicas 16", "--replicas 16: a batch has 8 samples"},
     {"--pipeline local:7", "too few for 7 ranks"},
     {"--pipeline local:4 --placement virtual", "too few for 4 pieces"},

@@ -1,0 +1,270 @@
+#include "safetensors.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../ref/error.h"
+
+/* The format's own limit for the header. */
+#define HEADER_MOST 100000000
+
+static const size_t number_bytes[] = {[NUMBER_F32] = 4, [NUMBER_F16] = 2, [NUMBER_BF16] = 2};
+
+/* ---- header -------------------------------------------------------------------------------------
+ */
+
+static int refuse(const Safetensors *file, const char *tensor, const char *what) {
+    return error_set("%s: %.80s: %s; the file is damaged, or is not safetensors", file->path,
+                     tensor, what);
+}
+
+/* A whole number of JSON (a double) that a size_t holds; false otherwise. */
+static bool whole(const cJSON *item, size_t *number) {
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9e15) ||
+        item->valuedouble != floor(item->valuedouble))
+        return false;
+    *number = (size_t)item->valuedouble;
+    return true;
+}
+
+static NumberKind kind_of(const char *name) {
+    if (strcmp(name, "F32") == 0) return NUMBER_F32;
+    if (strcmp(name, "F16") == 0) return NUMBER_F16;
+    return strcmp(name, "BF16") == 0 ? NUMBER_BF16 : NUMBER_OTHER;
+}
+
+static int read_shape(const Safetensors *file, SafeTensor *t, const cJSON *shape) {
+    const cJSON *dim;
+    t->count = 1;
+    if (!cJSON_IsArray(shape) || cJSON_GetArraySize(shape) > SAFETENSORS_RANK)
+        return refuse(file, t->name, "no shape of up to 8 dimensions");
+    cJSON_ArrayForEach(dim, shape) {
+        size_t *size = &t->dim[t->rank++];
+        if (!whole(dim, size)) return refuse(file, t->name, "a dimension is no whole number");
+        if (*size && t->count > (size_t)9e15 / *size)
+            return refuse(file, t->name, "its shape is too large");
+        t->count *= *size;
+    }
+    return 0;
+}
+
+static int read_tensor(const Safetensors *file, SafeTensor *t, const cJSON *item, size_t data,
+                       size_t data_bytes) {
+    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(item, "dtype");
+    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(item, "shape");
+    const cJSON *place = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
+    size_t begin, end;
+    *t = (SafeTensor){.name = item->string};
+    if (!cJSON_IsString(kind)) return refuse(file, t->name, "no dtype");
+    t->kind = kind_of(kind->valuestring);
+    if (read_shape(file, t, shape)) return -1;
+    if (!cJSON_IsArray(place) || cJSON_GetArraySize(place) != 2 ||
+        !whole(cJSON_GetArrayItem(place, 0), &begin) || !whole(cJSON_GetArrayItem(place, 1), &end))
+        return refuse(file, t->name, "no data_offsets");
+    if (begin > end || end > data_bytes) return refuse(file, t->name, "lies outside of the file");
+    if (t->kind != NUMBER_OTHER && end - begin != t->count * number_bytes[t->kind])
+        return refuse(file, t->name, "shape and data_offsets do not agree");
+    t->first = data + begin;
+    return 0;
+}
+
+static int read_header(Safetensors *file, const cJSON *root, size_t data, size_t data_bytes) {
+    const cJSON *item;
+    if (!cJSON_IsObject(root)) return refuse(file, "header", "no JSON object");
+    file->tensor = calloc((size_t)cJSON_GetArraySize(root) + 1, sizeof *file->tensor);
+    if (!file->tensor) return error_set("%s: out of memory", file->path);
+    cJSON_ArrayForEach(item, root) {
+        if (strcmp(item->string, "__metadata__") == 0) continue;
+        if (read_tensor(file, &file->tensor[file->tensors], item, data, data_bytes)) return -1;
+        file->tensors++;
+    }
+    return 0;
+}
+
+int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t file_bytes) {
+    cJSON *root = cJSON_ParseWithLength(text, bytes);
+    file->header = root;
+    return read_header(file, root, 8 + bytes, file_bytes - 8 - bytes);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------
+ */
+
+static int read_bytes(const Safetensors *file, void *to, size_t bytes, size_t from) {
+    char *place = to;
+    while (bytes) {
+        ssize_t got = pread(file->file, place, bytes, (off_t)from);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return error_set("%s: %s", file->path, got ? strerror(errno) : "ends too early");
+        place += got;
+        from += (size_t)got;
+        bytes -= (size_t)got;
+    }
+    return 0;
+}
+
+static uint64_t little_endian(const unsigned char *byte, int count) {
+    uint64_t number = 0;
+    for (int i = count - 1; i >= 0; i--) number = number << 8 | byte[i];
+    return number;
+}
+
+static int open_header(Safetensors *file) {
+    struct stat status;
+    unsigned char length[8];
+    if (fstat(file->file, &status) || !S_ISREG(status.st_mode))
+        return error_set("%s: not a file", file->path);
+    size_t size = (size_t)status.st_size;
+    if (size < sizeof length) return refuse(file, "header", "ends too early");
+    if (read_bytes(file, length, sizeof length, 0)) return -1;
+    uint64_t bytes = little_endian(length, 8);
+    if (bytes > HEADER_MOST || bytes > size - 8) return refuse(file, "header", "ends too early");
+    char *text = malloc((size_t)bytes + 1);
+    if (!text) return error_set("%s: out of memory for its header", file->path);
+    int failed = read_bytes(file, text, (size_t)bytes, 8) ||
+                 safetensors_parse(file, text, (size_t)bytes, size);
+    free(text);
+    return failed ? -1 : 0;
+}
+
+int safetensors_open(Safetensors *file, const char *path) {
+    *file = (Safetensors){.file = open(path, O_RDONLY | O_CLOEXEC)};
+    snprintf(file->path, sizeof file->path, "%s", path);
+    if (file->file < 0) return error_set("%s: %s", path, strerror(errno));
+    if (open_header(file) == 0) return 0;
+    safetensors_close(file);
+    return -1;
+}
+
+void safetensors_close(Safetensors *file) {
+    if (file->file >= 0) close(file->file);
+    cJSON_Delete(file->header);
+    free(file->tensor);
+    *file = (Safetensors){.file = -1};
+}
+
+const SafeTensor *safetensors_find(const Safetensors *file, const char *name) {
+    for (int i = 0; i < file->tensors; i++)
+        if (strcmp(file->tensor[i].name, name) == 0) return &file->tensor[i];
+    return NULL;
+}
+
+/* IEEE half precision: 5 bits of exponent, 10 of fraction. */
+static float from_half(uint32_t bits) {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                  : exponent == 0 ? ldexpf((float)fraction, -24)
+                                  : ldexpf((float)(fraction + 1024), exponent - 25);
+    return bits >> 15 ? -value : value;
+}
+
+static float number_at(const unsigned char *bytes, NumberKind kind, size_t i) {
+    if (kind == NUMBER_F16) return from_half((uint32_t)little_endian(bytes + 2 * i, 2));
+    uint32_t bits = kind == NUMBER_F32 ? (uint32_t)little_endian(bytes + 4 * i, 4)
+                                       : (uint32_t)little_endian(bytes + 2 * i, 2) << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+int safetensors_read(const Safetensors *file, const SafeTensor *t, float *numbers) {
+    enum { PIECE = 1 << 14 };
+    unsigned char bytes[4 * PIECE];
+    if (t->kind == NUMBER_OTHER)
+        return error_set("%s: %.80s: its numbers are not F32, F16 or BF16", file->path, t->name);
+    size_t size = number_bytes[t->kind];
+    for (size_t done = 0; done < t->count; done += PIECE) {
+        size_t some = t->count - done < PIECE ? t->count - done : PIECE;
+        if (read_bytes(file, bytes, some * size, t->first + done * size)) return -1;
+        for (size_t i = 0; i < some; i++) numbers[done + i] = number_at(bytes, t->kind, i);
+    }
+    return 0;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------
+ */
+
+static cJSON *describe(const SafeTensor *t, size_t begin) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON *shape = cJSON_CreateArray(), *place = cJSON_CreateArray();
+    for (int i = 0; i < t->rank; i++)
+        cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dim[i]));
+    cJSON_AddItemToArray(place, cJSON_CreateNumber((double)begin));
+    cJSON_AddItemToArray(place, cJSON_CreateNumber((double)(begin + 4 * t->count)));
+    cJSON_AddStringToObject(item, "dtype", "F32");
+    cJSON_AddItemToObject(item, "shape", shape);
+    cJSON_AddItemToObject(item, "data_offsets", place);
+    return item;
+}
+
+/* The JSON, to be freed; *bytes gets the sum of all numbers. */
+static char *header_text(const SafeTensor *tensor, int tensors, size_t *bytes) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON *metadata = cJSON_AddObjectToObject(root, "__metadata__");
+    cJSON_AddStringToObject(metadata, "format", "pt"); /* readers want to know whose layout it is */
+    *bytes = 0;
+    for (int i = 0; i < tensors; i++) {
+        cJSON_AddItemToObject(root, tensor[i].name, describe(&tensor[i], *bytes));
+        *bytes += 4 * tensor[i].count;
+    }
+    char *text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+static int write_failed(const SafetensorsWriter *w) {
+    return error_set("%s: cannot write: %s", w->out.path, strerror(errno));
+}
+
+int safetensors_create(SafetensorsWriter *w, const char *path, const SafeTensor *tensor,
+                       int tensors) {
+    unsigned char length[8];
+    char *text = header_text(tensor, tensors, &w->left);
+    if (!text) return error_set("%s: out of memory for its header", path);
+    size_t bytes = strlen(text), padded = (bytes + 7) / 8 * 8; /* with blanks: numbers aligned */
+    for (int i = 0; i < 8; i++) length[i] = (unsigned char)(padded >> 8 * i);
+    int failed = atomic_open(&w->out, path);
+    if (!failed &&
+        (fwrite(length, 1, 8, w->out.file) != 8 || fwrite(text, 1, bytes, w->out.file) != bytes ||
+         fprintf(w->out.file, "%*s", (int)(padded - bytes), "") < 0)) {
+        failed = write_failed(w);
+        atomic_abandon(&w->out);
+    }
+    cJSON_free(text);
+    return failed;
+}
+
+int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count) {
+    enum { PIECE = 1 << 14 };
+    unsigned char bytes[4 * PIECE];
+    if (4 * count > w->left) return error_set("%s: more numbers than it was made for", w->out.path);
+    for (size_t done = 0; done < count; done += PIECE) {
+        size_t some = count - done < PIECE ? count - done : PIECE;
+        for (size_t i = 0; i < some; i++) {
+            uint32_t bits;
+            memcpy(&bits, &numbers[done + i], sizeof bits);
+            for (int b = 0; b < 4; b++) bytes[4 * i + (size_t)b] = (unsigned char)(bits >> 8 * b);
+        }
+        if (fwrite(bytes, 4, some, w->out.file) != some) return write_failed(w);
+    }
+    w->left -= 4 * count;
+    return 0;
+}
+
+int safetensors_commit(SafetensorsWriter *w) {
+    if (w->left) {
+        atomic_abandon(&w->out);
+        return error_set("%s: %zu bytes of numbers are missing", w->out.path, w->left);
+    }
+    return atomic_commit(&w->out);
+}
+
+void safetensors_abandon(SafetensorsWriter *w) { atomic_abandon(&w->out); }

@@ -1,0 +1,189 @@
+/* config.json: the sizes of a model, and the settings that ours has no choice about. */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "convert.h"
+
+/* ---- reading ------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const char *path;
+    const cJSON *root;
+} Config;
+
+static const cJSON *find(const Config *config, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(config->root, key);
+    return cJSON_IsNull(item) ? NULL : item;
+}
+
+/* 0, or -1 and an error. */
+static int read_size(const Config *config, const char *key, int *size) {
+    const cJSON *item = find(config, key);
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= 1 << 24) ||
+        item->valuedouble != floor(item->valuedouble))
+        return error_set("%s: %s is no whole number from 1 up", config->path, key);
+    *size = (int)item->valuedouble;
+    return 0;
+}
+
+static int refuse(const Config *config, const char *key, const char *ours) {
+    char *text = cJSON_PrintUnformatted(find(config, key));
+    error_set("%s: %s is %.60s; ours is always %s", config->path, key, text ? text : "not given",
+              ours);
+    cJSON_free(text);
+    return -1;
+}
+
+/* A setting that is left out has the value that theirs defaults to. */
+static int must_be_text(const Config *config, const char *key, const char *a, const char *b) {
+    const cJSON *item = find(config, key);
+    if (!item) return 0;
+    bool ok =
+        cJSON_IsString(item) && (!strcmp(item->valuestring, a) || !strcmp(item->valuestring, b));
+    return ok ? 0 : refuse(config, key, a);
+}
+
+static int must_be_number(const Config *config, const char *key, double left_out, double ours) {
+    const cJSON *item = find(config, key);
+    double value = cJSON_IsNumber(item) ? item->valuedouble : item ? NAN : left_out;
+    char text[32];
+    snprintf(text, sizeof text, "%g", ours);
+    return fabs(value - ours) <= 1e-6 * ours ? 0 : refuse(config, key, text);
+}
+
+static int must_be(const Config *config, const char *key, bool left_out, bool ours) {
+    const cJSON *item = find(config, key);
+    bool value = item ? cJSON_IsTrue(item) : left_out;
+    return value == ours ? 0 : refuse(config, key, ours ? "true" : "false");
+}
+
+static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
+    ConvertSizes s = {0};
+    int ffn = 0, positions = 0;
+    if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
+        read_size(c, "n_head", &s.heads) || read_size(c, "n_positions", &positions) ||
+        read_size(c, "vocab_size", &s.vocabulary) ||
+        must_be_text(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
+        must_be_number(c, "layer_norm_epsilon", 1e-5, 1e-5) ||
+        must_be(c, "scale_attn_weights", true, true) ||
+        must_be(c, "scale_attn_by_inverse_layer_idx", false, false) ||
+        must_be(c, "add_cross_attention", false, false) ||
+        must_be(c, "tie_word_embeddings", true, true))
+        return -1;
+    if (find(c, "n_inner") && (read_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
+        return refuse(c, "n_inner", "4 n_embd");
+    if (context > positions)
+        return error_set("--context %d: %s knows %d positions", context, c->path, positions);
+    snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d",
+             s.layers, s.width, s.heads, context ? context : positions, s.vocabulary);
+    return 0;
+}
+
+static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
+    ConvertSizes s = {0};
+    int positions = 0, groups = 0;
+    if (read_size(c, "num_hidden_layers", &s.layers) || read_size(c, "hidden_size", &s.width) ||
+        read_size(c, "num_attention_heads", &s.heads) ||
+        read_size(c, "intermediate_size", &s.ffn) ||
+        read_size(c, "max_position_embeddings", &positions) ||
+        read_size(c, "vocab_size", &s.vocabulary) ||
+        must_be_text(c, "hidden_act", "silu", "swish") ||
+        must_be_number(c, "rms_norm_eps", 1e-6, 1e-5) ||
+        must_be_number(c, "rope_theta", 10000, 10000) ||
+        must_be(c, "attention_bias", false, false) || must_be(c, "mlp_bias", false, false) ||
+        must_be(c, "tie_word_embeddings", false, false))
+        return -1;
+    if (find(c, "rope_scaling")) return refuse(c, "rope_scaling", "null");
+    if (find(c, "num_key_value_heads") &&
+        (read_size(c, "num_key_value_heads", &groups) || groups != s.heads))
+        return refuse(c, "num_key_value_heads", "num_attention_heads (no grouped queries)");
+    if (find(c, "head_dim") && (read_size(c, "head_dim", &groups) || groups * s.heads != s.width))
+        return refuse(c, "head_dim", "hidden_size / num_attention_heads");
+    snprintf(spec, OPTION_TEXT, "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d",
+             s.layers, s.width, s.heads, s.ffn, context ? context : positions, s.vocabulary);
+    return 0;
+}
+
+int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
+    char path[PATH_BYTES];
+    size_t bytes;
+    if (path_join(path, dir, "config.json")) return -1;
+    unsigned char *text = file_read("init", path, "a model directory has one", &bytes);
+    if (!text) return -1;
+    cJSON *root = cJSON_ParseWithLength((const char *)text, bytes);
+    Config config = {path, root};
+    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(root, "model_type");
+    int failed;
+    if (!cJSON_IsObject(root))
+        failed = error_set("%s: no JSON object", path);
+    else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "gpt2") == 0)
+        failed = gpt_spec(spec, &config, context);
+    else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "llama") == 0)
+        failed = llama_spec(spec, &config, context);
+    else
+        failed = error_set("%s: model_type is %.40s; known are gpt2 and llama", path,
+                           cJSON_IsString(kind) ? kind->valuestring : "not given");
+    cJSON_Delete(root);
+    free(text);
+    return failed;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------
+ */
+
+static void add_gpt(cJSON *root, ConvertSizes s) {
+    cJSON_AddStringToObject(root, "model_type", "gpt2");
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
+                         cJSON_CreateString("GPT2LMHeadModel"));
+    cJSON_AddNumberToObject(root, "n_layer", s.layers);
+    cJSON_AddNumberToObject(root, "n_embd", s.width);
+    cJSON_AddNumberToObject(root, "n_head", s.heads);
+    cJSON_AddNumberToObject(root, "n_positions", s.context);
+    cJSON_AddNumberToObject(root, "n_ctx", s.context);
+    cJSON_AddStringToObject(root, "activation_function", "gelu_new");
+    cJSON_AddNumberToObject(root, "layer_norm_epsilon", 1e-5);
+    cJSON_AddTrueToObject(root, "tie_word_embeddings");
+}
+
+static void add_llama(cJSON *root, ConvertSizes s) {
+    cJSON_AddStringToObject(root, "model_type", "llama");
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
+                         cJSON_CreateString("LlamaForCausalLM"));
+    cJSON_AddNumberToObject(root, "num_hidden_layers", s.layers);
+    cJSON_AddNumberToObject(root, "hidden_size", s.width);
+    cJSON_AddNumberToObject(root, "num_attention_heads", s.heads);
+    cJSON_AddNumberToObject(root, "num_key_value_heads", s.heads);
+    cJSON_AddNumberToObject(root, "intermediate_size", s.ffn);
+    cJSON_AddNumberToObject(root, "max_position_embeddings", s.context);
+    cJSON_AddStringToObject(root, "hidden_act", "silu");
+    cJSON_AddNumberToObject(root, "rms_norm_eps", 1e-5);
+    cJSON_AddNumberToObject(root, "rope_theta", 10000);
+    cJSON_AddFalseToObject(root, "tie_word_embeddings");
+}
+
+int convert_write_config(const char *path, const Model *model) {
+    AtomicFile file;
+    cJSON *root = cJSON_CreateObject();
+    ConvertSizes sizes = convert_sizes(model);
+    if (convert_family(model) == 1)
+        add_gpt(root, sizes);
+    else
+        add_llama(root, sizes);
+    cJSON_AddNumberToObject(root, "vocab_size", sizes.vocabulary);
+    cJSON_AddStringToObject(root, "torch_dtype", "float32");
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (!text) return error_set("%s: out of memory", path);
+    int failed = atomic_open(&file, path);
+    if (!failed) {
+        fprintf(file.file, "%s\n", text); /* a full disk shows at the commit */
+        failed = atomic_commit(&file);
+    }
+    cJSON_free(text);
+    return failed;
+}

@@ -1,0 +1,47 @@
+/* Models of the Hugging Face format: a directory with config.json and model.safetensors (or several
+ * such files and model.safetensors.index.json).  GPT-2 and LLaMA, as far as ours are the same. */
+#ifndef EXPERIMENTS_CONVERT_H
+#define EXPERIMENTS_CONVERT_H
+
+#include "../../data/safetensors.h"
+#include "../options/setup.h"
+
+/* Our specification of the model in `dir`, from its config.json; `context` tokens, or 0: as many as
+ * it knows positions of.  -1 and an error: no such file, another kind of model, a setting that ours
+ * does not have. */
+int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
+
+/* Overwrites the engine's parameters with those in `dir`.  Of learned positions the model's context
+ * is taken.  -1 and an error: a tensor is missing or has another shape, a file is damaged. */
+int convert_load(Engine *engine, const char *dir);
+
+/* Writes model.safetensors and config.json into `dir`, which is made; float32.  -1 and an error; no
+ * file is left half written. */
+int convert_save(const char *dir, Engine *engine);
+
+/* ---- config.c and names.c ---------------------------------------------------------------------
+ */
+
+int convert_write_config(const char *path, const Model *model);
+
+enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
+
+/* What they call one of our parameters: `parts` tensors whose rows follow each other in ours;
+ * turned: theirs is [in][out]. */
+typedef struct {
+    char name[CONVERT_PARTS][CONVERT_NAME];
+    int parts;
+    bool turned;
+} TheirName;
+void convert_name(TheirName *theirs, const Model *model, int param);
+
+/* Whether the model is of a kind they have: GPT-2 (1), LLaMA (2), else 0. */
+int convert_family(const Model *model);
+
+/* Sizes of a transformer out of its tables. */
+typedef struct {
+    int layers, width, heads, ffn, context, vocabulary;
+} ConvertSizes;
+ConvertSizes convert_sizes(const Model *model);
+
+#endif

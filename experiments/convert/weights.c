@@ -1,0 +1,219 @@
+/* The numbers: from and to files of tensors. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "../store/rundir.h"
+#include "convert.h"
+
+/* ---- loading ------------------------------------------------------------------------------------
+ */
+
+enum { FILES_MOST = 256 };
+
+typedef struct {
+    Safetensors *file;
+    int files;
+} Weights;
+
+static int add_file(Weights *w, const char *dir, const char *name) {
+    char path[PATH_BYTES];
+    if (strchr(name, '/')) return error_set("%s: \"%.60s\" is no file in it", dir, name);
+    if (path_join(path, dir, name)) return -1;
+    for (int i = 0; i < w->files; i++)
+        if (strcmp(w->file[i].path, path) == 0) return 0;
+    if (w->files == FILES_MOST) return error_set("%s: more than %d files", dir, FILES_MOST);
+    if (safetensors_open(&w->file[w->files], path)) return -1;
+    w->files++;
+    return 0;
+}
+
+/* A model in several files has a list of which tensor is where. */
+static int open_listed(Weights *w, const char *dir) {
+    char path[PATH_BYTES];
+    size_t bytes;
+    if (path_join(path, dir, "model.safetensors.index.json")) return -1;
+    unsigned char *text = file_read(
+        "init", path, "a model directory has model.safetensors, or several and this list", &bytes);
+    if (!text) return -1;
+    cJSON *root = cJSON_ParseWithLength((const char *)text, bytes);
+    const cJSON *map = cJSON_GetObjectItemCaseSensitive(root, "weight_map"), *item;
+    int failed = cJSON_IsObject(map) ? 0 : error_set("%s: no weight_map", path);
+    if (!failed) cJSON_ArrayForEach(item, map) {
+            failed = failed || (cJSON_IsString(item)
+                                    ? add_file(w, dir, item->valuestring)
+                                    : error_set("%s: weight_map: names of files wanted", path));
+        }
+    cJSON_Delete(root);
+    free(text);
+    return failed ? -1 : 0;
+}
+
+static void weights_close(Weights *w) {
+    for (int i = 0; i < w->files; i++) safetensors_close(&w->file[i]);
+    free(w->file);
+}
+
+static int weights_open(Weights *w, const char *dir) {
+    char path[PATH_BYTES];
+    *w = (Weights){.file = calloc(FILES_MOST, sizeof *w->file)};
+    if (!w->file) return error_set("init: out of memory");
+    if (path_join(path, dir, "model.safetensors")) return -1;
+    return access(path, F_OK) == 0 ? add_file(w, dir, "model.safetensors") : open_listed(w, dir);
+}
+
+/* The body of a model alone is saved without the first part of its names. */
+static const SafeTensor *find(const Weights *w, const char *name, const Safetensors **file) {
+    const char *body = strchr(name, '.') + 1;
+    for (int i = 0; i < w->files; i++) {
+        *file = &w->file[i];
+        const SafeTensor *t = safetensors_find(*file, name);
+        if (!t) t = safetensors_find(*file, body);
+        if (t) return t;
+    }
+    return NULL;
+}
+
+static int refuse_shape(const Safetensors *file, const SafeTensor *t, const Param *p) {
+    char theirs[64] = "", ours[64] = "";
+    for (int i = 0; i < t->rank; i++)
+        snprintf(theirs + strlen(theirs), 64 - strlen(theirs), "%s%zu", i ? " x " : "", t->dim[i]);
+    for (int i = 0; i < p->rank; i++)
+        snprintf(ours + strlen(ours), 64 - strlen(ours), "%s%d", i ? " x " : "", p->dim[i]);
+    return error_set("%s: %.80s is %s, which does not make %s of %s", file->path, t->name, theirs,
+                     p->name, ours);
+}
+
+/* Whether `rows` rows of ours (all of them, or those of one part) can come from this tensor. */
+static bool fits(const SafeTensor *t, const Param *p, const TheirName *theirs, size_t rows) {
+    size_t columns = p->rank == 2 ? (size_t)p->dim[1] : 1;
+    if (t->rank != p->rank) return false;
+    if (theirs->turned) return t->dim[0] == columns && t->dim[1] == rows;
+    bool positions = strcmp(p->name, "embedding.position.weight") == 0;
+    return (positions ? t->dim[0] >= rows : t->dim[0] == rows) &&
+           (p->rank == 1 || t->dim[1] == columns);
+}
+
+/* to[columns][rows] = from[rows][columns] */
+static void turn(real *to, const float *from, size_t rows, size_t columns) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) to[c * rows + r] = (real)from[r * columns + c];
+}
+
+static int load_part(real *to, const Weights *w, const Param *p, const TheirName *theirs,
+                     int part) {
+    const Safetensors *file;
+    const SafeTensor *t = find(w, theirs->name[part], &file);
+    size_t rows = (size_t)p->dim[0] / (size_t)theirs->parts,
+           count = p->count / (size_t)theirs->parts;
+    if (!t) return error_set("%s: no tensor %s", w->file[0].path, theirs->name[part]);
+    if (!fits(t, p, theirs, rows)) return refuse_shape(file, t, p);
+    float *numbers = malloc((t->count + 1) * sizeof *numbers);
+    if (!numbers) return error_set("init: out of memory for %s", p->name);
+    int failed = safetensors_read(file, t, numbers);
+    if (!failed && theirs->turned)
+        turn(to, numbers, t->dim[0], t->dim[1]);
+    else
+        for (size_t i = 0; i < count && !failed; i++) to[i] = (real)numbers[i];
+    free(numbers);
+    return failed;
+}
+
+static int load_param(Engine *engine, const Weights *w, int param) {
+    const Param *p = &engine->model->param[param];
+    TheirName theirs;
+    convert_name(&theirs, engine->model, param);
+    real *numbers = malloc(p->count * sizeof *numbers);
+    int failed = numbers ? 0 : error_set("init: out of memory for %s", p->name);
+    for (int part = 0; part < theirs.parts && !failed; part++)
+        failed = load_part(numbers + (size_t)part * (p->count / (size_t)theirs.parts), w, p,
+                           &theirs, part);
+    failed = failed || engine->is->write(engine, TENSOR_PARAMETER, param, numbers);
+    free(numbers);
+    return failed ? -1 : 0;
+}
+
+int convert_load(Engine *engine, const char *dir) {
+    Weights weights = {0};
+    int failed =
+        convert_family(engine->model)
+            ? weights_open(&weights, dir)
+            : error_set("--init: for models that gpt2 and llama name, not %s", engine->model->name);
+    for (int p = 0; p < engine->model->params && !failed; p++)
+        failed = load_param(engine, &weights, p);
+    weights_close(&weights);
+    return failed;
+}
+
+/* ---- saving -------------------------------------------------------------------------------------
+ */
+
+/* Every tensor of theirs, in the order of our parameters.  Returns how many, in an array to be
+ * freed with names[]; -1 and an error. */
+static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
+    int count = 0;
+    *names = calloc((size_t)m->params, sizeof **names);
+    *list = calloc((size_t)m->params * CONVERT_PARTS, sizeof **list);
+    if (!*names || !*list) return error_set("export: out of memory");
+    for (int p = 0; p < m->params; p++) {
+        TheirName *theirs = &(*names)[p];
+        const Param *param = &m->param[p];
+        convert_name(theirs, m, p);
+        for (int part = 0; part < theirs->parts; part++) {
+            size_t rows = (size_t)(param->dim[0] / theirs->parts);
+            size_t columns = param->rank == 2 ? (size_t)param->dim[1] : 1;
+            SafeTensor *t = &(*list)[count++];
+            *t = (SafeTensor){
+                .name = theirs->name[part], .rank = param->rank, .count = rows * columns};
+            t->dim[0] = theirs->turned ? columns : rows;
+            t->dim[1] = theirs->turned ? rows : columns;
+        }
+    }
+    return count;
+}
+
+static int save_param(SafetensorsWriter *writer, Engine *engine, int param,
+                      const TheirName *theirs) {
+    const Param *p = &engine->model->param[param];
+    real *numbers = malloc(2 * p->count * sizeof *numbers), *turned = numbers + p->count;
+    float *out = malloc(p->count * sizeof *out);
+    int failed = numbers && out ? 0 : error_set("export: out of memory for %s", p->name);
+    if (!failed && engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
+        failed = error_set("export: cannot read %s", p->name);
+    if (!failed) {
+        size_t columns = p->rank == 2 ? (size_t)p->dim[1] : 1, rows = p->count / columns;
+        for (size_t r = 0; r < rows && theirs->turned; r++)
+            for (size_t c = 0; c < columns; c++) turned[c * rows + r] = numbers[r * columns + c];
+        for (size_t i = 0; i < p->count; i++)
+            out[i] = (float)(theirs->turned ? turned : numbers)[i];
+        failed = safetensors_append(writer, out, p->count);
+    }
+    free(numbers);
+    free(out);
+    return failed;
+}
+
+int convert_save(const char *dir, Engine *engine) {
+    const Model *m = engine->model;
+    char weights[PATH_BYTES], config[PATH_BYTES];
+    SafetensorsWriter writer;
+    SafeTensor *list = NULL;
+    TheirName *names = NULL;
+    if (!convert_family(m)) return error_set("export: for GPT-2 and LLaMA models, not %s", m->name);
+    if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||
+        rundir_make(dir))
+        return -1;
+    int count = list_tensors(&list, &names, m);
+    int failed = count < 0 || safetensors_create(&writer, weights, list, count);
+    for (int p = 0; p < m->params && !failed; p++) {
+        failed = save_param(&writer, engine, p, &names[p]);
+        if (failed) safetensors_abandon(&writer);
+    }
+    failed = failed || safetensors_commit(&writer) || convert_write_config(config, m);
+    free(list);
+    free(names);
+    return failed ? -1 : 0;
+}
