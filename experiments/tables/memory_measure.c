@@ -136,7 +136,7 @@ static int find_network(Network *network, int preset, const char *name) {
 }
 
 static int add_network(Tables *tables, const Options *options, const Network *network, int most) {
-    char name[48], title[160];
+    char name[48], title[160], form[48];
     snprintf(name, sizeof name, "measured%d", tables->tables);
     snprintf(title, sizeof title, "Measured, MiB: %.80s, %s, batch %s, a step with each submodel",
              network->model, network->optimizer, network->batch);
@@ -144,11 +144,14 @@ static int add_network(Tables *tables, const Options *options, const Network *ne
     if (!table) return -1;
     for (int m = 1; m <= most; m++)
         if (add_row(table, options, network, m)) return -1;
+    OptimizerKind kind = strcmp(network->optimizer, "sgd") ? OPTIMIZER_ADAM : OPTIMIZER_SGD;
+    OptimizerSettings optimizer = optimizer_defaults(kind);
     table_note(table,
                "The allocator's peaks, in %s on the %s.  \"planned\" is computed from the shapes "
-               "before the training; \"equal parts\" is the closed form W (1 + k/M), which "
-               "submodels of whole blocks reach only where they can be cut evenly.",
-               precision_names[options->precision], device_names[options->device]);
+               "before the training; \"equal parts\" is the closed form %s, which submodels of "
+               "whole blocks reach only where they can be cut evenly.",
+               precision_names[options->precision], device_names[options->device],
+               memory_closed_form_text(form, &optimizer, (Precision)options->precision, "M"));
     return 0;
 }
 

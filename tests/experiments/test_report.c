@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/report/figures.h"
 #include "../../experiments/report/gnuplot.h"
 #include "../../experiments/report/report.h"
 #include "../../ref/error.h"
@@ -167,6 +168,24 @@ static void case_page_of_tables(void) {
 }
 
 /* A page can always be made: without gnuplot it says how to get the figures. */
+/* The first table as bars: its two columns of numbers, of which one has a cell missing. */
+static void case_bars(void) {
+    if (!gnuplot_present()) SKIP("no gnuplot");
+    Tables tables = sample_tables();
+    tables.table[0]->figure = FIGURE_BARS;
+    char *svg = figure_table(tables.table[0], "bars");
+    if (CHECK(svg, "%s", error_message())) {
+        CHECK(strstr(svg, ">published<") && strstr(svg, ">closed form<") &&
+                  strstr(svg, ">two | three<") && !strstr(svg, ">deviation<"),
+              "%s", svg);
+    }
+    free(svg);
+    Table *empty = tables_add(&tables, "empty", "Empty", "row", NULL, 0);
+    CHECK(empty && !figure_table(empty, "none") && strstr(error_message(), "nothing to draw"), "%s",
+          error_message());
+    tables_free(&tables);
+}
+
 static void case_page_without_gnuplot(void) {
     char keep[4096];
     const char *old = getenv("PATH");
@@ -199,6 +218,7 @@ void test_report(void) {
     RUN(case_devices_apart);
     RUN(case_page);
     RUN(case_page_of_tables);
+    RUN(case_bars);
     RUN(case_page_without_gnuplot);
     RUN(case_page_not_writable);
 }
