@@ -205,7 +205,7 @@ sanitize-thread:                      ## ... data races only
 	    SIMT=no test
 thread_flags := -g -O1 -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
-                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 die_after_fork=0"
+                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 die_after_fork=0 allocator_may_return_null=1"
 
 # ---- fuzzing -------------------------------------------------------------------------------------
 
