@@ -66,7 +66,7 @@ dist_c := $(wildcard dist/*.c)
 app_c := $(wildcard experiments/*.c experiments/*/*.c)
 ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c tests/dist/*.c)
-bench_c := $(wildcard tests/bench/*.c)
+bench_c := $(wildcard tests/bench/*.c) tests/dist/port.c
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 
 objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(2))
@@ -242,7 +242,7 @@ run: $(BUILD)/bcd                     ## train two networks by BCD and fully, ma
 run-dist: $(BUILD)/bcd                ## train over four processes, kill one, go on with three
 	tests/dist/run_dist --bcd $(BUILD)/bcd
 
-bench: $(BUILD)/bench                 ## speed of every op, and of whole training steps
+bench: $(BUILD)/bench                 ## speed of every op, of whole training steps, of links
 	$(BUILD)/bench
 
 PYTHON ?= /usr/bin/python3

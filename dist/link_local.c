@@ -82,75 +82,107 @@ static Queue *queue_of(Link *link, const Transfer *t) {
     return &hub->queue[(from * hub->ranks + to) * CHANNELS + (int)t->channel];
 }
 
+/* A transfer that is under way. */
+typedef struct {
+    Transfer *t;
+    Message *message; /* a send's until it is done, a receive's from then on */
+    bool done;
+} Move;
+
 static Message *copy_message(const Transfer *t) {
     Message *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
-    if (!m) return NULL;
+    if (!m) {
+        error_set("link: out of memory for a message of %zu bytes", t->bytes);
+        return NULL;
+    }
     *m = (Message){.bytes = t->bytes, .message = t->message};
     if (!t->message) memcpy(m->data, t->data, t->bytes);
     return m;
 }
 
+/* Copies what is sent. */
+static int prepare(Move *move, Transfer *transfers, int count) {
+    for (int i = 0; i < count; i++) {
+        move[i].t = &transfers[i];
+        if (!transfers[i].send) continue;
+        move[i].message = copy_message(&transfers[i]);
+        if (!move[i].message) return -1;
+    }
+    return 0;
+}
+
+/* Copies what has come, and frees it; also what was not sent, whose sender keeps what he would have
+ * given away. */
+static void deliver(Move *move, int count) {
+    for (int i = 0; i < count; i++) {
+        Message *m = move[i].message;
+        if (!m) continue;
+        if (move[i].done && !m->message) memcpy(move[i].t->data, m->data, m->bytes);
+        if (move[i].done) move[i].t->message = m->message;
+        free(m);
+    }
+}
+
 /* Locked.  1: done; 0: not yet possible; -1 and an error. */
-static int try_transfer(Link *link, Transfer *t) {
+static int try_move(Link *link, Move *move) {
     Hub *hub = hub_of(link);
-    Queue *queue = queue_of(link, t);
-    if (t->send) {
+    Queue *queue = queue_of(link, move->t);
+    if (move->t->send) {
         if (queue->count == hub->capacity) return 0;
-        Message *m = copy_message(t);
-        if (!m) return error_set("link: out of memory for a message of %zu bytes", t->bytes);
-        *queue->end = m;
-        queue->end = &m->next;
+        *queue->end = move->message;
+        queue->end = &move->message->next;
         queue->count++;
-        t->message = NULL;
+        move->message = move->t->message = NULL;
     } else {
         Message *m = queue->first;
         if (!m) return 0;
-        if (m->bytes != t->bytes)
-            return error_set("link: rank %d sent %zu bytes where rank %d expects %zu", t->peer,
-                             m->bytes, link->rank, t->bytes);
-        t->message = m->message;
-        if (!m->message) memcpy(t->data, m->data, t->bytes);
+        if (m->bytes != move->t->bytes)
+            return error_set("link: rank %d sent %zu bytes where rank %d expects %zu",
+                             move->t->peer, m->bytes, link->rank, move->t->bytes);
         queue->first = m->next;
         if (!m->next) queue->end = &queue->first;
         queue->count--;
-        free(m);
+        move->message = m;
     }
+    move->done = true;
     pthread_cond_broadcast(&hub->changed);
     return 1;
 }
 
 /* Locked.  One round over the batch; those of one channel stay in order.  Returns how many are
  * left, and which is the first of them; -1 and an error. */
-static int try_batch(Link *link, Transfer *transfers, bool *done, int count, int *first) {
+static int try_batch(Link *link, Move *move, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
-        if (done[i]) continue;
+        if (move[i].done) continue;
         bool behind = false; /* an earlier one of the same channel waits */
         for (int k = 0; k < i && !behind; k++)
-            behind = !done[k] && queue_of(link, &transfers[k]) == queue_of(link, &transfers[i]);
-        int result = behind ? 0 : try_transfer(link, &transfers[i]);
+            behind = !move[k].done && queue_of(link, move[k].t) == queue_of(link, move[i].t);
+        int result = behind ? 0 : try_move(link, &move[i]);
         if (result < 0) return -1;
-        done[i] = result;
-        if (!done[i] && left++ == 0) *first = i;
+        if (!result && left++ == 0) *first = i;
     }
     return left;
 }
 
+/* Copies are made while the others have the lock. */
 static int local_exchange(Link *link, Transfer *transfers, int count) {
     Hub *hub = hub_of(link);
-    bool *done = calloc((size_t)count + 1, sizeof *done);
-    if (!done) return error_set("link: out of memory for %d messages", count);
+    Move *move = calloc((size_t)count + 1, sizeof *move);
+    if (!move) return error_set("link: out of memory for %d messages", count);
+    int left, first = 0, failed = prepare(move, transfers, count);
     Deadline until = deadline_in(link->timeout_s);
     pthread_mutex_lock(&hub->lock);
-    int left, first = 0, failed = hub->broken ? error_set("%s", hub->why) : 0;
-    while (!failed && (left = try_batch(link, transfers, done, count, &first)) != 0) {
-        const Transfer *t = &transfers[first];
+    if (!failed && hub->broken) failed = error_set("%s", hub->why);
+    while (!failed && (left = try_batch(link, move, count, &first)) != 0) {
+        const Transfer *t = move[first].t;
         failed = left < 0 || wait_change(link, &until, t->peer,
                                          t->send ? "to take a message" : "to send a message");
     }
     if (failed) break_link(hub, error_message());
     pthread_mutex_unlock(&hub->lock);
-    free(done);
+    deliver(move, count);
+    free(move);
     return failed ? -1 : 0;
 }
 

@@ -88,6 +88,54 @@ static void giving_up_is_told_at_once(void) {
     link_loses(let_threads_play, "give-up", 1e6, "rank 2 gave up: bcd: the loss is nan");
 }
 
+/* ---- messages of a device -----------------------------------------------------------------------
+ */
+
+static int living;
+
+static void *make_message(int number) {
+    int *message = malloc(sizeof *message);
+    if (!message) abort();
+    *message = number;
+    living++;
+    return message;
+}
+
+static void free_message(void *message) {
+    living--;
+    free(message);
+}
+
+static Transfer of_message(Transfer t, int number) {
+    if (t.send) t.message = make_message(number);
+    return t;
+}
+
+/* They change hands as they are; who cannot give one away keeps it; the link frees those that
+ * nobody took.  (One thread for both ranks: nothing here waits.) */
+static void messages_of_devices_change_hands(void) {
+    Link *link[2];
+    living = 0;
+    if (!CHECK(link_local_create(link, 2, 3, 0.05, free_message) == 0, "%s", error_message()))
+        return;
+    Transfer sent[3], got = link_receive(0, CHANNEL_VALUES, NULL, 4);
+    for (int i = 0; i < 3; i++) sent[i] = of_message(link_send(1, CHANNEL_VALUES, NULL, 4), 10 + i);
+    const void *first = sent[0].message;
+    CHECK(link[0]->carries_messages, "the link says that it carries none");
+    CHECK(link[0]->is->exchange(link[0], sent, 3) == 0, "%s", error_message());
+    for (int i = 0; i < 3; i++) CHECK(!sent[i].message, "message %d is still the sender's", i);
+    CHECK(link[1]->is->exchange(link[1], &got, 1) == 0, "%s", error_message());
+    CHECK(got.message == first && living == 3, "another message came, of %d", living);
+    Transfer more[2] = {of_message(link_send(1, CHANNEL_VALUES, NULL, 4), 13),
+                        of_message(link_send(1, CHANNEL_VALUES, NULL, 4), 14)};
+    CHECK(link[0]->is->exchange(link[0], more, 2) == -1, "a channel of 3 holds 4");
+    CHECK(!more[0].message && more[1].message && living == 5, "%d messages are left", living);
+    free_message(got.message);
+    free_message(more[1].message);
+    for (int r = 0; r < 2; r++) link[r]->is->free(link[r]);
+    CHECK(living == 0, "%d messages were never freed", living);
+}
+
 void test_link(void) {
     RUN(neighbours_never_block);
     RUN(channels_keep_their_order);
@@ -99,4 +147,5 @@ void test_link(void) {
     RUN(groups_are_links);
     RUN(missing_rank_is_named);
     RUN(giving_up_is_told_at_once);
+    RUN(messages_of_devices_change_hands);
 }
