@@ -65,9 +65,9 @@ int experiment_cost(const Options *options) {
     CostSettings settings;
     int failed = cost_settings(&settings, options) || cost_add_cards(&tables) ||
                  cost_add_reductions(&tables, &settings) || cost_add_implied(&tables) ||
-                 cost_add_claims(&tables, &settings) || cost_add_speedups(&tables) ||
-                 cost_add_prices(&tables, &settings) || cost_add_dollars(&tables, &settings) ||
-                 tables_deliver(&tables, options, "cost");
+                 cost_add_simulated(&tables, &settings) || cost_add_claims(&tables, &settings) ||
+                 cost_add_speedups(&tables) || cost_add_prices(&tables, &settings) ||
+                 cost_add_dollars(&tables, &settings) || tables_deliver(&tables, options, "cost");
     tables_free(&tables);
     return failed ? -1 : 0;
 }

@@ -48,7 +48,8 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
 /* Each adds tables; -1 and an error. */
 int cost_add_reductions(Tables *tables, const CostSettings *settings); /* cost_reductions.c */
 int cost_add_implied(Tables *tables);
-int cost_add_claims(Tables *tables, const CostSettings *settings); /* cost_claims.c */
+int cost_add_simulated(Tables *tables, const CostSettings *settings); /* cost_simulated.c */
+int cost_add_claims(Tables *tables, const CostSettings *settings);    /* cost_claims.c */
 int cost_add_speedups(Tables *tables);
 int cost_add_cards(Tables *tables); /* cost_prices.c */
 int cost_add_prices(Tables *tables, const CostSettings *settings);

@@ -2,11 +2,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "../timing/paper_times.h"
 #include "cost.h"
 
 enum { SEQUENCE = 1024 }; /* tokens of a published iteration */
 
-/* Milliseconds of one iteration, and on how many GPUs; NAN where there is no such time. */
+/* Milliseconds of one iteration, and on how many GPUs; NAN where there is no
+ * such time. */
 typedef struct {
     double ms;
     int gpus;
@@ -18,7 +20,8 @@ typedef struct {
     Source source;
 } Training;
 
-/* ---- published -------------------------------------------------------------------------------
+/* ---- published
+ * -------------------------------------------------------------------------------
  */
 
 static Iteration published_offload(const char *model) {
@@ -47,7 +50,35 @@ static Training published(const PaperDistributed *row) {
     return training;
 }
 
-/* ---- the table -------------------------------------------------------------------------------
+/* ---- simulated
+ * -------------------------------------------------------------------------------
+ */
+
+static int simulate_offload(Iteration *offload, const char *model, const Practice *practice) {
+    PaperStep step = {"rtx4090", model, {1, offload->gpus}, TIMED_OFFLOAD, 1};
+    if (isnan(offload->ms)) return 0;
+    return paper_step_ms(&offload->ms, NULL, &step, SETTING_CALIBRATED, practice);
+}
+
+/* The same trainings on the same GPUs. */
+static int simulate_training(Training *training, const PaperDistributed *row,
+                             const Practice *rtx4090) {
+    *training = published(row);
+    training->source = SOURCE_SIMULATED;
+    int failed = timing_simulated_ms(&training->full.ms, "rtx4090", row->model, row->full, 1) ||
+                 timing_simulated_ms(&training->bcd.ms, "rtx4090", row->model, row->bcd, 3) ||
+                 simulate_offload(&training->offload, row->model, rtx4090);
+    for (int g = 1; g < COST_GPUS && !failed; g++) {
+        Iteration *there = &training->elsewhere[g];
+        PaperGpus gpus = {1, there->gpus};
+        if (!isnan(there->ms))
+            failed = timing_simulated_ms(&there->ms, cost_gpus[g], row->model, gpus, 1);
+    }
+    return failed;
+}
+
+/* ---- the table
+ * -------------------------------------------------------------------------------
  */
 
 enum { FULL, OFFLOAD, A100, A800, BCD, COLUMNS = BCD + MULTIPLIERS };
@@ -88,25 +119,40 @@ static int make_columns(TableColumn columns[COLUMNS], const CostSettings *settin
     return BCD + settings->multipliers;
 }
 
-int cost_add_dollars(Tables *tables, const CostSettings *settings) {
+static Table *add_table(Tables *tables, const CostSettings *settings, const char *name,
+                        const char *from) {
     TableColumn columns[COLUMNS];
     int count = make_columns(columns, settings);
     char title[160];
-    snprintf(title, sizeof title, "What a training on %.3g tokens costs, in dollars",
-             settings->tokens);
-    Table *table = tables_add(tables, "dollars", title, "model, N/G", columns, count);
-    if (!table) return -1;
+    snprintf(title, sizeof title, "What a training on %.3g tokens costs, in dollars, by %s times",
+             settings->tokens, from);
+    Table *table = tables_add(tables, name, title, "model, N/G", columns, count);
+    if (!table) return NULL;
+    table_note(table,
+               "An iteration is taken as %d tokens (inferred: the paper does not "
+               "say); with the "
+               "multipliers above the columns, at %.2f, %.2f and %.2f $/h for "
+               "RTX 4090, A100 and "
+               "A800.",
+               SEQUENCE, settings->price[0], settings->price[1], settings->price[2]);
+    return table;
+}
+
+int cost_add_dollars(Tables *tables, const CostSettings *settings) {
+    Table *by_published = add_table(tables, settings, "dollars", "published");
+    Table *by_simulated = add_table(tables, settings, "dollars_simulated", "simulated");
+    Practice rtx4090;
+    if (!by_published || !by_simulated || paper_practice(&rtx4090, "rtx4090", SETTING_CALIBRATED))
+        return -1;
     for (size_t i = 0; i < paper_distributed_count; i++) {
         const PaperDistributed *row = &paper_distributed[i];
         Training training = published(row);
-        table_row(table, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
-        put_training(table, settings, &training);
+        table_row(by_published, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
+        put_training(by_published, settings, &training);
+        if (simulate_training(&training, row, &rtx4090)) return -1;
+        if (isnan(training.full.ms)) continue; /* L-8.0B: not determined */
+        table_row(by_simulated, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
+        put_training(by_simulated, settings, &training);
     }
-    table_note(
-        table,
-        "From the published times of one iteration, taken as %d tokens (inferred: the paper "
-        "does not say), with the multipliers above the columns, at %.2f, %.2f and %.2f $/h for "
-        "RTX 4090, A100 and A800.",
-        SEQUENCE, settings->price[0], settings->price[1], settings->price[2]);
     return 0;
 }
