@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../commands.h"
+#include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "convert.h"
 
@@ -215,5 +217,15 @@ int convert_save(const char *dir, Engine *engine) {
     failed = failed || safetensors_commit(&writer) || convert_write_config(config, m);
     free(list);
     free(names);
+    return failed ? -1 : 0;
+}
+
+int command_export(const Options *options) {
+    Setup setup;
+    if (!*options->out) return error_set("bcd export: --out DIR says where to");
+    int failed = checkpoint_open(&setup, options->positional[0], options) ||
+                 convert_save(options->out, setup.engine);
+    if (!failed && !options->quiet) printf("%s: config.json and model.safetensors\n", options->out);
+    setup_free(&setup);
     return failed ? -1 : 0;
 }
