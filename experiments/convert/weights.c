@@ -140,10 +140,7 @@ static int load_param(Engine *engine, const Weights *w, int param) {
 
 int convert_load(Engine *engine, const char *dir) {
     Weights weights = {0};
-    int failed =
-        convert_family(engine->model)
-            ? weights_open(&weights, dir)
-            : error_set("--init: for models that gpt2 and llama name, not %s", engine->model->name);
+    int failed = weights_open(&weights, dir);
     for (int p = 0; p < engine->model->params && !failed; p++)
         failed = load_param(engine, &weights, p);
     weights_close(&weights);
