@@ -8,6 +8,7 @@
 int experiment_validity(const Options *options);
 int experiment_memory(const Options *options);
 int experiment_cost(const Options *options);
+int experiment_timing(const Options *options);
 
 /* Their names and what they do, for --help. */
 void experiment_print_list(void);

@@ -55,7 +55,7 @@ static Training published(const PaperDistributed *row) {
  */
 
 static int simulate_offload(Iteration *offload, const char *model, const Practice *practice) {
-    PaperStep step = {"rtx4090", model, {1, offload->gpus}, TIMED_OFFLOAD, 1};
+    PaperStep step = {"rtx4090", model, {1, offload->gpus}, TIMED_OFFLOAD, 1, 0};
     if (isnan(offload->ms)) return 0;
     return paper_step_ms(&offload->ms, NULL, &step, SETTING_CALIBRATED, practice);
 }

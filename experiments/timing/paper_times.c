@@ -30,8 +30,9 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
                        .micro_batches = 1,
                        .cached = step->method == TIMED_CACHED};
     c.stage.offload = step->method == TIMED_OFFLOAD;
+    if (setting == SETTING_FILLED) c.micro_batches = FILLED_MICRO_BATCHES;
+    if (step->micro_batches) c.micro_batches = step->micro_batches;
     if (setting != SETTING_FILLED) return c;
-    c.micro_batches = FILLED_MICRO_BATCHES;
     c.schedule = SCHEDULE_ZERO_BUBBLE;
     c.slack = c.pipeline;
     c.cluster.practice.scores_in_memory = c.cluster.practice.backward_in_one = false;
@@ -43,7 +44,7 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
 
 double paper_calibration_ms(const char *gpu, PaperStep *step) {
     bool bcd = strcmp(gpu, "rtx4090") == 0;
-    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, 3};
+    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, 3, 0};
     return bcd ? paper_bcd_ms(step->model) : paper_full_ms(gpu, step->model, one_gpu);
 }
 
@@ -101,7 +102,7 @@ int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperS
 
 int timing_simulated_ms(double *ms, const char *gpu, const char *model, PaperGpus gpus,
                         int submodels) {
-    PaperStep step = {gpu, model, gpus, submodels > 1 ? TIMED_BCD : TIMED_FULL, submodels};
+    PaperStep step = {gpu, model, gpus, submodels > 1 ? TIMED_BCD : TIMED_FULL, submodels, 0};
     Practice practice;
     *ms = NAN;
     if (!paper_model(model)) return 0;

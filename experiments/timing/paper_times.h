@@ -28,7 +28,8 @@ typedef struct {
     const char *gpu, *model; /* key of gpu_table; preset */
     PaperGpus gpus;
     TimedMethod method;
-    int submodels; /* of BCD */
+    int submodels;     /* of BCD */
+    int micro_batches; /* a step; 0: as the setting has it */
 } PaperStep;
 
 /* The published time from which a GPU's fraction is found. */

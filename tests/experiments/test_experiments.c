@@ -140,7 +140,7 @@ static void case_memory(void) {
 
 /* All of them with one command, into one directory; and one page of all. */
 static void case_all(void) {
-    static const char *const files[] = {"validity", "memory", "cost"};
+    static const char *const files[] = {"validity", "memory", "cost", "timing"};
     char report[256] = "report";
     run(0, "experiment all --preset smoke --steps 4 --threads 1 --out every");
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {

@@ -1,9 +1,12 @@
-/* Simulated times of published steps: what must come out whatever the machines reach. */
+/* Simulated times of published steps: what must come out whatever the machines reach; and the
+ * tables of `bcd experiment timing`. */
 #include <math.h>
+#include <string.h>
 
 #include "../../experiments/timing/paper_times.h"
+#include "../../experiments/timing/timing.h"
 #include "../../ref/error.h"
-#include "../test.h"
+#include "cli.h"
 
 /* The cell that a GPU's fraction is found from comes out; it is a fraction of the peak. */
 static void calibrated_cell_comes_out(void) {
@@ -35,7 +38,7 @@ static void submodels_in_theory(void) {
                         cached[3] = {7.0 / 9, 5.0 / 9, 3.0 / 9};
     Practice practice;
     CHECK(paper_practice(&practice, "rtx4090", SETTING_ROOFLINE) == 0, "%s", error_message());
-    PaperStep step = {"rtx4090", "G-10B", {1, 1}, TIMED_FULL, 1};
+    PaperStep step = {"rtx4090", "G-10B", {1, 1}, TIMED_FULL, 1, 0};
     double full, mean, ms[3];
     CHECK(paper_step_ms(&full, NULL, &step, SETTING_ROOFLINE, &practice) == 0, "%s",
           error_message());
@@ -57,8 +60,102 @@ static void unknown_models_are_left_out(void) {
           "L-8.0B takes %g ms", ms);
 }
 
+static void theory_in_letters(void) {
+    static const struct {
+        int k, parts;
+        double plain, cached;
+    } rows[] = {{1, 3, 0.778, 0.778}, {2, 3, 0.667, 0.556}, {3, 3, 0.556, 0.333},
+                {0, 3, 0.667, 0.556}, {0, 4, 0.625, 0.5},   {0, 5, 0.6, 0.467}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK(fabs(timing_theory(rows[i].k, rows[i].parts, false) - rows[i].plain) < 5e-4,
+              "submodel %d of %d", rows[i].k, rows[i].parts);
+        CHECK(fabs(timing_theory(rows[i].k, rows[i].parts, true) - rows[i].cached) < 5e-4,
+              "submodel %d of %d, cached", rows[i].k, rows[i].parts);
+    }
+}
+
+/* ---- the experiment -----------------------------------------------------------------------------
+ */
+
+static double number(const Tables *tables, const char *table, const char *row, const char *column,
+                     Source source) {
+    const Table *found = tables_find(tables, table);
+    const Cell *cell = found ? table_find(found, row, column) : NULL;
+    if (!CHECK(cell, "no cell %s, %s, %s", table, row, column)) return NAN;
+    CHECK(cell->source == source, "%s, %s, %s: %s", table, row, column, source_names[cell->source]);
+    return cell->value;
+}
+
+static void check_published(const Tables *t) {
+    CHECK(number(t, "table4", "G-20B full", "published", SOURCE_PUBLISHED) == 6378, "Table 4");
+    CHECK(number(t, "table4", "L-8.0B BCD-1/3", "published", SOURCE_PUBLISHED) == 1197, "Table 4");
+    CHECK(number(t, "table3", "L-11B offload", "published", SOURCE_PUBLISHED) == 7292, "Table 3");
+    CHECK(number(t, "tables15and16", "G-10B 1/5", "published", SOURCE_PUBLISHED) == 2036.528,
+          "Table 15");
+    CHECK(isnan(number(t, "table4", "L-8.0B full", "calibrated", SOURCE_NONE)),
+          "a time for a model that is not described");
+    double ms = number(t, "tables15and16", "G-1.6B 1/3", "calibrated", SOURCE_SIMULATED);
+    CHECK(fabs(ms - 378.49) < 0.01, "the calibrated cell: %g ms", ms);
+    double off = number(t, "table3", "G-1.6B offload", "calibrated_deviation", SOURCE_NONE);
+    CHECK(fabs(off) < 1e-4, "the calibrated offload: %g", off);
+}
+
+/* Where one more of something must cost more, or less. */
+static void check_order(const Tables *t) {
+    static const char *const models[] = {"G-1.6B", "G-5.4B", "G-10B", "L-1.5B", "L-6.0B", "L-11B"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        double before = INFINITY;
+        for (int parts = 3; parts <= 5; parts++) {
+            char row[40];
+            snprintf(row, sizeof row, "%s 1/%d", models[m], parts);
+            double ms = number(t, "tables15and16", row, "calibrated", SOURCE_SIMULATED);
+            double cached = number(t, "tables15and16", row, "cached", SOURCE_SIMULATED);
+            CHECK(ms < before && cached < ms, "%s: %g ms, cached %g", row, ms, cached);
+            before = ms;
+        }
+    }
+    double few = number(t, "offload", "1k", "times", SOURCE_SIMULATED);
+    double many = number(t, "offload", "512k", "times", SOURCE_SIMULATED);
+    CHECK(few > 4 && many < 1.05 && many > 1, "offload: %g times, then %g", few, many);
+}
+
+/* Times of this machine: that they are there. */
+static void check_measured(const Tables *t) {
+    double full = number(t, "measured1", "full", "step", SOURCE_MEASURED);
+    double mean = number(t, "measured1", "1/3 mean", "step", SOURCE_MEASURED), sum = 0;
+    for (int k = 1; k <= 3; k++) {
+        char row[40];
+        snprintf(row, sizeof row, "1/3 submodel %d", k);
+        sum += number(t, "measured1", row, "step", SOURCE_MEASURED);
+        CHECK(number(t, "measured1", row, "cached", SOURCE_MEASURED) > 0, "%s", row);
+    }
+    CHECK(full > 0 && fabs(sum / 3 - mean) < 1e-9 * mean, "%g ms, mean %g", full, mean);
+    double measured = number(t, "pipeline1", "BCD-1/3 plain", "measured", SOURCE_MEASURED);
+    double simulated = number(t, "pipeline1", "BCD-1/3 plain", "simulated", SOURCE_SIMULATED);
+    CHECK(isfinite(measured) && measured > 0 && isfinite(simulated) && simulated > 0,
+          "%g ms, simulated %g", measured, simulated);
+}
+
+static void experiment_writes_its_tables(void) {
+    Tables tables = {0};
+    const Printed *printed = run(0, "experiment timing --preset smoke --out times");
+    for (const char *at = printed->out; *at; at += strcspn(at, "\n") + 1)
+        CHECK(strcspn(at, "\n") <= 120, "%zu columns: %.130s", strcspn(at, "\n"), at);
+    CHECK(!strstr(printed->out, "nan"), "a NaN is shown");
+    if (CHECK(tables_read(&tables, scratch_path("times/timing.h5")) == 0, "%s", error_message())) {
+        check_published(&tables);
+        check_order(&tables);
+        check_measured(&tables);
+    }
+    tables_free(&tables);
+    run(0, "report times/timing.h5 --out times.html");
+    CHECK(file_exists(scratch_path("times.html")), "no report");
+}
+
 void test_timing(void) {
+    RUN(theory_in_letters);
     RUN(calibrated_cell_comes_out);
     RUN(submodels_in_theory);
     RUN(unknown_models_are_left_out);
+    RUN(experiment_writes_its_tables);
 }
