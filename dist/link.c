@@ -8,6 +8,10 @@
 
 #include "../ref/error.h"
 
+/* Large data go in messages of this size: fast, for a cache holds them, and links need little
+ * memory for what is on its way. */
+enum { PIECE_BYTES = 1 << 20 };
+
 /* A batch of one send and one receive for every other rank. */
 static Transfer *batch_create(const Link *link) {
     Transfer *batch = calloc(2 * (size_t)link->ranks, sizeof *batch);
@@ -48,12 +52,16 @@ int link_barrier(Link *link) {
 
 int link_broadcast(Link *link, int root, void *data, size_t bytes) {
     Transfer *batch = batch_create(link);
-    if (!batch) return -1;
-    int count = 0;
-    if (link->rank != root) add(batch, &count, false, root, data, bytes);
-    for (int r = 0; link->rank == root && r < link->ranks; r++)
-        if (r != root) add(batch, &count, true, r, data, bytes);
-    int failed = link->is->exchange(link, batch, count);
+    int failed = batch ? 0 : -1;
+    for (size_t at = 0; at < bytes && !failed; at += PIECE_BYTES) {
+        char *piece = (char *)data + at;
+        size_t size = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        int count = 0;
+        if (link->rank != root) add(batch, &count, false, root, piece, size);
+        for (int r = 0; link->rank == root && r < link->ranks; r++)
+            if (r != root) add(batch, &count, true, r, piece, size);
+        failed = link->is->exchange(link, batch, count);
+    }
     free(batch);
     return failed;
 }
@@ -101,18 +109,25 @@ static int spread_sums(Link *link, Transfer *batch, real *x, size_t count) {
     return link->is->exchange(link, batch, transfers);
 }
 
-int link_all_reduce(Link *link, real *x, size_t count) {
+static int add_up(Link *link, Transfer *batch, real *part, real *x, size_t count) {
     size_t share = share_bytes(link, count, link->rank) / sizeof(real);
     real *sum = x + share_first(link, count, link->rank);
-    real *part = malloc(((size_t)link->ranks * share + 1) * sizeof *part);
-    Transfer *batch = batch_create(link);
-    int failed = part && batch ? 0 : error_set("link: out of memory to add up %zu numbers", count);
-    failed = failed || collect_share(link, batch, part, x, count);
-    for (size_t i = 0; i < share && !failed; i++) {
+    if (collect_share(link, batch, part, x, count)) return -1;
+    for (size_t i = 0; i < share; i++) {
         sum[i] = part[i];
         for (size_t r = 1; r < (size_t)link->ranks; r++) sum[i] += part[r * share + i];
     }
-    failed = failed || spread_sums(link, batch, x, count);
+    return spread_sums(link, batch, x, count);
+}
+
+int link_all_reduce(Link *link, real *x, size_t count) {
+    size_t most = PIECE_BYTES / sizeof *x * (size_t)link->ranks;
+    if (most > count) most = count;
+    real *part = malloc((most + (size_t)link->ranks) * sizeof *part);
+    Transfer *batch = batch_create(link);
+    int failed = part && batch ? 0 : error_set("link: out of memory to add up %zu numbers", count);
+    for (size_t at = 0; at < count && !failed; at += most)
+        failed = add_up(link, batch, part, x + at, count - at < most ? count - at : most);
     free(part);
     free(batch);
     return failed ? -1 : 0;

@@ -53,12 +53,21 @@ void rank_blocks_free(RankBlocks *blocks) {
     *blocks = (RankBlocks){0};
 }
 
-/* Room for the micro-batches of each chunk; what the block below hands up has the room of the chunk
- * it enters. */
+/* Micro-batches that a block's output is kept of, or, on the rank above it, what it hands up: as
+ * many as are in flight in its chunk, or in the chunk it enters.  With both chunks here there is
+ * but one array, which lives from the forward pass of the one to the last gradient of the other. */
+static int flights(const RankBlocks *blocks, const Placement *p, int count, int block,
+                   const SchedulePlan *plan) {
+    int chunk = p->chunk_of[block], above = block + 1 < count ? p->chunk_of[block + 1] : chunk;
+    bool enters = above != chunk && blocks->here[block + 1];
+    if (!enters) return schedule_bound(plan, chunk);
+    int most = schedule_bound(plan, above);
+    return blocks->here[block] ? most + schedule_bound(plan, chunk) : most;
+}
+
 static void set_slots(RankBlocks *blocks, const Placement *p, int count, const SchedulePlan *plan) {
     for (int b = 0; b < count; b++) {
-        bool hands_up = !blocks->here[b] && b + 1 < count && blocks->here[b + 1];
-        int bound = schedule_bound(plan, p->chunk_of[hands_up ? b + 1 : b]);
+        int bound = flights(blocks, p, count, b, plan);
         blocks->slots[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
     }
 }

@@ -12,6 +12,7 @@ int command_tokenize(const Options *options);
 int command_trace(const Options *options);
 int command_gradients(const Options *options);
 int command_experiment(const Options *options);
+int command_export(const Options *options);
 int command_report(const Options *options);
 
 #endif

@@ -19,7 +19,7 @@ static const struct {
     {COMMAND_SAMPLE, command_sample},       {COMMAND_INFO, command_info},
     {COMMAND_TOKENIZE, command_tokenize},   {COMMAND_TRACE, command_trace},
     {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPERIMENT, command_experiment},
-    {COMMAND_REPORT, command_report},
+    {COMMAND_EXPORT, command_export},       {COMMAND_REPORT, command_report},
 };
 
 static int complain(int status) {

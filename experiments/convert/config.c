@@ -84,6 +84,18 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     return 0;
 }
 
+/* Where the base of the rotary angles stands has changed over time. */
+static int check_rope(const Config *c) {
+    Config newer = {c->path, find(c, "rope_parameters")};
+    if (find(c, "rope_scaling")) return refuse(c, "rope_scaling", "null");
+    if (must_be_number(c, "rope_theta", 10000, 10000)) return -1;
+    if (!newer.root) return 0;
+    return must_be_text(&newer, "rope_type", "default", "default") ||
+                   must_be_number(&newer, "rope_theta", 10000, 10000)
+               ? -1
+               : 0;
+}
+
 static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     ConvertSizes s = {0};
     int positions = 0, groups = 0;
@@ -93,12 +105,10 @@ static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
         read_size(c, "max_position_embeddings", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
         must_be_text(c, "hidden_act", "silu", "swish") ||
-        must_be_number(c, "rms_norm_eps", 1e-6, 1e-5) ||
-        must_be_number(c, "rope_theta", 10000, 10000) ||
+        must_be_number(c, "rms_norm_eps", 1e-6, 1e-5) || check_rope(c) ||
         must_be(c, "attention_bias", false, false) || must_be(c, "mlp_bias", false, false) ||
         must_be(c, "tie_word_embeddings", false, false))
         return -1;
-    if (find(c, "rope_scaling")) return refuse(c, "rope_scaling", "null");
     if (find(c, "num_key_value_heads") &&
         (read_size(c, "num_key_value_heads", &groups) || groups != s.heads))
         return refuse(c, "num_key_value_heads", "num_attention_heads (no grouped queries)");
@@ -163,6 +173,9 @@ static void add_llama(cJSON *root, ConvertSizes s) {
     cJSON_AddStringToObject(root, "hidden_act", "silu");
     cJSON_AddNumberToObject(root, "rms_norm_eps", 1e-5);
     cJSON_AddNumberToObject(root, "rope_theta", 10000);
+    cJSON *rope = cJSON_AddObjectToObject(root, "rope_parameters");
+    cJSON_AddStringToObject(rope, "rope_type", "default");
+    cJSON_AddNumberToObject(rope, "rope_theta", 10000);
     cJSON_AddFalseToObject(root, "tie_word_embeddings");
 }
 

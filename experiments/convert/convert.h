@@ -11,8 +11,9 @@
  * does not have. */
 int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
 
-/* Overwrites the engine's parameters with those in `dir`.  Of learned positions the model's context
- * is taken.  -1 and an error: a tensor is missing or has another shape, a file is damaged. */
+/* Overwrites the parameters of an engine, of one of their families, with those in `dir`.  Of
+ * learned positions the model's context is taken.  -1 and an error: a tensor is missing or has
+ * another shape, a file is damaged. */
 int convert_load(Engine *engine, const char *dir);
 
 /* Writes model.safetensors and config.json into `dir`, which is made; float32.  -1 and an error; no

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../commands.h"
+#include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "convert.h"
 
@@ -138,10 +140,7 @@ static int load_param(Engine *engine, const Weights *w, int param) {
 
 int convert_load(Engine *engine, const char *dir) {
     Weights weights = {0};
-    int failed =
-        convert_family(engine->model)
-            ? weights_open(&weights, dir)
-            : error_set("--init: for models that gpt2 and llama name, not %s", engine->model->name);
+    int failed = weights_open(&weights, dir);
     for (int p = 0; p < engine->model->params && !failed; p++)
         failed = load_param(engine, &weights, p);
     weights_close(&weights);
@@ -215,5 +214,15 @@ int convert_save(const char *dir, Engine *engine) {
     failed = failed || safetensors_commit(&writer) || convert_write_config(config, m);
     free(list);
     free(names);
+    return failed ? -1 : 0;
+}
+
+int command_export(const Options *options) {
+    Setup setup;
+    if (!*options->out) return error_set("bcd export: --out DIR says where to");
+    int failed = checkpoint_open(&setup, options->positional[0], options) ||
+                 convert_save(options->out, setup.engine);
+    if (!failed && !options->quiet) printf("%s: config.json and model.safetensors\n", options->out);
+    setup_free(&setup);
     return failed ? -1 : 0;
 }

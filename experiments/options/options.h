@@ -18,10 +18,11 @@ typedef enum {
     COMMAND_TRACE = 1 << 5,
     COMMAND_GRADIENTS = 1 << 6,
     COMMAND_EXPERIMENT = 1 << 7,
-    COMMAND_REPORT = 1 << 8
+    COMMAND_REPORT = 1 << 8,
+    COMMAND_EXPORT = 1 << 10
 } Command;
 
-enum { COMMANDS = 9 };
+enum { COMMANDS = 10 };
 
 enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 96 };
 
@@ -51,6 +52,7 @@ typedef struct Options {
 
     /* model and data */
     char model[OPTION_TEXT], data[OPTION_TEXT], data_dir[OPTION_TEXT];
+    char init[OPTION_TEXT]; /* directory of a model to start from */
     int context, limit;
     bool augment;
 

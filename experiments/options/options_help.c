@@ -74,6 +74,13 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam\n"
      "  bcd report runs/smoke/validity.h5"},
+    {COMMAND_EXPORT, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library", 1, 1,
+     "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors, "
+     "in\n"
+     "float32, which transformers loads, and bcd train --init too.\n\n"
+     "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"
+     "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
+     "  bcd export runs/tuned --out tuned"},
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
      "FILE is what an experiment wrote or the run.h5 of a training.  Prints tables beside the\n"
      "published numbers and writes one HTML page with figures (drawn by gnuplot), by default\n"

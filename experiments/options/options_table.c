@@ -50,6 +50,11 @@ const Option option_table[] = {
      "resnet8, resnet20, gpt2, ... (see bcd info), or free: gpt:layers=6,width=384,heads=6,"
      "context=256; vocabulary and classes come from the data",
      TRAINING},
+    {"init", "DIR", TEXT(init), FIXED, "", "random, from the seed", SECTION,
+     "start from the GPT-2 or LLaMA in DIR (config.json and safetensors, as Hugging Face has "
+     "them), "
+     "which also says what --model is",
+     TRAIN},
     {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
      "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, or a "
      "FILE.tokens made by bcd tokenize",
@@ -205,6 +210,8 @@ const Option option_table[] = {
      COMMAND_GRADIENTS},
     {"batch", "FILE", TEXT(batch_file), LOCAL, "", NULL, SECTION, "HDF5 file with the samples",
      COMMAND_GRADIENTS},
+    {"out", "DIR", TEXT(out), LOCAL, "", NULL, SECTION,
+     "where config.json and model.safetensors go", COMMAND_EXPORT},
     {"out", "FILE", TEXT(out), LOCAL, "", NULL, SECTION, "file to write",
      COMMAND_GRADIENTS | COMMAND_REPORT | COMMAND_TRACE},
     {"multiplier", "X|FILE,...", TEXT(multiplier), LOCAL, "", "the published ones alone", SECTION,

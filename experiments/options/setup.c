@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../convert/convert.h"
 #include "pipeline.h"
 
 /* ---- model -------------------------------------------------------------------------------------
@@ -92,9 +93,15 @@ static int make_partition(Partition *partition, const Model *model, const Option
     return 0;
 }
 
-int setup_check(const Options *o) {
+/* A model to start from says itself what it is. */
+static int resolve_model(Options *o) {
+    return *o->init && !options_given(o, "model") ? convert_spec(o->model, o->init, o->context) : 0;
+}
+
+int setup_check(const Options *asked) {
+    Options resolved = *asked, *o = &resolved;
     int tokens = data_is_tokens(o->data);
-    if (tokens < 0) return -1;
+    if (tokens < 0 || resolve_model(o)) return -1;
     Model *model = setup_model(o->model, 0, o->context);
     if (!model) return -1;
     int failed = 0;
@@ -103,6 +110,8 @@ int setup_check(const Options *o) {
         failed =
             error_set("the model %s reads %s, the data set %s holds %s", o->model,
                       model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
+    else if (*o->init && !convert_family(model))
+        failed = error_set("--init: for models that gpt2 and llama name, not %s", o->model);
     else if (o->augment && tokens)
         failed = error_set("--augment is for images; %s holds tokens", o->data);
     else if (o->augment && (o->cache || o->device_cache))
@@ -183,7 +192,9 @@ int setup_open(Setup *setup, const Options *options) {
     setup->options = *options;
     const Options *o = &setup->options;
     BcdSettings *bcd = &setup->bcd;
-    if (setup_check(o) || setup_device(&setup->device, o) || open_model_and_data(setup)) return -1;
+    if (resolve_model(&setup->options) || setup_check(o) || setup_device(&setup->device, o) ||
+        open_model_and_data(setup))
+        return -1;
     if (make_partition(&bcd->partition, setup->model, o)) return -1;
     bcd->optimizer = setup_optimizer(o);
     resolve(setup);

@@ -12,6 +12,8 @@ void put_element(FILE *out, const char *tag, const char *text);
  * the figure's own. */
 void put_svg(FILE *out, const char *svg, const char *id, const char *label);
 
+/* Links to the tables of file `number`, as items of a list. */
+void put_contents(FILE *out, const Tables *tables, int number);
 /* The tables of file `number`, a section each, those that are drawn with their figure. */
 void put_tables(FILE *out, const Tables *tables, int number, bool drawable);
 

@@ -80,6 +80,9 @@ static const char report_style[] =
 
 /* Of tables whose cells come from several sources. */
 static const char report_table_style[] =
+    "nav ul { columns: 22rem; column-gap: 2.5rem; margin-top: 1.2rem; } nav li { font-size: "
+    ".92rem; margin: 0 0 .3rem; break-inside: avoid; }\n"
+    "a { color: var(--p); } @media print { nav { display: none; } }\n"
     "td sup { font-size: .7em; margin-left: .15em; }\n"
     ".data { margin-top: .8rem; width: auto; } .data th:nth-child(2) { text-align: right; }\n"
     ".data tbody tr:nth-child(even) > * { background: var(--page); }\n"

@@ -66,10 +66,18 @@ static void put_provenance(FILE *out, const Provenance *p) {
     fprintf(out, ".</p>\n");
 }
 
+void put_contents(FILE *out, const Tables *tables, int number) {
+    for (int t = 0; t < tables->tables; t++) {
+        fprintf(out, "<li><a href=\"#table%d_%d\">", number, t);
+        put_text(out, tables->table[t]->title);
+        fprintf(out, "</a></li>\n");
+    }
+}
+
 void put_tables(FILE *out, const Tables *tables, int number, bool drawable) {
     for (int t = 0; t < tables->tables; t++) {
         const Table *table = tables->table[t];
-        fprintf(out, "<section>\n");
+        fprintf(out, "<section id=\"table%d_%d\">\n", number, t);
         put_element(out, "h2", table->title);
         if (drawable && table->figure != FIGURE_NONE) put_figure(out, table, number, t);
         put_table(out, table);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../convert/convert.h"
 #include "../options/settings.h"
 #include "../store/checkpoint.h"
 #include "train_parts.h"
@@ -149,6 +150,9 @@ int train_open(Training *t, const Options *options) {
     rundir_path(t->run_path, t->dir, "run.h5");
     rundir_path(t->checkpoint_path, t->dir, "checkpoint.h5");
     if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
+    const Options *o = &t->setup.options;
+    if (*o->init && access(t->checkpoint_path, F_OK) && convert_load(t->setup.engine, o->init))
+        return -1;
     if (old && restore(t)) return -1;
     return describe(t);
 }

@@ -70,9 +70,9 @@ static int measure(double *ms, bool tcp, size_t bytes, double least_ms) {
 
 int bench_links(double least_ms) {
     static const char *const kinds[] = {"local", "tcp"};
-    enum { SMALL = 8, MIDDLE = 1 << 16, LARGE = 1 << 24 };
+    enum { SMALL = 8, MIDDLE = 1 << 20, LARGE = 1 << 24 };
     printf("\nlinks between two ranks of this machine, one way, measured\n%-14s %10s %13s %13s\n",
-           "", "8 bytes", "64 KiB", "16 MiB");
+           "", "8 bytes", "1 MiB", "16 MiB");
     for (int tcp = 0; tcp < 2; tcp++) {
         double small, middle, large;
         if (measure(&small, tcp, SMALL, least_ms) || measure(&middle, tcp, MIDDLE, least_ms) ||

@@ -23,6 +23,7 @@ static void nothing_wrong(LetPlay let, int ranks, const char *name) {
 
 void link_swaps(LetPlay let, int ranks) { nothing_wrong(let, ranks, "swap"); }
 void link_sends_ahead(LetPlay let, int ranks) { nothing_wrong(let, ranks, "ahead"); }
+void link_shares_much(LetPlay let, int ranks) { nothing_wrong(let, ranks, "large"); }
 void link_carries_much(LetPlay let) { nothing_wrong(let, 2, "much"); }
 
 void link_keeps_order(LetPlay let) {

@@ -21,6 +21,7 @@ void link_swaps(LetPlay let, int ranks);
 void link_sends_ahead(LetPlay let, int ranks);
 void link_sums(LetPlay let, int ranks);
 void link_broadcasts(LetPlay let, int ranks);
+void link_shares_much(LetPlay let, int ranks);
 void link_groups(LetPlay let, int ranks);
 /* Of two ranks. */
 void link_keeps_order(LetPlay let);

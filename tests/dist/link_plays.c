@@ -125,6 +125,26 @@ static int broadcasts(Link *link, double *seen) {
     return 0;
 }
 
+/* More than one message holds: sums, then rank 0's sums to all. */
+static int large(Link *link, double *seen) {
+    enum { COUNT = 1000003, SMALL = 1000 };
+    int ranks = link->ranks, failed = 0;
+    real *x = malloc(COUNT * sizeof *x);
+    if (!x) return error_set("out of memory");
+    for (int i = 0; i < COUNT; i++) x[i] = (real)((link->rank + 1) * (i % SMALL));
+    failed = link_all_reduce(link, x, COUNT);
+    for (int i = 0; i < COUNT && !failed; i++) {
+        int sum = ranks * (ranks + 1) / 2 * (i % SMALL);
+        seen[0] += (int)x[i] != sum;
+        if (link->rank) x[i] = -1;
+    }
+    failed = failed || link_broadcast(link, 0, x, COUNT * sizeof *x);
+    for (int i = 0; i < COUNT && !failed; i++)
+        seen[1] += (int)x[i] != ranks * (ranks + 1) / 2 * (i % SMALL);
+    free(x);
+    return failed ? -1 : 0;
+}
+
 static int groups(Link *link, double *seen) {
     int member[PLAY_SEEN], members = 0;
     for (int r = link->rank % 2; r < link->ranks; r += 2) member[members++] = r;
@@ -180,6 +200,7 @@ const PlayRow *play_find(const char *name) {
         {"wrong-length", wrong_length},
         {"sums", sums},
         {"broadcasts", broadcasts},
+        {"large", large},
         {"groups", groups},
         {"leave", leave},
         {"leave-chain", leave_chain},

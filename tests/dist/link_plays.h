@@ -26,6 +26,7 @@ typedef struct {
  *  wrong-length  Rank 0 sends rank 1 16 bytes where 8 are expected
  *  sums          Barriers, then the sum of play_number over ranks.  seen[PLAY_SUMS]: the sums
  *  broadcasts    Each in turn.  seen[ranks]: 11 times the root
+ *  large         Sums and a broadcast of a million numbers.  seen: wrong sums, wrong numbers
  *  groups        Even and odd ranks add up rank + 1 among themselves, then each sends to the next
  *                of its group.  seen: the sum, and the rank that the message came from
  *  leave         Rank 2 leaves, the others wait for it

@@ -72,6 +72,11 @@ static void broadcasts_reach_all(void) {
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) link_broadcasts(let_threads_play, ranks);
 }
 
+static void much_is_shared_in_pieces(void) {
+    capacity = 1;
+    for (int ranks = 1; ranks <= 3; ranks++) link_shares_much(let_threads_play, ranks);
+}
+
 static void groups_are_links(void) {
     capacity = 1;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) link_groups(let_threads_play, ranks);
@@ -144,6 +149,7 @@ void test_link(void) {
     RUN(wrong_lengths_are_errors);
     RUN(sums_are_in_the_order_of_ranks);
     RUN(broadcasts_reach_all);
+    RUN(much_is_shared_in_pieces);
     RUN(groups_are_links);
     RUN(missing_rank_is_named);
     RUN(giving_up_is_told_at_once);

@@ -52,6 +52,7 @@ static void all_do_things_together(void) {
     link_sums(let_processes_play, 4);
     ends_well("sums");
     link_broadcasts(let_processes_play, 4);
+    link_shares_much(let_processes_play, 3);
     link_groups(let_processes_play, 5);
     ends_well("groups");
 }

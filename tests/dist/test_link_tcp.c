@@ -73,6 +73,7 @@ static void wrong_lengths_are_errors(void) { link_checks_lengths(let_threads_pla
 static void all_do_things_together(void) {
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++) link_sums(let_threads_play, ranks);
     link_broadcasts(let_threads_play, 4);
+    link_shares_much(let_threads_play, 3);
     link_groups(let_threads_play, 5);
 }
 

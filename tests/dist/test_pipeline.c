@@ -38,6 +38,24 @@ static const Row rows[] = {
     {"llama, 3 ranks, figure 2", LLAMA, 3, PLACEMENT_FIGURE2, 2, 4, .trained = 2},
     {"llama, 2 ranks, zero bubble", LLAMA, 2, PLACEMENT_PLAIN, 1, 4, SCHEDULE_ZERO_BUBBLE,
      .trained = 3},
+    {"llama, 3 ranks, zero bubble, full update", LLAMA, 3, PLACEMENT_PLAIN, 1, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 1},
+    {"llama, 4 ranks, zero bubble, recompute", LLAMA, 4, PLACEMENT_PLAIN, 1, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 2, .recompute = true},
+    {"llama, 2 ranks, virtual stages, zero bubble", LLAMA, 2, PLACEMENT_VIRTUAL, 3, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 3},
+    {"llama, 2 ranks, virtual stages, zero bubble, full update, clipped", LLAMA, 2,
+     PLACEMENT_VIRTUAL, 3, 4, SCHEDULE_ZERO_BUBBLE, .clip = 0.05, .trained = 1},
+    {"llama, 3 ranks, figure 2, zero bubble, adam", LLAMA, 3, PLACEMENT_FIGURE2, 2, 4,
+     SCHEDULE_ZERO_BUBBLE, .optimizer = OPTIMIZER_ADAM, .trained = 2},
+    {"llama, 4 ranks, zero bubble, a part without samples", LLAMA, 4, PLACEMENT_PLAIN, 1, 3,
+     SCHEDULE_ZERO_BUBBLE, .trained = 1},
+    {"llama, 1 rank, virtual stages", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4, .trained = 3},
+    {"llama, 1 rank, virtual stages, full update", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4, .trained = 1},
+    {"llama, 1 rank, virtual stages, zero bubble, full update", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 1},
+    {"llama, 1 rank, virtual stages, zero bubble", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 3},
     {"llama, 3 ranks, adam, clipped", LLAMA, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
      .clip = 0.05, .trained = 3},
     {"llama, 3 ranks, one micro-batch", LLAMA, 3, PLACEMENT_PLAIN, 1, 1, .trained = 3},
@@ -45,6 +63,10 @@ static const Row rows[] = {
     {"resnet, 2 ranks", RESNET, 2, PLACEMENT_PLAIN, 1, 2, .trained = 3},
     {"resnet, 4 ranks, full update", RESNET, 4, PLACEMENT_PLAIN, 1, 2, .trained = 1},
     {"resnet, 2 ranks, virtual stages", RESNET, 2, PLACEMENT_VIRTUAL, 3, 2, .trained = 3},
+    {"resnet, 2 ranks, zero bubble", RESNET, 2, PLACEMENT_PLAIN, 1, 2, SCHEDULE_ZERO_BUBBLE,
+     .trained = 3},
+    {"resnet, 4 ranks, zero bubble, full update, recompute", RESNET, 4, PLACEMENT_PLAIN, 1, 2,
+     SCHEDULE_ZERO_BUBBLE, .recompute = true, .trained = 1},
     {"resnet, 3 ranks, batch statistics", RESNET, 3, PLACEMENT_PLAIN, 1, 2,
      .frozen_norm = FROZEN_BATCH, .trained = 3},
 };
@@ -106,6 +128,31 @@ static void same_as_one_stage(const void *data) {
     tiny_close(&one);
 }
 
+/* More micro-batches than any chunk has room for, in every placement and order: a place that is
+ * used again too early would show. */
+static void places_are_not_used_too_early(const void *data) {
+    const int ranks = *(const int *)data;
+    Recipe recipe = {.spec = LLAMA, .steps = 4, .batch = 8, .micro_batches = 8};
+    for (int full = 0; full < 2; full++) {
+        recipe.submodels = full ? 1 : 3;
+        recipe.rule.every = full ? 4 : 1;
+        Tiny one;
+        tiny_trained(&one, &recipe);
+        for (PlacementKind placement = 0; placement < PLACEMENTS; placement++)
+            for (ScheduleKind kind = 0; kind < SCHEDULE_KINDS; kind++) {
+                int submodels = placement == PLACEMENT_VIRTUAL && ranks < 3 ? 3 : 1;
+                PipelineRecipe how = {placement, ranks, submodels,
+                                      .settings = {.micro_batches = 8, .kind = kind}};
+                Pipeline many;
+                pipeline_open(&many, &recipe, &how);
+                CHECK(tiny_train(&many.tiny, NULL, NULL) == 0, "%s", error_message());
+                tiny_check_same(&one, &many.tiny, placement_names[placement]);
+                pipeline_close(&many);
+            }
+        tiny_close(&one);
+    }
+}
+
 /* ---- tied embedding -----------------------------------------------------------------------------
  */
 
@@ -113,12 +160,8 @@ static void same_as_one_stage(const void *data) {
  * one after the other as on one stage: the sums differ by rounding, a few units in the last place
  * of the largest term per step. */
 static void tied_to_rounding(const void *data) {
-    const int ranks = *(const int *)data;
+    const PipelineRecipe how = *(const PipelineRecipe *)data;
     Recipe recipe = {.spec = GPT, .steps = 6, .micro_batches = 2};
-    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
-                          .ranks = ranks,
-                          .submodels = 1,
-                          .settings = {.micro_batches = 2}};
     Tiny one;
     Pipeline many;
     tiny_trained(&one, &recipe);
@@ -214,11 +257,22 @@ static void nan_loss_changes_nothing(void) {
 }
 
 void test_pipeline(void) {
-    static const int two = 2, four = 4;
+    static const PipelineRecipe tied[] = {
+        {.ranks = 2, .submodels = 1, .settings = {.micro_batches = 2}},
+        {.ranks = 4, .submodels = 1, .settings = {.micro_batches = 2}},
+        {.ranks = 3,
+         .submodels = 1,
+         .settings = {.micro_batches = 2, .kind = SCHEDULE_ZERO_BUBBLE}},
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, same_as_one_stage, &rows[i]);
-    RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &two);
-    RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &four);
+    static const int ranks[] = {1, 2, 3, 4};
+    static const char *const names[] = {"8 parts, 1 rank", "8 parts, 2 ranks", "8 parts, 3 ranks",
+                                        "8 parts, 4 ranks"};
+    for (int i = 0; i < 4; i++) RUN_ROW(names[i], places_are_not_used_too_early, &ranks[i]);
+    RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &tied[0]);
+    RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &tied[1]);
+    RUN_ROW("tied embedding, 3 ranks, zero bubble", tied_to_rounding, &tied[2]);
     RUN(frozen_tied_is_exact);
     RUN(memory_is_shared_out);
     RUN(nan_loss_changes_nothing);

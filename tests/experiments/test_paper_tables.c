@@ -89,6 +89,23 @@ static void case_times_agree(void) {
           "times that are not there");
 }
 
+/* Tables 3, 8 and 15 count the GPUs of BCD; Tables 4 and 8 print the same memory twice. */
+static void case_sizes_agree(void) {
+    for (size_t i = 0; i < paper_distributed_count; i++) {
+        const PaperDistributed *d = &paper_distributed[i];
+        const PaperModel *model = paper_model(d->model);
+        if (!model) continue;
+        CHECK(model->memory_gib == d->full_gib && model->gpus == paper_gpus(d->bcd), "%s",
+              d->model);
+        for (size_t k = 0; k < paper_offload_count; k++)
+            CHECK(strcmp(paper_offload[k].model, d->model) || paper_offload[k].gpus == model->gpus,
+                  "Table 3 %s", d->model);
+        for (size_t k = 0; k < paper_ufp_count; k++)
+            CHECK(strcmp(paper_ufp[k].model, d->model) || paper_ufp[k].gpus == model->gpus,
+                  "Table %d %s", paper_ufp[k].table, d->model);
+    }
+}
+
 /* The sentences of section 4.3, from Tables 3 and 4. */
 static void case_claims(void) {
     double saved = 0, faster = 0, speedup = 0, least = INFINITY, most = 0;
@@ -141,6 +158,7 @@ void test_paper_tables(void) {
     RUN(case_multiplier);
     RUN(case_implied_by_table_4);
     RUN(case_times_agree);
+    RUN(case_sizes_agree);
     RUN(case_claims);
     RUN(case_same_machines);
 }

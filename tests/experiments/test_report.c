@@ -155,6 +155,8 @@ static void case_page_of_tables(void) {
         "<h2>Sample: times &amp; &quot;more&quot;</h2>",
         "G-&lt;small&gt;<small>ms</small>",
         "<p class=\"note\">A note.</p>",
+        "<a href=\"#table1_1\">Sample: times &amp; ",
+        "<section id=\"table1_1\">",
         "m measured, s simulated"};
     for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
         CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);

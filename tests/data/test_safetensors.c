@@ -1,0 +1,131 @@
+/* Files of tensors: what is written is read, kinds of numbers, and damage. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../data/safetensors.h"
+#include "../../ref/error.h"
+#include "scratch.h"
+
+/* A file out of its header and its numbers. */
+static const char *make_file(const char *header, const void *numbers, size_t bytes) {
+    static unsigned char file[4096];
+    size_t length = strlen(header);
+    for (int i = 0; i < 8; i++) file[i] = (unsigned char)(length >> 8 * i);
+    memcpy(file + 8, header, length);
+    memcpy(file + 8 + length, numbers, bytes);
+    return scratch_file("made.safetensors", file, 8 + length + bytes);
+}
+
+static void written_is_read(void) {
+    enum { NUMBERS = 40000 };
+    static float numbers[NUMBERS], back[NUMBERS];
+    SafeTensor list[] = {{.name = "a.weight", .rank = 2, .dim = {200, 200}, .count = NUMBERS},
+                         {.name = "b \"quoted\"", .rank = 1, .dim = {3}, .count = 3}};
+    SafetensorsWriter writer;
+    Safetensors file;
+    for (int i = 0; i < NUMBERS; i++) numbers[i] = sinf((float)i);
+    const char *path = scratch_path("written.safetensors");
+    CHECK(safetensors_create(&writer, path, list, 2) == 0, "%s", error_message());
+    CHECK(access(path, F_OK) != 0, "there before it is complete");
+    CHECK(safetensors_append(&writer, numbers, 7) == 0, "%s", error_message());
+    CHECK(safetensors_append(&writer, numbers + 7, NUMBERS - 7) == 0, "%s", error_message());
+    CHECK(safetensors_append(&writer, numbers, 3) == 0, "%s", error_message());
+    CHECK(safetensors_commit(&writer) == 0, "%s", error_message());
+    if (!CHECK(safetensors_open(&file, path) == 0, "%s", error_message())) return;
+    const SafeTensor *a = safetensors_find(&file, "a.weight");
+    const SafeTensor *b = safetensors_find(&file, "b \"quoted\"");
+    CHECK(file.tensors == 2 && a && b && !safetensors_find(&file, "c"), "%d tensors", file.tensors);
+    CHECK(a && a->kind == NUMBER_F32 && a->rank == 2 && a->dim[1] == 200, "another shape");
+    CHECK(a && a->first % 8 == 0, "the numbers begin at byte %zu", a->first);
+    CHECK(a && safetensors_read(&file, a, back) == 0, "%s", error_message());
+    CHECK(memcmp(back, numbers, sizeof back) == 0, "other numbers");
+    CHECK(b && safetensors_read(&file, b, back) == 0 && back[2] == numbers[2], "other numbers");
+    safetensors_close(&file);
+}
+
+/* Too few or too many numbers never become a file. */
+static void incomplete_is_no_file(void) {
+    SafeTensor list[] = {{.name = "a", .rank = 1, .dim = {4}, .count = 4}};
+    const float numbers[5] = {0};
+    SafetensorsWriter writer;
+    const char *path = scratch_path("incomplete.safetensors");
+    CHECK(safetensors_create(&writer, path, list, 1) == 0, "%s", error_message());
+    CHECK(safetensors_append(&writer, numbers, 5) == -1, "more than it holds was taken");
+    CHECK(safetensors_append(&writer, numbers, 3) == 0, "%s", error_message());
+    CHECK(safetensors_commit(&writer) == -1, "an incomplete file was made");
+    CHECK(access(path, F_OK) != 0, "an incomplete file is there");
+}
+
+static void halves_are_read(void) {
+    /* 1, -2, 65504, the least normal and subnormal ones, -0, inf, and 1, -3.5 in bfloat16 */
+    static const uint16_t bits[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001,
+                                    0x8000, 0x7c00, 0x3f80, 0xc060};
+    static const float want[] = {1, -2, 65504, 0x1p-14f, 0x1p-24f, -0.0f, INFINITY};
+    float halves[7], shorts[2];
+    unsigned char bytes[sizeof bits];
+    Safetensors file;
+    for (size_t i = 0; i < 9; i++) {
+        bytes[2 * i] = (unsigned char)bits[i];
+        bytes[2 * i + 1] = (unsigned char)(bits[i] >> 8);
+    }
+    const char *path = make_file(
+        "{\"__metadata__\":{\"format\":\"pt\"},"
+        "\"h\":{\"dtype\":\"F16\",\"shape\":[7],\"data_offsets\":[0,14]},"
+        "\"s\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[14,18]},"
+        "\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+        bytes, sizeof bytes);
+    if (!CHECK(safetensors_open(&file, path) == 0, "%s", error_message())) return;
+    CHECK(safetensors_read(&file, safetensors_find(&file, "h"), halves) == 0, "%s",
+          error_message());
+    CHECK(safetensors_read(&file, safetensors_find(&file, "s"), shorts) == 0, "%s",
+          error_message());
+    CHECK(memcmp(halves, want, sizeof want) == 0, "halves are read as others");
+    CHECK(shorts[0] == 1 && shorts[1] == -3.5f, "%g, %g", (double)shorts[0], (double)shorts[1]);
+    CHECK(safetensors_read(&file, safetensors_find(&file, "i"), halves) == -1 &&
+              strstr(error_message(), "not F32, F16 or BF16"),
+          "%s", error_message());
+    safetensors_close(&file);
+}
+
+#define ONE(shape, offsets) \
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
+static void damage_is_refused(void) {
+    static const struct {
+        const char *header, *says;
+    } rows[] = {
+        {"[]", "no JSON object"},
+        {"{\"a\":", "no JSON object"},
+        {"{\"a\":3}", "no dtype"},
+        {"{\"a\":{\"dtype\":\"F32\"}}", "no shape"},
+        {ONE("[1,1,1,1,1,1,1,1,1]", "[0,4]"), "no shape of up to 8"},
+        {ONE("[-1]", "[0,4]"), "no whole number"},
+        {ONE("[0.5]", "[0,4]"), "no whole number"},
+        {ONE("[4000000000,4000000000,4000000000]", "[0,4]"), "too large"},
+        {ONE("[2]", "[0]"), "no data_offsets"},
+        {ONE("[2]", "[0,4]"), "do not agree"},
+        {ONE("[2]", "[12,20]"), "outside of the file"},
+        {ONE("[0]", "[4,0]"), "outside of the file"},
+    };
+    const float numbers[4] = {0};
+    Safetensors file;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *path = make_file(rows[i].header, numbers, sizeof numbers);
+        CHECK(safetensors_open(&file, path) == -1, "%s was taken", rows[i].header);
+        CHECK(strstr(error_message(), rows[i].says), "%s: \"%s\"", rows[i].header, error_message());
+    }
+    CHECK(safetensors_open(&file, scratch_text("short.safetensors", "1234")) == -1, "4 bytes");
+    CHECK(safetensors_open(&file, scratch_text("long.safetensors", "12345678{}")) == -1,
+          "a header longer than the file");
+    CHECK(safetensors_open(&file, "/") == -1 && safetensors_open(&file, "/nowhere") == -1,
+          "what is no file was taken");
+}
+
+void test_safetensors(void) {
+    RUN(written_is_read);
+    RUN(incomplete_is_no_file);
+    RUN(halves_are_read);
+    RUN(damage_is_refused);
+}

@@ -1,0 +1,210 @@
+/* Models of the transformers library: read, written, and the logits that it computes from them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../data/safetensors.h"
+#include "../../experiments/store/h5.h"
+#include "../../ref/error.h"
+#include "cli.h"
+
+static const char *const names[] = {"gpt2", "llama"};
+
+#define PRETRAINED BCD_SOURCE_DIR "/tests/fixtures/pretrained"
+/* A training that changes nothing. */
+#define STILL "--data text --context 10 --lr 0 --steps 1 --limit 8 --batch 2 --quiet "
+
+/* The logits of a file that bcd gradients or tests/fixtures/pretrained.py made; to be freed. */
+static double *read_logits(const char *path, size_t *count, double *float_error) {
+    H5File file;
+    size_t size[H5_RANK];
+    if (!CHECK(h5_open(&file, path) == 0, "%s", error_message())) return NULL;
+    int rank = h5_size(&file, "/logits", size);
+    *count = rank > 0 ? 1 : 0;
+    for (int i = 0; i < rank; i++) *count *= size[i];
+    double *logits = malloc((*count + 1) * sizeof *logits);
+    CHECK(logits && h5_read(&file, "/logits", H5_DOUBLE, logits, rank, size) == 0, "%s",
+          error_message());
+    if (float_error)
+        CHECK(h5_get_real(&file, "/logits", "float_error", float_error) == 0, "%s",
+              error_message());
+    h5_close(&file);
+    return logits;
+}
+
+/* Starts from a model, changes nothing, and computes the logits of the fixture's tokens. */
+static void compute_logits(const char *init, const char *name, const char *run_name) {
+    run(0, "train --init %s " STILL "--out %s", init, run_name);
+    run(0,
+        "gradients --checkpoint %s/checkpoint.h5 --batch " PRETRAINED "/%s/logits.h5 --out %s.h5",
+        run_name, name, run_name);
+}
+
+static void logits_are_theirs(const void *data) {
+    const char *name = *(const char *const *)data;
+    char first[32], second[32], file[256];
+    size_t want_count, count, again_count;
+    double float_error = 0, error = 0;
+    snprintf(first, sizeof first, "first-%s", name);
+    snprintf(second, sizeof second, "second-%s", name);
+    snprintf(file, sizeof file, PRETRAINED "/%s", name);
+    compute_logits(file, name, first);
+    strcat(file, "/logits.h5");
+    double *want = read_logits(file, &want_count, &float_error);
+    snprintf(file, sizeof file, "%s.h5", first);
+    double *logits = read_logits(scratch_path(file), &count, NULL);
+    CHECK(count == want_count && count > 0, "%zu logits, not %zu", count, want_count);
+    for (size_t i = 0; want && logits && i < count && count == want_count; i++)
+        error = fmax(error, fabs(logits[i] - want[i]));
+    /* Theirs in float32 are off by float_error for one order of sums; ours is another order. */
+    CHECK(error <= 8 * float_error, "off by %g, theirs in float32 by %g", error, float_error);
+
+    run(0, "export %s --out exported-%s", first, name);
+    snprintf(file, sizeof file, "exported-%s", name);
+    compute_logits(file, name, second);
+    snprintf(file, sizeof file, "%s.h5", second);
+    double *again = read_logits(scratch_path(file), &again_count, NULL);
+    CHECK(again && logits && again_count == count &&
+              memcmp(again, logits, count * sizeof *again) == 0,
+          "exported and read again, the logits are others");
+    free(want);
+    free(logits);
+    free(again);
+}
+
+/* The numbers themselves, to the last bit. */
+static void exported_is_theirs(void) {
+    Safetensors theirs, ours;
+    if (!CHECK(safetensors_open(&theirs, PRETRAINED "/gpt2/model.safetensors") == 0 &&
+                   safetensors_open(&ours, scratch_path("exported-gpt2/model.safetensors")) == 0,
+               "%s", error_message()))
+        return;
+    CHECK(ours.tensors == theirs.tensors, "%d tensors, not %d", ours.tensors, theirs.tensors);
+    for (int i = 0; i < theirs.tensors; i++) {
+        const SafeTensor *a = &theirs.tensor[i], *b = safetensors_find(&ours, a->name);
+        if (!CHECK(b, "%s is missing", a->name)) continue;
+        if (strcmp(a->name, "transformer.wpe.weight") == 0) { /* as many as --context says */
+            CHECK(a->dim[0] == 13 && b->dim[0] == 10, "%zu positions", b->dim[0]);
+            continue;
+        }
+        float *x = malloc(a->count * sizeof *x), *y = malloc(a->count * sizeof *y);
+        CHECK(a->count == b->count && !memcmp(a->dim, b->dim, sizeof a->dim), "%s", a->name);
+        CHECK(safetensors_read(&theirs, a, x) == 0 && safetensors_read(&ours, b, y) == 0 &&
+                  memcmp(x, y, a->count * sizeof *x) == 0,
+              "%s: other numbers", a->name);
+        free(x);
+        free(y);
+    }
+    safetensors_close(&theirs);
+    safetensors_close(&ours);
+}
+
+/* Started over before the first checkpoint, it starts from the same model. */
+static void starts_again_from_the_model(void) {
+    const char *flags =
+        "--data text --context 10 --lr 0.01 --submodels 2 --switch-every 2 "
+        "--limit 8 --batch 2 --quiet";
+    run(0, "train --init " PRETRAINED "/llama %s --steps 6 --out tuned", flags);
+    run(0, "train --init " PRETRAINED "/llama %s --steps 6 --out tuned-again", flags);
+    unlink(scratch_path("tuned-again/checkpoint.h5"));
+    run(0, "train --resume tuned-again --quiet");
+    check_same_checkpoint("tuned", "tuned-again");
+    run(0, "train --init " PRETRAINED "/llama %s --steps 6 --accumulate 2 --out tuned-one", flags);
+    run(0,
+        "train --init " PRETRAINED
+        "/llama %s --steps 6 --accumulate 2 --out tuned-two --pipeline local:2",
+        flags);
+    check_same_checkpoint("tuned-one", "tuned-two");
+}
+
+/* ---- what is refused ----------------------------------------------------------------------------
+ */
+
+/* A copy of a fixture in whose config.json `from` (as far as the next comma) has become `to`. */
+static void make_changed(const char *dir, const char *name, const char *from, const char *to) {
+    char path[256], config[256];
+    snprintf(path, sizeof path, PRETRAINED "/%s/config.json", name);
+    FILE *file = fopen(path, "rb");
+    static char text[4096], changed[4096];
+    size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[bytes] = 0;
+    char *place = strstr(text, from);
+    if (!CHECK(place, "%s has no %s", path, from)) return;
+    int rest = (int)strcspn(place, ",\n");
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(place - text), text, to, place + rest);
+    snprintf(config, sizeof config, "%s/config.json", dir);
+    scratch_text(config, changed);
+}
+
+static const struct {
+    const char *name, *from, *to, *says;
+} wrong[] = {
+    {"gpt2", "\"model_type\"", "\"model_type\": \"bert\"", "model_type is bert; known are gpt2"},
+    {"gpt2", "\"activation_function\"", "\"activation_function\": \"relu\"",
+     "activation_function is \"relu\"; ours is always gelu_new"},
+    {"gpt2", "\"layer_norm_epsilon\"", "\"layer_norm_epsilon\": 1e-6",
+     "layer_norm_epsilon is 1e-06; ours is always 1e-05"},
+    {"gpt2", "\"tie_word_embeddings\"", "\"tie_word_embeddings\": false",
+     "tie_word_embeddings is false"},
+    {"gpt2", "\"n_inner\"", "\"n_inner\": 47", "n_inner is 47; ours is always 4 n_embd"},
+    {"gpt2", "\"n_layer\"", "\"n_layer\": 2.5", "n_layer is no whole number"},
+    {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer is no whole number"},
+    {"gpt2", "\"n_positions\"", "\"n_positions\": 9", "--context 10"},
+    {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 1", "no grouped queries"},
+    {"llama", "\"rms_norm_eps\"", "\"rms_norm_eps\": 1e-6", "rms_norm_eps is 1e-06"},
+    {"llama", "\"rope_theta\"", "\"rope_theta\": 500000.0", "rope_theta is 500000"},
+    {"llama", "\"rope_type\"", "\"rope_type\": \"llama3\"", "rope_type is \"llama3\""},
+    {"llama", "\"hidden_act\"", "\"hidden_act\": \"gelu\"", "hidden_act is \"gelu\""},
+    {"llama", "\"head_dim\"", "\"head_dim\": 8", "head_dim is 8"},
+};
+
+static void other_models_are_refused(void) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char line[512], dir[32];
+        snprintf(dir, sizeof dir, "wrong-model-%zu", i);
+        make_changed(dir, wrong[i].name, wrong[i].from, wrong[i].to);
+        snprintf(line, sizeof line, "train --init %s " STILL "--out never", dir);
+        const Printed *printed = program_run(line, 0);
+        CHECK(printed->status == 2, "%s: status %d", wrong[i].to, printed->status);
+        check_error(printed, wrong[i].says);
+    }
+}
+
+static void wrong_directories_are_refused(void) {
+    check_error(run(2, "train --init nowhere " STILL), "nowhere/config.json");
+    make_changed("no-weights", "gpt2", "\"n_layer\"", "\"n_layer\": 2");
+    check_error(run(1, "train --init no-weights " STILL "--out never1"),
+                "model.safetensors.index.json");
+    scratch_text("no-weights/model.safetensors.index.json",
+                 "{\"weight_map\": {\"a\": \"../gpt2/model.safetensors\"}}");
+    check_error(run(1, "train --init no-weights " STILL "--out never2"), "is no file in it");
+    scratch_text("no-weights/model.safetensors", "12345678901234567890");
+    check_error(run(1, "train --init no-weights " STILL "--out never3"), "safetensors");
+    make_changed("more-layers", "gpt2", "\"n_layer\"", "\"n_layer\": 3");
+    copy_file("more-layers/model.safetensors", "exported-gpt2/model.safetensors");
+    check_error(run(1, "train --init more-layers " STILL "--out never4"),
+                "no tensor transformer.h.2.ln_1.weight");
+    check_error(run(1,
+                    "train --init exported-gpt2 --model gpt:layers=2,width=24,heads=3,"
+                    "context=10,vocabulary=256 " STILL "--out never5"),
+                "which does not make embedding.token.weight of 256 x 24");
+    check_error(run(2, "train --init exported-gpt2 --model resnet8 --data synthetic"),
+                "--init: for models that gpt2 and llama name");
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --steps 1 "
+        "--quiet --out images");
+    check_error(run(1, "export images --out never6"), "export: for GPT-2 and LLaMA models");
+    check_error(run(1, "export images"), "--out DIR says where to");
+}
+
+void test_convert(void) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        RUN_ROW(names[i], logits_are_theirs, &names[i]);
+    RUN(exported_is_theirs);
+    RUN(starts_again_from_the_model);
+    RUN(other_models_are_refused);
+    RUN(wrong_directories_are_refused);
+}
