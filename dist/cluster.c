@@ -106,3 +106,5 @@ double cluster_reduce_s(const Cluster *c, int copies, int stride, double bytes) 
     double turns = 2.0 * (copies - 1);
     return turns * (latency + bytes / copies / (rate * c->practice.link));
 }
+
+double gpu_usable_bytes(const Gpu *gpu) { return 0.97 * gpu->memory_bytes; }

@@ -24,6 +24,9 @@ extern const Gpu gpu_table[]; /* ends with key NULL */
 /* NULL and an error that names the known ones. */
 const Gpu *gpu_find(const char *key);
 
+/* Bytes a training may use: the driver's context takes the rest. */
+double gpu_usable_bytes(const Gpu *gpu);
+
 /* What of a peak is reached in practice, and the small costs of doing anything at all. */
 typedef struct {
     double products[PRECISIONS], memory, link; /* fractions */

@@ -9,6 +9,7 @@
 /* Everything about one submodel's step. */
 typedef struct {
     const Configuration *c;
+    bool quick;    /* the passes take what the busiest rank computes: no schedule is made */
     Placement own; /* unless the configuration brings one */
     const Placement *placement;
     bool *active;       /* [blocks] */
@@ -136,28 +137,46 @@ static double tied_time(const Simulation *s) {
            message_time(s->c, owner, user, count * (double)value_bytes(&s->c->stage));
 }
 
-static int time_step(Simulation *s, Prediction *sum) {
-    const Configuration *c = s->c;
-    Schedule schedule;
-    if (schedule_make(&schedule, &s->plan)) return -1;
-    double reduce = 0, update = 0, work = 0;
-    for (int r = 0; r < c->pipeline; r++) {
-        reduce =
-            larger(reduce, cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, s->reduced[r]));
-        update = larger(update, s->update_s[r]);
-    }
+/* What a rank computes of a micro-batch. */
+static double rank_work(const Simulation *s, int rank) {
+    double work = 0;
     for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
+        if (s->plan.rank_of[chunk] != rank) continue;
         work += s->chunk[chunk].forward;
         if (chunk >= s->plan.lowest)
             work += s->chunk[chunk].input_gradient + s->chunk[chunk].weight_gradient;
     }
+    return work;
+}
+
+/* Seconds of all forward and backward passes. */
+static int time_passes(const Simulation *s, double busiest, double *passes_s) {
+    *passes_s = busiest * s->c->micro_batches;
+    if (s->quick) return 0;
+    Schedule schedule;
+    if (schedule_make(&schedule, &s->plan)) return -1;
+    *passes_s = schedule.time;
+    schedule_free(&schedule);
+    return 0;
+}
+
+static int time_step(Simulation *s, Prediction *sum) {
+    const Configuration *c = s->c;
+    double reduce = 0, update = 0, work = 0, busiest = 0, passes;
+    for (int r = 0; r < c->pipeline; r++) {
+        reduce =
+            larger(reduce, cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, s->reduced[r]));
+        update = larger(update, s->update_s[r]);
+        work += rank_work(s, r);
+        busiest = larger(busiest, rank_work(s, r));
+    }
+    if (time_passes(s, busiest, &passes)) return -1;
     if (c->stage.offload) update = offload_time(s);
-    sum->passes_s += schedule.time;
+    sum->passes_s += passes;
     sum->reduce_s += reduce;
     sum->tied_s += tied_time(s);
     sum->update_s += update;
-    sum->bubble += 1 - work * c->micro_batches / (c->pipeline * schedule.time);
-    schedule_free(&schedule);
+    sum->bubble += 1 - work * c->micro_batches / (c->pipeline * passes);
     return 0;
 }
 
@@ -307,7 +326,6 @@ static double step_time(const Prediction *p) {
 
 static void finish(const Configuration *c, Prediction *p) {
     double samples = (double)c->stage.batch * c->micro_batches * c->replicas, m = c->submodels;
-    double usable = 0.97 * c->cluster.gpu->memory_bytes; /* the driver's context takes some */
     p->passes_s /= m;
     p->reduce_s /= m;
     p->tied_s /= m;
@@ -316,27 +334,43 @@ static void finish(const Configuration *c, Prediction *p) {
     p->step_s = step_time(p);
     p->samples_per_s = samples / p->step_s;
     p->tokens_per_s = p->samples_per_s * c->model->targets;
-    p->fits = p->total_bytes <= usable;
+    p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu);
     if (c->stage.offload)
         p->host_bytes = (double)c->model->param_count * 4 *
                         (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) / pipeline_nodes(c);
 }
 
-int simulate(Prediction *prediction, double *submodel_s, const Configuration *c,
-             const BlockCost *measured) {
+/* The sum over the submodels, and from it the mean. */
+static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_s,
+                        const BlockCost *measured) {
+    for (int k = 0; k < s->c->submodels; k++) {
+        double before = step_time(prediction);
+        if (plan_submodel(s, k, measured) || time_step(s, prediction) || fill_memory(s, prediction))
+            return -1;
+        if (submodel_s) submodel_s[k] = step_time(prediction) - before;
+    }
+    finish(s->c, prediction);
+    return 0;
+}
+
+static int simulate_so(Prediction *prediction, double *submodel_s, const Configuration *c,
+                       const BlockCost *measured, bool quick) {
     Simulation s;
     memset(prediction, 0, sizeof *prediction);
     if (simulation_open(&s, c)) return -1;
-    int failed = 0;
-    for (int k = 0; k < c->submodels && !failed; k++) {
-        double before = step_time(prediction);
-        failed = plan_submodel(&s, k, measured) || time_step(&s, prediction) ||
-                 fill_memory(&s, prediction);
-        if (submodel_s) submodel_s[k] = step_time(prediction) - before;
-    }
-    if (!failed) finish(c, prediction);
+    s.quick = quick;
+    int failed = simulate_all(&s, prediction, submodel_s, measured);
     simulation_free(&s);
-    return failed ? -1 : 0;
+    return failed;
+}
+
+int simulate(Prediction *prediction, double *submodel_s, const Configuration *c,
+             const BlockCost *measured) {
+    return simulate_so(prediction, submodel_s, c, measured, false);
+}
+
+int simulate_bound(Prediction *prediction, const Configuration *c) {
+    return simulate_so(prediction, NULL, c, NULL, true);
 }
 
 int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel,

@@ -40,6 +40,10 @@ typedef struct {
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *configuration,
              const BlockCost *measured);
 
+/* The same without a schedule: bytes exact, times from below (the passes take as long as the
+ * busiest rank computes), in a fraction of the time.  For searches. */
+int simulate_bound(Prediction *prediction, const Configuration *configuration);
+
 /* The forward and backward passes of one submodel as a timeline in seconds: who computes what when,
  * and between the tasks of a rank its bubbles.  -1 and an error as above. */
 int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,

@@ -14,5 +14,6 @@ int command_gradients(const Options *options);
 int command_experiment(const Options *options);
 int command_export(const Options *options);
 int command_report(const Options *options);
+int command_plan(const Options *options);
 
 #endif

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "experiment.h"
 #include "options/setup.h"
+#include "plan/plan.h"
 #include "store/provenance.h"
 
 enum { WRONG_USE = 2 };
@@ -20,6 +21,7 @@ static const struct {
     {COMMAND_TOKENIZE, command_tokenize},   {COMMAND_TRACE, command_trace},
     {COMMAND_GRADIENTS, command_gradients}, {COMMAND_EXPERIMENT, command_experiment},
     {COMMAND_EXPORT, command_export},       {COMMAND_REPORT, command_report},
+    {COMMAND_PLAN, command_plan},
 };
 
 static int complain(int status) {
@@ -33,6 +35,7 @@ static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
         (options->command == COMMAND_TRAIN && !options->resume[0]))
         return setup_check(options);
+    if (options->command == COMMAND_PLAN) return plan_check(options);
     if (options->command != COMMAND_INFO || !options->model[0]) return 0;
     Model *model = model_create(options->model);
     model_free(model);

@@ -22,6 +22,11 @@ const Preset model_presets[] = {
     {"L-6.0B", "llama:layers=32,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
     {"L-11B", "llama:layers=64,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
     {"L-23B", "llama:layers=128,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
+    {"L-7B", "llama:layers=32,width=4096,heads=32,ffn=11008,context=1024", "LLaMA 7B"},
+    {"L-70B", "llama:layers=80,width=8192,heads=64,ffn=28672,context=1024",
+     "LLaMA 70B, but for its grouped queries"},
+    {"L-405B", "llama:layers=126,width=16384,heads=128,ffn=53248,context=1024",
+     "Llama 3 405B, but for its grouped queries"},
     {NULL, NULL, NULL},
 };
 

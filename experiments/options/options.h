@@ -19,10 +19,11 @@ typedef enum {
     COMMAND_GRADIENTS = 1 << 6,
     COMMAND_EXPERIMENT = 1 << 7,
     COMMAND_REPORT = 1 << 8,
+    COMMAND_PLAN = 1 << 9,
     COMMAND_EXPORT = 1 << 10
 } Command;
 
-enum { COMMANDS = 10 };
+enum { COMMANDS = 11 };
 
 enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 96 };
 
@@ -127,6 +128,14 @@ typedef struct Options {
     char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
     double train_tokens;          /* of the training whose cost is told */
     bool markdown;
+
+    /* bcd plan */
+    char gpu[OPTION_TEXT]; /* key of gpu_table, or "any" */
+    int per_node, nodes, plan_pipeline, micro_batches;
+    double network; /* gigabits per second of a node, one direction */
+    bool plan_cache, search, scale;
+    int most_gpus;
+    double budget; /* dollars per hour, of all GPUs; 0: any */
 
     const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
     int positionals;

@@ -87,6 +87,19 @@ const CommandInfo command_table[COMMANDS] = {
      "report.html beside the first FILE.  --markdown prints the tables as Markdown instead.\n\n"
      "  bcd report runs/validity/validity.h5\n"
      "  bcd report runs/a/run.h5 runs/b/run.h5 --out both.html"},
+    {COMMAND_PLAN, "plan", "", "what a training would take on other GPUs: memory, time, dollars", 0,
+     0,
+     "Before renting anything: says for full update, offload and BCD whether a model fits GPUs\n"
+     "that are not here, how long a step takes and why, and what a training costs.  What is not\n"
+     "given is chosen: the cheapest that fits.  Bytes are computed, times simulated.\n\n"
+     "  bcd plan --model G-10B --gpu rtx4090 --per-node 8 --submodels 3 --batch 256\n"
+     "  bcd plan --model G-10B --gpu a100 --pipeline 4 --replicas 2 --micro-batches 32\n"
+     "  bcd plan --model G-20B --search --nodes 4            which GPUs, and how many\n"
+     "  bcd plan --model G-20B --search --gpu any --budget 5 --precision bf16\n"
+     "  bcd plan --scale --gpu h100 --price 2 --batch 4096   7B, 70B, 405B on up to 4096\n\n"
+     "A setting reads \"2x4 GPUs, 32x4, virtual, 1f1b, bf16\": 2 pipelines of 4 ranks each, 32\n"
+     "micro-batches of 4 samples in each, placement, schedule, precision.  BCD needs more tokens\n"
+     "to reach the same loss: times the B-F multiplier, of which the paper has several."},
 };
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }

@@ -1,0 +1,62 @@
+#include "plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../commands.h"
+#include "../options/setup.h"
+
+/* Whether every way has a setting at all. */
+static int check_spaces(const Question *q) {
+    for (Way way = 0; way < WAYS; way++) {
+        Space space;
+        Plan *plans;
+        if (question_space(&space, q, way, q->gpu, false)) return -1;
+        choices_add(&space.gpus, q->options->per_node * q->options->nodes);
+        if (plan_candidates(&plans, &space) < 0) return -1;
+        free(plans);
+    }
+    return 0;
+}
+
+static int check_models(const Options *options) {
+    const char *next = NULL;
+    char spec[OPTION_TEXT];
+    int failed = 0;
+    while (!failed && plan_scale_next(spec, &next, options)) {
+        Question q;
+        failed = question_open(&q, options, spec);
+        question_free(&q);
+    }
+    return failed;
+}
+
+int plan_check(const Options *options) {
+    Question q;
+    if (options->search && options->scale)
+        return error_set("--search and --scale are two questions; give one");
+    if (options->scale) return check_models(options);
+    int failed = question_open(&q, options, options->model);
+    failed = failed || (!options->search && check_spaces(&q));
+    question_free(&q);
+    return failed ? -1 : 0;
+}
+
+static int fill(Tables *tables, const Options *options) {
+    Question q;
+    if (options->scale) return plan_scale(tables, options);
+    int failed = question_open(&q, options, options->model) ||
+                 (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q));
+    question_free(&q);
+    return failed ? -1 : 0;
+}
+
+int command_plan(const Options *options) {
+    Tables tables = {0};
+    int failed = setup_provenance(&tables.provenance, options) || fill(&tables, options);
+    for (int t = 0; t < tables.tables && !failed; t++)
+        failed = table_print(stdout, tables.table[t]);
+    failed = failed || (*options->out && tables_write(&tables, options, options->out));
+    tables_free(&tables);
+    return failed ? -1 : 0;
+}

@@ -1,0 +1,85 @@
+/* Plans in words. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan.h"
+
+const char *const way_names[WAYS] = {"full", "offload", "BCD"};
+
+#define GIB (1024.0 * 1024 * 1024)
+
+const char *plan_way(char text[32], const Plan *plan) {
+    if (plan->way == WAY_BCD)
+        snprintf(text, 32, "BCD-1/%d", plan->configuration.submodels);
+    else
+        snprintf(text, 32, "%s", way_names[plan->way]);
+    return text;
+}
+
+const char *plan_setting(char text[PLAN_TEXT], const Plan *plan) {
+    const Configuration *c = &plan->configuration;
+    int used = snprintf(text, PLAN_TEXT, "%dx%d GPUs, %dx%d", c->replicas, c->pipeline,
+                        c->micro_batches, c->stage.batch);
+    if (c->pipeline > 1)
+        used += snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s, %s",
+                         placement_names[c->placement], schedule_names[c->schedule]);
+    snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s%s", precision_names[c->stage.precision],
+             c->stage.recompute ? ", recompute" : "");
+    return text;
+}
+
+static const char *lacks(char text[PLAN_TEXT], const Plan *plan) {
+    const Prediction *p = &plan->prediction;
+    int most = 0;
+    for (int role = 1; role < MEM_ROLES; role++)
+        if (p->bytes[role] > p->bytes[most]) most = role;
+    double missing = p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu);
+    snprintf(text, PLAN_TEXT, "memory: lacks %.3g GiB, %s take most", missing / GIB,
+             mem_role_names[most]);
+    return text;
+}
+
+/* Share of the passes that goes if links cost nothing. */
+static double message_share(const Plan *plan) {
+    Configuration c = plan->configuration;
+    Gpu gpu = *c.cluster.gpu;
+    Prediction free;
+    gpu.link_rate = INFINITY;
+    c.cluster.gpu = &gpu;
+    c.cluster.network_rate = INFINITY;
+    c.cluster.practice.link_latency_s = c.cluster.practice.network_latency_s = 0;
+    if (c.pipeline == 1 || simulate(&free, NULL, &c, NULL)) return 0;
+    return fmax(0, 1 - free.passes_s / plan->prediction.passes_s);
+}
+
+const char *plan_limit(char text[PLAN_TEXT], const Plan *plan) {
+    const Prediction *p = &plan->prediction;
+    if (!p->fits) return lacks(text, plan);
+    double passes = p->passes_s / p->step_s, messages = passes * message_share(plan);
+    const struct {
+        const char *what;
+        double share;
+    } causes[] = {
+        {"bubble", fmax(0, passes * p->bubble - messages)},
+        {"messages between ranks", messages},
+        {"all-reduce of gradients", (p->reduce_s + p->tied_s) / p->step_s},
+        {plan->way == WAY_OFFLOAD ? "update in host memory" : "update", p->update_s / p->step_s},
+    };
+    int worst = 0;
+    for (int i = 1; i < (int)(sizeof causes / sizeof *causes); i++)
+        if (causes[i].share > causes[worst].share) worst = i;
+    if (causes[worst].share < 0.1)
+        snprintf(text, PLAN_TEXT, "arithmetic %.0f %%", 100 * passes * (1 - p->bubble));
+    else
+        snprintf(text, PLAN_TEXT, "%s %.0f %%", causes[worst].what, 100 * causes[worst].share);
+    return text;
+}
+
+double plan_gpu_hours(const Plan *plan, double tokens) {
+    return tokens / plan->prediction.tokens_per_s / 3600 * plan->gpus;
+}
+
+double plan_dollars(const Plan *plan, double tokens) {
+    return plan_gpu_hours(plan, tokens) * plan->price;
+}

@@ -1,0 +1,317 @@
+/* bcd plan: the choice among settings against trying all of them, costs against arithmetic by hand,
+ * and the program from outside. */
+#include "../../experiments/plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define GIB (1024.0 * 1024 * 1024)
+#define TINY "--model gpt:layers=6,width=64,heads=4,context=32,vocabulary=96 "
+
+static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
+
+/* A command line as the program reads it. */
+static void ask(Question *q, Options *o, const char *line) {
+    static char words[1024];
+    char *argv[64] = {(char *)"bcd", (char *)"plan"};
+    int argc = 2;
+    snprintf(words, sizeof words, "%s", line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    if (!CHECK(options_parse(o, argc, argv) == 0, "%s", error_message())) abort();
+    if (!CHECK(question_open(q, o, o->model) == 0, "%s", error_message())) abort();
+}
+
+static Space space_of(const Question *q, Way way, int gpus) {
+    Space space;
+    CHECK(question_space(&space, q, way, q->gpu, true) == 0, "%s", error_message());
+    for (int n = 1; n <= gpus; n *= 2) choices_add(&space.gpus, n);
+    return space;
+}
+
+/* ---- the search ------------------------------------------------------------------------------
+ */
+
+/* Every candidate simulated; the first of the best. */
+static bool brute_force(Plan *best, const Space *space, Goal goal, int *tried) {
+    Plan *plans;
+    bool found = false;
+    int count = plan_candidates(&plans, space);
+    CHECK(count > 0, "%s", error_message());
+    for (int i = 0; i < count; i++) {
+        Plan *plan = &plans[i];
+        if (simulate(&plan->prediction, NULL, &plan->configuration, NULL)) continue;
+        if (!plan->prediction.fits) continue;
+        if (found && plan_score(plan, goal) >= plan_score(best, goal)) continue;
+        *best = *plan;
+        found = true;
+    }
+    *tried = count;
+    free(plans);
+    return found;
+}
+
+typedef struct {
+    const char *name, *line;
+    double memory_bytes; /* of a card made smaller, so that much does not fit; 0: as it is */
+} SpaceRow;
+
+static const SpaceRow space_rows[] = {
+    {"all that is free", TINY "--batch 16", 0},
+    {"a small card", TINY "--batch 16", 1.4e6},
+    {"a smaller card", TINY "--batch 16", 0.9e6},
+    {"nothing fits", TINY "--batch 16", 1e5},
+    {"cached, two nodes", TINY "--batch 24 --cache --per-node 2 --nodes 2 --network 1", 1.6e6},
+    {"images", "--model resnet:depth=14,width=4 --batch 32 --optimizer sgd", 0},
+};
+
+static void case_search_is_brute_force(const void *data) {
+    const SpaceRow *row = data;
+    Question q;
+    Options options;
+    ask(&q, &options, row->line);
+    Gpu gpu = *q.gpu;
+    if (row->memory_bytes > 0) gpu.memory_bytes = row->memory_bytes;
+    for (Way way = 0; way < WAYS; way++)
+        for (Goal goal = CHEAPEST; goal <= FASTEST; goal++) {
+            Space space = space_of(&q, way, 4);
+            Plan all, best;
+            int tried;
+            space.gpu = &gpu;
+            bool found = brute_force(&all, &space, goal, &tried);
+            CHECK(plan_choose(&best, &space, goal) == found, "%s: %s", way_names[way],
+                  error_message());
+            test_note("%s: %d candidates, %s", way_names[way], tried, found ? "found" : "none");
+            if (found)
+                CHECK(memcmp(&all, &best, sizeof all) == 0 ||
+                          (plan_score(&all, goal) == plan_score(&best, goal) &&
+                           all.configuration.pipeline == best.configuration.pipeline &&
+                           all.configuration.micro_batches == best.configuration.micro_batches),
+                      "%s: %.17g s, of all %.17g s", way_names[way], best.prediction.step_s,
+                      all.prediction.step_s);
+            else
+                CHECK(best.prediction.total_bytes > gpu_usable_bytes(&gpu), "it fits");
+        }
+    question_free(&q);
+}
+
+static void case_candidates(void) {
+    Question q;
+    Options options;
+    ask(&q, &options, TINY "--batch 12 --gpu a100");
+    Space space = space_of(&q, WAY_BCD, 8);
+    Plan *plans;
+    int count = plan_candidates(&plans, &space);
+    CHECK(count > 500, "%d candidates", count);
+    for (int i = 0; i < count; i++) {
+        const Configuration *c = &plans[i].configuration;
+        CHECK(c->stage.batch * c->micro_batches * c->replicas == 12, "batch");
+        CHECK(c->pipeline * c->replicas == plans[i].gpus, "GPUs left over");
+        CHECK(c->submodels >= 2 && c->submodels <= 5, "%d submodels", c->submodels);
+    }
+    free(plans);
+    choices_add(&space.pipeline, 3);
+    choices_add(&space.micro_batches, 2);
+    count = plan_candidates(&plans, &space);
+    for (int i = 0; i < count; i++)
+        CHECK(plans[i].configuration.pipeline == 3 && plans[i].configuration.micro_batches == 2,
+              "not as given");
+    CHECK(count > 0, "%s", error_message());
+    free(plans);
+    question_free(&q);
+}
+
+/* ---- memory, time, money ---------------------------------------------------------------------
+ */
+
+static double kept(const Plan *plan) {
+    const double *bytes = plan->prediction.bytes;
+    return (bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]) / GIB;
+}
+
+/* G-1.6B on one card with 24 GB: 24.077 GiB of parameters, gradients and state do not fit, a third
+ * at a time does: W (1 + 3/M) on average; cut by work, the submodel with the embedding is larger.
+ */
+static void case_published_memory(void) {
+    Question q;
+    Options options;
+    ask(&q, &options, "--model G-1.6B --gpu rtx4090 --per-node 1 --batch 8 --precision fp32");
+    Plan full, third;
+    Space space;
+    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
+    CHECK(question_space(&space, &q, WAY_FULL, q.gpu, false) == 0, "%s", error_message());
+    choices_add(&space.gpus, 1);
+    CHECK(plan_choose(&full, &space, CHEAPEST) == 0, "a full update fits");
+    CHECK(fabs(kept(&full) - 24.077) < 0.001, "full: %.4f GiB", kept(&full));
+    CHECK(question_space(&space, &q, WAY_BCD, q.gpu, false) == 0, "%s", error_message());
+    choices_add(&space.gpus, 1);
+    CHECK(plan_choose(&third, &space, CHEAPEST) == 1, "BCD-1/3 does not fit");
+    double form = memory_closed_form(q.model, &adam, PRECISION_FP32, 3) / GIB;
+    CHECK(fabs(form - 12.0385) < 0.0005, "closed form %.4f GiB", form);
+    CHECK(kept(&third) >= form && kept(&third) < 1.07 * form, "BCD-1/3: %.4f GiB, on average %.4f",
+          kept(&third), form);
+    char text[PLAN_TEXT];
+    CHECK(strstr(plan_limit(text, &full), "memory: lacks ") && strstr(text, "state take most"),
+          "%s", text);
+    question_free(&q);
+}
+
+/* 8 GPUs at half a dollar, 20,000 tokens per second: 1e9 tokens take 50,000 s. */
+static void case_dollars(void) {
+    Plan plan = {.gpus = 8, .price = 0.5, .prediction = {.tokens_per_s = 20000, .step_s = 2}};
+    CHECK(near(plan_gpu_hours(&plan, 1e9), 50000.0 / 3600 * 8), "%g GPU hours",
+          plan_gpu_hours(&plan, 1e9));
+    CHECK(near(plan_dollars(&plan, 1e9), 50000.0 / 3600 * 8 * 0.5), "%g dollars",
+          plan_dollars(&plan, 1e9));
+    CHECK(plan_score(&plan, FASTEST) == 2 && plan_score(&plan, CHEAPEST) == 16, "score");
+}
+
+static void case_prices(void) {
+    Question q;
+    Options options;
+    double price;
+    ask(&q, &options, TINY "--price a100=1.5");
+    CHECK(question_price(&price, &q, gpu_find("a100")) == 0 && price == 1.5, "%g", price);
+    CHECK(question_price(&price, &q, gpu_find("rtx4090")) == 0 && price == 0.29, "%g", price);
+    CHECK(question_price(&price, &q, gpu_find("h100")) == 0 && isnan(price), "%g", price);
+    question_free(&q);
+    ask(&q, &options, TINY "--price 0.7 --multiplier 1.1");
+    CHECK(question_price(&price, &q, gpu_find("h100")) == 0 && price == 0.7, "%g", price);
+    CHECK(q.multipliers == 4 && q.multiplier[3] == 1.1 && near(q.multiplier[0], 1.39) &&
+              fabs(q.multiplier[1] - 2.44) < 0.01 && near(q.multiplier[2], 2.77),
+          "multipliers %g %g %g", q.multiplier[0], q.multiplier[1], q.multiplier[2]);
+    question_free(&q);
+}
+
+/* ---- the program -----------------------------------------------------------------------------
+ */
+
+static double cell(const Tables *tables, const char *table, const char *row, const char *column) {
+    const Table *t = tables_find(tables, table);
+    const Cell *c = t ? table_find(t, row, column) : NULL;
+    CHECK(c, "no %s, %s, %s", table, row, column);
+    return c ? c->value : NAN;
+}
+
+static bool read_tables(Tables *tables, const char *name) {
+    *tables = (Tables){0};
+    return CHECK(tables_read(tables, scratch_path(name)) == 0, "%s", error_message());
+}
+
+static void case_plan(void) {
+    const Printed *printed =
+        run(0,
+            "plan --model G-1.6B --per-node 4 --batch 64 --tokens 2e9 --price 0.5 --multiplier 3 "
+            "--out plan.h5");
+    CHECK(strstr(printed->out, "Chosen, the cheapest that fits: --pipeline, --replicas") &&
+              strstr(printed->out, "what limits it") && strstr(printed->out, "s simulated"),
+          "%s", printed->out);
+    Tables t;
+    if (read_tables(&t, "plan.h5")) {
+        double rate = cell(&t, "time", "BCD-1/3", "rate");
+        double dollars = cell(&t, "cost", "BCD-1/3", "dollars");
+        CHECK(fabs(dollars / (2e9 / rate / 3600 * 4 * 0.5) - 1) < 1e-12, "%g dollars", dollars);
+        CHECK(near(cell(&t, "cost", "BCD-1/3", "same_loss_ours"), 3 * dollars), "x 3");
+        CHECK(near(cell(&t, "cost", "full", "same_loss_ours"), cell(&t, "cost", "full", "dollars")),
+              "a full update is its own measure");
+        CHECK(near(cell(&t, "time", "BCD-1/3", "step"),
+                   cell(&t, "time", "BCD-1/3", "passes") + cell(&t, "time", "BCD-1/3", "update") +
+                       cell(&t, "time", "BCD-1/3", "all_reduce")),
+              "the parts are not the whole");
+        CHECK(cell(&t, "memory", "BCD-1/3", "total") < cell(&t, "memory", "BCD-1/3", "usable"),
+              "it does not fit");
+    }
+    tables_free(&t);
+    CHECK(strstr(run(0, "report plan.h5 --markdown")->out, "Memory of the fullest GPU"), "report");
+    CHECK(strstr(run(0, "plan --model resnet20 --per-node 2 --pipeline 2")->out, "images"),
+          "images");
+}
+
+static void case_search(void) {
+    const Printed *printed = run(
+        0, "plan --model G-1.6B --search --nodes 2 --batch 32 --gpus 8 --budget 6 --out search.h5");
+    CHECK(strstr(printed->out, "The cheapest: ") && strstr(printed->out, "The fastest: "), "%s",
+          printed->out);
+    CHECK(strstr(printed->out, "no price: give --price"), "h100 has a price");
+    Tables t;
+    if (read_tables(&t, "search.h5")) {
+        const Table *cheap = tables_find(&t, "cheapest"), *fast = tables_find(&t, "fastest");
+        CHECK(cheap && fast && cheap->rows == 15 && fast->rows == 15, "rows");
+        CHECK(
+            cell(&t, "fastest", "a100, full", "step") <= cell(&t, "cheapest", "a100, full", "step"),
+            "the fastest is slower");
+        CHECK(cell(&t, "fastest", "a100, full", "dollars") >=
+                  cell(&t, "cheapest", "a100, full", "dollars"),
+              "the cheapest is dearer");
+    }
+    tables_free(&t);
+}
+
+static void case_scale(void) {
+    run(0, "plan --scale --models L-7B --batch 1024 --gpu a100 --out scale.h5");
+    Tables t;
+    if (read_tables(&t, "scale.h5")) {
+        static const char *const rows[] = {"8, BCD-1/3", "64, BCD-1/3", "512, BCD-1/3"};
+        for (int i = 1; i < 3; i++) {
+            double before = cell(&t, "scale0", rows[i - 1], "rate");
+            double rate = cell(&t, "scale0", rows[i], "rate");
+            CHECK(rate > before && rate < 8.5 * before, "%s: %g tokens/s after %g", rows[i], rate,
+                  before);
+            CHECK(cell(&t, "scale0", rows[i], "dollars") >
+                      0.99 * cell(&t, "scale0", rows[i - 1], "dollars"),
+                  "%s: cheaper with more GPUs", rows[i]);
+        }
+    }
+    tables_free(&t);
+}
+
+static void case_presets_of_scale(void) {
+    static const struct {
+        const char *name;
+        double parameters;
+    } rows[] = {{"L-7B", 6.738e9}, {"L-70B", 78.3e9}, {"L-405B", 466e9}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Model *model = model_create(rows[i].name);
+        if (!CHECK(model, "%s", error_message())) continue;
+        double off = (double)model->param_count / rows[i].parameters - 1;
+        CHECK(fabs(off) < 2e-3, "%s: %zu parameters", rows[i].name, model->param_count);
+        model_free(model);
+    }
+}
+
+static void case_wrong_use(void) {
+    check_error(run(2, "plan"), "bcd plan needs --model");
+    check_error(run(2, "plan --model G-11B"), "no model \"G-11B\"");
+    check_error(run(2, "plan --model G-10B --gpu rtx5090"), "\"rtx5090\" is not in the table");
+    check_error(run(2, "plan --model G-10B --gpu any"), "--gpu any");
+    check_error(run(2, "plan --model G-10B --pipeline 16"), "16 ranks");
+    check_error(run(2, "plan --model G-10B --replicas 3 --batch 16"), "multiple of 3");
+    check_error(run(2, "plan --model G-10B --micro-batches 7"), "multiple of 7");
+    check_error(run(2, "plan --model resnet8 --nodes 2 --pipeline 16"), "only 5 blocks");
+    check_error(run(2, "plan --model resnet8 --submodels 99"), "only 5 blocks");
+    check_error(run(2, "plan --model G-10B --submodels 1"), "--submodels");
+    check_error(run(2, "plan --model G-10B --price -1"), "--price -1");
+    check_error(run(2, "plan --model G-10B --price b200=3"), "b200");
+    check_error(run(2, "plan --model G-10B --multiplier 0"), "--multiplier 0");
+    check_error(run(2, "plan --model G-10B --per-node 0"), "--per-node");
+    check_error(run(2, "plan --model resnet8 --context 9"), "--context");
+    check_error(run(2, "plan --model G-10B --search --scale"), "--search and --scale");
+    check_error(run(2, "plan --scale --models nothing"), "no model \"nothing\"");
+    check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
+}
+
+void test_plan(void) {
+    for (size_t i = 0; i < sizeof space_rows / sizeof *space_rows; i++)
+        RUN_ROW(space_rows[i].name, case_search_is_brute_force, &space_rows[i]);
+    RUN(case_candidates);
+    RUN(case_published_memory);
+    RUN(case_dollars);
+    RUN(case_prices);
+    RUN(case_plan);
+    RUN(case_search);
+    RUN(case_scale);
+    RUN(case_presets_of_scale);
+    RUN(case_wrong_use);
+}
