@@ -19,7 +19,7 @@ simt_tests := $(wildcard tests/simt/*.c tests/simt/*.cu)
 # Of the tests of ref/ and dist/, the case table, tiny models, pipelines and what they stand on.
 shared_tests := $(BUILD)/float/tests.a
 $(shared_tests): $(call objects,float,$(filter-out tests/main.c tests/ref/test_%.c,$(ref_tests_c)) \
-                                      tests/dist/pipeline.c)
+                                      tests/dist/pipeline.c tests/dist/pipeline_cases.c)
 
 # Objects by how they are compiled: device/ host code of both, in C; simt/ kernels as C++ and the
 # SIMT layer; race/ kernels that tell the race checker of every access; gpu/ kernels by nvcc.

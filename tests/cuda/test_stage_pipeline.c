@@ -1,125 +1,157 @@
-/* A pipeline of stages on one device, each a thread with a stream of its own, against one stage:
- * the same training, the same bits, in every precision, with what travels between them in host
- * memory and as messages of the device. */
-#include <math.h>
-#include <stdio.h>
+/* Pipelines of stages on one device, each a thread with a stream of its own: the bits of one stage
+ * in every precision, with what travels between them as messages of the device or through the host;
+ * and bytes as planned. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../cuda/message.h"
 #include "../../cuda/plan.h"
 #include "../../cuda/stage_cuda.h"
-#include "../dist/pipeline.h"
+#include "../../ref/error.h"
+#include "../../ref/memory.h"
+#include "../dist/pipeline_cases.h"
 #include "../test.h"
-#include "drift.h"
+#include "device_case.h"
 
-#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
-#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
-#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
-
-typedef struct {
-    const char *name, *spec;
-    int ranks;
-    PlacementKind placement;
-    int submodels; /* of a virtual or Figure 2 placement */
-    int micro_batches;
-    int trained; /* submodels that train in turn; 1: full update */
-    ScheduleKind kind;
-    bool recompute;
-    FrozenNorm frozen_norm;
-    OptimizerKind optimizer;
-    double clip;
-    Order order;
-} Row;
-
-static const Row rows[] = {
-    {"llama, 1 rank", LLAMA, 1, PLACEMENT_PLAIN, 1, 3, .trained = 3},
-    {"llama, 2 ranks", LLAMA, 2, PLACEMENT_PLAIN, 1, 4, .trained = 3, .optimizer = OPTIMIZER_ADAM},
-    {"llama, 3 ranks, full update", LLAMA, 3, PLACEMENT_PLAIN, 1, 4, .trained = 1},
-    {"llama, 4 ranks, recompute", LLAMA, 4, PLACEMENT_PLAIN, 1, 4, .trained = 2, .recompute = true},
-    {"llama, 2 ranks, virtual stages", LLAMA, 2, PLACEMENT_VIRTUAL, 3, 4, .trained = 3},
-    {"llama, 2 ranks, virtual stages, full update", LLAMA, 2, PLACEMENT_VIRTUAL, 3, 4, .trained = 1,
-     .clip = 0.5},
-    {"llama, 3 ranks, figure 2, clipped", LLAMA, 3, PLACEMENT_FIGURE2, 2, 4, .trained = 2,
-     .clip = 0.5},
-    {"llama, 3 ranks, zero bubble", LLAMA, 3, PLACEMENT_PLAIN, 1, 4, .trained = 3,
-     .kind = SCHEDULE_ZERO_BUBBLE},
-    {"gpt, 3 ranks, the head alone trains", GPT, 3, PLACEMENT_PLAIN, 1, 2, .trained = 3,
-     .order = ORDER_DESCENDING},
-    {"resnet, 2 ranks", RESNET, 2, PLACEMENT_PLAIN, 1, 2, .trained = 3},
-    {"resnet, 4 ranks, full update", RESNET, 4, PLACEMENT_PLAIN, 1, 2, .trained = 1},
-    {"resnet, 2 ranks, batch statistics", RESNET, 2, PLACEMENT_VIRTUAL, 3, 2, .trained = 3,
-     .frozen_norm = FROZEN_BATCH},
+static const StageKind kinds[] = {
+    {"fp32, messages", stage_cuda_create, PRECISION_FP32, message_free},
+    {"fp32, host data", stage_cuda_create, PRECISION_FP32, NULL},
+    {"tf32, messages", stage_cuda_create, PRECISION_TF32, message_free},
+    {"bf16, messages", stage_cuda_create, PRECISION_BF16, message_free},
+    {"bf16, host data", stage_cuda_create, PRECISION_BF16, NULL},
 };
+static const StageKind *const end_of_kinds = kinds + sizeof kinds / sizeof *kinds;
 
-static Recipe recipe_of(const Row *row, Precision precision) {
-    return (Recipe){.spec = row->spec,
-                    .create = stage_cuda_create,
-                    .precision = precision,
-                    .submodels = row->trained,
-                    .steps = row->order == ORDER_DESCENDING ? 2 : 7,
-                    .optimizer = row->optimizer,
-                    .clip = row->clip,
-                    .order = row->order,
-                    .recompute = row->recompute,
-                    .frozen_norm = row->frozen_norm,
-                    .micro_batches = row->micro_batches};
+/* Where each access is watched, one kind shows all kernels' places. */
+static bool is_left_out(const StageKind *kind) { return device_is_watched() && kind != kinds; }
+
+static void same_as_one_stage(const void *row) {
+    for (const StageKind *kind = kinds; kind < end_of_kinds; kind++)
+        if (!is_left_out(kind)) pipeline_check_same(row, kind);
 }
 
-static PipelineRecipe pipeline_of(const Row *row, bool messages) {
-    return (PipelineRecipe){.placement = row->placement,
-                            .ranks = row->ranks,
-                            .submodels = row->submodels,
-                            .settings = {.micro_batches = row->micro_batches, .kind = row->kind},
-                            .message_free = messages ? message_free : NULL};
+/* ---- tied embedding, failures -------------------------------------------------------------------
+ */
+
+static void tied_to_rounding(const void *ranks) {
+    pipeline_check_tied(*(const int *)ranks, &kinds[0]);
+    pipeline_check_tied(*(const int *)ranks, &kinds[1]);
 }
 
-typedef struct {
-    double loss[8];
-    int steps;
-} Curve;
-
-static int note_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
-    Curve *curve = context;
-    (void)state;
-    (void)lr;
-    curve->loss[curve->steps++] = loss->loss_sum + 1e3 * (double)loss->correct;
-    return 0;
+static void frozen_tied_is_exact(void) {
+    for (const StageKind *kind = kinds; kind < end_of_kinds; kind++)
+        pipeline_check_frozen_tied(kind);
 }
 
-static void compare(const Row *row, Precision precision, bool messages) {
-    Recipe recipe = recipe_of(row, precision);
-    PipelineRecipe how = pipeline_of(row, messages);
-    Tiny one;
-    Pipeline many;
-    Curve a = {0}, b = {0};
-    char what[96];
-    snprintf(what, sizeof what, "%s, %s", precision_names[precision],
-             messages ? "messages" : "host data");
-    tiny_open(&one, &recipe);
-    pipeline_open(&many, &recipe, &how);
-    if (!CHECK(many.tiny.engine, "%s", error_message())) return;
-    CHECK(tiny_train(&one, note_loss, &a) == 0, "%s", error_message());
-    CHECK(tiny_train(&many.tiny, note_loss, &b) == 0, "%s", error_message());
-    CHECK(a.steps == recipe.steps && memcmp(&a, &b, sizeof a) == 0, "%s: losses differ", what);
-    tiny_check_same(&one, &many.tiny, what);
-    Batch batch = tiny_batch(&one, 11);
-    Loss x, y;
-    CHECK(one.engine->is->evaluate(one.engine, &batch, &x) == 0, "%s", error_message());
-    CHECK(many.tiny.engine->is->evaluate(many.tiny.engine, &batch, &y) == 0, "%s", error_message());
-    CHECK(x.correct == y.correct && fabs(x.loss_sum - y.loss_sum) <= 1e-12 * fabs(x.loss_sum),
-          "%s: evaluation: %.17g and %.17g", what, x.loss_sum, y.loss_sum);
-    batch_free(&batch);
-    pipeline_close(&many);
-    tiny_close(&one);
+static void bad_loss_changes_nothing(void) {
+    for (const StageKind *kind = kinds; kind < end_of_kinds; kind++) pipeline_check_bad_loss(kind);
 }
 
-static void same_as_one_stage(const void *data) {
-    for (Precision p = PRECISION_FP32; p < PRECISIONS; p++)
-        for (int messages = 0; messages < 2; messages++) compare(data, p, messages);
+static void offload_is_refused(void) {
+    bool here[64] = {true};
+    Model *m = model_create("gpt:layers=1,width=8,heads=2,context=4,vocabulary=5");
+    StageSettings settings = {.batch = 1, .here = here, .offload = true};
+    CHECK(m && !stage_cuda_create(m, settings), "a stage");
+    CHECK(strstr(error_message(), "offload"), "\"%s\"", error_message());
+    model_free(m);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------
+ */
+
+static const MemRole as_the_oracle[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
+                                        MEM_ACTIVATIONS};
+
+/* Between two calls of the engine: its stages rest. */
+static void check_bytes(const Pipeline *p, int rank, const bool *active) {
+    Stage *stage = p->stage[rank];
+    const Model *m = p->tiny.model;
+    size_t device[MEM_ROLES], host[MEM_ROLES], oracle[MEM_ROLES];
+    CHECK(cuda_memory_plan(device, host, m, &stage->settings, active) == 0, "%s", error_message());
+    CHECK(memory_plan(oracle, m, &stage->settings, active) == 0, "%s", error_message());
+    const MemCount *counted = stage->is->memory(stage);
+    for (int r = 0; r < MEM_ROLES; r++)
+        CHECK(counted->current[r] == device[r], "%s, rank %d: %zu bytes of %s, planned %zu",
+              m->name, rank, counted->current[r], mem_role_names[r], device[r]);
+    for (int i = 0; i < 5; i++)
+        CHECK(device[as_the_oracle[i]] == oracle[as_the_oracle[i]], "%s, rank %d: %s", m->name,
+              rank, mem_role_names[as_the_oracle[i]]);
+}
+
+static void counted_is_planned(const void *spec) {
+    for (int way = 0; way < 8; way++) {
+        Recipe recipe = {.spec = spec,
+                         .create = stage_cuda_create,
+                         .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
+                         .recompute = way & 2,
+                         .micro_batches = 4,
+                         .optimizer = OPTIMIZER_ADAM};
+        PipelineRecipe how = {.placement = way & 4 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
+                              .ranks = way & 4 ? 2 : 3,
+                              .submodels = way & 4 ? 2 : 1,
+                              .settings = {.micro_batches = 4}};
+        Pipeline p;
+        bool active[64];
+        pipeline_open(&p, &recipe, &how);
+        for (int submodel = 0; submodel < 3; submodel++) {
+            tiny_activate(&p.tiny, submodel);
+            partition_active(&p.tiny.settings.partition, p.tiny.model, submodel, active);
+            p.tiny.engine->is->memory(p.tiny.engine);
+            for (int r = 0; r < how.ranks; r++) check_bytes(&p, r, active);
+        }
+        pipeline_close(&p);
+    }
+}
+
+/* ---- messages -----------------------------------------------------------------------------------
+ */
+
+/* Freed while copies may still be on their way; the next one waits for them on the device. */
+static void messages_are_used_again(void) {
+    enum { COUNT = 1000, ROUNDS = 50 };
+    static float from[COUNT], to[ROUNDS][COUNT];
+    Stream streams[2];
+    message_users_add();
+    CHECK(device_open() == 0, "%s", error_message());
+    for (int k = 0; k < 2; k++) streams[k] = stream_create();
+    float *source = device_alloc(sizeof from);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < COUNT; i++) from[i] = (float)(round * COUNT + i);
+        Stream stream = streams[round % 2];
+        copy_to_device(stream, source, from, sizeof from);
+        DeviceMessage *m = message_new(sizeof from);
+        if (!CHECK(m, "%s", error_message())) return;
+        CHECK(m->bytes == sizeof from, "%zu bytes", m->bytes);
+        stream_wait_event(stream, m->ready);
+        copy_on_device(stream, m->data, source, sizeof from);
+        copy_to_host(stream, to[round], m->data, sizeof from);
+        event_record(m->ready, stream);
+        message_free(m);
+        CHECK(device_wait(stream) == 0, "%s", error_message());
+    }
+    for (int i = 0; i < ROUNDS * COUNT; i++)
+        if (!CHECK(to[i / COUNT][i % COUNT] == (float)i, "number %d is %g", i,
+                   (double)to[i / COUNT][i % COUNT]))
+            break;
+    DeviceMessage *small = message_new(4), *left = message_new(sizeof from);
+    CHECK(small && left && small->data != left->data, "one place for two");
+    message_free(small);
+    message_users_remove();
+    message_free(left); /* after the last user: by a link that is freed later */
+    device_free(source);
+    for (int k = 0; k < 2; k++) stream_free(streams[k]);
 }
 
 void test_stage_pipeline(void) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        RUN_ROW(rows[i].name, same_as_one_stage, &rows[i]);
+    static const int two = 2, four = 4;
+    for (const PipelineRow *row = pipeline_rows; row->name; row++)
+        RUN_ROW(row->name, same_as_one_stage, row);
+    RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &two);
+    RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &four);
+    RUN(frozen_tied_is_exact);
+    RUN(bad_loss_changes_nothing);
+    RUN(offload_is_refused);
+    RUN(messages_are_used_again);
+    for (int i = 0; tiny_models[i]; i++)
+        RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
 }

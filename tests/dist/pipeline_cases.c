@@ -1,0 +1,184 @@
+#include "pipeline_cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+
+#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
+#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
+
+const PipelineRow pipeline_rows[] = {
+    {"llama, 1 rank", LLAMA, 1, PLACEMENT_PLAIN, 1, 2, .trained = 3},
+    {"llama, 2 ranks", LLAMA, 2, PLACEMENT_PLAIN, 1, 4, .trained = 3},
+    {"llama, 3 ranks, full update", LLAMA, 3, PLACEMENT_PLAIN, 1, 4, .trained = 1},
+    {"llama, 4 ranks, recompute", LLAMA, 4, PLACEMENT_PLAIN, 1, 4, .trained = 2, .recompute = true},
+    {"llama, 2 ranks, virtual stages", LLAMA, 2, PLACEMENT_VIRTUAL, 3, 4, .trained = 3},
+    {"llama, 2 ranks, virtual stages, full update", LLAMA, 2, PLACEMENT_VIRTUAL, 3, 4,
+     .trained = 1},
+    {"llama, 3 ranks, figure 2", LLAMA, 3, PLACEMENT_FIGURE2, 2, 4, .trained = 2},
+    {"llama, 2 ranks, zero bubble", LLAMA, 2, PLACEMENT_PLAIN, 1, 4, SCHEDULE_ZERO_BUBBLE,
+     .trained = 3},
+    {"llama, 3 ranks, adam, clipped", LLAMA, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
+     .clip = 0.05, .trained = 3},
+    {"llama, 3 ranks, one micro-batch", LLAMA, 3, PLACEMENT_PLAIN, 1, 1, .trained = 3},
+    {"llama, 2 ranks, a part without samples", LLAMA, 2, PLACEMENT_PLAIN, 1, 3, .trained = 3},
+    {"resnet, 2 ranks", RESNET, 2, PLACEMENT_PLAIN, 1, 2, .trained = 3},
+    {"resnet, 4 ranks, full update", RESNET, 4, PLACEMENT_PLAIN, 1, 2, .trained = 1},
+    {"resnet, 2 ranks, virtual stages", RESNET, 2, PLACEMENT_VIRTUAL, 3, 2, .trained = 3},
+    {"resnet, 3 ranks, batch statistics", RESNET, 3, PLACEMENT_PLAIN, 1, 2,
+     .frozen_norm = FROZEN_BATCH, .trained = 3},
+    {0},
+};
+
+static Recipe recipe_of(const PipelineRow *row, const StageKind *kind) {
+    return (Recipe){.spec = row->spec,
+                    .create = kind->create,
+                    .precision = kind->precision,
+                    .submodels = row->trained,
+                    .steps = 7,
+                    .optimizer = row->optimizer,
+                    .clip = row->clip,
+                    .recompute = row->recompute,
+                    .frozen_norm = row->frozen_norm,
+                    .micro_batches = row->micro_batches};
+}
+
+static PipelineRecipe pipeline_of(const PipelineRow *row, const StageKind *kind) {
+    return (PipelineRecipe){.placement = row->placement,
+                            .ranks = row->ranks,
+                            .submodels = row->submodels,
+                            .settings = {.micro_batches = row->micro_batches, .kind = row->kind},
+                            .message_free = kind->message_free};
+}
+
+/* Losses of every step, to the last bit. */
+typedef struct {
+    double loss[32];
+    int steps;
+} Curve;
+
+static int note_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
+    Curve *curve = context;
+    (void)state;
+    (void)lr;
+    curve->loss[curve->steps++] = loss->loss_sum + 1e3 * (double)loss->correct;
+    return 0;
+}
+
+void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
+    Recipe recipe = recipe_of(row, kind);
+    PipelineRecipe how = pipeline_of(row, kind);
+    Tiny one;
+    Pipeline many;
+    Curve a = {0}, b = {0};
+    tiny_open(&one, &recipe);
+    pipeline_open(&many, &recipe, &how);
+    if (!CHECK(many.tiny.engine, "%s", error_message())) return;
+    CHECK(tiny_train(&one, note_loss, &a) == 0, "%s", error_message());
+    CHECK(tiny_train(&many.tiny, note_loss, &b) == 0, "%s", error_message());
+    CHECK(a.steps == 7 && memcmp(&a, &b, sizeof a) == 0, "%s: losses differ", kind->name);
+    tiny_check_same(&one, &many.tiny, kind->name);
+    Batch batch = tiny_batch(&one, 11);
+    Loss x, y;
+    CHECK(one.engine->is->evaluate(one.engine, &batch, &x) == 0, "%s", error_message());
+    CHECK(many.tiny.engine->is->evaluate(many.tiny.engine, &batch, &y) == 0, "%s", error_message());
+    CHECK(x.correct == y.correct && fabs(x.loss_sum - y.loss_sum) <= 1e-12 * fabs(x.loss_sum),
+          "evaluation: %.17g and %.17g", x.loss_sum, y.loss_sum);
+    batch_free(&batch);
+    pipeline_close(&many);
+    tiny_close(&one);
+}
+
+/* ---- tied embedding -----------------------------------------------------------------------------
+ */
+
+static Recipe gpt_recipe(const StageKind *kind) {
+    return (Recipe){
+        .spec = GPT, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
+}
+
+static PipelineRecipe plain(int ranks, const StageKind *kind) {
+    return (PipelineRecipe){.placement = PLACEMENT_PLAIN,
+                            .ranks = ranks,
+                            .submodels = 1,
+                            .settings = {.micro_batches = 2},
+                            .message_free = kind->message_free};
+}
+
+/* The head's and the embedding's share of a tied gradient are added up apart and then together, not
+ * one after the other as on one stage: the sums differ by rounding, a few units in the last place
+ * of the largest term per step. */
+void pipeline_check_tied(int ranks, const StageKind *kind) {
+    Recipe recipe = gpt_recipe(kind);
+    PipelineRecipe how = plain(ranks, kind);
+    recipe.steps = 6;
+    Tiny one;
+    Pipeline many;
+    tiny_trained(&one, &recipe);
+    pipeline_open(&many, &recipe, &how);
+    CHECK(tiny_train(&many.tiny, NULL, NULL) == 0, "%s", error_message());
+    for (int p = 0; p < one.model->params; p++) {
+        size_t count;
+        real *a = tiny_read(&one, TENSOR_PARAMETER, p, &count);
+        real *b = tiny_read(&many.tiny, TENSOR_PARAMETER, p, &count);
+        double largest = 0, error = 0;
+        for (size_t i = 0; i < count; i++) {
+            largest = fmax(largest, fabs((double)a[i]));
+            error = fmax(error, fabs((double)a[i] - (double)b[i]));
+        }
+        CHECK(error <= 6 * 8 * (double)REAL_EPS * (largest + 1), "%s is off by %g",
+              one.model->param[p].name, error);
+        free(a);
+        free(b);
+    }
+    pipeline_close(&many);
+    tiny_close(&one);
+}
+
+/* While the embedding is frozen, nothing is added up in another order. */
+void pipeline_check_frozen_tied(const StageKind *kind) {
+    Recipe recipe = gpt_recipe(kind);
+    PipelineRecipe how = plain(3, kind);
+    recipe.steps = 2;
+    recipe.order = ORDER_DESCENDING;
+    Tiny one;
+    Pipeline many;
+    tiny_trained(&one, &recipe);
+    pipeline_open(&many, &recipe, &how);
+    CHECK(tiny_train(&many.tiny, NULL, NULL) == 0, "%s", error_message());
+    tiny_check_same(&one, &many.tiny, "the last submodel");
+    pipeline_close(&many);
+    tiny_close(&one);
+}
+
+/* ---- failures -----------------------------------------------------------------------------------
+ */
+
+/* A loss that is not a number stops every rank with the line of one device, and changes nothing. */
+void pipeline_check_bad_loss(const StageKind *kind) {
+    Recipe recipe = {
+        .spec = LLAMA, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
+    PipelineRecipe how = plain(3, kind);
+    Pipeline many;
+    pipeline_open(&many, &recipe, &how);
+    Engine *engine = many.tiny.engine;
+    tiny_activate(&many.tiny, 1);
+    size_t count;
+    int last = many.tiny.model->params - 1;
+    real *head = tiny_read(&many.tiny, TENSOR_PARAMETER, last, &count);
+    head[0] = (real)NAN;
+    CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
+    uint64_t before = tiny_block_hash(&many.tiny, 2);
+    Batch batch = tiny_batch(&many.tiny, 4);
+    Loss loss;
+    CHECK(engine->is->step(engine, &batch, 0.1, &loss) == -1, "a step with a loss of NaN");
+    CHECK(strstr(error_message(), "the loss is"), "\"%s\"", error_message());
+    CHECK(tiny_block_hash(&many.tiny, 2) == before, "parameters moved");
+    batch_free(&batch);
+    free(head);
+    pipeline_close(&many);
+}
