@@ -30,6 +30,68 @@ static void same_as_one_stage(const void *row) {
         if (!is_left_out(kind)) pipeline_check_same(row, kind);
 }
 
+/* ---- slots --------------------------------------------------------------------------------------
+ */
+
+/* Both gradients of one micro-batch, from the last block down. */
+static void go_back(Stage *stage, int blocks) {
+    for (int b = blocks - 1; b >= 0; b--) {
+        stage->is->input_gradient(stage, b);
+        stage->is->weight_gradient(stage, b);
+    }
+}
+
+/* The gradient of the upper blocks for a micro-batch; `crossed`: before it goes back, the next one
+ * enters the lower blocks, which have a slot for it where the upper ones have none. */
+static real *upper_gradient(const Tiny *tiny, int upper, bool crossed, size_t *count) {
+    bool here[16], active[16];
+    int slots[16], blocks = tiny->model->blocks;
+    for (int b = 0; b < blocks; b++) here[b] = active[b] = true, slots[b] = b < upper ? 2 : 1;
+    StageSettings settings = tiny->stage->settings;
+    settings.here = here;
+    settings.slots = slots;
+    Stage *stage = stage_cuda_create(tiny->model, settings);
+    if (!stage || stage->is->activate(stage, active)) abort();
+    Batch batch = tiny_batch(tiny, 4);
+    Batch part[2] = {batch_slice(&batch, tiny->model, 0, 2),
+                     batch_slice(&batch, tiny->model, 2, 4)};
+    stage->is->select(stage, 0);
+    stage->is->begin(stage, &part[0], PASS_TRAIN);
+    for (int b = 0; b < blocks; b++) stage->is->forward(stage, b);
+    stage->is->loss(stage, 1);
+    if (crossed) {
+        stage->is->select(stage, 1);
+        stage->is->begin(stage, &part[1], PASS_TRAIN);
+        for (int b = 0; b < upper; b++) stage->is->forward(stage, b);
+        stage->is->select(stage, 0);
+        stage->is->begin(stage, &part[0], PASS_TRAIN);
+    }
+    go_back(stage, blocks);
+    int param = tiny->model->block[upper].first_param;
+    *count = stage->is->read(stage, TENSOR_GRADIENT, param, NULL);
+    real *gradient = malloc(*count * sizeof *gradient);
+    if (!gradient || stage->is->read(stage, TENSOR_GRADIENT, param, gradient) != *count) abort();
+    batch_free(&batch);
+    stage->is->free(stage);
+    return gradient;
+}
+
+static void slots_are_left_alone(const void *spec) {
+    Tiny tiny;
+    tiny_open(&tiny, &(Recipe){.spec = spec, .create = stage_cuda_create, .batch = 2});
+    for (int upper = 1; upper < tiny.model->blocks; upper++) {
+        size_t a, b;
+        real *alone = upper_gradient(&tiny, upper, false, &a);
+        real *crossed = upper_gradient(&tiny, upper, true, &b);
+        CHECK(a == b && a > 0 && memcmp(alone, crossed, a * sizeof *alone) == 0,
+              "%s: from %s on, gradients are another micro-batch's", tiny.model->name,
+              tiny.model->block[upper].name);
+        free(alone);
+        free(crossed);
+    }
+    tiny_close(&tiny);
+}
+
 /* ---- tied embedding, failures -------------------------------------------------------------------
  */
 
@@ -146,6 +208,7 @@ void test_stage_pipeline(void) {
     static const int two = 2, four = 4;
     for (const PipelineRow *row = pipeline_rows; row->name; row++)
         RUN_ROW(row->name, same_as_one_stage, row);
+    for (int i = 0; tiny_models[i]; i++) RUN_ROW("slots", slots_are_left_alone, tiny_models[i]);
     RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &two);
     RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &four);
     RUN(frozen_tied_is_exact);
