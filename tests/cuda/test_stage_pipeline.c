@@ -22,12 +22,17 @@ static const StageKind kinds[] = {
 };
 static const StageKind *const end_of_kinds = kinds + sizeof kinds / sizeof *kinds;
 
-/* Where each access is watched, one kind shows all kernels' places. */
-static bool is_left_out(const StageKind *kind) { return device_is_watched() && kind != kinds; }
+/* Each row with the first kind and another in turn; where each access is watched, which takes its
+ * time, with the first. */
+static void same_as_one_stage(const void *data) {
+    const PipelineRow *row = data;
+    pipeline_check_same(row, &kinds[0]);
+    if (!device_is_watched())
+        pipeline_check_same(row, &kinds[1 + (row - pipeline_rows) % (end_of_kinds - kinds - 1)]);
+}
 
-static void same_as_one_stage(const void *row) {
-    for (const StageKind *kind = kinds; kind < end_of_kinds; kind++)
-        if (!is_left_out(kind)) pipeline_check_same(row, kind);
+static void places_are_not_used_too_early(const void *ranks) {
+    pipeline_check_places(*(const int *)ranks, &kinds[0]);
 }
 
 /* ---- slots --------------------------------------------------------------------------------------
@@ -96,8 +101,8 @@ static void slots_are_left_alone(const void *spec) {
  */
 
 static void tied_to_rounding(const void *ranks) {
-    pipeline_check_tied(*(const int *)ranks, &kinds[0]);
-    pipeline_check_tied(*(const int *)ranks, &kinds[1]);
+    pipeline_check_tied(*(const int *)ranks, SCHEDULE_1F1B, &kinds[0]);
+    pipeline_check_tied(*(const int *)ranks, SCHEDULE_ZERO_BUBBLE, &kinds[1]);
 }
 
 static void frozen_tied_is_exact(void) {
@@ -209,6 +214,8 @@ void test_stage_pipeline(void) {
     for (const PipelineRow *row = pipeline_rows; row->name; row++)
         RUN_ROW(row->name, same_as_one_stage, row);
     for (int i = 0; tiny_models[i]; i++) RUN_ROW("slots", slots_are_left_alone, tiny_models[i]);
+    RUN_ROW("8 parts, 2 ranks", places_are_not_used_too_early, &two);
+    RUN_ROW("8 parts, 4 ranks", places_are_not_used_too_early, &four);
     RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &two);
     RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &four);
     RUN(frozen_tied_is_exact);

@@ -22,6 +22,24 @@ const PipelineRow pipeline_rows[] = {
     {"llama, 3 ranks, figure 2", LLAMA, 3, PLACEMENT_FIGURE2, 2, 4, .trained = 2},
     {"llama, 2 ranks, zero bubble", LLAMA, 2, PLACEMENT_PLAIN, 1, 4, SCHEDULE_ZERO_BUBBLE,
      .trained = 3},
+    {"llama, 3 ranks, zero bubble, full update", LLAMA, 3, PLACEMENT_PLAIN, 1, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 1},
+    {"llama, 4 ranks, zero bubble, recompute", LLAMA, 4, PLACEMENT_PLAIN, 1, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 2, .recompute = true},
+    {"llama, 2 ranks, virtual stages, zero bubble", LLAMA, 2, PLACEMENT_VIRTUAL, 3, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 3},
+    {"llama, 2 ranks, virtual stages, zero bubble, full update, clipped", LLAMA, 2,
+     PLACEMENT_VIRTUAL, 3, 4, SCHEDULE_ZERO_BUBBLE, .clip = 0.05, .trained = 1},
+    {"llama, 3 ranks, figure 2, zero bubble, adam", LLAMA, 3, PLACEMENT_FIGURE2, 2, 4,
+     SCHEDULE_ZERO_BUBBLE, .optimizer = OPTIMIZER_ADAM, .trained = 2},
+    {"llama, 4 ranks, zero bubble, a part without samples", LLAMA, 4, PLACEMENT_PLAIN, 1, 3,
+     SCHEDULE_ZERO_BUBBLE, .trained = 1},
+    {"llama, 1 rank, virtual stages", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4, .trained = 3},
+    {"llama, 1 rank, virtual stages, full update", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4, .trained = 1},
+    {"llama, 1 rank, virtual stages, zero bubble, full update", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 1},
+    {"llama, 1 rank, virtual stages, zero bubble", LLAMA, 1, PLACEMENT_VIRTUAL, 3, 4,
+     SCHEDULE_ZERO_BUBBLE, .trained = 3},
     {"llama, 3 ranks, adam, clipped", LLAMA, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
      .clip = 0.05, .trained = 3},
     {"llama, 3 ranks, one micro-batch", LLAMA, 3, PLACEMENT_PLAIN, 1, 1, .trained = 3},
@@ -29,6 +47,10 @@ const PipelineRow pipeline_rows[] = {
     {"resnet, 2 ranks", RESNET, 2, PLACEMENT_PLAIN, 1, 2, .trained = 3},
     {"resnet, 4 ranks, full update", RESNET, 4, PLACEMENT_PLAIN, 1, 2, .trained = 1},
     {"resnet, 2 ranks, virtual stages", RESNET, 2, PLACEMENT_VIRTUAL, 3, 2, .trained = 3},
+    {"resnet, 2 ranks, zero bubble", RESNET, 2, PLACEMENT_PLAIN, 1, 2, SCHEDULE_ZERO_BUBBLE,
+     .trained = 3},
+    {"resnet, 4 ranks, zero bubble, full update, recompute", RESNET, 4, PLACEMENT_PLAIN, 1, 2,
+     SCHEDULE_ZERO_BUBBLE, .recompute = true, .trained = 1},
     {"resnet, 3 ranks, batch statistics", RESNET, 3, PLACEMENT_PLAIN, 1, 2,
      .frozen_norm = FROZEN_BATCH, .trained = 3},
     {0},
@@ -93,6 +115,34 @@ void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
     tiny_close(&one);
 }
 
+void pipeline_check_places(int ranks, const StageKind *kind) {
+    Recipe recipe = {.spec = LLAMA,
+                     .create = kind->create,
+                     .precision = kind->precision,
+                     .steps = 4,
+                     .batch = 8,
+                     .micro_batches = 8};
+    for (int full = 0; full < 2; full++) {
+        recipe.submodels = full ? 1 : 3;
+        recipe.rule.every = full ? 4 : 1;
+        Tiny one;
+        tiny_trained(&one, &recipe);
+        for (PlacementKind placement = 0; placement < PLACEMENTS; placement++)
+            for (ScheduleKind order = 0; order < SCHEDULE_KINDS; order++) {
+                int submodels = placement == PLACEMENT_VIRTUAL && ranks < 3 ? 3 : 1;
+                PipelineRecipe how = {placement, ranks, submodels,
+                                      .settings = {.micro_batches = 8, .kind = order},
+                                      .message_free = kind->message_free};
+                Pipeline many;
+                pipeline_open(&many, &recipe, &how);
+                CHECK(tiny_train(&many.tiny, NULL, NULL) == 0, "%s", error_message());
+                tiny_check_same(&one, &many.tiny, placement_names[placement]);
+                pipeline_close(&many);
+            }
+        tiny_close(&one);
+    }
+}
+
 /* ---- tied embedding -----------------------------------------------------------------------------
  */
 
@@ -112,10 +162,11 @@ static PipelineRecipe plain(int ranks, const StageKind *kind) {
 /* The head's and the embedding's share of a tied gradient are added up apart and then together, not
  * one after the other as on one stage: the sums differ by rounding, a few units in the last place
  * of the largest term per step. */
-void pipeline_check_tied(int ranks, const StageKind *kind) {
+void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind) {
     Recipe recipe = gpt_recipe(kind);
     PipelineRecipe how = plain(ranks, kind);
     recipe.steps = 6;
+    how.settings.kind = order;
     Tiny one;
     Pipeline many;
     tiny_trained(&one, &recipe);

@@ -31,9 +31,12 @@ extern const PipelineRow pipeline_rows[]; /* a NULL name ends */
 /* CHECKs that a training over this pipeline has the losses, parameters and evaluation of one over
  * one stage of the same kind, to the last bit. */
 void pipeline_check_same(const PipelineRow *row, const StageKind *kind);
+/* The same with more micro-batches than any chunk has room for, in every placement and order: a
+ * place that is used again too early would show. */
+void pipeline_check_places(int ranks, const StageKind *kind);
 /* The same of a tied embedding on other ranks than the head: while it trains to rounding (of
  * floats), while it is frozen to the last bit. */
-void pipeline_check_tied(int ranks, const StageKind *kind);
+void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind);
 void pipeline_check_frozen_tied(const StageKind *kind);
 /* CHECKs that a loss that is not a number changes nothing. */
 void pipeline_check_bad_loss(const StageKind *kind);
