@@ -119,20 +119,29 @@ const PaperModel *paper_model(const char *model) {
     return NULL;
 }
 
-/* Table 4 where it has the very nodes, else as many GPUs (Table 5 calls 2 x 4 of them 1/8). */
-static double distributed_ms(const char *model, PaperGpus gpus) {
-    double ms = NAN;
+/* The row of Table 4 that has the very nodes, else one with as many GPUs (Table 5 calls 2 x 4 of
+ * them 1/8); NULL: none. */
+static const PaperDistributed *distributed_row(const char *model, PaperGpus gpus) {
+    const PaperDistributed *found = NULL;
     for (size_t i = 0; i < paper_distributed_count; i++) {
         const PaperDistributed *d = &paper_distributed[i];
         if (strcmp(d->model, model) || paper_gpus(d->full) != paper_gpus(gpus)) continue;
-        if (d->full.nodes == gpus.nodes) return d->full_ms;
-        ms = d->full_ms;
+        if (d->full.nodes == gpus.nodes) return d;
+        found = d;
     }
-    return ms;
+    return found;
+}
+
+PaperGpus paper_timed_gpus(const char *gpu, const char *model, PaperGpus gpus) {
+    const PaperDistributed *row = strcmp(gpu, "rtx4090") == 0 ? distributed_row(model, gpus) : NULL;
+    return row ? row->full : gpus;
 }
 
 double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus) {
-    if (strcmp(gpu, "rtx4090") == 0) return distributed_ms(model, gpus);
+    if (strcmp(gpu, "rtx4090") == 0) {
+        const PaperDistributed *row = distributed_row(model, gpus);
+        return row ? row->full_ms : NAN;
+    }
     for (size_t i = 0; i < paper_elsewhere_count; i++) {
         const PaperElsewhere *e = &paper_elsewhere[i];
         if (!strcmp(e->gpu, gpu) && !strcmp(e->model, model) &&

@@ -123,6 +123,9 @@ const PaperModel *paper_model(const char *model); /* NULL: not in Table 8 */
 double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus);
 double paper_bcd_ms(const char *model);
 
+/* How these GPUs were spread over nodes when that time was taken. */
+PaperGpus paper_timed_gpus(const char *gpu, const char *model, PaperGpus gpus);
+
 /* The GPUs a reduction compares: its own, or those of the table of cost for the same GPU and model.
  */
 PaperGpus paper_reduction_full(const PaperReduction *reduction);

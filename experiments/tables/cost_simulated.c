@@ -22,10 +22,10 @@ typedef struct {
 } Steps;
 
 static int simulate_steps(Steps *steps, const PaperReduction *row) {
-    return timing_simulated_ms(&steps->full_ms, row->gpu, row->model, paper_reduction_full(row),
-                               1) ||
-                   timing_simulated_ms(&steps->bcd_ms, "rtx4090", row->model,
-                                       paper_reduction_bcd(row), 3)
+    PaperGpus full = paper_timed_gpus(row->gpu, row->model, paper_reduction_full(row));
+    PaperGpus bcd = paper_reduction_bcd(row);
+    return timing_simulated_ms(&steps->full_ms, row->gpu, row->model, full, 1) ||
+                   timing_simulated_ms(&steps->bcd_ms, "rtx4090", row->model, bcd, 3)
                ? -1
                : 0;
 }
