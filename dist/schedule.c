@@ -1,45 +1,11 @@
-/* Schedules by playing them: at every moment the rank that can start first takes the most urgent
- * task that is ready.  Because the lists come from a play that reached its end, they cannot
- * deadlock; because the play respects the bound of each chunk, so do they.  Why it always reaches
- * the end: chunks take micro-batches in order, so the oldest unfinished one finds no chunk above it
- * full. */
 #include "schedule.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "../ref/error.h"
+#include "schedule_play.h"
 
 const char *const schedule_names[SCHEDULE_KINDS] = {"1f1b", "zero-bubble"};
-
-/* What can be done with one micro-batch on one chunk. */
-typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
-
-/* Messages from one rank to another, values or gradients, in the order they are sent. */
-typedef struct {
-    Task *message; /* as the receiver will list them; NULL: no two chunks talk this way */
-    int sent, received;
-} Channel;
-
-typedef struct {
-    Step step;
-    int chunk, urgency;
-} Choice;
-
-typedef struct {
-    const SchedulePlan *plan;
-    Schedule *schedule;
-    double *done;     /* [chunks][micro][STEPS]: when it ended; -1: not yet */
-    int *next;        /* [chunks][STEPS]: the micro-batch whose turn it is */
-    int *above;       /* [chunks]: the next chunk of the same rank; chunks: none */
-    int *bound;       /* [chunks]: see schedule_bound */
-    int *lowest_of;   /* [ranks]: its first chunk */
-    double *clock;    /* [ranks]: when the rank is free */
-    Choice *choice;   /* [ranks]: the best thing it can do next, */
-    double *start;    /* [ranks]: and when; INFINITY: there is nothing to do */
-    Channel *channel; /* [ranks][ranks][2] */
-    int *place;       /* [2][chunks][micro]: of the message to that chunk, in its channel */
-} Play;
 
 static int virtual_stages(const SchedulePlan *plan) {
     return (plan->chunks + plan->ranks - 1) / plan->ranks;
@@ -62,194 +28,6 @@ int schedule_capacity(const SchedulePlan *plan, int from, int to, bool gradient)
     return capacity;
 }
 
-static double *done(const Play *play, int chunk, int micro, Step step) {
-    return &play->done[((size_t)chunk * (size_t)play->plan->micro_batches + (size_t)micro) * STEPS +
-                       step];
-}
-
-static int *next(const Play *play, int chunk, Step step) {
-    return &play->next[chunk * STEPS + (int)step];
-}
-
-static bool runs(const SchedulePlan *plan, int chunk, Step step) {
-    switch (step) {
-        case FORWARD:
-            return chunk >= plan->first;
-        case INPUT_GRADIENT:
-            return chunk >= plan->lowest;
-        default:
-            return chunk >= plan->lowest && plan->trains[chunk];
-    }
-}
-
-static double cost(const SchedulePlan *plan, int chunk, Step step) {
-    const ChunkCost *c = &plan->cost[chunk];
-    return step == FORWARD          ? c->forward
-           : step == INPUT_GRADIENT ? c->input_gradient
-                                    : c->weight_gradient;
-}
-
-/* ---- what may start, and when -------------------------------------------------------------------
- */
-
-/* How long a message takes. */
-static double way_time(const SchedulePlan *plan, int from, int to) {
-    if (!plan->transfer || plan->rank_of[from] == plan->rank_of[to]) return 0;
-    return plan->transfer[from < to ? from : to];
-}
-
-/* When the result of a step elsewhere is here; -1: not yet done. */
-static double arrival(const Play *play, int from, int to, int micro, Step step) {
-    double end = *done(play, from, micro, step);
-    return end < 0 ? -1 : end + way_time(play->plan, from, to);
-}
-
-/* Micro-batches a chunk holds. */
-static int held(const Play *play, int chunk) {
-    const SchedulePlan *plan = play->plan;
-    int entered = *next(play, chunk, FORWARD);
-    if (runs(plan, chunk, WEIGHT_GRADIENT)) return entered - *next(play, chunk, WEIGHT_GRADIENT);
-    if (runs(plan, chunk, INPUT_GRADIENT)) return entered - *next(play, chunk, INPUT_GRADIENT);
-    return chunk + 1 < plan->chunks ? entered - *next(play, chunk + 1, FORWARD) : 0;
-}
-
-/* When the inputs of the step that is next on a chunk are there; -1: not yet. */
-static double ready(const Play *play, int chunk, Step step) {
-    const SchedulePlan *plan = play->plan;
-    int micro = *next(play, chunk, step);
-    if (!runs(plan, chunk, step) || micro == plan->micro_batches) return -1;
-    switch (step) {
-        case FORWARD:
-            if (held(play, chunk) >= play->bound[chunk]) return -1;
-            return chunk == plan->first ? 0 : arrival(play, chunk - 1, chunk, micro, FORWARD);
-        case INPUT_GRADIENT:
-            if (chunk == plan->chunks - 1) return *done(play, chunk, micro, FORWARD);
-            return arrival(play, chunk + 1, chunk, micro, INPUT_GRADIENT);
-        default:
-            return *done(play, chunk, micro, INPUT_GRADIENT);
-    }
-}
-
-/* Gradients before forwards, for they free memory and feed the ranks below; among each kind the
- * chunk that is nearest to the end of the way.  A weight gradient comes at once, or last of all. */
-static int urgency(const SchedulePlan *plan, int chunk, Step step) {
-    switch (step) {
-        case FORWARD:
-            return plan->chunks + chunk;
-        case INPUT_GRADIENT:
-            /* The last chunk turns back at once: its logits become their gradient in place. */
-            return chunk == plan->chunks - 1 ? 5 * plan->chunks : 3 * plan->chunks - chunk;
-        default:
-            return plan->kind == SCHEDULE_1F1B ? 4 * plan->chunks - chunk : chunk;
-    }
-}
-
-/* The best thing a rank can do next: the earliest start, among equals the most urgent. */
-static void choose(Play *play, int rank) {
-    const SchedulePlan *plan = play->plan;
-    Choice *best = &play->choice[rank];
-    double earliest = INFINITY;
-    for (int chunk = play->lowest_of[rank]; chunk < plan->chunks; chunk = play->above[chunk])
-        for (Step step = FORWARD; step < STEPS; step++) {
-            double start = ready(play, chunk, step);
-            if (start < 0) continue;
-            if (start < play->clock[rank]) start = play->clock[rank];
-            Choice here = {step, chunk, urgency(plan, chunk, step)};
-            if (start > earliest || (start == earliest && here.urgency <= best->urgency)) continue;
-            *best = here;
-            earliest = start;
-        }
-    play->start[rank] = earliest;
-}
-
-/* The rank that can start first; -1: none. */
-static int first_rank(const Play *play) {
-    int ranks = play->plan->ranks, r = 0;
-    double earliest = INFINITY;
-    for (int i = 0; i < ranks; i++)
-        earliest = play->start[i] < earliest ? play->start[i] : earliest;
-    if (earliest == INFINITY) return -1;
-    while (play->start[r] != earliest) r++;
-    return r;
-}
-
-/* ---- writing it down ----------------------------------------------------------------------------
- */
-
-static void list(Play *play, int rank, Task task) {
-    TaskList *tasks = &play->schedule->rank[rank];
-    tasks->task[tasks->tasks++] = task;
-}
-
-static Channel *channel(const Play *play, int from_chunk, int to_chunk) {
-    int ranks = play->plan->ranks, gradient = to_chunk < from_chunk;
-    const int *rank_of = play->plan->rank_of;
-    return &play->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
-}
-
-static int *place(const Play *play, int to, int micro, bool gradient) {
-    const SchedulePlan *plan = play->plan;
-    return &play->place[(gradient * plan->chunks + to) * plan->micro_batches + micro];
-}
-
-/* What ended at `now` goes to a neighbour. */
-static void send(Play *play, int from, int to, int micro, double now) {
-    const int *rank_of = play->plan->rank_of;
-    if (rank_of[from] == rank_of[to]) return;
-    bool gradient = to < from;
-    Channel *c = channel(play, from, to);
-    double there = now + way_time(play->plan, from, to);
-    list(play, rank_of[from],
-         (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro, now, there});
-    *place(play, to, micro, gradient) = c->sent;
-    c->message[c->sent++] =
-        (Task){gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, to, micro, now, there};
-}
-
-/* A channel has no tags: messages are received in the order they were sent, also those that the
- * receiver will need only later. */
-static void receive(Play *play, int from, int to, int micro) {
-    if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
-    Channel *c = channel(play, from, to);
-    int wanted = *place(play, to, micro, to < from);
-    while (c->received <= wanted) list(play, play->plan->rank_of[to], c->message[c->received++]);
-}
-
-static void perform(Play *play, int rank, Choice choice) {
-    const SchedulePlan *plan = play->plan;
-    static const Doing doing[STEPS] = {DO_FORWARD, DO_INPUT_GRADIENT, DO_WEIGHT_GRADIENT};
-    int chunk = choice.chunk, micro = (*next(play, chunk, choice.step))++;
-    double start = play->start[rank], end = start + cost(plan, chunk, choice.step);
-    if (choice.step == FORWARD && chunk > plan->first) receive(play, chunk - 1, chunk, micro);
-    if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
-        receive(play, chunk + 1, chunk, micro);
-    list(play, rank, (Task){doing[choice.step], chunk, micro, start, end});
-    play->clock[rank] = *done(play, chunk, micro, choice.step) = end;
-    if (choice.step == FORWARD && chunk + 1 < plan->chunks)
-        send(play, chunk, chunk + 1, micro, end);
-    if (choice.step == INPUT_GRADIENT && chunk > plan->lowest)
-        send(play, chunk, chunk - 1, micro, end);
-}
-
-/* What the ranks can do next changes only for the one that worked and its chunk's neighbours. */
-static void choose_around(Play *play, int chunk) {
-    const SchedulePlan *plan = play->plan;
-    int here = plan->rank_of[chunk];
-    choose(play, here);
-    for (int c = chunk - 1; c <= chunk + 1; c += 2)
-        if (c >= 0 && c < plan->chunks && plan->rank_of[c] != here) choose(play, plan->rank_of[c]);
-}
-
-static void run(Play *play) {
-    for (int r = 0; r < play->plan->ranks; r++) choose(play, r);
-    for (int rank; (rank = first_rank(play)) >= 0;) {
-        int chunk = play->choice[rank].chunk;
-        perform(play, rank, play->choice[rank]);
-        if (play->clock[rank] > play->schedule->time) play->schedule->time = play->clock[rank];
-        choose_around(play, chunk);
-    }
-}
-
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
@@ -270,7 +48,7 @@ static int check(const SchedulePlan *plan) {
 /* Room in the channel from one chunk to its neighbour, for all its micro-batches. */
 static int open_channel(Play *play, int from, int to) {
     const SchedulePlan *plan = play->plan;
-    Channel *c = channel(play, from, to);
+    Channel *c = play_channel(play, from, to);
     if (plan->rank_of[from] == plan->rank_of[to]) return 0;
     c->sent += plan->micro_batches; /* counts the room, for now */
     free(c->message);
@@ -322,11 +100,12 @@ static int reserve(Play *play) {
     play->bound = malloc(chunks * sizeof *play->bound);
     play->lowest_of = malloc(ranks * sizeof *play->lowest_of);
     play->clock = calloc(ranks, sizeof *play->clock);
+    play->ready = calloc(chunks * STEPS, sizeof *play->ready);
     play->choice = calloc(ranks, sizeof *play->choice);
     play->start = malloc(ranks * sizeof *play->start);
     play->place = malloc(2 * chunks * micro * sizeof *play->place);
     if (!play->done || !play->next || !play->above || !play->bound || !play->lowest_of ||
-        !play->clock || !play->choice || !play->start || !play->place)
+        !play->clock || !play->ready || !play->choice || !play->start || !play->place)
         return -1;
     for (size_t i = 0; i < chunks * micro * STEPS; i++) play->done[i] = -1;
     prepare_chunks(play);
@@ -343,6 +122,7 @@ static void release(Play *play) {
     free(play->bound);
     free(play->lowest_of);
     free(play->clock);
+    free(play->ready);
     free(play->choice);
     free(play->start);
     free(play->place);
@@ -353,7 +133,7 @@ int schedule_make(Schedule *schedule, const SchedulePlan *plan) {
     if (check(plan)) return -1;
     Play play = {.plan = plan, .schedule = schedule};
     int failed = reserve(&play);
-    if (!failed) run(&play);
+    if (!failed) play_run(&play);
     release(&play);
     if (!failed) return 0;
     schedule_free(schedule);
