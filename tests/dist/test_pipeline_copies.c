@@ -208,8 +208,51 @@ static void statistics_are_averaged(void) {
     pipeline_close(&many);
 }
 
+/* ---- a step that was given up ------------------------------------------------------------------
+ */
+
+static int step_of(Pipeline *p, int samples) {
+    Batch batch = tiny_batch(&p->tiny, samples);
+    Loss loss;
+    int failed = p->tiny.engine->is->step(p->tiny.engine, &batch, 0.05, &loss);
+    batch_free(&batch);
+    return failed;
+}
+
+/* Gradients that are not numbers stay in the memory of a copy; its empty share of the next step has
+ * none of them. */
+static void lost_step_is_forgotten(void) {
+    Recipe recipe = {.spec = LLAMA, .batch = 6};
+    PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
+                          .ranks = 2,
+                          .submodels = 1,
+                          .copies = 3,
+                          .settings = {.micro_batches = 1}};
+    Pipeline p, other;
+    pipeline_open(&p, &recipe, &how);
+    pipeline_open(&other, &recipe, &how);
+    tiny_activate(&p.tiny, 1);
+    tiny_activate(&other.tiny, 1);
+    size_t count;
+    int last = p.tiny.model->params - 1;
+    Engine *engine = p.tiny.engine;
+    real *head = tiny_read(&p.tiny, TENSOR_PARAMETER, last, &count), right = head[0];
+    head[0] = (real)NAN;
+    CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
+    CHECK(step_of(&p, 6) == -1, "a step with a loss of NaN");
+    head[0] = right;
+    CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
+    CHECK(step_of(&p, 4) == 0 && step_of(&other, 4) == 0, "%s", error_message());
+    tiny_check_same(&p.tiny, &other.tiny, "after a lost step");
+    check_all_copies(&p);
+    free(head);
+    pipeline_close(&p);
+    pipeline_close(&other);
+}
+
 void test_pipeline_copies(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, trains_like_one_stage, &rows[i]);
     RUN(statistics_are_averaged);
+    RUN(lost_step_is_forgotten);
 }
