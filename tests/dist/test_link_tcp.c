@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../dist/deadline.h"
@@ -150,6 +151,12 @@ static int flood_stopped(Link *link, double *seen) {
     return failed;
 }
 
+/* Rank 2 computes for longer than the others wait. */
+static int compute_long(Link *link, double *seen) {
+    if (link->rank == 2) nanosleep(&(struct timespec){2, 0}, NULL);
+    return play_find("leave-chain")->play(link, seen);
+}
+
 static void must_say(Processes *p, const char *words) {
     Played played[MOST_RANKS];
     end_processes(p, played);
@@ -158,13 +165,15 @@ static void must_say(Processes *p, const char *words) {
               "rank %d says \"%s\"", r, played[r].error);
 }
 
-/* Though some wait for others, who wait for it.  Both at the same time, for it takes a while. */
-static void stopped_rank_is_named_by_all(void) {
-    static const PlayRow flood = {"flood", flood_stopped};
+/* Though some wait for others, who wait for it.  All at the same time, for it takes a while. */
+static void late_rank_is_named_by_all(void) {
+    static const PlayRow flood = {"flood", flood_stopped}, busy = {"busy", compute_long};
     Processes chain = start_processes(4, 0.5, play_find("stop"));
     Processes flooded = start_processes(4, 0.5, &flood);
+    Processes waiting = start_processes(4, 0.5, &busy);
     must_say(&chain, "waited 0.5 s for rank 2 (to send a message)");
     must_say(&flooded, "rank 0 waited 0.5 s for rank 2 (to take a message)");
+    must_say(&waiting, "waited 0.5 s for rank 2 (to send a message)");
 }
 
 void test_link_tcp(void) {
@@ -175,5 +184,5 @@ void test_link_tcp(void) {
     RUN(missing_rank_is_named);
     RUN(giving_up_is_told_at_once);
     RUN(killed_rank_is_named_at_once);
-    RUN(stopped_rank_is_named_by_all);
+    RUN(late_rank_is_named_by_all);
 }
