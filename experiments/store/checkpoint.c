@@ -84,7 +84,7 @@ size_t checkpoint_largest(const Model *model) {
     return largest;
 }
 
-static void write_tensors(H5File *file, const Setup *setup, int group, real *room) {
+static int write_tensors(H5File *file, const Setup *setup, int group, real *room) {
     const Model *model = setup->model;
     Engine *engine = setup->engine;
     TensorRole role = checkpoint_groups[group].role;
@@ -93,11 +93,13 @@ static void write_tensors(H5File *file, const Setup *setup, int group, real *roo
     for (int i = 0; i < checkpoint_tensors(model, role); i++) {
         size_t count = engine->is->read(engine, role, i, room);
         if (!count) continue; /* no optimizer state now */
+        if (count == ENGINE_READ_FAILED) return -1;
         checkpoint_name(name, model, group, i);
         int rank = checkpoint_shape(dims, model, role, i);
         h5_write(file, name, H5_REAL, room, rank, dims, NULL);
         h5_set_count(file, name, "checksum", checkpoint_checksum(room, count));
     }
+    return 0;
 }
 
 uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks) {
@@ -138,8 +140,8 @@ static void write_state(H5File *file, const BcdState *state) {
     h5_set_count(file, "/bcd", "checksum", checkpoint_state_checksum(state));
 }
 
-static void write_all(H5File *file, const Setup *setup, const BcdState *state, real *room,
-                      uint64_t *age) {
+static int write_all(H5File *file, const Setup *setup, const BcdState *state, real *room,
+                     uint64_t *age) {
     h5_set_text(file, "/", "format", "bcd checkpoint");
     h5_set_int(file, "/", "version", CHECKPOINT_VERSION);
     h5_set_text(file, "/", "precision", REAL_NAME);
@@ -150,7 +152,9 @@ static void write_all(H5File *file, const Setup *setup, const BcdState *state, r
     h5_set_count(file, "/data", "checksum", setup->train->checksum);
     write_state(file, state);
     write_ages(file, setup, age);
-    for (int group = 0; group < CHECKPOINT_GROUPS; group++) write_tensors(file, setup, group, room);
+    for (int group = 0; group < CHECKPOINT_GROUPS; group++)
+        if (write_tensors(file, setup, group, room)) return -1;
+    return 0;
 }
 
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {
@@ -160,8 +164,11 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
     int failed = room && age ? h5_create(&file, path)
                              : error_set("%s: out of memory for the largest tensor", path);
     if (!failed) {
-        write_all(&file, setup, state, room, age);
-        failed = h5_commit(&file);
+        failed = write_all(&file, setup, state, room, age);
+        if (failed)
+            h5_abandon(&file);
+        else
+            failed = h5_commit(&file);
     }
     free(room);
     free(age);

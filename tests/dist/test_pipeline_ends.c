@@ -1,6 +1,7 @@
 /* What a pipeline leaves behind when it ends well or badly: messages of a device are given away
  * once and freed once, and a rank that fails alone ends the others at once, with its reason. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -146,10 +147,35 @@ static void one_ends_all(const void *data) {
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 
+/* Otherwise a checkpoint would go without what is on other ranks. */
+static void reading_from_the_lost_is_an_error(const void *data) {
+    const int *copies = data;
+    Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
+    PipelineRecipe how = plain_3;
+    Pipeline p;
+    how.copies = *copies;
+    how.message_free = NULL;
+    pipeline_open(&p, &recipe, &how);
+    Engine *engine = p.tiny.engine;
+    size_t count = engine->model->param[0].count;
+    real *room = malloc(count * sizeof *room);
+    if (!room) abort();
+    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == count, "%s", error_message());
+    p.link[2]->is->give_up(p.link[2], "it is lost");
+    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == ENGINE_READ_FAILED, "read");
+    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, NULL) == ENGINE_READ_FAILED, "counted");
+    CHECK(strstr(error_message(), "rank 2 gave up: it is lost"), "\"%s\"", error_message());
+    free(room);
+    pipeline_close(&p);
+}
+
 void test_pipeline_ends(void) {
     RUN_ROW("messages, 3 ranks", messages_are_values, &plain_3);
     RUN_ROW("messages, 2 ranks, virtual stages", messages_are_values, &virtual_2);
     RUN_ROW("messages, 2 copies", messages_are_values, &copies_2);
+    static const int one = 1, two = 2;
+    RUN_ROW("reading, 3 ranks", reading_from_the_lost_is_an_error, &one);
+    RUN_ROW("reading, 2 copies", reading_from_the_lost_is_an_error, &two);
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         RUN_ROW(failures[i].name, one_ends_all, &failures[i]);
 }

@@ -273,6 +273,44 @@ static void survives_a_full_disk(void) {
     setup_free(&setup);
 }
 
+static int reads_left;
+
+static size_t read_until_lost(Engine *engine, TensorRole role, int number, real *data) {
+    if (reads_left-- > 0) {
+        size_t count = data && role == TENSOR_PARAMETER ? engine->model->param[number].count : 0;
+        if (count) memset(data, 0, count * sizeof *data);
+        return count;
+    }
+    error_set("link: rank 2 has died");
+    return ENGINE_READ_FAILED;
+}
+
+/* A rank of a pipeline that dies while a checkpoint is written. */
+static void survives_a_lost_rank(void) {
+    const char *path = scratch_path("kept.h5");
+    size_t before, after;
+    Setup setup;
+    BcdState state = {0};
+    write_example(path, RESNET);
+    char *old = read_bytes(path, &before);
+    if (!CHECK(open_flags(&setup, RESNET) == 0, "%s", error_message())) return;
+    const EngineClass *sound = setup.engine->is;
+    EngineClass dying = *sound;
+    dying.read = read_until_lost;
+    setup.engine->is = &dying;
+    for (int reads = 0; reads < 40; reads += 13) {
+        reads_left = reads;
+        CHECK(checkpoint_write(path, &setup, &state) == -1, "written with %d tensors", reads);
+        CHECK(strstr(error_message(), "rank 2 has died"), "error is \"%s\"", error_message());
+    }
+    setup.engine->is = sound;
+    char *now = read_bytes(path, &after);
+    CHECK(before == after && memcmp(old, now, before) == 0, "the old checkpoint changed");
+    free(old);
+    free(now);
+    setup_free(&setup);
+}
+
 /* ---- run directories ---------------------------------------------------------------------------
  */
 
@@ -344,6 +382,7 @@ void test_checkpoint(void) {
     RUN(refuses_truncated);
     RUN(notices_damage);
     RUN(survives_a_full_disk);
+    RUN(survives_a_lost_rank);
     RUN(resume_refuses_contradictions);
     RUN(one_process_a_directory);
     RUN(keeps_the_last);
