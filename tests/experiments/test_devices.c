@@ -210,6 +210,33 @@ static void resumes_exactly(const void *row) {
     }
 }
 
+/* Each rank a stage of its own on the device: the bits of one, and a checkpoint for either. */
+typedef struct {
+    const char *name, *flags;
+    int ranks;
+} Shared;
+static const Shared shared_out[] = {
+    {"llama bf16, 2 ranks", SMALL_LLAMA "--precision bf16 ", 2},
+    {"llama bf16, 3 ranks, recompute, cached prefix",
+     SMALL_LLAMA "--precision bf16 --recompute --cache 1M ", 3},
+    {"resnet, 2 ranks", SMALL_RESNET, 2},
+};
+
+static void shares_out_the_model(const void *row) {
+    const Shared *v = row;
+    int number = (int)(v - shared_out);
+    char whole[32], many[32];
+    if (!has_device("simt")) SKIP("built without SIMT");
+    snprintf(whole, sizeof whole, "undivided%d", number);
+    snprintf(many, sizeof many, "divided%d", number);
+    run(0, "train %s--device simt --accumulate 2 --steps 6 --out %s --quiet", v->flags, whole);
+    run(0, "train %s--device simt --accumulate 2 --steps 3 --out %s --quiet --pipeline local:%d",
+        v->flags, many, v->ranks);
+    run(0, "train --resume %s --steps 5 --quiet --pipeline local:%d", many, v->ranks);
+    run(0, "train --resume %s --steps 6 --quiet", many);
+    check_same_checkpoint(whole, many);
+}
+
 /* bf16 is no other name for fp32, and not far from it: 8 bits of each number, through ten layers.
  */
 static void precisions_differ(void) {
@@ -309,6 +336,8 @@ void test_devices(void) {
     for (int i = 0; i < FAMILIES; i++) RUN_ROW(families[i].name, nothing_is_lost, &families[i]);
     for (int i = 0; i < VARIANTS; i++) RUN_ROW(variants[i].name, resumes_exactly, &variants[i]);
     RUN(precisions_differ);
+    for (size_t i = 0; i < sizeof shared_out / sizeof *shared_out; i++)
+        RUN_ROW(shared_out[i].name, shares_out_the_model, &shared_out[i]);
     RUN(killed_and_resumed);
     RUN(caches_do_not_matter);
     RUN(offloads);
