@@ -19,4 +19,9 @@ static void killed_under_mpi(void) {
     run("mpi");
 }
 
-void test_run_dist(void) { RUN(killed_under_mpi); }
+static void killed_over_tcp(void) { run("tcp"); }
+
+void test_run_dist(void) {
+    RUN(killed_under_mpi);
+    RUN(killed_over_tcp);
+}
