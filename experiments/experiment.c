@@ -13,6 +13,9 @@ static const struct {
 } experiments[] = {
     {"validity", experiment_validity,
      "trains models fully and by BCD: steps to converge, quality, memory (Table 2)"},
+    {"compression", experiment_compression,
+     "the same with nine tenths of the data for each submodel (Tables 9, 10)"},
+    {"ufp", experiment_ufp, "the same in 1 to 4 submodels (Table 11)"},
     {"memory", experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)"},
     {"cost", experiment_cost,
@@ -25,8 +28,8 @@ enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 void experiment_print_list(void) {
     printf("\nExperiments\n");
     for (int e = 0; e < EXPERIMENTS; e++)
-        printf("  %-10s %s\n", experiments[e].name, experiments[e].what);
-    printf("  %-10s each of them in turn\n", "all");
+        printf("  %-12s %s\n", experiments[e].name, experiments[e].what);
+    printf("  %-12s each of them in turn\n", "all");
 }
 
 int command_experiment(const Options *options) {

@@ -55,5 +55,5 @@ SUITE(experiments)
 SUITE(timing)
 SUITE(gradients)
 SUITE(convert)
-SUITE(validity)
+SUITE(trainings)
 #endif

@@ -234,6 +234,8 @@ const Option option_table[] = {
      "models separated by spaces", COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"optimizers", "LIST", TEXT(optimizers), LOCAL, "", "the preset's", SECTION,
      "sgd, adam, adamw, separated by commas", COMMAND_EXPERIMENT},
+    {"seeds", "N", INT(seeds, 1, 100), LOCAL, "1", NULL, SECTION,
+     "trainings: repeat each with N seeds, --seed and those after it", COMMAND_EXPERIMENT},
     {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, SECTION,
      "start a preset that takes hours without asking", COMMAND_EXPERIMENT},
 #undef SECTION

@@ -1,4 +1,4 @@
-#include "validity.h"
+#include "trainings.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -83,12 +83,13 @@ static int collect_others(Study *study, const Plan *plan) {
 }
 
 static int write_table(const Plan *plan) {
-    char path[RUNDIR_PATH];
+    char path[RUNDIR_PATH], file[64];
     Study study = {0};
     int failed = 0;
     for (int r = 0; r < plan->rows && !failed; r++)
         failed = collect(&study, plan->dir, plan->row[r].name);
-    rundir_path(path, plan->dir, "validity.h5");
+    snprintf(file, sizeof file, "%s.h5", plan->kind->name);
+    rundir_path(path, plan->dir, file);
     failed = failed || collect_others(&study, plan) || study_converge(&study) ||
              study_write(&study, path);
     study_free(&study);
@@ -106,8 +107,9 @@ typedef struct {
 static void describe(char text[256], const Options *o) {
     char method[24] = "full";
     if (o->submodels > 1) snprintf(method, sizeof method, "BCD-1/%d", o->submodels);
-    snprintf(text, 256, "%.80s on %.60s, %s, %s", o->model, o->data, optimizer_names[o->optimizer],
-             method);
+    int used = snprintf(text, 256, "%.80s on %.60s, %s, %s", o->model, o->data,
+                        optimizer_names[o->optimizer], method);
+    if (o->fraction < 1) snprintf(text + used, 256 - (size_t)used, ", %g of the data", o->fraction);
 }
 
 static void print_row(const Pace *pace, int number, const char *state) {
@@ -193,18 +195,24 @@ static int run_plan(const Plan *plan) {
     return 0;
 }
 
-int experiment_validity(const Options *options) {
+static int run_kind(const TrainingKind *kind, const Options *options) {
     Plan plan;
     const DeviceModule *device;
-    int status = plan_make(&plan, options);
+    int status = plan_make(&plan, kind, options);
     if (!status) status = setup_device(&device, options); /* before anything is made */
     if (!status && plan.long_run) status = plan_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
         status = rundir_make(plan.dir) ? -1 : run_plan(&plan);
         if (!status && !options->quiet)
-            printf("table: %s/validity.h5; see it with: bcd report %s/validity.h5\n", plan.dir,
-                   plan.dir);
+            printf("table: %s/%s.h5; see it with: bcd report %s/%s.h5\n", plan.dir, kind->name,
+                   plan.dir, kind->name);
     }
     plan_free(&plan);
     return status;
 }
+
+int experiment_validity(const Options *options) { return run_kind(&training_validity, options); }
+int experiment_compression(const Options *options) {
+    return run_kind(&training_compression, options);
+}
+int experiment_ufp(const Options *options) { return run_kind(&training_ufp, options); }

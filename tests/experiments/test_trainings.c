@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../experiments/study/study.h"
-#include "../../experiments/study/validity.h"
+#include "../../experiments/study/trainings.h"
 #include "../../ref/error.h"
 #include "cli.h"
 
@@ -14,7 +14,7 @@
 static int plan_of(Plan *plan, int argc, char **argv) {
     Options options;
     if (options_parse(&options, argc, argv)) return -1;
-    return plan_make(plan, &options);
+    return plan_make(plan, &training_validity, &options);
 }
 
 static void case_plan(void) {
@@ -180,7 +180,7 @@ static void case_trace(void) {
     check_error(run(1, "trace --model resnet8 --limit 32 --batch 8 --active 4"), "--active 4");
 }
 
-void test_validity(void) {
+void test_trainings(void) {
     RUN(case_plan);
     RUN(case_plan_paper);
     RUN(case_plan_mistakes);

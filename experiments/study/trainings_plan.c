@@ -1,4 +1,4 @@
-/* Which trainings the validity experiment consists of. */
+/* Which trainings an experiment consists of. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,42 +8,7 @@
 #include "../../ref/error.h"
 #include "../options/setup.h"
 #include "paper.h"
-#include "validity.h"
-
-/* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
- * train`, as "name=value name=value"; those for an optimizer come after the common ones. */
-typedef struct {
-    const char *model, *data, *optimizers, *settings, *sgd, *adam;
-} Entry;
-
-enum { ENTRIES = 6 };
-
-/* Rates other than the paper's (0.1 and 1e-4) are for trainings much shorter than the paper's. */
-static const struct {
-    bool long_run;
-    Entry entry[ENTRIES + 1];
-} presets[PRESET_KINDS] = {
-    [PRESET_SMOKE] = {false,
-                      {{"resnet:depth=8,width=4", "synthetic", "sgd,adam",
-                        "limit=96 batch=16 steps=24 switch-every=4 eval-every=8", "lr=0.05",
-                        "lr=1e-2"},
-                       {"gpt:layers=2,width=32,heads=2,context=32", "text", "sgd,adam",
-                        "limit=96 batch=8 steps=24 switch-every=4 eval-every=8", "lr=0.1",
-                        "lr=3e-3"}}},
-    [PRESET_LAPTOP] = {false,
-                       {{"resnet8", "synthetic", "sgd",
-                         "limit=4000 batch=64 steps=2800 switch-every=40 eval-every=280", "",
-                         "lr=3e-3"},
-                        {"gpt:layers=4,width=128,heads=4,context=64", "text", "adam",
-                         "batch=16 steps=1200 switch-every=60 eval-every=120 warmup=50",
-                         "lr=0.05 clip=1", "lr=3e-3"}}},
-    [PRESET_GPU] = {true,
-                    {{"resnet8", "cifar10", "sgd,adam", "epochs=60", "", ""},
-                     {"resnet14", "cifar10", "sgd,adam", "epochs=60", "", ""},
-                     {"resnet20", "cifar10", "sgd,adam", "epochs=60", "", ""},
-                     {"gpt2-0.15B", "wikitext2", "sgd,adam", "epochs=6 batch=1", "", ""}}},
-    [PRESET_PAPER] = {true, {{0}}}, /* from the rows of Table 2: see add_published */
-};
+#include "trainings.h"
 
 void plan_free(Plan *plan) {
     free(plan->row);
@@ -80,13 +45,15 @@ static int set_given(Options *options, const Options *asked, bool full) {
 }
 
 /* "gpt:layers=2 on text" -> "gpt-layers-2-text-sgd-bcd3": a directory, and an HDF5 group. */
-static void name_row(PlanRow *row, int submodels) {
+static void name_row(PlanRow *row, int submodels, const Options *asked) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
-    char method[24] = "full";
+    char method[24] = "full", part[24] = "", seed[32] = "";
     if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
-    snprintf(row->name, sizeof row->name, "%.64s-%.24s-%s-%s", o->model,
-             slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method);
+    if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
+    if (asked->seeds > 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
+    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s", o->model,
+             slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part, seed);
     for (char *c = row->name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
@@ -110,28 +77,42 @@ static int count_parts(const char *partition) {
     return parts;
 }
 
-static int add_row(Plan *plan, const Options *asked, const Entry *entry, const char *optimizer,
-                   bool full) {
+/* Submodels of a variant. */
+static int count_submodels(const Options *asked, const Variant *variant) {
+    if (variant->submodels) return variant->submodels;
+    if (*asked->partition) return count_parts(asked->partition);
+    return options_given(asked, "submodels") ? asked->submodels : 3;
+}
+
+static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
+                   double fraction) {
+    char parts[16], part[32];
+    snprintf(parts, sizeof parts, "%d", submodels);
+    snprintf(part, sizeof part, "%.17g", fraction);
+    options_defaults(o, COMMAND_TRAIN);
+    if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
+        options_set(o, "optimizer", optimizer) || options_set(o, "submodels", parts) ||
+        set_all(o, entry->settings) ||
+        set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam))
+        return -1;
+    return fraction < 1 ? options_set(o, "fraction", part) : 0;
+}
+
+static int add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
+                   const char *optimizer, const Variant *variant, int seed) {
     PlanRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
-    if (!grown) return error_set("validity: out of memory");
+    if (!grown) return error_set("%s: out of memory", plan->kind->name);
     plan->row = grown;
     PlanRow *row = &grown[plan->rows];
     Options *o = &row->options;
-    char submodels[16];
-    int m = full                                ? 1
-            : *asked->partition                 ? count_parts(asked->partition)
-            : options_given(asked, "submodels") ? asked->submodels
-                                                : 3;
-    if (!full && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
-    snprintf(submodels, sizeof submodels, "%d", m);
-    options_defaults(o, COMMAND_TRAIN);
-    if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
-        options_set(o, "optimizer", optimizer) || options_set(o, "submodels", submodels) ||
-        set_all(o, entry->settings) ||
-        set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam) ||
-        set_given(o, asked, full) || setup_check(o))
+    char number[32];
+    int m = count_submodels(asked, variant);
+    if (!variant->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
+    if (set_row(o, entry, optimizer, m, variant->fraction) || set_given(o, asked, m == 1))
         return -1;
-    name_row(row, m);
+    snprintf(number, sizeof number, "%llu", (unsigned long long)o->seed + (unsigned)seed);
+    if ((seed && options_set(o, "seed", number)) || setup_check(o)) return -1;
+    name_row(row, m, asked);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
     o->quiet = asked->quiet;
     o->go_on = o->brief = true;
@@ -140,11 +121,13 @@ static int add_row(Plan *plan, const Options *asked, const Entry *entry, const c
     return 0;
 }
 
-static int add_pair(Plan *plan, const Options *asked, const Entry *entry, const char *optimizer) {
-    return add_row(plan, asked, entry, optimizer, true) ||
-                   add_row(plan, asked, entry, optimizer, false)
-               ? -1
-               : 0;
+/* A network in every variant, with every seed. */
+static int add_variants(Plan *plan, const Options *asked, const TrainingEntry *entry,
+                        const char *optimizer) {
+    for (const Variant *v = plan->kind->variant; v->fraction > 0; v++)
+        for (int seed = 0; seed < asked->seeds; seed++)
+            if (add_row(plan, asked, entry, optimizer, v, seed)) return -1;
+    return 0;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -169,13 +152,14 @@ static bool listed(const char *name, const char *const *list, int count) {
 
 /* The preset's entry for a model, or for one that reads the same kind of data, on the data asked
  * for. */
-static int find_entry(Entry *entry, int preset, const char *name, const Options *asked) {
+static int find_entry(TrainingEntry *entry, const TrainingEntry *known, const char *name,
+                      const Options *asked) {
     Model *model = setup_model(name, 0, 0);
     if (!model) return -1;
     bool tokens = model->tokens;
     model_free(model);
-    const Entry *known = presets[preset].entry, *found = NULL;
-    for (const Entry *e = known; e->model; e++) {
+    const TrainingEntry *found = NULL;
+    for (const TrainingEntry *e = known; e->model; e++) {
         bool alike = (data_is_tokens(e->data) == 1) == tokens;
         if (strcmp(e->model, name) == 0 || (alike && !found)) found = e;
         if (strcmp(e->model, name) == 0) break;
@@ -189,30 +173,28 @@ static int find_entry(Entry *entry, int preset, const char *name, const Options 
 }
 
 /* The optimizers asked for, or else the entry's own. */
-static int add_entry(Plan *plan, const Options *asked, const Entry *entry,
+static int add_entry(Plan *plan, const Options *asked, const TrainingEntry *entry,
                      const char *const *optimizers, int optimizer_count) {
     char own[64];
     const char *list[LIST];
     snprintf(own, sizeof own, "%s", entry->optimizers);
     int count = optimizer_count ? optimizer_count : cut_list(own, ",", list);
     for (int o = 0; o < count; o++)
-        if (add_pair(plan, asked, entry, optimizer_count ? optimizers[o] : list[o])) return -1;
+        if (add_variants(plan, asked, entry, optimizer_count ? optimizers[o] : list[o])) return -1;
     return 0;
 }
 
-static int add_preset(Plan *plan, const Options *asked, int preset, const char *const *models,
-                      int model_count, const char *const *optimizers, int optimizer_count) {
-    const char *all[ENTRIES];
+static int add_preset(Plan *plan, const Options *asked, const char *const *models, int model_count,
+                      const char *const *optimizers, int optimizer_count) {
+    const TrainingEntry *known = plan->kind->preset[asked->preset];
+    const char *all[TRAINING_ENTRIES];
     if (!model_count) {
-        while (presets[preset].entry[model_count].model) {
-            all[model_count] = presets[preset].entry[model_count].model;
-            model_count++;
-        }
+        for (; known[model_count].model; model_count++) all[model_count] = known[model_count].model;
         models = all;
     }
     for (int m = 0; m < model_count; m++) {
-        Entry entry;
-        if (find_entry(&entry, preset, models[m], asked) ||
+        TrainingEntry entry;
+        if (find_entry(&entry, known, models[m], asked) ||
             add_entry(plan, asked, &entry, optimizers, optimizer_count))
             return -1;
     }
@@ -233,33 +215,46 @@ static double published_epochs(const PaperRow *row) {
     return NAN;
 }
 
-/* The trainings of Table 2, each as long as published.  WebText2 is left out: no such file is
+static bool in_tables(const TrainingKind *kind, int table) {
+    for (int i = 0; kind->tables[i]; i++)
+        if (kind->tables[i] == table) return true;
+    return false;
+}
+
+/* The published trainings, each as long as published.  WebText2 is left out: no such file is
  * published, and its epochs are not known. */
 static int add_published(Plan *plan, const Options *asked, const char *const *models,
                          int model_count, const char *const *optimizers, int optimizer_count) {
     for (size_t r = 0; r < paper_row_count; r++) {
         const PaperRow *p = &paper_rows[r];
         double epochs = published_epochs(p);
-        if (p->table != 2 || isnan(epochs) || !listed(p->model, models, model_count) ||
+        if (!in_tables(plan->kind, p->table) || isnan(epochs) ||
+            !listed(p->model, models, model_count) ||
             !listed(p->optimizer, optimizers, optimizer_count))
             continue;
         char settings[64];
         snprintf(settings, sizeof settings, "epochs=%g batch=%d", epochs,
-                 p->score_kind == SCORE_ACCURACY ? 128 : 1);
-        Entry entry = {p->model, p->data, p->optimizer, settings, "", ""};
-        if (add_row(plan, asked, &entry, p->optimizer, p->submodels == 1)) return -1;
+                 !strcmp(p->data, "wikitext2") ? 1 : 128);
+        TrainingEntry entry = {p->model, p->data, p->optimizer, settings, "", ""};
+        /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
+        Variant variant = {p->table == 2 && p->submodels > 1 ? 0 : p->submodels, p->fraction};
+        for (int seed = 0; seed < asked->seeds; seed++)
+            if (add_row(plan, asked, &entry, p->optimizer, &variant, seed)) return -1;
     }
-    return plan->rows ? 0 : error_set("--models or --optimizers: none of those is in Table 2");
+    return plan->rows
+               ? 0
+               : error_set("--models or --optimizers: none of those is in the paper's table");
 }
 
-int plan_make(Plan *plan, const Options *asked) {
-    *plan = (Plan){0};
+int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
+    *plan = (Plan){.kind = kind};
     if (*asked->out)
         snprintf(plan->dir, sizeof plan->dir, "%s", asked->out);
     else
-        snprintf(plan->dir, sizeof plan->dir, "runs/validity-%.20s", preset_names[asked->preset]);
+        snprintf(plan->dir, sizeof plan->dir, "runs/%s-%.20s", kind->name,
+                 preset_names[asked->preset]);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
-    plan->long_run = presets[asked->preset].long_run;
+    plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER;
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     const char *model[LIST], *optimizer[LIST];
     snprintf(models, sizeof models, "%s",
@@ -275,5 +270,5 @@ int plan_make(Plan *plan, const Options *asked) {
     if (model_count < 0 || optimizer_count < 0) return -1;
     if (asked->preset == PRESET_PAPER)
         return add_published(plan, asked, model, model_count, optimizer, optimizer_count);
-    return add_preset(plan, asked, asked->preset, model, model_count, optimizer, optimizer_count);
+    return add_preset(plan, asked, model, model_count, optimizer, optimizer_count);
 }

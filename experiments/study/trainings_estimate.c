@@ -6,7 +6,7 @@
 #include "../../ref/error.h"
 #include "../options/setup.h"
 #include "../train/progress.h"
-#include "validity.h"
+#include "trainings.h"
 
 /* Seconds of one step with every block active: the lesser of two, the first also warming up. */
 static int time_step(Setup *setup, double *seconds) {
@@ -15,7 +15,7 @@ static int time_step(Setup *setup, double *seconds) {
     size_t blocks = (size_t)setup->model->blocks;
     bool *active = malloc(blocks * sizeof *active);
     int n = setup->options.batch, failed = batch_reserve(&batch, setup->model, n);
-    if (!active) failed = error_set("validity: out of memory");
+    if (!active) failed = error_set("experiment: out of memory");
     if (!failed) {
         memset(active, 1, blocks * sizeof *active);
         for (int i = 0; i < n; i++) batch.ids[i] = i % setup->train->samples;
@@ -53,7 +53,7 @@ static bool same_network(const Options *a, const Options *b) {
 
 int plan_estimate(Plan *plan, const Options *asked) {
     double *step_seconds = calloc((size_t)plan->rows, sizeof *step_seconds), total = 0;
-    if (!step_seconds) return error_set("validity: out of memory");
+    if (!step_seconds) return error_set("experiment: out of memory");
     char text[32];
     int failed = 0;
     printf("%d trainings; timing a few steps of each network\n", plan->rows);

@@ -1,0 +1,61 @@
+/* Experiments made of trainings, as one table: the same network with every parameter updated and by
+ * BCD (validity), with less data (compression), in more and smaller submodels (ufp).
+ *
+ *   DIR/rows/NAME/   one training each, as `bcd train` leaves it
+ *   DIR/KIND.h5      the table so far (study.h), rewritten whole after each row
+ *
+ * An interrupted experiment goes on with the same command: rows that are finished are not trained
+ * again, one that is not goes on from its checkpoint. */
+#ifndef EXPERIMENTS_TRAININGS_H
+#define EXPERIMENTS_TRAININGS_H
+
+#include "../options/options.h"
+
+/* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
+ * train`, as "name=value name=value"; those for an optimizer come after the common ones. */
+typedef struct {
+    const char *model, *data, *optimizers, *settings, *sgd, *adam;
+} TrainingEntry;
+
+/* A way each network is trained; submodels 0: as --submodels says, or 3. */
+typedef struct {
+    int submodels;
+    double fraction; /* of the data each submodel sees */
+} Variant;
+
+enum { TRAINING_ENTRIES = 6, VARIANTS = 6 };
+
+typedef struct {
+    const char *name;
+    int tables[3];                 /* of the paper, whose rows the preset `paper` trains; 0 ends */
+    Variant variant[VARIANTS + 1]; /* fraction 0 ends */
+    TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
+} TrainingKind;
+
+extern const TrainingKind training_validity, training_compression, training_ufp;
+
+/* One training of the plan. */
+typedef struct {
+    char name[128];  /* of its directory, and its row */
+    Options options; /* of bcd train */
+    double work;     /* relative, to tell the time left; of steps that may not be resolved yet */
+} PlanRow;
+
+typedef struct {
+    const TrainingKind *kind;
+    int rows;
+    PlanRow *row;
+    char dir[OPTION_TEXT];
+    bool long_run; /* hours: not started without --yes */
+} Plan;
+
+/* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.
+ * plan_free is safe either way. */
+int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked);
+void plan_free(Plan *plan);
+
+/* Measures a few steps of each network, prints how long each row and all would take, and sets
+ * `work` to these seconds.  -1 and an error, e.g. where a data set is missing. */
+int plan_estimate(Plan *plan, const Options *asked);
+
+#endif
