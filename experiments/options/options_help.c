@@ -73,6 +73,7 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd experiment validity --preset smoke --out runs/smoke\n"
      "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam\n"
+     "  bcd experiment ufp --preset smoke --seeds 3    several seeds: means and spread\n"
      "  bcd report runs/smoke/validity.h5"},
     {COMMAND_EXPORT, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library", 1, 1,
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors, "

@@ -132,7 +132,7 @@ static int read_file(Report *report, const char *path) {
 }
 
 static int read_files(Report *report, const Options *options) {
-    report->file = calloc((size_t)options->positionals, sizeof *report->file);
+    report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
     if (!report->file) return error_set("report: out of memory");
     for (int i = 0; i < options->positionals; i++)
         if (read_file(report, options->positional[i])) return -1;
@@ -140,7 +140,11 @@ static int read_files(Report *report, const Options *options) {
         return error_set("report: %s: no training has finished yet", options->positional[0]);
     /* Rows from several files may form new groups. */
     bool again = options->positionals > 1 || !converged(&report->study);
-    return report->study.rows && again ? study_converge(&report->study) : 0;
+    if (report->study.rows && again && study_converge(&report->study)) return -1;
+    Tables *means = &report->file[report->files];
+    if (report_seeds(means, &report->study)) return -1;
+    report->files += means->tables > 0;
+    return 0;
 }
 
 static int print_report(const Report *report, bool markdown) {

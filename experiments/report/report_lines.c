@@ -25,7 +25,9 @@ enum {
 
 const ReportColumn report_columns[REPORT_CELLS] = {
     [SOURCE] = {"source", "", "measured here, computed by the closed form, or published", -11},
-    [METHOD] = {"method", "", "every parameter at each step, or one of M submodels", -7},
+    [METHOD] =
+        {"method", "",
+         "every parameter at each step, or one of M submodels; x.9: with so much of the data", -7},
     [SECONDS] = {"time", "s", "seconds of training, evaluations left out", 7},
     [UPDATES] = {"updates", "to level", "updates until the smoothed training loss is at the level",
                  8},
@@ -117,7 +119,7 @@ static void add_published(ReportGroup *report, const PaperRow *paper) {
 static void add_paper(ReportGroup *report, const StudyRow *row) {
     bool exact = false;
     const PaperRow *paper = paper_find(row->model, row->data, study_is_images(row), row->optimizer,
-                                       (int)row->submodels, &exact);
+                                       (int)row->submodels, row->fraction, &exact);
     if (!paper) return;
     add_published(report, paper);
     if (!*report->published)

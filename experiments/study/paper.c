@@ -121,13 +121,13 @@ double paper_mean_multiplier(const char *optimizer, int images) {
 }
 
 const PaperRow *paper_find(const char *model, const char *data, bool images, const char *optimizer,
-                           int submodels, bool *exact) {
+                           int submodels, double fraction, bool *exact) {
     const char *kind = strcmp(optimizer, "adamw") ? optimizer : "adam";
     const PaperRow *best = NULL;
     int best_likeness = 0;
     for (const PaperRow *p = paper_rows; p < paper_rows + paper_row_count; p++) {
-        if (is_images(p) != images || p->submodels != submodels || p->fraction < 1 ||
-            strcmp(p->optimizer, kind))
+        if (is_images(p) != images || p->submodels != submodels ||
+            fabs(p->fraction - fraction) > 1e-9 || strcmp(p->optimizer, kind))
             continue;
         bool same_model = !strcmp(p->model, model), same_data = !strcmp(p->data, data);
         int likeness = 1 + 4 * same_model + 2 * same_data;

@@ -47,11 +47,11 @@ double paper_multiplier(const PaperRow *row);
 double paper_mean_multiplier(const char *optimizer, int images);
 
 /* The row of Table 2 (M = 3 or 1), else of Tables 11, 9 and 10, that was trained most like this:
- * same kind of input, optimizer and number of submodels, the model's preset name if there is such a
- * row.  *exact tells whether model and data are the published ones too.  NULL if the paper has no
- * such training; adamw counts as adam, never exact. */
+ * same kind of input, optimizer, number of submodels and part of the data, the model's preset name
+ * if there is such a row.  *exact tells whether model and data are the published ones too.  NULL if
+ * the paper has no such training; adamw counts as adam, never exact. */
 const PaperRow *paper_find(const char *model, const char *data, bool images, const char *optimizer,
-                           int submodels, bool *exact);
+                           int submodels, double fraction, bool *exact);
 
 /* What must be said beside the published numbers, one line each; NULL ends. */
 extern const char *const paper_notes[];

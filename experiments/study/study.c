@@ -178,7 +178,11 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
 bool study_is_images(const StudyRow *row) { return strcmp(row->input, "images") == 0; }
 
 const char *study_method(const StudyRow *row, char text[32]) {
-    if (row->submodels > 1)
+    char part[16];
+    snprintf(part, sizeof part, "%.3g", row->fraction);
+    if (row->submodels > 1 && row->fraction < 1)
+        snprintf(text, 32, "1/%d x%s", (int)row->submodels, part + 1); /* ".9" */
+    else if (row->submodels > 1)
         snprintf(text, 32, "BCD-1/%" PRId64, row->submodels);
     else
         snprintf(text, 32, "%.31s", row->method);

@@ -49,6 +49,47 @@ static void case_plan_paper(void) {
     plan_free(&plan);
 }
 
+/* Other experiments are the same trainings in other variants. */
+static void case_variants(void) {
+    char *argv[] = {"bcd", "experiment", "ufp", "--preset", "smoke", "--seeds", "2", NULL};
+    Options options;
+    Plan plan;
+    if (!CHECK(options_parse(&options, 7, argv) == 0, "%s", error_message())) return;
+    CHECK(plan_make(&plan, &training_ufp, &options) == 0, "%s", error_message());
+    CHECK(plan.rows == 16, "%d rows", plan.rows); /* two optimizers, M = 1 to 4, two seeds */
+    for (int r = 0; r < plan.rows; r++) {
+        const Options *o = &plan.row[r].options;
+        CHECK(o->submodels == r % 8 / 2 + 1 && o->seed == (uint64_t)(r % 2 + 1), "row %d", r);
+        for (int other = 0; other < r; other++)
+            CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
+    }
+    plan_free(&plan);
+    options.preset = PRESET_PAPER;
+    options.seeds = 1;
+    CHECK(plan_make(&plan, &training_ufp, &options) == 0 && plan.rows == 8, "Table 11: %d rows",
+          plan.rows);
+    plan_free(&plan);
+    CHECK(plan_make(&plan, &training_compression, &options) == 0 && plan.rows == 9,
+          "Tables 9 and 10: %d rows", plan.rows);
+    CHECK(plan.row[0].options.fraction == 0.9 && plan.row[0].options.submodels == 3 &&
+              plan.row[0].options.epochs == 40,
+          "the first row of Table 9");
+    plan_free(&plan);
+}
+
+static void case_seeds_have_means(void) {
+    const Printed *printed =
+        run(0,
+            "experiment compression --preset smoke --models resnet:depth=8,width=2 --optimizers "
+            "sgd --threads 1 --seeds 3 --steps 12 --out seeds");
+    CHECK(strstr(printed->out, "row 9 of 9"), "%s", printed->out);
+    printed = run(0, "report seeds/compression.h5");
+    CHECK(strstr(printed->out, "Several seeds: means and spread"), "%s", printed->out);
+    CHECK(strstr(printed->out, "resnet:depth=8,width=2 sgd 1/3 x.9"), "%s", printed->out);
+    for (char *line = strtok((char *)printed->out, "\n"); line; line = strtok(NULL, "\n"))
+        CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
+}
+
 static void case_plan_mistakes(void) {
     static char *const wrong[][2] = {{"--preset", "huge"},      {"--models", "resnet9"},
                                      {"--optimizers", "lbfgs"}, {"--submodels", "1"},
@@ -183,8 +224,10 @@ static void case_trace(void) {
 void test_trainings(void) {
     RUN(case_plan);
     RUN(case_plan_paper);
+    RUN(case_variants);
     RUN(case_plan_mistakes);
     RUN(case_whole_experiment);
+    RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
     RUN(case_rows_already_there);
     RUN(case_diverged);
