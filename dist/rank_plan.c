@@ -56,19 +56,20 @@ void rank_blocks_free(RankBlocks *blocks) {
 /* Micro-batches that a block's output is kept of, or, on the rank above it, what it hands up: as
  * many as are in flight in its chunk, or in the chunk it enters.  With both chunks here there is
  * but one array, which lives from the forward pass of the one to the last gradient of the other. */
-static int flights(const RankBlocks *blocks, const Placement *p, int count, int block,
+static int flights(const bool *here, const Placement *p, int count, int block,
                    const SchedulePlan *plan) {
     int chunk = p->chunk_of[block], above = block + 1 < count ? p->chunk_of[block + 1] : chunk;
-    bool enters = above != chunk && blocks->here[block + 1];
+    bool enters = above != chunk && here[block + 1];
     if (!enters) return schedule_bound(plan, chunk);
     int most = schedule_bound(plan, above);
-    return blocks->here[block] ? most + schedule_bound(plan, chunk) : most;
+    return here[block] ? most + schedule_bound(plan, chunk) : most;
 }
 
-static void set_slots(RankBlocks *blocks, const Placement *p, int count, const SchedulePlan *plan) {
-    for (int b = 0; b < count; b++) {
-        int bound = flights(blocks, p, count, b, plan);
-        blocks->slots[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
+void rank_slots(int *slots, const bool *here, const Placement *p, int blocks,
+                const SchedulePlan *plan) {
+    for (int b = 0; b < blocks; b++) {
+        int bound = flights(here, p, blocks, b, plan);
+        slots[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
     }
 }
 
@@ -79,7 +80,7 @@ int rank_blocks_set_slots(RankBlocks *blocks, const Placement *p, const Model *m
     int failed = cost && trains ? 0 : error_set("pipeline: out of memory");
     if (!failed) {
         SchedulePlan plan = rank_schedule_plan(cost, trains, p, model, settings, active);
-        set_slots(blocks, p, model->blocks, &plan);
+        rank_slots(blocks->slots, blocks->here, p, model->blocks, &plan);
     }
     free(cost);
     free(trains);

@@ -32,6 +32,10 @@ void rank_blocks_free(RankBlocks *blocks);
 int rank_blocks_set_slots(RankBlocks *blocks, const Placement *placement, const Model *model,
                           PipelineSettings settings, const bool *active);
 
+/* Overwrites slots[blocks] for the rank that holds here[blocks], under any plan. */
+void rank_slots(int *slots, const bool *here, const Placement *placement, int blocks,
+                const SchedulePlan *plan);
+
 /* Overwrites cost[chunks], the work of each chunk in operations (any unit will do for the order of
  * tasks), and trains[chunks]; returns the plan of a step, or with active NULL of an evaluation. */
 SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *placement,

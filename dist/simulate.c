@@ -1,27 +1,10 @@
-#include "simulate.h"
+#include "simulate_inside.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
-
-/* Everything about one submodel's step. */
-typedef struct {
-    const Configuration *c;
-    bool quick;    /* the passes take what the busiest rank computes: no schedule is made */
-    Placement own; /* unless the configuration brings one */
-    const Placement *placement;
-    bool *active;       /* [blocks] */
-    BlockCost *block;   /* [blocks] */
-    BlockMemory *bytes; /* [blocks] */
-    ChunkCost *chunk;   /* [chunks] */
-    bool *trains;       /* [chunks] */
-    double *update_s;   /* [ranks] */
-    double *reduced;    /* [ranks]: bytes of gradients all pipelines add up */
-    double *transfer_s; /* [chunks]: of a message to the chunk above or back */
-    SchedulePlan plan;
-} Simulation;
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
@@ -116,21 +99,10 @@ static double offload_time(const Simulation *s) {
     return fmax(0, out - hidden) + adam + back;
 }
 
-/* The parameter that the head shares with another rank's block; NULL: none. */
-static const Param *tied_param(const Simulation *s, int *owner, int *user) {
-    const Model *m = s->c->model;
-    const Node *head = &m->node[m->nodes - 1];
-    if (head->weight < 0) return NULL;
-    const Param *param = &m->param[head->weight];
-    *owner = s->placement->rank_of[s->placement->chunk_of[param->block]];
-    *user = s->placement->rank_of[s->placement->chunk_of[m->blocks - 1]];
-    return *owner == *user ? NULL : param;
-}
-
 /* Once a step the head's share of the gradient goes to the owner, and the new values come back. */
 static double tied_time(const Simulation *s) {
     int owner, user;
-    const Param *param = tied_param(s, &owner, &user);
+    const Param *param = simulation_tied(s, &owner, &user);
     if (!param || !s->active[param->block]) return 0;
     double count = (double)param->count;
     return message_time(s->c, user, owner, count * sizeof(float)) +
@@ -177,58 +149,6 @@ static int time_step(Simulation *s, Prediction *sum) {
     sum->tied_s += tied_time(s);
     sum->update_s += update;
     sum->bubble += 1 - work * c->micro_batches / (c->pipeline * passes);
-    return 0;
-}
-
-/* ---- memory -------------------------------------------------------------------------------------
- */
-
-/* Bytes of one rank. */
-static void rank_memory(const Simulation *s, const Layout *layout, int rank,
-                        double bytes[MEM_ROLES]) {
-    const Configuration *c = s->c;
-    const Model *m = c->model;
-    double out = 0, out_gradient = 0;
-    for (int i = 0; i < MEM_ROLES; i++) bytes[i] = 0;
-    for (int b = 0; b < m->blocks; b++) {
-        int chunk = s->placement->chunk_of[b];
-        if (s->placement->rank_of[chunk] != rank) continue;
-        int held = schedule_bound(&s->plan, chunk);
-        if (held > c->micro_batches) held = c->micro_batches;
-        bytes[MEM_PARAMETERS] += (double)s->bytes[b].parameters;
-        bytes[MEM_GRADIENTS] += (double)s->bytes[b].gradients;
-        bytes[MEM_STATE] += (double)s->bytes[b].state;
-        bytes[MEM_ACTIVATIONS] += held * (double)s->bytes[b].activations;
-        out = larger(out, s->block[b].out_bytes);
-        if (chunk >= s->plan.lowest && b < m->blocks - 1)
-            out_gradient = larger(out_gradient, s->block[b].out_bytes);
-    }
-    bytes[MEM_WORKSPACE] = (double)layout->scratch + 2 * (out + out_gradient);
-}
-
-/* A head that is tied to the embedding has a copy of it on its own rank. */
-static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
-    int owner, user;
-    const Param *param = tied_param(s, &owner, &user);
-    if (!param || rank != user) return;
-    double share = (double)param->count;
-    bytes[MEM_PARAMETERS] += share * (double)value_bytes(&s->c->stage);
-    if (s->active[param->block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
-}
-
-static int fill_memory(const Simulation *s, Prediction *most) {
-    Layout layout;
-    if (layout_make(&layout, s->c->model, &s->c->stage, s->active)) return -1;
-    for (int rank = 0; rank < s->c->pipeline; rank++) {
-        double bytes[MEM_ROLES], total = 0;
-        rank_memory(s, &layout, rank, bytes);
-        add_tied(s, rank, bytes);
-        for (int i = 0; i < MEM_ROLES; i++) total += bytes[i];
-        if (total <= most->total_bytes) continue;
-        most->total_bytes = total;
-        memcpy(most->bytes, bytes, sizeof bytes);
-    }
-    layout_free(&layout);
     return 0;
 }
 
@@ -294,8 +214,10 @@ static int reserve(Simulation *s) {
     s->transfer_s = calloc(chunks, sizeof *s->transfer_s);
     s->update_s = calloc(ranks, sizeof *s->update_s);
     s->reduced = calloc(ranks, sizeof *s->reduced);
+    s->here = calloc(blocks, sizeof *s->here);
+    s->slots = calloc(blocks, sizeof *s->slots);
     return s->active && s->block && s->bytes && s->chunk && s->trains && s->transfer_s &&
-                   s->update_s && s->reduced
+                   s->update_s && s->reduced && s->here && s->slots
                ? 0
                : error_set("simulate: out of memory");
 }
@@ -310,6 +232,8 @@ static void simulation_free(Simulation *s) {
     free(s->transfer_s);
     free(s->update_s);
     free(s->reduced);
+    free(s->here);
+    free(s->slots);
 }
 
 /* Frees it again when it fails. */
@@ -345,8 +269,8 @@ static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_
                         const BlockCost *measured) {
     for (int k = 0; k < s->c->submodels; k++) {
         double before = step_time(prediction);
-        if (plan_submodel(s, k, measured) || time_step(s, prediction) || fill_memory(s, prediction))
-            return -1;
+        if (plan_submodel(s, k, measured) || time_step(s, prediction)) return -1;
+        simulation_memory(s, prediction);
         if (submodel_s) submodel_s[k] = step_time(prediction) - before;
     }
     finish(s->c, prediction);

@@ -151,18 +151,29 @@ static size_t lay_block(Layout *l, Question q, const Block *block) {
     return larger(forward, backward);
 }
 
+static BlockRoom lay_room(Layout *l, Question q, int b) {
+    const Model *m = q.model;
+    int out = m->block[b].out;
+    size_t room = value_room(q, out);
+    /* The last output's gradient replaces it in place. */
+    bool gradient = l->differentiated[out] && b < m->blocks - 1;
+    return (BlockRoom){lay_block(l, q, &m->block[b]), l->stored[out] ? 0 : room,
+                       gradient ? room : 0};
+}
+
+BlockRoom layout_room(Layout *l, const Model *m, const StageSettings *settings, const bool *active,
+                      int block) {
+    return lay_room(l, (Question){m, settings, active}, block);
+}
+
 static void lay_out(Layout *l, Question q) {
     const Model *m = q.model;
     for (int b = 0; b < m->blocks; b++) {
-        int out = m->block[b].out;
-        size_t room = value_room(q, out);
-        if (block_here(q.settings, b))
-            l->scratch = larger(l->scratch, lay_block(l, q, &m->block[b]));
-        if (!value_here(m, q.settings, out)) continue;
-        if (!l->stored[out]) l->boundary = larger(l->boundary, room);
-        /* The last output's gradient replaces it in place. */
-        if (l->differentiated[out] && b < m->blocks - 1)
-            l->boundary_gradient = larger(l->boundary_gradient, room);
+        if (!value_here(m, q.settings, m->block[b].out)) continue;
+        BlockRoom room = lay_room(l, q, b);
+        if (block_here(q.settings, b)) l->scratch = larger(l->scratch, room.scratch);
+        l->boundary = larger(l->boundary, room.boundary);
+        l->boundary_gradient = larger(l->boundary_gradient, room.boundary_gradient);
     }
 }
 

@@ -33,6 +33,13 @@ typedef struct {
 int layout_make(Layout *layout, const Model *model, const StageSettings *settings,
                 const bool *active);
 void layout_free(Layout *layout);
+/* What one block adds to the workspace: scratch while it runs, and room for its output and that
+ * output's gradient, 0 where they are stored. */
+typedef struct {
+    size_t scratch, boundary, boundary_gradient;
+} BlockRoom;
+BlockRoom layout_room(Layout *layout, const Model *model, const StageSettings *settings,
+                      const bool *active, int block);
 
 size_t value_count(const Model *model, int value, int batch);
 /* Whether a stage with these settings holds a block; a value (one that its blocks write, or the one

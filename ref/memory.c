@@ -60,25 +60,48 @@ static BlockMemory stage_parameters(const Model *m, const StageSettings *setting
     return sum;
 }
 
+static size_t buffer_bytes(const Model *m, const StageSettings *settings, int block) {
+    size_t count = 0;
+    for (int i = 0; i < m->buffers; i++)
+        if (block < 0 ? block_here(settings, m->buffer[i].block) : m->buffer[i].block == block)
+            count += (size_t)m->buffer[i].count;
+    return count * sizeof(real);
+}
+
+/* Of the loss: itself, log-sum-exp and correctness of each target. */
+static size_t loss_bytes(const Model *m, const StageSettings *settings) {
+    return (size_t)settings->batch * (size_t)m->targets * (2 * sizeof(real) + 1);
+}
+
 int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *settings,
                 const bool *active) {
     Layout layout;
     if (layout_make(&layout, m, settings, active)) return -1;
-    size_t buffers = 0, rows = (size_t)settings->batch * (size_t)m->targets;
-    for (int i = 0; i < m->buffers; i++)
-        if (block_here(settings, m->buffer[i].block)) buffers += (size_t)m->buffer[i].count;
-    if (!block_here(settings, m->blocks - 1)) rows = 0;
+    size_t loss = block_here(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
     BlockMemory parameters = stage_parameters(m, settings, active);
     size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;
     bytes[MEM_PARAMETERS] = parameters.parameters;
-    bytes[MEM_BUFFERS] = buffers * sizeof(real);
+    bytes[MEM_BUFFERS] = buffer_bytes(m, settings, -1);
     bytes[MEM_GRADIENTS] = parameters.gradients;
     bytes[MEM_STATE] = parameters.state;
     bytes[MEM_ACTIVATIONS] = stage_activations(m, &layout, settings);
     bytes[MEM_CACHE] = 0;
-    bytes[MEM_WORKSPACE] = scratch + 2 * rows * sizeof(real) + rows; /* loss, lse, correct */
+    bytes[MEM_WORKSPACE] = scratch + loss;
     layout_free(&layout);
     return 0;
+}
+
+static void add_room(BlockMemory *memory, const Model *m, Layout *layout,
+                     const StageSettings *settings, const bool *active, int b) {
+    BlockRoom room = layout_room(layout, m, settings, active, b);
+    int out = m->block[b].out;
+    if (layout->stored[out])
+        memory->kept_output = value_count(m, out, settings->batch) * value_bytes(settings);
+    memory->buffers = buffer_bytes(m, settings, b);
+    memory->scratch = room.scratch;
+    memory->boundary = room.boundary;
+    memory->boundary_gradient = room.boundary_gradient;
+    if (b == m->blocks - 1) memory->loss = loss_bytes(m, settings);
 }
 
 int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *settings,
@@ -91,6 +114,7 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
             count += m->param[p].count;
         blocks[b] = trained_memory(settings, count, active[b]);
         blocks[b].activations = stored_bytes(m, &layout, settings, &m->block[b]);
+        add_room(&blocks[b], m, &layout, settings, active, b);
     }
     layout_free(&layout);
     return 0;

@@ -11,9 +11,14 @@
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
                 const bool *active);
 
-/* The same by block; activations are those stored for the backward pass. */
+/* The same by block; activations are those stored for the backward pass, of one micro-batch.  A
+ * stage has the workspace of its neediest block and of its neediest boundaries, twice, and the
+ * loss's where it holds the last block. */
 typedef struct {
-    size_t parameters, gradients, state, activations;
+    size_t parameters, gradients, state, activations, buffers;
+    size_t kept_output;                 /* of the activations: the block's output */
+    size_t scratch, loss;               /* workspace */
+    size_t boundary, boundary_gradient; /* of an output that is not kept, and its gradient */
 } BlockMemory;
 int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,
                   const bool *active);

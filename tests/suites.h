@@ -18,6 +18,7 @@ SUITE(resume)
 SUITE(fixtures)
 #ifndef BCD_DOUBLE
 SUITE(schedule)
+SUITE(placement)
 SUITE(simulate)
 SUITE(bubbles)
 SUITE(link)

@@ -1,4 +1,4 @@
-/* Placements and simulated steps, where the answer is known. */
+/* Simulated steps, where the answer is known. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,67 +20,6 @@ static Configuration configuration(const Model *model, int pipeline, int submode
 }
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
-
-/* ---- placements ---------------------------------------------------------------------------------
- */
-
-typedef struct {
-    const char *name;
-    PlacementKind kind;
-    int ranks, submodels;
-} PlacementRow;
-
-static const PlacementRow placement_rows[] = {
-    {"plain 3 ranks", PLACEMENT_PLAIN, 3, 1},
-    {"plain 4 ranks, 3 submodels", PLACEMENT_PLAIN, 4, 3},
-    {"virtual 2 ranks, 3 submodels", PLACEMENT_VIRTUAL, 2, 3},
-    {"virtual 4 ranks, 3 submodels", PLACEMENT_VIRTUAL, 4, 3},
-    {"figure 2, 3 ranks, 2 submodels", PLACEMENT_FIGURE2, 3, 2},
-    {"figure 2, 1 rank, 4 submodels", PLACEMENT_FIGURE2, 1, 4},
-};
-
-static void check_cover(const Placement *p, int blocks) {
-    int *seen = calloc((size_t)(p->ranks * p->submodels), sizeof *seen);
-    if (!seen) abort();
-    for (int b = 0; b < blocks; b++) {
-        CHECK(p->chunk_of[b] >= 0 && p->chunk_of[b] < p->chunks, "block %d is nowhere", b);
-        CHECK(b == 0 || (p->chunk_of[b] - p->chunk_of[b - 1]) / 2 == 0, "chunks jump at block %d",
-              b);
-        CHECK(p->submodel_of[b] >= 0 && p->submodel_of[b] < p->submodels, "block %d never trains",
-              b);
-        seen[p->rank_of[p->chunk_of[b]] * p->submodels + p->submodel_of[b]]++;
-    }
-    CHECK(p->chunk_of[blocks - 1] == p->chunks - 1, "the last chunk is empty");
-    bool everywhere = p->chunks == p->ranks * p->submodels;
-    for (int i = 0; i < p->ranks * p->submodels && everywhere; i++)
-        CHECK(seen[i], "rank %d holds nothing of submodel %d", i / p->submodels, i % p->submodels);
-    free(seen);
-}
-
-static void placement_covers(const void *data) {
-    const PlacementRow *row = data;
-    double cost[32];
-    for (int b = 0; b < 32; b++) cost[b] = 1 + 0.1 * (b % 3);
-    Model *model = model_create("gpt:layers=14,width=32,heads=2,context=8,vocabulary=16");
-    Placement p;
-    if (!CHECK(placement_make(&p, model, row->kind, row->ranks, row->submodels, cost, NULL) == 0,
-               "%s", error_message()))
-        return;
-    check_cover(&p, model->blocks);
-    placement_free(&p);
-    model_free(model);
-}
-
-static void placement_refuses_too_many_pieces(void) {
-    double cost[32] = {0};
-    Model *model = model_create("gpt:layers=4,width=32,heads=2,context=8,vocabulary=16");
-    for (PlacementKind kind = 0; kind < PLACEMENTS; kind++) {
-        Placement p;
-        CHECK(placement_make(&p, model, kind, 7, 3, cost, NULL) == -1, "%s was accepted",
-              placement_names[kind]);
-    }
-    model_free(model);
-}
 
 /* ---- steps --------------------------------------------------------------------------------------
  */
@@ -367,9 +306,6 @@ static void large_models_need_many(void) {
 }
 
 void test_simulate(void) {
-    for (size_t i = 0; i < sizeof placement_rows / sizeof *placement_rows; i++)
-        RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
-    RUN(placement_refuses_too_many_pieces);
     RUN(one_rank_adds_up);
     RUN(bubble_in_closed_form);
     RUN(submodels_in_closed_form);

@@ -1,0 +1,66 @@
+/* What the ranks hold: by block, from ref/memory.h, as their stages would allocate it. */
+#include <string.h>
+
+#include "rank_plan.h"
+#include "simulate_inside.h"
+
+const Param *simulation_tied(const Simulation *s, int *owner, int *user) {
+    const Model *m = s->c->model;
+    const Node *head = &m->node[m->nodes - 1];
+    if (head->weight < 0) return NULL;
+    const Param *param = &m->param[head->weight];
+    *owner = s->placement->rank_of[s->placement->chunk_of[param->block]];
+    *user = s->placement->rank_of[s->placement->chunk_of[m->blocks - 1]];
+    return *owner == *user ? NULL : param;
+}
+
+/* A head that is tied to the embedding has a copy of it on its own rank. */
+static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
+    int owner, user;
+    const Param *param = simulation_tied(s, &owner, &user);
+    if (!param || rank != user) return;
+    double share = (double)param->count;
+    bytes[MEM_PARAMETERS] += share * (double)value_bytes(&s->c->stage);
+    if (s->active[param->block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* The blocks of a rank, and of the output that the block below hands up what is kept and the way it
+ * takes. */
+static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
+    size_t scratch = 0, out = 0, out_gradient = 0, loss = 0;
+    int blocks = s->c->model->blocks;
+    for (int b = 0; b < blocks; b++) {
+        const BlockMemory *m = &s->bytes[b];
+        bool handed = !s->here[b] && b + 1 < blocks && s->here[b + 1];
+        if (!s->here[b] && !handed) continue;
+        out = larger(out, m->boundary);
+        out_gradient = larger(out_gradient, m->boundary_gradient);
+        bytes[MEM_ACTIVATIONS] += s->slots[b] * (double)(handed ? m->kept_output : m->activations);
+        if (handed) continue;
+        bytes[MEM_PARAMETERS] += (double)m->parameters;
+        bytes[MEM_BUFFERS] += (double)m->buffers;
+        bytes[MEM_GRADIENTS] += (double)m->gradients;
+        bytes[MEM_STATE] += (double)m->state;
+        scratch = larger(scratch, m->scratch);
+        loss += m->loss;
+    }
+    bytes[MEM_WORKSPACE] += (double)(scratch + 2 * (out + out_gradient) + loss);
+}
+
+void simulation_memory(Simulation *s, Prediction *most) {
+    const Placement *p = s->placement;
+    int blocks = s->c->model->blocks;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        double bytes[MEM_ROLES] = {0}, total = 0;
+        for (int b = 0; b < blocks; b++) s->here[b] = p->rank_of[p->chunk_of[b]] == rank;
+        rank_slots(s->slots, s->here, p, blocks, &s->plan);
+        add_blocks(s, bytes);
+        add_tied(s, rank, bytes);
+        for (int i = 0; i < MEM_ROLES; i++) total += bytes[i];
+        if (total <= most->total_bytes) continue;
+        most->total_bytes = total;
+        memcpy(most->bytes, bytes, sizeof bytes);
+    }
+}

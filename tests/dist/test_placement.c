@@ -1,0 +1,147 @@
+/* Placements: that they cover the model, and what their ranks hold. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../dist/rank_plan.h"
+#include "../../dist/simulate.h"
+#include "../../ref/error.h"
+#include "../test.h"
+
+typedef struct {
+    const char *name;
+    PlacementKind kind;
+    int ranks, submodels;
+} PlacementRow;
+
+static const PlacementRow placement_rows[] = {
+    {"plain 3 ranks", PLACEMENT_PLAIN, 3, 1},
+    {"plain 4 ranks, 3 submodels", PLACEMENT_PLAIN, 4, 3},
+    {"virtual 2 ranks, 3 submodels", PLACEMENT_VIRTUAL, 2, 3},
+    {"virtual 4 ranks, 3 submodels", PLACEMENT_VIRTUAL, 4, 3},
+    {"figure 2, 3 ranks, 2 submodels", PLACEMENT_FIGURE2, 3, 2},
+    {"figure 2, 1 rank, 4 submodels", PLACEMENT_FIGURE2, 1, 4},
+};
+
+static void check_cover(const Placement *p, int blocks) {
+    int *seen = calloc((size_t)(p->ranks * p->submodels), sizeof *seen);
+    if (!seen) abort();
+    for (int b = 0; b < blocks; b++) {
+        CHECK(p->chunk_of[b] >= 0 && p->chunk_of[b] < p->chunks, "block %d is nowhere", b);
+        CHECK(b == 0 || (p->chunk_of[b] - p->chunk_of[b - 1]) / 2 == 0, "chunks jump at block %d",
+              b);
+        CHECK(p->submodel_of[b] >= 0 && p->submodel_of[b] < p->submodels, "block %d never trains",
+              b);
+        seen[p->rank_of[p->chunk_of[b]] * p->submodels + p->submodel_of[b]]++;
+    }
+    CHECK(p->chunk_of[blocks - 1] == p->chunks - 1, "the last chunk is empty");
+    bool everywhere = p->chunks == p->ranks * p->submodels;
+    for (int i = 0; i < p->ranks * p->submodels && everywhere; i++)
+        CHECK(seen[i], "rank %d holds nothing of submodel %d", i / p->submodels, i % p->submodels);
+    free(seen);
+}
+
+static void placement_covers(const void *data) {
+    const PlacementRow *row = data;
+    double cost[32];
+    for (int b = 0; b < 32; b++) cost[b] = 1 + 0.1 * (b % 3);
+    Model *model = model_create("gpt:layers=14,width=32,heads=2,context=8,vocabulary=16");
+    Placement p;
+    if (!CHECK(placement_make(&p, model, row->kind, row->ranks, row->submodels, cost, NULL) == 0,
+               "%s", error_message()))
+        return;
+    check_cover(&p, model->blocks);
+    placement_free(&p);
+    model_free(model);
+}
+
+static void placement_refuses_too_many_pieces(void) {
+    double cost[32] = {0};
+    Model *model = model_create("gpt:layers=4,width=32,heads=2,context=8,vocabulary=16");
+    for (PlacementKind kind = 0; kind < PLACEMENTS; kind++) {
+        Placement p;
+        CHECK(placement_make(&p, model, kind, 7, 3, cost, NULL) == -1, "%s was accepted",
+              placement_names[kind]);
+    }
+    model_free(model);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------
+ */
+
+static Configuration configuration(const Model *model, const PlacementRow *row) {
+    return (Configuration){.model = model,
+                           .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, practice_default},
+                           .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
+                           .submodels = row->submodels,
+                           .pipeline = row->ranks,
+                           .replicas = 1,
+                           .micro_batches = 5};
+}
+
+/* Keeps the larger sum of bytes in most. */
+static void plan_rank(size_t most[MEM_ROLES + 1], const Configuration *c, const Placement *p,
+                      int rank, int submodel) {
+    RankBlocks blocks;
+    bool active[64];
+    size_t bytes[MEM_ROLES + 1] = {0};
+    StageSettings settings = c->stage;
+    PipelineSettings pipeline = {.micro_batches = c->micro_batches, .kind = c->schedule};
+    for (int b = 0; b < c->model->blocks; b++) active[b] = p->submodel_of[b] == submodel;
+    if (!CHECK(rank_blocks_create(&blocks, p, c->model, rank) == 0 &&
+                   rank_blocks_set_slots(&blocks, p, c->model, pipeline, active) == 0,
+               "%s", error_message()))
+        return;
+    settings.here = blocks.here;
+    settings.slots = blocks.slots;
+    CHECK(memory_plan(bytes, c->model, &settings, active) == 0, "%s", error_message());
+    for (int role = 0; role < MEM_ROLES; role++) bytes[MEM_ROLES] += bytes[role];
+    if (bytes[MEM_ROLES] > most[MEM_ROLES]) memcpy(most, bytes, sizeof bytes);
+    rank_blocks_free(&blocks);
+}
+
+static void check_fullest(const Configuration *c, const Placement *placement) {
+    size_t most[MEM_ROLES + 1] = {0};
+    Prediction p;
+    for (int submodel = 0; submodel < c->submodels; submodel++)
+        for (int rank = 0; rank < c->pipeline; rank++)
+            plan_rank(most, c, placement, rank, submodel);
+    CHECK(simulate(&p, NULL, c, NULL) == 0, "%s", error_message());
+    for (int role = 0; role < MEM_ROLES; role++)
+        CHECK(p.bytes[role] == (double)most[role], "%s, %s%s: %s: %g bytes, planned %zu",
+              c->model->name, schedule_names[c->schedule], c->stage.recompute ? ", recompute" : "",
+              mem_role_names[role], p.bytes[role], most[role]);
+}
+
+/* The fullest rank holds, role by role, what the plan of its stage says. */
+static void memory_of_stages(const void *data) {
+    const PlacementRow *row = data;
+    static const char *const specs[] = {"gpt:layers=10,width=64,heads=4,context=32,vocabulary=96",
+                                        "resnet:depth=32,width=4",
+                                        "llama:layers=22,width=32,heads=2,ffn=64,context=16,"
+                                        "vocabulary=96"};
+    for (int i = 0; i < 12; i++) {
+        Model *model = model_create(specs[i % 3]);
+        Configuration c = configuration(model, row);
+        Placement placement;
+        double work[64];
+        for (int b = 0; b < model->blocks; b++) work[b] = 1;
+        if (placement_make(&placement, model, row->kind, row->ranks, row->submodels, work, NULL)) {
+            model_free(model);
+            continue;
+        }
+        c.placed = &placement;
+        c.schedule = i / 3 % 2 ? SCHEDULE_ZERO_BUBBLE : SCHEDULE_1F1B;
+        c.stage.recompute = i / 6;
+        check_fullest(&c, &placement);
+        placement_free(&placement);
+        model_free(model);
+    }
+}
+
+void test_placement(void) {
+    for (size_t i = 0; i < sizeof placement_rows / sizeof *placement_rows; i++) {
+        RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
+        RUN_ROW(placement_rows[i].name, memory_of_stages, &placement_rows[i]);
+    }
+    RUN(placement_refuses_too_many_pieces);
+}
