@@ -45,11 +45,22 @@ static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
     return 0;
 }
 
+/* The settings that say what was timed, in full, whether given or not. */
+static Options settings_of(const Setup *setup) {
+    static const char *const names[] = {"model", "batch", "precision", "device"};
+    Options o = setup->options;
+    snprintf(o.model, sizeof o.model, "%s", setup->model->spec);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        o.given[options_find(names[i], o.command)] = true;
+    return o;
+}
+
 int trace_write(const char *path, const Setup *setup, const Trace *traces, int count) {
     Tables tables = {0};
+    Options options = settings_of(setup);
     int failed = setup_provenance(&tables.provenance, &setup->options);
     for (int i = 0; i < count && !failed; i++) failed = add_step(&tables, setup, &traces[i]);
-    failed = failed || tables_write(&tables, &setup->options, path);
+    failed = failed || tables_write(&tables, &options, path);
     tables_free(&tables);
     return failed ? -1 : 0;
 }

@@ -131,7 +131,8 @@ typedef struct Options {
     bool markdown;
 
     /* bcd plan */
-    char gpu[OPTION_TEXT]; /* key of gpu_table, or "any" */
+    char gpu[OPTION_TEXT];   /* key of gpu_table, or "any" */
+    char trace[OPTION_TEXT]; /* what bcd trace --out wrote on such a GPU */
     int per_node, nodes, plan_pipeline, micro_batches;
     double network; /* gigabits per second of a node, one direction */
     bool plan_cache, search, scale;

@@ -102,7 +102,7 @@ int plan_candidates(Plan **plans, const Space *s) {
                            .per_node = per_node,
                            .nodes = (gpus + per_node - 1) / per_node,
                            .network_rate = s->network_rate,
-                           .practice = practice_default};
+                           .practice = s->practice};
         Plan plan = {.way = s->way,
                      .gpus = gpus,
                      .price = s->price,

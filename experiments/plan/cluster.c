@@ -67,8 +67,22 @@ static const TableColumn setting_columns[S_COLUMNS] = {
     [S_AGAIN] = {"recompute", "recompute", "", COLUMN_TEXT, 0},
 };
 
+/* What keeping the prefix's outputs takes: where the blocks' sizes differ, of the largest. */
+static void note_cache(Table *table, const Model *model, Precision precision) {
+    size_t most = 0, value = precision == PRECISION_BF16 ? 2 : sizeof(float);
+    for (int b = 0; b < model->blocks - 1; b++) {
+        size_t count = value_count(model, model->block[b].out, 1);
+        if (count > most) most = count;
+    }
+    table_note(table,
+               "--cache: up to %.4g GiB on disk or in host memory for each 1000 samples, and a "
+               "submodel's turn must see each of them more than once.",
+               1000.0 * (double)(most * value) / GIB);
+}
+
 /* Which of them were chosen rather than given. */
-static void note_choices(Table *table, const Options *o) {
+static void note_choices(Table *table, const Question *q) {
+    const Options *o = q->options;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
                                         "placement", "pipeline-schedule", "recompute"};
     char list[160] = "";
@@ -76,6 +90,11 @@ static void note_choices(Table *table, const Options *o) {
         if (!options_given(o, names[i])) strcat(strcat(list, *list ? ", --" : "--"), names[i]);
     if (*list) table_note(table, "Chosen, the cheapest that fits: %s.", list);
     table_note(table, "The last row may change submodels and precision too, where not given.");
+    if (o->plan_cache) note_cache(table, q->model, (Precision)o->precision);
+    for (int p = 0; p < PRECISIONS && *o->trace; p++)
+        if (fabs(q->practice.products[p] - practice_default.products[p]) > 0)
+            table_note(table, "Products in %s at %.3g %% of the peak, as measured (%.200s).",
+                       precision_names[p], 100 * q->practice.products[p], o->trace);
 }
 
 static int add_settings(Tables *tables, const Question *q, const Answers *a) {
@@ -98,7 +117,7 @@ static int add_settings(Tables *tables, const Question *q, const Answers *a) {
         table_text(table, S_PRECISION, SOURCE_NONE, "%s", precision_names[c->stage.precision]);
         table_text(table, S_AGAIN, SOURCE_NONE, "%s", c->stage.recompute ? "yes" : "no");
     }
-    note_choices(table, o);
+    note_choices(table, q);
     return 0;
 }
 
@@ -236,10 +255,11 @@ static int add_cost(Tables *tables, const Question *q, const Answers *a) {
     return 0;
 }
 
-int plan_cluster(Tables *tables, const Question *q) {
+int plan_cluster(Tables *tables, const Question *q, Plan *shown) {
     Answers a = {0};
-    return answer_all(&a, q) || add_settings(tables, q, &a) || add_memory(tables, q, &a) ||
-                   add_time(tables, q, &a) || add_cost(tables, q, &a)
-               ? -1
-               : 0;
+    if (answer_all(&a, q) || add_settings(tables, q, &a) || add_memory(tables, q, &a) ||
+        add_time(tables, q, &a) || add_cost(tables, q, &a))
+        return -1;
+    if (a.fits[WAY_BCD]) *shown = a.plan[WAY_BCD];
+    return 0;
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "../commands.h"
-#include "../options/setup.h"
 
 /* Whether every way has a setting at all. */
 static int check_spaces(const Question *q) {
@@ -42,21 +41,29 @@ int plan_check(const Options *options) {
     return failed ? -1 : 0;
 }
 
-static int fill(Tables *tables, const Options *options) {
-    Question q;
-    if (options->scale) return plan_scale(tables, options);
-    int failed = question_open(&q, options, options->model) ||
-                 (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q));
+/* The model of a plan lives as long as its question. */
+static int answer(Tables *tables, const Options *options) {
+    Question q = {0};
+    Plan shown = {0};
+    int failed;
+    if (options->scale)
+        failed = plan_scale(tables, options);
+    else
+        failed = question_open(&q, options, options->model) ||
+                 (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q, &shown));
+    plan_progress("%s", "");
+    for (int t = 0; t < tables->tables && !failed; t++)
+        failed = table_print(stdout, tables->table[t]);
+    if (!failed && shown.gpus) failed = plan_timeline(stdout, &shown);
     question_free(&q);
-    return failed ? -1 : 0;
+    return failed;
 }
 
 int command_plan(const Options *options) {
     Tables tables = {0};
-    int failed = setup_provenance(&tables.provenance, options) || fill(&tables, options);
-    for (int t = 0; t < tables.tables && !failed; t++)
-        failed = table_print(stdout, tables.table[t]);
-    failed = failed || (*options->out && tables_write(&tables, options, options->out));
+    provenance_fill(&tables.provenance, 0);
+    int failed =
+        answer(&tables, options) || (*options->out && tables_write(&tables, options, options->out));
     tables_free(&tables);
     return failed ? -1 : 0;
 }

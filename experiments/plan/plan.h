@@ -31,6 +31,7 @@ typedef struct {
     double price; /* dollars per hour of a GPU; NAN: not known */
     int per_node;
     double network_rate; /* as in Cluster */
+    Practice practice;
     OptimizerSettings optimizer;
     int batch;   /* samples per update */
     bool cached; /* BCD's frozen prefix */
@@ -75,6 +76,7 @@ typedef struct {
     const Options *options;
     Model *model;
     const Gpu *gpu;                       /* of --gpu; NULL: any */
+    Practice practice;                    /* measured, if there is a --trace */
     double tokens;                        /* whose cost is told; images for an image model */
     double multiplier[MULTIPLIERS_SHOWN]; /* published: average, language, worst; ours */
     int multipliers;
@@ -94,6 +96,14 @@ int question_price(double *price, const Question *question, const Gpu *gpu);
 
 /* More choices: one, unless it is there. */
 void choices_add(Choices *choices, int value);
+
+/* ---- measured.c ------------------------------------------------------------------------------
+ */
+
+/* Sets the rate of products in *practice, at that precision, so that the simulated passes of the
+ * model that `bcd trace --out PATH` measured on such a GPU take as long as measured.  -1 and an
+ * error. */
+int plan_calibrate(Practice *practice, const Gpu *gpu, const char *path);
 
 /* ---- words.c ---------------------------------------------------------------------------------
  */
@@ -121,13 +131,23 @@ void plan_row(Table *table, const Question *question, const char *label, const P
               bool found);
 /* A row of none. */
 void plan_row_without(Table *table, const char *label, const char *why);
+/* Where the search is, on a terminal, in a line that the next replaces; "": ends it.  Returns 0. */
+int plan_progress(const char *format, ...) BCD_PRINTF(1, 2);
+
+/* ---- timeline.c ------------------------------------------------------------------------------
+ */
+
+/* Prints who computes what when in the passes of the middle submodel; nothing where there is no
+ * pipeline, or too long a one to show.  -1 and an error. */
+int plan_timeline(FILE *out, const Plan *plan);
 
 /* ---- the three kinds of answer; each adds tables, -1 and an error ------------------------------
  */
 
-int plan_cluster(Tables *tables, const Question *question); /* cluster.c */
-int plan_search(Tables *tables, const Question *question);  /* search.c */
-int plan_scale(Tables *tables, const Options *options);     /* scale.c */
+/* cluster.c.  *shown gets the plan of BCD if it fits, else its `gpus` stays 0. */
+int plan_cluster(Tables *tables, const Question *question, Plan *shown);
+int plan_search(Tables *tables, const Question *question); /* search.c */
+int plan_scale(Tables *tables, const Options *options);    /* scale.c */
 /* The specifications of --models, or those it looks at by itself, one after the other: copies the
  * one at *next and moves behind it.  False at the end. */
 bool plan_scale_next(char spec[OPTION_TEXT], const char **next, const Options *options);

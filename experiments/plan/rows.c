@@ -1,7 +1,9 @@
 /* Tables with a plan in each row. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plan.h"
 
@@ -70,4 +72,15 @@ void plan_row(Table *table, const Question *q, const char *label, const Plan *pl
 void plan_row_without(Table *table, const char *label, const char *why) {
     table_row(table, "%s", label);
     table_text(table, R_LIMIT, SOURCE_NONE, "%s", why);
+}
+
+int plan_progress(const char *format, ...) {
+    if (!isatty(STDERR_FILENO)) return 0;
+    fprintf(stderr, "\r\033[K");
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fflush(stderr);
+    return 0;
 }

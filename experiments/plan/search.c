@@ -54,7 +54,10 @@ static int add_row(Table *table, const Question *q, const Gpu *gpu, Way way, Goa
         return 0;
     }
     int found = plan_choose(&plan, &space, goal);
-    if (found < 0) return -1;
+    if (found < 0) {
+        plan_row_without(table, label, "no setting has these sizes");
+        return 0;
+    }
     snprintf(label, sizeof label, "%s, %s", gpu->key, plan_way(name, &plan));
     plan_row(table, q, label, &plan, found);
     if (found && value_of(&plan, goal) < winner->score) {
@@ -74,7 +77,9 @@ static int add_goal(Tables *tables, const Question *q, Goal goal) {
     if (!table) return -1;
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (Way way = 0; way < WAYS && (!q->gpu || q->gpu == gpu); way++)
-            if (add_row(table, q, gpu, way, goal, &winner)) return -1;
+            if (plan_progress("%s: %s, %s", goal_names[goal], gpu->key, way_names[way]) ||
+                add_row(table, q, gpu, way, goal, &winner))
+                return -1;
     if (winner.score < INFINITY)
         table_note(table, "The %s: %s, %s.", goal_names[goal], winner.label,
                    plan_setting(text, &winner.plan));

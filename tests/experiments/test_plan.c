@@ -185,6 +185,90 @@ static void case_prices(void) {
     question_free(&q);
 }
 
+/* A trace as bcd trace --out writes it, of one block that took so long. */
+static void write_trace(const char *path, const Model *model, int batch, double passes_ms) {
+    static const TableColumn columns[3] = {
+        {"forward", "forward", "ms", COLUMN_NUMBER, 3},
+        {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3},
+        {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3}};
+    Tables tables = {0};
+    Options o;
+    char text[16];
+    options_defaults(&o, COMMAND_TRACE);
+    snprintf(text, sizeof text, "%d", batch);
+    CHECK(options_set(&o, "model", model->spec) == 0 && options_set(&o, "batch", text) == 0 &&
+              options_set(&o, "precision", "bf16") == 0,
+          "%s", error_message());
+    Table *table = tables_add(&tables, "full", "Full", "block", columns, 3);
+    table_row(table, "all");
+    for (int i = 0; i < 3; i++) table_number(table, i, passes_ms * (i + 1) / 6, SOURCE_MEASURED);
+    CHECK(tables_write(&tables, &o, path) == 0, "%s", error_message());
+    tables_free(&tables);
+}
+
+/* Passes that took twice as long as the data sheet's: products run at less than half the rate, and
+ * a simulation of the same takes what was measured. */
+static void case_measured(void) {
+    const char *path = scratch_path("trace.h5");
+    const Gpu *gpu = gpu_find("a100");
+    Model *model = model_create("gpt:layers=4,width=1024,heads=8,context=512");
+    Configuration c = {.model = model,
+                       .cluster = {gpu, 1, 1, NETWORK_2X25G, practice_default},
+                       .stage = {.batch = 8,
+                                 .precision = PRECISION_BF16,
+                                 .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
+                       .submodels = 1,
+                       .pipeline = 1,
+                       .replicas = 1,
+                       .micro_batches = 1};
+    Prediction before, after;
+    CHECK(simulate(&before, NULL, &c, NULL) == 0, "%s", error_message());
+    write_trace(path, model, 8, 2e3 * before.passes_s);
+    CHECK(plan_calibrate(&c.cluster.practice, gpu, path) == 0, "%s", error_message());
+    CHECK(simulate(&after, NULL, &c, NULL) == 0, "%s", error_message());
+    CHECK(fabs(after.passes_s / (2 * before.passes_s) - 1) < 1e-3, "%g s, measured %g",
+          after.passes_s, 2 * before.passes_s);
+    double share = c.cluster.practice.products[PRECISION_BF16] / 0.80;
+    CHECK(share > 0.2 && share < 0.5, "products at %g of what they were", share);
+    CHECK(c.cluster.practice.products[PRECISION_FP32] == practice_default.products[PRECISION_FP32],
+          "fp32 changed too");
+    model_free(model);
+    CHECK(strstr(run(0, "plan --model G-1.6B --gpu a100 --precision bf16 --trace trace.h5")->out,
+                 "of the peak, as measured (trace.h5)"),
+          "not said");
+}
+
+/* What bcd trace itself writes is understood; only that no such GPU is as slow as this processor.
+ */
+static void case_measured_here(void) {
+    run(0,
+        "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --out real.h5");
+    Practice practice = practice_default;
+    int failed = plan_calibrate(&practice, gpu_find("a100"), scratch_path("real.h5"));
+    CHECK(!failed || strstr(error_message(), "no A100 80GB takes the "), "%s", error_message());
+}
+
+/* Two ranks, a full update of equal blocks: the second waits for the first, then the first. */
+static void case_timeline(void) {
+    Question q;
+    Options options;
+    ask(&q, &options, TINY "--per-node 2 --batch 2 --pipeline 2 --micro-batches 2");
+    Space space;
+    Plan plan;
+    CHECK(question_space(&space, &q, WAY_FULL, q.gpu, false) == 0, "%s", error_message());
+    choices_add(&space.gpus, 2);
+    CHECK(plan_choose(&plan, &space, CHEAPEST) == 1, "%s", error_message());
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    CHECK(out && plan_timeline(out, &plan) == 0, "%s", error_message());
+    fclose(out);
+    const char *first = strstr(text, "rank  0  f"), *second = strstr(text, "rank  1  .");
+    CHECK(first && second && strchr(second, 'b') && strchr(second, 'w'), "%s", text);
+    free(text);
+    question_free(&q);
+}
+
 /* ---- the program -----------------------------------------------------------------------------
  */
 
@@ -205,6 +289,7 @@ static void case_plan(void) {
         run(0,
             "plan --model G-1.6B --per-node 4 --batch 64 --tokens 2e9 --price 0.5 --multiplier 3 "
             "--out plan.h5");
+    CHECK(strstr(printed->out, "Passes of BCD, submodel 2, "), "no timeline: %s", printed->out);
     CHECK(strstr(printed->out, "Chosen, the cheapest that fits: --pipeline, --replicas") &&
               strstr(printed->out, "what limits it") && strstr(printed->out, "s simulated"),
           "%s", printed->out);
@@ -297,6 +382,8 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-10B --multiplier 0"), "--multiplier 0");
     check_error(run(2, "plan --model G-10B --per-node 0"), "--per-node");
     check_error(run(2, "plan --model resnet8 --context 9"), "--context");
+    check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");
+    check_error(run(2, "plan --model G-10B --search --trace absent.h5"), "name the --gpu");
     check_error(run(2, "plan --model G-10B --search --scale"), "--search and --scale");
     check_error(run(2, "plan --scale --models nothing"), "no model \"nothing\"");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
@@ -309,6 +396,9 @@ void test_plan(void) {
     RUN(case_published_memory);
     RUN(case_dollars);
     RUN(case_prices);
+    RUN(case_measured);
+    RUN(case_measured_here);
+    RUN(case_timeline);
     RUN(case_plan);
     RUN(case_search);
     RUN(case_scale);

@@ -1,0 +1,69 @@
+/* From a measured step to the rate that GPUs reach in practice. */
+#include <math.h>
+#include <string.h>
+
+#include "../options/settings.h"
+#include "plan.h"
+
+/* What `bcd trace --out` timed. */
+typedef struct {
+    Model *model;
+    int batch;
+    Precision precision;
+    double passes_s; /* all of forward and backward, every block active */
+} Timed;
+
+static int read_settings(Timed *timed, const char *path) {
+    H5File file;
+    Options o;
+    options_defaults(&o, COMMAND_TRACE);
+    if (h5_open(&file, path)) return -1;
+    int failed = settings_read(&file, "/settings", &o);
+    h5_close(&file);
+    if (failed || !(timed->model = model_create(o.model))) return -1;
+    timed->batch = o.batch;
+    timed->precision = (Precision)o.precision;
+    return 0;
+}
+
+static int read_passes(Timed *timed, const char *path) {
+    static const char *const phases[] = {"forward", "input_gradient", "weight_gradient"};
+    Tables tables = {0};
+    if (tables_read(&tables, path)) return -1;
+    const Table *full = tables_find(&tables, "full");
+    timed->passes_s = 0;
+    for (int r = 0; full && r < full->rows; r++)
+        for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+            const Cell *cell = table_find(full, full->label[r], phases[i]);
+            timed->passes_s += cell && isfinite(cell->value) ? cell->value / 1e3 : 0;
+        }
+    tables_free(&tables);
+    return 0;
+}
+
+int plan_calibrate(Practice *practice, const Gpu *gpu, const char *path) {
+    Timed timed = {0};
+    Prediction p;
+    int failed =
+        tables_recognise(path) < 0 || read_settings(&timed, path) || read_passes(&timed, path);
+    if (!failed && (timed.batch < 1 || !(timed.passes_s > 0)))
+        failed =
+            error_set("%.200s: no times of a full update in it; bcd trace --out writes them", path);
+    Configuration c = {.model = timed.model,
+                       .cluster = {gpu, 1, 1, NETWORK_2X25G, *practice},
+                       .stage = {.batch = timed.batch,
+                                 .precision = timed.precision,
+                                 .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
+                       .submodels = 1,
+                       .pipeline = 1,
+                       .replicas = 1,
+                       .micro_batches = 1};
+    double *rate = &c.cluster.practice.products[timed.precision];
+    failed = failed || simulate(&p, NULL, &c, NULL);
+    if (!failed && simulate_calibrate(&c, rate, timed.passes_s + p.update_s))
+        failed = error_set("%.200s: no %s takes the %.3g ms that passes over %s took there", path,
+                           gpu->name, 1e3 * timed.passes_s, timed.model->name);
+    if (!failed) practice->products[timed.precision] = *rate;
+    model_free(timed.model);
+    return failed ? -1 : 0;
+}
