@@ -122,7 +122,7 @@ typedef struct Options {
 
     /* bcd experiment, report */
     bool yes;
-    int seeds; /* trainings of each row, with seeds one after the other */
+    int seeds;  /* trainings of each row, with seeds one after the other */
     int preset; /* PresetKind */
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     char multiplier[OPTION_TEXT]; /* a number, or files of results */

@@ -1,0 +1,118 @@
+/* bcd plan from outside: tables, costs that add up, files, wrong use. */
+#include <math.h>
+#include <string.h>
+
+#include "../../experiments/tables/table.h"
+#include "cli.h"
+
+static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
+
+static double cell(const Tables *tables, const char *table, const char *row, const char *column) {
+    const Table *t = tables_find(tables, table);
+    const Cell *c = t ? table_find(t, row, column) : NULL;
+    CHECK(c, "no %s, %s, %s", table, row, column);
+    return c ? c->value : NAN;
+}
+
+static bool read_tables(Tables *tables, const char *name) {
+    *tables = (Tables){0};
+    return CHECK(tables_read(tables, scratch_path(name)) == 0, "%s", error_message());
+}
+
+static void case_plan(void) {
+    const Printed *printed =
+        run(0,
+            "plan --model G-1.6B --per-node 4 --batch 64 --tokens 2e9 --price 0.5 --multiplier 3 "
+            "--out plan.h5");
+    CHECK(strstr(printed->out, "Passes of BCD, submodel 2, "), "no timeline: %s", printed->out);
+    CHECK(strstr(printed->out, "Chosen, the cheapest that fits: --pipeline, --replicas") &&
+              strstr(printed->out, "what limits it") && strstr(printed->out, "s simulated"),
+          "%s", printed->out);
+    Tables t;
+    if (read_tables(&t, "plan.h5")) {
+        double rate = cell(&t, "time", "BCD-1/3", "rate");
+        double dollars = cell(&t, "cost", "BCD-1/3", "dollars");
+        CHECK(fabs(dollars / (2e9 / rate / 3600 * 4 * 0.5) - 1) < 1e-12, "%g dollars", dollars);
+        CHECK(near(cell(&t, "cost", "BCD-1/3", "same_loss_ours"), 3 * dollars), "x 3");
+        CHECK(near(cell(&t, "cost", "full", "same_loss_ours"), cell(&t, "cost", "full", "dollars")),
+              "a full update is its own measure");
+        CHECK(near(cell(&t, "time", "BCD-1/3", "step"),
+                   cell(&t, "time", "BCD-1/3", "passes") + cell(&t, "time", "BCD-1/3", "update") +
+                       cell(&t, "time", "BCD-1/3", "all_reduce")),
+              "the parts are not the whole");
+        CHECK(cell(&t, "memory", "BCD-1/3", "total") < cell(&t, "memory", "BCD-1/3", "usable"),
+              "it does not fit");
+    }
+    tables_free(&t);
+    CHECK(strstr(run(0, "report plan.h5 --markdown")->out, "Memory of the fullest GPU"), "report");
+    CHECK(strstr(run(0, "plan --model resnet20 --per-node 2 --pipeline 2")->out, "images"),
+          "images");
+}
+
+static void case_search(void) {
+    const Printed *printed = run(
+        0, "plan --model G-1.6B --search --nodes 2 --batch 32 --gpus 8 --budget 6 --out search.h5");
+    CHECK(strstr(printed->out, "The cheapest: ") && strstr(printed->out, "The fastest: "), "%s",
+          printed->out);
+    CHECK(strstr(printed->out, "no price: give --price"), "h100 has a price");
+    Tables t;
+    if (read_tables(&t, "search.h5")) {
+        const Table *cheap = tables_find(&t, "cheapest"), *fast = tables_find(&t, "fastest");
+        CHECK(cheap && fast && cheap->rows == 15 && fast->rows == 15, "rows");
+        CHECK(
+            cell(&t, "fastest", "a100, full", "step") <= cell(&t, "cheapest", "a100, full", "step"),
+            "the fastest is slower");
+        CHECK(cell(&t, "fastest", "a100, full", "dollars") >=
+                  cell(&t, "cheapest", "a100, full", "dollars"),
+              "the cheapest is dearer");
+    }
+    tables_free(&t);
+}
+
+static void case_scale(void) {
+    run(0, "plan --scale --models L-7B --batch 1024 --gpu a100 --out scale.h5");
+    Tables t;
+    if (read_tables(&t, "scale.h5")) {
+        static const char *const rows[] = {"8, BCD-1/3", "64, BCD-1/3", "512, BCD-1/3"};
+        for (int i = 1; i < 3; i++) {
+            double before = cell(&t, "scale0", rows[i - 1], "rate");
+            double rate = cell(&t, "scale0", rows[i], "rate");
+            CHECK(rate > before && rate < 8.5 * before, "%s: %g tokens/s after %g", rows[i], rate,
+                  before);
+            CHECK(cell(&t, "scale0", rows[i], "dollars") >
+                      0.99 * cell(&t, "scale0", rows[i - 1], "dollars"),
+                  "%s: cheaper with more GPUs", rows[i]);
+        }
+    }
+    tables_free(&t);
+}
+
+static void case_wrong_use(void) {
+    check_error(run(2, "plan"), "bcd plan needs --model");
+    check_error(run(2, "plan --model G-11B"), "no model \"G-11B\"");
+    check_error(run(2, "plan --model G-10B --gpu rtx5090"), "\"rtx5090\" is not in the table");
+    check_error(run(2, "plan --model G-10B --gpu any"), "--gpu any");
+    check_error(run(2, "plan --model G-10B --pipeline 16"), "16 ranks");
+    check_error(run(2, "plan --model G-10B --replicas 3 --batch 16"), "multiple of 3");
+    check_error(run(2, "plan --model G-10B --micro-batches 7"), "multiple of 7");
+    check_error(run(2, "plan --model resnet8 --nodes 2 --pipeline 16"), "only 5 blocks");
+    check_error(run(2, "plan --model resnet8 --submodels 99"), "only 5 blocks");
+    check_error(run(2, "plan --model G-10B --submodels 1"), "--submodels");
+    check_error(run(2, "plan --model G-10B --price -1"), "--price -1");
+    check_error(run(2, "plan --model G-10B --price b200=3"), "b200");
+    check_error(run(2, "plan --model G-10B --multiplier 0"), "--multiplier 0");
+    check_error(run(2, "plan --model G-10B --per-node 0"), "--per-node");
+    check_error(run(2, "plan --model resnet8 --context 9"), "--context");
+    check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");
+    check_error(run(2, "plan --model G-10B --search --trace absent.h5"), "name the --gpu");
+    check_error(run(2, "plan --model G-10B --search --scale"), "--search and --scale");
+    check_error(run(2, "plan --scale --models nothing"), "no model \"nothing\"");
+    check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
+}
+
+void test_plan_program(void) {
+    RUN(case_plan);
+    RUN(case_search);
+    RUN(case_scale);
+    RUN(case_wrong_use);
+}
