@@ -120,6 +120,18 @@ static int put_pipeline(Table *table, const Options *asked, const BenchNetwork *
     return 0;
 }
 
+/* The blocks of the smallest submodel: virtual stages need one for each rank. */
+static int fewest_blocks(const Setup *setup) {
+    const Partition *partition = &setup->bcd.partition;
+    int fewest = setup->model->blocks;
+    for (int k = 0; k < partition->submodels; k++) {
+        int blocks = 0;
+        for (int b = 0; b < setup->model->blocks; b++) blocks += partition->of_block[b] == k;
+        if (blocks < fewest) fewest = blocks;
+    }
+    return fewest;
+}
+
 /* Full or BCD, with so many micro-batches: block times of one stage, then the pipelines. */
 static int put_pipelines(Table *table, const Options *asked, const BenchNetwork *network,
                          int submodels, int parts, Comparison *all) {
@@ -128,10 +140,12 @@ static int put_pipelines(Table *table, const Options *asked, const BenchNetwork 
     BenchMethod method = {
         .submodels = submodels, .parts = parts, .tries = presets[asked->preset].tries};
     int failed = bench_run(&stage, &setup, asked, network, &method);
+    int fewest = failed ? 0 : fewest_blocks(&setup);
     setup_free(&setup);
     for (PlacementKind p = PLACEMENT_PLAIN; p <= PLACEMENT_VIRTUAL && !failed; p++)
         for (int ranks = 1; ranks <= 2 && !failed; ranks++) {
-            if (p == PLACEMENT_VIRTUAL && (submodels == 1 || ranks == 1)) continue;
+            if (p == PLACEMENT_VIRTUAL && (submodels == 1 || ranks == 1 || fewest < ranks))
+                continue;
             if (ranks > omp_get_num_procs()) continue;
             method.ranks = ranks;
             method.placement = p;

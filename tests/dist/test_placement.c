@@ -117,8 +117,8 @@ static void memory_of_stages(const void *data) {
     const PlacementRow *row = data;
     static const char *const specs[] = {"gpt:layers=10,width=64,heads=4,context=32,vocabulary=96",
                                         "resnet:depth=32,width=4",
-                                        "llama:layers=22,width=32,heads=2,ffn=64,context=16,"
-                                        "vocabulary=96"};
+                                        ("llama:layers=22,width=32,heads=2,ffn=64,context=16,"
+                                         "vocabulary=96")};
     for (int i = 0; i < 12; i++) {
         Model *model = model_create(specs[i % 3]);
         Configuration c = configuration(model, row);
