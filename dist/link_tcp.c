@@ -63,7 +63,7 @@ static int wait_change(TcpLink *l, const Deadline *until, int missing, const cha
 
 static int send_one(TcpLink *l, const Transfer *t, const Deadline *until) {
     Peer *p = &l->peer[t->peer];
-    Message *m = message_create((Frame){FRAME_MESSAGE, (int32_t)t->channel, t->bytes}, t->data);
+    Message *m = tcp_message((Frame){FRAME_MESSAGE, (int32_t)t->channel, t->bytes}, t->data);
     if (!m) return -1;
     pthread_mutex_lock(&l->lock);
     int failed = l->broken ? error_set("%s", l->why) : 0;
@@ -72,7 +72,7 @@ static int send_one(TcpLink *l, const Transfer *t, const Deadline *until) {
     if (failed)
         free(m);
     else if (t->peer == l->base.rank)
-        queue_add(&p->inbox[t->channel], m);
+        tcp_queue_add(&p->inbox[t->channel], m);
     else
         tcp_post(l, t->peer, m);
     pthread_mutex_unlock(&l->lock);
@@ -84,7 +84,7 @@ static int receive_one(TcpLink *l, const Transfer *t, const Deadline *until) {
     pthread_mutex_lock(&l->lock);
     int failed = l->broken ? error_set("%s", l->why) : 0;
     while (!failed && !inbox->first) failed = wait_change(l, until, t->peer, "to send a message");
-    Message *m = failed ? NULL : queue_take(inbox);
+    Message *m = failed ? NULL : tcp_queue_take(inbox);
     pthread_mutex_unlock(&l->lock);
     if (!m) return -1;
     if (m->frame.bytes != t->bytes)
@@ -128,8 +128,8 @@ static void link_close(TcpLink *l) {
         Peer *p = &l->peer[r];
         if (p->socket >= 0) close(p->socket);
         free(p->in);
-        queue_free(&p->out);
-        for (int c = 0; c < CHANNELS; c++) queue_free(&p->inbox[c]);
+        tcp_queue_free(&p->out);
+        for (int c = 0; c < CHANNELS; c++) tcp_queue_free(&p->inbox[c]);
     }
     close(l->wake[0]);
     close(l->wake[1]);

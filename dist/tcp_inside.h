@@ -86,7 +86,7 @@ typedef struct {
     size_t out_bytes; /* all together */
     Frame frame;      /* coming in, of which */
     size_t read;      /* bytes are here, those of `in` included */
-    Message *in;      /* when the frame is whole */
+    Message *in;      /* once that is whole */
     MessageQueue inbox[CHANNELS];
 } Peer;
 
@@ -106,12 +106,12 @@ typedef struct {
 } TcpLink;
 
 /* NULL and an error when memory runs out. */
-Message *message_create(Frame frame, const void *data);
+Message *tcp_message(Frame frame, const void *data);
 
 /* All that follow: locked. */
-void queue_add(MessageQueue *queue, Message *message);
-Message *queue_take(MessageQueue *queue); /* NULL: empty */
-void queue_free(MessageQueue *queue);
+void tcp_queue_add(MessageQueue *queue, Message *message);
+Message *tcp_queue_take(MessageQueue *queue); /* NULL: empty */
+void tcp_queue_free(MessageQueue *queue);
 
 /* Sends it on its way; takes it over. */
 void tcp_post(TcpLink *l, int to, Message *message);

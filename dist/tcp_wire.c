@@ -16,7 +16,7 @@ enum { PIECE_BYTES = 1 << 20 };
 /* No message is longer; more is not a length. */
 static const uint64_t most_bytes = (uint64_t)1 << 44;
 
-Message *message_create(Frame frame, const void *data) {
+Message *tcp_message(Frame frame, const void *data) {
     Message *m = malloc(sizeof *m + frame.bytes);
     if (!m) {
         error_set("link: out of memory for a message of %zu bytes", (size_t)frame.bytes);
@@ -28,20 +28,20 @@ Message *message_create(Frame frame, const void *data) {
     return m;
 }
 
-void queue_add(MessageQueue *queue, Message *message) {
+void tcp_queue_add(MessageQueue *queue, Message *message) {
     if (!queue->first) queue->end = &queue->first;
     *queue->end = message;
     queue->end = &message->next;
 }
 
-Message *queue_take(MessageQueue *queue) {
+Message *tcp_queue_take(MessageQueue *queue) {
     Message *m = queue->first;
     if (m) queue->first = m->next;
     return m;
 }
 
-void queue_free(MessageQueue *queue) {
-    for (Message *m; (m = queue_take(queue));) free(m);
+void tcp_queue_free(MessageQueue *queue) {
+    for (Message *m; (m = tcp_queue_take(queue));) free(m);
 }
 
 /* ---- the ends of a connection -------------------------------------------------------------------
@@ -50,7 +50,7 @@ void queue_free(MessageQueue *queue) {
 static void close_peer(Peer *p) {
     close(p->socket);
     p->socket = -1;
-    queue_free(&p->out);
+    tcp_queue_free(&p->out);
     free(p->in);
     p->in = NULL;
     p->out_bytes = 0;
@@ -73,7 +73,7 @@ void tcp_break(TcpLink *l, const char *why) {
     pthread_cond_broadcast(&l->changed);
     Frame frame = {FRAME_GIVES_UP, 0, strlen(l->why)};
     for (int r = 0; r < l->base.ranks; r++) {
-        Message *m = l->peer[r].socket < 0 ? NULL : message_create(frame, l->why);
+        Message *m = l->peer[r].socket < 0 ? NULL : tcp_message(frame, l->why);
         if (m) tcp_post(l, r, m);
     }
 }
@@ -103,7 +103,7 @@ static void push(TcpLink *l, int r) {
     if (p->written < whole) return;
     p->written = 0;
     p->out_bytes -= whole;
-    free(queue_take(&p->out));
+    free(tcp_queue_take(&p->out));
     pthread_cond_broadcast(&l->changed);
 }
 
@@ -119,14 +119,14 @@ void tcp_post(TcpLink *l, int to, Message *message) {
         return;
     }
     bool first = !p->out.first;
-    queue_add(&p->out, message);
+    tcp_queue_add(&p->out, message);
     p->out_bytes += sizeof message->frame + message->frame.bytes;
     if (first) push(l, to);
     if (p->out.first) tcp_wake(l);
 }
 
 void tcp_post_word(TcpLink *l, int to, FrameKind kind, int value) {
-    Message *m = message_create((Frame){kind, value, 0}, NULL);
+    Message *m = tcp_message((Frame){kind, value, 0}, NULL);
     if (m)
         tcp_post(l, to, m);
     else
@@ -158,7 +158,7 @@ static void take_frame(TcpLink *l, int r) {
     p->read = 0;
     switch ((FrameKind)m->frame.kind) {
         case FRAME_MESSAGE:
-            queue_add(&p->inbox[m->frame.value], m);
+            tcp_queue_add(&p->inbox[m->frame.value], m);
             m = NULL;
             break;
         case FRAME_ASKS:
@@ -196,7 +196,7 @@ static int start_message(TcpLink *l, int r) {
     Peer *p = &l->peer[r];
     if (!makes_sense(l, p->frame))
         return error_set("link: rank %d sent what no rank sends; is it the same program?", r);
-    p->in = message_create(p->frame, NULL);
+    p->in = tcp_message(p->frame, NULL);
     return p->in ? 0 : -1;
 }
 
