@@ -261,9 +261,7 @@ void pass_weight_gradient(Stage *base, int block) {
         io.dy = pass_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);
-        bool input_gradient = s->layout.differentiated[node->in] ||
-                              (node->skip >= 0 && s->layout.differentiated[node->skip]);
-        io.sums_ready = input_gradient && !io.use_running;
+        io.sums_ready = node_sums_ready(&s->layout, m, node, &base->settings, s->active);
         cuda_node_weight_gradient(&s->run, node, &io);
     }
 }

@@ -44,39 +44,46 @@ static int forward(RankEngine *e, int chunk, int micro) {
     return 0;
 }
 
-/* Both gradients, block by block: a stage keeps what a weight gradient reads only until the input
- * gradient of the block below. */
+/* Both gradients, block by block, where a stage keeps what a weight gradient reads only until the
+ * input gradient of the block below; else the weight gradients have a task of their own. */
 static int backward(RankEngine *e, int chunk, int micro, int lowest) {
+    const StageClass *stage = e->stage->is;
     if (chunk + 1 < e->placement->chunks && way_give(e, (Way){true, chunk, micro})) return -1;
     for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--) {
-        e->stage->is->input_gradient(e->stage, b);
-        e->stage->is->weight_gradient(e->stage, b);
+        stage->input_gradient(e->stage, b);
+        if (!e->stage->settings.deferred) stage->weight_gradient(e->stage, b);
     }
     return chunk > lowest ? way_take(e, (Way){true, chunk - 1, micro}) : 0;
 }
 
+static void deferred_gradients(RankEngine *e, int chunk) {
+    for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--)
+        e->stage->is->weight_gradient(e->stage, b);
+}
+
 static int perform(RankEngine *e, const Task *t, int lowest) {
     int chunk = t->chunk, micro = t->micro_batch;
-    bool computes = part_samples(e, micro) > 0;
+    if (part_samples(e, micro) == 0) return 0;
     switch (t->what) {
         case DO_RECEIVE_VALUE:
-            return computes ? way_transfer(e, (Way){false, chunk, micro}, false, chunk - 1) : 0;
+            return way_transfer(e, (Way){false, chunk, micro}, false, chunk - 1);
         case DO_SEND_VALUE:
-            return computes ? way_transfer(e, (Way){false, chunk + 1, micro}, true, chunk + 1) : 0;
+            return way_transfer(e, (Way){false, chunk + 1, micro}, true, chunk + 1);
         case DO_RECEIVE_GRADIENT:
-            return computes ? way_transfer(e, (Way){true, chunk, micro}, false, chunk + 1) : 0;
+            return way_transfer(e, (Way){true, chunk, micro}, false, chunk + 1);
         case DO_SEND_GRADIENT:
-            return computes ? way_transfer(e, (Way){true, chunk - 1, micro}, true, chunk - 1) : 0;
+            return way_transfer(e, (Way){true, chunk - 1, micro}, true, chunk - 1);
         case DO_FORWARD:
-            if (!computes) return 0;
             turn_to(e, micro);
             return forward(e, chunk, micro);
         case DO_INPUT_GRADIENT:
-            if (!computes) return 0;
             turn_to(e, micro);
             return backward(e, chunk, micro, lowest);
         case DO_WEIGHT_GRADIENT:
-            break; /* done with the input gradient */
+            if (!e->stage->settings.deferred) break;
+            turn_to(e, micro);
+            deferred_gradients(e, chunk);
+            break;
     }
     return 0;
 }

@@ -69,6 +69,17 @@ bool node_uses_running(const Model *model, const Node *node, const StageSettings
     return settings->frozen_norm == FROZEN_RUNNING && !active[node_block(model, node)];
 }
 
+static bool input_differentiated(const Layout *l, const Node *node) {
+    return l->differentiated[node->in] || (node->skip >= 0 && l->differentiated[node->skip]);
+}
+
+bool node_sums_ready(const Layout *l, const Model *m, const Node *node,
+                     const StageSettings *settings, const bool *active) {
+    bool lost = settings->deferred && !l->stored_aux[node - m->node];
+    return node->kind == OP_BATCHNORM && input_differentiated(l, node) && !lost &&
+           !node_uses_running(m, node, settings, active);
+}
+
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static bool is_output(const Model *model, int value) {
@@ -81,9 +92,8 @@ static void mark_differentiated(Layout *l, Question q) {
     l->lowest = m->blocks;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        bool from_input =
-            l->differentiated[node->in] || (node->skip >= 0 && l->differentiated[node->skip]);
-        l->differentiated[node->out] = from_input || node_trains(m, node, q.active);
+        l->differentiated[node->out] =
+            input_differentiated(l, node) || node_trains(m, node, q.active);
         int block = node_block(m, node);
         if (l->differentiated[node->out] && block < l->lowest) l->lowest = block;
     }
@@ -100,10 +110,9 @@ static void mark_stored(Layout *l, Question q) {
             l->stored[m->block[node_block(m, node)].in] = true;
             continue;
         }
-        bool input_gradient =
-            l->differentiated[node->in] || (node->skip >= 0 && l->differentiated[node->skip]);
-        NodeKeeps keeps = node_keeps(node, input_gradient, node_trains(m, node, q.active),
-                                     node_uses_running(m, node, q.settings, q.active));
+        NodeKeeps keeps =
+            node_keeps(node, input_differentiated(l, node), node_trains(m, node, q.active),
+                       node_uses_running(m, node, q.settings, q.active));
         if (keeps.input) l->stored[node->in] = true;
         if (keeps.output) l->stored[node->out] = true;
         l->stored_aux[i] = true;
@@ -126,6 +135,22 @@ static void share_gradients(Layout *l, const Model *m) {
     }
 }
 
+/* Gradients that weight gradients read, if these come later than the scratch lives.  What recompute
+ * has made again is not stored but made once more: storing it would give away what recompute saves.
+ */
+static void mark_stored_gradients(Layout *l, Question q) {
+    const Model *m = q.model;
+    for (int i = 0; i < m->nodes && q.settings->deferred; i++) {
+        const Node *node = &m->node[i];
+        if (!node_trains(m, node, q.active) || !block_here(q.settings, node_block(m, node)) ||
+            node_sums_ready(l, m, node, q.settings, q.active))
+            continue;
+        int v = l->gradient_of[node->out];
+        bool in_place = v == m->values - 1; /* the last output's gradient replaces it */
+        (in_place ? l->stored : l->stored_gradient)[v] = true;
+    }
+}
+
 /* Lays one block's inner values, aux and gradients out in the scratch; returns the room it needs.
  * Scratch of the forward pass is free again in the backward pass, unless that recomputes it. */
 static size_t lay_block(Layout *l, Question q, const Block *block) {
@@ -144,7 +169,8 @@ static size_t lay_block(Layout *l, Question q, const Block *block) {
     }
     size_t backward = q.settings->recompute ? forward : 0;
     for (int v = block->first_value; v < block->end_value; v++)
-        if (!is_output(m, v) && l->differentiated[v] && l->gradient_of[v] == v) {
+        if (!is_output(m, v) && l->differentiated[v] && l->gradient_of[v] == v &&
+            !l->stored_gradient[v]) {
             l->gradient_at[v] = backward;
             backward += value_room(q, v);
         }
@@ -156,7 +182,7 @@ static BlockRoom lay_room(Layout *l, Question q, int b) {
     int out = m->block[b].out;
     size_t room = value_room(q, out);
     /* The last output's gradient replaces it in place. */
-    bool gradient = l->differentiated[out] && b < m->blocks - 1;
+    bool gradient = l->differentiated[out] && !l->stored_gradient[out] && b < m->blocks - 1;
     return (BlockRoom){lay_block(l, q, &m->block[b]), l->stored[out] ? 0 : room,
                        gradient ? room : 0};
 }
@@ -182,12 +208,13 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
     *l = (Layout){.differentiated = calloc(values, sizeof(bool)),
                   .stored = calloc(values, sizeof(bool)),
                   .stored_aux = calloc(nodes, sizeof(bool)),
+                  .stored_gradient = calloc(values, sizeof(bool)),
                   .value_at = calloc(values, sizeof(size_t)),
                   .aux_at = calloc(nodes, sizeof(size_t)),
                   .gradient_at = calloc(values, sizeof(size_t)),
                   .gradient_of = calloc(values, sizeof(int))};
-    if (!l->differentiated || !l->stored || !l->stored_aux || !l->value_at || !l->aux_at ||
-        !l->gradient_at || !l->gradient_of) {
+    if (!l->differentiated || !l->stored || !l->stored_aux || !l->stored_gradient || !l->value_at ||
+        !l->aux_at || !l->gradient_at || !l->gradient_of) {
         layout_free(l);
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
@@ -195,6 +222,7 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
     mark_differentiated(l, q);
     mark_stored(l, q);
     share_gradients(l, m);
+    mark_stored_gradients(l, q);
     lay_out(l, q);
     return 0;
 }
@@ -203,6 +231,7 @@ void layout_free(Layout *l) {
     free(l->differentiated);
     free(l->stored);
     free(l->stored_aux);
+    free(l->stored_gradient);
     free(l->value_at);
     free(l->aux_at);
     free(l->gradient_at);

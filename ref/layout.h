@@ -6,7 +6,8 @@
  *   - everything else is scratch, shared by all blocks.
  *
  * So a frozen block below the lowest active one stores nothing, and a frozen block above it stores
- * what its input gradients read, but not what weight gradients would. */
+ * what its input gradients read, but not what weight gradients would.  With settings.deferred the
+ * gradients that weight gradients read are stored too, by micro-batch, of nodes that train. */
 #ifndef REF_LAYOUT_H
 #define REF_LAYOUT_H
 
@@ -20,13 +21,14 @@ typedef struct {
     bool *differentiated;     /* [values]: has a gradient */
     bool *stored;             /* [values]: kept from the forward to the backward pass */
     bool *stored_aux;         /* [nodes] */
+    bool *stored_gradient;    /* [values]: gradients kept for deferred weight gradients */
     size_t *value_at;         /* [values]: place in the scratch, of inner values not stored */
     size_t *aux_at;           /* [nodes]: likewise */
-    size_t *gradient_at;      /* [values]: place in the scratch of inner gradients */
+    size_t *gradient_at;      /* [values]: place in the scratch, of inner gradients not stored */
     int *gradient_of;         /* [values]: shares the gradient of this value (itself, or a sum's) */
     size_t scratch;           /* of the block that needs most */
     size_t boundary;          /* block outputs not stored: two buffers of this size, in turn */
-    size_t boundary_gradient; /* likewise their gradients */
+    size_t boundary_gradient; /* likewise of their gradients not stored */
 } Layout;
 
 /* -1 and an error when memory runs out. */
@@ -56,5 +58,9 @@ bool node_trains(const Model *model, const Node *node, const bool *active);
 /* Whether a batch norm uses running statistics in a training pass. */
 bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
                        const bool *active);
+/* Whether the sums over channels that the weight gradient of a batch norm hands out are those its
+ * input gradient has left in aux: batch statistics, and aux is stored if time passes between. */
+bool node_sums_ready(const Layout *layout, const Model *model, const Node *node,
+                     const StageSettings *settings, const bool *active);
 
 #endif

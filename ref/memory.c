@@ -10,7 +10,8 @@ static size_t stored_bytes(const Model *m, const Layout *layout, const StageSett
                            const Block *block) {
     size_t values = 0, aux = 0;
     for (int v = block->first_value; v < block->end_value; v++)
-        if (layout->stored[v]) values += value_count(m, v, settings->batch);
+        values += (size_t)(layout->stored[v] + layout->stored_gradient[v]) *
+                  value_count(m, v, settings->batch);
     for (int i = block->first_node; i < block->end_node; i++)
         if (layout->stored_aux[i]) aux += node_aux_count(&m->node[i], settings->batch);
     return values * value_bytes(settings) + aux * sizeof(real);

@@ -11,6 +11,12 @@
  *   input_gradient(b)   from the last block down to the lowest active one
  *   weight_gradient(b)  after input_gradient(b), before input_gradient(b - 1)
  *   update              once per step
+ *
+ * With settings.deferred weight_gradient(b) of a micro-batch may come as late as its slots live:
+ * after input gradients of the blocks below, after any pass over other micro-batches (begin and
+ * select then turn back to its own), but before a forward pass uses its slot of block b, or of
+ * block b - 1, whose output it reads, again.  The numbers are the same to the last bit if each
+ * gradient gets its contributions in the same order.
  */
 #ifndef REF_STAGE_H
 #define REF_STAGE_H
@@ -33,6 +39,9 @@ typedef struct {
     /* A stage of a pipeline; NULL: the whole model, one micro-batch at a time. */
     const bool *here; /* [blocks] that live on this stage, with the tied parameters they use */
     const int *slots; /* [blocks]: micro-batches in flight; looked at by every activate */
+    /* Keep what weight gradients read until they are taken (see above).  Once a stage is made this
+     * says whether it does: one that cannot has set it to false. */
+    bool deferred;
     bool offload; /* optimizer state and update in host memory (GPU stages: the baseline of BCD) */
 } StageSettings;
 

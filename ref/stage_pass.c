@@ -32,6 +32,8 @@ real *stage_value_gradient(RefStage *s, int value) {
     value = s->layout.gradient_of[value];
     int block = block_of(m, value);
     if (block == m->blocks - 1 && m->block[block].out == value) return stage_value(s, value);
+    real *stored = s->value_gradient[slot_of(s, block) * m->values + value];
+    if (stored) return stored;
     if (m->block[block].out == value) return s->boundary_gradient[block % 2];
     return scratch_at(s, s->layout.gradient_at[value]);
 }
@@ -144,10 +146,17 @@ static real *active_gradient(RefStage *s, int param, bool *add) {
     return s->gradient[param];
 }
 
+static bool block_trains(const RefStage *s, const Block *b) {
+    for (int i = b->first_node; i < b->end_node; i++)
+        if (node_trains(s->base.model, &s->base.model->node[i], s->active)) return true;
+    return false;
+}
+
 void stage_weight_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
+    if (base->settings.deferred && base->settings.recompute && block_trains(s, b)) recompute(s, b);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active)) continue;
@@ -155,9 +164,7 @@ void stage_weight_gradient(Stage *base, int block) {
         io.dy = stage_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);
-        bool input_gradient = s->layout.differentiated[node->in] ||
-                              (node->skip >= 0 && s->layout.differentiated[node->skip]);
-        io.sums_ready = input_gradient && !io.use_running;
+        io.sums_ready = node_sums_ready(&s->layout, m, node, &base->settings, s->active);
         node_weight_gradient(node, &io);
     }
 }

@@ -23,10 +23,13 @@ static void release(RefStage *s, real **array) {
 static void free_activations(RefStage *s) {
     const Model *m = s->base.model;
     for (int v = 0; s->value && v < s->slots * m->values; v++) release(s, &s->value[v]);
+    for (int v = 0; s->value_gradient && v < s->slots * m->values; v++)
+        release(s, &s->value_gradient[v]);
     for (int i = 0; s->aux && i < s->slots * m->nodes; i++) release(s, &s->aux[i]);
     free(s->value);
+    free(s->value_gradient);
     free(s->aux);
-    s->value = s->aux = NULL;
+    s->value = s->value_gradient = s->aux = NULL;
     release(s, &s->scratch);
     for (int k = 0; k < 2; k++) {
         release(s, &s->boundary[k]);
@@ -41,9 +44,12 @@ static int reserve_slots(RefStage *s) {
     for (int b = 0; b < m->blocks; b++)
         if (block_slots(&s->base.settings, b) > s->slots)
             s->slots = block_slots(&s->base.settings, b);
-    s->value = calloc((size_t)s->slots * (size_t)m->values, sizeof *s->value);
+    size_t values = (size_t)s->slots * (size_t)m->values;
+    s->value = calloc(values, sizeof *s->value);
+    s->value_gradient = calloc(values, sizeof *s->value_gradient);
     s->aux = calloc((size_t)s->slots * (size_t)m->nodes, sizeof *s->aux);
-    return s->value && s->aux ? 0 : error_set("stage: out of memory for the tables of %s", m->name);
+    if (s->value && s->value_gradient && s->aux) return 0;
+    return error_set("stage: out of memory for the tables of %s", m->name);
 }
 
 /* What micro-batches keep, each in its slot. */
@@ -53,10 +59,14 @@ static bool allocate_stored(RefStage *s) {
     int batch = settings->batch;
     bool ok = true;
     for (int v = 1; v < m->values; v++)
-        for (int k = 0; k < block_slots(settings, m->value[v].block); k++)
+        for (int k = 0; k < block_slots(settings, m->value[v].block); k++) {
+            int at = k * m->values + v;
+            size_t count = value_count(m, v, batch);
             if (s->layout.stored[v] && value_here(m, settings, v))
-                ok &= !!(s->value[k * m->values + v] =
-                             numbers(s, MEM_ACTIVATIONS, value_count(m, v, batch)));
+                ok &= !!(s->value[at] = numbers(s, MEM_ACTIVATIONS, count));
+            if (s->layout.stored_gradient[v])
+                ok &= !!(s->value_gradient[at] = numbers(s, MEM_ACTIVATIONS, count));
+        }
     for (int i = 0; i < m->nodes; i++) {
         int block = m->value[m->node[i].out].block;
         for (int k = 0; k < block_slots(settings, block); k++)

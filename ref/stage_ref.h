@@ -20,6 +20,8 @@ typedef struct {
     int micro_batch; /* selected */
     real **value;    /* [slots][values]: stored activations */
     real **aux;      /* [slots][nodes] */
+    /* [slots][values]: gradients stored for deferred weight gradients */
+    real **value_gradient;
     real *scratch, *boundary[2], *boundary_gradient[2];
     real *loss, *lse; /* [batch * targets] */
     unsigned char *correct;

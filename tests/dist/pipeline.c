@@ -98,6 +98,7 @@ static void take_recipe(Pipeline *p, const Recipe *recipe) {
     p->settings = p->tiny.stage->settings;
     int share = (p->tiny.settings.batch + p->how.copies - 1) / p->how.copies;
     p->settings.batch = (share + parts - 1) / parts;
+    p->settings.deferred = p->how.settings.kind == SCHEDULE_ZERO_BUBBLE;
 }
 
 void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how) {

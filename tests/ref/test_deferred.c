@@ -1,0 +1,202 @@
+/* Weight gradients taken late: the same bits as taken block by block, from memory that nothing else
+ * has written in between. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/memory.h"
+#include "../../ref/stage_ref.h"
+#include "../test.h"
+#include "tiny.h"
+
+enum { SAMPLES = 2, ROUNDS = 2, MOST_SLOTS = 3 }; /* of a micro-batch; uses of each slot */
+
+/* Two stages, equal but for when they take weight gradients. */
+typedef struct {
+    const Model *model;
+    const Batch *batch; /* SAMPLES for every micro-batch */
+    const int *slots;
+    int in_flight;
+    Stage *at_once, *late;
+} Pair;
+
+static void turn_to(const Pair *p, Stage *stage, int micro) {
+    Batch part = batch_slice(p->batch, p->model, micro * SAMPLES, (micro + 1) * SAMPLES);
+    stage->is->select(stage, micro);
+    stage->is->begin(stage, &part, PASS_TRAIN);
+}
+
+static void forward(const Pair *p, Stage *stage, int micro) {
+    turn_to(p, stage, micro);
+    for (int b = 0; b < p->model->blocks; b++) stage->is->forward(stage, b);
+    stage->is->loss(stage, 0.5);
+}
+
+static void spoil(real *array, size_t bytes) {
+    for (size_t i = 0; i < bytes / sizeof(real); i++) array[i] = (real)NAN;
+}
+
+/* Everything that micro-batches share. */
+static void spoil_scratch(Stage *stage) {
+    RefStage *s = (RefStage *)(void *)stage;
+    spoil(s->scratch, s->layout.scratch);
+    for (int k = 0; k < 2; k++) {
+        spoil(s->boundary[k], s->layout.boundary);
+        spoil(s->boundary_gradient[k], s->layout.boundary_gradient);
+    }
+}
+
+/* One round: every micro-batch goes up and comes down, and only when all have, weight gradients are
+ * taken. */
+static void round_late(const Pair *p, int first) {
+    Stage *stage = p->late;
+    for (int k = first; k < first + p->in_flight; k++) {
+        forward(p, stage, k);
+        for (int b = p->model->blocks - 1; b >= 0; b--) stage->is->input_gradient(stage, b);
+        spoil_scratch(stage);
+    }
+    for (int k = first; k < first + p->in_flight; k++) {
+        turn_to(p, stage, k);
+        for (int b = p->model->blocks - 1; b >= 0; b--) {
+            stage->is->weight_gradient(stage, b);
+            spoil_scratch(stage);
+        }
+    }
+}
+
+static void round_at_once(const Pair *p, int first) {
+    Stage *stage = p->at_once;
+    for (int k = first; k < first + p->in_flight; k++) {
+        forward(p, stage, k);
+        for (int b = p->model->blocks - 1; b >= 0; b--) {
+            stage->is->input_gradient(stage, b);
+            stage->is->weight_gradient(stage, b);
+        }
+    }
+}
+
+static void check_same(const Pair *p, TensorRole role, int number, const char *name) {
+    size_t count = p->at_once->is->read(p->at_once, role, number, NULL);
+    real *a = malloc((count + 1) * sizeof *a), *b = malloc((count + 1) * sizeof *b);
+    if (!a || !b) abort();
+    p->at_once->is->read(p->at_once, role, number, a);
+    CHECK(p->late->is->read(p->late, role, number, b) == count, "%s: other sizes", name);
+    CHECK(memcmp(a, b, count * sizeof *a) == 0, "%s, %d slots: taken late it differs", name,
+          p->in_flight);
+    free(a);
+    free(b);
+}
+
+static void check_counted(const Pair *p, const bool *active) {
+    size_t plan[MEM_ROLES];
+    CHECK(memory_plan(plan, p->model, &p->late->settings, active) == 0, "%s", error_message());
+    const MemCount *counted = p->late->is->memory(p->late);
+    for (MemRole role = 0; role < MEM_ROLES; role++)
+        CHECK(counted->current[role] == plan[role], "%s: %zu bytes, planned %zu",
+              mem_role_names[role], counted->current[role], plan[role]);
+}
+
+static void check_pair(const Pair *p, const bool *active) {
+    for (int both = 0; both < 2; both++) {
+        Stage *stage = both ? p->late : p->at_once;
+        CHECK(stage->is->activate(stage, active) == 0, "%s", error_message());
+    }
+    check_counted(p, active);
+    for (int round = 0; round < ROUNDS; round++) {
+        round_at_once(p, round * p->in_flight);
+        round_late(p, round * p->in_flight);
+    }
+    for (int i = 0; i < p->model->params; i++)
+        check_same(p, TENSOR_GRADIENT, i, p->model->param[i].name);
+    for (int i = 0; i < p->model->buffers; i++) check_same(p, TENSOR_BUFFER, i, "buffer");
+    p->at_once->is->discard(p->at_once);
+    p->late->is->discard(p->late);
+}
+
+static void open_pair(Pair *p, const Tiny *tiny, const int *slots) {
+    StageSettings settings = tiny->stage->settings;
+    settings.slots = slots;
+    p->at_once = stage_ref_create(tiny->model, settings);
+    settings.deferred = true;
+    p->late = stage_ref_create(tiny->model, settings);
+    if (!p->at_once || !p->late) abort();
+    CHECK(p->late->settings.deferred, "the CPU's stage does not defer");
+}
+
+static void late_is_the_same(const void *spec) {
+    for (int variant = 0; variant < 8; variant++) {
+        Recipe recipe = {.spec = spec,
+                         .batch = SAMPLES,
+                         .submodels = variant & 1 ? 3 : 1,
+                         .recompute = variant & 2,
+                         .frozen_norm = variant & 4 ? FROZEN_BATCH : FROZEN_RUNNING};
+        if (recipe.submodels == 1 && recipe.frozen_norm == FROZEN_BATCH) continue;
+        Tiny tiny;
+        tiny_open(&tiny, &recipe);
+        Batch batch = tiny_batch(&tiny, SAMPLES * ROUNDS * MOST_SLOTS);
+        bool active[64];
+        int slots[64];
+        for (int n = 1; n <= MOST_SLOTS; n++) {
+            Pair pair = {.model = tiny.model, .batch = &batch, .slots = slots, .in_flight = n};
+            for (int b = 0; b < tiny.model->blocks; b++) slots[b] = n;
+            open_pair(&pair, &tiny, slots);
+            for (int submodel = 0; submodel < recipe.submodels; submodel++) {
+                partition_active(&tiny.settings.partition, tiny.model, submodel, active);
+                check_pair(&pair, active);
+            }
+            pair.at_once->is->free(pair.at_once);
+            pair.late->is->free(pair.late);
+        }
+        batch_free(&batch);
+        tiny_close(&tiny);
+    }
+}
+
+/* ---- bytes --------------------------------------------------------------------------------------
+ */
+
+/* What deferring keeps beside of a block that trains, in numbers of a sample: the gradients of what
+ * its layers put out, in gpt of 8 tokens and width 16.  Those of the two layers before a sum are
+ * that of the sum; that of the logits is kept in their place, while the embedding, which is the
+ * head's weight too, trains. */
+enum {
+    LAYER = 8 * (16 + 3 * 16 + 16 + 16 + 64 + 16), /* norm, qkv, out, norm, up, down */
+    NORM = 8 * 16,
+    LOGITS = 8 * 19
+};
+
+static size_t kept_more(int block, const bool *active) {
+    static const size_t kept[] = {8 * 16, LAYER, LAYER, NORM};
+    size_t logits = block == 3 && active[0] ? LOGITS : 0;
+    return active[block] ? kept[block] + logits : 0;
+}
+
+static void frozen_blocks_keep_nothing_more(void) {
+    for (int recompute = 0; recompute < 2; recompute++)
+        for (int lowest = 0; lowest < 4; lowest++) {
+            Tiny tiny;
+            tiny_open(&tiny, &(Recipe){.spec = "gpt:layers=2,width=16,heads=2,context=8,"
+                                               "vocabulary=19",
+                                       .recompute = recompute});
+            StageSettings settings = tiny.stage->settings;
+            BlockMemory now[4], late[4];
+            bool active[4] = {false};
+            active[lowest] = true;
+            if (lowest == 0) active[1] = active[2] = active[3] = true;
+            memory_blocks(now, tiny.model, &settings, active);
+            settings.deferred = true;
+            memory_blocks(late, tiny.model, &settings, active);
+            for (int b = 0; b < 4; b++) {
+                size_t more = late[b].activations - now[b].activations;
+                size_t numbers = kept_more(b, active) * (size_t)settings.batch;
+                CHECK(more == numbers * sizeof(real), "%s keeps %zu bytes more, not %zu",
+                      tiny.model->block[b].name, more, numbers * sizeof(real));
+            }
+            tiny_close(&tiny);
+        }
+}
+
+void test_deferred(void) {
+    for (int i = 0; tiny_models[i]; i++) RUN_ROW(tiny_models[i], late_is_the_same, tiny_models[i]);
+    RUN(frozen_blocks_keep_nothing_more);
+}
