@@ -6,126 +6,6 @@
 #include "../../ref/memory.h"
 #include "plan.h"
 
-/* ---- candidates ------------------------------------------------------------------------------
- */
-
-typedef struct {
-    const Space *space;
-    Plan *plan;
-    int count, room;
-} List;
-
-static int append(List *list, const Plan *plan) {
-    if (list->count == list->room) {
-        int room = 2 * list->room + 256;
-        Plan *larger = realloc(list->plan, (size_t)room * sizeof *larger);
-        if (!larger) return error_set("plan: out of memory for %d candidates", room);
-        list->plan = larger;
-        list->room = room;
-    }
-    list->plan[list->count++] = *plan;
-    return 0;
-}
-
-/* Whether the model can be cut so. */
-static bool enough_blocks(const Configuration *c) {
-    bool plain = c->placement == PLACEMENT_PLAIN;
-    int blocks = c->model->blocks;
-    return plain ? c->pipeline <= blocks && c->submodels <= blocks
-                 : c->pipeline * c->submodels <= blocks;
-}
-
-/* Everything that has nothing to do with sizes. */
-static int add_kinds(List *list, Plan *plan) {
-    const Space *s = list->space;
-    Configuration *c = &plan->configuration;
-    for (int k = 0; k < s->placement.count; k++)
-        for (int z = 0; z < s->schedule.count; z++)
-            for (int r = 0; r < s->recompute.count; r++)
-                for (int p = 0; p < s->precision.count; p++) {
-                    c->placement = (PlacementKind)s->placement.value[k];
-                    c->schedule = (ScheduleKind)s->schedule.value[z];
-                    c->stage.recompute = s->recompute.value[r];
-                    c->stage.precision = (Precision)s->precision.value[p];
-                    if (c->pipeline == 1 && (k || z)) continue; /* all the same */
-                    if (enough_blocks(c) && append(list, plan)) return -1;
-                }
-    return 0;
-}
-
-static int add_batches(List *list, Plan *plan) {
-    const Space *s = list->space;
-    Configuration *c = &plan->configuration;
-    if (s->batch % c->replicas) return 0;
-    int share = s->batch / c->replicas;
-    for (int i = 0; i < s->submodels.count; i++) {
-        c->submodels = s->submodels.value[i];
-        if (!s->micro_batches.count) {
-            for (c->micro_batches = 1; c->micro_batches <= share; c->micro_batches++) {
-                c->stage.batch = share / c->micro_batches;
-                if (share % c->micro_batches == 0 && add_kinds(list, plan)) return -1;
-            }
-            continue;
-        }
-        for (int m = 0; m < s->micro_batches.count; m++) {
-            c->micro_batches = s->micro_batches.value[m];
-            c->stage.batch = share / c->micro_batches;
-            if (share % c->micro_batches == 0 && add_kinds(list, plan)) return -1;
-        }
-    }
-    return 0;
-}
-
-/* All GPUs are used, unless what was given does not divide. */
-static int add_pipelines(List *list, Plan *plan) {
-    const Space *s = list->space;
-    Configuration *c = &plan->configuration;
-    for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
-        if (s->pipeline.count && pipeline != s->pipeline.value[0]) continue;
-        int most = plan->gpus / pipeline;
-        int replicas = s->replicas.count ? s->replicas.value[0] : most;
-        bool divides = pipeline * replicas == plan->gpus || s->pipeline.count;
-        if (replicas > most || !divides) continue;
-        c->pipeline = pipeline;
-        c->replicas = replicas;
-        if (add_batches(list, plan)) return -1;
-    }
-    return 0;
-}
-
-int plan_candidates(Plan **plans, const Space *s) {
-    List list = {.space = s};
-    int failed = 0;
-    for (int i = 0; i < s->gpus.count && !failed; i++) {
-        int gpus = s->gpus.value[i], per_node = gpus < s->per_node ? gpus : s->per_node;
-        Cluster cluster = {.gpu = s->gpu,
-                           .per_node = per_node,
-                           .nodes = (gpus + per_node - 1) / per_node,
-                           .network_rate = s->network_rate,
-                           .practice = s->practice};
-        Plan plan = {.way = s->way,
-                     .gpus = gpus,
-                     .price = s->price,
-                     .configuration = {
-                         .model = s->model,
-                         .cluster = cluster,
-                         .stage = {.optimizer = s->optimizer, .offload = s->way == WAY_OFFLOAD},
-                         .cached = s->cached && s->way == WAY_BCD}};
-        failed = add_pipelines(&list, &plan);
-    }
-    if (!failed && !list.count)
-        failed = error_set(
-            "plan: nothing fits these sizes: the batch of %d samples must be divided evenly by "
-            "replicas x micro-batches, and the %d blocks of the model must do for pipeline x "
-            "submodels (plain placement: for each)",
-            s->batch, s->model->blocks);
-    *plans = list.plan;
-    if (!failed) return list.count;
-    free(list.plan);
-    *plans = NULL;
-    return -1;
-}
-
 /* ---- bounds ----------------------------------------------------------------------------------
  */
 
@@ -139,36 +19,46 @@ typedef struct {
     Precision precision;
     bool recompute;
     int batch;
+    BlockCost *block; /* [blocks] */
     double phase_s[PHASES];
 } Work;
 
 typedef struct {
     Work *work;
     int count;
-    BlockCost *cost; /* [blocks] */
-    bool *active;    /* [blocks], all true */
+    bool *active; /* [blocks], all true */
 } Works;
 
-static const Work *work_of(Works *works, const Configuration *c) {
+static void works_free(Works *works) {
+    for (int i = 0; i < works->count; i++) free(works->work[i].block);
+    free(works->work);
+    free(works->active);
+}
+
+/* The number of the candidate's work, computed when it is not there yet; -1 when memory runs out.
+ */
+static int work_of(Works *works, const Configuration *c) {
     for (int i = 0; i < works->count; i++) {
         const Work *w = &works->work[i];
         if (w->precision == c->stage.precision && w->recompute == c->stage.recompute &&
             w->batch == c->stage.batch)
-            return w;
+            return i;
     }
     Work *larger = realloc(works->work, (size_t)(works->count + 1) * sizeof *larger);
-    if (!larger) return NULL;
+    if (!larger) return -1;
     works->work = larger;
-    Work *w = &larger[works->count];
-    *w = (Work){c->stage.precision, c->stage.recompute, c->stage.batch, {0}};
-    if (block_costs(works->cost, c->model, &c->stage, works->active, c->cluster.gpu,
-                    &c->cluster.practice))
-        return NULL;
+    Work *w = &larger[works->count++];
+    *w = (Work){.precision = c->stage.precision,
+                .recompute = c->stage.recompute,
+                .batch = c->stage.batch,
+                .block = calloc((size_t)c->model->blocks, sizeof *w->block)};
+    if (!w->block || block_costs(w->block, c->model, &c->stage, works->active, c->cluster.gpu,
+                                 &c->cluster.practice))
+        return -1;
     for (int b = 0; b < c->model->blocks; b++)
         for (int phase = 0; phase < PHASES; phase++)
-            w->phase_s[phase] += works->cost[b].phase_s[phase];
-    works->count++;
-    return w;
+            w->phase_s[phase] += w->block[b].phase_s[phase];
+    return works->count - 1;
 }
 
 /* A step takes at least its work, shared out evenly.  Over the turns of M submodels every weight
@@ -179,6 +69,30 @@ static double least_step(const Configuration *c, const Work *w) {
     double once = part * (w->phase_s[PHASE_INPUT_GRADIENT] + w->phase_s[PHASE_WEIGHT_GRADIENT]);
     double forward = (c->cached ? part : 1) * w->phase_s[PHASE_FORWARD];
     return (forward + once) * c->micro_batches / c->pipeline;
+}
+
+/* The same knowing which submodel trains which block: with submodel k input gradients run down to
+ * its lowest block, and a cached prefix ends there.  0 when it cannot be known. */
+static double least_step_placed(const Configuration *c, const Work *w) {
+    double *work = calloc((size_t)c->model->blocks, sizeof *work), sum = 0;
+    Placement p;
+    for (int b = 0; work && b < c->model->blocks; b++)
+        for (int phase = 0; phase < PHASES; phase++) work[b] += w->block[b].phase_s[phase];
+    bool failed =
+        !work || placement_make(&p, c->model, c->placement, c->pipeline, c->submodels, work, NULL);
+    free(work);
+    if (failed) return 0;
+    for (int k = 0; k < c->submodels; k++) {
+        int lowest = 0;
+        while (lowest < c->model->blocks - 1 && p.submodel_of[lowest] != k) lowest++;
+        for (int b = 0; b < c->model->blocks; b++) {
+            if (b >= lowest || !c->cached) sum += w->block[b].phase_s[PHASE_FORWARD];
+            if (b > lowest) sum += w->block[b].phase_s[PHASE_INPUT_GRADIENT];
+        }
+    }
+    placement_free(&p);
+    sum += w->phase_s[PHASE_WEIGHT_GRADIENT];
+    return sum / c->submodels * c->micro_batches / c->pipeline;
 }
 
 /* Parameters, gradients and state, shared out evenly: bytes that the fullest rank has at least. */
@@ -193,6 +107,7 @@ static double least_bytes(const Configuration *c) {
 
 typedef struct {
     Plan plan;
+    int work;      /* number of its work */
     int number;    /* as plan_candidates lists them: decides between equals */
     double least;  /* score */
     double needed; /* bytes, at least */
@@ -205,24 +120,21 @@ static int compare(const void *left, const void *right) {
 }
 
 /* Fills the candidates' bounds. */
-static int bound_all(Candidate *candidates, int count, Goal goal) {
+static int bound_all(Works *works, Candidate *candidates, int count, Goal goal) {
     size_t blocks = (size_t)candidates->plan.configuration.model->blocks;
-    Works works = {.cost = calloc(blocks, sizeof(BlockCost)), .active = malloc(blocks)};
-    bool failed = !works.cost || !works.active;
-    for (size_t b = 0; b < blocks && !failed; b++) works.active[b] = true;
-    for (int i = 0; i < count && !failed; i++) {
-        Plan *plan = &candidates[i].plan;
-        const Work *work = work_of(&works, &plan->configuration);
-        failed = !work;
-        if (failed) break;
-        plan->prediction.step_s = least_step(&plan->configuration, work);
-        candidates[i].least = plan_score(plan, goal);
-        candidates[i].needed = least_bytes(&plan->configuration);
+    works->active = malloc(blocks);
+    if (!works->active) return error_set("plan: out of memory");
+    for (size_t b = 0; b < blocks; b++) works->active[b] = true;
+    for (int i = 0; i < count; i++) {
+        Candidate *one = &candidates[i];
+        const Configuration *c = &one->plan.configuration;
+        one->work = work_of(works, c);
+        if (one->work < 0) return error_set("plan: out of memory");
+        one->plan.prediction.step_s = least_step(c, &works->work[one->work]);
+        one->least = plan_score(&one->plan, goal);
+        one->needed = least_bytes(c);
     }
-    free(works.work);
-    free(works.cost);
-    free(works.active);
-    return failed ? error_set("plan: out of memory") : 0;
+    return 0;
 }
 
 /* ---- search ----------------------------------------------------------------------------------
@@ -230,6 +142,7 @@ static int bound_all(Candidate *candidates, int count, Goal goal) {
 
 typedef struct {
     Goal goal;
+    Works works;
     Plan best;
     double score; /* of best; INFINITY: none fits yet */
     int number;
@@ -261,18 +174,26 @@ static void record(Search *s, const Plan *plan, int number) {
     s->nearest_number = number;
 }
 
+/* Whether the candidate, of which so much is known, may still be the best. */
+static bool promising(const Search *s, double least) {
+    bool may;
+#pragma omp critical(plan_search)
+    may = !worse(s, least);
+    return may;
+}
+
+/* Each bound is nearer to the truth than the one before, and takes longer. */
 static void attempt(Search *s, const Candidate *candidate) {
-    bool skip;
-#pragma omp critical(plan_search)
-    skip = worse(s, candidate->least);
-    if (skip) return;
     Plan plan = candidate->plan;
-    if (simulate_bound(&plan.prediction, &plan.configuration)) return; /* impossible */
-#pragma omp critical(plan_search)
-    skip = !plan.prediction.fits || worse(s, plan_score(&plan, s->goal));
-    if (skip && plan.prediction.fits) return;
-    if (!skip && simulate(&plan.prediction, NULL, &plan.configuration, NULL))
-        return; /* impossible */
+    const Configuration *c = &plan.configuration;
+    if (!promising(s, candidate->least)) return;
+    plan.prediction.step_s = least_step_placed(c, &s->works.work[candidate->work]);
+    if (!promising(s, plan_score(&plan, s->goal))) return;
+    if (simulate_bound(&plan.prediction, c)) return; /* impossible */
+    if (plan.prediction.fits) {
+        if (!promising(s, plan_score(&plan, s->goal))) return;
+        if (simulate(&plan.prediction, NULL, c, NULL)) return;
+    }
 #pragma omp critical(plan_search)
     record(s, &plan, candidate->number);
 }
@@ -286,7 +207,7 @@ static void attempt_smallest(Search *s, const Candidate *candidates, int count) 
 }
 
 static int search(Search *s, Candidate *candidates, int count) {
-    if (bound_all(candidates, count, s->goal)) return -1;
+    if (bound_all(&s->works, candidates, count, s->goal)) return -1;
     qsort(candidates, (size_t)count, sizeof *candidates, compare);
     double memory = gpu_usable_bytes(candidates->plan.configuration.cluster.gpu);
 #pragma omp parallel for schedule(dynamic, 1)
@@ -306,6 +227,7 @@ int plan_choose(Plan *best, const Space *space, Goal goal) {
     for (int i = 0; i < count && !failed; i++)
         candidates[i] = (Candidate){.plan = plans[i], .number = i};
     failed = failed || search(&s, candidates, count);
+    works_free(&s.works);
     free(candidates);
     free(plans);
     if (failed) return -1;

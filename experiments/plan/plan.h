@@ -50,12 +50,15 @@ typedef struct {
 
 typedef enum { CHEAPEST, FASTEST } Goal;
 
-/* ---- choose.c --------------------------------------------------------------------------------
+/* ---- candidates.c ----------------------------------------------------------------------------
  */
 
 /* Every setting of a space that exists at all: sizes divide, the model has blocks enough.  *plans,
  * to be freed, has no predictions.  Returns how many; -1 and an error when there is none. */
 int plan_candidates(Plan **plans, const Space *space);
+
+/* ---- choose.c --------------------------------------------------------------------------------
+ */
 
 /* The plan that costs least per sample (GPU hours where there is no price) or takes least time per
  * step, among those that fit; of equals the first of plan_candidates.  Bounds from below spare most
