@@ -71,6 +71,7 @@ void event_free(Event event);
 void event_record(Event event, Stream stream);
 void stream_wait_event(Stream stream, Event event);
 int event_wait(Event event); /* the host waits */
+int event_over(Event event); /* 1: it would not have to; 0; -1 and an error */
 /* Milliseconds of device time between two events that are over. */
 double event_ms(Event from, Event to);
 

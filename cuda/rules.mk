@@ -1,6 +1,7 @@
 # The device libraries, built from the same files of cuda/, each loaded by the program at run time:
 #   build/libbcd-simt.so   kernels compiled as C++ for this CPU; always
-#   build/libbcd-cuda.so   kernels compiled by nvcc, with cuBLASLt; where nvcc is found
+#   build/libbcd-cuda.so   kernels compiled by nvcc, with cuBLASLt; where nvcc is found; with the
+#                          NCCL link where nccl.h is found
 # What they need of ref/ they find in the program, so that there is one of everything.
 #   NVCC          the CUDA compiler; from the PATH or CUDA_HOME
 #   CUDA_HOME     /usr/local/cuda by default
@@ -13,9 +14,12 @@ device_c := $(wildcard cuda/*.c cuda/ops/*.c)
 kernels_cu := $(wildcard cuda/ops/*.cu)
 simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard cuda/simt/race/*.c)
-gpu_c := $(wildcard cuda/gpu/*.c)
-device_tests_c := $(wildcard tests/cuda/*.c)
-simt_tests := $(wildcard tests/simt/*.c tests/simt/*.cu)
+# The NCCL link, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
+has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
+where_nccl = $(filter-out $(if $(has_nccl),,%link_nccl.c %nccl_lines.c %nccl_library.c %nccl_fake.c),$(1))
+gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
+device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
+simt_tests := $(call where_nccl,$(wildcard tests/simt/*.c tests/simt/*.cu))
 # Of the tests of ref/ and dist/, the case table, tiny models, pipelines and what they stand on.
 shared_tests := $(BUILD)/float/tests.a
 $(shared_tests): $(call objects,float,$(filter-out tests/main.c tests/ref/test_%.c,$(ref_tests_c)) \
@@ -106,12 +110,16 @@ no-nvcc:
 main_o = $(BUILD)/$(1)/tests/main.o
 $(call main_o,simt): CPPFLAGS += -DTEST_SUITES='"simt/suites.h"' -DTEST_PROGRAM='"simt"'
 $(call main_o,gpu): CPPFLAGS += -DTEST_SUITES='"cuda/suites.h"' -DTEST_PROGRAM='"cuda"'
+$(call main_o,simt) $(call main_o,gpu): CPPFLAGS += $(if $(has_nccl),-DHAS_NCCL)
 device_tests_o := $(call device_objects,device,$(device_tests_c)) $(host_o)
+# Under SIMT the NCCL link stands on tests/simt/nccl_fake.c.
+faked_o := $(call device_objects,simt,$(filter %/link_nccl.c %/nccl_lines.c,$(gpu_c)))
+$(faked_o) $(BUILD)/simt/tests/simt/nccl_fake.o: CPPFLAGS += $(cuda_cflags)
 libraries := $(shared_tests) $(float_library)
 
 $(BUILD)/tests-simt: $(call main_o,simt) $(call device_objects,simt,$(simt_tests)) \
-    $(device_tests_o) $(simt_o) $(simt_kernels_o) $(libraries)
-$(BUILD)/tests-race: $(call main_o,simt) $(device_tests_o) $(simt_o) $(race_o) $(race_kernels_o) \
+    $(faked_o) $(device_tests_o) $(simt_o) $(simt_kernels_o) $(libraries)
+$(BUILD)/tests-race: $(call main_o,simt) $(faked_o) $(device_tests_o) $(simt_o) $(race_o) $(race_kernels_o) \
     $(call device_objects,simt,$(filter %.c,$(simt_tests))) \
     $(call device_objects,race,$(filter %.cu,$(simt_tests))) $(libraries)
 $(BUILD)/tests-cuda: $(call main_o,gpu) $(call device_objects,gpu,$(wildcard tests/gpu/*.c)) \

@@ -230,6 +230,12 @@ int event_wait(Event event) {
     return good(cudaEventSynchronize(event), "cudaEventSynchronize") ? 0 : tell_failure();
 }
 
+int event_over(Event event) {
+    cudaError_t error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady) return 0;
+    return good(error, "cudaEventQuery") ? 1 : tell_failure();
+}
+
 double event_ms(Event from, Event to) {
     float ms = 0;
     return good(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime") ? (double)ms : 0;

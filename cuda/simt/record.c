@@ -133,6 +133,9 @@ int event_wait(Event event) {
     return e->recording ? refuse("event_wait: the event is part of a graph") : 0;
 }
 
+/* Work is done when it is put on a stream. */
+int event_over(Event event) { return event_wait(event) ? -1 : 1; }
+
 double event_ms(Event from, Event to) {
     const SimtEvent *a = from, *b = to;
     return b->time - a->time;

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "../../ref/error.h"
+#include "../deadline.h"
 
 /* Far below the 2 GiB that a call of MPI can count, so that tests see messages of many. */
 enum { PIECE_BYTES = 1 << 24 };
@@ -59,12 +60,6 @@ static struct {
 } world;
 
 static MpiLink *of(Link *link) { return (MpiLink *)(void *)link; }
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int check(int code) {
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -172,7 +167,7 @@ static void break_link(MpiLink *l, const char *why) {
     for (int r = 0; r < l->base.ranks; r++)
         if (r != l->base.rank && add_note(l, r, note)) return;
     bool left = true;
-    for (double until = now_s() + 1; left && now_s() < until;) {
+    for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
         left = false;
         for (Move *m = *own; m; m = m->next)
             if (move_on(l, m) == 0) left = true;
@@ -227,8 +222,8 @@ static int find_culprit(MpiLink *l, int *missing) {
         const Move *waited;
         l->answer = NOT_ANSWERED;
         if (add_note(l, *missing, (Note){.kind = NOTE_ASKS})) return -1;
-        double until = now_s() + patience_s;
-        for (int times = 0; l->answer == NOT_ANSWERED && now_s() < until; times++) {
+        Deadline until = deadline_in(patience_s);
+        for (int times = 0; l->answer == NOT_ANSWERED && !deadline_over(until); times++) {
             if (progress(l, &waited)) return -1;
             pause_polling(l, times);
         }
@@ -241,12 +236,12 @@ static int find_culprit(MpiLink *l, int *missing) {
 /* Locked.  Until nothing is left that the rank waits for. */
 static int wait_all(MpiLink *l) {
     const Move *waited;
-    double until = now_s() + l->base.timeout_s;
+    Deadline until = deadline_in(l->base.timeout_s);
     for (int times = 0; progress(l, &waited) == 0; times++) {
         if (!waited) return 0;
         int missing = l->waits_for = waited->t.peer;
         const char *what = waited->t.send ? "to take a message" : "to send a message";
-        if (now_s() > until) {
+        if (deadline_over(until)) {
             char why[200];
             if (find_culprit(l, &missing)) break;
             snprintf(why, sizeof why,

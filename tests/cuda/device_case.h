@@ -35,5 +35,7 @@ void device_choose_order(int order);
 bool device_is_watched(void);
 /* Makes memory forbidden, or allowed again, where something watches. */
 void device_forbid(void *memory, size_t bytes, bool forbid);
+/* Ranks that NCCL would join on it. */
+int device_ranks(void);
 
 #endif

@@ -11,3 +11,6 @@ SUITE(stage_exact)
 SUITE(stage_memory)
 SUITE(stage_fixtures)
 SUITE(stage_pipeline)
+#ifdef HAS_NCCL
+SUITE(link_nccl)
+#endif

@@ -1,0 +1,210 @@
+/* Messages between devices over NCCL: on a GPU the library itself, from the GPU to itself; under
+ * SIMT ranks as threads over tests/simt/nccl_fake.c. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../../cuda/link_nccl.h"
+#include "../../cuda/message.h"
+#include "../../ref/error.h"
+#include "../test.h"
+#include "device_case.h"
+
+enum { MOST_RANKS = 4 };
+
+typedef struct Rank Rank;
+struct Rank {
+    Link *link;
+    int (*play)(Rank *rank);
+    Stream stream;
+    int result, wrong;
+    char error[400];
+};
+
+static void *run_rank(void *argument) {
+    Rank *rank = argument;
+    Link *control = rank->link;
+    rank->result = -1;
+    rank->link = device_open() ? NULL : link_nccl_create(control);
+    rank->stream = rank->link ? stream_create() : NULL;
+    if (rank->stream) rank->result = rank->play(rank);
+    strcpy(rank->error, rank->result ? error_message() : "");
+    if (rank->link) rank->link->is->free(rank->link);
+    stream_free(rank->stream);
+    return NULL;
+}
+
+static void run_ranks(Rank *rank, int ranks, double timeout_s, int (*play)(Rank *rank)) {
+    Link *link[MOST_RANKS];
+    pthread_t thread[MOST_RANKS];
+    if (!CHECK(link_local_create(link, ranks, 8, timeout_s, message_free) == 0, "%s",
+               error_message()))
+        return;
+    for (int r = 0; r < ranks; r++) {
+        rank[r] = (Rank){.link = link[r], .play = play};
+        if (pthread_create(&thread[r], NULL, run_rank, &rank[r])) abort();
+    }
+    for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
+}
+
+/* ---- messages ----------------------------------------------------------------------------------
+ */
+
+static int number(int from, int round, size_t i) { return from * 1000003 + round * 1009 + (int)i; }
+
+static Transfer give(Rank *rank, int peer, Channel channel, int round, size_t count) {
+    Transfer t = {true, peer, channel, NULL, count * sizeof(int), message_new(count * sizeof(int))};
+    DeviceMessage *message = t.message;
+    int *x = malloc(t.bytes);
+    for (size_t i = 0; i < count; i++) x[i] = number(rank->link->rank, round, i);
+    stream_wait_event(rank->stream, message->ready);
+    copy_to_device(rank->stream, message->data, x, t.bytes);
+    event_record(message->ready, rank->stream);
+    device_wait(rank->stream);
+    free(x);
+    return t;
+}
+
+static void look_at(Rank *rank, Transfer *t, int round) {
+    DeviceMessage *message = t->message;
+    int *x = malloc(t->bytes);
+    stream_wait_event(rank->stream, message->ready);
+    copy_to_host(rank->stream, x, message->data, t->bytes);
+    event_record(message->ready, rank->stream);
+    device_wait(rank->stream);
+    for (size_t i = 0; i < t->bytes / sizeof(int); i++)
+        rank->wrong += x[i] != number(t->peer, round, i);
+    free(x);
+    message_free(message);
+}
+
+static Transfer get(int peer, Channel channel, size_t count) {
+    return (Transfer){false, peer, channel, NULL, count * sizeof(int), NULL};
+}
+
+/* Values up and gradients down a ring in one batch, of all sizes, and a word on the host beside;
+ * with one rank, to itself. */
+static int ring(Rank *rank) {
+    static const size_t counts[] = {1, 100, 4097, 300000, 33};
+    Link *link = rank->link;
+    int up = (link->rank + 1) % link->ranks, down = (link->rank + link->ranks - 1) % link->ranks;
+    for (int round = 0; round < 10; round++) {
+        size_t count = counts[round % 5];
+        int word = link->rank, from = -1;
+        Transfer batch[6] = {give(rank, up, CHANNEL_VALUES, round, count),
+                             give(rank, down, CHANNEL_GRADIENTS, round, 7),
+                             link_send(up, CHANNEL_TOGETHER, &word, sizeof word),
+                             get(up, CHANNEL_GRADIENTS, 7),
+                             get(down, CHANNEL_VALUES, count),
+                             link_receive(down, CHANNEL_TOGETHER, &from, sizeof from)};
+        if (link->is->exchange(link, batch, 6)) return -1;
+        look_at(rank, &batch[3], round);
+        look_at(rank, &batch[4], round);
+        rank->wrong += from != down || batch[0].message || batch[1].message;
+    }
+    return link_barrier(link);
+}
+
+static void check_ring(int ranks) {
+    Rank rank[MOST_RANKS];
+    run_ranks(rank, ranks, 60, ring);
+    for (int r = 0; r < ranks; r++)
+        CHECK(rank[r].result == 0 && rank[r].wrong == 0, "rank %d of %d: %d wrong; %s", r, ranks,
+              rank[r].wrong, rank[r].error);
+}
+
+static void sends_to_itself(void) { check_ring(1); }
+
+#define NEED_RANKS() \
+    if (device_ranks() == 1) SKIP("NCCL wants a GPU for each rank")
+
+static void ranks_send_each_other(void) {
+    NEED_RANKS();
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks++) check_ring(ranks);
+}
+
+/* As schedules do: all sends, then all receives. */
+static int ahead(Rank *rank) {
+    Link *link = rank->link;
+    int up = (link->rank + 1) % link->ranks, down = (link->rank + link->ranks - 1) % link->ranks;
+    for (int i = 0; i < 3; i++) {
+        Transfer values = give(rank, up, CHANNEL_VALUES, i, 50);
+        Transfer gradients = give(rank, down, CHANNEL_GRADIENTS, i, 60);
+        if (link->is->exchange(link, &values, 1) || link->is->exchange(link, &gradients, 1))
+            return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        Transfer gradients = get(up, CHANNEL_GRADIENTS, 60);
+        Transfer values = get(down, CHANNEL_VALUES, 50);
+        if (link->is->exchange(link, &gradients, 1) || link->is->exchange(link, &values, 1))
+            return -1;
+        look_at(rank, &gradients, i);
+        look_at(rank, &values, i);
+    }
+    return 0;
+}
+
+static void sends_go_ahead_of_receives(void) {
+    NEED_RANKS();
+    Rank rank[MOST_RANKS];
+    run_ranks(rank, 4, 10, ahead);
+    for (int r = 0; r < 4; r++)
+        CHECK(rank[r].result == 0 && rank[r].wrong == 0, "rank %d: %d wrong; %s", r, rank[r].wrong,
+              rank[r].error);
+}
+
+/* ---- what goes wrong ----------------------------------------------------------------------------
+ */
+
+static int wrong_length(Rank *rank) {
+    Link *link = rank->link;
+    int up = (link->rank + 1) % link->ranks, down = (link->rank + link->ranks - 1) % link->ranks;
+    Transfer batch[2] = {give(rank, up, CHANNEL_VALUES, 0, 4), get(down, CHANNEL_VALUES, 2)};
+    int failed = link->is->exchange(link, batch, 2);
+    message_free(batch[0].message);
+    return failed;
+}
+
+static void wrong_lengths_are_errors(void) {
+    Rank rank[MOST_RANKS];
+    run_ranks(rank, 1, 10, wrong_length);
+    CHECK(strstr(rank[0].error, "rank 0 sent 16 bytes where rank 0 expects 8"), "\"%s\"",
+          rank[0].error);
+}
+
+/* Rank 1 stays away; the others wait for its message, and for each other. */
+static int leave(Rank *rank) {
+    Transfer t = get(1, CHANNEL_VALUES, 5);
+    struct timespec away = {1, 0};
+    if (rank->link->rank == 1) return nanosleep(&away, NULL);
+    return rank->link->rank == 2 ? rank->link->is->exchange(rank->link, &t, 1)
+                                 : link_barrier(rank->link);
+}
+
+static int give_up(Rank *rank) {
+    if (rank->link->rank == 1) rank->link->is->give_up(rank->link, "bcd: the loss is nan");
+    return rank->link->rank == 1 ? 0 : leave(rank);
+}
+
+static void check_lost(int (*play)(Rank *rank), double timeout_s, const char *words) {
+    Rank rank[MOST_RANKS];
+    run_ranks(rank, 3, timeout_s, play);
+    for (int r = 0; r < 3; r += 2)
+        CHECK(rank[r].result == -1 && strstr(rank[r].error, words), "rank %d: \"%s\"", r,
+              rank[r].error);
+}
+
+static void missing_rank_is_named(void) {
+    NEED_RANKS();
+    check_lost(leave, 0.3, "for rank 1 (");
+    check_lost(give_up, 1e6, "rank 1 gave up: bcd: the loss is nan");
+}
+
+void test_link_nccl(void) {
+    RUN(sends_to_itself);
+    RUN(ranks_send_each_other);
+    RUN(sends_go_ahead_of_receives);
+    RUN(wrong_lengths_are_errors);
+    RUN(missing_rank_is_named);
+}

@@ -1,0 +1,182 @@
+/* What of NCCL a link uses, between threads and under SIMT, where streams do at once what they are
+ * told: a group ends when all its messages are where they go. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cuda/gpu/nccl_library.h"
+#include "../../ref/error.h"
+
+typedef struct Sent {
+    struct Sent *next;
+    size_t bytes;
+    char data[];
+} Sent;
+
+/* One way between two ranks, or of one to itself, found by its id. */
+typedef struct Way {
+    struct Way *next;
+    int id, ranks, joined, left;
+    Sent *first, **end;
+} Way;
+
+struct ncclComm {
+    Way *way;
+};
+
+typedef struct {
+    ncclComm_t comm;
+    const void *from;
+    void *to;
+    size_t bytes;
+} Asked;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static Way *ways;
+static int last_id;
+static _Thread_local Asked asked[64]; /* in the group so far */
+static _Thread_local int asks;
+
+static ncclResult_t get_unique_id(ncclUniqueId *id) {
+    pthread_mutex_lock(&lock);
+    last_id++;
+    memset(id, 0, sizeof *id);
+    memcpy(id, &last_id, sizeof last_id);
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
+}
+
+static ncclResult_t init_rank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
+                              ncclConfig_t *config) {
+    int number;
+    memcpy(&number, &id, sizeof number);
+    if (config->blocking || rank >= ranks) return ncclInvalidArgument;
+    pthread_mutex_lock(&lock);
+    Way *way = ways;
+    while (way && way->id != number) way = way->next;
+    if (!way) {
+        way = calloc(1, sizeof *way);
+        *way = (Way){.next = ways, .id = number, .ranks = ranks};
+        way->end = &way->first;
+        ways = way;
+    }
+    way->joined++;
+    *comm = malloc(sizeof **comm);
+    (*comm)->way = way;
+    pthread_mutex_unlock(&lock);
+    return ncclInProgress;
+}
+
+static ncclResult_t async_error(ncclComm_t comm, ncclResult_t *state) {
+    pthread_mutex_lock(&lock);
+    *state = comm->way->joined < comm->way->ranks ? ncclInProgress : ncclSuccess;
+    pthread_mutex_unlock(&lock);
+    return ncclSuccess;
+}
+
+static ncclResult_t finalize(ncclComm_t comm) {
+    (void)comm;
+    return ncclSuccess;
+}
+
+/* The last one frees the way. */
+static ncclResult_t destroy(ncclComm_t comm) {
+    Way *way = comm->way, **at = &ways;
+    pthread_mutex_lock(&lock);
+    if (++way->left == way->ranks) {
+        while (*at != way) at = &(*at)->next;
+        *at = way->next;
+        while (way->first) {
+            Sent *sent = way->first;
+            way->first = sent->next;
+            free(sent);
+        }
+        free(way);
+    }
+    pthread_mutex_unlock(&lock);
+    free(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t group_start(void) {
+    asks = 0;
+    return ncclSuccess;
+}
+
+static ncclResult_t ask(const void *from, void *to, size_t bytes, int peer, ncclComm_t comm) {
+    if (asks == 64 || peer >= comm->way->ranks) return ncclInvalidArgument;
+    asked[asks++] = (Asked){comm, from, to, bytes};
+    return ncclSuccess;
+}
+
+static ncclResult_t send(const void *data, size_t count, ncclDataType_t type, int peer,
+                         ncclComm_t comm, cudaStream_t stream) {
+    (void)stream;
+    return type == ncclInt8 ? ask(data, NULL, count, peer, comm) : ncclInvalidArgument;
+}
+
+static ncclResult_t receive(void *data, size_t count, ncclDataType_t type, int peer,
+                            ncclComm_t comm, cudaStream_t stream) {
+    (void)stream;
+    return type == ncclInt8 ? ask(NULL, data, count, peer, comm) : ncclInvalidArgument;
+}
+
+static void put(const Asked *a) {
+    Sent *sent = malloc(sizeof *sent + a->bytes);
+    *sent = (Sent){.bytes = a->bytes};
+    memcpy(sent->data, a->from, a->bytes);
+    *a->comm->way->end = sent;
+    a->comm->way->end = &sent->next;
+    pthread_cond_broadcast(&changed);
+}
+
+static ncclResult_t take(const Asked *a) {
+    Way *way = a->comm->way;
+    while (!way->first) pthread_cond_wait(&changed, &lock);
+    Sent *sent = way->first;
+    ncclResult_t result = sent->bytes == a->bytes ? ncclSuccess : ncclInvalidUsage;
+    memcpy(a->to, sent->data, sent->bytes < a->bytes ? sent->bytes : a->bytes);
+    way->first = sent->next;
+    if (!way->first) way->end = &way->first;
+    free(sent);
+    return result;
+}
+
+static ncclResult_t group_end(void) {
+    ncclResult_t result = ncclSuccess;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < asks; i++)
+        if (asked[i].from) put(&asked[i]);
+    for (int i = 0; i < asks && result == ncclSuccess; i++)
+        if (asked[i].to) result = take(&asked[i]);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static const char *error_string(ncclResult_t result) {
+    return result == ncclSuccess ? "no error" : "an error";
+}
+
+static const char *last_error(ncclComm_t comm) {
+    (void)comm;
+    return "of the fake";
+}
+
+const NcclLibrary *nccl_library_open(void) {
+    static const NcclLibrary fake = {
+        .ncclGetUniqueId = get_unique_id,
+        .ncclCommInitRankConfig = init_rank,
+        .ncclCommGetAsyncError = async_error,
+        .ncclCommFinalize = finalize,
+        .ncclCommDestroy = destroy,
+        .ncclCommAbort = destroy,
+        .ncclGroupStart = group_start,
+        .ncclGroupEnd = group_end,
+        .ncclSend = send,
+        .ncclRecv = receive,
+        .ncclGetErrorString = error_string,
+        .ncclGetLastError = last_error,
+    };
+    return &fake;
+}
