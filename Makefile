@@ -160,7 +160,7 @@ $(BUILD)/mpi/%.o: %.c $(BUILD)/flags
 $(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/link_mpi.o
 	$(call say,LINK,$@)
 	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
-$(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/link_plays.c $(ref_c)) $(float_library)
+$(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/link_plays.c dist/deadline.c $(ref_c)) $(float_library)
 $(BUILD)/link-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------
