@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../train/progress.h"
 #include "plan.h"
 
 #define GIB (1024.0 * 1024 * 1024)
@@ -19,6 +20,7 @@ static int answer(Answers *a, int row, const Question *q, Way way, bool wide) {
     Space space;
     Plan plan;
     if (question_space(&space, q, way, q->gpu, wide)) return -1;
+    for (int m = 2; m <= 5 && wide && way == WAY_BCD; m++) choices_add(&space.submodels, m);
     choices_add(&space.gpus, q->options->per_node * q->options->nodes);
     int found = plan_choose(&plan, &space, CHEAPEST);
     if (found < 0) return -1;
@@ -89,7 +91,8 @@ static void note_choices(Table *table, const Question *q) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!options_given(o, names[i])) strcat(strcat(list, *list ? ", --" : "--"), names[i]);
     if (*list) table_note(table, "Chosen, the cheapest that fits: %s.", list);
-    table_note(table, "The last row may change submodels and precision too, where not given.");
+    table_note(table,
+               "The last row may have other submodels, and another precision if none is given.");
     if (o->plan_cache) note_cache(table, q->model, (Precision)o->precision);
     for (int p = 0; p < PRECISIONS && *o->trace; p++)
         if (fabs(q->practice.products[p] - practice_default.products[p]) > 0)
@@ -99,10 +102,10 @@ static void note_choices(Table *table, const Question *q) {
 
 static int add_settings(Tables *tables, const Question *q, const Answers *a) {
     const Options *o = q->options;
-    char title[160];
-    snprintf(title, sizeof title, "%s (%.4g parameters), %d samples per update, on %d x %d %s",
-             q->model->name, (double)q->model->param_count, o->batch, o->nodes, o->per_node,
-             q->gpu->name);
+    char title[160], count[32];
+    snprintf(title, sizeof title, "%s (%s parameters), %d samples per update, on %d x %d %s",
+             q->model->name, format_count((double)q->model->param_count, count), o->batch, o->nodes,
+             o->per_node, q->gpu->name);
     Table *table = tables_add(tables, "setting", title, "way", setting_columns, S_COLUMNS);
     if (!table) return -1;
     for (int row = 0; row < ROWS; row++) {

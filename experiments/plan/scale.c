@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../train/progress.h"
 #include "plan.h"
 
 enum { FEWEST = 8, MOST = 4096, TIMES = 8 };
@@ -24,13 +25,13 @@ static int add_row(Table *table, const Question *q, Way way, int gpus) {
 
 static int add_model(Tables *tables, const Options *options, const char *spec, int number) {
     Question q;
-    char name[16], title[OPTION_TEXT + 160];
+    char name[16], title[OPTION_TEXT + 160], count[32];
     int failed = question_open(&q, options, spec);
     Table *table = NULL;
     if (!failed) {
         snprintf(name, sizeof name, "scale%d", number);
-        snprintf(title, sizeof title, "%s: %.4g parameters, %d samples per update, on %s", spec,
-                 (double)q.model->param_count, options->batch, q.gpu->name);
+        snprintf(title, sizeof title, "%s: %s parameters, %d samples per update, on %s", spec,
+                 format_count((double)q.model->param_count, count), options->batch, q.gpu->name);
         table = plan_table(tables, &q, name, title, "GPUs, way");
         failed = !table;
     }
