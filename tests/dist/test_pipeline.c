@@ -1,5 +1,6 @@
 /* A pipeline of threads against one stage: the same training, the same bits. */
 #include "../../ref/error.h"
+#include "../../ref/memory.h"
 #include "../test.h"
 #include "pipeline_cases.h"
 
@@ -16,11 +17,13 @@ static void tied_zero_bubble(void) { pipeline_check_tied(3, SCHEDULE_ZERO_BUBBLE
 static void frozen_tied_is_exact(void) { pipeline_check_frozen_tied(&cpu); }
 static void nan_loss_changes_nothing(void) { pipeline_check_bad_loss(&cpu); }
 
-/* All ranks together hold each parameter once, and gradients of the active ones only; the bytes are
- * those of the plan, rank by rank. */
+#define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
+#define RESNET "resnet:depth=14,width=4,classes=5,size=8"
+
+/* All ranks together hold each parameter once, and gradients of the active ones only. */
 static void memory_is_shared_out(void) {
-    Recipe recipe = {.spec = "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11",
-                     .micro_batches = 4};
+    Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
     PipelineRecipe how = {.placement = PLACEMENT_VIRTUAL,
                           .ranks = 2,
                           .submodels = 3,
@@ -42,6 +45,49 @@ static void memory_is_shared_out(void) {
     tiny_close(&one);
 }
 
+static void check_plan(const Pipeline *p, int submodel, const char *what) {
+    bool active[32];
+    size_t plan[MEM_ROLES];
+    partition_active(&p->tiny.settings.partition, p->tiny.model, submodel, active);
+    for (int r = 0; r < p->how.ranks; r++) {
+        Stage *stage = p->stage[r];
+        const MemCount *counted = stage->is->memory(stage);
+        CHECK(memory_plan(plan, p->tiny.model, &stage->settings, active) == 0, "%s",
+              error_message());
+        for (MemRole role = 0; role < MEM_ROLES; role++)
+            CHECK(counted->current[role] == plan[role],
+                  "%s, submodel %d, rank %d of %d: %zu bytes of %s, planned %zu", what,
+                  submodel + 1, r, p->how.ranks, counted->current[role], mem_role_names[role],
+                  plan[role]);
+    }
+}
+
+/* The bytes of every rank are those of the plan, role by role: of blocks that are elsewhere, of as
+ * many micro-batches as are in flight, of gradients kept for later. */
+static void memory_is_planned(const void *spec) {
+    for (int variant = 0; variant < 16; variant++) {
+        bool is_virtual = variant & 1, late = variant & 2, full = variant & 8;
+        Recipe recipe = {.spec = spec,
+                         .batch = 8,
+                         .micro_batches = 8,
+                         .submodels = full ? 1 : 3,
+                         .recompute = variant & 4};
+        PipelineRecipe how = {.placement = is_virtual ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
+                              .ranks = is_virtual ? 2 : 3,
+                              .submodels = is_virtual ? 3 : 1,
+                              .settings = {.micro_batches = 8, .kind = (ScheduleKind)late}};
+        Pipeline p;
+        pipeline_open(&p, &recipe, &how);
+        CHECK(p.stage[0]->settings.deferred == late, "deferred");
+        for (int submodel = 0; submodel < recipe.submodels; submodel++) {
+            tiny_activate(&p.tiny, submodel);
+            p.tiny.engine->is->memory(p.tiny.engine); /* all are at rest */
+            check_plan(&p, submodel, spec);
+        }
+        pipeline_close(&p);
+    }
+}
+
 void test_pipeline(void) {
     static const int ranks[] = {1, 2, 3, 4};
     static const char *const names[] = {"8 parts, 1 rank", "8 parts, 2 ranks", "8 parts, 3 ranks",
@@ -54,5 +100,8 @@ void test_pipeline(void) {
     RUN(tied_zero_bubble);
     RUN(frozen_tied_is_exact);
     RUN(memory_is_shared_out);
+    RUN_ROW("llama: memory", memory_is_planned, LLAMA);
+    RUN_ROW("gpt: memory", memory_is_planned, GPT);
+    RUN_ROW("resnet: memory", memory_is_planned, RESNET);
     RUN(nan_loss_changes_nothing);
 }
