@@ -35,11 +35,9 @@ typedef struct {
     /* Bytes per second that Adam moves in host memory: by the process of one GPU, and by those of a
      * node together, at most. */
     double host_process_rate, host_memory_rate;
-    /* How the software computes, where ours does better: attention scores go through memory, with
-     * dense products and a pass each for scale and mask, softmax and dropout (no fused attention);
-     * and a chunk hands its gradient down only after its weight gradients, too (a backward pass in
-     * one piece, as automatic differentiation makes it). */
-    bool scores_in_memory, backward_in_one;
+    /* Software without fused attention: scores go through memory, with dense products and a pass
+     * each for scale and mask, softmax and dropout. */
+    bool scores_in_memory;
 } Practice;
 
 /* Fractions seen on an H200 (design notes: bf16 790 of 989 TFLOP/s, tf32 415 of 495, fp32 49 of 67,

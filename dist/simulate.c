@@ -54,7 +54,8 @@ static void plan_passes(Simulation *s) {
     int lowest = 0;
     while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
     time_transfers(s);
-    for (int i = 0; i < s->placement->chunks && c->cluster.practice.backward_in_one; i++) {
+    /* Not deferred, the gradients of a chunk are one piece of work. */
+    for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {
         s->chunk[i].input_gradient += s->chunk[i].weight_gradient;
         s->chunk[i].weight_gradient = 0;
         s->trains[i] = false;

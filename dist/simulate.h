@@ -11,7 +11,9 @@
 typedef struct {
     const Model *model;
     Cluster cluster;
-    StageSettings stage; /* batch: samples of a micro-batch */
+    /* batch: samples of a micro-batch.  deferred: a chunk hands its gradient down before its weight
+     * gradients, which zero bubble is about; else after them, whatever the schedule. */
+    StageSettings stage;
     PlacementKind placement;
     ScheduleKind schedule;
     int submodels;            /* 1: full update */

@@ -36,7 +36,7 @@ static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
         bool handed = !s->here[b] && b + 1 < blocks && s->here[b + 1];
         if (!s->here[b] && !handed) continue;
         out = larger(out, m->boundary);
-        out_gradient = larger(out_gradient, m->boundary_gradient);
+        out_gradient = larger(out_gradient, handed ? m->handed_gradient : m->boundary_gradient);
         bytes[MEM_ACTIVATIONS] += s->slots[b] * (double)(handed ? m->kept_output : m->activations);
         if (handed) continue;
         bytes[MEM_PARAMETERS] += (double)m->parameters;

@@ -182,9 +182,9 @@ static BlockRoom lay_room(Layout *l, Question q, int b) {
     int out = m->block[b].out;
     size_t room = value_room(q, out);
     /* The last output's gradient replaces it in place. */
-    bool gradient = l->differentiated[out] && !l->stored_gradient[out] && b < m->blocks - 1;
+    size_t gradient = l->differentiated[out] && b < m->blocks - 1 ? room : 0;
     return (BlockRoom){lay_block(l, q, &m->block[b]), l->stored[out] ? 0 : room,
-                       gradient ? room : 0};
+                       l->stored_gradient[out] ? 0 : gradient, gradient};
 }
 
 BlockRoom layout_room(Layout *l, const Model *m, const StageSettings *settings, const bool *active,

@@ -39,6 +39,7 @@ void layout_free(Layout *layout);
  * output's gradient, 0 where they are stored. */
 typedef struct {
     size_t scratch, boundary, boundary_gradient;
+    size_t handed_gradient; /* on the stage above, which never stores it */
 } BlockRoom;
 BlockRoom layout_room(Layout *layout, const Model *model, const StageSettings *settings,
                       const bool *active, int block);

@@ -102,6 +102,7 @@ static void add_room(BlockMemory *memory, const Model *m, Layout *layout,
     memory->scratch = room.scratch;
     memory->boundary = room.boundary;
     memory->boundary_gradient = room.boundary_gradient;
+    memory->handed_gradient = room.handed_gradient;
     if (b == m->blocks - 1) memory->loss = loss_bytes(m, settings);
 }
 

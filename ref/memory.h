@@ -18,7 +18,8 @@ typedef struct {
     size_t parameters, gradients, state, activations, buffers;
     size_t kept_output;                 /* of the activations: the block's output */
     size_t scratch, loss;               /* workspace */
-    size_t boundary, boundary_gradient; /* of an output that is not kept, and its gradient */
+    size_t boundary, boundary_gradient; /* of an output that is not kept, and its gradient; */
+    size_t handed_gradient;             /* of that on the stage above */
 } BlockMemory;
 int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,
                   const bool *active);

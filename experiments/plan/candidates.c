@@ -39,6 +39,7 @@ static int add_kinds(List *list, Plan *plan) {
                 for (int p = 0; p < s->precision.count; p++) {
                     c->placement = (PlacementKind)s->placement.value[k];
                     c->schedule = (ScheduleKind)s->schedule.value[z];
+                    c->stage.deferred = c->schedule == SCHEDULE_ZERO_BUBBLE;
                     c->stage.recompute = s->recompute.value[r];
                     c->stage.precision = (Precision)s->precision.value[p];
                     if (c->pipeline == 1 && (k || z)) continue; /* all the same */

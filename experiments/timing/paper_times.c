@@ -9,12 +9,6 @@ enum { MOST_PARTS = 8 };
 
 static const PaperGpus one_gpu = {1, 1};
 
-/* The software of the paper. */
-static void as_published(Practice *practice) {
-    practice->scores_in_memory = true;
-    practice->backward_in_one = true;
-}
-
 /* One rank per GPU.  Virtual stages where the model has blocks enough. */
 static Configuration configuration(const PaperStep *step, const Model *model, PaperSetting setting,
                                    const Practice *practice) {
@@ -35,7 +29,8 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
     if (setting != SETTING_FILLED) return c;
     c.schedule = SCHEDULE_ZERO_BUBBLE;
     c.slack = c.pipeline;
-    c.cluster.practice.scores_in_memory = c.cluster.practice.backward_in_one = false;
+    c.stage.deferred = true;
+    c.cluster.practice.scores_in_memory = false;
     return c;
 }
 
@@ -69,7 +64,7 @@ int paper_practice(Practice *practice, const char *gpu, PaperSetting setting) {
     PaperStep step;
     double ms = paper_calibration_ms(gpu, &step);
     *practice = practice_default;
-    as_published(practice);
+    practice->scores_in_memory = true;
     if (setting == SETTING_ROOFLINE) return 0;
     if (isnan(ms)) return error_set("timing: no published time of %s on one %s", step.model, gpu);
     if (calibrate(practice, offsetof(Practice, products[PRECISION_FP32]), &step, ms)) return -1;

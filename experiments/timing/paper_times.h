@@ -2,10 +2,10 @@
  *
  * The published times fit one micro-batch of 1 x 1024 tokens in strict fp32, without overlap in the
  * pipeline: an inference of ours, the paper does not say.  The software is Megatron-LM, so
- * attention scores go through memory and a backward pass is one piece (Practice).  Which part of
- * the peak its products reach cannot be known: SETTING_ROOFLINE takes what cuBLAS reaches on other
- * GPUs, SETTING_CALIBRATED the fraction at which one published time per GPU comes out (of G-1.6B on
- * one GPU: no communication), so that all others are predictions. */
+ * attention scores go through memory (Practice) and a chunk's backward pass is one piece.  Which
+ * part of the peak its products reach cannot be known: SETTING_ROOFLINE takes what cuBLAS reaches
+ * on other GPUs, SETTING_CALIBRATED the fraction at which one published time per GPU comes out (of
+ * G-1.6B on one GPU: no communication), so that all others are predictions. */
 #ifndef EXPERIMENTS_PAPER_TIMES_H
 #define EXPERIMENTS_PAPER_TIMES_H
 

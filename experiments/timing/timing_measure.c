@@ -13,7 +13,7 @@ enum { THIRDS = 3, MOST_PARTS = 4 };
 static const BenchNetwork smallest[] = {
     {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {NULL, NULL, NULL, NULL}};
 static const BenchNetwork small[] = {
-    {"gpt:layers=10,width=192,heads=6,context=128", "text", "adam", "16"},
+    {"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"},
     {"resnet20", "synthetic", "sgd", "128"},
     {NULL, NULL, NULL, NULL},
 };

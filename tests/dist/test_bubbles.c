@@ -98,7 +98,7 @@ static Configuration configuration(const Model *model, const Plan *plan, const R
                        .slack = row->slack,
                        .placed = &plan->placement};
     c.cluster.practice.link_latency_s = 0;
-    c.cluster.practice.backward_in_one = row->together;
+    c.stage.deferred = !row->together;
     return c;
 }
 

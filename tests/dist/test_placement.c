@@ -131,6 +131,7 @@ static void memory_of_stages(const void *data) {
         }
         c.placed = &placement;
         c.schedule = i / 3 % 2 ? SCHEDULE_ZERO_BUBBLE : SCHEDULE_1F1B;
+        c.stage.deferred = c.schedule == SCHEDULE_ZERO_BUBBLE;
         c.stage.recompute = i / 6;
         check_fullest(&c, &placement);
         placement_free(&placement);

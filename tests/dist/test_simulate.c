@@ -9,14 +9,15 @@
 static const char gpt[] = "gpt:layers=10,width=64,heads=4,context=32,vocabulary=96";
 
 static Configuration configuration(const Model *model, int pipeline, int submodels) {
-    return (Configuration){.model = model,
-                           .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, practice_default},
-                           .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
-                           .placement = submodels > 1 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
-                           .submodels = submodels,
-                           .pipeline = pipeline,
-                           .replicas = 1,
-                           .micro_batches = 1};
+    return (Configuration){
+        .model = model,
+        .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, practice_default},
+        .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM), .deferred = true},
+        .placement = submodels > 1 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
+        .submodels = submodels,
+        .pipeline = pipeline,
+        .replicas = 1,
+        .micro_batches = 1};
 }
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
