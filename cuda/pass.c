@@ -32,6 +32,8 @@ void *pass_value_gradient(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.gradient_of[value];
     if (value == m->values - 1) return pass_value(s, value); /* the last output's replaces it */
+    if (s->layout.stored_gradient[value])
+        return stored_at(s, s->stored.gradient[value], block_of(m, value));
     if (!is_block_output(m, value)) return scratch_at(s, s->layout.gradient_at[value]);
     size_t turn = (size_t)(block_of(m, value) % 2);
     return scratch_at(
@@ -93,13 +95,14 @@ static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) 
 
 /* In a pipeline a micro-batch may enter the next block later than this one, or never here.  What
  * that block keeps is in use until its micro-batch before has gone back through it; this is sure
- * once that one has gone back through this block too, and left its slot. */
+ * once that one has gone back through this block too, and left its slot, unless weight gradients
+ * come later still. */
 static bool may_run_ahead(const CudaStage *s, int block) {
     const StageSettings *settings = &s->base.settings;
-    if (!settings->here) return true;
+    if (!settings->slots) return true;
     if (!block_here(settings, block + 1)) return false;
     if (block + 1 < s->layout.lowest) return true; /* which keeps nothing */
-    return block >= s->layout.lowest &&
+    return block >= s->layout.lowest && !settings->deferred &&
            block_slots(settings, block + 1) >= block_slots(settings, block);
 }
 
@@ -250,10 +253,19 @@ static float *active_gradient(CudaStage *s, int param, bool *add) {
     return gradient_at(s, param);
 }
 
+static bool block_trains(const CudaStage *s, const Block *block) {
+    for (int i = block->first_node; i < block->end_node; i++)
+        if (node_trains(s->base.model, &s->base.model->node[i], s->active)) return true;
+    return false;
+}
+
 void pass_weight_gradient(Stage *base, int block) {
     CudaStage *s = cuda_stage(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
+    if (!block_trains(s, b)) return;
+    if (block == 0) batch_feed_inputs(s);
+    if (base->settings.deferred && base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active)) continue;

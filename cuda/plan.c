@@ -57,16 +57,17 @@ static StoredPlace take_slots(StoredPlaces *places, size_t bytes, int slots) {
 int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings *settings,
                        const Layout *layout) {
     *places = (StoredPlaces){.value = calloc((size_t)m->values, sizeof(StoredPlace)),
-                             .aux = calloc((size_t)m->nodes, sizeof(StoredPlace))};
-    if (!places->value || !places->aux) {
+                             .aux = calloc((size_t)m->nodes, sizeof(StoredPlace)),
+                             .gradient = calloc((size_t)m->values, sizeof(StoredPlace))};
+    if (!places->value || !places->aux || !places->gradient) {
         stored_places_free(places);
         return error_set("stage: out of memory for the tables of %s", m->name);
     }
     for (int v = 0; v < m->values; v++) {
         size_t bytes = value_count(m, v, settings->batch) * value_bytes(settings);
-        bool stored = layout->stored[v] && value_here(m, settings, v);
-        places->value[v] =
-            take_slots(places, bytes, stored ? block_slots(settings, m->value[v].block) : 0);
+        int slots = value_here(m, settings, v) ? block_slots(settings, m->value[v].block) : 0;
+        places->value[v] = take_slots(places, bytes, layout->stored[v] ? slots : 0);
+        places->gradient[v] = take_slots(places, bytes, layout->stored_gradient[v] ? slots : 0);
     }
     for (int i = 0; i < m->nodes; i++) {
         size_t bytes = node_aux_count(&m->node[i], settings->batch) * sizeof(float);
@@ -80,6 +81,7 @@ int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings
 void stored_places_free(StoredPlaces *places) {
     free(places->value);
     free(places->aux);
+    free(places->gradient);
     *places = (StoredPlaces){0};
 }
 

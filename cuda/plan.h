@@ -25,6 +25,7 @@ typedef struct {
 } StoredPlace;
 typedef struct {
     StoredPlace *value, *aux; /* [values], [nodes]; of those not stored here: `at` is SIZE_MAX */
+    StoredPlace *gradient;    /* [values]: kept for deferred weight gradients */
     size_t bytes, requested;
 } StoredPlaces;
 /* -1 and an error when memory runs out. */
