@@ -169,7 +169,6 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         return NULL;
     }
     message_users_add();
-    settings.deferred = false; /* gradients of inner values share one scratch */
     s->base = (Stage){&class, model, settings};
     s->tuning = (StageTuning){.fuse = true, .graphs = true};
     s->run = (Run){.precision = settings.precision};

@@ -146,7 +146,7 @@ static void check_bytes(const Pipeline *p, int rank, const bool *active) {
 }
 
 static void counted_is_planned(const void *spec) {
-    for (int way = 0; way < 8; way++) {
+    for (int way = 0; way < 16; way++) {
         Recipe recipe = {.spec = spec,
                          .create = stage_cuda_create,
                          .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
@@ -156,7 +156,8 @@ static void counted_is_planned(const void *spec) {
         PipelineRecipe how = {.placement = way & 4 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
                               .ranks = way & 4 ? 2 : 3,
                               .submodels = way & 4 ? 2 : 1,
-                              .settings = {.micro_batches = 4}};
+                              .settings = {.micro_batches = 4,
+                                           .kind = way & 8 ? SCHEDULE_ZERO_BUBBLE : SCHEDULE_1F1B}};
         Pipeline p;
         bool active[64];
         pipeline_open(&p, &recipe, &how);
