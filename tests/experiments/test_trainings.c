@@ -13,6 +13,7 @@
 
 static int plan_of(Plan *plan, int argc, char **argv) {
     Options options;
+    *plan = (Plan){0};
     if (options_parse(&options, argc, argv)) return -1;
     return plan_make(plan, &training_validity, &options);
 }
