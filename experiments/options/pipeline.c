@@ -147,8 +147,7 @@ int pipeline_place(Setup *s) {
     if (failed) return -1;
     int share = (o->batch + o->replicas - 1) / o->replicas;
     s->stage_settings.batch = (share + o->accumulate - 1) / o->accumulate;
-    s->stage_settings.deferred =
-        o->pipeline_schedule == SCHEDULE_ZERO_BUBBLE && o->device == DEVICE_CPU;
+    s->stage_settings.deferred = o->pipeline_schedule == SCHEDULE_ZERO_BUBBLE;
     s->pipeline = (PipelineSettings){.micro_batches = o->accumulate,
                                      .kind = (ScheduleKind)o->pipeline_schedule,
                                      .cache_bytes = o->cache,

@@ -137,6 +137,8 @@ static void check_bytes(const Pipeline *p, int rank, const bool *active) {
     CHECK(cuda_memory_plan(device, host, m, &stage->settings, active) == 0, "%s", error_message());
     CHECK(memory_plan(oracle, m, &stage->settings, active) == 0, "%s", error_message());
     const MemCount *counted = stage->is->memory(stage);
+    CHECK(stage->settings.deferred == (p->how.settings.kind == SCHEDULE_ZERO_BUBBLE),
+          "the stage does not defer");
     for (int r = 0; r < MEM_ROLES; r++)
         CHECK(counted->current[r] == device[r], "%s, rank %d: %zu bytes of %s, planned %zu",
               m->name, rank, counted->current[r], mem_role_names[r], device[r]);

@@ -214,12 +214,14 @@ static void resumes_exactly(const void *row) {
 typedef struct {
     const char *name, *flags;
     int ranks;
+    const char *schedule;
 } Shared;
 static const Shared shared_out[] = {
-    {"llama bf16, 2 ranks", SMALL_LLAMA "--precision bf16 ", 2},
+    {"llama bf16, 2 ranks", SMALL_LLAMA "--precision bf16 ", 2, "1f1b"},
     {"llama bf16, 3 ranks, recompute, cached prefix",
-     SMALL_LLAMA "--precision bf16 --recompute --cache 1M ", 3},
-    {"resnet, 2 ranks", SMALL_RESNET, 2},
+     SMALL_LLAMA "--precision bf16 --recompute --cache 1M ", 3, "1f1b"},
+    {"resnet, 2 ranks", SMALL_RESNET, 2, "1f1b"},
+    {"llama tf32, 2 ranks, zero bubble", SMALL_LLAMA "--precision tf32 ", 2, "zero-bubble"},
 };
 
 static void shares_out_the_model(const void *row) {
@@ -230,8 +232,10 @@ static void shares_out_the_model(const void *row) {
     snprintf(whole, sizeof whole, "undivided%d", number);
     snprintf(many, sizeof many, "divided%d", number);
     run(0, "train %s--device simt --accumulate 2 --steps 6 --out %s --quiet", v->flags, whole);
-    run(0, "train %s--device simt --accumulate 2 --steps 3 --out %s --quiet --pipeline local:%d",
-        v->flags, many, v->ranks);
+    run(0,
+        "train %s--device simt --accumulate 2 --steps 3 --out %s --quiet --pipeline local:%d "
+        "--pipeline-schedule %s",
+        v->flags, many, v->ranks, v->schedule);
     run(0, "train --resume %s --steps 5 --quiet --pipeline local:%d", many, v->ranks);
     run(0, "train --resume %s --steps 6 --quiet", many);
     check_same_checkpoint(whole, many);
