@@ -21,13 +21,13 @@ static int check_spaces(const Question *q) {
 static int check_models(const Options *options) {
     const char *next = NULL;
     char spec[OPTION_TEXT];
-    int failed = 0;
-    while (!failed && plan_scale_next(spec, &next, options)) {
+    int failed = 0, count = 0;
+    for (; !failed && plan_scale_next(spec, &next, options); count++) {
         Question q;
         failed = question_open(&q, options, spec);
         question_free(&q);
     }
-    return failed;
+    return count ? failed : error_set("--models names none");
 }
 
 int plan_check(const Options *options) {

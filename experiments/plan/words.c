@@ -19,7 +19,9 @@ const char *plan_way(char text[32], const Plan *plan) {
 
 const char *plan_setting(char text[PLAN_TEXT], const Plan *plan) {
     const Configuration *c = &plan->configuration;
-    int used = snprintf(text, PLAN_TEXT, "%dx%d GPUs, %dx%d", c->replicas, c->pipeline,
+    char idle[24] = "";
+    if (c->replicas * c->pipeline < plan->gpus) snprintf(idle, sizeof idle, " of %d", plan->gpus);
+    int used = snprintf(text, PLAN_TEXT, "%dx%d%s GPUs, %dx%d", c->replicas, c->pipeline, idle,
                         c->micro_batches, c->stage.batch);
     if (c->pipeline > 1)
         used += snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s, %s",

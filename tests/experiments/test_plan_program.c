@@ -69,6 +69,11 @@ static void case_search(void) {
     tables_free(&t);
 }
 
+static void case_idle_gpus(void) {
+    const Printed *printed = run(0, "plan --model G-1.6B --search --gpu a100 --pipeline 3");
+    CHECK(strstr(printed->out, "1x3 of 4 GPUs"), "%s", printed->out);
+}
+
 static void case_scale(void) {
     run(0, "plan --scale --models L-7B --batch 1024 --gpu a100 --out scale.h5");
     Tables t;
@@ -113,6 +118,7 @@ static void case_wrong_use(void) {
 void test_plan_program(void) {
     RUN(case_plan);
     RUN(case_search);
+    RUN(case_idle_gpus);
     RUN(case_scale);
     RUN(case_wrong_use);
 }
