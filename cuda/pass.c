@@ -11,7 +11,10 @@ static bool is_block_output(const Model *m, int value) {
     return m->block[block_of(m, value)].out == value;
 }
 
-static void *scratch_at(const CudaStage *s, size_t place) { return s->scratch.base + place; }
+/* NULL of the scratch of blocks that keep all they make. */
+static void *scratch_at(const CudaStage *s, size_t place) {
+    return s->scratch.base ? s->scratch.base + place : NULL;
+}
 
 /* Of the selected micro-batch. */
 static void *stored_at(const CudaStage *s, StoredPlace place, int block) {

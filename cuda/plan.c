@@ -63,7 +63,8 @@ int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings
         stored_places_free(places);
         return error_set("stage: out of memory for the tables of %s", m->name);
     }
-    for (int v = 0; v < m->values; v++) {
+    places->value[0] = places->gradient[0] = (StoredPlace){SIZE_MAX, 0}; /* the batch's */
+    for (int v = 1; v < m->values; v++) {
         size_t bytes = value_count(m, v, settings->batch) * value_bytes(settings);
         int slots = value_here(m, settings, v) ? block_slots(settings, m->value[v].block) : 0;
         places->value[v] = take_slots(places, bytes, layout->stored[v] ? slots : 0);
