@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../../ref/layout.h"
 #include "../commands.h"
 #include "../store/provenance.h"
+#include "../study/operations.h"
 
 typedef struct {
     Setup setup;
@@ -46,23 +46,6 @@ int trace_lowest_active(const Model *model, const bool *active) {
     int b = 0;
     while (b < model->blocks && !active[b]) b++;
     return b;
-}
-
-/* Operations of a step on one sample: forward everywhere, input gradients down to the lowest active
- * parameter, weight gradients of active ones.  -1 and an error when memory runs out. */
-static int count_flops(double *flops, const Setup *setup, const bool *active) {
-    const Model *model = setup->model;
-    Layout layout;
-    if (layout_make(&layout, model, &setup->stage_settings, active)) return -1;
-    *flops = 0;
-    for (int i = 0; i < model->nodes; i++) {
-        const Node *node = &model->node[i];
-        *flops += node_flops(node, PHASE_FORWARD);
-        if (layout.differentiated[node->in]) *flops += node_flops(node, PHASE_INPUT_GRADIENT);
-        if (node_trains(model, node, active)) *flops += node_flops(node, PHASE_WEIGHT_GRADIENT);
-    }
-    layout_free(&layout);
-    return 0;
 }
 
 static double lesser(double a, double b) { return a < b ? a : b; }
@@ -116,7 +99,7 @@ static int run_trace(Tracer *tracer, Trace *trace) {
         trace->total.activations += trace->bytes[b].activations;
     }
     trace->all_bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
-    return count_flops(&trace->flops, setup, trace->active);
+    return model_operations(&trace->flops, model, trace->active);
 }
 
 /* The full update first, then the submodels asked for. */

@@ -94,6 +94,7 @@ void study_free(Study *study) {
     for (int r = 0; r < study->rows; r++) {
         free(study->row[r].curve);
         free(study->row[r].evaluation);
+        free(study->row[r].operations);
     }
     free(study->row);
     *study = (Study){0};
@@ -204,4 +205,10 @@ int study_groups(const Study *study, int *group) {
         group[r] = twin < r ? group[twin] : groups++;
     }
     return groups;
+}
+
+double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis) {
+    if (axis == AXIS_UPDATES) return (double)row->curve[curve_row].step;
+    if (axis == AXIS_SECONDS) return row->curve[curve_row].seconds;
+    return row->operations ? row->operations[curve_row] : NAN;
 }

@@ -33,6 +33,7 @@ typedef struct {
     CurveRow *curve;
     EvaluationRow *evaluation;
     size_t curve_rows, evaluation_rows;
+    double *operations; /* [curve_rows] done after each update: operations.h; NULL: unknown */
 } StudyRow;
 
 typedef struct {
@@ -73,6 +74,11 @@ const char *study_method(const StudyRow *row, char text[32]);
  * together: group[i] is the number of row i's group, in order of appearance.  Returns the number of
  * groups. */
 int study_groups(const Study *study, int *group);
+
+/* What a training is measured by: updates, seconds, operations. */
+typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS, AXES } StudyAxis;
+/* How far it was after the update of a row of its curve; NAN where that is unknown. */
+double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
 
 /* ---- converge.c ------------------------------------------------------------------------------ */
 

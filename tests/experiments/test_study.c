@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/study/operations.h"
 #include "../../experiments/study/paper.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
@@ -182,6 +183,44 @@ static void case_bad_files(void) {
     study_free(&none);
 }
 
+/* A transformer small enough to count by hand: products of linear layers, the same number in each
+ * phase, and attention.  The output shares the embedding's matrix, which trains with the embedding.
+ */
+static void case_operations(void) {
+    enum { T = 8, C = 16, V = 256 };
+    const double linear = 2.0 * T * C * (3 * C + C + 4 * C + 4 * C), head = 2.0 * T * C * V,
+                 attention = 2.0 * T * T * C, forward = linear + head + attention,
+                 backward = linear + head + 2.5 * attention;
+    const double expected[] = {forward + backward + head, forward + backward + linear,
+                               forward + head};
+    CurveRow curve[3] = {{.submodel = 0}, {.submodel = 1}, {.submodel = 2}};
+    StudyRow row = {.submodels = 3, .batch = 4, .curve = curve, .curve_rows = 3};
+    strcpy(row.spec, "gpt:layers=1,width=16,heads=2,context=8,vocabulary=256");
+    if (!CHECK(study_operations(&row) == 0, "%s", error_message())) return;
+    for (int i = 0; i < 3; i++) {
+        double step = row.operations[i] - (i ? row.operations[i - 1] : 0);
+        CHECK(step == 4 * expected[i], "submodel %d: %g instead of %g", i + 1, step,
+              4 * expected[i]);
+        CHECK(study_at(&row, (size_t)i, AXIS_OPERATIONS) == row.operations[i], "axis");
+    }
+    curve[0].submodel = curve[1].submodel = curve[2].submodel = 0;
+    row.submodels = 1;
+    CHECK(study_operations(&row) == 0 &&
+              row.operations[2] == 3 * 4 * (forward + backward + linear + head),
+          "full: %g", row.operations ? row.operations[2] : NAN);
+    strcpy(row.settings.partition, "0/1,2");
+    CHECK(study_operations(&row) == -1 && !row.operations &&
+              isnan(study_at(&row, 0, AXIS_OPERATIONS)),
+          "two submodels that are one");
+    row.submodels = 2;
+    curve[1].submodel = 2;
+    CHECK(study_operations(&row) == -1 && !row.operations &&
+              strstr(error_message(), "submodel 3 of 2"),
+          "%s", error_message());
+    strcpy(row.spec, "nothing");
+    CHECK(study_operations(&row) == -1, "no such model");
+}
+
 void test_study(void) {
     RUN(case_published_multipliers);
     RUN(case_published_perplexity);
@@ -191,4 +230,5 @@ void test_study(void) {
     RUN(case_validation_multiplier);
     RUN(case_file_round_trip);
     RUN(case_bad_files);
+    RUN(case_operations);
 }

@@ -1,0 +1,80 @@
+#include "operations.h"
+
+#include <stdlib.h>
+
+#include "../../ref/error.h"
+#include "../../ref/layout.h"
+#include "../../ref/submodel.h"
+
+int model_operations(double *operations, const Model *model, const bool *active) {
+    StageSettings settings = {.batch = 1};
+    Layout layout;
+    if (layout_make(&layout, model, &settings, active)) return -1;
+    *operations = 0;
+    for (int i = 0; i < model->nodes; i++) {
+        const Node *node = &model->node[i];
+        *operations += node_flops(node, PHASE_FORWARD);
+        if (layout.differentiated[node->in]) *operations += node_flops(node, PHASE_INPUT_GRADIENT);
+        if (node_trains(model, node, active))
+            *operations += node_flops(node, PHASE_WEIGHT_GRADIENT);
+    }
+    layout_free(&layout);
+    return 0;
+}
+
+static int make_partition(Partition *partition, const Model *model, const StudyRow *row) {
+    if (!*row->settings.partition) return partition_balanced(partition, model, (int)row->submodels);
+    if (partition_parse(partition, model, row->settings.partition)) return -1;
+    if (partition->submodels == row->submodels) return 0;
+    partition_free(partition);
+    return error_set("%s: its partition has not the %d submodels it tells", row->name,
+                     (int)row->submodels);
+}
+
+/* Of each submodel's step, per sample. */
+static int count_submodels(double *operations, const Model *model, const Partition *partition) {
+    bool *active = calloc((size_t)model->blocks, sizeof *active);
+    int failed = active ? 0 : error_set("study: out of memory");
+    for (int m = 0; m < partition->submodels && !failed; m++) {
+        partition_active(partition, model, m, active);
+        failed = model_operations(&operations[m], model, active);
+    }
+    free(active);
+    return failed;
+}
+
+/* The sum over the updates; a submodel that is not there ends it. */
+static int add_up(StudyRow *row, const double *of_submodel) {
+    double sum = 0;
+    row->operations = malloc((row->curve_rows + 1) * sizeof *row->operations);
+    if (!row->operations) return error_set("study: out of memory");
+    for (size_t i = 0; i < row->curve_rows; i++) {
+        int submodel = row->curve[i].submodel;
+        if (submodel < 0 || submodel >= row->submodels) {
+            free(row->operations);
+            row->operations = NULL;
+            return error_set("%s: update %zu is of submodel %d of %d", row->name, i + 1,
+                             submodel + 1, (int)row->submodels);
+        }
+        sum += of_submodel[submodel] * (double)row->batch;
+        row->operations[i] = sum;
+    }
+    return 0;
+}
+
+int study_operations(StudyRow *row) {
+    free(row->operations);
+    row->operations = NULL;
+    Model *model = model_create(row->spec);
+    Partition partition = {0};
+    int failed = model ? make_partition(&partition, model, row) : -1;
+    double *of_submodel = failed ? NULL : calloc((size_t)partition.submodels, sizeof *of_submodel);
+    if (!failed)
+        failed = of_submodel
+                     ? count_submodels(of_submodel, model, &partition) || add_up(row, of_submodel)
+                     : error_set("study: out of memory");
+    free(of_submodel);
+    partition_free(&partition);
+    model_free(model);
+    return failed ? -1 : 0;
+}
