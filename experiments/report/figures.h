@@ -24,8 +24,9 @@ typedef struct {
 /* Smoothed training loss over the range of the raw one, against updates; below it which submodel
  * was active. */
 char *figure_loss(const Figure *figure);
-/* The same loss against seconds of training. */
+/* The same loss against seconds of training, and against operations (operations.h). */
 char *figure_time(const Figure *figure);
+char *figure_operations(const Figure *figure);
 /* Accuracy or perplexity on the validation split. */
 char *figure_score(const Figure *figure);
 /* Peak bytes by role, with the paper's closed form. */

@@ -7,6 +7,7 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
+#include "../study/operations.h"
 
 static void print_line(FILE *out, const ReportLine *line) {
     int last = REPORT_CELLS - 1;
@@ -41,7 +42,10 @@ static void print_group(FILE *out, const ReportGroup *report) {
         print_line(out, &report->line[i]);
     }
     if (report->findings) putc('\n', out);
-    for (int f = 0; f < report->findings; f++) print_wrapped(out, report->finding[f]);
+    for (int f = 0; f < report->findings; f++) {
+        print_wrapped(out, report->finding[f]);
+        print_wrapped(out, report->comparison[f]);
+    }
     if (*report->published || *report->imbalance) putc('\n', out);
     if (*report->imbalance) print_wrapped(out, report->imbalance);
     if (*report->published) print_wrapped(out, report->published);
@@ -95,7 +99,8 @@ static void print_group_markdown(FILE *out, const ReportGroup *report) {
         for (int c = 0; c < REPORT_CELLS; c++) fprintf(out, "| %s ", report->line[i].cell[c]);
         fprintf(out, "|\n");
     }
-    for (int f = 0; f < report->findings; f++) fprintf(out, "\n%s\n", report->finding[f]);
+    for (int f = 0; f < report->findings; f++)
+        fprintf(out, "\n%s %s\n", report->finding[f], report->comparison[f]);
     if (*report->imbalance) fprintf(out, "\n%s\n", report->imbalance);
     if (*report->published) fprintf(out, "\n%s\n", report->published);
     putc('\n', out);
@@ -141,6 +146,8 @@ static int read_files(Report *report, const Options *options) {
     /* Rows from several files may form new groups. */
     bool again = options->positionals > 1 || !converged(&report->study);
     if (report->study.rows && again && study_converge(&report->study)) return -1;
+    /* A model that this program does not know has no operations, and the report does without. */
+    for (int r = 0; r < report->study.rows; r++) study_operations(&report->study.row[r]);
     Tables *means = &report->file[report->files];
     if (report_seeds(means, &report->study)) return -1;
     report->files += means->tables > 0;

@@ -29,8 +29,9 @@ typedef struct {
     size_t window;
     int lines;
     ReportLine line[REPORT_LINES];
-    int findings; /* one sentence for each BCD training beside a full one */
-    char finding[REPORT_METHODS][320];
+    int findings; /* two sentences for each BCD training beside a full one */
+    char finding[REPORT_METHODS][384];
+    char comparison[REPORT_METHODS][256]; /* at equal updates, seconds, operations */
     char title[448], subtitle[384], published[256], imbalance[384];
 } ReportGroup;
 

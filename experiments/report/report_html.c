@@ -70,9 +70,12 @@ static const FigureKind figure_kinds[] = {
     {figure_loss, "loss",
      "Training loss against updates: the line is smoothed, the band holds every batch. Dotted: the "
      "level at which the methods are compared; dots: first reached. Below: which submodel was "
-     "being trained."},
+     "being trained; visits too short to be seen are one mean shade."},
     {figure_score, "score", "Validation score as the training went on."},
     {figure_time, "time", "The same training loss against seconds of training."},
+    {figure_operations, "operations",
+     "The same training loss against operations, counted from shapes: forward everywhere, input "
+     "gradients down to the active submodel, weight gradients of the active one."},
     {figure_memory, "memory",
      "Measured peak of each role of memory. The line across a bar: the closed form W (1 + k/M) for "
      "parameters, "
@@ -165,8 +168,10 @@ static void put_group(FILE *out, const ReportGroup *report, int number, bool dra
     put_element(out, "h2", report->title);
     put_element(out, "p class=\"sub\"", report->subtitle);
     put_table(out, report);
-    for (int f = 0; f < report->findings; f++)
+    for (int f = 0; f < report->findings; f++) {
         put_element(out, "p class=\"finding\"", report->finding[f]);
+        put_element(out, "p class=\"finding\"", report->comparison[f]);
+    }
     put_element(out, "p class=\"note\"", report->imbalance);
     put_element(out, "p class=\"note\"", report->published);
     put_figures(out, report, number, drawable);

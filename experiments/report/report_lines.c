@@ -173,22 +173,68 @@ static void note_imbalance(ReportGroup *report) {
         strncat(report->imbalance, ".", sizeof report->imbalance - strlen(report->imbalance) - 1);
 }
 
+/* How far a training was when it first reached the level of the convergence rule. */
+static double at_level(const StudyRow *row, StudyAxis axis) {
+    for (size_t i = 0; i < row->curve_rows; i++)
+        if ((double)row->curve[i].step == row->steps_to_converge) return study_at(row, i, axis);
+    return NAN;
+}
+
+/* The smoothed loss when a training had spent a budget; NAN: at its first update it had more. */
+static double loss_at(const StudyRow *row, size_t window, StudyAxis axis, double budget) {
+    size_t end = 0;
+    double sum = 0;
+    while (end < row->curve_rows && study_at(row, end, axis) <= budget) end++;
+    if (end < window) return NAN;
+    for (size_t i = end - window; i < end; i++) sum += row->curve[i].loss;
+    return sum / (double)window;
+}
+
+static const char *const axis_names[AXES] = {"updates", "seconds", "operations"};
+
 /* What a reader wants to know first, in one sentence. */
 static void add_finding(ReportGroup *report, const StudyRow *row, const StudyRow *full) {
     char method[32], *text = report->finding[report->findings++];
     size_t size = sizeof report->finding[0];
-    int used = snprintf(text, size,
-                        "%s beside the full update: %.2f times the updates to the same "
-                        "training loss",
+    int used = snprintf(text, size, "%s beside the full update: %.2f times the updates",
                         study_method(row, method), row->multiplier);
+    for (StudyAxis axis = AXIS_SECONDS; axis < AXES; axis++) {
+        double ratio = at_level(row, axis) / at_level(full, axis);
+        if (isfinite(ratio))
+            used += snprintf(text + used, size - (size_t)used, ", %.2f times the %s", ratio,
+                             axis_names[axis]);
+    }
+    used += snprintf(text + used, size - (size_t)used, " to the same training loss");
     if (!isnan(row->valid_multiplier))
-        used += snprintf(text + used, size - (size_t)used,
-                         ", %.2f times to the same validation loss", row->valid_multiplier);
+        used +=
+            snprintf(text + used, size - (size_t)used,
+                     ", %.2f times the updates to the same validation loss", row->valid_multiplier);
     snprintf(text + used, size - (size_t)used,
              "; %.2f times the time per update; %.2f times the P+G+S, %.2f times the peak memory.",
              row->seconds / (double)row->steps / (full->seconds / (double)full->steps),
              trained_bytes(row) / trained_bytes(full),
              row->peak[MEM_ROLES] / full->peak[MEM_ROLES]);
+}
+
+/* Losses of both where the shorter of two trainings ends, by each measure. */
+static void add_comparison(ReportGroup *report, const StudyRow *row, const StudyRow *full) {
+    char method[32], *text = report->comparison[report->findings - 1];
+    size_t size = sizeof report->comparison[0];
+    int used = 0;
+    *text = 0;
+    for (StudyAxis axis = 0; axis < AXES; axis++) {
+        double budget = fmin(study_at(row, row->curve_rows - 1, axis),
+                             study_at(full, full->curve_rows - 1, axis));
+        double own = loss_at(row, report->window, axis, budget);
+        double other = loss_at(full, report->window, axis, budget);
+        if (!isfinite(own + other)) continue;
+        if (!used)
+            used = snprintf(text, size, "Training loss of %s (and of the full update):",
+                            study_method(row, method));
+        used += snprintf(text + used, size - (size_t)used, "%s %.4g (%.4g) at equal %s",
+                         axis ? "," : "", own, other, axis_names[axis]);
+    }
+    if (used) snprintf(text + used, size - (size_t)used, ".");
 }
 
 static void add_findings(ReportGroup *report) {
@@ -197,7 +243,9 @@ static void add_findings(ReportGroup *report) {
         const StudyRow *row = report->row[r];
         double sum = row->multiplier + row->seconds + full->seconds + trained_bytes(row) +
                      trained_bytes(full);
-        if (row->submodels > 1 && isfinite(sum)) add_finding(report, row, full);
+        if (row->submodels < 2 || !isfinite(sum)) continue;
+        add_finding(report, row, full);
+        add_comparison(report, row, full);
     }
 }
 
