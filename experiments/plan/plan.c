@@ -51,10 +51,10 @@ static int answer(Tables *tables, const Options *options) {
     else
         failed = question_open(&q, options, options->model) ||
                  (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q, &shown));
+    if (!failed && shown.gpus) failed = plan_timeline(tables, &shown);
     plan_progress("%s", "");
     for (int t = 0; t < tables->tables && !failed; t++)
         failed = table_print(stdout, tables->table[t]);
-    if (!failed && shown.gpus) failed = plan_timeline(stdout, &shown);
     question_free(&q);
     return failed;
 }

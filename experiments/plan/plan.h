@@ -140,9 +140,9 @@ int plan_progress(const char *format, ...) BCD_PRINTF(1, 2);
 /* ---- timeline.c ------------------------------------------------------------------------------
  */
 
-/* Prints who computes what when in the passes of the middle submodel; nothing where there is no
- * pipeline, or too long a one to show.  -1 and an error. */
-int plan_timeline(FILE *out, const Plan *plan);
+/* Adds who computes what when in the passes of the middle submodel; nothing where there is no
+ * pipeline, or one of too many ranks to show.  -1 and an error. */
+int plan_timeline(Tables *tables, const Plan *plan);
 
 /* ---- the three kinds of answer; each adds tables, -1 and an error ------------------------------
  */

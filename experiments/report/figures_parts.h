@@ -29,6 +29,9 @@ void script_label(const Script *script, const char *text, int top);
 void script_below(const Script *script, const char *text);
 /* A method's name as a string literal. */
 void script_method(const Script *script, const StudyRow *row);
+/* A table that timeline_is, in figures_timeline.c. */
+char *figure_timeline(const Table *table, const char *id);
+
 /* Draws: the SVG, or NULL and an error.  Frees the script. */
 char *script_finish(Script *script);
 

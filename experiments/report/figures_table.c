@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../../ref/error.h"
+#include "../tables/timeline.h"
 #include "figures_parts.h"
 #include "gnuplot.h"
 
@@ -60,6 +61,7 @@ static void plot_series(FILE *out, const Table *table, int series) {
 
 char *figure_table(const Table *table, const char *id) {
     int series = 0;
+    if (timeline_is(table)) return figure_timeline(table, id);
     for (int c = 0; c < table->columns; c++) series += is_series(table, c);
     if (!series || !table->rows) {
         error_set("report: table %s has nothing to draw", table->name);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tables/timeline.h"
 #include "figures.h"
 #include "report_parts.h"
 
@@ -43,6 +44,19 @@ static void put_table(FILE *out, const Table *table) {
     for (int n = 0; n < table->notes; n++) put_element(out, "p class=\"note\"", table->note[n]);
 }
 
+/* Its tasks are too many to read and are in the file; without a drawing there are letters. */
+static void put_timeline(FILE *out, const Table *table, bool drawable) {
+    char *text = NULL;
+    size_t size;
+    for (int n = 0; drawable && n < table->notes; n++)
+        put_element(out, "p class=\"note\"", table->note[n]);
+    FILE *letters = drawable ? NULL : open_memstream(&text, &size);
+    if (!letters) return;
+    timeline_print(letters, table);
+    if (fclose(letters) == 0) put_element(out, "pre", text);
+    free(text);
+}
+
 static void put_figure(FILE *out, const Table *table, int file, int number) {
     char id[32];
     snprintf(id, sizeof id, "t%d_%d", file, number);
@@ -80,7 +94,10 @@ void put_tables(FILE *out, const Tables *tables, int number, bool drawable) {
         fprintf(out, "<section id=\"table%d_%d\">\n", number, t);
         put_element(out, "h2", table->title);
         if (drawable && table->figure != FIGURE_NONE) put_figure(out, table, number, t);
-        put_table(out, table);
+        if (timeline_is(table))
+            put_timeline(out, table, drawable);
+        else
+            put_table(out, table);
         fprintf(out, "</section>\n");
     }
     put_provenance(out, &tables->provenance);

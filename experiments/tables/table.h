@@ -50,9 +50,9 @@ typedef struct {
     char text[64]; /* of a COLUMN_TEXT */
 } Cell;
 
-/* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column.
- */
-typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_SHAPES } FigureShape;
+/* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column;
+ * or tasks along the time (timeline.h). */
+typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
 
 enum { TABLE_COLUMNS = 16, TABLE_NOTES = 12, TABLE_NOTE = 400, TABLES_MOST = 40 };
 

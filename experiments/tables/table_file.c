@@ -10,7 +10,7 @@ enum { VERSION = 1, PATH = 160, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
 
 static const char format_name[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
-static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars"};
+static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "timeline"};
 
 /* ---- writing ---------------------------------------------------------------------------------
  */

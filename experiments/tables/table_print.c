@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "table.h"
+#include "timeline.h"
 
 /* A number with so many digits after the point; one that rounds to zero has no sign. */
 static void format_number(char text[TABLE_CELL], double value, int decimals, bool sign,
@@ -160,6 +160,10 @@ int table_print(FILE *out, const Table *table) {
     Widths width = {.label = label_width(table)};
     char legend[TABLE_LEGEND];
     if (table->failed) return -1;
+    if (timeline_is(table)) {
+        timeline_print(out, table);
+        return 0;
+    }
     for (int c = 0; c < table->columns; c++) {
         width.mark[c] = table_marked(table, c) ? 2 : 0;
         width.column[c] = column_width(table, c);
@@ -184,7 +188,14 @@ static void put_escaped(FILE *out, const char *text) {
 int table_print_markdown(FILE *out, const Table *table) {
     char text[TABLE_CELL], legend[TABLE_LEGEND];
     if (table->failed) return -1;
-    fprintf(out, "### %s\n\n| ", table->title);
+    fprintf(out, "### %s\n\n", table->title);
+    if (timeline_is(table)) {
+        fprintf(out, "```\n");
+        timeline_print(out, table);
+        fprintf(out, "```\n\n");
+        return 0;
+    }
+    fprintf(out, "| ");
     put_escaped(out, table->row_head);
     for (int c = 0; c < table->columns; c++) {
         const TableColumn *column = &table->column[c];

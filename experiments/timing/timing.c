@@ -174,7 +174,8 @@ int experiment_timing(const Options *options) {
              timing_add_submodels(&tables, &practice) ||
              timing_add_figure4(&tables, &practice, multiplier) ||
              timing_add_figure6(&tables, &practice) || timing_add_offload(&tables, &practice) ||
-             timing_measure(&tables, options) || tables_deliver(&tables, options, "timing");
+             timing_add_timelines(&tables, &practice) || timing_measure(&tables, options) ||
+             tables_deliver(&tables, options, "timing");
     tables_free(&tables);
     return failed ? -1 : 0;
 }

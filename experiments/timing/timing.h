@@ -27,6 +27,7 @@ int timing_add_submodels(Tables *tables, const TimingPractice *practice);
 int timing_add_figure4(Tables *tables, const TimingPractice *practice, double multiplier);
 int timing_add_figure6(Tables *tables, const TimingPractice *practice);
 int timing_add_offload(Tables *tables, const TimingPractice *practice);
+int timing_add_timelines(Tables *tables, const TimingPractice *practice);
 /* Small models on this machine's processors. */
 int timing_measure(Tables *tables, const Options *options);
 

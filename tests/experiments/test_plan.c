@@ -260,12 +260,15 @@ static void case_timeline(void) {
     CHECK(plan_choose(&plan, &space, CHEAPEST) == 1, "%s", error_message());
     char *text = NULL;
     size_t size;
+    Tables tables = {0};
     FILE *out = open_memstream(&text, &size);
-    CHECK(out && plan_timeline(out, &plan) == 0, "%s", error_message());
+    CHECK(out && plan_timeline(&tables, &plan) == 0 && table_print(out, tables.table[0]) == 0, "%s",
+          error_message());
     fclose(out);
     const char *first = strstr(text, "rank  0  f"), *second = strstr(text, "rank  1  .");
     CHECK(first && second && strchr(second, 'b') && strchr(second, 'w'), "%s", text);
     free(text);
+    tables_free(&tables);
     question_free(&q);
 }
 

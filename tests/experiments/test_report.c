@@ -8,6 +8,7 @@
 #include "../../experiments/report/gnuplot.h"
 #include "../../experiments/report/report.h"
 #include "../../experiments/study/operations.h"
+#include "../../experiments/tables/timeline.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
@@ -254,6 +255,49 @@ static void case_bars(void) {
     tables_free(&tables);
 }
 
+/* A pipeline step: from the simulator into a file, back, in letters and drawn. */
+static void case_timeline(void) {
+    Model *model = model_create("gpt:layers=6,width=64,heads=2,context=64,vocabulary=256");
+    Configuration c = {.model = model,
+                       .cluster = {gpu_find("a100"), 2, 1, NETWORK_2X25G, practice_default},
+                       .stage = {.batch = 1, .deferred = true},
+                       .submodels = 1,
+                       .pipeline = 2,
+                       .replicas = 1,
+                       .micro_batches = 3};
+    Tables made = {0}, read = {0};
+    Options options;
+    options_defaults(&options, COMMAND_PLAN);
+    CHECK(timeline_add(&made, "step", "A step", &c, 0) == 0 &&
+              tables_write(&made, &options, scratch_path("timeline.h5")) == 0 &&
+              tables_read(&read, scratch_path("timeline.h5")) == 0,
+          "%s", error_message());
+    Table *table = read.tables ? read.table[0] : NULL;
+    if (CHECK(table && timeline_is(table), "no timeline")) {
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        CHECK(out && table_print(out, table) == 0, "%s", error_message());
+        fclose(out);
+        CHECK(table->rows == 2 * 3 * 3 && strstr(text, "A step, ") && strstr(text, "rank  0  f") &&
+                  strstr(text, "rank  1  .") && strstr(text, "The GPUs wait ") &&
+                  strstr(text, "3 micro-batches."),
+              "%s", text);
+        free(text);
+        char *svg = gnuplot_present() ? figure_table(table, "step") : NULL;
+        if (gnuplot_present() && CHECK(svg, "%s", error_message()))
+            CHECK(count_of(svg, "<polygon") == 2 * 3 * 3 + 3 && /* and the legend */
+                      strstr(svg, ">weight gradient<") && strstr(svg, ">ms<"),
+                  "%s", svg);
+        free(svg);
+        table->cell[TASK_START].value = NAN; /* a file may hold anything */
+        CHECK(!timeline_is(table), "a task that never begins");
+    }
+    tables_free(&made);
+    tables_free(&read);
+    model_free(model);
+}
+
 static void case_page_without_gnuplot(void) {
     char keep[4096];
     const char *old = getenv("PATH");
@@ -289,6 +333,7 @@ void test_report(void) {
     RUN(case_page);
     RUN(case_page_of_tables);
     RUN(case_bars);
+    RUN(case_timeline);
     RUN(case_page_without_gnuplot);
     RUN(case_page_not_writable);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../experiments/tables/timeline.h"
 #include "../../experiments/timing/paper_times.h"
 #include "../../experiments/timing/timing.h"
 #include "../../ref/error.h"
@@ -136,6 +137,25 @@ static void check_measured(const Tables *t) {
           "%g ms, simulated %g", measured, simulated);
 }
 
+/* The share of the time in which GPUs wait. */
+static double waiting(const Tables *t, const char *name) {
+    const Table *table = tables_find(t, name);
+    if (!CHECK(table && timeline_is(table), "no %s", name)) return NAN;
+    double busy = 0;
+    for (int r = 0; r < table->rows; r++)
+        busy += timeline_ms(table, r, TASK_END) - timeline_ms(table, r, TASK_START);
+    return 1 - busy / (4 * timeline_end_ms(table));
+}
+
+/* 8 micro-batches over 4 equal ranks wait (p - 1) / (m + p - 1) of the time; submodels whole on a
+ * rank let the others wait, and cut over all ranks they do not. */
+static void check_timelines(const Tables *t) {
+    double full = waiting(t, "timeline_full"), plain = waiting(t, "timeline_plain"),
+           spread = waiting(t, "timeline_virtual");
+    CHECK(fabs(full - 3.0 / 11) < 0.06, "full: %g", full);
+    CHECK(plain > full && spread < full, "full %g, plain %g, virtual %g", full, plain, spread);
+}
+
 static void experiment_writes_its_tables(void) {
     Tables tables = {0};
     const Printed *printed = run(0, "experiment timing --preset smoke --out times");
@@ -146,6 +166,7 @@ static void experiment_writes_its_tables(void) {
         check_published(&tables);
         check_order(&tables);
         check_measured(&tables);
+        check_timelines(&tables);
     }
     tables_free(&tables);
     run(0, "report times/timing.h5 --out times.html");
