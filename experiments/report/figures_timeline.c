@@ -13,7 +13,7 @@ static const char *const phase_colours[PHASES] = {"#56B4E9", "#0072B2", "#E69F00
 /* "begin end line" of each task of a phase that begins early enough, a little apart. */
 static void write_phase(FILE *out, const Table *table, int phase, double until_ms) {
     int line = 0;
-    double gap_ms = until_ms / FIGURE_WIDTH;
+    double gap_ms = 2 * until_ms / FIGURE_WIDTH;
     fprintf(out, "$phase%d << END\n", phase);
     for (int first = 0, end; first < table->rows; first = end) {
         end = timeline_rank_end(table, first);
