@@ -9,13 +9,15 @@
  *   step.c           a whole step as one CUDA graph
  *   offload.c        the baseline: optimizer state and update in host memory
  *   cache.c times.c  the prefix cache, device times
+ *   handover.c       boundary values of a pipeline, as messages of the device (message.h)
  */
 #ifndef CUDA_STAGE_CUDA_H
 #define CUDA_STAGE_CUDA_H
 
 #include "../ref/stage.h"
 
-/* The whole model, parameters initialised from the seed as on the CPU; opens the device.  NULL and
+/* The whole model, or what settings.here says, parameters initialised from the seed as on the CPU;
+ * opens the device.  NULL and
  * an error: no device, or no memory.  Counts device memory only (StageClass.memory). */
 Stage *stage_cuda_create(const Model *model, StageSettings settings);
 

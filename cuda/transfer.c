@@ -188,7 +188,7 @@ size_t transfer_read(Stage *base, TensorRole role, int number, real *data) {
     if (tensor.on_host)
         memcpy(data, tensor.at, tensor.count * sizeof(float));
     else if (download(s, data, tensor.at, tensor.size, tensor.count))
-        return 0;
+        return READ_FAILED;
     return tensor.count;
 }
 

@@ -61,12 +61,12 @@ static int lead_evaluate(Engine *base, const Batch *batch, Loss *loss) {
 static size_t lead_read(Engine *base, TensorRole role, int number, real *data) {
     LeadEngine *e = of(base);
     Call call = {.kind = CALL_SIZE, .role = role, .number = number};
-    if (announce(e, call)) return ENGINE_READ_FAILED;
+    if (announce(e, call)) return READ_FAILED;
     size_t count = e->rank->is->read(e->rank, role, number, NULL);
-    if (!data || !count || count == ENGINE_READ_FAILED) return count;
+    if (!data || !count || count == READ_FAILED) return count;
     call.kind = CALL_READ;
     call.count = count;
-    return announce(e, call) ? ENGINE_READ_FAILED : e->rank->is->read(e->rank, role, number, data);
+    return announce(e, call) ? READ_FAILED : e->rank->is->read(e->rank, role, number, data);
 }
 
 static int lead_write(Engine *base, TensorRole role, int number, const real *data) {

@@ -155,9 +155,8 @@ static int tensor_block(const Model *m, TensorRole role, int number) {
 
 /* What rank root has read, to all. */
 static size_t share_read(Link *link, int root, size_t count, real *data) {
-    if (link_broadcast(link, root, &count, sizeof count)) return ENGINE_READ_FAILED;
-    if (data && count && link_broadcast(link, root, data, count * sizeof *data))
-        return ENGINE_READ_FAILED;
+    if (link_broadcast(link, root, &count, sizeof count)) return READ_FAILED;
+    if (data && count && link_broadcast(link, root, data, count * sizeof *data)) return READ_FAILED;
     return count;
 }
 
@@ -166,6 +165,8 @@ static size_t read_here(RankEngine *e, TensorRole role, int number, real *data) 
     int root = block_rank(e, tensor_block(e->base.model, role, number));
     size_t count = 0;
     if (root == e->link->rank) count = e->stage->is->read(e->stage, role, number, data);
+    if (count == READ_FAILED) e->link->is->give_up(e->link, error_message());
+    if (count == READ_FAILED) return count;
     return share_read(e->link, root, count, data);
 }
 
@@ -175,7 +176,7 @@ static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     size_t count = 0;
     if (!e->copies) return read_here(e, role, number, data);
     if (e->copies->rank == 0) count = read_here(e, role, number, data);
-    return count == ENGINE_READ_FAILED ? count : share_read(e->copies, 0, count, data);
+    return count == READ_FAILED ? count : share_read(e->copies, 0, count, data);
 }
 
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {

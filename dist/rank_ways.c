@@ -54,8 +54,8 @@ int way_take(RankEngine *e, Way way) {
     void *here = *place(e, way);
     if (e->messages)
         e->stage->is->message_take(e->stage, role(way), boundary(e, way), here);
-    else
-        e->stage->is->read(e->stage, role(way), boundary(e, way), here);
+    else if (e->stage->is->read(e->stage, role(way), boundary(e, way), here) == READ_FAILED)
+        return -1;
     return 0;
 }
 

@@ -4,8 +4,6 @@
 
 #include "stage.h"
 
-#define ENGINE_READ_FAILED SIZE_MAX
-
 typedef struct Engine Engine;
 typedef struct {
     int (*activate)(Engine *engine, const bool *active);
@@ -14,7 +12,7 @@ typedef struct {
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
     /* Forward only, running statistics. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
-    /* As of a stage; ENGINE_READ_FAILED and an error where a rank of a pipeline is gone. */
+    /* As of a stage; READ_FAILED and an error also where a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);
     int (*write)(Engine *engine, TensorRole role, int number, const real *data);
     uint64_t (*age)(Engine *engine, int block);

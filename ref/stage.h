@@ -72,6 +72,8 @@ typedef enum {
     TENSOR_VALUE_GRADIENT /* its gradient, in the backward pass: what stages hand down */
 } TensorRole;
 
+#define READ_FAILED SIZE_MAX /* what read returns then */
+
 typedef enum { PASS_EVALUATE, PASS_TRAIN } Pass;
 
 typedef struct Stage Stage;
@@ -100,9 +102,10 @@ typedef struct {
     void (*gradient_squares)(Stage *stage, double *square);
     /* Optimizer step on the active parameters with gradient_scale * gradient (clipping). */
     void (*update)(Stage *stage, double lr, double gradient_scale);
-    /* Host copies.  read returns the number of elements, 0 if the tensor does not exist now; data
-     * NULL only asks.  write makes a kept state that does not exist yet; -1 and an error for what
-     * cannot exist.  VALUE: [n] samples of the batch in flight, of a block's output. */
+    /* Host copies.  read returns the number of elements, 0 if the tensor does not exist now,
+     * READ_FAILED and an error if the device failed; data NULL only asks.  write makes a kept state
+     * that does not exist yet; -1 and an error for what cannot exist.  VALUE: [n] samples of the
+     * batch in flight, of a block's output. */
     size_t (*read)(Stage *stage, TensorRole role, int number, real *data);
     int (*write)(Stage *stage, TensorRole role, int number, const real *data);
     /* Updates seen by the optimizer state of a block, and setting it (resume). */

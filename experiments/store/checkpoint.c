@@ -93,7 +93,7 @@ static int write_tensors(H5File *file, const Setup *setup, int group, real *room
     for (int i = 0; i < checkpoint_tensors(model, role); i++) {
         size_t count = engine->is->read(engine, role, i, room);
         if (!count) continue; /* no optimizer state now */
-        if (count == ENGINE_READ_FAILED) return -1;
+        if (count == READ_FAILED) return -1;
         checkpoint_name(name, model, group, i);
         int rank = checkpoint_shape(dims, model, role, i);
         h5_write(file, name, H5_REAL, room, rank, dims, NULL);

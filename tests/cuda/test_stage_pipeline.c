@@ -123,6 +123,37 @@ static void offload_is_refused(void) {
     model_free(m);
 }
 
+/* As one device and as ranks, where another one than rank 0 may have the tensor. */
+static void a_failed_copy_is_no_absent_tensor(void) {
+    Recipe recipe = {.spec = tiny_models_without_batchnorm[1], .create = stage_cuda_create};
+    for (int ranks = 0; ranks < 3; ranks++) {
+        PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
+                              .ranks = ranks,
+                              .submodels = 1,
+                              .settings = {.micro_batches = 1}};
+        Pipeline p = {0};
+        if (ranks)
+            pipeline_open(&p, &recipe, &how);
+        else
+            tiny_open(&p.tiny, &recipe);
+        const Engine *engine = p.tiny.engine;
+        int last = p.tiny.model->params - 1;
+        size_t count = p.tiny.model->param[last].count;
+        real *data = malloc(count * sizeof *data);
+        CHECK(engine->is->read(p.tiny.engine, TENSOR_PARAMETER, last, data) == count, "%s",
+              error_message());
+        device_note("planted: a lost copy");
+        CHECK(engine->is->read(p.tiny.engine, TENSOR_PARAMETER, last, data) == READ_FAILED,
+              "nothing failed");
+        CHECK(strstr(error_message(), "planted: a lost copy"), "\"%s\"", error_message());
+        free(data);
+        if (ranks)
+            pipeline_close(&p);
+        else
+            tiny_close(&p.tiny);
+    }
+}
+
 /* ---- memory -------------------------------------------------------------------------------------
  */
 
@@ -224,6 +255,7 @@ void test_stage_pipeline(void) {
     RUN(frozen_tied_is_exact);
     RUN(bad_loss_changes_nothing);
     RUN(offload_is_refused);
+    RUN(a_failed_copy_is_no_absent_tensor);
     RUN(messages_are_used_again);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);

@@ -162,8 +162,8 @@ static void reading_from_the_lost_is_an_error(const void *data) {
     if (!room) abort();
     CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == count, "%s", error_message());
     p.link[2]->is->give_up(p.link[2], "it is lost");
-    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == ENGINE_READ_FAILED, "read");
-    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, NULL) == ENGINE_READ_FAILED, "counted");
+    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == READ_FAILED, "read");
+    CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, NULL) == READ_FAILED, "counted");
     CHECK(strstr(error_message(), "rank 2 gave up: it is lost"), "\"%s\"", error_message());
     free(room);
     pipeline_close(&p);

@@ -282,7 +282,7 @@ static size_t read_until_lost(Engine *engine, TensorRole role, int number, real 
         return count;
     }
     error_set("link: rank 2 has died");
-    return ENGINE_READ_FAILED;
+    return READ_FAILED;
 }
 
 /* A rank of a pipeline that dies while a checkpoint is written. */
