@@ -82,9 +82,18 @@ static const FigureKind figure_kinds[] = {
      "gradients and optimizer state, which leaves activations out."},
 };
 
-/* -1 when gnuplot is missing; a figure without data is left out. */
+/* Drawing takes time and room on the page: of many groups the first ones.  A figure without data is
+ * left out. */
 static void put_figures(FILE *out, const ReportGroup *report, int number, bool drawable) {
+    enum { GROUPS_DRAWN = 16 };
     if (!drawable) return;
+    if (number >= GROUPS_DRAWN) {
+        fprintf(out,
+                "<p class=\"note\">The first %d groups of a page have figures; a report of fewer "
+                "files shows those of this one.</p>\n",
+                GROUPS_DRAWN);
+        return;
+    }
     fprintf(out, "<div class=\"figures\">\n");
     for (size_t k = 0; k < sizeof figure_kinds / sizeof *figure_kinds; k++) {
         char id[32];

@@ -207,6 +207,32 @@ static void case_page(void) {
     study_free(&report.study);
 }
 
+/* Of many groups the first sixteen are drawn, all are there. */
+static void case_page_of_many(void) {
+    enum { MORE = 18 };
+    Report report = {.study = sample_study()};
+    bool drawn;
+    for (int i = 0; i < MORE; i++) {
+        StudyRow *row = study_add(&report.study);
+        if (!CHECK(row, "%s", error_message())) return;
+        *row = report.study.row[0];
+        row->seed = 2 + i;
+        row->curve = NULL; /* only memory can be drawn */
+        row->evaluation = NULL;
+        row->curve_rows = row->evaluation_rows = 0;
+    }
+    CHECK(report_html(&report, scratch_path("many.html"), &drawn) == 0, "%s", error_message());
+    size_t count;
+    char *text = read_bytes("many.html", &count);
+    CHECK(count_of(text, "<h2>resnet8 on synthetic") == MORE + 1, "groups are missing");
+    CHECK(
+        !drawn || (count_of(text, "<svg") == 8 + 14 && count_of(text, "The first 16 groups") == 4),
+        "%zu figures", count_of(text, "<svg"));
+    check_page(text);
+    free(text);
+    study_free(&report.study);
+}
+
 /* Tables beside a study: marks, figure, escapes; and still one page. */
 static void case_page_of_tables(void) {
     Tables files[2] = {sample_tables(), sample_tables()};
@@ -331,6 +357,7 @@ void test_report(void) {
     RUN(case_strip);
     RUN(case_devices_apart);
     RUN(case_page);
+    RUN(case_page_of_many);
     RUN(case_page_of_tables);
     RUN(case_bars);
     RUN(case_timeline);
