@@ -4,6 +4,7 @@
 
 #include "../../cuda/stage_cuda.h"
 #include "../test.h"
+#include "device_case.h"
 #include "drift.h"
 
 static void gradients_are_the_oracles(const void *spec) {
@@ -30,12 +31,15 @@ static void ten_steps_are_the_oracles(const void *spec) {
         OptimizerKind optimizer;
         double clip;
     } rows[] = {
-        {PRECISION_FP32, OPTIMIZER_SGD, 0},   {PRECISION_FP32, OPTIMIZER_ADAM, 0.5},
-        {PRECISION_FP32, OPTIMIZER_ADAMW, 0}, {PRECISION_TF32, OPTIMIZER_SGD, 0},
-        {PRECISION_TF32, OPTIMIZER_ADAMW, 0}, {PRECISION_BF16, OPTIMIZER_SGD, 0.5},
-        {PRECISION_BF16, OPTIMIZER_ADAMW, 0},
+        {PRECISION_FP32, OPTIMIZER_ADAM, 0.5}, {PRECISION_BF16, OPTIMIZER_ADAMW, 0},
+        {PRECISION_FP32, OPTIMIZER_SGD, 0},    {PRECISION_FP32, OPTIMIZER_ADAMW, 0},
+        {PRECISION_TF32, OPTIMIZER_SGD, 0},    {PRECISION_TF32, OPTIMIZER_ADAMW, 0},
+        {PRECISION_BF16, OPTIMIZER_SGD, 0.5},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    /* Where each access is watched, the first two: optimizers by themselves are the suite
+     * device_update's, and tf32 has its products in others. */
+    size_t count = device_is_watched() ? 2 : sizeof rows / sizeof *rows;
+    for (size_t i = 0; i < count; i++) {
         Recipe recipe = ten_steps(spec, rows[i].precision);
         char what[64];
         recipe.optimizer = rows[i].optimizer;

@@ -5,6 +5,7 @@
 
 #include "../../cuda/stage_cuda.h"
 #include "../test.h"
+#include "device_case.h"
 #include "drift.h"
 
 static Stage *create_unrecorded(const Model *model, StageSettings settings) {
@@ -172,11 +173,18 @@ static void switches_lose_no_bits(const void *spec) {
     tiny_close(&tiny);
 }
 
+/* Where each access is watched: the models in float and in bf16 by turns.  Which memory a training
+ * uses depends on its way and on the size of a value, not on how many models have both. */
+static bool left_out(int model, Precision precision) {
+    return device_is_watched() && precision != (model % 2 ? PRECISION_BF16 : PRECISION_FP32);
+}
+
 void test_stage_exact(void) {
     for (int i = 0; tiny_models[i]; i++) {
         RUN_ROW("fused or not", fused_or_not, tiny_models[i]);
         RUN_ROW("switches", switches_lose_no_bits, tiny_models[i]);
         for (Precision p = PRECISION_FP32; p < PRECISIONS; p++) {
+            if (left_out(i, p)) continue;
             ExactRow row = {tiny_models[i], p};
             RUN_ROW("the same bits", the_same_bits, &row);
             if (p == PRECISION_TF32) continue; /* only products are rounded in another way */
