@@ -2,6 +2,7 @@
  * wherever it stands, until no pair is known.  Sennrich, Haddow, Birch 2016; Radford et al. 2019.
  */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 typedef struct {
     Tokenizer base;
     Vocabulary vocabulary;
+    char name[16];
     Pretokenizer *pretokenizer;
     WordCache cache;
     int *token, *rank; /* [capacity]: the word being merged */
@@ -141,7 +143,17 @@ Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const
     return &gpt2->base;
 }
 
-Tokenizer *tokenizer_gpt2(const char *dir) {
+static int shorten(Tokenizer *tokenizer, int vocabulary) {
+    Gpt2 *gpt2 = (Gpt2 *)tokenizer;
+    if (vocabulary_shorten(&gpt2->vocabulary, vocabulary)) return -1;
+    snprintf(gpt2->name, sizeof gpt2->name, "gpt2:%d", vocabulary);
+    tokenizer->name = gpt2->name;
+    tokenizer->vocabulary = vocabulary;
+    tokenizer->end_of_text = -1;
+    return 0;
+}
+
+Tokenizer *tokenizer_gpt2(const char *dir, int vocabulary) {
     char path[PATH_BYTES];
     size_t encoder_bytes, merges_bytes;
     if (path_join(path, dir, "encoder.json")) return NULL;
@@ -157,5 +169,9 @@ Tokenizer *tokenizer_gpt2(const char *dir) {
                                          merges_bytes, dir);
     free(encoder);
     free(merges);
+    if (tokenizer && vocabulary && shorten(tokenizer, vocabulary)) {
+        tokenizer_free(tokenizer);
+        return NULL;
+    }
     return tokenizer;
 }

@@ -1,5 +1,6 @@
 #include "data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,15 +24,25 @@ typedef enum {
 static const char *const names[] = {"synthetic", "cifar10",     "cifar100",
                                     "text",      "shakespeare", "wikitext2"};
 
+int data_vocabulary(const char *name) {
+    const char *colon = strchr(name, ':');
+    int number, used = 0;
+    if (!colon) return 0;
+    return sscanf(colon + 1, "%6d%n", &number, &used) == 1 && !colon[1 + used] && number > 0
+               ? number
+               : -1;
+}
+
 /* -1 and an error if there is no such set. */
 static int find_set(const char *name) {
     for (int i = 0; i < SET_FILE; i++)
         if (strcmp(name, names[i]) == 0) return i;
+    if (strncmp(name, "wikitext2:", 10) == 0 && data_vocabulary(name) > 0) return SET_WIKITEXT2;
     const size_t length = strlen(name), ending = strlen(".tokens");
     if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return SET_FILE;
     return error_set(
         "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
-        "shakespeare, wikitext2, and token files FILE.tokens",
+        "shakespeare, wikitext2, wikitext2:N in N tokens, and token files FILE.tokens",
         name);
 }
 
@@ -85,16 +96,16 @@ Dataset *data_open(const DataRequest *request) {
     }
 }
 
-static Tokenizer *open_gpt2(const char *dir) {
+static Tokenizer *open_gpt2(const char *dir, int vocabulary) {
     char path[PATH_BYTES];
-    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path);
+    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, vocabulary);
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {
     const int set = find_set(name);
     if (set < 0) return NULL;
     if (set == SET_TEXT || set == SET_SHAKESPEARE) return tokenizer_bytes();
-    if (set == SET_WIKITEXT2) return open_gpt2(directory(dir));
+    if (set == SET_WIKITEXT2) return open_gpt2(directory(dir), data_vocabulary(name));
     if (set != SET_FILE) {
         error_set("data: %s is a set of images and has no tokenizer", name);
         return NULL;
@@ -104,8 +115,9 @@ Tokenizer *data_tokenizer(const char *name, const char *dir) {
     Tokenizer *tokenizer = NULL;
     if (strcmp(tokens.tokenizer, "bytes") == 0)
         tokenizer = tokenizer_bytes();
-    else if (strcmp(tokens.tokenizer, "gpt2") == 0)
-        tokenizer = open_gpt2(directory(dir));
+    else if (strcmp(tokens.tokenizer, "gpt2") == 0 ||
+             (strncmp(tokens.tokenizer, "gpt2:", 5) == 0 && data_vocabulary(tokens.tokenizer) > 0))
+        tokenizer = open_gpt2(directory(dir), data_vocabulary(tokens.tokenizer));
     else
         error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", name,
                   tokens.tokenizer);

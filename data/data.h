@@ -5,6 +5,7 @@
  *   text                 the project's own sources as bytes; needs no download
  *   shakespeare          tinyshakespeare.txt as bytes
  *   wikitext2            WikiText-2 as GPT-2 BPE tokens
+ *   wikitext2:N          the same in the first N tokens of GPT-2's vocabulary
  *   FILE.tokens          a token file made by `bcd tokenize`
  */
 #ifndef DATA_DATA_H
@@ -30,6 +31,9 @@ Dataset *data_open(const DataRequest *request);
 
 /* The tokenizer a token set was made with, for sampling text; NULL and an error for image sets. */
 Tokenizer *data_tokenizer(const char *name, const char *dir);
+
+/* N of "wikitext2:N", or of the tokenizer's name "gpt2:N"; 0 without one, -1 if it is no number. */
+int data_vocabulary(const char *name);
 
 /* Whether a name is a set of token sequences (1), of images (0), or unknown (-1 and an error that
  * lists the names). */

@@ -80,13 +80,14 @@ static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *
     return 0;
 }
 
-static int load_wikitext2(Tokens *tokens, const char *dir, const char *split) {
-    char name[64], path[PATH_BYTES], kept[PATH_BYTES], vocabulary[PATH_BYTES];
+static int load_wikitext2(Tokens *tokens, const char *dir, const char *split, int size) {
+    char name[64], part[16] = "", path[PATH_BYTES], kept[PATH_BYTES], vocabulary[PATH_BYTES];
     size_t count;
     uint64_t source;
     snprintf(name, sizeof name, "wikitext-2/%s.txt", split);
     if (path_join(path, dir, name) || path_join(vocabulary, dir, "gpt2-bpe")) return -1;
-    snprintf(name, sizeof name, "wikitext-2/%s.gpt2.tokens", split);
+    if (size) snprintf(part, sizeof part, "-%d", size);
+    snprintf(name, sizeof name, "wikitext-2/%s.gpt2%s.tokens", split, part);
     if (path_join(kept, dir, name)) return -1;
     unsigned char *text = file_read("wikitext2", path, FETCH_HINT, &count);
     if (!text) return -1;
@@ -98,7 +99,7 @@ static int load_wikitext2(Tokens *tokens, const char *dir, const char *split) {
         }
         tokens_free(tokens);
     }
-    Tokenizer *tokenizer = failed ? NULL : tokenizer_gpt2(vocabulary);
+    Tokenizer *tokenizer = failed ? NULL : tokenizer_gpt2(vocabulary, size);
     failed = !tokenizer || encode_text(tokens, tokenizer, text, count, kept, source);
     tokenizer_free(tokenizer);
     free(text);
@@ -108,6 +109,7 @@ static int load_wikitext2(Tokens *tokens, const char *dir, const char *split) {
 Dataset *textset_wikitext2(const DataRequest *request, const char *dir) {
     static const char *const names[] = {"train", "valid", "test"};
     Tokens tokens;
-    if (load_wikitext2(&tokens, dir, names[request->split])) return NULL;
+    const int size = data_vocabulary(request->name);
+    if (load_wikitext2(&tokens, dir, names[request->split], size)) return NULL;
     return tokens_dataset(request->name, tokens, 0, tokens.count, request->context, request->limit);
 }

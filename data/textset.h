@@ -11,7 +11,8 @@ Dataset *textset_sources(const DataRequest *request);
 /* DIR/tinyshakespeare.txt as bytes, split likewise. */
 Dataset *textset_shakespeare(const DataRequest *request, const char *dir);
 
-/* DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe.  The tokens are kept beside
+/* DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe, or the first N of
+ * them for "wikitext2:N".  The tokens are kept beside
  * the text, where the directory can be written to, and used again while text and vocabulary are
  * the same. */
 Dataset *textset_wikitext2(const DataRequest *request, const char *dir);

@@ -1,6 +1,7 @@
 #include "vocabulary.h"
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +197,30 @@ int vocabulary_parse(Vocabulary *vocabulary, const char *encoder, size_t encoder
     free(index.slot);
     if (failed) vocabulary_free(vocabulary);
     return failed ? -1 : 0;
+}
+
+/* Of GPT-2's files the bytes come first, then what each merge makes, in order. */
+static bool in_order(const Vocabulary *vocabulary, int merges) {
+    for (int byte = 0; byte < 256; byte++)
+        if (vocabulary->of_byte[byte] > 255) return false;
+    for (int rank = 0; rank < merges; rank++)
+        if (vocabulary->merged[rank] != 256 + rank) return false;
+    return true;
+}
+
+int vocabulary_shorten(Vocabulary *vocabulary, int size) {
+    const int merges = size - 256;
+    if (merges < 0 || merges >= vocabulary->merges)
+        return error_set("gpt2: %d tokens: a part of the vocabulary has 256 to %d", size,
+                         255 + vocabulary->merges);
+    if (!in_order(vocabulary, merges))
+        return error_set("gpt2: no part of a vocabulary whose tokens are not in order of merges");
+    vocabulary->size = size;
+    vocabulary->merges = merges;
+    vocabulary->end_of_text = -1;
+    for (uint32_t i = 0; i < vocabulary->pair_slots; i++)
+        if (vocabulary->pairs[i].rank >= merges) vocabulary->pairs[i].rank = NO_RANK;
+    return 0;
 }
 
 void vocabulary_free(Vocabulary *vocabulary) {

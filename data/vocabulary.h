@@ -31,6 +31,11 @@ int vocabulary_parse(Vocabulary *vocabulary, const char *encoder, size_t encoder
                      const char *merges, size_t merges_bytes, const char *dir);
 void vocabulary_free(Vocabulary *vocabulary);
 
+/* Leaves the bytes and the first size - 256 merges: the vocabulary that training the tokenizer
+ * would have had at that size.  There is no end of text then.  -1 and an error if it is not larger.
+ */
+int vocabulary_shorten(Vocabulary *vocabulary, int size);
+
 /* The rank of a pair of tokens, or NO_RANK if they never merge. */
 int vocabulary_rank(const Vocabulary *vocabulary, int left, int right);
 

@@ -56,7 +56,8 @@ const Option option_table[] = {
      "which also says what --model is",
      TRAIN},
     {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
-     "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, or a "
+     "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, "
+     "wikitext2:N (in the first N tokens of GPT-2's vocabulary), or a "
      "FILE.tokens made by bcd tokenize",
      TRAINING},
     {"data-dir", "DIR", TEXT(data_dir), FREE, "", "$BCD_DATA, else datasets", SECTION,

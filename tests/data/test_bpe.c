@@ -245,7 +245,7 @@ static Tokenizer *open_real(void) {
     char directory[1024];
     snprintf(directory, sizeof directory, "%s", real_file("gpt2-bpe/vocab.bpe"));
     *strrchr(directory, '/') = 0;
-    Tokenizer *tokenizer = tokenizer_gpt2(directory);
+    Tokenizer *tokenizer = tokenizer_gpt2(directory, 0);
     CHECK(tokenizer, "%s", error_message());
     return tokenizer;
 }

@@ -27,13 +27,14 @@ static const char *root(void) {
 
 static const char wrong_name[] =
     "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, shakespeare, "
-    "wikitext2, and token files FILE.tokens";
+    "wikitext2, wikitext2:N in N tokens, and token files FILE.tokens";
 
 static void kinds_and_names(void) {
     static const char *const images[] = {"synthetic", "cifar10", "cifar100"};
-    static const char *const tokens[] = {"text", "shakespeare", "wikitext2", "a/b.tokens"};
+    static const char *const tokens[] = {"text", "shakespeare", "wikitext2", "a/b.tokens",
+                                         "wikitext2:4096"};
     for (int i = 0; i < 3; i++) CHECK(data_is_tokens(images[i]) == 0, "%s", images[i]);
-    for (int i = 0; i < 4; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
+    for (int i = 0; i < 5; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
     CHECK(data_is_tokens("cifar11") == -1, "cifar11 is known");
     CHECK_ERROR("%s", wrong_name);
     CHECK(!open_set("cifar11", NULL, SPLIT_TRAIN), "cifar11 opens");
@@ -42,6 +43,9 @@ static void kinds_and_names(void) {
     CHECK_ERROR("%s", wrong_name);
     CHECK(!data_tokenizer("cifar10", NULL), "cifar10 has a tokenizer");
     CHECK_ERROR("data: cifar10 is a set of images and has no tokenizer");
+    CHECK(data_is_tokens("wikitext2:") == -1 && data_is_tokens("wikitext2:4k") == -1 &&
+              data_is_tokens("wikitext2:-5") == -1 && data_is_tokens("shakespeare:300") == -1,
+          "it is no number of tokens, or of bytes");
     CHECK(data_is_tokens(".tokens") == -1, ".tokens has no name before it");
 }
 
@@ -178,6 +182,34 @@ static void wikitext2_keeps_its_tokens(void) {
     repaired->free(repaired);
 }
 
+/* Words fall into the bytes and the merges that are left; kept apart from the whole vocabulary's.
+ */
+static void wikitext2_in_fewer_tokens(void) {
+    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
+    scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
+    scratch_text("wikitext-2/train.txt", "hello hello hello world");
+    Dataset *made = open_set("wikitext2:259", root(), SPLIT_TRAIN);
+    Tokens tokens;
+    if (!CHECK(made, "%s", error_message())) return;
+    CHECK(made->classes == 259, "%d tokens to tell apart", made->classes);
+    made->free(made);
+    if (!CHECK(tokens_open(&tokens, scratch_path("wikitext-2/train.gpt2-259.tokens")) == 0, "%s",
+               error_message()))
+        return;
+    /* hell o, twice the space hell o, and world letter by letter. */
+    CHECK(tokens.count == 14 && tokens_at(&tokens, 0) == 258, "%zu tokens", tokens.count);
+    CHECK(strcmp(tokens.tokenizer, "gpt2:259") == 0, "%s", tokens.tokenizer);
+    tokens_free(&tokens);
+    Tokenizer *tokenizer = data_tokenizer(scratch_path("wikitext-2/train.gpt2-259.tokens"), root());
+    CHECK(tokenizer && tokenizer->vocabulary == 259 && tokenizer->end_of_text == -1, "%s",
+          error_message());
+    tokenizer_free(tokenizer);
+    CHECK(!open_set("wikitext2:255", root(), SPLIT_TRAIN), "fewer than there are bytes");
+    CHECK_ERROR("gpt2: 255 tokens: a part of the vocabulary has 256 to 277");
+    CHECK(!open_set("wikitext2:278", root(), SPLIT_TRAIN), "as many as there are");
+    CHECK_ERROR("gpt2: 278 tokens: a part of the vocabulary has 256 to 277");
+}
+
 static void wikitext2_where_nothing_can_be_kept(void) {
     scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
@@ -236,6 +268,7 @@ void test_data_sets(void) {
     RUN(sources_come_in_the_order_of_their_names);
     RUN(shakespeare_is_split);
     RUN(wikitext2_keeps_its_tokens);
+    RUN(wikitext2_in_fewer_tokens);
     RUN(wikitext2_where_nothing_can_be_kept);
     RUN(token_files_are_split);
     RUN(token_file_of_an_unknown_tokenizer);

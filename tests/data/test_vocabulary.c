@@ -117,14 +117,14 @@ static void missing_files(void) {
     char directory[600];
     snprintf(directory, sizeof directory, "%s", scratch_text("bpe/encoder.json", tiny_encoder()));
     *strrchr(directory, '/') = 0;
-    CHECK(!tokenizer_gpt2(directory), "opened");
+    CHECK(!tokenizer_gpt2(directory, 0), "opened");
     CHECK_ERROR("gpt2: %s/vocab.bpe: No such file or directory; " FETCH_HINT, directory);
     scratch_text("bpe/vocab.bpe", tiny_merges());
-    Tokenizer *tokenizer = tokenizer_gpt2(directory);
+    Tokenizer *tokenizer = tokenizer_gpt2(directory, 0);
     CHECK(tokenizer, "%s", error_message());
     tokenizer_free(tokenizer);
     *strrchr(directory, '/') = 0;
-    CHECK(!tokenizer_gpt2(directory), "opened");
+    CHECK(!tokenizer_gpt2(directory, 0), "opened");
     CHECK_ERROR("gpt2: %s/encoder.json: No such file or directory; " FETCH_HINT, directory);
 }
 
