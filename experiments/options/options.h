@@ -54,7 +54,7 @@ typedef struct Options {
     /* model and data */
     char model[OPTION_TEXT], data[OPTION_TEXT], data_dir[OPTION_TEXT];
     char init[OPTION_TEXT]; /* directory of a model to start from */
-    int context, limit;
+    int context, limit, eval_samples;
     bool augment;
 
     /* block coordinate descent */

@@ -162,6 +162,8 @@ const Option option_table[] = {
      TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch", SECTION,
      "evaluate on the validation split", TRAIN | COMMAND_EXPERIMENT},
+    {"eval-samples", "SAMPLES", INT(eval_samples, 0, MANY), FREE, "0", "all", SECTION,
+     "evaluate on so many samples of the split, its first ones", TRAIN | COMMAND_EXPERIMENT},
     {"save-every", "STEPS", INT(save_every, 0, MANY), FREE, "0", "about a minute", SECTION,
      "write a checkpoint", TRAIN | COMMAND_EXPERIMENT},
     {"keep-last", "N", INT(keep_last, 0, 100000), FREE, "0", NULL, SECTION,

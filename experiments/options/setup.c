@@ -56,13 +56,15 @@ static int check_match(const Model *model, const Dataset *data) {
 }
 
 Dataset *setup_data(const Options *options, const Model *model, Split split) {
+    int limit = options->limit, samples = options->eval_samples;
+    if (split == SPLIT_VALID && samples && (!limit || samples < limit)) limit = samples;
     DataRequest request = {.name = options->data,
                            .dir = options->data_dir[0] ? options->data_dir : NULL,
                            .split = split,
                            .context = model->tokens ? model->input.w : 0,
                            .augment = options->augment,
                            .seed = options->seed,
-                           .limit = options->limit};
+                           .limit = limit};
     return data_open(&request);
 }
 

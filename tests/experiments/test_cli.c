@@ -77,7 +77,10 @@ static void same_again(void) {
 
 static void threads_do_not_matter(void) {
     run(0, "train " GPT "--steps 30 --out two --quiet");
-    run(0, "train " GPT "--steps 30 --out three --quiet --recompute --cache 1M --eval-every 7");
+    const Printed *printed = run(0, "train " GPT
+                                    "--steps 30 --out three --recompute --cache 1M "
+                                    "--eval-every 7 --eval-samples 5");
+    CHECK(strstr(printed->out, " and 5 validation sequences"), "printed \"%s\"", printed->out);
     check_same_checkpoint("two", "three");
 }
 
