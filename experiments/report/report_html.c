@@ -168,7 +168,7 @@ static void put_details(FILE *out, const StudyRow *row) {
         }
     }
     put_setting(out, "specification", row->spec);
-    put_setting(out, "command", row->command);
+    put_setting(out, "command", row->provenance.command);
     fprintf(out, "</table></div></details>\n");
 }
 

@@ -1,5 +1,6 @@
 #include "runfile.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,17 @@ double runfile_smooth(const RunFile *run, size_t row, size_t window) {
     return sum / (double)(row + 1 - first);
 }
 
+void runfile_windows(const RunFile *run, uint64_t begin, uint64_t end, int window, double *earlier,
+                     double *last) {
+    size_t size = (size_t)window, row = run->curve_rows;
+    *earlier = *last = NAN;
+    end -= (end - begin) % size;
+    while (row && run->curve[row - 1].step > end) row--;
+    if (end < begin + 2 * size || row < 2 * size) return;
+    *last = runfile_smooth(run, row - 1, size);
+    *earlier = runfile_smooth(run, row - 1 - size, size);
+}
+
 int runfile_reserve(RunFile *run, int submodels, int blocks) {
     run->submodels = submodels;
     run->blocks = blocks;
@@ -135,6 +147,8 @@ static const H5Column switch_columns[] = {
     {"submodel", H5_INT, offsetof(SwitchRow, submodel), NULL},
     {"visit", H5_UINT64, offsetof(SwitchRow, visit), NULL},
     {"reason", H5_TEXT, offsetof(SwitchRow, reason), NULL},
+    {"earlier_loss", H5_DOUBLE, offsetof(SwitchRow, earlier_loss), LOSS_UNIT},
+    {"window_loss", H5_DOUBLE, offsetof(SwitchRow, window_loss), LOSS_UNIT},
 };
 static const H5Column session_columns[] = {
     {"step", H5_UINT64, offsetof(SessionRow, step), NULL},
@@ -146,12 +160,15 @@ static const H5Column session_columns[] = {
 };
 static const H5Column memory_columns[] = {
     {"role", H5_TEXT, offsetof(MemoryRow, role), NULL},
-    {"current", H5_UINT64, offsetof(MemoryRow, current), "byte"},
-    {"peak", H5_UINT64, offsetof(MemoryRow, peak), "byte"},
-    {"planned", H5_UINT64, offsetof(MemoryRow, planned), "byte"},
+    {"current", H5_UINT64, offsetof(MemoryRow, current), "bytes"},
+    {"peak", H5_UINT64, offsetof(MemoryRow, peak), "bytes"},
+    {"planned", H5_UINT64, offsetof(MemoryRow, planned), "bytes"},
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define TABLE(array) array, (int)COUNT(array)
+
+const RunTable run_curve = {TABLE(curve_columns)}, run_evaluation = {TABLE(evaluation_columns)},
+               run_switches = {TABLE(switch_columns)};
 
 /* ---- writing -----------------------------------------------------------------------------------
  */
@@ -260,17 +277,28 @@ static int read_sessions(RunFile *run, const H5File *file) {
     return run->sessions ? 0 : -1;
 }
 
+/* Older files lack the numbers of the decision, the last two columns. */
+static int read_switches(RunFile *run, const H5File *file) {
+    bool old = !h5_exists(file, "/switches/window_loss");
+    run->switches =
+        h5_read_table(file, "/switches", switch_columns, (int)COUNT(switch_columns) - 2 * old,
+                      sizeof *run->switches, &run->switch_rows);
+    if (!run->switches) return -1;
+    run->switch_room = run->switch_rows;
+    for (size_t i = 0; i < run->switch_rows && old; i++)
+        run->switches[i].earlier_loss = run->switches[i].window_loss = NAN;
+    return 0;
+}
+
 static int read_curves(RunFile *run, const H5File *file) {
     run->curve =
         h5_read_table(file, "/curve", TABLE(curve_columns), sizeof *run->curve, &run->curve_rows);
     run->evaluations = h5_read_table(file, "/evaluation", TABLE(evaluation_columns),
                                      sizeof *run->evaluations, &run->evaluation_rows);
-    run->switches = h5_read_table(file, "/switches", TABLE(switch_columns), sizeof *run->switches,
-                                  &run->switch_rows);
+    if (read_switches(run, file)) return -1;
     run->curve_room = run->curve_rows;
     run->evaluation_room = run->evaluation_rows;
-    run->switch_room = run->switch_rows;
-    return run->curve && run->evaluations && run->switches ? 0 : -1;
+    return run->curve && run->evaluations ? 0 : -1;
 }
 
 int runfile_read(RunFile *run, const char *path) {

@@ -14,7 +14,11 @@
  *   /curve       step, samples, loss (nats per target), lr, submodel, seconds (s of training,
  *                            evaluation and saving left out): one row per update
  *   /evaluation  step, loss (nats per target), accuracy, perplexity, seconds (s): validation split
- *   /switches    step, submodel, visit, reason: when each submodel became active, and why
+ *   /switches    step, submodel, visit, reason: when each submodel became active, and why the one
+ *                            before was left; with --switch-every auto also the numbers of that
+ *                            decision, else NAN: earlier_loss, window_loss (nats per target), the
+ *                            mean training losses of its last two whole windows
+ *                            (the last visit ends with the curve; `status` says how)
  *   /memory      role, current (bytes), peak (bytes), planned (bytes)
  *
  * Columns of one group share their dimension, named by the first of them. */
@@ -43,6 +47,7 @@ typedef struct {
     int submodel;
     uint64_t visit;
     char reason[H5_NAME];
+    double earlier_loss, window_loss;
 } SwitchRow;
 
 typedef struct {
@@ -54,6 +59,13 @@ typedef struct {
     char role[H5_NAME];
     uint64_t current, peak, planned;
 } MemoryRow;
+
+/* The columns of tables that a study keeps of each run as well. */
+typedef struct {
+    const H5Column *column;
+    int columns;
+} RunTable;
+extern const RunTable run_curve, run_evaluation, run_switches;
 
 typedef struct {
     char status[16];
@@ -93,6 +105,11 @@ void runfile_cut(RunFile *run, uint64_t step);
 
 /* The mean training loss of the last `window` updates at or before row `row`. */
 double runfile_smooth(const RunFile *run, size_t row, size_t window);
+
+/* The mean training losses of the last two whole windows of a visit that began after update `begin`
+ * and ended with update `end`; NAN where it had no two, or the curve does not hold them. */
+void runfile_windows(const RunFile *run, uint64_t begin, uint64_t end, int window, double *earlier,
+                     double *last);
 
 int runfile_write(const RunFile *run, const char *path);
 /* Fills a run; runfile_free is safe either way.  -1 and an error: foreign or damaged. */

@@ -42,15 +42,16 @@ const StudyColumn study_columns[] = {
     REAL(epochs, "epochs", "passes over the data, whichever submodel was active"),
     REAL(steps_to_converge, "steps", "updates until the smoothed training loss was at `level`"),
     REAL(epochs_to_converge, "epochs", "the same in epochs"),
-    REAL(level, "nats", "the loss at which the trainings of this row's group are compared"),
+    REAL(level, "nats per target",
+         "the loss at which the trainings of this row's group are compared"),
     REAL(multiplier, NULL, "B-F: steps_to_converge over that of the full update"),
     REAL(valid_steps, "steps", "updates until the validation loss was at `valid_level`"),
-    REAL(valid_level, "nats", "the validation loss at which the group is compared"),
+    REAL(valid_level, "nats per target", "the validation loss at which the group is compared"),
     REAL(valid_multiplier, NULL, "valid_steps over those of the full update"),
     REAL(accuracy, NULL, "0 to 1, on the validation split at the end"),
     REAL(perplexity, NULL, "exp(valid_loss)"),
-    REAL(valid_loss, "nats", "per target, on the validation split at the end"),
-    REAL(train_loss, "nats", "per target, smoothed, at the end"),
+    REAL(valid_loss, "nats per target", "on the validation split at the end"),
+    REAL(train_loss, "nats per target", "smoothed, at the end"),
     PEAK("peak_parameters", MEM_PARAMETERS, "measured: weights, active or frozen"),
     PEAK("peak_buffers", MEM_BUFFERS, "measured: running statistics"),
     PEAK("peak_gradients", MEM_GRADIENTS, "measured: of the active submodel"),
@@ -63,6 +64,7 @@ const StudyColumn study_columns[] = {
          "W (1 + k/M): parameters, gradients and state, as the paper counts; in bf16 "
          "W (1/2 + (k + 1)/M)"),
     REAL(seconds, "s", "of training, evaluations left out"),
+    REAL(wall, "s", "of everything: evaluations and saving too"),
     REAL(rate, "1/s", "images or tokens trained on per second"),
     INTEGER(seed, NULL, "of parameters and order of the data"),
     INTEGER(threads, NULL, "OpenMP threads"),
@@ -94,6 +96,7 @@ void study_free(Study *study) {
     for (int r = 0; r < study->rows; r++) {
         free(study->row[r].curve);
         free(study->row[r].evaluation);
+        free(study->row[r].switches);
         free(study->row[r].operations);
     }
     free(study->row);
@@ -122,7 +125,8 @@ static void fill_settings(StudyRow *row, const RunFile *run) {
     copy(row->started, p->started);
     snprintf(row->checksum, sizeof row->checksum, "%016" PRIx64, run->checksum);
     snprintf(row->spec, sizeof row->spec, "%s", run->spec);
-    snprintf(row->command, sizeof row->command, "%s", p->command);
+    row->provenance = *p;
+    row->wall = p->wall;
     row->submodels = run->submodels;
     row->parameters = (int64_t)run->parameters;
     row->batch = o->batch;
@@ -168,9 +172,13 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
         row->curve_rows = run->curve_rows;
         row->evaluation = run->evaluations;
         row->evaluation_rows = run->evaluation_rows;
+        row->switches = run->switches;
+        row->switch_rows = run->switch_rows;
         run->curve = NULL;
         run->evaluations = NULL;
+        run->switches = NULL;
         run->curve_rows = run->curve_room = run->evaluation_rows = run->evaluation_room = 0;
+        run->switch_rows = run->switch_room = 0;
     }
     model_free(model);
     return row ? 0 : -1;

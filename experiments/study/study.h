@@ -1,13 +1,15 @@
 /* A study: a table with one row per training, and the curves of each.  In memory here; as an HDF5
  * file:
  *
- *   /            attributes  format "bcd study", version 1, convergence: the rule, in words
+ *   /            attributes  format "bcd study", version 2, convergence: the rule, in words
  *   /table       one data set per column of study_columns, [rows]; `row` (names) is their dimension
  *                scale; attributes unit and what
- *   /curves/ROW/training     step, loss (nats per target), submodel, seconds (s): one row per
- * update /curves/ROW/evaluation   step, loss (nats per target), accuracy, perplexity, seconds (s)
+ *   /curves/ROW/training     as /curve of run.h5, one row per update
+ *   /curves/ROW/evaluation   as /evaluation of run.h5
+ *   /curves/ROW/switches     as /switches of run.h5
  *   /curves/ROW/settings     attributes: one per flag of `bcd train`
- *   /curves/ROW  attributes  spec: of the model; command: the line that ran it */
+ *   /curves/ROW/provenance   attributes: as in run.h5; command: the line that ran it
+ *   /curves/ROW  attribute   spec: of the model */
 #ifndef EXPERIMENTS_STUDY_H
 #define EXPERIMENTS_STUDY_H
 
@@ -22,17 +24,19 @@ typedef struct {
     double lr, weight_decay, fraction, epochs, imbalance;
     char device[H5_NAME], cpu[H5_NAME], precision[H5_NAME], checksum[H5_NAME], commit[H5_NAME],
         started[H5_NAME];
-    char spec[160], command[1024];
+    char spec[160];
     Options settings;
+    Provenance provenance; /* in full; what is above is in the table too */
     /* what came out; NAN where it does not apply or was not reached */
     double train_loss, valid_loss, accuracy, perplexity;
     double level, steps_to_converge, epochs_to_converge, multiplier;
     double valid_level, valid_steps, valid_multiplier; /* the same by the validation loss */
-    double seconds, rate;
+    double seconds, wall, rate;
     double peak[MEM_ROLES + 1], closed_form; /* the last peak is that of all roles together */
     CurveRow *curve;
     EvaluationRow *evaluation;
-    size_t curve_rows, evaluation_rows;
+    SwitchRow *switches;
+    size_t curve_rows, evaluation_rows, switch_rows;
     double *operations; /* [curve_rows] done after each update: operations.h; NULL: unknown */
 } StudyRow;
 

@@ -7,24 +7,7 @@
 #include "../options/settings.h"
 #include "study.h"
 
-enum { GROUP = H5_NAME + 32, VERSION = 1 };
-
-static const H5Column training_columns[] = {
-    {"step", H5_UINT64, offsetof(CurveRow, step), NULL},
-    {"samples", H5_UINT64, offsetof(CurveRow, samples), NULL},
-    {"loss", H5_DOUBLE, offsetof(CurveRow, loss), "nats per target"},
-    {"lr", H5_DOUBLE, offsetof(CurveRow, lr), NULL},
-    {"submodel", H5_INT, offsetof(CurveRow, submodel), NULL},
-    {"seconds", H5_DOUBLE, offsetof(CurveRow, seconds), "s"},
-};
-static const H5Column evaluation_columns[] = {
-    {"step", H5_UINT64, offsetof(EvaluationRow, step), NULL},
-    {"loss", H5_DOUBLE, offsetof(EvaluationRow, loss), "nats per target"},
-    {"accuracy", H5_DOUBLE, offsetof(EvaluationRow, accuracy), NULL},
-    {"perplexity", H5_DOUBLE, offsetof(EvaluationRow, perplexity), NULL},
-    {"seconds", H5_DOUBLE, offsetof(EvaluationRow, seconds), "s"},
-};
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+enum { GROUP = H5_NAME + 32, PART = GROUP + 16, VERSION = 2 };
 
 static H5Column *table_columns(void) {
     H5Column *columns = malloc((size_t)study_column_count * sizeof *columns);
@@ -33,19 +16,31 @@ static H5Column *table_columns(void) {
     return columns;
 }
 
+/* "/curves/NAME/PART" */
+static void part_of(char path[PART], const StudyRow *row, const char *part) {
+    snprintf(path, PART, "/curves/%s/%s", row->name, part);
+}
+
+static void write_part(H5File *file, const StudyRow *row, const char *part, const RunTable *table,
+                       const void *rows, size_t row_size, size_t count) {
+    char path[PART];
+    part_of(path, row, part);
+    h5_write_table(file, path, table->column, table->columns, rows, row_size, count);
+}
+
 static void write_row(H5File *file, const StudyRow *row) {
-    char group[GROUP], part[GROUP + 16];
+    char group[GROUP], path[PART];
+    write_part(file, row, "training", &run_curve, row->curve, sizeof *row->curve, row->curve_rows);
+    write_part(file, row, "evaluation", &run_evaluation, row->evaluation, sizeof *row->evaluation,
+               row->evaluation_rows);
+    write_part(file, row, "switches", &run_switches, row->switches, sizeof *row->switches,
+               row->switch_rows);
     snprintf(group, sizeof group, "/curves/%s", row->name);
-    snprintf(part, sizeof part, "%s/training", group);
-    h5_write_table(file, part, training_columns, COUNT(training_columns), row->curve,
-                   sizeof *row->curve, row->curve_rows);
-    snprintf(part, sizeof part, "%s/evaluation", group);
-    h5_write_table(file, part, evaluation_columns, COUNT(evaluation_columns), row->evaluation,
-                   sizeof *row->evaluation, row->evaluation_rows);
     h5_set_text(file, group, "spec", row->spec);
-    h5_set_text(file, group, "command", row->command);
-    snprintf(part, sizeof part, "%s/settings", group);
-    settings_write(file, part, &row->settings, OPTION_FREE);
+    part_of(path, row, "provenance");
+    provenance_write(file, path, &row->provenance);
+    part_of(path, row, "settings");
+    settings_write(file, path, &row->settings, OPTION_FREE);
 }
 
 int study_write(const Study *study, const char *path) {
@@ -70,27 +65,40 @@ int study_write(const Study *study, const char *path) {
     return h5_commit(&file);
 }
 
+static void *read_part(const H5File *file, const StudyRow *row, const char *part,
+                       const RunTable *table, size_t row_size, size_t *count) {
+    char path[PART];
+    part_of(path, row, part);
+    return h5_read_table(file, path, table->column, table->columns, row_size, count);
+}
+
 static int read_row(const H5File *file, StudyRow *row) {
-    char group[GROUP], part[GROUP + 16];
-    snprintf(group, sizeof group, "/curves/%s", row->name);
-    snprintf(part, sizeof part, "%s/training", group);
-    row->curve = h5_read_table(file, part, training_columns, COUNT(training_columns),
-                               sizeof *row->curve, &row->curve_rows);
+    char group[GROUP], path[PART];
+    row->curve = read_part(file, row, "training", &run_curve, sizeof *row->curve, &row->curve_rows);
     if (!row->curve) return -1;
-    snprintf(part, sizeof part, "%s/evaluation", group);
-    row->evaluation = h5_read_table(file, part, evaluation_columns, COUNT(evaluation_columns),
-                                    sizeof *row->evaluation, &row->evaluation_rows);
+    row->evaluation = read_part(file, row, "evaluation", &run_evaluation, sizeof *row->evaluation,
+                                &row->evaluation_rows);
     if (!row->evaluation) return -1;
+    row->switches =
+        read_part(file, row, "switches", &run_switches, sizeof *row->switches, &row->switch_rows);
+    if (!row->switches) return -1;
+    part_of(path, row, "provenance");
+    if (provenance_read(file, path, &row->provenance)) return -1;
     options_defaults(&row->settings, COMMAND_TRAIN);
-    snprintf(part, sizeof part, "%s/settings", group);
-    if (settings_read(file, part, &row->settings)) return -1;
-    return h5_get_text(file, group, "spec", row->spec, sizeof row->spec) ||
-                   h5_get_text(file, group, "command", row->command, sizeof row->command)
-               ? -1
-               : 0;
+    part_of(path, row, "settings");
+    if (settings_read(file, path, &row->settings)) return -1;
+    snprintf(group, sizeof group, "/curves/%s", row->name);
+    return h5_get_text(file, group, "spec", row->spec, sizeof row->spec);
 }
 
 static int read_study(Study *study, const H5File *file) {
+    int64_t version;
+    if (h5_get_int(file, "/", "version", &version)) return -1;
+    if (version != VERSION)
+        return error_set(
+            "%s: version %lld; this program reads version %d; the same bcd experiment with --out "
+            "makes it again from the trainings that are there",
+            file->path, (long long)version, VERSION);
     H5Column *columns = table_columns();
     if (!columns) return -1;
     size_t count;

@@ -70,10 +70,15 @@ static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
 /* Writes down the submodel of the step just done, if it is another visit's. */
 static int note_switch(Training *t, const BcdState *state) {
     RunFile *run = &t->run;
+    const SwitchRule *rule = &t->setup.bcd.rule;
     uint64_t visit = state->visit - (state->visit_steps == 0);
     if (run->switch_rows && run->switches[run->switch_rows - 1].visit == visit) return 0;
     SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .visit = visit};
     say_reason(row.reason, t, row.step);
+    row.earlier_loss = row.window_loss = NAN;
+    if (run->switch_rows && rule->kind == SWITCH_AUTO)
+        runfile_windows(run, run->switches[run->switch_rows - 1].step, row.step, rule->window,
+                        &row.earlier_loss, &row.window_loss);
     if (run->switch_rows && t->setup.bcd.partition.submodels > 1)
         progress_note(&t->progress, "step %llu: submodel %d of %d (%s)",
                       (unsigned long long)row.step, row.submodel + 1,

@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,10 @@ static void check_same_curves(const char *a, const char *b) {
             CHECK(x.switches[i].step == y.switches[i].step &&
                       x.switches[i].submodel == y.switches[i].submodel &&
                       x.switches[i].visit == y.switches[i].visit &&
-                      strcmp(x.switches[i].reason, y.switches[i].reason) == 0,
+                      strcmp(x.switches[i].reason, y.switches[i].reason) == 0 &&
+                      isnan(x.switches[i].window_loss) == isnan(y.switches[i].window_loss) &&
+                      !(x.switches[i].window_loss > y.switches[i].window_loss) &&
+                      !(x.switches[i].window_loss < y.switches[i].window_loss),
                   "switch %zu: step %d, %s, and step %d, %s", i, (int)x.switches[i].step,
                   x.switches[i].reason, (int)y.switches[i].step, y.switches[i].reason);
     }

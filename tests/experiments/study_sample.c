@@ -16,7 +16,9 @@ static void add_training(Study *study, const char *model, bool images, int submo
     snprintf(row->optimizer, sizeof row->optimizer, "sgd");
     snprintf(row->method, sizeof row->method, "%s", submodels > 1 ? "BCD" : "full");
     snprintf(row->spec, sizeof row->spec, "resnet:depth=8");
-    snprintf(row->command, sizeof row->command, "bcd train --note \"<script>&\"");
+    provenance_fill(&row->provenance, 1);
+    strcpy(row->provenance.command, "bcd train --note \"<script>&\"");
+    row->wall = row->provenance.wall = submodels > 1 ? 24 : 33;
     options_defaults(&row->settings, COMMAND_TRAIN);
     row->settings.steps = 1; /* as if resolved */
     row->settings.context = row->settings.batch = 1;
@@ -55,6 +57,11 @@ static void add_training(Study *study, const char *model, bool images, int submo
                                              .loss = 1 - 0.07 * e,
                                              .accuracy = 0.5 + 0.07 * e,
                                              .perplexity = exp(1 - 0.07 * e)};
+    row->switches = calloc(2, sizeof *row->switches);
+    if (!row->switches) abort();
+    row->switches[0] = (SwitchRow){0, 0, 0, "start", NAN, NAN};
+    row->switches[1] = (SwitchRow){20, 1 % submodels, 1, "after 20 steps", 2.5, 2.25};
+    row->switch_rows = 2;
     row->curve_rows = SAMPLE_STEPS;
     row->evaluation_rows = 4;
 }

@@ -1,4 +1,5 @@
 /* The program from outside: trained, asked, asked for nonsense. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,44 @@ static void threads_do_not_matter(void) {
     check_same_checkpoint("two", "three");
 }
 
+/* The numbers behind each switch are those of the curve, and they say what the reason says. */
+static void tells_why_it_switched(void) {
+    enum { WINDOW = 3 };
+    const double tolerance = 0.01;
+    RunFile file;
+    run(0,
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --submodels 3 "
+        "--switch-every auto --auto-window 3 --auto-min 6 --auto-max 11 --steps 100 --out auto "
+        "--quiet");
+    if (!read_run(&file, "auto")) return;
+    int stopped = 0, most = 0;
+    for (size_t i = 0; i < file.switch_rows; i++) {
+        const SwitchRow *now = &file.switches[i];
+        if (i == 0) {
+            CHECK(isnan(now->window_loss) && isnan(now->earlier_loss), "numbers at the start");
+            continue;
+        }
+        size_t length = now->step - now[-1].step, end = now->step - length % WINDOW;
+        double window = runfile_smooth(&file, end - 1, WINDOW),
+               earlier = runfile_smooth(&file, end - 1 - WINDOW, WINDOW);
+        CHECK(now->window_loss == window && now->earlier_loss == earlier,
+              "step %d: %.17g after %.17g, by the curve %.17g after %.17g", (int)now->step,
+              now->window_loss, now->earlier_loss, window, earlier);
+        bool fell = window < earlier * (1 - tolerance);
+        bool says_stopped = strstr(now->reason, "the loss stopped falling");
+        CHECK(says_stopped ? !fell : length == 11 && strstr(now->reason, "the most allowed"),
+              "step %d: %s", (int)now->step, now->reason);
+        stopped += says_stopped;
+        most += !says_stopped;
+    }
+    CHECK(stopped && most, "%d and %d switches: not both reasons were seen", stopped, most);
+    runfile_free(&file);
+    if (!read_run(&file, "plain")) return;
+    CHECK(isnan(file.switches[1].window_loss) && strstr(file.switches[1].reason, "after 7 steps"),
+          "%s", file.switches[1].reason);
+    runfile_free(&file);
+}
+
 static void quiet_and_named_by_itself(void) {
     const Printed *printed = run(0, "train " RESNET "--steps 2 --quiet");
     CHECK(!*printed->out && !*printed->error, "printed \"%s\"", printed->out);
@@ -162,6 +201,7 @@ void test_cli(void) {
     RUN(trains);
     RUN(same_again);
     RUN(threads_do_not_matter);
+    RUN(tells_why_it_switched);
     RUN(quiet_and_named_by_itself);
     RUN(one_line_on_a_terminal);
     RUN(evaluates);

@@ -219,6 +219,7 @@ static void case_page_of_many(void) {
         row->seed = 2 + i;
         row->curve = NULL; /* only memory can be drawn */
         row->evaluation = NULL;
+        row->switches = NULL;
         row->curve_rows = row->evaluation_rows = 0;
     }
     CHECK(report_html(&report, scratch_path("many.html"), &drawn) == 0, "%s", error_message());

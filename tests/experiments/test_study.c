@@ -143,7 +143,14 @@ static void case_file_round_trip(void) {
             CHECK(!memcmp((char *)a + column->offset, (char *)b + column->offset, size),
                   "row %d column %s", r, column->name);
         }
-        CHECK(!strcmp(a->spec, b->spec) && !strcmp(a->command, b->command), "row %d: text", r);
+        CHECK(!strcmp(a->spec, b->spec) && !strcmp(a->provenance.command, b->provenance.command) &&
+                  a->provenance.wall == b->provenance.wall,
+              "row %d: text", r);
+        CHECK(b->switch_rows == a->switch_rows &&
+                  !strcmp(b->switches[1].reason, a->switches[1].reason) &&
+                  b->switches[1].window_loss == a->switches[1].window_loss &&
+                  isnan(b->switches[0].window_loss),
+              "row %d: switches", r);
         CHECK(b->curve_rows == SAMPLE_STEPS &&
                   !memcmp(a->curve, b->curve, SAMPLE_STEPS * sizeof *a->curve),
               "row %d: curve", r);
@@ -179,6 +186,12 @@ static void case_bad_files(void) {
     h5_set_text(&file, "/", "format", "bcd study");
     CHECK(h5_commit(&file) == 0, "%s", error_message());
     CHECK(study_read(&none, bad) == -1 && strstr(error_message(), bad), "no table: %s",
+          error_message());
+    CHECK(h5_create(&file, bad) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd study");
+    h5_set_int(&file, "/", "version", 1);
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(study_read(&none, bad) == -1 && strstr(error_message(), "version 1"), "old: %s",
           error_message());
     study_free(&none);
 }

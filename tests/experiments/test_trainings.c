@@ -116,7 +116,11 @@ static void check_row(const StudyRow *row) {
     CHECK(isfinite(row->train_loss) && isfinite(row->valid_loss) && row->multiplier > 0,
           "%s: loss %g, B-F %g", row->name, row->train_loss, row->multiplier);
     CHECK(row->peak[MEM_PARAMETERS] == 4.0 * (double)row->parameters, "%s: peak", row->name);
-    CHECK(row->seconds > 0 && row->rate > 0 && *row->commit && *row->command, "%s", row->name);
+    CHECK(row->seconds > 0 && row->rate > 0 && *row->commit && *row->provenance.command, "%s",
+          row->name);
+    CHECK(row->wall >= row->seconds && *row->provenance.compiler, "%s: %g s of %g", row->name,
+          row->seconds, row->wall);
+    CHECK(row->switch_rows > 0 && strcmp(row->switches[0].reason, "start") == 0, "%s", row->name);
     CHECK(strcmp(row->method, row->submodels == 1 ? "full" : "BCD") == 0, "%s", row->method);
 }
 
