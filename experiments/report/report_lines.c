@@ -118,8 +118,8 @@ static void add_published(ReportGroup *report, const PaperRow *paper) {
 
 static void add_paper(ReportGroup *report, const StudyRow *row) {
     bool exact = false;
-    const PaperRow *paper = paper_find(row->model, row->data, study_is_images(row), row->optimizer,
-                                       (int)row->submodels, row->fraction, &exact);
+    const PaperRow *paper = paper_find(0, row->model, row->data, study_is_images(row),
+                                       row->optimizer, (int)row->submodels, row->fraction, &exact);
     if (!paper) return;
     add_published(report, paper);
     if (!*report->published)
@@ -250,7 +250,7 @@ static void add_findings(ReportGroup *report) {
 }
 
 void report_group(ReportGroup *report, const Study *study, const int *group, int number_of_group) {
-    *report = (ReportGroup){.window = study_window(study, group, number_of_group)};
+    *report = (ReportGroup){0};
     for (int r = 0; r < study->rows; r++) {
         if (group[r] != number_of_group) continue;
         if (report->rows == REPORT_METHODS)
@@ -258,6 +258,7 @@ void report_group(ReportGroup *report, const Study *study, const int *group, int
         else
             insert_row(report, &study->row[r]);
     }
+    report->window = study_window(report->row[0], report->row[report->rows - 1]);
     for (int r = 0; r < report->rows; r++) add_measured(report, report->row[r]);
     for (int r = 0; r < report->rows; r++) add_closed_form(report, report->row[r]);
     for (int r = 0; r < report->rows; r++) add_paper(report, report->row[r]);

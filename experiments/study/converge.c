@@ -3,17 +3,17 @@
 #include <stdlib.h>
 
 #include "../../ref/error.h"
-#include "study.h"
+#include "cases.h"
 
 const char study_convergence_rule[] =
-    "The training loss is smoothed by a trailing mean over a fortieth of the shortest training of "
-    "the group (same model, data, optimizer, batch and seed), at least ten updates. Each training "
-    "has a lowest smoothed "
-    "loss; the highest of these, reached by every method of the group, is the level. A training "
-    "has converged at the first step whose smoothed loss is at or below the level. The B-F "
-    "multiplier is steps to converge with BCD over steps to converge with the full update, to the "
-    "same loss. The same is done with the validation losses, without smoothing. All of it depends "
-    "on how long the trainings ran; the paper's rule is not stated.";
+    "A training by BCD is compared with the full update of the same network, data, optimizer, "
+    "batch, rate, device, precision and seed, and with nothing else. Both training losses are "
+    "smoothed by a trailing mean over a fortieth of the shorter training, at least ten updates. "
+    "Each has a lowest smoothed loss; the higher of the two, which both reached, is the level. A "
+    "training has converged at the first step whose smoothed loss is at or below the level. The "
+    "B-F multiplier is steps to converge with BCD over steps to converge with the full update, to "
+    "the same loss. The same is done with the validation losses, without smoothing. All of it "
+    "depends on how long the two were trained; the paper's rule is not stated.";
 
 static double sum(const CurveRow *curve, size_t begin, size_t end) {
     double total = 0;
@@ -34,14 +34,15 @@ void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t win
     }
 }
 
-size_t study_window(const Study *study, const int *group, int number) {
-    size_t shortest = SIZE_MAX;
-    for (int r = 0; r < study->rows; r++)
-        if (group[r] == number && study->row[r].curve_rows < shortest)
-            shortest = study->row[r].curve_rows;
-    size_t window = shortest / 40 > 10 ? shortest / 40 : 10;
-    if (window > shortest) window = shortest;
+size_t study_window(const StudyRow *a, const StudyRow *b) {
+    size_t shorter = a->curve_rows < b->curve_rows ? a->curve_rows : b->curve_rows;
+    size_t window = shorter / 40 > 10 ? shorter / 40 : 10;
+    if (window > shorter) window = shorter;
     return window ? window : 1;
+}
+
+double study_loss(const StudyRow *row, size_t end, size_t window) {
+    return end < window || !window ? NAN : sum(row->curve, end - window, end) / (double)window;
 }
 
 /* The lowest smoothed loss; NAN without a curve.  A mean over fewer than `window` updates does not
@@ -59,79 +60,72 @@ static double first_at(const StudyRow *row, const double *smooth, size_t window,
     return NAN;
 }
 
-/* The smoothed curves of a group, each pass anew: only one is held at a time. */
-static double group_level(Study *study, const int *group, int number, size_t window,
-                          double *smooth) {
-    double level = NAN;
-    for (int r = 0; r < study->rows; r++) {
-        StudyRow *row = &study->row[r];
-        if (group[r] != number || !row->curve_rows) continue;
-        study_smooth(smooth, row->curve, row->curve_rows, window);
-        row->train_loss = smooth[row->curve_rows - 1];
-        double least = lowest(smooth, row->curve_rows, window);
-        if (isnan(level) || least > level) level = least;
-    }
-    return level;
+static double higher(double a, double b) { return isnan(a) || isnan(b) ? NAN : fmax(a, b); }
+
+static void converge_training(StudyRow *row, const StudyRow *full, double *smooth,
+                              double *smooth_full) {
+    size_t window = study_window(row, full);
+    study_smooth(smooth, row->curve, row->curve_rows, window);
+    study_smooth(smooth_full, full->curve, full->curve_rows, window);
+    row->level = higher(lowest(smooth, row->curve_rows, window),
+                        lowest(smooth_full, full->curve_rows, window));
+    row->steps_to_converge = first_at(row, smooth, window, row->level);
+    row->epochs_to_converge = row->steps_to_converge * row->epochs / (double)row->steps;
+    row->multiplier = row->steps_to_converge / first_at(full, smooth_full, window, row->level);
+}
+
+static double lowest_validation(const StudyRow *row) {
+    double least = NAN;
+    for (size_t e = 0; e < row->evaluation_rows; e++)
+        if (isnan(least) || row->evaluation[e].loss < least) least = row->evaluation[e].loss;
+    return least;
+}
+
+static double first_validation(const StudyRow *row, double level) {
+    for (size_t e = 0; e < row->evaluation_rows; e++)
+        if (row->evaluation[e].loss <= level) return (double)row->evaluation[e].step;
+    return NAN;
 }
 
 /* The same by the validation loss, which is not smoothed: it is of the whole split. */
-static void converge_validation(Study *study, const int *group, int number) {
-    double level = NAN, full_steps = NAN;
-    for (int r = 0; r < study->rows; r++) {
-        const StudyRow *row = &study->row[r];
-        double least = NAN;
-        if (group[r] != number) continue;
-        for (size_t e = 0; e < row->evaluation_rows; e++)
-            if (isnan(least) || row->evaluation[e].loss < least) least = row->evaluation[e].loss;
-        if (isnan(level) || least > level) level = least;
-    }
-    for (int r = 0; r < study->rows; r++) {
-        StudyRow *row = &study->row[r];
-        if (group[r] != number) continue;
-        row->valid_level = level;
-        row->valid_steps = NAN;
-        for (size_t e = row->evaluation_rows; e-- > 0;)
-            if (row->evaluation[e].loss <= level)
-                row->valid_steps = (double)row->evaluation[e].step;
-        if (row->submodels == 1) full_steps = row->valid_steps;
-    }
-    for (int r = 0; r < study->rows; r++)
-        if (group[r] == number)
-            study->row[r].valid_multiplier = study->row[r].valid_steps / full_steps;
+static void converge_validation(StudyRow *row, const StudyRow *full) {
+    row->valid_level = higher(lowest_validation(row), lowest_validation(full));
+    row->valid_steps = first_validation(row, row->valid_level);
+    row->valid_multiplier = row->valid_steps / first_validation(full, row->valid_level);
 }
 
-static void converge_group(Study *study, const int *group, int number, double *smooth) {
-    size_t window = study_window(study, group, number);
-    double level = group_level(study, group, number, window, smooth), full_steps = NAN;
-    for (int r = 0; r < study->rows; r++) {
-        StudyRow *row = &study->row[r];
-        if (group[r] != number) continue;
-        study_smooth(smooth, row->curve, row->curve_rows, window);
-        row->level = level;
-        row->steps_to_converge = first_at(row, smooth, window, level);
-        row->epochs_to_converge = row->steps_to_converge * row->epochs / (double)row->steps;
-        if (row->submodels == 1) full_steps = row->steps_to_converge;
-    }
-    for (int r = 0; r < study->rows; r++)
-        if (group[r] == number)
-            study->row[r].multiplier = study->row[r].steps_to_converge / full_steps;
+static void forget(StudyRow *row) {
+    row->level = row->steps_to_converge = row->epochs_to_converge = NAN;
+    row->valid_level = row->valid_steps = NAN;
+    row->multiplier = row->valid_multiplier = row->submodels == 1 ? 1 : NAN;
+    if (row->curve_rows) row->train_loss = study_loss(row, row->curve_rows, study_window(row, row));
+}
+
+static void converge_case(Study *study, const Cases *cases, const Case *item, double *smooth,
+                          double *smooth_full) {
+    for (int m = 0; m < item->methods; m++)
+        for (int s = 0; s < item->method[m].seeds; s++) {
+            StudyRow *row = &study->row[item->method[m].row[s]];
+            const StudyRow *full = row->submodels > 1 ? case_partner(cases, item, row) : NULL;
+            if (!full) continue;
+            converge_training(row, full, smooth, smooth_full);
+            converge_validation(row, full);
+        }
 }
 
 int study_converge(Study *study) {
     size_t longest = 0;
-    for (int r = 0; r < study->rows; r++)
+    Cases cases;
+    for (int r = 0; r < study->rows; r++) {
+        forget(&study->row[r]);
         if (study->row[r].curve_rows > longest) longest = study->row[r].curve_rows;
-    int *group = calloc((size_t)study->rows + 1, sizeof *group);
-    double *smooth = calloc(longest + 1, sizeof *smooth);
-    if (group && smooth) {
-        int groups = study_groups(study, group);
-        for (int g = 0; g < groups; g++) {
-            converge_group(study, group, g, smooth);
-            converge_validation(study, group, g);
-        }
     }
-    bool failed = !group || !smooth;
-    free(group);
+    if (cases_make(&cases, study)) return -1;
+    double *smooth = calloc(2 * longest + 1, sizeof *smooth);
+    for (int c = 0; c < cases.cases && smooth; c++)
+        converge_case(study, &cases, &cases.item[c], smooth, smooth + longest);
+    cases_free(&cases);
+    bool failed = !smooth;
     free(smooth);
     return failed ? error_set("study: out of memory to smooth %zu losses", longest) : 0;
 }

@@ -14,14 +14,15 @@ static int mean_multiplier(double *multiplier, const Study *study, const char *f
     int rows[2] = {0};
     for (int r = 0; r < study->rows; r++) {
         const StudyRow *row = &study->row[r];
-        if (row->submodels < 2 || !isfinite(row->multiplier)) continue;
+        if (!study_is_third(row) || !isfinite(row->multiplier)) continue;
         bool images = study_is_images(row);
         sum[images] += row->multiplier;
         rows[images]++;
     }
     int kind = rows[0] ? 0 : 1;
     if (!rows[kind])
-        return error_set("--multiplier %.200s: no BCD row beside a full update in it", files);
+        return error_set(
+            "--multiplier %.200s: no BCD-1/3 on all of the data beside a full update in it", files);
     *multiplier = sum[kind] / rows[kind];
     return 0;
 }

@@ -69,23 +69,33 @@ const PaperRow paper_rows[] = {
 };
 const size_t paper_row_count = sizeof paper_rows / sizeof *paper_rows;
 
-const char *const paper_notes[] = {
-    "The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 exp(1.9407) "
-    "= "
-    "69.6), in all their rows: higher is worse. They are shown here as perplexity.",
-    "The published average multiplier 1.39 is the mean of five Adam rows of unlike kind; the means "
-    "of the image rows and of the language rows are given apart.",
-    "One published epoch is one pass over the data, whichever submodel is active.",
-    "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + k/M), W = 4 bytes per "
-    "parameter, k = 2 for SGD with momentum and 3 for Adam; activations are not in it.",
-    "The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is most likely CIFAR-100 "
-    "(inferred).",
-    "No natural configuration has the memory printed for the 0.15B GPT-2; 16 layers x 768 stand "
-    "for it.",
-    "The paper says \"converged\" without a rule, and \"loss\" without saying whether of training "
-    "or "
-    "validation; both are compared with ours loosely.",
-    NULL,
+const char *const paper_notes[PAPER_NOTES + 1] = {
+    [PAPER_NOTE_ACC] =
+        "The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 "
+        "exp(1.9407) "
+        "= "
+        "69.6), in all their rows: higher is worse. They are shown here as perplexity.",
+    [PAPER_NOTE_MULTIPLIER] =
+        "The published average multiplier 1.39 is the mean of five Adam rows of unlike kind; the "
+        "means "
+        "of the image rows and of the language rows are given apart.",
+    [PAPER_NOTE_EPOCH] =
+        "One published epoch is one pass over the data, whichever submodel is active.",
+    [PAPER_NOTE_MEMORY] =
+        "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + k/M), W = 4 bytes per "
+        "parameter, k = 2 for SGD with momentum and 3 for Adam; activations are not in it.",
+    [PAPER_NOTE_CIFAR] =
+        "The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is most likely CIFAR-100 "
+        "(inferred).",
+    [PAPER_NOTE_GPT2] =
+        "No natural configuration has the memory printed for the 0.15B GPT-2; 16 layers x 768 "
+        "stand "
+        "for it.",
+    [PAPER_NOTE_CONVERGED] =
+        "The paper says \"converged\" without a rule, and \"loss\" without saying whether of "
+        "training "
+        "or "
+        "validation; both are compared with ours loosely.",
 };
 
 double paper_score(const PaperRow *row) {
@@ -120,13 +130,13 @@ double paper_mean_multiplier(const char *optimizer, int images) {
     return count ? sum / count : NAN;
 }
 
-const PaperRow *paper_find(const char *model, const char *data, bool images, const char *optimizer,
-                           int submodels, double fraction, bool *exact) {
+const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
+                           const char *optimizer, int submodels, double fraction, bool *exact) {
     const char *kind = strcmp(optimizer, "adamw") ? optimizer : "adam";
     const PaperRow *best = NULL;
     int best_likeness = 0;
     for (const PaperRow *p = paper_rows; p < paper_rows + paper_row_count; p++) {
-        if (is_images(p) != images || p->submodels != submodels ||
+        if ((table && p->table != table) || is_images(p) != images || p->submodels != submodels ||
             fabs(p->fraction - fraction) > 1e-9 || strcmp(p->optimizer, kind))
             continue;
         bool same_model = !strcmp(p->model, model), same_data = !strcmp(p->data, data);

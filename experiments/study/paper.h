@@ -46,14 +46,24 @@ double paper_multiplier(const PaperRow *row);
  * language models (0), or all (-1). */
 double paper_mean_multiplier(const char *optimizer, int images);
 
-/* The row of Table 2 (M = 3 or 1), else of Tables 11, 9 and 10, that was trained most like this:
+/* The row of a table (0: of Table 2, else of Tables 9, 10 and 11) that was trained most like this:
  * same kind of input, optimizer, number of submodels and part of the data, the model's preset name
  * if there is such a row.  *exact tells whether model and data are the published ones too.  NULL if
  * the paper has no such training; adamw counts as adam, never exact. */
-const PaperRow *paper_find(const char *model, const char *data, bool images, const char *optimizer,
-                           int submodels, double fraction, bool *exact);
+const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
+                           const char *optimizer, int submodels, double fraction, bool *exact);
 
 /* What must be said beside the published numbers, one line each; NULL ends. */
-extern const char *const paper_notes[];
+typedef enum {
+    PAPER_NOTE_ACC,        /* Tables 9 and 11 */
+    PAPER_NOTE_MULTIPLIER, /* the average */
+    PAPER_NOTE_EPOCH,
+    PAPER_NOTE_MEMORY, /* Tables 9 to 11 */
+    PAPER_NOTE_CIFAR,  /* Table 2 */
+    PAPER_NOTE_GPT2,
+    PAPER_NOTE_CONVERGED,
+    PAPER_NOTES
+} PaperNote;
+extern const char *const paper_notes[PAPER_NOTES + 1];
 
 #endif

@@ -43,10 +43,10 @@ const StudyColumn study_columns[] = {
     REAL(steps_to_converge, "steps", "updates until the smoothed training loss was at `level`"),
     REAL(epochs_to_converge, "epochs", "the same in epochs"),
     REAL(level, "nats per target",
-         "the loss at which the trainings of this row's group are compared"),
+         "the smoothed training loss at which it is compared with its full update"),
     REAL(multiplier, NULL, "B-F: steps_to_converge over that of the full update"),
     REAL(valid_steps, "steps", "updates until the validation loss was at `valid_level`"),
-    REAL(valid_level, "nats per target", "the validation loss at which the group is compared"),
+    REAL(valid_level, "nats per target", "the validation loss at which they are compared"),
     REAL(valid_multiplier, NULL, "valid_steps over those of the full update"),
     REAL(accuracy, NULL, "0 to 1, on the validation split at the end"),
     REAL(perplexity, NULL, "exp(valid_loss)"),
@@ -185,6 +185,8 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
 }
 
 bool study_is_images(const StudyRow *row) { return strcmp(row->input, "images") == 0; }
+
+bool study_is_third(const StudyRow *row) { return row->submodels == 3 && row->fraction >= 1; }
 
 const char *study_method(const StudyRow *row, char text[32]) {
     char part[16];

@@ -71,6 +71,9 @@ int study_read(Study *study, const char *path);
 /* Image models are judged by accuracy, language models by perplexity. */
 bool study_is_images(const StudyRow *row);
 
+/* BCD in three submodels on all of the data, as in Table 2: what enters a mean multiplier. */
+bool study_is_third(const StudyRow *row);
+
 /* "full", "offload", "BCD-1/3", or "1/3 x.9" where each submodel sees 0.9 of the data. */
 const char *study_method(const StudyRow *row, char text[32]);
 
@@ -89,12 +92,17 @@ double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
 /* The smoothed loss after each update: the mean over the last `window` ones, fewer at the start. */
 void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t window);
 
-/* The window for the rows of one group: a fortieth of its shortest training, at
- * least ten updates (or all there are). */
-size_t study_window(const Study *study, const int *group, int number);
+/* The window that two trainings are compared with: a fortieth of the shorter, at least ten updates
+ * (or all there are). */
+size_t study_window(const StudyRow *a, const StudyRow *b);
 
-/* Fills train_loss, level, steps_to_converge, epochs_to_converge, multiplier, and the same of the
- * validation loss, of all rows by this rule, which is stored in the file.  0, or -1 and an error
+/* The mean loss of the last `window` of the first `end` updates; NAN if there are fewer. */
+double study_loss(const StudyRow *row, size_t end, size_t window);
+
+/* Fills level, steps_to_converge, epochs_to_converge, multiplier, and the same of the validation
+ * loss, of every BCD row that has a full update beside it (cases.h), by this rule, which is stored
+ * in the file; and train_loss of all.  A full update has multiplier 1 and no level of its own: it
+ * was at that of a BCD row after steps_to_converge / multiplier updates.  0, or -1 and an error
  * when memory runs out. */
 extern const char study_convergence_rule[];
 int study_converge(Study *study);

@@ -81,12 +81,18 @@ void table_row(Table *table, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(table->label[table->rows++], H5_NAME, format, arguments);
     va_end(arguments);
-    for (int c = 0; c < table->columns; c++) last_row(table)[c] = (Cell){.value = NAN};
+    for (int c = 0; c < table->columns; c++)
+        last_row(table)[c] = (Cell){.value = NAN, .spread = NAN};
 }
 
 void table_number(Table *table, int column, double value, Source source) {
+    table_mean(table, column, value, NAN, source);
+}
+
+void table_mean(Table *table, int column, double value, double spread, Source source) {
     if (table->failed) return;
-    last_row(table)[column] = (Cell){.value = value, .source = isnan(value) ? SOURCE_NONE : source};
+    last_row(table)[column] =
+        (Cell){.value = value, .spread = spread, .source = isnan(value) ? SOURCE_NONE : source};
 }
 
 void table_text(Table *table, int column, Source source, const char *format, ...) {

@@ -45,16 +45,25 @@ typedef struct {
 } TableColumn;
 
 typedef struct {
-    double value; /* NAN: empty, or a text */
+    double value;  /* NAN: empty, or a text */
+    double spread; /* of a mean: standard deviation of a single one; NAN: none */
     Source source;
     char text[64]; /* of a COLUMN_TEXT */
 } Cell;
 
-/* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column;
- * or tasks along the time (timeline.h). */
-typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
+/* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column,
+ * or a stack of them; or tasks along the time (timeline.h). */
+typedef enum {
+    FIGURE_NONE,
+    FIGURE_LINES,
+    FIGURE_BARS,
+    FIGURE_STACKED, /* a bar for each row, its measured columns on top of each other; a column of
+                       closed forms is a line across the bar */
+    FIGURE_TIMELINE,
+    FIGURE_SHAPES
+} FigureShape;
 
-enum { TABLE_COLUMNS = 16, TABLE_NOTES = 12, TABLE_NOTE = 400, TABLES_MOST = 40 };
+enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MOST = 40 };
 
 typedef struct {
     char name[48];      /* of its group in the file */
@@ -87,6 +96,8 @@ void table_note(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
 void table_row(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
 /* NAN leaves the cell empty. */
 void table_number(Table *table, int column, double value, Source source);
+/* A mean with its spread; NAN: none. */
+void table_mean(Table *table, int column, double value, double spread, Source source);
 void table_text(Table *table, int column, Source source, const char *format, ...) BCD_PRINTF(4, 5);
 /* The number in column `of` over that in column `from`, minus 1; empty where one of them is. */
 void table_deviation(Table *table, int column, int of, int from);
@@ -97,8 +108,12 @@ const Cell *table_find(const Table *table, const char *label, const char *column
 
 /* ---- table_print.c --------------------------------------------------------------------------- */
 
-/* A cell as shown, without its mark; "" for an empty one.  Returns `text`. */
+/* A cell as shown, without its mark; "" for an empty one; a spread behind " +- ", or what one wants
+ * there.  Returns `text`. */
 enum { TABLE_CELL = 72 };
+#define PLUS_MINUS " \u00B1 " /* where any character can be shown */
+const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
+                              char text[TABLE_CELL]);
 const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]);
 /* Whether any cell of the column has a mark. */
 bool table_marked(const Table *table, int column);
@@ -122,7 +137,9 @@ int table_print_markdown(FILE *out, const Table *table);
  *                                  axis
  *   /tables/T/row      labels [rows]: the dimension scale of what follows
  *   /tables/T/C        [rows] column C; attributes unit, head, kind, decimals, number
- *   /tables/T/C_source [rows] where each of its numbers comes from; "" for none */
+ *   /tables/T/C_source [rows] where each of its numbers comes from; "" for none
+ *   /tables/T/C_spread [rows] where C has means over seeds: the standard deviation of a single one,
+ *                             in C's unit; NAN for none */
 
 /* Writes the file whole, or leaves the old one as it was.  `options`: whose flags go into
  * /settings.  -1 and an error. */

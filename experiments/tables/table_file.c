@@ -10,13 +10,14 @@ enum { VERSION = 1, PATH = 160, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
 
 static const char format_name[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
-static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "timeline"};
+static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "stacked bars",
+                                                       "timeline"};
 
 /* ---- writing ---------------------------------------------------------------------------------
  */
 
-/* One of the three things that are stored of a column. */
-typedef enum { PART_VALUES, PART_TEXTS, PART_SOURCES } Part;
+/* What is stored of a column. */
+typedef enum { PART_VALUES, PART_SPREADS, PART_TEXTS, PART_SOURCES } Part;
 
 static void write_part(H5File *file, const char *path, const char *scale, const Table *table,
                        int column, Part part) {
@@ -26,14 +27,14 @@ static void write_part(H5File *file, const char *path, const char *scale, const 
     char(*texts)[H5_NAME] = calloc(rows + 1, sizeof *texts);
     for (size_t r = 0; r < rows && values && texts; r++) {
         const Cell *cell = &table->cell[r * columns + (size_t)column];
-        values[r] = cell->value;
+        values[r] = part == PART_SPREADS ? cell->spread : cell->value;
         snprintf(texts[r], H5_NAME, "%s",
                  part == PART_TEXTS ? cell->text : source_names[cell->source]);
     }
     const char *unit = table->column[column].unit;
     if (!values || !texts)
         file->failed = error_set("%s: out of memory", file->path) != 0;
-    else if (part == PART_VALUES)
+    else if (part == PART_VALUES || part == PART_SPREADS)
         h5_write(file, path, H5_DOUBLE, values, 1, &dim, *unit ? unit : NULL);
     else
         h5_write(file, path, H5_TEXT, texts, 1, &dim, NULL);
@@ -41,15 +42,23 @@ static void write_part(H5File *file, const char *path, const char *scale, const 
     free(texts);
 }
 
+static bool has_spread(const Table *table, int column) {
+    for (int r = 0; r < table->rows; r++)
+        if (isfinite(table->cell[r * table->columns + column].spread)) return true;
+    return false;
+}
+
 static void write_column(H5File *file, const char *group, const Table *table, int number) {
     const TableColumn *column = &table->column[number];
-    char path[PATH], scale[PATH], sources[PATH + 8];
+    char path[PATH], scale[PATH], sources[PATH + 8], spreads[PATH + 8];
     snprintf(path, sizeof path, "%s/%s", group, column->name);
+    snprintf(spreads, sizeof spreads, "%s_spread", path);
     snprintf(scale, sizeof scale, "%s/row", group);
     snprintf(sources, sizeof sources, "%s_source", path);
     write_part(file, path, scale, table, number,
                column->kind == COLUMN_TEXT ? PART_TEXTS : PART_VALUES);
     write_part(file, sources, scale, table, number, PART_SOURCES);
+    if (has_spread(table, number)) write_part(file, spreads, scale, table, number, PART_SPREADS);
     h5_set_text(file, path, "head", column->head);
     h5_set_text(file, path, "kind", kind_names[column->kind]);
     h5_set_int(file, path, "decimals", column->decimals);
@@ -152,6 +161,21 @@ static int read_heads(const H5File *file, const char *group, Table *table) {
     return links < 0 ? -1 : 0;
 }
 
+/* Nothing where the file has none, or the column holds texts. */
+static int read_spreads(const H5File *file, const char *group, Table *table, int column) {
+    size_t rows = (size_t)table->rows;
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/%s_spread", group, table->column[column].name);
+    if (!h5_exists(file, path)) return 0;
+    double *spread = malloc(rows * sizeof *spread + 1);
+    int failed = spread ? h5_read(file, path, H5_DOUBLE, spread, 1, &rows)
+                        : error_set("%s: out of memory", file->path);
+    for (size_t r = 0; r < rows && !failed; r++)
+        table->cell[r * (size_t)table->columns + (size_t)column].spread = spread[r];
+    free(spread);
+    return failed;
+}
+
 static int read_cells(const H5File *file, const char *group, Table *table, int column) {
     size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
     char path[PATH], sources[PATH + 8];
@@ -169,13 +193,13 @@ static int read_cells(const H5File *file, const char *group, Table *table, int c
         Cell *cell = &table->cell[r * columns + (size_t)column];
         int known = find_name(source[r], source_names, SOURCES);
         if (known < 0) failed = damaged(file, sources);
-        *cell = (Cell){.value = is_text ? NAN : value[r], .source = (Source)known};
+        *cell = (Cell){.value = is_text ? NAN : value[r], .spread = NAN, .source = (Source)known};
         if (is_text) snprintf(cell->text, sizeof cell->text, "%.63s", text[r]);
     }
     free(value);
     free(text);
     free(source);
-    return failed;
+    return failed || is_text ? failed : read_spreads(file, group, table, column);
 }
 
 /* Labels, and room for the cells. */

@@ -16,19 +16,36 @@ static void format_number(char text[TABLE_CELL], double value, int decimals, boo
         snprintf(text, TABLE_CELL, sign ? "%+.*f%s" : "%.*f%s", decimals, value, unit);
 }
 
-const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
+/* The same without sign or unit: the digits follow from the number's column. */
+static void format_spread(char *text, size_t size, double spread, int decimals,
+                          const char *plus_minus) {
+    snprintf(text, size, decimals == DECIMALS_FREE ? "%s%.*g" : "%s%.*f", plus_minus,
+             decimals == DECIMALS_FREE ? 2 : decimals, spread);
+}
+
+const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
+                              char text[TABLE_CELL]) {
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
+    double factor = c->kind == COLUMN_NUMBER ? 1 : 100;
+    char unit[40] = "";
     *text = 0;
-    if (c->kind == COLUMN_TEXT)
+    if (c->kind == COLUMN_TEXT) {
         snprintf(text, TABLE_CELL, "%s", cell->text);
-    else if (isinf(cell->value))
+        return text;
+    }
+    if (isfinite(cell->spread))
+        format_spread(unit, sizeof unit - 2, factor * cell->spread, c->decimals, plus_minus);
+    if (c->kind != COLUMN_NUMBER) strcat(unit, " %");
+    if (isinf(cell->value))
         snprintf(text, TABLE_CELL, "inf");
-    else if (!isnan(cell->value) && c->kind == COLUMN_NUMBER)
-        format_number(text, cell->value, c->decimals, false, "");
     else if (!isnan(cell->value))
-        format_number(text, 100 * cell->value, c->decimals, c->kind == COLUMN_DEVIATION, " %");
+        format_number(text, factor * cell->value, c->decimals, c->kind == COLUMN_DEVIATION, unit);
     return text;
+}
+
+const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]) {
+    return table_format_with(table, row, column, " +- ", text);
 }
 
 bool table_marked(const Table *table, int column) {
@@ -213,7 +230,7 @@ int table_print_markdown(FILE *out, const Table *table) {
         for (int c = 0; c < table->columns; c++) {
             const char *mark = source_marks[table->cell[r * table->columns + c].source];
             fputs(" | ", out);
-            put_escaped(out, table_format(table, r, c, text));
+            put_escaped(out, table_format_with(table, r, c, PLUS_MINUS, text));
             fprintf(out, "%s%s", *mark ? " " : "", mark);
         }
         fputs(" |\n", out);

@@ -28,6 +28,7 @@ static void add_training(Study *study, const char *model, bool images, int submo
     row->steps = SAMPLE_STEPS;
     row->seed = 1;
     row->lr = 0.1;
+    row->fraction = 1;
     row->imbalance = submodels > 1 ? 0.25 : 0;
     row->epochs = 4;
     row->valid_loss = 0.71;

@@ -25,7 +25,7 @@ static void add_memory(Tables *tables) {
     table_deviation(table, DEVIATION, CLOSED, PUBLISHED);
     table_row(table, "two | three");
     table_text(table, PARTS, SOURCE_PUBLISHED, "%d/%d", 1, 2);
-    table_number(table, CLOSED, 0.5, SOURCE_CLOSED_FORM);
+    table_mean(table, CLOSED, 0.5, 0.0213, SOURCE_CLOSED_FORM);
     table_deviation(table, DEVIATION, CLOSED, PUBLISHED);
     table_note(table, "A note.");
 }

@@ -68,45 +68,6 @@ static void case_markdown(void) {
     study_free(&study);
 }
 
-/* BCD-1/3 has the losses of the full update at half the pace, and 2/3 of its time per update. */
-static void case_equal_budgets(void) {
-    Study study = sample_study();
-    for (int r = 0; r < study.rows; r++)
-        CHECK(study_operations(&study.row[r]) == 0, "%s", error_message());
-    int *group = calloc((size_t)study.rows, sizeof *group);
-    ReportGroup *report = malloc(sizeof *report);
-    study_groups(&study, group);
-    report_group(report, &study, group, 0);
-    const StudyRow *full = &study.row[0], *bcd = &study.row[1];
-    size_t full_at = (size_t)full->steps_to_converge - 1,
-           bcd_at = (size_t)bcd->steps_to_converge - 1;
-    char expected[160];
-    snprintf(
-        expected, sizeof expected,
-        "%.2f times the updates, %.2f times the seconds, %.2f times the operations to the same "
-        "training loss",
-        bcd->multiplier, bcd->multiplier * 2 / 3,
-        bcd->operations[bcd_at] / full->operations[full_at]);
-    CHECK(report->findings == 1 && strstr(report->finding[0], expected), "%s: %s", expected,
-          report->finding[0]);
-    /* 20 seconds are 200 updates of BCD and 133 of the full one; means of the last 10. */
-    double bcd_loss = 0, updates = 0, seconds = 0;
-    for (int i = 0; i < 10; i++) {
-        bcd_loss += bcd->curve[199 - i].loss / 10;
-        updates += full->curve[199 - i].loss / 10;
-        seconds += full->curve[132 - i].loss / 10;
-    }
-    snprintf(expected, sizeof expected,
-             ": %.4g (%.4g) at equal updates, %.4g (%.4g) at equal seconds, ", bcd_loss, updates,
-             bcd_loss, seconds);
-    CHECK(report->window == 10 && strstr(report->comparison[0], expected) &&
-              strstr(report->comparison[0], " at equal operations."),
-          "%s: %s", expected, report->comparison[0]);
-    free(report);
-    free(group);
-    study_free(&study);
-}
-
 /* Shades of the active submodel: of three submodels, each 20 updates long, then of visits too short
  * to be told apart. */
 static void case_strip(void) {
@@ -354,7 +315,6 @@ static void case_page_not_writable(void) {
 void test_report(void) {
     RUN(case_terminal);
     RUN(case_markdown);
-    RUN(case_equal_budgets);
     RUN(case_strip);
     RUN(case_devices_apart);
     RUN(case_page);

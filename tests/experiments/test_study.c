@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/study/cases.h"
 #include "../../experiments/study/operations.h"
 #include "../../experiments/study/paper.h"
 #include "../../ref/error.h"
@@ -58,13 +59,13 @@ static void case_published_perplexity(void) {
 
 static void case_published_twins(void) {
     bool exact;
-    const PaperRow *row = paper_find("resnet8", "cifar10", true, "sgd", 3, 1, &exact);
+    const PaperRow *row = paper_find(0, "resnet8", "cifar10", true, "sgd", 3, 1, &exact);
     CHECK(row && exact && row->duration == 395, "resnet8");
-    row = paper_find("resnet8", "synthetic", true, "sgd", 3, 1, &exact);
+    row = paper_find(0, "resnet8", "synthetic", true, "sgd", 3, 1, &exact);
     CHECK(row && !exact && row->duration == 395, "other data");
-    row = paper_find("gpt:layers=2", "text", false, "adamw", 4, 1, &exact);
+    row = paper_find(0, "gpt:layers=2", "text", false, "adamw", 4, 1, &exact);
     CHECK(row && !exact && row->table == 11 && row->duration == 60, "adamw, a quarter");
-    CHECK(!paper_find("resnet8", "cifar10", true, "sgd", 7, 1, &exact), "sevenths");
+    CHECK(!paper_find(0, "resnet8", "cifar10", true, "sgd", 7, 1, &exact), "sevenths");
 }
 
 /* ---- convergence ----------------------------------------------------------------------------- */
@@ -85,45 +86,119 @@ static void case_smoothing(void) {
  * fast, is there after half of the steps, but for the lag of the window. */
 static void case_multiplier(void) {
     Study study = sample_study();
-    study.row[2].evaluation[3].loss = 0.5; /* the full update gets lower, and is there earlier */
-    CHECK(study_converge(&study) == 0, "%s", error_message());
-    CHECK(study.row[2].valid_level == study.row[3].evaluation[3].loss &&
-              study.row[2].valid_steps == 200 && study.row[3].valid_steps == 200,
-          "level %g", study.row[2].valid_level);
-    study.row[2].evaluation[1].loss = 0.5;
-    CHECK(study_converge(&study) == 0 && study.row[2].valid_steps == 100 &&
-              study.row[3].valid_multiplier == 2,
-          "validation: %g, %g", study.row[2].valid_steps, study.row[3].valid_multiplier);
     const StudyRow *full = &study.row[0], *bcd = &study.row[1];
-    CHECK(bcd->steps_to_converge == SAMPLE_STEPS, "BCD after %g", bcd->steps_to_converge);
-    CHECK(full->steps_to_converge >= 100 && full->steps_to_converge <= 105, "full after %g",
-          full->steps_to_converge);
-    CHECK(fabs(bcd->multiplier - SAMPLE_STEPS / full->steps_to_converge) <= 1e-12, "B-F %g",
-          bcd->multiplier);
-    CHECK(full->multiplier == 1, "B-F of the full update %g", full->multiplier);
-    CHECK(full->epochs_to_converge == full->steps_to_converge / 50, "epochs %g",
-          full->epochs_to_converge);
-    CHECK(full->level == bcd->level, "levels %g %g", full->level, bcd->level);
-    /* Validation losses 1 - 0.07 e, the same for both: reached at the same evaluation. */
-    CHECK(bcd->valid_steps == 200 && bcd->valid_multiplier == 1, "validation: %g, %g",
-          bcd->valid_steps, bcd->valid_multiplier);
+    CHECK(full->multiplier == 1 && isnan(full->level) && isnan(full->steps_to_converge),
+          "a full update has no level of its own: %g", full->level);
+    CHECK(bcd->steps_to_converge == SAMPLE_STEPS && bcd->epochs_to_converge == SAMPLE_STEPS / 50.0,
+          "BCD after %g", bcd->steps_to_converge);
+    double full_steps = bcd->steps_to_converge / bcd->multiplier;
+    CHECK(full_steps >= 100 && full_steps <= 105, "full after %g", full_steps);
+    CHECK(fabs(bcd->train_loss - study_loss(bcd, SAMPLE_STEPS, 10)) <= 1e-12 &&
+              fabs(bcd->level - bcd->train_loss) <= 1e-12,
+          "level %g, loss %g", bcd->level, bcd->train_loss);
     /* The other way round: there BCD is faster. */
-    CHECK(study.row[3].multiplier < 1 && study.row[2].steps_to_converge == SAMPLE_STEPS, "B-F %g",
+    CHECK(study.row[3].multiplier < 1 && study.row[3].level > study.row[3].train_loss, "B-F %g",
           study.row[3].multiplier);
     study_free(&study);
 }
 
-/* By the validation loss: the full update gets down to 0.5, BCD to 0.79 at its last evaluation;
- * that is the level, which the full update has reached at its second. */
+/* Validation losses 1 - 0.07 e, the same for both: reached at the same evaluation.  Then the full
+ * update gets down to 0.5, BCD to 0.79 at its last evaluation; that is the level, which the full
+ * update has reached at its second. */
 static void case_validation_multiplier(void) {
     Study study = sample_study();
+    const StudyRow *bcd = &study.row[1];
+    CHECK(bcd->valid_steps == 200 && bcd->valid_multiplier == 1, "validation: %g, %g",
+          bcd->valid_steps, bcd->valid_multiplier);
     study.row[0].evaluation[1].loss = 0.5;
     CHECK(study_converge(&study) == 0, "%s", error_message());
-    const StudyRow *full = &study.row[0], *bcd = &study.row[1];
     CHECK(bcd->valid_level == bcd->evaluation[3].loss, "level %g", bcd->valid_level);
-    CHECK(full->valid_steps == 100 && bcd->valid_steps == 200 && bcd->valid_multiplier == 2,
-          "after %g and %g", full->valid_steps, bcd->valid_steps);
+    CHECK(bcd->valid_steps == 200 && bcd->valid_multiplier == 2, "%g, %g", bcd->valid_steps,
+          bcd->valid_multiplier);
     study_free(&study);
+}
+
+/* A row like another one, but without curves of its own to free. */
+static StudyRow *add_like(Study *study, int row) {
+    StudyRow *added = study_add(study);
+    if (!added) abort();
+    *added = study->row[row];
+    added->curve = NULL;
+    added->evaluation = NULL;
+    added->curve_rows = added->evaluation_rows = 0;
+    return added;
+}
+
+/* What other rows are there changes no pair's numbers. */
+static void case_pairs_alone(void) {
+    Study study = sample_study();
+    double multiplier = study.row[1].multiplier, level = study.row[1].level;
+    StudyRow *worse = add_like(&study, 1);
+    worse->submodels = 4;
+    worse->curve = calloc(20, sizeof *worse->curve);
+    worse->curve_rows = 20;
+    for (uint64_t s = 0; s < 20; s++) worse->curve[s] = (CurveRow){.step = s + 1, .loss = 2.9};
+    CHECK(study_converge(&study) == 0, "%s", error_message());
+    CHECK(study.row[1].multiplier == multiplier && study.row[1].level == level, "B-F %g",
+          study.row[1].multiplier);
+    CHECK(fabs(study.row[4].level - 2.9) <= 1e-12 && study.row[4].steps_to_converge == 10,
+          "level %g", study.row[4].level);
+    study.row[4].seed = 2; /* no full update has this one */
+    CHECK(study_converge(&study) == 0 && isnan(study.row[4].multiplier), "B-F %g",
+          study.row[4].multiplier);
+    study_free(&study);
+}
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+static void case_cases(void) {
+    Study study = sample_study();
+    StudyRow *row = add_like(&study, 1); /* another seed, and images generated by it */
+    row->seed = 2;
+    strcpy(row->checksum, "another");
+    add_like(&study, 0); /* the same training from another file */
+    row = add_like(&study, 1);
+    strcpy(row->order, "descending");
+    row = add_like(&study, 0);
+    strcpy(row->method, "offload");
+    row = add_like(&study, 0);
+    strcpy(row->device, "cuda");
+    strcpy(row->precision, "bf16");
+    row = add_like(&study, 1);
+    row->settings.momentum = 0.5;
+    Cases cases;
+    char text[CASE_NAME];
+    if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
+    CHECK(cases.cases == 4, "%d cases", cases.cases);
+    const Case *first = &cases.item[0];
+    if (CHECK(first->methods == 4, "%d methods", first->methods)) {
+        CHECK(first->method[0].seeds == 1 && first->method[0].row[0] == 0, "full");
+        CHECK(first->method[1].row[0] == 7, "offload");
+        const CaseMethod *bcd = &first->method[2];
+        if (bcd->seeds == 1) bcd++; /* the two orders, in some order */
+        CHECK(bcd->seeds == 2 && bcd->row[0] == 1 && bcd->row[1] == 4, "seeds");
+        CHECK(strncmp(case_method(&cases, first, bcd, text), "BCD-1/3 ", 7) == 0, "%s", text);
+        CHECK(case_partner(&cases, first, &study.row[1]) == &study.row[0] &&
+                  !case_partner(&cases, first, &study.row[4]),
+              "partners");
+    }
+    CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text sgd"), "%s", text);
+    CHECK(!strcmp(case_name(&study.row[8], text), "resnet8 synthetic sgd cuda bf16"), "%s", text);
+    cases_free(&cases);
+    study_free(&study);
+}
+
+static void case_means(void) {
+    Mean mean = {0};
+    CHECK(isnan(mean_value(&mean)) && isnan(mean_spread(&mean)), "of nothing");
+    mean_add(&mean, 2);
+    mean_add(&mean, NAN);
+    CHECK(mean_value(&mean) == 2 && isnan(mean_spread(&mean)), "of one");
+    mean_add(&mean, 4);
+    mean_add(&mean, 9);
+    CHECK(mean.count == 3 && fabs(mean_value(&mean) - 5) <= 1e-12 &&
+              fabs(mean_spread(&mean) - sqrt(13)) <= 1e-12,
+          "%g %g", mean_value(&mean), mean_spread(&mean));
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -241,6 +316,9 @@ void test_study(void) {
     RUN(case_smoothing);
     RUN(case_multiplier);
     RUN(case_validation_multiplier);
+    RUN(case_pairs_alone);
+    RUN(case_cases);
+    RUN(case_means);
     RUN(case_file_round_trip);
     RUN(case_bad_files);
     RUN(case_operations);

@@ -25,11 +25,11 @@ static void case_terminal(void) {
     static const char *const expected =
         "Sample: memory\n"
         "\n"
-        "model          N/G  published  closed form  deviation\n"
-        "                          GiB          GiB\n"
-        "-----------  -----  ---------  -----------  ---------\n"
-        "one                  12.000 p     12.345 c     +2.9 %\n"
-        "two | three  1/2 p                 0.500 c\n"
+        "model          N/G  published       closed form  deviation\n"
+        "                          GiB               GiB\n"
+        "-----------  -----  ---------  ----------------  ---------\n"
+        "one                  12.000 p          12.345 c     +2.9 %\n"
+        "two | three  1/2 p             0.500 +- 0.021 c\n"
         "\n"
         "c closed form, p published\n"
         "A note.\n"
@@ -48,7 +48,7 @@ static void case_markdown(void) {
         "| model | N/G | published (GiB) | closed form (GiB) | deviation |\n"
         "|---|---|---:|---:|---:|\n"
         "| one |  | 12.000 p | 12.345 c | +2.9 % |\n"
-        "| two \\| three | 1/2 p |  | 0.500 c |  |\n"
+        "| two \\| three | 1/2 p |  | 0.500 ± 0.021 c |  |\n"
         "\n"
         "c closed form, p published\n"
         "\n"
@@ -78,6 +78,7 @@ static void check_same_table(const Table *a, const Table *b) {
     for (int i = 0; i < a->rows * a->columns; i++) {
         const Cell *x = &a->cell[i], *y = &b->cell[i];
         CHECK((x->value == y->value || (isnan(x->value) && isnan(y->value))) &&
+                  (x->spread == y->spread || (isnan(x->spread) && isnan(y->spread))) &&
                   x->source == y->source && !strcmp(x->text, y->text),
               "cell %d: %g %s", i, y->value, y->text);
     }
@@ -130,6 +131,12 @@ static void case_file_schema(void) {
     CHECK(h5_read(&file, "/tables/memory/closed_source", H5_TEXT, sources, 1, (size_t[]){2}) == 0 &&
               !strcmp(sources[0], "closed form"),
           "source");
+    double spreads[2];
+    CHECK(
+        h5_read(&file, "/tables/memory/closed_spread", H5_DOUBLE, spreads, 1, (size_t[]){2}) == 0 &&
+            isnan(spreads[0]) && spreads[1] == 0.0213 &&
+            !h5_exists(&file, "/tables/memory/published_spread"),
+        "spread");
     CHECK(h5_get_int(&file, "/tables/second", "number", &number) == 0 && number == 1, "order");
     h5_close(&file);
 }

@@ -1,0 +1,248 @@
+#include "cases.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+
+/* ---- what tells trainings apart --------------------------------------------------------------
+ */
+
+/* Flags that say how the submodels take turns. */
+static bool is_of_method(const char *flag) {
+    static const char *const flags[] = {"fraction",     "submodels",   "partition",      "order",
+                                        "switch-every", "auto-window", "auto-tolerance", "auto-min",
+                                        "auto-max",     "keep-state",  "frozen-norm",    "method"};
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+        if (strcmp(flag, flags[f]) == 0) return true;
+    return false;
+}
+
+static bool is_seed(const char *flag) { return strcmp(flag, "seed") == 0; }
+
+/* Two texts: equal ones are the same case, and the same method of it. */
+typedef struct {
+    const StudyRow *row;
+    int number; /* in the study */
+    int first;  /* number of the first row of its case */
+    char *of_case, *of_method;
+} Key;
+
+static void write_settings(FILE *out, const StudyRow *row, bool of_method) {
+    char text[OPTION_TEXT];
+    for (int o = 0; option_table[o].name; o++) {
+        const Option *option = &option_table[o];
+        if (option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
+            !is_seed(option->name) && is_of_method(option->name) == of_method)
+            fprintf(out, "%s\n", options_format(&row->settings, o, text));
+    }
+}
+
+static char *case_key(const StudyRow *row) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n%.9g\n%.9g\n", row->model, row->data,
+            strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer, row->device,
+            row->precision, row->batch, row->lr, row->weight_decay);
+    write_settings(out, row, false);
+    return fclose(out) ? NULL : text;
+}
+
+static char *method_key(const StudyRow *row) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    fprintf(out, "%s\n%s\n%s\n", row->method, row->order, row->switching);
+    write_settings(out, row, true);
+    return fclose(out) ? NULL : text;
+}
+
+static int compare_numbers(double a, double b) { return (a > b) - (a < b); }
+
+static int is_offload(const StudyRow *row) { return strcmp(row->method, "offload") == 0; }
+
+static int compare_methods(const Key *a, const Key *b) {
+    int order = compare_numbers((double)a->row->submodels, (double)b->row->submodels);
+    if (!order) order = is_offload(a->row) - is_offload(b->row);
+    if (!order) order = compare_numbers(b->row->fraction, a->row->fraction);
+    if (!order) order = strcmp(a->of_method, b->of_method);
+    return order ? order : compare_numbers((double)a->row->steps, (double)b->row->steps);
+}
+
+static int compare_by_text(const void *x, const void *y) {
+    const Key *a = x, *b = y;
+    int order = strcmp(a->of_case, b->of_case);
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+static int compare_keys(const void *x, const void *y) {
+    const Key *a = x, *b = y;
+    int order = (a->first > b->first) - (a->first < b->first);
+    if (!order) order = compare_methods(a, b);
+    if (!order) order = (a->row->seed > b->row->seed) - (a->row->seed < b->row->seed);
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* ---- the order -------------------------------------------------------------------------------
+ */
+
+static void free_keys(Key *key, int rows) {
+    for (int r = 0; key && r < rows; r++) {
+        free(key[r].of_case);
+        free(key[r].of_method);
+    }
+    free(key);
+}
+
+/* Sorted: cases in order of their first row, methods, seeds.  NULL when memory runs out. */
+static Key *sorted_keys(const Study *study) {
+    Key *key = calloc((size_t)study->rows + 1, sizeof *key);
+    bool failed = !key;
+    for (int r = 0; r < study->rows && !failed; r++) {
+        const StudyRow *row = &study->row[r];
+        key[r] = (Key){row, r, r, case_key(row), method_key(row)};
+        failed = !key[r].of_case || !key[r].of_method;
+    }
+    if (failed) {
+        free_keys(key, study->rows);
+        return NULL;
+    }
+    qsort(key, (size_t)study->rows, sizeof *key, compare_by_text);
+    for (int r = 1; r < study->rows; r++)
+        if (strcmp(key[r].of_case, key[r - 1].of_case) == 0) key[r].first = key[r - 1].first;
+    qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
+    return key;
+}
+
+/* Goes through the sorted rows once: a row begins a case, a method, or is one more seed. */
+static void fill(Cases *cases, const Key *key, int rows) {
+    CaseMethod *method = cases->method - 1;
+    Case *item = cases->item - 1;
+    int *next = cases->row;
+    for (int r = 0; r < rows; r++) {
+        bool other_case = r == 0 || key[r].first != key[r - 1].first;
+        bool other_method = other_case || compare_methods(&key[r], &key[r - 1]) != 0;
+        if (!other_method && key[r].row->seed == key[r - 1].row->seed) continue;
+        if (other_method) *++method = (CaseMethod){.row = next};
+        if (other_case) *++item = (Case){.method = method};
+        item->methods += other_method;
+        cases->cases += other_case;
+        method->seeds++;
+        *next++ = key[r].number;
+    }
+}
+
+int cases_make(Cases *cases, const Study *study) {
+    size_t rows = (size_t)study->rows + 1;
+    Key *key = sorted_keys(study);
+    *cases = (Cases){.study = study,
+                     .item = calloc(rows, sizeof *cases->item),
+                     .method = calloc(rows, sizeof *cases->method),
+                     .row = calloc(rows, sizeof *cases->row)};
+    bool failed = !key || !cases->item || !cases->method || !cases->row;
+    if (!failed) fill(cases, key, study->rows);
+    free_keys(key, study->rows);
+    if (!failed) return 0;
+    cases_free(cases);
+    return error_set("study: out of memory for %d trainings", study->rows);
+}
+
+void cases_free(Cases *cases) {
+    free(cases->item);
+    free(cases->method);
+    free(cases->row);
+    *cases = (Cases){0};
+}
+
+const StudyRow *case_first(const Cases *cases, const CaseMethod *method) {
+    return &cases->study->row[method->row[0]];
+}
+
+const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row) {
+    const StudyRow *partner = NULL;
+    for (int m = 0; m < item->methods; m++) {
+        const CaseMethod *method = &item->method[m];
+        const StudyRow *first = case_first(cases, method);
+        if (first->submodels != 1 || is_offload(first)) continue;
+        for (int s = 0; s < method->seeds; s++) {
+            const StudyRow *full = &cases->study->row[method->row[s]];
+            if (full->seed == row->seed && (!partner || full->steps > partner->steps))
+                partner = full;
+        }
+    }
+    return partner;
+}
+
+/* ---- names -----------------------------------------------------------------------------------
+ */
+
+/* The number behind "key=" in a specification; 0: none. */
+static int number_of(const char *spec, const char *key) {
+    const char *at = strstr(spec, key);
+    return at ? atoi(at + strlen(key)) : 0;
+}
+
+const char *case_network(const StudyRow *row, char text[CASE_NAME]) {
+    int colon = (int)strcspn(row->model, ":");
+    int deep = number_of(row->model, "layers=") + number_of(row->model, "depth=");
+    int wide = number_of(row->model, "width=");
+    int used = snprintf(text, CASE_NAME, "%.*s", colon < 40 ? colon : 40, row->model);
+    if (row->model[colon] && deep) used += snprintf(text + used, 16, "-%d", deep);
+    if (row->model[colon] && wide) snprintf(text + used, 16, "x%d", wide);
+    return text;
+}
+
+const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
+    case_network(row, text);
+    size_t used = strlen(text);
+    used +=
+        (size_t)snprintf(text + used, CASE_NAME - used, " %.24s %.8s", row->data, row->optimizer);
+    if (*row->device && strcmp(row->device, "cpu"))
+        snprintf(text + used, CASE_NAME - used, " %.8s %.8s", row->device, row->precision);
+    return text;
+}
+
+const char *case_method(const Cases *cases, const Case *item, const CaseMethod *method,
+                        char text[CASE_NAME]) {
+    char own[32], other[32];
+    const StudyRow *row = case_first(cases, method);
+    bool order = false, switching = false, steps = false, more = false;
+    study_method(row, own);
+    for (int m = 0; m < item->methods; m++) {
+        const StudyRow *twin = case_first(cases, &item->method[m]);
+        if (twin == row || strcmp(study_method(twin, other), own)) continue;
+        order |= strcmp(twin->order, row->order) != 0;
+        switching |= strcmp(twin->switching, row->switching) != 0;
+        steps |= twin->steps != row->steps;
+        more = true;
+    }
+    int used = snprintf(text, CASE_NAME, "%s", own);
+    if (order) used += snprintf(text + used, 16, " %.10s", row->order);
+    if (switching) used += snprintf(text + used, 16, " %.12s", row->switching);
+    if (steps) snprintf(text + used, 24, " %" PRId64, row->steps);
+    if (more && !order && !switching && !steps) /* some other flag: told in its settings */
+        snprintf(text + used, 16, " #%d", (int)(method - item->method) + 1);
+    return text;
+}
+
+/* ---- means -----------------------------------------------------------------------------------
+ */
+
+void mean_add(Mean *mean, double value) {
+    if (!isfinite(value)) return;
+    double off = value - mean->mean;
+    mean->mean += off / ++mean->count;
+    mean->squares += off * (value - mean->mean);
+}
+
+double mean_value(const Mean *mean) { return mean->count ? mean->mean : NAN; }
+
+double mean_spread(const Mean *mean) {
+    return mean->count > 1 ? sqrt(mean->squares / (mean->count - 1)) : NAN;
+}

@@ -1,0 +1,60 @@
+/* The trainings of a study in order: cases, which differ in what is trained on what and how; in
+ * each the methods (full update, BCD with so many submodels, ...); in each method the seeds.  And
+ * means over seeds. */
+#ifndef EXPERIMENTS_CASES_H
+#define EXPERIMENTS_CASES_H
+
+#include "study.h"
+
+/* One way to train: rows that differ in the seed alone. */
+typedef struct {
+    int seeds;
+    const int *row; /* [seeds] in study->row, in order of the seed */
+} CaseMethod;
+
+/* Same network, data, optimizer with all its settings, batch, device and precision. */
+typedef struct {
+    int methods;
+    const CaseMethod *method; /* full updates first, then by M, the part of the data, the length */
+} Case;
+
+typedef struct {
+    const Study *study;
+    int cases;
+    Case *item; /* in order of their first row */
+    CaseMethod *method;
+    int *row;
+} Cases;
+
+/* Orders the rows of a study, which stays as it is.  Rows with the same settings and seed are one
+ * training, read from two files: only the first counts.  Generated images are others with each
+ * seed, and the same data.  -1 and an error when memory runs out; cases_free is safe either way. */
+int cases_make(Cases *cases, const Study *study);
+void cases_free(Cases *cases);
+
+/* The first row of a method: what all its seeds have in common can be read there. */
+const StudyRow *case_first(const Cases *cases, const CaseMethod *method);
+/* The row of the full update (in the device's memory) with the same seed, the longest if there are
+ * several; NULL: none. */
+const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row);
+
+/* Short names: "resnet8", "gpt-4x128" of a specification (layers or depth, width); "resnet8 cifar10
+ * sgd", with device and precision unless those are a CPU's; "BCD-1/3", with what tells it from
+ * others of the case that are called so too.  Each returns `text`. */
+enum { CASE_NAME = 120 };
+const char *case_network(const StudyRow *row, char text[CASE_NAME]);
+const char *case_name(const StudyRow *row, char text[CASE_NAME]);
+const char *case_method(const Cases *cases, const Case *item, const CaseMethod *method,
+                        char text[CASE_NAME]);
+
+/* A running mean; what is not finite does not count. */
+typedef struct {
+    int count;
+    double mean, squares; /* sum of squared distances from the mean */
+} Mean;
+
+void mean_add(Mean *mean, double value);
+double mean_value(const Mean *mean);  /* NAN: of nothing */
+double mean_spread(const Mean *mean); /* standard deviation of a single one (n - 1); NAN below 2 */
+
+#endif

@@ -1,0 +1,24 @@
+/* What the files that make a study's tables share. */
+#ifndef EXPERIMENTS_STUDY_TABLES_PARTS_H
+#define EXPERIMENTS_STUDY_TABLES_PARTS_H
+
+#include "cases.h"
+#include "paper.h"
+#include "study_tables.h"
+
+/* Parameters, gradients and optimizer state at their peaks: what the paper counts as memory. */
+double study_trained_bytes(const StudyRow *row);
+/* Per cent correct, or perplexity. */
+double study_score(const StudyRow *row);
+/* A mean over seeds into a cell, with its spread. */
+void study_put_mean(Table *table, int column, const Mean *mean, Source source);
+
+/* Each adds tables, where the study has something for them; -1 and an error. */
+int study_add_published(Tables *tables, const Cases *cases);   /* Tables 2, 9, 10, 11 */
+int study_add_same_loss(Tables *tables, const Cases *cases);   /* beside the full update */
+int study_add_budgets(Tables *tables, const Cases *cases);     /* at equal updates, seconds, ... */
+int study_add_multipliers(Tables *tables, const Cases *cases); /* B-F: study_tables.c */
+int study_add_ufp(Tables *tables, const Cases *cases);         /* against the unfrozen part */
+int study_add_trainings(Tables *tables, const Cases *cases);   /* each with its identity */
+
+#endif
