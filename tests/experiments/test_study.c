@@ -125,7 +125,8 @@ static StudyRow *add_like(Study *study, int row) {
     *added = study->row[row];
     added->curve = NULL;
     added->evaluation = NULL;
-    added->curve_rows = added->evaluation_rows = 0;
+    added->switches = NULL;
+    added->curve_rows = added->evaluation_rows = added->switch_rows = 0;
     return added;
 }
 
