@@ -87,7 +87,7 @@ size_t cuda_batchnorm_workspace(int n, int c);
  * and y = norm(sum).  sum may alias x or skip; NULL without skip. */
 void cuda_layernorm_forward(const Run *run, void *y, void *sum, float *mean, float *rstd,
                             const void *x, const void *skip, const void *g, const void *b, int n,
-                            int c);
+                            int c, double eps);
 /* dx = addend + gradient.  addend NULL: zero; it may be dx itself (accumulate) or another array
  * (the gradient that came along the residual path). */
 void cuda_layernorm_input_gradient(const Run *run, void *dx, const void *addend, const void *dy,
@@ -100,7 +100,7 @@ void cuda_layernorm_weight_gradient(const Run *run, float *dg, float *db, const 
 size_t cuda_layernorm_workspace(int n, int c);
 
 void cuda_rmsnorm_forward(const Run *run, void *y, void *sum, float *rrms, const void *x,
-                          const void *skip, const void *g, int n, int c);
+                          const void *skip, const void *g, int n, int c, double eps);
 void cuda_rmsnorm_input_gradient(const Run *run, void *dx, const void *addend, const void *dy,
                                  const void *x, const void *g, const float *rrms, int n, int c);
 void cuda_rmsnorm_weight_gradient(const Run *run, float *dg, const void *dy, const void *x,

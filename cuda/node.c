@@ -36,10 +36,11 @@ void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io) {
             break;
         case OP_LAYERNORM:
             cuda_layernorm_forward(run, io->y, NULL, io->aux, io->aux + rows, io->x, NULL,
-                                   io->weight, io->bias, rows, c);
+                                   io->weight, io->bias, rows, c, node->eps);
             break;
         case OP_RMSNORM:
-            cuda_rmsnorm_forward(run, io->y, NULL, io->aux, io->x, NULL, io->weight, rows, c);
+            cuda_rmsnorm_forward(run, io->y, NULL, io->aux, io->x, NULL, io->weight, rows, c,
+                                 node->eps);
             break;
         case OP_ATTENTION:
             cuda_attention_forward(run, io->y, io->aux, io->x, io->n, positions(node), o,

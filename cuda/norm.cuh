@@ -12,12 +12,11 @@
 
 #include "columns.cuh"
 
-static constexpr float NORM_EPS = 1e-5f;
-
 typedef struct {
     int n, c;
-    float *mean, *r; /* forward; mean NULL unless centred */
-} NormRows;
+    float *mean, *r; /* mean NULL unless centred */
+    float eps;
+} NormRows; /* of a forward pass */
 
 /* ---- version 1 --------------------------------------------------------------------------------
  * A block for each row, which it reads once for the mean, once for the variance (from the mean, so
@@ -46,7 +45,7 @@ static __global__ void __launch_bounds__(NORM_PLAIN_THREADS)
         const float d = to_float(x[at + (size_t)j]) - m;
         squares = fmaf(d, d, squares);
     }
-    const float r = 1.0f / sqrtf(block_sum(squares, scratch) / (float)c + NORM_EPS);
+    const float r = 1.0f / sqrtf(block_sum(squares, scratch) / (float)c + rows.eps);
     for (int j = start; j < c; j += NORM_PLAIN_THREADS) {
         const float xhat = (to_float(x[at + (size_t)j]) - m) * r;
         y[at + (size_t)j] = from_float<T>(fmaf(xhat, to_float(g[j]), centred ? to_float(b[j]) : 0));
@@ -162,7 +161,7 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
     float m = 0;
     if (centred) m = row_sum<threads>(sum_held<false, threads>(held, 0, lane, packs), scratch) / c;
     const float squares = row_sum<threads>(sum_held<true, threads>(held, m, lane, packs), scratch);
-    const float r = 1.0f / sqrtf(squares / c + NORM_EPS);
+    const float r = 1.0f / sqrtf(squares / c + rows.eps);
 #pragma unroll
     for (int k = 0; k < K; k++) {
         const int i = lane + k * threads;

@@ -127,9 +127,10 @@ static void add_norm(const CudaStage *s, int index) {
     int rows = rows_of(s, norm), c = norm->in_shape.c;
     if (norm->kind == OP_LAYERNORM)
         cuda_layernorm_forward(&s->run, io.y, add.y, io.aux, io.aux + rows, add.x, add.skip,
-                               io.weight, io.bias, rows, c);
+                               io.weight, io.bias, rows, c, norm->eps);
     else
-        cuda_rmsnorm_forward(&s->run, io.y, add.y, io.aux, add.x, add.skip, io.weight, rows, c);
+        cuda_rmsnorm_forward(&s->run, io.y, add.y, io.aux, add.x, add.skip, io.weight, rows, c,
+                             norm->eps);
 }
 
 /* Runs the nodes of a block; again: to make what the forward pass did not keep. */

@@ -53,6 +53,7 @@ typedef struct {
     bool rope;               /* attention: rotary position embedding */
     bool relu;               /* batchnorm: y = relu(bn(x) + skip) fused */
     int vocabulary;          /* embedding */
+    double eps;              /* layernorm, rmsnorm: what is added to the mean square */
 } Node;
 
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL } Init;

@@ -32,13 +32,17 @@ const Preset model_presets[] = {
 
 typedef enum { FAMILY_RESNET, FAMILY_BOTTLENECK, FAMILY_GPT, FAMILY_LLAMA } Family;
 
-enum { MAX_KEYS = 6 };
+enum { MAX_KEYS = 7 };
 
 /* A setting of a family: its range, and its default (0: required or derived). */
 typedef struct {
     const char *name;
-    int fallback, least, most;
+    double fallback, least, most;
+    bool real; /* not only whole numbers; seldom other than the default, and only then told */
 } Key;
+
+#define NORM_EPS \
+    { "eps", 1e-5, 1e-12, 1, true }
 
 static const struct {
     const char *name;
@@ -61,14 +65,16 @@ static const struct {
                      {"width", 0, 1, 65536},
                      {"heads", 0, 1, 1024},
                      {"context", 0, 1, 1 << 20},
-                     {"vocabulary", 50257, 2, 1 << 24}}},
+                     {"vocabulary", 50257, 2, 1 << 24},
+                     NORM_EPS}},
     [FAMILY_LLAMA] = {"llama",
                       {{"layers", 0, 1, 4096},
                        {"width", 0, 2, 65536},
                        {"heads", 0, 1, 1024},
                        {"ffn", 0, 1, 1 << 20},
                        {"context", 0, 1, 1 << 20},
-                       {"vocabulary", 32000, 2, 1 << 24}}},
+                       {"vocabulary", 32000, 2, 1 << 24},
+                       NORM_EPS}},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -99,7 +105,7 @@ static int find_key(Family family, const char *name, size_t length) {
 }
 
 /* Reads "key=value,key=value" into value[]; 0 marks what was not given. */
-static int parse_settings(Family family, const char *text, int *value, bool *given) {
+static int parse_settings(Family family, const char *text, double *value, bool *given) {
     while (*text) {
         size_t length = strcspn(text, "=,");
         if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
@@ -109,36 +115,41 @@ static int parse_settings(Family family, const char *text, int *value, bool *giv
         if (given[k]) return error_set("model: %s is given twice", key->name);
         const char *number = text + length + 1;
         char *end;
-        long parsed = strtol(number, &end, 10);
+        double parsed = key->real ? strtod(number, &end) : (double)strtol(number, &end, 10);
         if (end == number || (*end && *end != ','))
-            return error_set("model: %s=%.20s is not a whole number", key->name, number);
-        if (parsed < key->least || parsed > key->most)
-            return error_set("model: %s=%ld is not in %d..%d", key->name, parsed, key->least,
-                             key->most);
-        value[k] = (int)parsed;
+            return error_set("model: %s=%.20s is not a %s", key->name, number,
+                             key->real ? "number" : "whole number");
+        if (!(parsed >= key->least && parsed <= key->most))
+            return error_set("model: %s=%.15g is not in %.15g..%.15g", key->name, parsed,
+                             key->least, key->most);
+        value[k] = parsed;
         given[k] = true;
         text = *end ? end + 1 : end;
     }
     return 0;
 }
 
-static int set_defaults(Family family, int *value, const bool *given) {
+static int set_defaults(Family family, double *value, const bool *given) {
     for (int k = 0; families[family].key[k].name; k++) {
         const Key *key = &families[family].key[k];
         if (given[k]) continue;
-        if (!key->fallback && key->least > 0 && strcmp(key->name, "ffn") != 0)
+        if (key->fallback == 0 && key->least > 0 && strcmp(key->name, "ffn") != 0)
             return error_set("model: %s needs %s=...", families[family].name, key->name);
         value[k] = key->fallback;
     }
     return 0;
 }
 
-static int build_transformer(Builder *b, Family family, const int *v) {
+static int build_transformer(Builder *b, Family family, const double *v) {
     bool llama = family == FAMILY_LLAMA;
-    TransformerSizes s = {.layers = v[0], .width = v[1], .heads = v[2]};
-    s.ffn = llama ? v[3] : 4 * s.width;
-    s.context = v[llama ? 4 : 3];
-    s.vocabulary = v[llama ? 5 : 4];
+    const double *rest = v + (llama ? 4 : 3);
+    TransformerSizes s = {.layers = (int)v[0],
+                          .width = (int)v[1],
+                          .heads = (int)v[2],
+                          .context = (int)rest[0],
+                          .vocabulary = (int)rest[1],
+                          .eps = rest[2]};
+    s.ffn = llama ? (int)v[3] : 4 * s.width;
     if (s.width % s.heads)
         return error_set("model: width %d is not a multiple of %d heads", s.width, s.heads);
     if (llama && (s.width / s.heads) % 2)
@@ -151,22 +162,25 @@ static int build_transformer(Builder *b, Family family, const int *v) {
     return 0;
 }
 
-static int build_family(Builder *b, Family family, const int *v) {
+static int build_family(Builder *b, Family family, const double *v) {
     if (family == FAMILY_GPT || family == FAMILY_LLAMA) return build_transformer(b, family, v);
-    ResnetSizes s = {.depth = v[0], .width = v[1], .classes = v[2], .size = v[3], .fused = v[4]};
+    ResnetSizes s = {(int)v[0], (int)v[1], (int)v[2], (int)v[3], .fused = v[4] != 0};
     return family == FAMILY_RESNET ? build_resnet(b, s) : build_bottleneck(b, s);
 }
 
-static void write_spec(Model *model, Family family, const int *value) {
+static void write_spec(Model *model, Family family, const double *value) {
     int used = snprintf(model->spec, sizeof model->spec, "%s:", families[family].name);
-    for (int k = 0; families[family].key[k].name; k++)
-        used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%d",
-                         k ? "," : "", families[family].key[k].name, value[k]);
+    for (int k = 0; families[family].key[k].name; k++) {
+        const Key *key = &families[family].key[k];
+        if (key->real && value[k] == key->fallback) continue;
+        used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%.15g",
+                         k ? "," : "", key->name, value[k]);
+    }
 }
 
 /* `over` holds settings that replace those of `settings`: a preset's, changed by hand. */
 static Model *build(Family family, const char *settings, const char *over) {
-    int value[MAX_KEYS] = {0};
+    double value[MAX_KEYS] = {0};
     bool given[MAX_KEYS] = {false}, given_over[MAX_KEYS] = {false};
     if (parse_settings(family, settings, value, given) ||
         parse_settings(family, over, value, given_over))
@@ -174,7 +188,7 @@ static Model *build(Family family, const char *settings, const char *over) {
     for (int k = 0; k < MAX_KEYS; k++) given[k] = given[k] || given_over[k];
     if (set_defaults(family, value, given)) return NULL;
     if (family == FAMILY_LLAMA && !given[3]) /* 8/3 of the width, Touvron et al. 2023, rounded up */
-        value[3] = (8 * value[1] / 3 + 31) / 32 * 32;
+        value[3] = (8 * (int)value[1] / 3 + 31) / 32 * 32;
     Model *model = calloc(1, sizeof *model);
     if (!model) {
         error_set("model: out of memory");

@@ -34,10 +34,11 @@ void node_forward(const Node *node, const NodeIO *io) {
                               io->hold_running ? 0 : BATCHNORM_MOMENTUM);
             break;
         case OP_LAYERNORM:
-            layernorm_forward(io->y, io->aux, io->aux + rows, io->x, io->weight, io->bias, rows, c);
+            layernorm_forward(io->y, io->aux, io->aux + rows, io->x, io->weight, io->bias, rows, c,
+                              node->eps);
             break;
         case OP_RMSNORM:
-            rmsnorm_forward(io->y, io->aux, io->x, io->weight, rows, c);
+            rmsnorm_forward(io->y, io->aux, io->x, io->weight, rows, c, node->eps);
             break;
         case OP_ATTENTION:
             attention_forward(io->y, io->aux, io->x, io->n, positions(node), o, node->heads,

@@ -3,8 +3,8 @@
 
 void cuda_layernorm_forward(const Run *run, void *y, void *sum, float *mean, float *rstd,
                             const void *x, const void *skip, const void *g, const void *b, int n,
-                            int c) {
-    const NormRows rows = {n, c, mean, rstd};
+                            int c, double eps) {
+    const NormRows rows = {n, c, mean, rstd, (float)eps};
     WITH_VALUES(run, T,
                 norm_forward<true, T>(run, (T *)y, (T *)sum, (const T *)x, (const T *)skip,
                                       (const T *)g, (const T *)b, rows));

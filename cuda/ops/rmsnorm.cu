@@ -3,8 +3,8 @@
 #include "../norm.cuh"
 
 void cuda_rmsnorm_forward(const Run *run, void *y, void *sum, float *rrms, const void *x,
-                          const void *skip, const void *g, int n, int c) {
-    const NormRows rows = {n, c, NULL, rrms};
+                          const void *skip, const void *g, int n, int c, double eps) {
+    const NormRows rows = {n, c, NULL, rrms, (float)eps};
     WITH_VALUES(run, T,
                 norm_forward<false, T>(run, (T *)y, (T *)sum, (const T *)x, (const T *)skip,
                                        (const T *)g, NULL, rows));

@@ -31,6 +31,16 @@ static int read_size(const Config *config, const char *key, int *size) {
     return 0;
 }
 
+/* Of the norms, as a setting of ours: empty where it is ours by default. */
+static int read_eps(const Config *config, const char *key, double left_out, char setting[40]) {
+    const cJSON *item = find(config, key);
+    double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
+    if (!(eps >= 1e-12 && eps <= 1))
+        return error_set("%s: %s is no number from 1e-12 to 1", config->path, key);
+    snprintf(setting, 40, fabs(eps - 1e-5) <= 1e-11 ? "" : ",eps=%.15g", eps);
+    return 0;
+}
+
 static int refuse(const Config *config, const char *key, const char *ours) {
     char *text = cJSON_PrintUnformatted(find(config, key));
     error_set("%s: %s is %.60s; ours is always %s", config->path, key, text ? text : "not given",
@@ -64,12 +74,13 @@ static int must_be(const Config *config, const char *key, bool left_out, bool ou
 
 static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     ConvertSizes s = {0};
+    char eps[40];
     int ffn = 0, positions = 0;
     if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
         read_size(c, "n_head", &s.heads) || read_size(c, "n_positions", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
         must_be_text(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
-        must_be_number(c, "layer_norm_epsilon", 1e-5, 1e-5) ||
+        read_eps(c, "layer_norm_epsilon", 1e-5, eps) ||
         must_be(c, "scale_attn_weights", true, true) ||
         must_be(c, "scale_attn_by_inverse_layer_idx", false, false) ||
         must_be(c, "add_cross_attention", false, false) ||
@@ -79,8 +90,8 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
         return refuse(c, "n_inner", "4 n_embd");
     if (context > positions)
         return error_set("--context %d: %s knows %d positions", context, c->path, positions);
-    snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d",
-             s.layers, s.width, s.heads, context ? context : positions, s.vocabulary);
+    snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s",
+             s.layers, s.width, s.heads, context ? context : positions, s.vocabulary, eps);
     return 0;
 }
 
@@ -98,24 +109,25 @@ static int check_rope(const Config *c) {
 
 static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     ConvertSizes s = {0};
+    char eps[40];
     int positions = 0, groups = 0;
     if (read_size(c, "num_hidden_layers", &s.layers) || read_size(c, "hidden_size", &s.width) ||
         read_size(c, "num_attention_heads", &s.heads) ||
         read_size(c, "intermediate_size", &s.ffn) ||
         read_size(c, "max_position_embeddings", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
-        must_be_text(c, "hidden_act", "silu", "swish") ||
-        must_be_number(c, "rms_norm_eps", 1e-6, 1e-5) || check_rope(c) ||
-        must_be(c, "attention_bias", false, false) || must_be(c, "mlp_bias", false, false) ||
-        must_be(c, "tie_word_embeddings", false, false))
+        must_be_text(c, "hidden_act", "silu", "swish") || read_eps(c, "rms_norm_eps", 1e-6, eps) ||
+        check_rope(c) || must_be(c, "attention_bias", false, false) ||
+        must_be(c, "mlp_bias", false, false) || must_be(c, "tie_word_embeddings", false, false))
         return -1;
     if (find(c, "num_key_value_heads") &&
         (read_size(c, "num_key_value_heads", &groups) || groups != s.heads))
         return refuse(c, "num_key_value_heads", "num_attention_heads (no grouped queries)");
     if (find(c, "head_dim") && (read_size(c, "head_dim", &groups) || groups * s.heads != s.width))
         return refuse(c, "head_dim", "hidden_size / num_attention_heads");
-    snprintf(spec, OPTION_TEXT, "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d",
-             s.layers, s.width, s.heads, s.ffn, context ? context : positions, s.vocabulary);
+    snprintf(spec, OPTION_TEXT,
+             "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d%s", s.layers,
+             s.width, s.heads, s.ffn, context ? context : positions, s.vocabulary, eps);
     return 0;
 }
 
@@ -156,7 +168,7 @@ static void add_gpt(cJSON *root, ConvertSizes s) {
     cJSON_AddNumberToObject(root, "n_positions", s.context);
     cJSON_AddNumberToObject(root, "n_ctx", s.context);
     cJSON_AddStringToObject(root, "activation_function", "gelu_new");
-    cJSON_AddNumberToObject(root, "layer_norm_epsilon", 1e-5);
+    cJSON_AddNumberToObject(root, "layer_norm_epsilon", s.eps);
     cJSON_AddTrueToObject(root, "tie_word_embeddings");
 }
 
@@ -171,7 +183,7 @@ static void add_llama(cJSON *root, ConvertSizes s) {
     cJSON_AddNumberToObject(root, "intermediate_size", s.ffn);
     cJSON_AddNumberToObject(root, "max_position_embeddings", s.context);
     cJSON_AddStringToObject(root, "hidden_act", "silu");
-    cJSON_AddNumberToObject(root, "rms_norm_eps", 1e-5);
+    cJSON_AddNumberToObject(root, "rms_norm_eps", s.eps);
     cJSON_AddNumberToObject(root, "rope_theta", 10000);
     cJSON *rope = cJSON_AddObjectToObject(root, "rope_parameters");
     cJSON_AddStringToObject(rope, "rope_type", "default");

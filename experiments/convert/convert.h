@@ -42,6 +42,7 @@ int convert_family(const Model *model);
 /* Sizes of a transformer out of its tables. */
 typedef struct {
     int layers, width, heads, ffn, context, vocabulary;
+    double eps;
 } ConvertSizes;
 ConvertSizes convert_sizes(const Model *model);
 

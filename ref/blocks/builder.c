@@ -171,12 +171,16 @@ int build_batchnorm(Builder *b, const char *name, int in, int skip, bool relu) {
     return norm(b, name, node, true);
 }
 
-int build_layernorm(Builder *b, const char *name, int in) {
-    return norm(b, name, node_of(OP_LAYERNORM, in), true);
+int build_layernorm(Builder *b, const char *name, int in, double eps) {
+    Node node = node_of(OP_LAYERNORM, in);
+    node.eps = eps;
+    return norm(b, name, node, true);
 }
 
-int build_rmsnorm(Builder *b, const char *name, int in) {
-    return norm(b, name, node_of(OP_RMSNORM, in), false);
+int build_rmsnorm(Builder *b, const char *name, int in, double eps) {
+    Node node = node_of(OP_RMSNORM, in);
+    node.eps = eps;
+    return norm(b, name, node, false);
 }
 
 int build_attention(Builder *b, int in, int heads, bool rope) {

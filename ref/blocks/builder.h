@@ -25,8 +25,8 @@ int build_linear_tied(Builder *b, int in, int weight);
 int build_conv2d(Builder *b, const char *name, int in, int outputs, int kernel, int stride);
 /* y = bn(in) + skip, then relu; skip -1: none. */
 int build_batchnorm(Builder *b, const char *name, int in, int skip, bool relu);
-int build_layernorm(Builder *b, const char *name, int in);
-int build_rmsnorm(Builder *b, const char *name, int in);
+int build_layernorm(Builder *b, const char *name, int in, double eps);
+int build_rmsnorm(Builder *b, const char *name, int in, double eps);
 /* in is (q, k, v) packed: 3 c channels to c. */
 int build_attention(Builder *b, int in, int heads, bool rope);
 int build_relu(Builder *b, int in);
@@ -41,6 +41,7 @@ int build_embedding(Builder *b, int in, int vocabulary, int width, int context);
 /* The families. Sizes have been checked by the caller. */
 typedef struct {
     int layers, width, heads, ffn, context, vocabulary;
+    double eps; /* of its norms */
 } TransformerSizes;
 typedef struct {
     int depth, width, classes, size;

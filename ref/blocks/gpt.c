@@ -7,12 +7,12 @@
 static int gpt_block(Builder *b, int x, TransformerSizes s) {
     /* GPT-2 scales what enters the residual stream by the number of its contributions. */
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
-    int h = build_layernorm(b, "norm1", x);
+    int h = build_layernorm(b, "norm1", x, s.eps);
     h = build_linear(b, "attention.qkv", h, 3 * s.width, true, deviation);
     h = build_attention(b, h, s.heads, false);
     h = build_linear(b, "attention.out", h, s.width, true, residual);
     x = build_add(b, h, x);
-    h = build_layernorm(b, "norm2", x);
+    h = build_layernorm(b, "norm2", x, s.eps);
     h = build_linear(b, "mlp.up", h, s.ffn, true, deviation);
     h = build_gelu(b, h);
     h = build_linear(b, "mlp.down", h, s.width, true, residual);
@@ -29,6 +29,6 @@ void build_gpt(Builder *b, TransformerSizes s) {
         x = gpt_block(b, x, s);
     }
     build_block(b, "head");
-    x = build_layernorm(b, "norm", x);
+    x = build_layernorm(b, "norm", x, s.eps);
     build_linear_tied(b, x, token);
 }

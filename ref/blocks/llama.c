@@ -6,12 +6,12 @@
 
 static int llama_block(Builder *b, int x, TransformerSizes s) {
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
-    int h = build_rmsnorm(b, "norm1", x);
+    int h = build_rmsnorm(b, "norm1", x, s.eps);
     h = build_linear(b, "attention.qkv", h, 3 * s.width, false, deviation);
     h = build_attention(b, h, s.heads, true);
     h = build_linear(b, "attention.out", h, s.width, false, residual);
     x = build_add(b, h, x);
-    h = build_rmsnorm(b, "norm2", x);
+    h = build_rmsnorm(b, "norm2", x, s.eps);
     h = build_linear(b, "mlp.gate_up", h, 2 * s.ffn, false, deviation);
     h = build_swiglu(b, h);
     h = build_linear(b, "mlp.down", h, s.width, false, residual);
@@ -27,6 +27,6 @@ void build_llama(Builder *b, TransformerSizes s) {
         x = llama_block(b, x, s);
     }
     build_block(b, "head");
-    x = build_rmsnorm(b, "norm", x);
+    x = build_rmsnorm(b, "norm", x, s.eps);
     build_linear(b, "", x, s.vocabulary, false, 0.02);
 }

@@ -8,7 +8,7 @@
 
 /* Two passes over a row that is in cache by then: the variance does not cancel. */
 static void forward_row(real *y, real *mean, real *rstd, const real *x, const real *g,
-                        const real *b, size_t c) {
+                        const real *b, size_t c, double eps) {
     vec sum = {0}, squares = {0};
     for (size_t j = 0; j < c; j += LANES) sum += vec_load_part(x + j, c - j, 0);
     const real m = vec_sum(sum) / (real)c;
@@ -16,19 +16,19 @@ static void forward_row(real *y, real *mean, real *rstd, const real *x, const re
         vec d = vec_load_part(x + j, c - j, m) - m;
         squares += d * d;
     }
-    const real r = (real)(1 / sqrt((double)vec_sum(squares) / (double)c + NORM_EPS));
+    const real r = (real)(1 / sqrt((double)vec_sum(squares) / (double)c + eps));
     for (size_t j = 0; j < c; j++) y[j] = (x[j] - m) * r * g[j] + b[j];
     *mean = m;
     *rstd = r;
 }
 
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g, const real *b,
-                       int n, int c) {
+                       int n, int c, double eps) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
-        forward_row(y + at, mean + row, rstd + row, x + at, g, b, width);
+        forward_row(y + at, mean + row, rstd + row, x + at, g, b, width, eps);
     }
 }
 

@@ -4,8 +4,6 @@
 
 #include "../real.h"
 
-#define NORM_EPS 1e-5
-
 /* dg[c] = sum_n dy[n][c] (x[n][c] - mean[n]) r[n], or += with `add`; mean NULL: 0. */
 void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *mean, const real *r,
                          int n, int c, bool add);

@@ -66,23 +66,24 @@ void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real 
                               int n, int c, bool relu, bool use_running, bool add_dx,
                               bool add_dskip);
 
-/* ---- layernorm.c: Ba, Kiros, Hinton 2016, eps 1e-5 ----------------------------------------------
+/* ---- layernorm.c: Ba, Kiros, Hinton 2016 --------------------------------------------------------
  */
 
-/* y[n][c] = g (x - mean) rstd + b.  Overwrites mean[n] and rstd[n]. */
+/* y[n][c] = g (x - mean) rstd + b, rstd = 1 / sqrt(variance + eps).  Overwrites mean[n] and
+ * rstd[n]. */
 void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g, const real *b,
-                       int n, int c);
+                       int n, int c, double eps);
 void layernorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
                               const real *mean, const real *rstd, int n, int c, bool add);
 /* db may be computed with bias_gradient; this gives dg[c] = sum_n dy xhat. */
 void layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
                                const real *rstd, int n, int c, bool add);
 
-/* ---- rmsnorm.c: Zhang & Sennrich 2019, eq. 4, eps 1e-5 ------------------------------------------
+/* ---- rmsnorm.c: Zhang & Sennrich 2019, eq. 4 ----------------------------------------------------
  */
 
 /* y[n][c] = g x rrms, rrms = 1 / sqrt(mean(x^2) + eps).  Overwrites rrms[n]. */
-void rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c);
+void rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c, double eps);
 void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
                             const real *rrms, int n, int c, bool add);
 void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,

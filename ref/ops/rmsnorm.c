@@ -6,23 +6,23 @@
 #include "rows.h"
 #include "vexp.h"
 
-static void forward_row(real *y, real *rrms, const real *x, const real *g, size_t c) {
+static void forward_row(real *y, real *rrms, const real *x, const real *g, size_t c, double eps) {
     vec squares = {0};
     for (size_t j = 0; j < c; j += LANES) {
         vec v = vec_load_part(x + j, c - j, 0);
         squares += v * v;
     }
-    const real r = (real)(1 / sqrt((double)vec_sum(squares) / (double)c + NORM_EPS));
+    const real r = (real)(1 / sqrt((double)vec_sum(squares) / (double)c + eps));
     for (size_t j = 0; j < c; j++) y[j] = x[j] * r * g[j];
     *rrms = r;
 }
 
-void rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c) {
+void rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c, double eps) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
-        forward_row(y + at, rrms + row, x + at, g, width);
+        forward_row(y + at, rrms + row, x + at, g, width, eps);
     }
 }
 

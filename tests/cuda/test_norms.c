@@ -46,14 +46,16 @@ static void check_near(const float *got, const float *truth, size_t count, doubl
 typedef struct {
     const char *name;
     int n, c;
+    double eps;
 } Rows;
 
 /* Around the widths at which other kernels take over, in fp32 or bf16: 256, 512, 1024, 2048, 4096,
  * 8192 and 16384 columns; and ragged ones. */
 static const Rows widths[] = {
-    {"24", 9, 24},     {"33", 7, 33},     {"264", 5, 264},     {"520", 5, 520},
-    {"1032", 3, 1032}, {"1035", 3, 1035}, {"2056", 3, 2056},   {"4104", 2, 4104},
-    {"8192", 2, 8192}, {"8200", 2, 8200}, {"16392", 2, 16392},
+    {"24", 9, 24, 1e-5},     {"33", 7, 33, 3},        {"264", 5, 264, 3},
+    {"520", 5, 520, 1e-5},   {"1032", 3, 1032, 1e-5}, {"1035", 3, 1035, 1e-5},
+    {"2056", 3, 2056, 3},    {"4104", 2, 4104, 1e-5}, {"8192", 2, 8192, 1e-5},
+    {"8200", 2, 8200, 1e-5}, {"16392", 2, 16392, 3},
 };
 
 /* What both norms take; on the device, and the host's copies. */
@@ -61,6 +63,7 @@ typedef struct {
     Run run;
     bool centred;
     int n, c;
+    double eps;
     size_t count;
     float *x, *skip, *g, *b, *dy, *addend;
     void *to_x, *to_skip, *to_g, *to_b, *to_dy, *to_addend;
@@ -68,7 +71,7 @@ typedef struct {
 } Norm;
 
 static Norm norm_create(const Rows *rows, Run run, bool centred) {
-    Norm t = {.run = run, .centred = centred, .n = rows->n, .c = rows->c};
+    Norm t = {.run = run, .centred = centred, .n = rows->n, .c = rows->c, .eps = rows->eps};
     const size_t c = (size_t)t.c;
     t.count = (size_t)t.n * c;
     t.x = numbers(1, t.count, 0.25, 1, run);
@@ -98,9 +101,9 @@ static void norm_free(Norm *t) {
 static void forward(const Norm *t, void *y, void *sum, const void *x, const void *skip) {
     if (t->centred)
         cuda_layernorm_forward(&t->run, y, sum, t->mean, t->r, x, skip, t->to_g, t->to_b, t->n,
-                               t->c);
+                               t->c, t->eps);
     else
-        cuda_rmsnorm_forward(&t->run, y, sum, t->r, x, skip, t->to_g, t->n, t->c);
+        cuda_rmsnorm_forward(&t->run, y, sum, t->r, x, skip, t->to_g, t->n, t->c, t->eps);
 }
 
 static void input_gradient(const Norm *t, void *dx, const void *addend, const void *x) {
@@ -128,9 +131,9 @@ static void check_forward(const Norm *t, void *sum) {
           *r = malloc((size_t)t->n * sizeof *r);
     if (!truth || !m || !r) abort();
     if (t->centred)
-        layernorm_forward(truth, m, r, kept, t->g, t->b, t->n, t->c);
+        layernorm_forward(truth, m, r, kept, t->g, t->b, t->n, t->c, t->eps);
     else
-        rmsnorm_forward(truth, r, kept, t->g, t->n, t->c);
+        rmsnorm_forward(truth, r, kept, t->g, t->n, t->c, t->eps);
     check_near(both, truth, t->count, t->c, t->run, "y");
     float *host[] = {both, alone, kept, added, truth, m, r};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);

@@ -96,18 +96,18 @@ static void batchnorm(Naive *naive, int rows, int c) {
     }
 }
 
-static void layernorm(double *y, const double *x, const double *g, const double *b, int rows,
-                      int c) {
+static void layernorm(double *y, const double *x, const double *g, const double *b, int rows, int c,
+                      double eps) {
     for (int n = 0; n < rows; n++) {
         double mean = mean_of(x + n * c, c, 1);
-        double deviation = sqrt(variance_of(x + n * c, c, 1, mean) + 1e-5);
+        double deviation = sqrt(variance_of(x + n * c, c, 1, mean) + eps);
         for (int i = 0; i < c; i++) y[n * c + i] = (x[n * c + i] - mean) / deviation * g[i] + b[i];
     }
 }
 
-static void rmsnorm(double *y, const double *x, const double *g, int rows, int c) {
+static void rmsnorm(double *y, const double *x, const double *g, int rows, int c, double eps) {
     for (int n = 0; n < rows; n++) {
-        double rms = sqrt(variance_of(x + n * c, c, 1, 0) + 1e-5);
+        double rms = sqrt(variance_of(x + n * c, c, 1, 0) + eps);
         for (int i = 0; i < c; i++) y[n * c + i] = x[n * c + i] / rms * g[i];
     }
 }
@@ -203,10 +203,10 @@ void naive_forward(Naive *naive) {
             batchnorm(naive, rows, c);
             break;
         case OP_LAYERNORM:
-            layernorm(y, x, w, b, rows, c);
+            layernorm(y, x, w, b, rows, c, node->eps);
             break;
         case OP_RMSNORM:
-            rmsnorm(y, x, w, rows, c);
+            rmsnorm(y, x, w, rows, c, node->eps);
             break;
         case OP_ATTENTION:
             attention(node, y, x, naive->n);

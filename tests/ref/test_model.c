@@ -52,6 +52,10 @@ static void a_preset_may_be_changed(void) {
     CHECK(m->input.w == 64 && m->outputs == 256 && m->targets == 64 && m->blocks == 14, "%s",
           m->spec);
     model_free(m);
+    m = model_create("gpt2:eps=0.00001");
+    if (!CHECK(m, "%s", error_message())) return;
+    CHECK(!strstr(m->spec, "eps"), "%s tells the usual epsilon", m->spec);
+    model_free(m);
 }
 
 static const char *const specs[] = {
@@ -60,6 +64,8 @@ static const char *const specs[] = {
     "bottleneck:depth=26,width=8",
     "gpt:layers=2,width=16,heads=4,context=8",
     "llama:layers=2,width=16,heads=4,context=8",
+    "gpt:layers=2,width=16,heads=4,context=8,eps=1.25e-06",
+    "llama:layers=2,width=16,heads=4,context=8,eps=9.999999974752427e-07",
     "L-23B",
 };
 
@@ -201,6 +207,10 @@ static const Refusal refusals[] = {
     {"gpt:layers=1000000", {"layers=1000000 is not in 1.."}},
     {"gpt:layers=1,width=1000000,heads=1,context=4", {"width=1000000 is not in 1.."}},
     {"gpt2:layers=", {"is not a whole number"}},
+    {"gpt2:eps=0", {"eps=0 is not in 1e-12..1"}},
+    {"gpt2:eps=nan", {"eps=nan is not in 1e-12..1"}},
+    {"gpt2:eps=", {"eps= is not a number"}},
+    {"resnet8:eps=1e-5", {"resnet has no setting \"eps\""}},
     {"resnet8:classes=1", {"classes=1 is not in 2.."}},
     {"resnet:depth=8,size=100000000", {"size=100000000 is not in"}},
 };
