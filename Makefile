@@ -238,7 +238,7 @@ format:                               ## bring every C file into the format
 # ---- running -------------------------------------------------------------------------------------
 
 run: $(BUILD)/bcd                     ## train two networks by BCD and fully, make a table and a page
-	$(BUILD)/bcd experiment validity --preset laptop --out runs/validity
+	$(BUILD)/bcd experiment validity --preset laptop --seeds 1 --out runs/validity
 	$(BUILD)/bcd report runs/validity/validity.h5
 
 run-dist: $(BUILD)/bcd                ## train over four processes, kill one, go on with three

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../ref/error.h"
 #include "cifar.h"
@@ -18,11 +19,12 @@ typedef enum {
     SET_TEXT,
     SET_SHAKESPEARE,
     SET_WIKITEXT2,
+    SET_WEBTEXT2,
     SET_FILE
 } Set;
 
-static const char *const names[] = {"synthetic", "cifar10",     "cifar100",
-                                    "text",      "shakespeare", "wikitext2"};
+static const char *const names[] = {"synthetic",   "cifar10",   "cifar100", "text",
+                                    "shakespeare", "wikitext2", "webtext2"};
 
 int data_vocabulary(const char *name) {
     const char *colon = strchr(name, ':');
@@ -42,7 +44,7 @@ static int find_set(const char *name) {
     if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return SET_FILE;
     return error_set(
         "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
-        "shakespeare, wikitext2, wikitext2:N in N tokens, and token files FILE.tokens",
+        "shakespeare, wikitext2, wikitext2:N in N tokens, webtext2, and token files FILE.tokens",
         name);
 }
 
@@ -54,6 +56,20 @@ static const char *directory(const char *dir) {
 int data_is_tokens(const char *name) {
     const int set = find_set(name);
     return set < 0 ? -1 : set >= SET_TEXT;
+}
+
+bool data_present(const char *name, const char *dir) {
+    static const char *const files[] = {[SET_CIFAR10] = "cifar-10-batches-bin/data_batch_1.bin",
+                                        [SET_CIFAR100] = "cifar-100-binary/train.bin",
+                                        [SET_SHAKESPEARE] = "tinyshakespeare.txt",
+                                        [SET_WIKITEXT2] = "wikitext-2/train.txt",
+                                        [SET_WEBTEXT2] = "webtext2.tokens",
+                                        [SET_FILE] = NULL};
+    char path[PATH_BYTES];
+    const int set = find_set(name);
+    if (set == SET_FILE) return access(name, R_OK) == 0;
+    if (set < 0 || !files[set]) return set >= 0;
+    return !path_join(path, directory(dir), files[set]) && access(path, R_OK) == 0;
 }
 
 static Dataset *open_images(const DataRequest *request, Set set, const char *dir) {
@@ -89,8 +105,10 @@ Dataset *data_open(const DataRequest *request) {
             return textset_shakespeare(request, dir);
         case SET_WIKITEXT2:
             return textset_wikitext2(request, dir);
+        case SET_WEBTEXT2:
+            return textset_webtext2(request, dir);
         case SET_FILE:
-            return textset_file(request);
+            return textset_file(request, request->name);
         default:
             return NULL;
     }
@@ -106,12 +124,14 @@ Tokenizer *data_tokenizer(const char *name, const char *dir) {
     if (set < 0) return NULL;
     if (set == SET_TEXT || set == SET_SHAKESPEARE) return tokenizer_bytes();
     if (set == SET_WIKITEXT2) return open_gpt2(directory(dir), data_vocabulary(name));
-    if (set != SET_FILE) {
+    if (set < SET_WEBTEXT2) {
         error_set("data: %s is a set of images and has no tokenizer", name);
         return NULL;
     }
+    char path[PATH_BYTES];
     Tokens tokens;
-    if (tokens_open(&tokens, name)) return NULL;
+    if (set == SET_WEBTEXT2 && path_join(path, directory(dir), "webtext2.tokens")) return NULL;
+    if (tokens_open(&tokens, set == SET_WEBTEXT2 ? path : name)) return NULL;
     Tokenizer *tokenizer = NULL;
     if (strcmp(tokens.tokenizer, "bytes") == 0)
         tokenizer = tokenizer_bytes();

@@ -6,6 +6,7 @@
  *   shakespeare          tinyshakespeare.txt as bytes
  *   wikitext2            WikiText-2 as GPT-2 BPE tokens
  *   wikitext2:N          the same in the first N tokens of GPT-2's vocabulary
+ *   webtext2             DIR/webtext2.tokens, which `bcd tokenize` makes of a copy of WebText2
  *   FILE.tokens          a token file made by `bcd tokenize`
  */
 #ifndef DATA_DATA_H
@@ -34,6 +35,10 @@ Tokenizer *data_tokenizer(const char *name, const char *dir);
 
 /* N of "wikitext2:N", or of the tokenizer's name "gpt2:N"; 0 without one, -1 if it is no number. */
 int data_vocabulary(const char *name);
+
+/* Whether the files of a set are there (not whether they are whole); those that need none always
+ * are. */
+bool data_present(const char *name, const char *dir);
 
 /* Whether a name is a set of token sequences (1), of images (0), or unknown (-1 and an error that
  * lists the names). */

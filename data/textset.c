@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../ref/error.h"
 #include "checksum.h"
@@ -36,10 +37,20 @@ Dataset *textset_shakespeare(const DataRequest *request, const char *dir) {
     return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
 }
 
-Dataset *textset_file(const DataRequest *request) {
+Dataset *textset_file(const DataRequest *request, const char *path) {
     Tokens tokens;
-    if (tokens_open(&tokens, request->name)) return NULL;
+    if (tokens_open(&tokens, path)) return NULL;
     return open_split(request, tokens, 1000000);
+}
+
+Dataset *textset_webtext2(const DataRequest *request, const char *dir) {
+    char path[PATH_BYTES];
+    if (path_join(path, dir, "webtext2.tokens")) return NULL;
+    if (access(path, R_OK)) {
+        error_set("webtext2: %s is not there: bcd tokenize makes it of a copy of WebText2", path);
+        return NULL;
+    }
+    return textset_file(request, path);
 }
 
 /* The tokens of text[count]; kept in the file `path` if that can be written. */

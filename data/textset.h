@@ -19,6 +19,9 @@ Dataset *textset_wikitext2(const DataRequest *request, const char *dir);
 
 /* A token file: the first nine tenths for training; for validation and test the rest, but no more
  * than its last million tokens (then training has all but those). */
-Dataset *textset_file(const DataRequest *request);
+Dataset *textset_file(const DataRequest *request, const char *path);
+
+/* DIR/webtext2.tokens, likewise. */
+Dataset *textset_webtext2(const DataRequest *request, const char *dir);
 
 #endif

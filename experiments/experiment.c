@@ -2,9 +2,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../ref/error.h"
 #include "commands.h"
+#include "train/interrupt.h"
 
 static const struct {
     const char *name;
@@ -32,17 +34,48 @@ void experiment_print_list(void) {
     printf("  %-12s each of them in turn\n", "all");
 }
 
+void experiment_dir(char dir[OPTION_TEXT], const Options *options) {
+    const char *preset = preset_names[options->preset];
+    if (*options->out)
+        snprintf(dir, OPTION_TEXT, "%s", options->out);
+    else if (options->preset == PRESET_LAPTOP)
+        snprintf(dir, OPTION_TEXT, "results");
+    else
+        snprintf(dir, OPTION_TEXT, "results-%.20s", preset);
+}
+
+/* What the trainings measured before goes into the costs. */
+static int run(int e, const Options *options, bool all) {
+    Options own = *options;
+    char dir[OPTION_TEXT];
+    experiment_dir(dir, options);
+    if (all && !*own.multiplier) {
+        snprintf(own.multiplier, sizeof own.multiplier, "%.480s/validity.h5", dir);
+        if (access(own.multiplier, R_OK)) *own.multiplier = 0;
+    }
+    return experiments[e].run(&own);
+}
+
+static void print_end(const Options *options) {
+    char dir[OPTION_TEXT];
+    experiment_dir(dir, options);
+    printf("all tables are in %s; as one page: bcd report %s/*.h5\n", dir, dir);
+}
+
 int command_experiment(const Options *options) {
     const char *name = options->positional[0];
     bool all = strcmp(name, "all") == 0;
     char known[160] = "";
     int status = 0, found = 0;
+    if (options->minutes > 0) interrupt_after(60 * options->minutes);
     for (int e = 0; e < EXPERIMENTS && !status; e++) {
         strcat(strcat(known, experiments[e].name), ", ");
         if (!all && strcmp(name, experiments[e].name)) continue;
         found++;
-        status = experiments[e].run(options);
+        if (all && !options->quiet) printf("== %s\n", experiments[e].name);
+        status = interrupt_signal() ? interrupt_status() : run(e, options, all);
     }
+    if (found && all && !status && !options->quiet) print_end(options);
     if (found) return status;
     return error_set("bcd experiment %.40s: there is none of this name; it takes %sor all", name,
                      known);

@@ -12,6 +12,9 @@ int experiment_memory(const Options *options);
 int experiment_cost(const Options *options);
 int experiment_timing(const Options *options);
 
+/* Where an experiment writes: --out, or else results, results-smoke, results-gpu, results-paper. */
+void experiment_dir(char dir[OPTION_TEXT], const Options *options);
+
 /* Their names and what they do, for --help. */
 void experiment_print_list(void);
 

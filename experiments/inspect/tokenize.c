@@ -61,6 +61,6 @@ int command_tokenize(const Options *o) {
             out, (unsigned long long)stats.tokens, tokenizer->name,
             (unsigned long long)stats.text_bytes, (unsigned long long)stats.documents, out);
     tokenizer_free(tokenizer);
-    if (result == 1) return 128 + interrupt_signal();
+    if (result == 1) return interrupt_status();
     return result;
 }

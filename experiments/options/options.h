@@ -122,8 +122,9 @@ typedef struct Options {
 
     /* bcd experiment, report */
     bool yes;
-    int seeds;  /* trainings of each row, with seeds one after the other */
-    int preset; /* PresetKind */
+    int seeds;      /* trainings of each row, with seeds one after the other; 0: the preset's */
+    double minutes; /* an experiment's; 0: no end */
+    int preset;     /* PresetKind */
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     char multiplier[OPTION_TEXT]; /* a number, or files of results */
     char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */

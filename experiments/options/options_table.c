@@ -57,6 +57,7 @@ const Option option_table[] = {
      TRAIN},
     {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
      "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, "
+     "webtext2, "
      "wikitext2:N (in the first N tokens of GPT-2's vocabulary), or a "
      "FILE.tokens made by bcd tokenize",
      TRAINING},
@@ -237,8 +238,10 @@ const Option option_table[] = {
      "models separated by spaces", COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"optimizers", "LIST", TEXT(optimizers), LOCAL, "", "the preset's", SECTION,
      "sgd, adam, adamw, separated by commas", COMMAND_EXPERIMENT},
-    {"seeds", "N", INT(seeds, 1, 100), LOCAL, "1", NULL, SECTION,
+    {"seeds", "N", INT(seeds, 0, 100), LOCAL, "0", "3; smoke and paper 1", SECTION,
      "trainings: repeat each with N seeds, --seed and those after it", COMMAND_EXPERIMENT},
+    {"minutes", "N", REAL(minutes, 0, 1e5), LOCAL, "0", "no end", SECTION,
+     "stop after so long with exit status 75; the same command goes on", COMMAND_EXPERIMENT},
     {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, SECTION,
      "start a preset that takes hours without asking", COMMAND_EXPERIMENT},
 #undef SECTION

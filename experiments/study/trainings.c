@@ -1,6 +1,5 @@
 #include "trainings.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,32 +65,38 @@ static bool planned(const Plan *plan, const char *name) {
     return false;
 }
 
-/* Trainings that earlier commands left in the same directory, e.g. with another M. */
-static int collect_others(Study *study, const Plan *plan) {
-    char path[OPTION_TEXT + 8];
-    struct dirent **entries;
-    snprintf(path, sizeof path, "%s/rows", plan->dir);
-    int failed = 0, count = scandir(path, &entries, NULL, alphasort);
-    for (int e = 0; e < count; e++) {
-        const char *name = entries[e]->d_name;
-        if (!failed && name[0] != '.' && !planned(plan, name))
-            failed = collect(study, plan->dir, name);
-        free(entries[e]);
-    }
-    if (count >= 0) free(entries);
-    return failed;
+static void table_path(char path[RUNDIR_PATH], const Plan *plan) {
+    char file[64];
+    snprintf(file, sizeof file, "%s.h5", plan->kind->name);
+    rundir_path(path, plan->dir, file);
+}
+
+/* The rows that an earlier command, e.g. with another M, left in the table: they stay in it. */
+static int find_others(Plan *plan) {
+    char path[RUNDIR_PATH];
+    Study had = {0};
+    table_path(path, plan);
+    if (access(path, F_OK)) return 0;
+    int failed = study_read(&had, path);
+    plan->other = failed ? NULL : calloc((size_t)had.rows + 1, sizeof *plan->other);
+    if (!failed && !plan->other) failed = error_set("%s: out of memory", plan->kind->name);
+    for (int r = 0; r < had.rows && !failed; r++)
+        if (!planned(plan, had.row[r].name))
+            memcpy(plan->other[plan->others++], had.row[r].name, sizeof *plan->other);
+    study_free(&had);
+    return failed ? -1 : 0;
 }
 
 static int write_table(const Plan *plan) {
-    char path[RUNDIR_PATH], file[64];
+    char path[RUNDIR_PATH];
     Study study = {0};
     int failed = 0;
     for (int r = 0; r < plan->rows && !failed; r++)
         failed = collect(&study, plan->dir, plan->row[r].name);
-    snprintf(file, sizeof file, "%s.h5", plan->kind->name);
-    rundir_path(path, plan->dir, file);
-    failed = failed || collect_others(&study, plan) || study_converge(&study) ||
-             study_write(&study, path);
+    for (int r = 0; r < plan->others && !failed; r++)
+        failed = collect(&study, plan->dir, plan->other[r]);
+    table_path(path, plan);
+    failed = failed || study_converge(&study) || study_write(&study, path);
     study_free(&study);
     return failed ? -1 : 0;
 }
@@ -178,6 +183,7 @@ static RowEnd run_row(Pace *pace, int number) {
 
 static int run_plan(const Plan *plan) {
     Pace pace = {.plan = plan};
+    if (*plan->missing) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0;
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
@@ -186,7 +192,7 @@ static int run_plan(const Plan *plan) {
         failed += end == ROW_FAILED;
         if (end == ROW_STOPPED) {
             printf("stopped; the same command goes on\n");
-            return 128 + interrupt_signal();
+            return interrupt_status();
         }
         if (write_table(plan)) return -1;
     }
@@ -202,7 +208,7 @@ static int run_kind(const TrainingKind *kind, const Options *options) {
     if (!status) status = setup_device(&device, options); /* before anything is made */
     if (!status && plan.long_run) status = plan_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
-        status = rundir_make(plan.dir) ? -1 : run_plan(&plan);
+        status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan);
         if (!status && !options->quiet)
             printf("table: %s/%s.h5; see it with: bcd report %s/%s.h5\n", plan.dir, kind->name,
                    plan.dir, kind->name);

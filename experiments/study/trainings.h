@@ -9,12 +9,15 @@
 #ifndef EXPERIMENTS_TRAININGS_H
 #define EXPERIMENTS_TRAININGS_H
 
-#include "../options/options.h"
+#include "../options/setup.h"
+#include "../store/h5.h"
 
 /* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
  * train`, as "name=value name=value"; those for an optimizer come after the common ones. */
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
+    const char *instead_of; /* a data set: trained only where that is missing */
+    bool full_only;         /* beside BCD of a larger network that takes as much memory */
 } TrainingEntry;
 
 /* A way each network is trained; submodels 0: as --submodels says, or 3. */
@@ -23,7 +26,7 @@ typedef struct {
     double fraction; /* of the data each submodel sees */
 } Variant;
 
-enum { TRAINING_ENTRIES = 6, VARIANTS = 6 };
+enum { TRAINING_ENTRIES = 8, VARIANTS = 6 };
 
 typedef struct {
     const char *name;
@@ -46,7 +49,10 @@ typedef struct {
     int rows;
     PlanRow *row;
     char dir[OPTION_TEXT];
-    bool long_run; /* hours: not started without --yes */
+    bool long_run;     /* hours: not started without --yes */
+    char missing[256]; /* what is trained on other data than it would be */
+    int others;        /* rows of the table that are not of this plan */
+    char (*other)[H5_NAME];
 } Plan;
 
 /* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.
@@ -54,8 +60,25 @@ typedef struct {
 int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked);
 void plan_free(Plan *plan);
 
-/* Measures a few steps of each network, prints how long each row and all would take, and sets
- * `work` to these seconds.  -1 and an error, e.g. where a data set is missing. */
+/* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on;
+ * flags given on the command line go over the entry's settings.  -1 and an error. */
+int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
+                 const char *optimizer, const Variant *variant, int seed);
+
+/* Of all rows together on one GPU of a kind. */
+typedef struct {
+    const char *gpu; /* key of gpu_table */
+    double hours, dollars_per_hour;
+    int too_large; /* rows that do not fit its memory */
+} Rent;
+
+/* trainings_rent.c: adds a training of so many steps.  prices: --price.  -1 and an error. */
+int plan_rent(Rent *rent, const Setup *setup, double steps, const char *prices);
+void plan_rent_print(const Rent *rent);
+
+/* Measures a few steps of each network, prints how long each row and all would take here (measured)
+ * and what they would cost on rented GPUs (simulated), and sets `work` to the seconds here.  -1 and
+ * an error, e.g. where a data set is missing. */
 int plan_estimate(Plan *plan, const Options *asked);
 
 #endif

@@ -36,13 +36,17 @@ static int time_step(Setup *setup, double *seconds) {
     return failed;
 }
 
+enum { RENTS = 2 };
+
 /* Steps of a row, and seconds of one full step where that is not known yet (0). */
-static int measure_row(const PlanRow *row, double *steps, double *step_seconds) {
+static int measure_row(const PlanRow *row, double *steps, double *step_seconds, Rent rent[RENTS],
+                       const char *prices) {
     Setup setup;
     int failed = setup_open(&setup, &row->options) != 0;
     if (!failed && *step_seconds == 0)
         failed = setup_engine(&setup, NULL, NULL, NULL) || time_step(&setup, step_seconds);
     *steps = failed ? 0 : (double)setup.bcd.steps;
+    for (int g = 0; g < RENTS && !failed; g++) failed = plan_rent(&rent[g], &setup, *steps, prices);
     setup_free(&setup);
     return failed ? -1 : 0;
 }
@@ -54,6 +58,7 @@ static bool same_network(const Options *a, const Options *b) {
 int plan_estimate(Plan *plan, const Options *asked) {
     double *step_seconds = calloc((size_t)plan->rows, sizeof *step_seconds), total = 0;
     if (!step_seconds) return error_set("experiment: out of memory");
+    Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
     char text[32];
     int failed = 0;
     printf("%d trainings; timing a few steps of each network\n", plan->rows);
@@ -63,7 +68,7 @@ int plan_estimate(Plan *plan, const Options *asked) {
         fflush(stdout);
         for (int twin = 0; twin < r; twin++)
             if (same_network(o, &plan->row[twin].options)) step_seconds[r] = step_seconds[twin];
-        failed = measure_row(&plan->row[r], &steps, &step_seconds[r]);
+        failed = measure_row(&plan->row[r], &steps, &step_seconds[r], rent, asked->price);
         if (failed) break;
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
         double seconds = steps * step_seconds[r] * part;
@@ -75,5 +80,6 @@ int plan_estimate(Plan *plan, const Options *asked) {
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
            format_time(total, text), asked->yes ? "" : "; start it with --yes");
+    for (int g = 0; g < RENTS; g++) plan_rent_print(&rent[g]);
     return 0;
 }

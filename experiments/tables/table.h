@@ -152,8 +152,8 @@ int tables_recognise(const char *path);
 /* ---- table_deliver.c -------------------------------------------------------------------------
  */
 
-/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR being --out or
- * else runs/NAME-PRESET, and prints the tables unless --quiet.  -1 and an error. */
+/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR as
+ * experiment_dir says, and prints the tables unless --quiet.  -1 and an error. */
 int tables_deliver(Tables *tables, const Options *options, const char *name);
 
 #endif

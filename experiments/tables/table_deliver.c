@@ -1,15 +1,13 @@
 #include <stdio.h>
 
+#include "../experiment.h"
 #include "../options/setup.h"
 #include "../store/rundir.h"
 #include "table.h"
 
 int tables_deliver(Tables *tables, const Options *options, const char *name) {
     char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64];
-    if (*options->out)
-        snprintf(dir, sizeof dir, "%s", options->out);
-    else
-        snprintf(dir, sizeof dir, "runs/%s-%.20s", name, preset_names[options->preset]);
+    experiment_dir(dir, options);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
     if (setup_provenance(&tables->provenance, options) || rundir_make(dir) ||

@@ -1,7 +1,9 @@
 #include "interrupt.h"
 
+#include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 
 static volatile sig_atomic_t caught;
 
@@ -19,6 +21,21 @@ void interrupt_catch(void) {
 void interrupt_ignore(void) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+}
+
+void interrupt_after(double seconds) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = remember;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval once = {.it_value = {(time_t)seconds, (suseconds_t)(fmod(seconds, 1) * 1e6)}};
+    setitimer(ITIMER_REAL, &once, NULL);
+}
+
+int interrupt_status(void) {
+    enum { TRY_AGAIN = 75 };
+    return caught == SIGALRM ? TRY_AGAIN : 128 + caught;
 }
 
 int interrupt_signal(void) { return caught; }

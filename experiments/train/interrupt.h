@@ -7,7 +7,11 @@
 void interrupt_catch(void);
 /* For a process that follows another: the other decides, and tells. */
 void interrupt_ignore(void);
+/* The same after so many seconds. */
+void interrupt_after(double seconds);
 /* The signal, or 0. */
 int interrupt_signal(void);
+/* What to exit with when it has come: 128 and its number, or 75 ("try again") when time is up. */
+int interrupt_status(void);
 
 #endif

@@ -185,5 +185,5 @@ int command_train(const Options *asked) {
     }
     if (train_run(&options, &summary)) return -1;
     /* The shell's way of saying that a signal ended it. */
-    return summary.interrupted ? 128 + interrupt_signal() : 0;
+    return summary.interrupted ? interrupt_status() : 0;
 }

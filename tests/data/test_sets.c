@@ -27,14 +27,14 @@ static const char *root(void) {
 
 static const char wrong_name[] =
     "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, shakespeare, "
-    "wikitext2, wikitext2:N in N tokens, and token files FILE.tokens";
+    "wikitext2, wikitext2:N in N tokens, webtext2, and token files FILE.tokens";
 
 static void kinds_and_names(void) {
     static const char *const images[] = {"synthetic", "cifar10", "cifar100"};
-    static const char *const tokens[] = {"text", "shakespeare", "wikitext2", "a/b.tokens",
-                                         "wikitext2:4096"};
+    static const char *const tokens[] = {"text",       "shakespeare",    "wikitext2",
+                                         "a/b.tokens", "wikitext2:4096", "webtext2"};
     for (int i = 0; i < 3; i++) CHECK(data_is_tokens(images[i]) == 0, "%s", images[i]);
-    for (int i = 0; i < 5; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
+    for (int i = 0; i < 6; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
     CHECK(data_is_tokens("cifar11") == -1, "cifar11 is known");
     CHECK_ERROR("%s", wrong_name);
     CHECK(!open_set("cifar11", NULL, SPLIT_TRAIN), "cifar11 opens");
@@ -46,6 +46,9 @@ static void kinds_and_names(void) {
     CHECK(data_is_tokens("wikitext2:") == -1 && data_is_tokens("wikitext2:4k") == -1 &&
               data_is_tokens("wikitext2:-5") == -1 && data_is_tokens("shakespeare:300") == -1,
           "it is no number of tokens, or of bytes");
+    CHECK(data_present("synthetic", "/nowhere") && data_present("text", "/nowhere") &&
+              !data_present("a/b.tokens", NULL) && !data_present("cifar11", NULL),
+          "what is there");
     CHECK(data_is_tokens(".tokens") == -1, ".tokens has no name before it");
 }
 
@@ -57,6 +60,7 @@ static void missing_files_say_how_to_get_them(void) {
                 {"shakespeare", "shakespeare", "tinyshakespeare.txt"},
                 {"wikitext2", "wikitext2", "wikitext-2/train.txt"}};
     for (int i = 0; i < 4; i++) {
+        CHECK(!data_present(rows[i].set, "/nowhere"), "%s is there", rows[i].set);
         CHECK(!open_set(rows[i].set, "/nowhere", SPLIT_TRAIN), "%s opens", rows[i].set);
         CHECK_ERROR(
             "%s: /nowhere/%s: No such file or directory; data/fetch gets it; --data-dir or "

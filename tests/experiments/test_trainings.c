@@ -7,6 +7,7 @@
 #include "../../experiments/study/study.h"
 #include "../../experiments/study/trainings.h"
 #include "../../ref/error.h"
+#include "../data/scratch.h"
 #include "cli.h"
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -57,10 +58,10 @@ static void case_variants(void) {
     Plan plan;
     if (!CHECK(options_parse(&options, 7, argv) == 0, "%s", error_message())) return;
     CHECK(plan_make(&plan, &training_ufp, &options) == 0, "%s", error_message());
-    CHECK(plan.rows == 16, "%d rows", plan.rows); /* two optimizers, M = 1 to 4, two seeds */
+    CHECK(plan.rows == 16, "%d rows", plan.rows); /* two seeds, two optimizers, M = 1 to 4 */
     for (int r = 0; r < plan.rows; r++) {
         const Options *o = &plan.row[r].options;
-        CHECK(o->submodels == r % 8 / 2 + 1 && o->seed == (uint64_t)(r % 2 + 1), "row %d", r);
+        CHECK(o->submodels == r % 4 + 1 && o->seed == (uint64_t)(r / 8 + 1), "row %d", r);
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     }
@@ -89,6 +90,38 @@ static void case_seeds_have_means(void) {
     CHECK(strstr(printed->out, "resnet:depth=8,width=2 sgd 1/3 x.9"), "%s", printed->out);
     for (char *line = strtok((char *)printed->out, "\n"); line; line = strtok(NULL, "\n"))
         CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
+}
+
+/* What a preset trains depends on the data there: each network on its own, or on what stands in. */
+static void case_stand_ins(void) {
+    char *argv[] = {"bcd", "experiment", "validity", "--data-dir", "/nowhere", NULL};
+    Options options;
+    Plan plan;
+    if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
+    CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
+    CHECK(plan.rows == 24, "%d rows", plan.rows); /* two networks, two optimizers, twice, 3 seeds */
+    for (int r = 0; r < plan.rows; r++) {
+        const char *data = plan.row[r].options.data;
+        CHECK(!strcmp(data, r % 8 < 4 ? "synthetic" : "text"), "row %d on %s", r, data);
+    }
+    CHECK(strstr(plan.missing, "cifar10 is not there, synthetic stands in for it; wikitext2"), "%s",
+          plan.missing);
+    plan_free(&plan);
+    scratch_text("cifar-10-batches-bin/data_batch_1.bin", "");
+    scratch_text("wikitext-2/train.txt", "");
+    snprintf(options.data_dir, sizeof options.data_dir, "%s", scratch_path("."));
+    CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
+    CHECK(plan.rows == 36 && !*plan.missing, "%d rows: %s", plan.rows, plan.missing);
+    int bcd = 0, smaller = 0;
+    for (int r = 0; r < plan.rows; r++) {
+        const Options *o = &plan.row[r].options;
+        CHECK(!strcmp(o->data, "cifar10") || !strcmp(o->data, "wikitext2:2048"), "on %s", o->data);
+        bcd += o->submodels > 1;
+        smaller += strstr(o->model, "width=13") || strstr(o->model, "width=96");
+        if (strstr(o->model, "width=13")) CHECK(o->submodels == 1, "a smaller network by BCD");
+    }
+    CHECK(bcd == 12 && smaller == 12, "%d by BCD, %d smaller", bcd, smaller);
+    plan_free(&plan);
 }
 
 static void case_plan_mistakes(void) {
@@ -143,6 +176,53 @@ static void case_whole_experiment(void) {
     CHECK(strstr(printed->out, "BCD-1/3") && strstr(printed->out, "whole/report.html"), "%s",
           printed->out);
     CHECK(file_exists(scratch_path("whole/report.html")), "no page");
+}
+
+/* Experiments in one directory share trainings, but each table has its own rows; those of an
+ * earlier command for the same table stay. */
+static void case_shared_rows(void) {
+    static const char common[] =
+        "--preset smoke --models gpt:layers=3,width=16,heads=2,context=16 --optimizers adam "
+        "--threads 1 --steps 4 --out shared";
+    Study study = {0};
+    run(0, "experiment validity %s", common);
+    const Printed *printed = run(0, "experiment ufp %s", common);
+    CHECK(strstr(printed->out, "BCD-1/3: done before"), "%s", printed->out);
+    CHECK(study_read(&study, scratch_path("shared/ufp.h5")) == 0 && study.rows == 4, "%d rows",
+          study.rows);
+    study_free(&study);
+    run(0, "experiment validity %s --submodels 2", common);
+    if (CHECK(read_table(&study, "shared") == 0 && study.rows == 3, "%d rows", study.rows))
+        CHECK(study.row[1].submodels == 2 && study.row[2].submodels == 3, "M of the rows");
+    study_free(&study);
+}
+
+/* Long presets say what they take before they start, here and on rented GPUs. */
+static void case_told_before(void) {
+    const Printed *printed =
+        run(0,
+            "experiment validity --preset gpu --models gpt:layers=3,width=16,heads=2,context=16 "
+            "--data words.tokens --optimizers adam --seeds 1 --price rtx4090=0.5 --out told");
+    CHECK(strstr(printed->out, "2 trainings; ") && strstr(printed->out, "start it with --yes"),
+          "%s", printed->out);
+    const char *rented = strstr(printed->out, "on one RTX 4090, simulated: ");
+    double hours = 0, dollars = 0;
+    CHECK(rented && sscanf(rented, "on one RTX 4090, simulated: %lg hours, %lg dollars at 0.50",
+                           &hours, &dollars) == 2,
+          "%s", printed->out);
+    CHECK(hours > 0 && fabs(dollars - hours / 2) <= 0.006, "%g hours, %g dollars", hours, dollars);
+    CHECK(!file_exists(scratch_path("told")), "it has begun");
+}
+
+static void case_in_pieces(void) {
+    static const char common[] =
+        "experiment validity --preset smoke --models gpt:layers=3,width=16,heads=2,context=16 "
+        "--optimizers adam --threads 1 --steps 40000 --out pieces";
+    const Printed *printed = run(75, "%s --minutes 0.01", common);
+    CHECK(strstr(printed->out, "stopped; the same command goes on"), "%s", printed->out);
+    CHECK(file_exists(scratch_path("pieces/rows/gpt-layers-3-width-16-heads-2-context-16-text-"
+                                   "adam-full/checkpoint.h5")),
+          "no checkpoint");
 }
 
 /* One model, one optimizer, data of its own: two rows. */
@@ -230,10 +310,14 @@ void test_trainings(void) {
     RUN(case_plan);
     RUN(case_plan_paper);
     RUN(case_variants);
+    RUN(case_stand_ins);
     RUN(case_plan_mistakes);
     RUN(case_whole_experiment);
+    RUN(case_shared_rows);
+    RUN(case_in_pieces);
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
+    RUN(case_told_before);
     RUN(case_rows_already_there);
     RUN(case_diverged);
     RUN(case_trace);

@@ -1,0 +1,113 @@
+/* One row of a plan: the options of `bcd train` it stands for, its name and its length. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../options/setup.h"
+#include "trainings.h"
+
+static int set_all(Options *options, const char *settings) {
+    char name[64], value[64];
+    int used;
+    while (sscanf(settings, " %63[^= ]=%63[^ ]%n", name, value, &used) == 2) {
+        if (options_set(options, name, value)) return -1;
+        settings += used;
+    }
+    return 0;
+}
+
+/* What the command line gives goes over the preset; what makes the rows differ was used for that.
+ */
+static int set_given(Options *options, const Options *asked, bool full) {
+    static const char *const apart[] = {"model", "data", "optimizer", "submodels", "out", "quiet"};
+    char value[OPTION_TEXT];
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        bool skip = !asked->given[row] || !(option->commands & COMMAND_TRAIN) ||
+                    (full && strcmp(option->name, "partition") == 0);
+        for (size_t a = 0; a < sizeof apart / sizeof *apart; a++)
+            skip = skip || strcmp(option->name, apart[a]) == 0;
+        if (!skip && options_set(options, option->name, options_format(asked, row, value)))
+            return -1;
+    }
+    return 0;
+}
+
+/* "gpt:layers=2 on text" -> "gpt-layers-2-text-sgd-bcd3": a directory, and an HDF5 group. */
+static void name_row(PlanRow *row, int submodels) {
+    const Options *o = &row->options;
+    const char *slash = strrchr(o->data, '/');
+    char method[24] = "full", part[24] = "", seed[32] = "";
+    if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
+    if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
+    if (o->seed != 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
+    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s", o->model,
+             slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part, seed);
+    for (char *c = row->name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
+}
+
+/* A step's operations, forward 1 and each gradient 1; with BCD less, by the theory of contiguous
+ * submodels. */
+static double relative_work(const Options *o, int submodels) {
+    bool bytes = !strcmp(o->data, "text") || !strcmp(o->data, "shakespeare");
+    Model *model = setup_model(o->model, bytes ? 256 : 0, o->context);
+    if (!model) return 0;
+    double flops = 0;
+    for (int i = 0; i < model->nodes; i++) flops += node_flops(&model->node[i], PHASE_FORWARD);
+    model_free(model);
+    double length = o->steps ? (double)o->steps * (o->batch ? o->batch : 1) : o->epochs * 1e4;
+    return length * flops * (submodels > 1 ? 0.5 + 0.5 / submodels : 1);
+}
+
+static int count_parts(const char *partition) {
+    int parts = 1;
+    for (; *partition; partition++) parts += *partition == '/';
+    return parts;
+}
+
+/* Submodels of a variant. */
+static int count_submodels(const Options *asked, const Variant *variant) {
+    if (variant->submodels) return variant->submodels;
+    if (*asked->partition) return count_parts(asked->partition);
+    return options_given(asked, "submodels") ? asked->submodels : 3;
+}
+
+static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
+                   double fraction) {
+    char parts[16], part[32];
+    snprintf(parts, sizeof parts, "%d", submodels);
+    snprintf(part, sizeof part, "%.17g", fraction);
+    options_defaults(o, COMMAND_TRAIN);
+    if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
+        options_set(o, "optimizer", optimizer) || options_set(o, "submodels", parts) ||
+        set_all(o, entry->settings) ||
+        set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam))
+        return -1;
+    return fraction < 1 ? options_set(o, "fraction", part) : 0;
+}
+
+int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
+                 const char *optimizer, const Variant *variant, int seed) {
+    PlanRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
+    if (!grown) return error_set("%s: out of memory", plan->kind->name);
+    plan->row = grown;
+    PlanRow *row = &grown[plan->rows];
+    Options *o = &row->options;
+    char number[32];
+    int m = count_submodels(asked, variant);
+    if (!variant->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
+    if (set_row(o, entry, optimizer, m, variant->fraction) || set_given(o, asked, m == 1))
+        return -1;
+    snprintf(number, sizeof number, "%llu", (unsigned long long)o->seed + (unsigned)seed);
+    if ((seed && options_set(o, "seed", number)) || setup_check(o)) return -1;
+    name_row(row, m);
+    snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
+    o->quiet = asked->quiet;
+    o->go_on = o->brief = true;
+    row->work = relative_work(o, m);
+    plan->rows++;
+    return 0;
+}
