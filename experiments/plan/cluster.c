@@ -224,7 +224,7 @@ enum { C_HOURS, C_DOLLARS, C_SAME, C_COLUMNS = C_SAME + MULTIPLIERS_SHOWN };
 static int add_cost(Tables *tables, const Question *q, const Answers *a) {
     static const char *const whose[MULTIPLIERS_SHOWN] = {"average", "language", "worst", "ours"};
     TableColumn columns[C_COLUMNS] = {
-        [C_HOURS] = {"gpu_hours", "GPU hours", "", COLUMN_NUMBER, 1},
+        [C_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 1},
         [C_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2},
     };
     for (int m = 0; m < q->multipliers; m++) {

@@ -31,7 +31,7 @@ Table *plan_table(Tables *tables, const Question *q, const char *name, const cha
         [R_STEP] = {"step", "step", "s", COLUMN_NUMBER, 2},
         [R_BUBBLE] = {"bubble", "bubble", "", COLUMN_PERCENT, 0},
         [R_RATE] = {"rate", "images", "1/s", COLUMN_NUMBER, 0},
-        [R_HOURS] = {"gpu_hours", "GPU hours", "", COLUMN_NUMBER, 0},
+        [R_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 0},
         [R_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2},
         [R_SAME] = {"same_loss", "same loss", "$", COLUMN_NUMBER, 2},
         [R_LIMIT] = {"limit", "limit", "", COLUMN_TEXT, 0},

@@ -128,6 +128,7 @@ static Table *add_table(Tables *tables, const CostSettings *settings, const char
              settings->tokens, from);
     Table *table = tables_add(tables, name, title, "model, N/G", columns, count);
     if (!table) return NULL;
+    strcpy(table->unit, "$");
     table_note(table,
                "An iteration is taken as %d tokens (inferred: the paper does not "
                "say); with the "

@@ -192,6 +192,7 @@ static int add_activations(Tables *tables) {
                    "What the published memory leaves out: one sequence of 1024 tokens, GiB, fp32",
                    "model", activation_columns, A_COLUMNS);
     if (!table) return -1;
+    strcpy(table->unit, "GiB");
     for (size_t i = 0; i < paper_model_count; i++)
         if (add_activations_of(table, &paper_models[i])) return -1;
     table_note(

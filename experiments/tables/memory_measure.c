@@ -142,6 +142,7 @@ static int add_network(Tables *tables, const Options *options, const Network *ne
              network->model, network->optimizer, network->batch);
     Table *table = tables_add(tables, name, title, "update", columns, COLUMNS);
     if (!table) return -1;
+    strcpy(table->unit, "MiB");
     for (int m = 1; m <= most; m++)
         if (add_row(table, options, network, m)) return -1;
     OptimizerKind kind = strcmp(network->optimizer, "sgd") ? OPTIMIZER_ADAM : OPTIMIZER_SGD;

@@ -39,7 +39,7 @@ enum { DECIMALS_FREE = -1 };
 typedef struct {
     char name[48]; /* of the data set: letters, digits and _ */
     char head[48]; /* above the column */
-    char unit[24]; /* below that; "": dimensionless */
+    char unit[24]; /* below that: its unit, or what else tells it from its neighbours; or "" */
     ColumnKind kind;
     int decimals; /* digits after the point; DECIMALS_FREE: as many as the number has */
 } TableColumn;
@@ -71,6 +71,7 @@ typedef struct {
     char row_head[48];  /* above the labels */
     FigureShape figure; /* and what its axis says, e.g. "ms per iteration" */
     char axis[64];
+    char unit[24]; /* in the file, of numbers whose columns say something else below their heads */
     int notes, columns, rows, room;
     char note[TABLE_NOTES][TABLE_NOTE]; /* below the table, a paragraph each */
     TableColumn column[TABLE_COLUMNS];
@@ -136,10 +137,10 @@ int table_print_markdown(FILE *out, const Table *table);
  *   /tables/T          attributes  title, head, notes (a line each), number (their order), figure,
  *                                  axis
  *   /tables/T/row      labels [rows]: the dimension scale of what follows
- *   /tables/T/C        [rows] column C; attributes unit, head, kind, decimals, number
- *   /tables/T/C_source [rows] where each of its numbers comes from; "" for none
- *   /tables/T/C_spread [rows] where C has means over seeds: the standard deviation of a single one,
- *                             in C's unit; NAN for none */
+ *   /tables/T/C        [rows] column C; attributes head, kind, decimals, number; unit, if it has
+ * one; below: what is shown below the head, where that is no unit /tables/T/C_source [rows] where
+ * each of its numbers comes from; "" for none /tables/T/C_spread [rows] where C has means over
+ * seeds: the standard deviation of a single one, in C's unit; NAN for none */
 
 /* Writes the file whole, or leaves the old one as it was.  `options`: whose flags go into
  * /settings.  -1 and an error. */

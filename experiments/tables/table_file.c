@@ -16,6 +16,26 @@ static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "sta
 /* ---- writing ---------------------------------------------------------------------------------
  */
 
+static bool is_unit(const char *text) {
+    static const char *const units[] = {"ms", "s",   "h",      "bytes", "MiB",     "GiB",
+                                        "$",  "$/h", "points", "1/s",   "updates", "ms/1k tok."};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(text, units[i]) == 0) return true;
+    return false;
+}
+
+/* What the numbers of a column are counted in; "" if nothing.  "ms by cost" is ms, and below heads
+ * stand other words too: those of ratios have a slash. */
+static void unit_of(char unit[24], const Table *table, int column) {
+    const TableColumn *c = &table->column[column];
+    snprintf(unit, 24, "%s", c->unit);
+    if (is_unit(unit)) return;
+    unit[strcspn(unit, " ")] = 0;
+    if (is_unit(unit)) return;
+    bool counted = c->kind == COLUMN_NUMBER && *c->unit && !strchr(c->unit, '/');
+    snprintf(unit, 24, "%s", counted ? table->unit : "");
+}
+
 /* What is stored of a column. */
 typedef enum { PART_VALUES, PART_SPREADS, PART_TEXTS, PART_SOURCES } Part;
 
@@ -31,7 +51,8 @@ static void write_part(H5File *file, const char *path, const char *scale, const 
         snprintf(texts[r], H5_NAME, "%s",
                  part == PART_TEXTS ? cell->text : source_names[cell->source]);
     }
-    const char *unit = table->column[column].unit;
+    char unit[24];
+    unit_of(unit, table, column);
     if (!values || !texts)
         file->failed = error_set("%s: out of memory", file->path) != 0;
     else if (part == PART_VALUES || part == PART_SPREADS)
@@ -60,6 +81,9 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     write_part(file, sources, scale, table, number, PART_SOURCES);
     if (has_spread(table, number)) write_part(file, spreads, scale, table, number, PART_SPREADS);
     h5_set_text(file, path, "head", column->head);
+    char unit[24];
+    unit_of(unit, table, number);
+    if (strcmp(unit, column->unit) != 0) h5_set_text(file, path, "below", column->unit);
     h5_set_text(file, path, "kind", kind_names[column->kind]);
     h5_set_int(file, path, "decimals", column->decimals);
     h5_set_int(file, path, "number", number);
@@ -120,14 +144,18 @@ static int damaged(const H5File *file, const char *object) {
     return error_set("%s: %s: not as this program writes it", file->path, object);
 }
 
+/* What is shown below the head: its unit, unless told otherwise. */
+static int read_below(const H5File *file, const char *path, char text[24]) {
+    const char *name = h5_has(file, path, "below") ? "below" : "unit";
+    return h5_has(file, path, name) ? h5_get_text(file, path, name, text, 24) : 0;
+}
+
 static int read_column_head(const H5File *file, const char *path, TableColumn *column) {
     char kind[24];
     int64_t decimals;
     if (h5_get_text(file, path, "head", column->head, sizeof column->head) ||
         h5_get_text(file, path, "kind", kind, sizeof kind) ||
-        h5_get_int(file, path, "decimals", &decimals) ||
-        (h5_has(file, path, "unit") &&
-         h5_get_text(file, path, "unit", column->unit, sizeof column->unit)))
+        h5_get_int(file, path, "decimals", &decimals) || read_below(file, path, column->unit))
         return -1;
     int known = find_name(kind, kind_names, COLUMN_TEXT + 1);
     if (known < 0 || decimals < DECIMALS_FREE || decimals > 20) return damaged(file, path);

@@ -114,6 +114,8 @@ static void case_file_schema(void) {
     size_t size[H5_RANK];
     options_defaults(&options, COMMAND_EXPERIMENT);
     CHECK(options_set(&options, "preset", "smoke") == 0, "%s", error_message());
+    strcpy(tables.table[0]->column[2].unit, "all");
+    strcpy(tables.table[0]->unit, "GiB");
     CHECK(tables_write(&tables, &options, scratch_path("schema.h5")) == 0, "%s", error_message());
     tables_free(&tables);
     if (!CHECK(h5_open(&file, scratch_path("schema.h5")) == 0, "%s", error_message())) return;
@@ -123,6 +125,13 @@ static void case_file_schema(void) {
     CHECK(h5_get_text(&file, "/tables/memory/published", "unit", text, sizeof text) == 0 &&
               !strcmp(text, "GiB"),
           "unit");
+    CHECK(!h5_has(&file, "/tables/memory/published", "below"), "below");
+    CHECK(h5_get_text(&file, "/tables/memory/closed", "unit", text, sizeof text) == 0 &&
+              !strcmp(text, "GiB") &&
+              h5_get_text(&file, "/tables/memory/closed", "below", text, sizeof text) == 0 &&
+              !strcmp(text, "all"),
+          "below a head that has no unit of its own: %s", text);
+    CHECK(!h5_has(&file, "/tables/memory/deviation", "unit"), "a ratio has a unit");
     CHECK(h5_size(&file, "/tables/memory/published", size) == 1 && size[0] == 2, "rows");
     CHECK(h5_has(&file, "/tables/memory/published", "DIMENSION_LIST") &&
               h5_has(&file, "/tables/memory/row", "REFERENCE_LIST"),
