@@ -58,5 +58,6 @@ SUITE(experiments)
 SUITE(timing)
 SUITE(gradients)
 SUITE(convert)
+SUITE(schema)
 SUITE(trainings)
 #endif

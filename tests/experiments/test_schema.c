@@ -1,0 +1,110 @@
+/* Every kind of file that the program writes, held against the page that describes it
+ * (experiments/results/README.md), through h5py.  PYTHON names another interpreter. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../experiments/store/h5.h"
+#include "../../ref/error.h"
+#include "cli.h"
+
+#define PAGE BCD_SOURCE_DIR "/experiments/results/README.md"
+#define FIXTURE BCD_SOURCE_DIR "/tests/fixtures/gpt.h5"
+
+/* Runs python with these arguments in the scratch directory; its output is in `text`.  Returns the
+ * exit status. */
+static int python(const char *arguments, char text[4096]) {
+    char command[4096];
+    const char *interpreter = getenv("PYTHON");
+    snprintf(command, sizeof command, "cd '%s' && '%s' %s 2>&1", scratch_path("."),
+             interpreter ? interpreter : "/usr/bin/python3", arguments);
+    FILE *out = popen(command, "r");
+    if (!CHECK(out, "no shell")) return -1;
+    text[fread(text, 1, 4095, out)] = 0;
+    while (getc(out) != EOF) continue;
+    return pclose(out);
+}
+
+static bool has_h5py(void) {
+    char text[4096];
+    return python("-c 'import h5py'", text) == 0;
+}
+
+static int check_files(const char *files, char text[4096]) {
+    char arguments[2048];
+    snprintf(arguments, sizeof arguments,
+             BCD_SOURCE_DIR "/tests/experiments/check_schema.py " PAGE " %s", files);
+    return python(arguments, text);
+}
+
+/* One command for each row, and the files that it writes. */
+typedef struct {
+    const char *name, *line, *files;
+} Writer;
+
+static const Writer writers[] = {
+    {"run of images", "train " RESNET "--steps 30 --out images --quiet",
+     "images/run.h5 images/checkpoint.h5"},
+    {"run of tokens", "train " GPT "--steps 30 --out tokens --quiet",
+     "tokens/run.h5 tokens/checkpoint.h5"},
+    {"study",
+     "experiment validity --preset smoke --models resnet:depth=8,width=4 --steps 12 --quiet --out "
+     "study",
+     "study/validity.h5"},
+    {"memory", "experiment memory --preset smoke --quiet --out tables", "tables/memory.h5"},
+    {"cost", "experiment cost --preset smoke --quiet --out tables", "tables/cost.h5"},
+    {"timing", "experiment timing --preset smoke --quiet --out tables", "tables/timing.h5"},
+    {"plan", "plan --model G-1.6B --per-node 4 --batch 64 --out plan.h5", "plan.h5"},
+    {"trace", "trace " RESNET "--out trace.h5", "trace.h5"},
+    {"gradients", "gradients --checkpoint " FIXTURE " --batch " FIXTURE " --out gradients.h5",
+     "gradients.h5"},
+};
+
+static void is_as_described(const void *row) {
+    const Writer *writer = row;
+    char text[4096];
+    if (!has_h5py()) SKIP("no python with h5py; PYTHON=... names another one");
+    run(0, "%s", writer->line);
+    CHECK(check_files(writer->files, text) == 0, "%s", text);
+}
+
+/* What must be found, is. */
+static void mistakes_are_found(void) {
+    static const char *const expected[] = {"/loss: has unit 1, not nats per target",
+                                           "/loss: dimension 0 is called 'x', not mean",
+                                           "/logits: is int32, not float",
+                                           "/unheard: is not on the page",
+                                           "/@model: is missing",
+                                           "/provenance@commit: is missing"};
+    char text[4096];
+    if (!has_h5py()) SKIP("no python with h5py; PYTHON=... names another one");
+    H5File file;
+    H5Dim dim = {"x", 1, NULL};
+    CHECK(h5_create(&file, scratch_path("wrong.h5")) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd gradients");
+    h5_write(&file, "/loss", H5_DOUBLE, (double[]){1}, 1, &dim, NULL);
+    h5_write(&file, "/logits", H5_INT, (int[]){1}, 1, &dim, NULL);
+    h5_write(&file, "/unheard", H5_INT, (int[]){1}, 1, &dim, NULL);
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(check_files("wrong.h5", text) != 0, "nothing was found");
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        CHECK(strstr(text, expected[i]), "not found: %s\n%s", expected[i], text);
+}
+
+/* The program on the page runs, with the files of the rows above. */
+static void example_runs(void) {
+    char text[4096];
+    if (!has_h5py()) SKIP("no python with h5py; PYTHON=... names another one");
+    copy_file("run.h5", "images/run.h5");
+    CHECK(python(BCD_SOURCE_DIR "/tests/experiments/check_schema.py --example " PAGE, text) == 0,
+          "%s", text);
+    CHECK(strstr(text, "7 after 7 steps") && strstr(text, "stem "), "%s", text);
+}
+
+void test_schema(void) {
+    make_words();
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        RUN_ROW(writers[i].name, is_as_described, &writers[i]);
+    RUN(mistakes_are_found);
+    RUN(example_runs);
+}
