@@ -137,10 +137,11 @@ int table_print_markdown(FILE *out, const Table *table);
  *   /tables/T          attributes  title, head, notes (a line each), number (their order), figure,
  *                                  axis
  *   /tables/T/row      labels [rows]: the dimension scale of what follows
- *   /tables/T/C        [rows] column C; attributes head, kind, decimals, number; unit, if it has
- * one; below: what is shown below the head, where that is no unit /tables/T/C_source [rows] where
- * each of its numbers comes from; "" for none /tables/T/C_spread [rows] where C has means over
- * seeds: the standard deviation of a single one, in C's unit; NAN for none */
+ *   /tables/T/C        [rows] column C; attributes unit (if it has one), head, kind, decimals,
+ *                             number, below (what is shown below the head, if not the unit)
+ *   /tables/T/C_source [rows] where each of its numbers comes from; "" for none
+ *   /tables/T/C_spread [rows] where C has means over seeds: the standard deviation of a single one,
+ *                             in C's unit; NAN for none */
 
 /* Writes the file whole, or leaves the old one as it was.  `options`: whose flags go into
  * /settings.  -1 and an error. */

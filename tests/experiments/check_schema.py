@@ -158,7 +158,7 @@ def run_example(page):
     pyplot.plot, pyplot.ylabel, pyplot.savefig = plot, str, str
     sys.modules["matplotlib"] = types.ModuleType("matplotlib")
     sys.modules["matplotlib"].pyplot = sys.modules["matplotlib.pyplot"] = pyplot
-    exec(compile(program, page, "exec"), {})
+    exec(compile(program, "the program on the page", "exec"), {})
     return [] if drawn else [f"{page}: its program draws nothing"]
 
 
