@@ -7,12 +7,17 @@
 
 #include "../../ref/error.h"
 
+int program_path(char *path, size_t size, const char *flag) {
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    if (length < 0) return error_set("%s: cannot tell where the program lies", flag);
+    path[length] = 0;
+    return 0;
+}
+
 /* libbcd-NAME.so in the program's directory. */
 static int library_path(char *path, size_t size, const char *name, const char *flag) {
     char program[512];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length < 0) return error_set("%s: cannot tell where the program lies", flag);
-    program[length] = 0;
+    if (program_path(program, sizeof program, flag)) return -1;
     *strrchr(program, '/') = 0;
     snprintf(path, size, "%s/libbcd-%s.so", program, name);
     return 0;

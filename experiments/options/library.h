@@ -3,6 +3,11 @@
 #ifndef EXPERIMENTS_LIBRARY_H
 #define EXPERIMENTS_LIBRARY_H
 
+#include <stddef.h>
+
+/* Where this program lies.  -1 and an error that begins with the flag. */
+int program_path(char *path, size_t size, const char *flag);
+
 /* Loads libbcd-NAME.so; NULL and an error: "FLAG: there is no PATH; make builds it WHERE". */
 void *library_open(const char *name, const char *flag, const char *where);
 

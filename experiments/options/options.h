@@ -123,6 +123,7 @@ typedef struct Options {
     /* bcd experiment, report */
     bool yes;
     int seeds;      /* trainings of each row, with seeds one after the other; 0: the preset's */
+    int jobs;       /* trainings at the same time */
     double minutes; /* an experiment's; 0: no end */
     int preset;     /* PresetKind */
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];

@@ -240,6 +240,10 @@ const Option option_table[] = {
      "sgd, adam, adamw, separated by commas", COMMAND_EXPERIMENT},
     {"seeds", "N", INT(seeds, 0, 100), LOCAL, "0", "3; smoke and paper 1", SECTION,
      "trainings: repeat each with N seeds, --seed and those after it", COMMAND_EXPERIMENT},
+    {"jobs", "N", INT(jobs, 1, 256), LOCAL, "1", NULL, SECTION,
+     "trainings at the same time, each with its share of the cores: faster where one cannot use "
+     "them all, but their seconds are then those of a busy machine",
+     COMMAND_EXPERIMENT},
     {"minutes", "N", REAL(minutes, 0, 1e5), LOCAL, "0", "no end", SECTION,
      "stop after so long with exit status 75; the same command goes on", COMMAND_EXPERIMENT},
     {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, SECTION,

@@ -181,19 +181,38 @@ static RowEnd run_row(Pace *pace, int number) {
     return summary.interrupted ? ROW_STOPPED : ROW_DONE;
 }
 
-static int run_plan(const Plan *plan) {
+/* With --jobs all is trained ahead; going through the rows then finds them done. */
+static int run_ahead(const Plan *plan) {
+    bool *finished = calloc((size_t)plan->rows, sizeof *finished);
+    int failed = finished ? 0 : error_set("%s: out of memory", plan->kind->name);
+    for (int r = 0; r < plan->rows && !failed; r++) {
+        int found = row_finished(&plan->row[r]);
+        finished[r] = found > 0;
+        failed = found < 0;
+    }
+    interrupt_catch();
+    if (!failed) failed = plan_run_ahead(plan, finished, plan->jobs, plan->threads);
+    free(finished);
+    return failed ? -1 : 0;
+}
+
+static int stopped(void) {
+    printf("stopped; the same command goes on\n");
+    return interrupt_status();
+}
+
+static int run_plan(const Plan *plan, bool quiet) {
     Pace pace = {.plan = plan};
-    if (*plan->missing) printf("%s (data/fetch gets the data sets)\n", plan->missing);
+    if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0;
+    if (plan->jobs > 1 && run_ahead(plan)) return -1;
+    if (interrupt_signal()) return stopped();
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
         RowEnd end = run_row(&pace, r);
         if (end == ROW_ERROR) return -1;
         failed += end == ROW_FAILED;
-        if (end == ROW_STOPPED) {
-            printf("stopped; the same command goes on\n");
-            return interrupt_status();
-        }
+        if (end == ROW_STOPPED) return stopped();
         if (write_table(plan)) return -1;
     }
     if (failed)
@@ -208,7 +227,7 @@ static int run_kind(const TrainingKind *kind, const Options *options) {
     if (!status) status = setup_device(&device, options); /* before anything is made */
     if (!status && plan.long_run) status = plan_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
-        status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan);
+        status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan, options->quiet);
         if (!status && !options->quiet)
             printf("table: %s/%s.h5; see it with: bcd report %s/%s.h5\n", plan.dir, kind->name,
                    plan.dir, kind->name);

@@ -50,6 +50,7 @@ typedef struct {
     PlanRow *row;
     char dir[OPTION_TEXT];
     bool long_run;     /* hours: not started without --yes */
+    int jobs, threads; /* --jobs, --threads */
     char missing[256]; /* what is trained on other data than it would be */
     int others;        /* rows of the table that are not of this plan */
     char (*other)[H5_NAME];
@@ -64,6 +65,11 @@ void plan_free(Plan *plan);
  * flags given on the command line go over the entry's settings.  -1 and an error. */
 int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
                  const char *optimizer, const Variant *variant, int seed);
+
+/* trainings_ahead.c: trains the rows that are not finished [plan->rows], so many at the same time,
+ * each with so many threads (0: its share).  A row that fails says so itself; -1 and an error where
+ * none can be started. */
+int plan_run_ahead(const Plan *plan, const bool *finished, int jobs, int threads);
 
 /* Of all rows together on one GPU of a kind. */
 typedef struct {

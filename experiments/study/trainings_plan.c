@@ -187,6 +187,8 @@ int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
     *plan = (Plan){.kind = kind};
     experiment_dir(plan->dir, asked);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
+    plan->jobs = asked->jobs;
+    plan->threads = asked->threads;
     plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER;
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     const char *model[LIST], *optimizer[LIST];

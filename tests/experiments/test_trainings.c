@@ -197,6 +197,24 @@ static void case_shared_rows(void) {
     study_free(&study);
 }
 
+/* Trained at the same time or one after the other: the same checkpoints. */
+static void case_at_the_same_time(void) {
+    static const char common[] =
+        "experiment validity --preset smoke --models gpt:layers=3,width=16,heads=2,context=16 "
+        "--seeds 2";
+    run(0, "%s --steps 12 --threads 1 --out by-one", common);
+    const Printed *printed = run(0, "%s --steps 12 --jobs 3 --out by-three", common);
+    CHECK(strstr(printed->out, "8 of 8 trained: ") && strstr(printed->out, "row 8 of 8"), "%s",
+          printed->out);
+    check_same_checkpoint(
+        "by-one/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-bcd3-seed2",
+        "by-three/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-bcd3-seed2");
+    printed = run(0, "%s --steps 12 --jobs 3 --out by-three", common);
+    CHECK(!strstr(printed->out, "trained: "), "again: %s", printed->out);
+    printed = run(75, "%s --steps 40000 --jobs 3 --out by-three --minutes 0.01", common);
+    CHECK(strstr(printed->out, "stopped; "), "%s", printed->out);
+}
+
 /* Long presets say what they take before they start, here and on rented GPUs. */
 static void case_told_before(void) {
     const Printed *printed =
@@ -315,6 +333,7 @@ void test_trainings(void) {
     RUN(case_whole_experiment);
     RUN(case_shared_rows);
     RUN(case_in_pieces);
+    RUN(case_at_the_same_time);
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
     RUN(case_told_before);

@@ -1,0 +1,134 @@
+/* Several trainings of a plan at the same time, each a process of its own: `bcd train` with the
+ * row's flags.  What one of them does to itself is its own; the plan then finds them done. */
+#include <errno.h>
+#include <omp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "../options/library.h"
+#include "../store/rundir.h"
+#include "../train/interrupt.h"
+#include "../train/progress.h"
+#include "trainings.h"
+
+extern char **environ;
+
+enum { ARGUMENTS = 2 * OPTIONS_MOST + 8, JOBS_MOST = 256 };
+
+typedef struct {
+    pid_t process[JOBS_MOST]; /* 0: free */
+    int row[JOBS_MOST];
+    int running, ended, todo;
+    double started;
+} Pool;
+
+typedef struct {
+    int count;
+    char *text[ARGUMENTS];
+} Arguments;
+
+static void add(Arguments *a, const char *prefix, const char *text) {
+    char whole[OPTION_TEXT + 64];
+    snprintf(whole, sizeof whole, "%s%s", prefix, text);
+    a->text[a->count] = strdup(whole);
+    a->count += a->text[a->count] != NULL;
+}
+
+/* The row as a command line; a run that is there already goes on. */
+static void row_arguments(Arguments *a, const PlanRow *row, const char *threads) {
+    static const char *const own[] = {"out", "quiet", "threads"};
+    char value[OPTION_TEXT];
+    const Options *o = &row->options;
+    bool old = rundir_holds_run(o->out);
+    add(a, "", "bcd");
+    add(a, "", "train");
+    for (int i = 0; option_table[i].name; i++) {
+        const Option *option = &option_table[i];
+        bool skip = !o->given[i] || !(option->commands & COMMAND_TRAIN);
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+            skip = skip || strcmp(option->name, own[k]) == 0;
+        if (skip) continue;
+        add(a, "--", option->name);
+        if (option->kind != OPTION_IS_FLAG) add(a, "", options_format(o, i, value));
+    }
+    add(a, "", "--quiet");
+    add(a, "", "--threads");
+    add(a, "", threads);
+    add(a, "--", old ? "resume" : "out");
+    add(a, "", o->out);
+    a->text[a->count] = NULL;
+}
+
+static int start(Pool *pool, const Plan *plan, int row, int threads) {
+    char program[OPTION_TEXT], number[16];
+    Arguments arguments = {0};
+    int slot = 0;
+    while (pool->process[slot]) slot++;
+    snprintf(number, sizeof number, "%d", threads);
+    if (program_path(program, sizeof program, "--jobs")) return -1;
+    row_arguments(&arguments, &plan->row[row], number);
+    int failed = posix_spawn(&pool->process[slot], program, NULL, NULL, arguments.text, environ);
+    for (int i = 0; i < arguments.count; i++) free(arguments.text[i]);
+    if (failed) {
+        pool->process[slot] = 0;
+        return error_set("--jobs: a training cannot be started: %s", strerror(failed));
+    }
+    pool->row[slot] = row;
+    pool->running++;
+    return 0;
+}
+
+static void print_end(const Pool *pool, const Plan *plan, int row) {
+    char left[32];
+    double each = (clock_seconds() - pool->started) / pool->ended;
+    if (plan->row[row].options.quiet) return;
+    printf("%d of %d trained: %s (about %s left)\n", pool->ended, pool->ended + pool->todo,
+           plan->row[row].name, format_time(each * pool->todo, left));
+    fflush(stdout);
+}
+
+/* Waits until a process has ended.  One that fails has said why, and the plan will find it so. */
+static void wait_for_one(Pool *pool, const Plan *plan) {
+    static const struct timespec moment = {0, 20000000};
+    bool told = false;
+    for (int ended = 0; !ended;) {
+        if (interrupt_signal() && !told) {
+            for (int s = 0; s < JOBS_MOST; s++)
+                if (pool->process[s]) kill(pool->process[s], SIGTERM);
+            told = true;
+        }
+        for (int s = 0; s < JOBS_MOST; s++) {
+            int status;
+            if (!pool->process[s] || waitpid(pool->process[s], &status, WNOHANG) <= 0) continue;
+            pool->process[s] = 0;
+            pool->running--;
+            pool->ended++;
+            pool->todo--;
+            ended++;
+            if (!interrupt_signal()) print_end(pool, plan, pool->row[s]);
+        }
+        if (!ended) nanosleep(&moment, NULL);
+    }
+}
+
+int plan_run_ahead(const Plan *plan, const bool *finished, int jobs, int threads) {
+    Pool pool = {.started = clock_seconds()};
+    int failed = 0;
+    if (jobs > JOBS_MOST) jobs = JOBS_MOST;
+    if (!threads) threads = omp_get_max_threads() / jobs;
+    for (int r = 0; r < plan->rows; r++) pool.todo += !finished[r];
+    for (int r = 0; r < plan->rows && !failed && !interrupt_signal(); r++) {
+        if (finished[r]) continue;
+        if (pool.running == jobs) wait_for_one(&pool, plan);
+        if (!interrupt_signal()) failed = start(&pool, plan, r, threads > 0 ? threads : 1);
+    }
+    while (pool.running) wait_for_one(&pool, plan);
+    return failed;
+}
