@@ -1,5 +1,5 @@
-/* bench [ops|steps|links] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each op, each
- * training step and each kind of link is, beside what this machine can do.  Everything by default,
+/* bench [ops|steps|links|report] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each op, each
+ * training step, each kind of link and a report is, beside what this machine can do.  Everything by default,
  * in about five minutes. */
 #include <omp.h>
 #include <stdio.h>
@@ -32,16 +32,16 @@ static const Job jobs[] =
 enum { JOBS = sizeof jobs / sizeof *jobs, QUICK_JOBS = sizeof quick_jobs / sizeof *quick_jobs };
 
 typedef struct {
-    bool ops, steps, links, gpt2, resnet, quick, cpu_time;
+    bool ops, steps, links, report, gpt2, resnet, quick, cpu_time;
 } Wanted;
 
 static int usage(const char *wrong) {
     fprintf(stderr,
             "bench: unknown \"%s\"\n"
-            "usage: bench [ops|steps|links] [gpt2|resnet] [--quick] [--cpu-time]\n"
+            "usage: bench [ops|steps|links|report] [gpt2|resnet] [--quick] [--cpu-time]\n"
             "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
             "--cpu-time: one thread, processor time; for a machine that others use too (not for "
-            "links)\n",
+            "links and the report)\n",
             wrong);
     return 2;
 }
@@ -52,6 +52,7 @@ static int parse(Wanted *wanted, int argc, char **argv) {
         bool *flag = !strcmp(argv[i], "ops")          ? &wanted->ops
                      : !strcmp(argv[i], "steps")      ? &wanted->steps
                      : !strcmp(argv[i], "links")      ? &wanted->links
+                     : !strcmp(argv[i], "report")     ? &wanted->report
                      : !strcmp(argv[i], "gpt2")       ? &wanted->gpt2
                      : !strcmp(argv[i], "resnet")     ? &wanted->resnet
                      : !strcmp(argv[i], "--quick")    ? &wanted->quick
@@ -60,8 +61,8 @@ static int parse(Wanted *wanted, int argc, char **argv) {
         if (!flag) return usage(argv[i]);
         *flag = true;
     }
-    if (!wanted->ops && !wanted->steps && !wanted->links)
-        wanted->ops = wanted->steps = wanted->links = true;
+    if (!wanted->ops && !wanted->steps && !wanted->links && !wanted->report)
+        wanted->ops = wanted->steps = wanted->links = wanted->report = true;
     if (!wanted->gpt2 && !wanted->resnet) wanted->gpt2 = wanted->resnet = true;
     return 0;
 }
@@ -85,7 +86,9 @@ static int run(Wanted wanted) {
                 status = bench_steps(j->spec, j->optimizer, j->batch, machine, j->rounds, j->steps);
             if (status) return -1;
         }
-    return wanted.links && !wanted.cpu_time ? bench_links(least_ms) : 0;
+    if (wanted.links && !wanted.cpu_time && bench_links(least_ms)) return -1;
+    if (!wanted.report || wanted.cpu_time) return 0;
+    return wanted.quick ? bench_report(20, 50) : bench_report(1000, 2000);
 }
 
 int main(int argc, char **argv) {

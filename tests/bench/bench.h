@@ -65,4 +65,10 @@ int bench_serve(const char *spec, const char *optimizer, int batch);
 /* How long messages take between two ranks of this machine, over each kind of link. */
 int bench_links(double least_ms);
 
+/* ---- report.c -----------------------------------------------------------------------------------
+ */
+
+/* `bcd report` of so many trainings, in one file and in eight. */
+int bench_report(int rows, int steps);
+
 #endif
