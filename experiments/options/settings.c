@@ -59,21 +59,113 @@ static int read_text(const H5File *file, const char *group, const Option *option
     return h5_get_text(file, group, option->name, text, OPTION_TEXT);
 }
 
+/* Sets what a file says. */
+static int take(const H5File *file, const char *group, Options *options, const char *name,
+                const char *text) {
+    char cause[256];
+    /* A run trained for a number of steps holds 0 epochs. */
+    if (strcmp(name, "epochs") == 0 && strtod(text, NULL) == 0) return 0;
+    if (options_set(options, name, text) == 0) return 0;
+    snprintf(cause, sizeof cause, "%s", error_message());
+    return error_set("%s: %s: %s", file->path, group, cause);
+}
+
 int settings_read(const H5File *file, const char *group, Options *options) {
-    char text[OPTION_TEXT], cause[256];
+    char text[OPTION_TEXT];
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option) || !h5_has(file, group, option->name)) continue;
-        if (read_text(file, group, option, text)) return -1;
-        /* A run trained for a number of steps holds 0 epochs. */
-        if (strcmp(option->name, "epochs") == 0 && strtod(text, NULL) == 0) continue;
-        if (options_set(options, option->name, text)) {
-            snprintf(cause, sizeof cause, "%s", error_message());
-            return error_set("%s: %s: %s", file->path, group, cause);
-        }
+        if (read_text(file, group, option, text) || take(file, group, options, option->name, text))
+            return -1;
     }
     return 0;
 }
+
+/* ---- of many runs ------------------------------------------------------------------------------
+ */
+
+static H5Kind column_kind(const Option *option) {
+    return is_real(option)                  ? H5_DOUBLE
+           : is_whole(option)               ? H5_UINT64
+           : option->kind == OPTION_IS_TEXT ? H5_LINE
+                                            : H5_TEXT;
+}
+
+/* One element of a column, from text and to it. */
+static void text_to_element(char *element, H5Kind kind, const char *text) {
+    double number = kind == H5_DOUBLE ? strtod(text, NULL) : 0;
+    uint64_t whole = kind == H5_UINT64 ? strtoull(text, NULL, 10) : 0;
+    if (kind == H5_DOUBLE)
+        memcpy(element, &number, sizeof number);
+    else if (kind == H5_UINT64)
+        memcpy(element, &whole, sizeof whole);
+    else
+        snprintf(element, h5_kind_size(kind), "%s", text);
+}
+
+static void element_to_text(char text[OPTION_TEXT], H5Kind kind, const char *element) {
+    double number;
+    uint64_t whole;
+    memcpy(&number, element, sizeof number);
+    memcpy(&whole, element, sizeof whole);
+    if (kind == H5_DOUBLE)
+        snprintf(text, OPTION_TEXT, "%.17g", number);
+    else if (kind == H5_UINT64)
+        snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)whole);
+    else
+        snprintf(text, OPTION_TEXT, "%.*s", OPTION_TEXT - 1, element);
+}
+
+void settings_write_columns(H5File *file, const char *group, const char *scale,
+                            const Options *first, size_t stride, size_t rows) {
+    char text[OPTION_TEXT], name[2 * H5_NAME], *values = malloc(rows * H5_PATH + 1);
+    H5Dim dim = {"row", rows, scale};
+    for (int o = 0; option_table[o].name && values; o++) {
+        const Option *option = &option_table[o];
+        H5Kind kind = column_kind(option);
+        if (!stored_in_a_run(option)) continue;
+        memset(values, 0, rows * h5_kind_size(kind));
+        for (size_t r = 0; r < rows; r++) {
+            const void *options = (const char *)first + r * stride;
+            text_to_element(values + r * h5_kind_size(kind), kind,
+                            options_format(options, o, text));
+        }
+        snprintf(name, sizeof name, "%s/%s", group, option->name);
+        h5_write(file, name, kind, values, 1, &dim, NULL);
+    }
+    if (!values) h5_fail(file, group);
+    free(values);
+}
+
+static int read_column(const H5File *file, const char *group, const Option *option, Options *first,
+                       size_t stride, size_t rows, char *values) {
+    char text[OPTION_TEXT], name[2 * H5_NAME];
+    H5Kind kind = column_kind(option);
+    size_t size = h5_kind_size(kind);
+    snprintf(name, sizeof name, "%s/%s", group, option->name);
+    if (!h5_exists(file, name)) return 0;
+    if (h5_read(file, name, kind, values, 1, &rows)) return -1;
+    for (size_t r = 0; r < rows; r++) {
+        element_to_text(text, kind, values + r * size);
+        if (take(file, group, (Options *)(void *)((char *)first + r * stride), option->name, text))
+            return -1;
+    }
+    return 0;
+}
+
+int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
+                          size_t rows) {
+    char *values = malloc(rows * H5_PATH + 1);
+    int failed = values ? 0 : error_set("%s: out of memory", file->path);
+    for (int o = 0; option_table[o].name && !failed; o++)
+        if (stored_in_a_run(&option_table[o]))
+            failed = read_column(file, group, &option_table[o], first, stride, rows, values);
+    free(values);
+    return failed;
+}
+
+/* ---- a resume ----------------------------------------------------------------------------------
+ */
 
 static int refuse_change(const Option *option, const char *stored, const char *asked) {
     return error_set(

@@ -16,6 +16,13 @@ void settings_write_given(H5File *file, const char *group, const Options *option
 /* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range. */
 int settings_read(const H5File *file, const char *group, Options *options);
 
+/* The settings of many runs, `stride` bytes from one to the next: a data set [rows] for each flag
+ * that a run stores, beside the dimension scale `scale`; and back, over what the options held. */
+void settings_write_columns(H5File *file, const char *group, const char *scale,
+                            const Options *first, size_t stride, size_t rows);
+int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
+                          size_t rows);
+
 /* A resume: what the user gave on the command line (`asked`) goes over what the run stored.
  * Refuses what contradicts it. */
 int settings_resume(Options *stored, const Options *asked);

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { H5_INT, H5_INT64, H5_UINT64, H5_FLOAT, H5_DOUBLE, H5_TEXT } H5Kind;
+/* TEXT: char [H5_NAME]; LINE: char [H5_PATH]. */
+typedef enum { H5_INT, H5_INT64, H5_UINT64, H5_FLOAT, H5_DOUBLE, H5_TEXT, H5_LINE } H5Kind;
 #ifdef BCD_DOUBLE
 #define H5_REAL H5_DOUBLE
 #else
@@ -39,6 +40,8 @@ int h5_create(H5File *file, const char *path);
 /* Flushes, closes, syncs and renames over `path`.  On any failure so far removes the part written,
  * leaves the old file as it was, and returns -1 with an error. */
 int h5_commit(H5File *file);
+/* Remembers a failure, the first one and its errno: h5_commit will report it. */
+void h5_fail(H5File *file, const char *object);
 /* Gives up a file being written. */
 void h5_abandon(H5File *file);
 
@@ -47,14 +50,19 @@ int h5_open(H5File *file, const char *path);
 void h5_close(H5File *file);
 
 /* Creates a data set with its groups.  unit NULL: dimensionless.  H5_TEXT: data is char
- * [..][H5_NAME].  rank 0 is a scalar. */
+ * [..][H5_NAME], H5_LINE: char [..][H5_PATH].  rank 0 is a scalar. */
 void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int rank,
               const H5Dim *dims, const char *unit);
 /* Overwrites data with exactly these dimensions; anything else in the file is an error. */
 int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int rank,
             const size_t *size);
+/* Bytes of an element in memory. */
+size_t h5_kind_size(H5Kind kind);
 /* Rank (and size[H5_RANK]) of a data set, or -1 and an error. */
 int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]);
+/* Length of a data set of rank 1, or -1 and an error: a damaged file may claim any, only what its
+ * bytes could hold is believed. */
+int h5_length(const H5File *file, const char *name, size_t *length);
 bool h5_exists(const H5File *file, const char *name); /* data set or group */
 /* Number of links in a group, and the name of one; -1 and an error. */
 int h5_count(const H5File *file, const char *group);

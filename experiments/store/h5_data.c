@@ -7,10 +7,17 @@
 #include "../../ref/error.h"
 #include "h5_parts.h"
 
+size_t h5_kind_size(H5Kind kind) {
+    static const size_t size[] = {
+        [H5_INT] = sizeof(int), [H5_INT64] = 8,      [H5_UINT64] = 8,    [H5_FLOAT] = sizeof(float),
+        [H5_DOUBLE] = 8,        [H5_TEXT] = H5_NAME, [H5_LINE] = H5_PATH};
+    return size[kind];
+}
+
 hid_t h5_memory_type(H5Kind kind) {
-    if (kind == H5_TEXT) {
+    if (kind == H5_TEXT || kind == H5_LINE) {
         hid_t text = H5Tcopy(H5T_C_S1);
-        H5Tset_size(text, H5_NAME);
+        H5Tset_size(text, h5_kind_size(kind));
         H5Tset_cset(text, H5T_CSET_UTF8);
         return text;
     }
@@ -116,13 +123,23 @@ int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]) {
     return rank;
 }
 
+int h5_length(const H5File *file, const char *name, size_t *length) {
+    size_t size[H5_RANK];
+    hsize_t file_bytes = 0;
+    int rank = h5_size(file, name, size);
+    if (rank < 0) return -1;
+    H5Fget_filesize(file->id, &file_bytes);
+    *length = size[0];
+    return rank == 1 && size[0] <= file_bytes ? 0 : h5_refuse(file, name, "is not a column");
+}
+
 static bool of_kind(hid_t set, H5Kind kind) {
     hid_t type = H5Dget_type(set);
     H5T_class_t class = H5Tget_class(type);
     bool text = class == H5T_STRING && H5Tis_variable_str(type) == 0;
     bool whole = class == H5T_INTEGER;
     H5Tclose(type);
-    if (kind == H5_TEXT) return text;
+    if (kind == H5_TEXT || kind == H5_LINE) return text;
     return whole || (class == H5T_FLOAT && (kind == H5_FLOAT || kind == H5_DOUBLE));
 }
 
@@ -167,12 +184,6 @@ int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static size_t kind_size(H5Kind kind) {
-    static const size_t size[] = {[H5_INT] = sizeof(int),     [H5_INT64] = 8,  [H5_UINT64] = 8,
-                                  [H5_FLOAT] = sizeof(float), [H5_DOUBLE] = 8, [H5_TEXT] = H5_NAME};
-    return size[kind];
-}
-
 static void column_path(char path[2 * H5_NAME], const char *group, const char *name) {
     snprintf(path, 2 * H5_NAME, "%s/%s", group, name);
 }
@@ -188,7 +199,7 @@ void h5_write_table(H5File *file, const char *group, const H5Column *columns, in
     }
     column_path(scale, group, columns[0].name);
     for (int c = 0; c < count; c++) {
-        size_t size = kind_size(columns[c].kind);
+        size_t size = h5_kind_size(columns[c].kind);
         for (size_t r = 0; r < row_count; r++)
             memcpy(column + r * size, (const char *)rows + r * row_size + columns[c].offset, size);
         column_path(path, group, columns[c].name);
@@ -203,7 +214,7 @@ static int read_column(const H5File *file, const char *group, const H5Column *co
                        size_t row_size, size_t row_count) {
     char path[2 * H5_NAME];
     column_path(path, group, column->name);
-    size_t size = kind_size(column->kind);
+    size_t size = h5_kind_size(column->kind);
     char *values = malloc(row_count * size + 1);
     if (!values) return h5_refuse(file, path, "out of memory");
     int failed = h5_read(file, path, column->kind, values, 1, &row_count);
@@ -216,27 +227,23 @@ static int read_column(const H5File *file, const char *group, const H5Column *co
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count) {
     char path[2 * H5_NAME];
-    size_t size[H5_RANK];
+    size_t length;
     column_path(path, group, columns[0].name);
-    int rank = h5_size(file, path, size);
-    if (rank < 0) return NULL;
-    /* A damaged file may claim any length: only what its bytes could hold is believed. */
-    hsize_t file_bytes = 0;
-    H5Fget_filesize(file->id, &file_bytes);
-    if (rank != 1 || size[0] > file_bytes || size[0] > SIZE_MAX / 2 / row_size) {
+    if (h5_length(file, path, &length)) return NULL;
+    if (length > SIZE_MAX / 2 / row_size) {
         h5_refuse(file, path, "is not a column");
         return NULL;
     }
-    char *rows = calloc(size[0] * row_size + 1, 1);
+    char *rows = calloc(length * row_size + 1, 1);
     if (!rows) {
         h5_refuse(file, group, "out of memory");
         return NULL;
     }
     for (int c = 0; c < count; c++)
-        if (read_column(file, group, &columns[c], rows, row_size, size[0])) {
+        if (read_column(file, group, &columns[c], rows, row_size, length)) {
             free(rows);
             return NULL;
         }
-    *row_count = size[0];
+    *row_count = length;
     return rows;
 }

@@ -9,8 +9,6 @@
 
 /* Reading: what is wrong with which object.  Returns -1. */
 int h5_refuse(const H5File *file, const char *object, const char *what);
-/* Writing: remembers the first failure and its errno. */
-void h5_fail(H5File *file, const char *object);
 
 /* The HDF5 type in memory; to be closed with H5Tclose. */
 hid_t h5_memory_type(H5Kind kind);

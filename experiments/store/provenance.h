@@ -32,4 +32,20 @@ const char *provenance_computer(const Provenance *provenance);
 void provenance_write(H5File *file, const char *group, const Provenance *provenance);
 int provenance_read(const H5File *file, const char *group, Provenance *provenance);
 
+/* The same of many runs, `stride` bytes from one to the next: a data set [rows] for each field,
+ * beside the dimension scale `scale`. */
+void provenance_write_columns(H5File *file, const char *group, const char *scale,
+                              const Provenance *first, size_t stride, size_t rows);
+int provenance_read_columns(const H5File *file, const char *group, Provenance *first, size_t stride,
+                            size_t rows);
+
+/* The fields that are text. */
+typedef struct {
+    const char *name;
+    size_t offset, size;
+    bool optional; /* in a run.h5 there if not "" */
+} ProvenanceText;
+enum { PROVENANCE_TEXTS = 12 };
+extern const ProvenanceText provenance_texts[PROVENANCE_TEXTS];
+
 #endif

@@ -78,12 +78,15 @@ const StudyColumn study_columns[] = {
 const int study_column_count = sizeof study_columns / sizeof *study_columns;
 
 StudyRow *study_add(Study *study) {
-    StudyRow *grown = realloc(study->row, (size_t)(study->rows + 1) * sizeof *grown);
+    int room = study->rows < study->room ? study->room : 2 * study->rows + 4;
+    StudyRow *grown =
+        room > study->room ? realloc(study->row, (size_t)room * sizeof *grown) : study->row;
     if (!grown) {
         error_set("study: out of memory for row %d", study->rows + 1);
         return NULL;
     }
     study->row = grown;
+    study->room = room;
     StudyRow *row = &grown[study->rows++];
     memset(row, 0, sizeof *row);
     for (int c = 0; c < study_column_count; c++)

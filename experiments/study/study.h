@@ -4,12 +4,13 @@
  *   /            attributes  format "bcd study", version 2, convergence: the rule, in words
  *   /table       one data set per column of study_columns, [rows]; `row` (names) is their dimension
  *                scale; attributes unit and what
- *   /curves/ROW/training     as /curve of run.h5, one row per update
- *   /curves/ROW/evaluation   as /evaluation of run.h5
- *   /curves/ROW/switches     as /switches of run.h5
- *   /curves/ROW/settings     attributes: one per flag of `bcd train`
- *   /curves/ROW/provenance   attributes: as in run.h5; command: the line that ran it
- *   /curves/ROW  attribute   spec: of the model */
+ *   /training    as /curve of run.h5, one row per update: of all trainings, one behind the other
+ *   /evaluation  as /evaluation of run.h5, likewise
+ *   /switches    as /switches of run.h5, likewise
+ *   /curves      training_first, training_rows: where those of a training begin, and how many;
+ *                evaluation_first ... switches_rows; spec: of the model [rows]
+ *   /settings    one data set per flag of `bcd train` [rows]
+ *   /provenance  as in run.h5, one data set per field [rows] */
 #ifndef EXPERIMENTS_STUDY_H
 #define EXPERIMENTS_STUDY_H
 
@@ -41,7 +42,7 @@ typedef struct {
 } StudyRow;
 
 typedef struct {
-    int rows;
+    int rows, room;
     StudyRow *row;
 } Study;
 

@@ -1,4 +1,5 @@
 /* A study's HDF5 file. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "../options/settings.h"
 #include "study.h"
 
-enum { GROUP = H5_NAME + 32, PART = GROUP + 16, VERSION = 2 };
+enum { PATH = 2 * H5_NAME, VERSION = 2 };
 
 static H5Column *table_columns(void) {
     H5Column *columns = malloc((size_t)study_column_count * sizeof *columns);
@@ -16,35 +17,102 @@ static H5Column *table_columns(void) {
     return columns;
 }
 
-/* "/curves/NAME/PART" */
-static void part_of(char path[PART], const StudyRow *row, const char *part) {
-    snprintf(path, PART, "/curves/%s/%s", row->name, part);
+/* ---- the parts of all trainings, one behind the other ------------------------------------------
+ *
+ * A thousand trainings with data sets of their own would take longer to open than to read. */
+
+typedef struct {
+    const char *name;
+    const RunTable *table;
+    size_t row_size, rows_at, number_at; /* offsets in StudyRow: the pointer, how many */
+} Part;
+
+#define PART(name, table, field, count)                                          \
+    {                                                                            \
+        name, &table, sizeof *((StudyRow *)0)->field, offsetof(StudyRow, field), \
+            offsetof(StudyRow, count)                                            \
+    }
+static const Part parts[] = {
+    PART("training", run_curve, curve, curve_rows),
+    PART("evaluation", run_evaluation, evaluation, evaluation_rows),
+    PART("switches", run_switches, switches, switch_rows),
+};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static char **rows_of(const Part *part, const StudyRow *row) {
+    return (char **)(void *)((char *)row + part->rows_at);
 }
 
-static void write_part(H5File *file, const StudyRow *row, const char *part, const RunTable *table,
-                       const void *rows, size_t row_size, size_t count) {
-    char path[PART];
-    part_of(path, row, part);
-    h5_write_table(file, path, table->column, table->columns, rows, row_size, count);
+static size_t *number_of(const Part *part, const StudyRow *row) {
+    return (size_t *)(void *)((char *)row + part->number_at);
 }
 
-static void write_row(H5File *file, const StudyRow *row) {
-    char group[GROUP], path[PART];
-    write_part(file, row, "training", &run_curve, row->curve, sizeof *row->curve, row->curve_rows);
-    write_part(file, row, "evaluation", &run_evaluation, row->evaluation, sizeof *row->evaluation,
-               row->evaluation_rows);
-    write_part(file, row, "switches", &run_switches, row->switches, sizeof *row->switches,
-               row->switch_rows);
-    snprintf(group, sizeof group, "/curves/%s", row->name);
-    h5_set_text(file, group, "spec", row->spec);
-    part_of(path, row, "provenance");
-    provenance_write(file, path, &row->provenance);
-    part_of(path, row, "settings");
-    settings_write(file, path, &row->settings, OPTION_FREE);
+/* How many rows the trainings from `first` on have together; begin[r], count[r]: of each. */
+static size_t count_rows(const Study *study, int first, const Part *part, uint64_t *begin,
+                         uint64_t *count) {
+    size_t total = 0;
+    for (int r = first; r < study->rows; r++) {
+        begin[r - first] = total;
+        count[r - first] = *number_of(part, &study->row[r]);
+        total += count[r - first];
+    }
+    return total;
+}
+
+static void write_column(H5File *file, const Study *study, const Part *part, int column,
+                         size_t total) {
+    const H5Column *c = &part->table->column[column];
+    char path[PATH], scale[PATH];
+    size_t size = h5_kind_size(c->kind), at = 0;
+    char *values = malloc(total * size + 1);
+    for (int r = 0; r < study->rows && values; r++) {
+        const StudyRow *row = &study->row[r];
+        for (size_t i = 0; i < *number_of(part, row); i++, at += size)
+            memcpy(values + at, *rows_of(part, row) + i * part->row_size + c->offset, size);
+    }
+    snprintf(path, sizeof path, "/%s/%s", part->name, c->name);
+    snprintf(scale, sizeof scale, "/%s/%s", part->name, part->table->column[0].name);
+    H5Dim dim = {part->table->column[0].name, total, column ? scale : NULL};
+    if (values)
+        h5_write(file, path, c->kind, values, 1, &dim, c->unit);
+    else
+        h5_fail(file, path);
+    free(values);
+}
+
+static void write_part(H5File *file, const Study *study, const Part *part) {
+    H5Dim dim = {"row", (size_t)study->rows, "/table/row"};
+    char path[PATH];
+    uint64_t *begin = calloc(2 * dim.size + 1, sizeof *begin);
+    if (!begin) {
+        h5_fail(file, part->name);
+        return;
+    }
+    size_t total = count_rows(study, 0, part, begin, begin + dim.size);
+    snprintf(path, sizeof path, "/curves/%s_first", part->name);
+    h5_write(file, path, H5_UINT64, begin, 1, &dim, NULL);
+    snprintf(path, sizeof path, "/curves/%s_rows", part->name);
+    h5_write(file, path, H5_UINT64, begin + dim.size, 1, &dim, NULL);
+    for (int c = 0; c < part->table->columns; c++) write_column(file, study, part, c, total);
+    free(begin);
+}
+
+/* Longer than a column of the table may be. */
+static void write_specifications(H5File *file, const Study *study) {
+    H5Dim dim = {"row", (size_t)study->rows, "/table/row"};
+    char *values = calloc(dim.size + 1, H5_PATH);
+    for (int r = 0; r < study->rows && values; r++)
+        strcpy(values + (size_t)r * H5_PATH, study->row[r].spec);
+    if (values)
+        h5_write(file, "/curves/spec", H5_LINE, values, 1, &dim, NULL);
+    else
+        h5_fail(file, "/curves/spec");
+    free(values);
 }
 
 int study_write(const Study *study, const char *path) {
     H5Column *columns = table_columns();
+    size_t rows = (size_t)study->rows;
     H5File file;
     if (!columns || h5_create(&file, path)) {
         free(columns);
@@ -54,51 +122,75 @@ int study_write(const Study *study, const char *path) {
     h5_set_int(&file, "/", "version", VERSION);
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
     h5_write_table(&file, "/table", columns, study_column_count, study->row, sizeof *study->row,
-                   (size_t)study->rows);
+                   rows);
     free(columns);
     for (int c = 0; c < study_column_count; c++) {
-        char name[GROUP];
+        char name[PATH];
         snprintf(name, sizeof name, "/table/%s", study_columns[c].column.name);
         h5_set_text(&file, name, "what", study_columns[c].what);
     }
-    for (int r = 0; r < study->rows; r++) write_row(&file, &study->row[r]);
+    for (int p = 0; p < PARTS; p++) write_part(&file, study, &parts[p]);
+    write_specifications(&file, study);
+    if (rows) {
+        settings_write_columns(&file, "/settings", "/table/row", &study->row->settings,
+                               sizeof *study->row, rows);
+        provenance_write_columns(&file, "/provenance", "/table/row", &study->row->provenance,
+                                 sizeof *study->row, rows);
+    }
     return h5_commit(&file);
 }
 
-static void *read_part(const H5File *file, const StudyRow *row, const char *part,
-                       const RunTable *table, size_t row_size, size_t *count) {
-    char path[PART];
-    part_of(path, row, part);
-    return h5_read_table(file, path, table->column, table->columns, row_size, count);
+/* Where each training begins is how many rows those before it have: only the latter is read. */
+static int read_counts(const H5File *file, const Study *study, int first, const Part *part,
+                       size_t *total) {
+    char path[PATH];
+    size_t rows = (size_t)(study->rows - first);
+    uint64_t *count = calloc(rows + 1, sizeof *count);
+    if (!count) return error_set("%s: out of memory", file->path);
+    snprintf(path, sizeof path, "/curves/%s_rows", part->name);
+    int failed = h5_read(file, path, H5_UINT64, count, 1, &rows);
+    uint64_t left = *total;
+    for (size_t r = 0; r < rows && !failed; r++) {
+        StudyRow *row = &study->row[first + (int)r];
+        failed = count[r] > left
+                     ? error_set("%s: %s: more rows than /%s has", file->path, path, part->name)
+                     : 0;
+        if (failed) break;
+        left -= count[r];
+        *rows_of(part, row) = calloc(count[r] + 1, part->row_size);
+        *number_of(part, row) = *rows_of(part, row) ? count[r] : 0;
+        failed = *rows_of(part, row) ? 0 : error_set("%s: out of memory", file->path);
+    }
+    *total -= left;
+    free(count);
+    return failed;
 }
 
-static int read_row(const H5File *file, StudyRow *row) {
-    char group[GROUP], path[PART];
-    row->curve = read_part(file, row, "training", &run_curve, sizeof *row->curve, &row->curve_rows);
-    if (!row->curve) return -1;
-    row->evaluation = read_part(file, row, "evaluation", &run_evaluation, sizeof *row->evaluation,
-                                &row->evaluation_rows);
-    if (!row->evaluation) return -1;
-    row->switches =
-        read_part(file, row, "switches", &run_switches, sizeof *row->switches, &row->switch_rows);
-    if (!row->switches) return -1;
-    part_of(path, row, "provenance");
-    if (provenance_read(file, path, &row->provenance)) return -1;
-    options_defaults(&row->settings, COMMAND_TRAIN);
-    part_of(path, row, "settings");
-    if (settings_read(file, path, &row->settings)) return -1;
-    snprintf(group, sizeof group, "/curves/%s", row->name);
-    return h5_get_text(file, group, "spec", row->spec, sizeof row->spec);
+static int read_part(const H5File *file, const Study *study, int first, const Part *part) {
+    char path[PATH];
+    size_t total;
+    snprintf(path, sizeof path, "/%s/%s", part->name, part->table->column[0].name);
+    if (h5_length(file, path, &total)) return -1;
+    size_t used = total;
+    if (read_counts(file, study, first, part, &used)) return -1;
+    int failed = used == total ? 0 : error_set("%s: %s: more rows than expected", file->path, path);
+    char *values = malloc(used * H5_NAME + 1);
+    if (!values) failed = error_set("%s: out of memory", file->path);
+    for (int c = 0; c < part->table->columns && !failed; c++) {
+        const H5Column *column = &part->table->column[c];
+        size_t wide = h5_kind_size(column->kind), at = 0;
+        snprintf(path, sizeof path, "/%s/%s", part->name, column->name);
+        failed = h5_read(file, path, column->kind, values, 1, &used);
+        for (int r = first; r < study->rows && !failed; r++)
+            for (size_t i = 0; i < *number_of(part, &study->row[r]); i++, at += wide)
+                memcpy(*rows_of(part, &study->row[r]) + i * part->row_size + column->offset,
+                       values + at, wide);
+    }
+    free(values);
+    return failed;
 }
 
-static int read_study(Study *study, const H5File *file) {
-    int64_t version;
-    if (h5_get_int(file, "/", "version", &version)) return -1;
-    if (version != VERSION)
-        return error_set(
-            "%s: version %lld; this program reads version %d; the same bcd experiment with --out "
-            "makes it again from the trainings that are there",
-            file->path, (long long)version, VERSION);
+static int read_rows(Study *study, const H5File *file) {
     H5Column *columns = table_columns();
     if (!columns) return -1;
     size_t count;
@@ -109,11 +201,48 @@ static int read_study(Study *study, const H5File *file) {
     int failed = 0;
     for (size_t r = 0; r < count && !failed; r++) {
         StudyRow *row = study_add(study);
-        if (row) *row = rows[r];
-        failed = !row || read_row(file, row);
+        failed = !row;
+        if (!row) break;
+        *row = rows[r];
+        options_defaults(&row->settings, COMMAND_TRAIN);
     }
     free(rows);
     return failed ? -1 : 0;
+}
+
+static int read_specifications(const H5File *file, const Study *study, int first) {
+    size_t rows = (size_t)(study->rows - first);
+    char *values = malloc(rows * H5_PATH + 1);
+    int failed = values ? h5_read(file, "/curves/spec", H5_LINE, values, 1, &rows)
+                        : error_set("%s: out of memory", file->path);
+    for (size_t r = 0; r < rows && !failed; r++) {
+        StudyRow *row = &study->row[first + (int)r];
+        snprintf(row->spec, sizeof row->spec, "%s", values + r * H5_PATH);
+    }
+    free(values);
+    return failed;
+}
+
+static int read_study(Study *study, const H5File *file) {
+    int64_t version;
+    int first = study->rows;
+    if (h5_get_int(file, "/", "version", &version)) return -1;
+    if (version != VERSION)
+        return error_set(
+            "%s: version %lld; this program reads version %d; the same bcd experiment with --out "
+            "makes it again from the trainings that are there",
+            file->path, (long long)version, VERSION);
+    if (read_rows(study, file)) return -1;
+    for (int p = 0; p < PARTS; p++)
+        if (read_part(file, study, first, &parts[p])) return -1;
+    size_t rows = (size_t)(study->rows - first);
+    StudyRow *row = study->row + first;
+    if (!rows) return 0;
+    return read_specifications(file, study, first) ||
+                   settings_read_columns(file, "/settings", &row->settings, sizeof *row, rows) ||
+                   provenance_read_columns(file, "/provenance", &row->provenance, sizeof *row, rows)
+               ? -1
+               : 0;
 }
 
 /* "runs/a/run.h5" -> "a" */

@@ -1,6 +1,6 @@
-/* bench [ops|steps|links|report] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each op, each
- * training step, each kind of link and a report is, beside what this machine can do.  Everything by default,
- * in about five minutes. */
+/* bench [ops|steps|links|report] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each op,
+ * each training step, each kind of link and a report is, beside what this machine can do.
+ * Everything by default, in about five minutes. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,21 +22,20 @@ static int fill_curves(StudyRow *row, int steps) {
     if (!row->curve || !row->evaluation) return error_set("bench: out of memory");
     for (int s = 0; s < steps; s++) {
         double noise = 0.2 * sin(1.0 + 97.0 * s * (double)row->seed);
-        row->curve[s] = (CurveRow){.step = (uint64_t)s + 1,
-                                   .samples = (uint64_t)(row->batch * (s + 1)),
-                                   .loss = (2.3 + noise) * exp(-4.0 * s / steps /
-                                                               (0.5 + 0.5 * (double)row->submodels)),
-                                   .lr = row->lr,
-                                   .submodel = s / 40 % (int)row->submodels,
-                                   .seconds = 0.02 * (s + 1)};
+        row->curve[s] = (CurveRow){
+            .step = (uint64_t)s + 1,
+            .samples = (uint64_t)(row->batch * (s + 1)),
+            .loss = (2.3 + noise) * exp(-4.0 * s / steps / (0.5 + 0.5 * (double)row->submodels)),
+            .lr = row->lr,
+            .submodel = s / 40 % (int)row->submodels,
+            .seconds = 0.02 * (s + 1)};
     }
     for (int e = 0; e < EVALUATIONS; e++)
-        row->evaluation[e] =
-            (EvaluationRow){.step = (uint64_t)(steps * (e + 1) / EVALUATIONS),
-                            .loss = 2 - 0.05 * e,
-                            .accuracy = 0.3 + 0.02 * e,
-                            .perplexity = exp(2 - 0.05 * e),
-                            .seconds = 0.02 * steps * (e + 1) / EVALUATIONS};
+        row->evaluation[e] = (EvaluationRow){.step = (uint64_t)(steps * (e + 1) / EVALUATIONS),
+                                             .loss = 2 - 0.05 * e,
+                                             .accuracy = 0.3 + 0.02 * e,
+                                             .perplexity = exp(2 - 0.05 * e),
+                                             .seconds = 0.02 * steps * (e + 1) / EVALUATIONS};
     row->curve_rows = (size_t)steps;
     row->evaluation_rows = EVALUATIONS;
     return 0;
@@ -59,7 +58,8 @@ static int add_training(Study *study, int number, int steps) {
     snprintf(row->method, sizeof row->method, "%s", method ? "BCD" : "full");
     snprintf(row->device, sizeof row->device, "cpu");
     snprintf(row->precision, sizeof row->precision, "fp32");
-    snprintf(row->command, sizeof row->command, "bcd train --seed %d", number % SEEDS);
+    snprintf(row->provenance.command, sizeof row->provenance.command, "bcd train --seed %d",
+             number % SEEDS);
     options_defaults(&row->settings, COMMAND_TRAIN);
     row->settings.steps = (uint64_t)steps;
     row->settings.context = 1;
