@@ -204,6 +204,39 @@ static void case_means(void) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* Files one after the other, of which one has trainings without curves. */
+static void case_several_files(void) {
+    Study bare = {0}, full = sample_study(), read = {0};
+    StudyRow *row = study_add(&bare);
+    if (!row) abort();
+    *row = full.row[1];
+    row->curve = NULL;
+    row->evaluation = NULL;
+    row->switches = NULL;
+    row->curve_rows = row->evaluation_rows = row->switch_rows = 0;
+    snprintf(row->settings.data_dir, sizeof row->settings.data_dir, "%0400d", 7);
+    CHECK(study_write(&bare, scratch_path("bare.h5")) == 0 &&
+              study_write(&full, scratch_path("full.h5")) == 0 &&
+              study_read(&read, scratch_path("full.h5")) == 0 &&
+              study_read(&read, scratch_path("bare.h5")) == 0 &&
+              study_read(&read, scratch_path("full.h5")) == 0,
+          "%s", error_message());
+    if (CHECK(read.rows == 2 * full.rows + 1, "%d rows", read.rows)) {
+        const StudyRow *first = &read.row[1], *none = &read.row[full.rows],
+                       *last = &read.row[full.rows + 2];
+        CHECK(none->curve_rows == 0 && !strcmp(none->settings.data_dir, row->settings.data_dir) &&
+                  !strcmp(none->spec, row->spec),
+              "bare: %zu rows, %s", none->curve_rows, none->settings.data_dir);
+        CHECK(first->curve_rows == last->curve_rows && first->curve != last->curve &&
+                  !memcmp(first->curve, last->curve, last->curve_rows * sizeof *last->curve) &&
+                  !strcmp(first->switches[1].reason, last->switches[1].reason),
+              "curves of the second file");
+    }
+    study_free(&bare);
+    study_free(&full);
+    study_free(&read);
+}
+
 static void case_file_round_trip(void) {
     const char *path = scratch_path("study.h5");
     Study study = sample_study(), read = {0};
@@ -320,6 +353,7 @@ void test_study(void) {
     RUN(case_pairs_alone);
     RUN(case_cases);
     RUN(case_means);
+    RUN(case_several_files);
     RUN(case_file_round_trip);
     RUN(case_bad_files);
     RUN(case_operations);
