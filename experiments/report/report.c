@@ -1,6 +1,5 @@
 #include "report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../study/operations.h"
+#include "../study/study_tables.h"
 
 static void print_line(FILE *out, const ReportLine *line) {
     int last = REPORT_CELLS - 1;
@@ -122,12 +122,6 @@ static void page_path(char path[OPTION_TEXT], const Options *options) {
         snprintf(path, OPTION_TEXT, "%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
 }
 
-static bool converged(const Study *study) {
-    for (int r = 0; r < study->rows; r++)
-        if (isnan(study->row[r].level)) return false;
-    return true;
-}
-
 /* A file is one of tables, a study or a run. */
 static int read_file(Report *report, const char *path) {
     int tables = tables_recognise(path);
@@ -143,13 +137,12 @@ static int read_files(Report *report, const Options *options) {
         if (read_file(report, options->positional[i])) return -1;
     if (!report->study.rows && !report->files)
         return error_set("report: %s: no training has finished yet", options->positional[0]);
-    /* Rows from several files may form new groups. */
-    bool again = options->positionals > 1 || !converged(&report->study);
-    if (report->study.rows && again && study_converge(&report->study)) return -1;
+    /* Rows from several files may form new pairs; old files were made by another rule. */
+    if (study_converge(&report->study)) return -1;
     /* A model that this program does not know has no operations, and the report does without. */
     for (int r = 0; r < report->study.rows; r++) study_operations(&report->study.row[r]);
     Tables *means = &report->file[report->files];
-    if (report_seeds(means, &report->study)) return -1;
+    if (study_tables(means, &report->study)) return -1;
     report->files += means->tables > 0;
     return 0;
 }

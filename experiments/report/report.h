@@ -42,10 +42,6 @@ void report_group(ReportGroup *report, const Study *study, const int *group, int
 enum { REPORT_MEANS = 8 };
 int report_means(const Study *study, char line[REPORT_MEANS][160]);
 
-/* Adds a table of means over trainings that differ in the seed alone, where there are such.  -1 and
- * an error when memory runs out. */
-int report_seeds(Tables *tables, const Study *study);
-
 /* Prints everything to a stream, at most 100 columns wide; or the tables as Markdown. */
 int report_terminal(FILE *out, const Study *study);
 int report_markdown(FILE *out, const Study *study);
@@ -54,7 +50,7 @@ int report_markdown(FILE *out, const Study *study);
 typedef struct {
     Study study;
     int files;
-    Tables *file; /* [files]; with several seeds the last is a table of their means */
+    Tables *file; /* [files]; with a study the last is of its tables */
 } Report;
 
 /* Writes the page whole, or nothing.  *drawn tells whether gnuplot could draw the figures.  -1 and

@@ -17,6 +17,29 @@ void study_put_mean(Table *table, int column, const Mean *mean, Source source) {
     table_mean(table, column, mean_value(mean), mean_spread(mean), source);
 }
 
+double study_end(const StudyRow *row, StudyAxis axis) {
+    return row->curve_rows ? study_at(row, row->curve_rows - 1, axis) : NAN;
+}
+
+double study_per_update(const StudyRow *row, StudyAxis axis) {
+    return study_end(row, axis) / study_end(row, AXIS_UPDATES);
+}
+
+bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method) {
+    for (int s = 0; s < method->seeds; s++) {
+        const StudyRow *row = &cases->study->row[method->row[s]];
+        if (row->submodels > 1 && case_partner(cases, item, row)) return true;
+    }
+    return false;
+}
+
+bool study_any_pairs(const Cases *cases) {
+    for (int c = 0; c < cases->cases; c++)
+        for (int m = 0; m < cases->item[c].methods; m++)
+            if (study_pairs(cases, &cases->item[c], &cases->item[c].method[m])) return true;
+    return false;
+}
+
 /* ---- B-F multipliers -------------------------------------------------------------------------
  */
 
@@ -85,7 +108,9 @@ int study_tables(Tables *tables, const Study *study) {
     Cases cases;
     if (!study->rows) return 0;
     if (cases_make(&cases, study)) return -1;
-    int failed = study_add_multipliers(tables, &cases);
+    int failed = study_add_published(tables, &cases) || study_add_multipliers(tables, &cases) ||
+                 study_add_same_loss(tables, &cases) || study_add_budgets(tables, &cases) ||
+                 study_add_ufp(tables, &cases) || study_add_trainings(tables, &cases);
     cases_free(&cases);
     return failed ? -1 : 0;
 }

@@ -6,10 +6,18 @@
 #include "paper.h"
 #include "study_tables.h"
 
+#define MIB (1024.0 * 1024)
+
 /* Parameters, gradients and optimizer state at their peaks: what the paper counts as memory. */
 double study_trained_bytes(const StudyRow *row);
 /* Per cent correct, or perplexity. */
 double study_score(const StudyRow *row);
+/* What a training had spent at its end, and in an update on average; NAN: unknown. */
+double study_end(const StudyRow *row, StudyAxis axis);
+double study_per_update(const StudyRow *row, StudyAxis axis);
+/* Whether a method is BCD and one of its seeds has a full update beside it; whether any is. */
+bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method);
+bool study_any_pairs(const Cases *cases);
 /* A mean over seeds into a cell, with its spread. */
 void study_put_mean(Table *table, int column, const Mean *mean, Source source);
 

@@ -1,0 +1,240 @@
+/* How far BCD and the full update were when they had spent as much: updates, operations, seconds;
+ * and within the same memory. */
+#include <math.h>
+#include <string.h>
+
+#include "study_tables_parts.h"
+
+enum { SEEDS, BUDGET, BCD, FULL, OFF, AHEAD, COLUMNS };
+
+/* What is compared: more of a score is better for images, less for language models. */
+typedef enum { BY_SCORE, BY_LOSS } By;
+
+static const TableColumn columns[][COLUMNS] = {
+    [BY_SCORE] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0},
+                  [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0},
+                  [BCD] = {"bcd", "score", "BCD", COLUMN_NUMBER, 2},
+                  [FULL] = {"full", "score", "full", COLUMN_NUMBER, 2},
+                  [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 2},
+                  [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0}},
+    [BY_LOSS] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0},
+                 [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0},
+                 [BCD] = {"bcd", "loss", "BCD", COLUMN_NUMBER, 3},
+                 [FULL] = {"full", "loss", "full", COLUMN_NUMBER, 3},
+                 [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 3},
+                 [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0}},
+};
+
+/* ---- a training at a budget ------------------------------------------------------------------
+ */
+
+/* Updates done within a budget. */
+static size_t updates_within(const StudyRow *row, StudyAxis axis, double budget) {
+    size_t low = 0, high = row->curve_rows;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (study_at(row, middle, axis) <= budget)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static double score_of(const StudyRow *row, const EvaluationRow *evaluation) {
+    return study_is_images(row) ? 100 * evaluation->accuracy : evaluation->perplexity;
+}
+
+/* Between two evaluations on the straight line from one to the other; NAN before the first. */
+static double score_after(const StudyRow *row, double updates) {
+    const EvaluationRow *before = NULL;
+    for (size_t e = 0; e < row->evaluation_rows; e++) {
+        const EvaluationRow *here = &row->evaluation[e];
+        if ((double)here->step <= updates) {
+            before = here;
+            continue;
+        }
+        if (!before) return NAN;
+        double part = (updates - (double)before->step) / (double)(here->step - before->step);
+        return (1 - part) * score_of(row, before) + part * score_of(row, here);
+    }
+    return before ? score_of(row, before) : NAN;
+}
+
+/* ---- pairs -----------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    By by;
+    Mean budget, bcd, full, off; /* over pairs of which both are known */
+} Comparison;
+
+static double reached(const StudyRow *row, By by, size_t updates, size_t window) {
+    return by == BY_LOSS ? study_loss(row, updates, window) : score_after(row, (double)updates);
+}
+
+/* Both at the end of the one that spent less. */
+static void compare(Comparison *sum, const StudyRow *row, const StudyRow *full, StudyAxis axis) {
+    double own = study_end(row, axis), other = study_end(full, axis);
+    double budget = own < other ? own : other;
+    if (!isfinite(own + other)) return;
+    size_t window = study_window(row, full);
+    double bcd_at = reached(row, sum->by, updates_within(row, axis, budget), window);
+    double full_at = reached(full, sum->by, updates_within(full, axis, budget), window);
+    if (!isfinite(bcd_at + full_at)) return;
+    mean_add(&sum->budget, budget);
+    mean_add(&sum->bcd, bcd_at);
+    mean_add(&sum->full, full_at);
+    mean_add(&sum->off, bcd_at - full_at);
+}
+
+/* Student's t: a mean of n differences is away from 0, 95 times of 100, if it is more than this
+ * many standard errors (two-sided; by n). */
+static double student(int n) {
+    static const double t[] = {0, 0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
+    return n < (int)(sizeof t / sizeof *t) ? t[n] : 2.26;
+}
+
+/* `sign` 1: more is better. */
+static const char *verdict(const Mean *off, int sign) {
+    if (off->count < 2) return "";
+    double error = mean_spread(off) / sqrt(off->count);
+    if (fabs(off->mean) <= student(off->count) * error) return "within the spread";
+    return sign * off->mean > 0 ? "BCD ahead" : "full ahead";
+}
+
+static void put(Table *table, const Comparison *sum, const StudyRow *row, const char *budget) {
+    bool more_is_better = sum->by == BY_SCORE && study_is_images(row);
+    table_number(table, SEEDS, sum->off.count, SOURCE_NONE);
+    table_text(table, BUDGET, SOURCE_NONE, "%s", budget);
+    table_number(table, BCD, mean_value(&sum->bcd), SOURCE_MEASURED);
+    table_number(table, FULL, mean_value(&sum->full), SOURCE_MEASURED);
+    study_put_mean(table, OFF, &sum->off, SOURCE_MEASURED);
+    table_text(table, AHEAD, SOURCE_NONE, "%s", verdict(&sum->off, more_is_better ? 1 : -1));
+}
+
+/* ---- equal memory ----------------------------------------------------------------------------
+ */
+
+/* The same data, in the same steps: another network may stand beside it. */
+static bool comparable(const StudyRow *a, const StudyRow *b) {
+    return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
+           a->batch == b->batch && !strcmp(a->device, b->device) &&
+           !strcmp(a->precision, b->precision) && a->settings.context == b->settings.context &&
+           (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic"));
+}
+
+/* The full update that needs most memory, but not more than this method; NULL: none. */
+static const CaseMethod *fitting(const Cases *cases, const StudyRow *row, const Case **of) {
+    const CaseMethod *best = NULL;
+    double most = 0;
+    for (int c = 0; c < cases->cases; c++)
+        for (int m = 0; m < cases->item[c].methods; m++) {
+            const CaseMethod *method = &cases->item[c].method[m];
+            const StudyRow *full = case_first(cases, method);
+            double peak = full->peak[MEM_ROLES];
+            if (strcmp(full->method, "full") || !comparable(full, row) || !(peak > most) ||
+                peak > row->peak[MEM_ROLES])
+                continue;
+            best = method;
+            *of = &cases->item[c];
+            most = peak;
+        }
+    return best;
+}
+
+/* The same training of a smaller network stands beside each seed. */
+static void put_memory(Table *table, const Cases *cases, const CaseMethod *method,
+                       const char *label, By by) {
+    const StudyRow *row = case_first(cases, method);
+    const Case *item = NULL;
+    const CaseMethod *small = fitting(cases, row, &item);
+    Comparison sum = {.by = by};
+    for (int s = 0; small && s < method->seeds; s++) {
+        const StudyRow *own = &cases->study->row[method->row[s]];
+        const StudyRow *full = case_partner(cases, item, own);
+        if (full) compare(&sum, own, full, AXIS_UPDATES);
+    }
+    if (!sum.off.count) return;
+    char budget[64], network[CASE_NAME];
+    snprintf(budget, sizeof budget, "%.3g MiB: %.30s", row->peak[MEM_ROLES] / MIB,
+             case_network(case_first(cases, small), network));
+    table_row(table, "%s", label);
+    put(table, &sum, row, budget);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------
+ */
+
+static void write_budget(char text[64], double value, StudyAxis axis) {
+    if (axis == AXIS_UPDATES)
+        snprintf(text, 64, "%.0f updates", value);
+    else if (axis == AXIS_SECONDS)
+        snprintf(text, 64, value < 100 ? "%.2g seconds" : "%.0f seconds", value);
+    else if (value < 1e12)
+        snprintf(text, 64, "%.3g Gflop", value / 1e9);
+    else
+        snprintf(text, 64, value < 1e15 ? "%.3g Tflop" : "%.4g Tflop", value / 1e12);
+}
+
+static void put_method(Table *table, const Cases *cases, const Case *item, const CaseMethod *method,
+                       By by) {
+    static const StudyAxis order[AXES] = {AXIS_UPDATES, AXIS_OPERATIONS, AXIS_SECONDS};
+    char name[CASE_NAME], how[CASE_NAME], label[2 * CASE_NAME], budget[64];
+    const StudyRow *first = case_first(cases, method);
+    snprintf(label, sizeof label, "%s %s", case_name(first, name),
+             case_method(cases, item, method, how));
+    for (int a = 0; a < AXES; a++) {
+        Comparison sum = {.by = by};
+        for (int s = 0; s < method->seeds; s++) {
+            const StudyRow *row = &cases->study->row[method->row[s]];
+            const StudyRow *full = case_partner(cases, item, row);
+            if (full && row->submodels > 1) compare(&sum, row, full, order[a]);
+        }
+        if (!sum.off.count) continue;
+        table_row(table, "%s", label);
+        write_budget(budget, mean_value(&sum.budget), order[a]);
+        put(table, &sum, first, budget);
+    }
+    put_memory(table, cases, method, label, by);
+}
+
+static Table *add(Tables *tables, const Cases *cases, By by) {
+    Table *table =
+        by == BY_SCORE
+            ? tables_add(tables, "equal_score",
+                         "At equal updates, operations, seconds, memory: validation score",
+                         "training", columns[by], COLUMNS)
+            : tables_add(tables, "equal_loss",
+                         "At equal updates, operations, seconds, memory: training loss", "training",
+                         columns[by], COLUMNS);
+    for (int c = 0; table && c < cases->cases; c++)
+        for (int m = 0; m < cases->item[c].methods; m++)
+            if (study_pairs(cases, &cases->item[c], &cases->item[c].method[m]))
+                put_method(table, cases, &cases->item[c], &cases->item[c].method[m], by);
+    return table;
+}
+
+int study_add_budgets(Tables *tables, const Cases *cases) {
+    if (!study_any_pairs(cases)) return 0;
+    Table *table = add(tables, cases, BY_SCORE);
+    if (!table) return -1;
+    table_note(table,
+               "Both where the one that spent less came to its end (means over the seeds).  Score: "
+               "accuracy in %%, or perplexity, on the validation split at that point, not the best "
+               "until then; between two evaluations on the straight line.  Operations are counted "
+               "from shapes.");
+    table_note(table,
+               "Verdict: ahead where the mean difference of paired seeds is more than Student's t "
+               "(two-sided, 95 %%) times its standard error; with one seed there is none.");
+    table_note(table,
+               "MiB: beside the full update of the network named, the largest here that needs no "
+               "more memory at its peak (all roles) than BCD, at equal updates.");
+    table = add(tables, cases, BY_LOSS);
+    if (!table) return -1;
+    table_note(
+        table,
+        "The same with the smoothed training loss: the mean over the last updates within the "
+        "budget, as many as a fortieth of the shorter of the two trainings, at least ten.");
+    return 0;
+}
