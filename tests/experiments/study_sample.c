@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The loss is 3 exp(-rate step): every point on the way is known. */
-static void add_training(Study *study, const char *model, bool images, int submodels, double rate) {
+StudyRow *sample_training(Study *study, const char *model, bool images, int submodels,
+                          double rate) {
     StudyRow *row = study_add(study);
     if (!row) abort();
     snprintf(row->name, sizeof row->name, "%s-%d", images ? "images" : "text", submodels);
@@ -65,14 +65,15 @@ static void add_training(Study *study, const char *model, bool images, int submo
     row->switch_rows = 2;
     row->curve_rows = SAMPLE_STEPS;
     row->evaluation_rows = 4;
+    return row;
 }
 
 Study sample_study(void) {
     Study study = {0};
-    add_training(&study, "resnet8", true, 1, 0.02);
-    add_training(&study, "resnet8", true, 3, 0.01);
-    add_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 1, 0.005);
-    add_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 3, 0.008);
+    sample_training(&study, "resnet8", true, 1, 0.02);
+    sample_training(&study, "resnet8", true, 3, 0.01);
+    sample_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 1, 0.005);
+    sample_training(&study, "gpt:layers=2,width=64,heads=2,context=32", false, 3, 0.008);
     if (study_converge(&study)) abort();
     return study;
 }

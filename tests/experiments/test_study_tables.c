@@ -1,0 +1,274 @@
+/* Trainings as tables: published cells beside ours, pairs, budgets, seeds. */
+#include "../../experiments/study/study_tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../experiments/study/operations.h"
+#include "../../ref/error.h"
+#include "cli.h"
+#include "study_sample.h"
+
+#define GPT_SAMPLE "gpt:layers=2,width=64,heads=2,context=32"
+
+static Tables tables_of(Study *study) {
+    Tables tables = {0};
+    CHECK(study_converge(study) == 0, "%s", error_message());
+    for (int r = 0; r < study->rows; r++)
+        CHECK(study_operations(&study->row[r]) == 0, "%s", error_message());
+    CHECK(study_tables(&tables, study) == 0, "%s", error_message());
+    return tables;
+}
+
+static const Cell none = {NAN, NAN, SOURCE_NONE, ""};
+
+/* The cell, CHECKed to be there. */
+static const Cell *cell_of(const Tables *tables, const char *table, const char *row,
+                           const char *column) {
+    const Table *found = tables_find(tables, table);
+    const Cell *cell = found ? table_find(found, row, column) : NULL;
+    CHECK(cell, "%s, %s, %s is not there", table, row, column);
+    return cell ? cell : &none;
+}
+
+static void check_cell(const Tables *tables, const char *table, const char *row, const char *column,
+                       double value, Source source) {
+    const Cell *cell = cell_of(tables, table, row, column);
+    CHECK(fabs(cell->value - value) <= 1e-9 * fabs(value) && cell->source == source,
+          "%s, %s, %s: %g %s instead of %g", table, row, column, cell->value,
+          source_names[cell->source], value);
+}
+
+static void check_empty(const Tables *tables, const char *table, const char *row,
+                        const char *column) {
+    const Cell *cell = cell_of(tables, table, row, column);
+    CHECK(isnan(cell->value) && cell->source == SOURCE_NONE, "%s, %s, %s: %g", table, row, column,
+          cell->value);
+}
+
+/* All tables as a terminal shows them, to be freed. */
+static char *printed(const Tables *tables) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (int t = 0; out && t < tables->tables; t++)
+        CHECK(table_print(out, tables->table[t]) == 0, "%s", error_message());
+    CHECK(out && fclose(out) == 0, "memory");
+    return text;
+}
+
+/* ---- beside the paper ------------------------------------------------------------------------ */
+
+static void case_table_2(void) {
+    Study study = sample_study();
+    Tables tables = tables_of(&study);
+    const StudyRow *bcd = &study.row[1];
+    const char *third = "ResNet8 SGD, 1/3 [a]", *full = "ResNet8 SGD, full [a]";
+    check_cell(&tables, "table2_images", third, "published_duration", 395, SOURCE_PUBLISHED);
+    check_cell(&tables, "table2_images", third, "published_multiplier", 395.0 / 639,
+               SOURCE_RECOMPUTED);
+    check_cell(&tables, "table2_images", third, "published_score", 87.2, SOURCE_PUBLISHED);
+    check_cell(&tables, "table2_images", third, "score", 72.51, SOURCE_MEASURED);
+    check_cell(&tables, "table2_images", third, "multiplier", bcd->multiplier, SOURCE_MEASURED);
+    check_cell(&tables, "table2_images", third, "duration", 4, SOURCE_MEASURED);
+    check_cell(&tables, "table2_images", full, "duration", 4 / bcd->multiplier, SOURCE_MEASURED);
+    check_empty(&tables, "table2_images", full, "multiplier");
+    check_cell(&tables, "table2_images", "ResNet20 Adam, 1/3", "published_loss", 0.0222,
+               SOURCE_PUBLISHED);
+    check_empty(&tables, "table2_images", "ResNet20 Adam, 1/3", "train_loss");
+    check_cell(&tables, "table2_language", "GPT2-wiki SGD, 1/3 [a]", "score", exp(0.71),
+               SOURCE_MEASURED);
+    check_cell(&tables, "table2_language", "GPT2-wiki SGD, 1/3 [a]", "duration",
+               study.row[3].steps_to_converge, SOURCE_MEASURED);
+    const Table *table = tables_find(&tables, "table2_images");
+    CHECK(table && strstr(table->note[0], "[a] resnet8 on synthetic, sgd, batch 32") &&
+              strstr(table->note[0], "another training than the published one"),
+          "%s", table ? table->note[0] : "");
+    CHECK(!tables_find(&tables, "table9") && !tables_find(&tables, "table10") &&
+              !tables_find(&tables, "table11") && !tables_find(&tables, "ufp_memory_1"),
+          "tables without trainings");
+    check_cell(&tables, "multipliers", "SGD, image models", "training_loss", bcd->multiplier,
+               SOURCE_MEASURED);
+    check_empty(&tables, "multipliers", "Adam, language models", "training_loss");
+    char *text = printed(&tables);
+    CHECK(!strstr(text, "nan"), "a NaN is shown: %s", text);
+    free(text);
+    tables_free(&tables);
+    study_free(&study);
+}
+
+/* Less data, and other M: Tables 9 to 11, whose "Acc" is shown as the perplexity it is; those
+ * trainings do not enter mean multipliers. */
+static void case_tables_9_to_11(void) {
+    Study study = sample_study();
+    sample_training(&study, GPT_SAMPLE, false, 3, 0.004)->fraction = 0.9;
+    sample_training(&study, GPT_SAMPLE, false, 2, 0.003);
+    sample_training(&study, "resnet8", true, 3, 0.009)->fraction = 0.9;
+    sample_training(&study, "resnet8", true, 1, 0.009)->settings.init[0] = '.'; /* fine-tuned */
+    Tables tables = tables_of(&study);
+    check_cell(&tables, "table9", "0.9 1/3 SGD [a]", "published_score", 6.89, SOURCE_RECOMPUTED);
+    check_cell(&tables, "table9", "0.9 1/3 SGD [a]", "multiplier", study.row[4].multiplier,
+               SOURCE_MEASURED);
+    check_cell(&tables, "table9", "1 1/3 SGD [a]", "published_memory", 1013.58, SOURCE_PUBLISHED);
+    check_cell(&tables, "table9", "1 1 SGD [a]", "memory", 9, SOURCE_MEASURED);
+    check_cell(&tables, "table10", "0.9 1/3 [a]", "multiplier", study.row[6].multiplier,
+               SOURCE_MEASURED);
+    check_cell(&tables, "table11", "1/2 SGD [a]", "memory", 6, SOURCE_MEASURED);
+    check_empty(&tables, "table11", "1/4 SGD", "memory");
+    check_cell(&tables, "multipliers", "SGD, language models", "training_loss",
+               study.row[3].multiplier, SOURCE_MEASURED);
+    check_cell(&tables, "ufp_memory_1", "1/2", "gradients", 1.5, SOURCE_MEASURED);
+    check_cell(&tables, "ufp_memory_1", "1/3", "closed_form", 5, SOURCE_CLOSED_FORM);
+    check_cell(&tables, "ufp_time_1", "1/3", "time", 2.0 / 3, SOURCE_MEASURED);
+    const Table *memory = tables_find(&tables, "ufp_memory_1");
+    CHECK(memory && memory->figure == FIGURE_STACKED && memory->rows == 3, "the figure");
+    tables_free(&tables);
+    study_free(&study);
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* BCD-1/3 has the losses of the full update at half the pace, and 2/3 of its time per update. */
+static void case_same_loss(void) {
+    Study study = sample_study();
+    Tables tables = tables_of(&study);
+    const StudyRow *full = &study.row[0], *bcd = &study.row[1];
+    const char *row = "resnet8 synthetic sgd BCD-1/3";
+    size_t at = (size_t)bcd->steps_to_converge - 1;
+    size_t full_at = (size_t)round(bcd->steps_to_converge / bcd->multiplier) - 1;
+    check_cell(&tables, "same_loss", row, "updates", bcd->multiplier, SOURCE_MEASURED);
+    check_cell(&tables, "same_loss", row, "seconds", bcd->multiplier * 2 / 3, SOURCE_MEASURED);
+    check_cell(&tables, "same_loss", row, "operations",
+               bcd->operations[at] / full->operations[full_at], SOURCE_MEASURED);
+    check_cell(&tables, "per_update", row, "ms", 100, SOURCE_MEASURED);
+    check_cell(&tables, "per_update", row, "time", 2.0 / 3, SOURCE_MEASURED);
+    check_cell(&tables, "per_update", row, "operations",
+               bcd->operations[199] / full->operations[199], SOURCE_CLOSED_FORM);
+    check_cell(&tables, "per_update", row, "trained", 5.0 / 9, SOURCE_MEASURED);
+    check_cell(&tables, "per_update", row, "peak", 10.0 / 14, SOURCE_MEASURED);
+    tables_free(&tables);
+    study_free(&study);
+}
+
+/* The row of a table with this label and budget; -1: none. */
+static int find_budget(const Table *table, const char *label, const char *budget) {
+    for (int r = 0; table && r < table->rows; r++)
+        if (!strcmp(table->label[r], label) &&
+            !strcmp(table->cell[r * table->columns + 1].text, budget))
+            return r;
+    return -1;
+}
+
+static double mean_loss(const StudyRow *row, int updates) {
+    double sum = 0;
+    for (int i = updates - 10; i < updates; i++) sum += row->curve[i].loss / 10;
+    return sum;
+}
+
+/* 20 seconds are 200 updates of BCD and 133 of the full one, two thirds of the way from its second
+ * evaluation to its third; and a smaller network that fits. */
+static void case_equal_budgets(void) {
+    Study study = sample_study();
+    StudyRow *small = sample_training(&study, "resnet:depth=8,width=8", true, 1, 0.004);
+    small->peak[MEM_ROLES] = 9 * 1024 * 1024;
+    small = sample_training(&study, "resnet:depth=8,width=4", true, 1, 0.004);
+    small->peak[MEM_ROLES] = 8 * 1024 * 1024;
+    Tables tables = tables_of(&study);
+    const StudyRow *full = &study.row[0], *bcd = &study.row[1];
+    const char *label = "resnet8 synthetic sgd BCD-1/3";
+    enum { BCD = 2, FULL = 3 };
+    const Table *table = tables_find(&tables, "equal_loss");
+    int row = find_budget(table, label, "200 updates");
+    if (CHECK(row >= 0, "updates")) {
+        const Cell *cell = &table->cell[row * table->columns];
+        CHECK(fabs(cell[BCD].value - mean_loss(bcd, 200)) <= 1e-12, "%g", cell[BCD].value);
+        CHECK(fabs(cell[FULL].value - mean_loss(full, 200)) <= 1e-12, "%g", cell[FULL].value);
+        CHECK(!*cell[5].text, "a verdict of one seed: %s", cell[5].text);
+    }
+    row = find_budget(table, label, "20 seconds");
+    if (CHECK(row >= 0, "seconds"))
+        CHECK(fabs(table->cell[row * table->columns + FULL].value - mean_loss(full, 133)) <= 1e-12,
+              "%g", table->cell[row * table->columns + FULL].value);
+    row = find_budget(table, label, "10 MiB: resnet-8x8");
+    if (CHECK(row >= 0, "memory"))
+        CHECK(fabs(table->cell[row * table->columns + FULL].value -
+                   mean_loss(&study.row[4], 200)) <= 1e-12,
+              "%g", table->cell[row * table->columns + FULL].value);
+    table = tables_find(&tables, "equal_score");
+    row = find_budget(table, label, "20 seconds");
+    if (CHECK(row >= 0, "seconds"))
+        CHECK(fabs(table->cell[row * table->columns + FULL].value -
+                   100 * (0.57 + 0.07 * 33 / 50)) <= 1e-9,
+              "%g", table->cell[row * table->columns + FULL].value);
+    tables_free(&tables);
+    study_free(&study);
+}
+
+/* ---- seeds ----------------------------------------------------------------------------------- */
+
+/* Three seeds: the full update has the lower loss in all of them by about as much; scores differ
+ * now this way and now that. */
+static void case_seeds(void) {
+    static const double off[] = {-0.04, 0.03, 0.02};
+    Study study = {0};
+    for (int seed = 1; seed <= 3; seed++)
+        for (int submodels = 1; submodels <= 3; submodels += 2) {
+            StudyRow *row = sample_training(&study, "resnet8", true, submodels,
+                                            (submodels == 1 ? 0.02 : 0.01) + 1e-4 * seed);
+            row->seed = seed;
+            snprintf(row->checksum, H5_NAME, "images of seed %d", seed);
+            row->accuracy = row->evaluation[3].accuracy = 0.7 + (submodels == 3) * off[seed - 1];
+        }
+    Tables tables = tables_of(&study);
+    const Cell *score = cell_of(&tables, "table2_images", "ResNet8 SGD, 1/3 [a]", "score");
+    CHECK(fabs(score->value - 100 * (0.7 + 0.01 / 3)) <= 1e-9 &&
+              fabs(score->spread - 100 * sqrt((0.0433333 * 0.0433333 + 0.0266667 * 0.0266667 +
+                                               0.0166667 * 0.0166667) /
+                                              2)) <= 1e-3,
+          "%g +- %g", score->value, score->spread);
+    check_cell(&tables, "table2_images", "ResNet8 SGD, 1/3 [a]", "seeds", 3, SOURCE_NONE);
+    check_cell(&tables, "multipliers", "SGD, image models", "trainings", 3, SOURCE_NONE);
+    const Cell *ahead = cell_of(&tables, "equal_loss", "resnet8 synthetic sgd BCD-1/3", "ahead");
+    CHECK(!strcmp(ahead->text, "full ahead"), "%s", ahead->text);
+    ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
+    CHECK(!strcmp(ahead->text, "within the spread"), "%s", ahead->text);
+    const Table *trainings = tables_find(&tables, "trainings");
+    CHECK(trainings && trainings->rows == 6, "the trainings");
+    tables_free(&tables);
+    study_free(&study);
+}
+
+/* A file that is given twice, or that holds what another one has, changes nothing. */
+static void case_same_training_twice(void) {
+    Study study = sample_study();
+    Tables tables = tables_of(&study);
+    char *once = printed(&tables);
+    tables_free(&tables);
+    sample_training(&study, "resnet8", true, 1, 0.02);
+    sample_training(&study, "resnet8", true, 3, 0.01);
+    tables = tables_of(&study);
+    char *twice = printed(&tables);
+    CHECK(strcmp(once, twice) == 0, "\n%s\n%s", once, twice);
+    free(once);
+    free(twice);
+    tables_free(&tables);
+    study_free(&study);
+}
+
+static void case_nothing(void) {
+    Study study = {0};
+    Tables tables = {0};
+    CHECK(study_tables(&tables, &study) == 0 && tables.tables == 0, "tables of nothing");
+}
+
+void test_study_tables(void) {
+    RUN(case_table_2);
+    RUN(case_tables_9_to_11);
+    RUN(case_same_loss);
+    RUN(case_equal_budgets);
+    RUN(case_seeds);
+    RUN(case_same_training_twice);
+    RUN(case_nothing);
+}
