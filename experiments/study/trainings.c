@@ -109,18 +109,21 @@ typedef struct {
 } Pace;
 
 /* "resnet8 on synthetic, sgd, BCD-1/3" */
-static void describe(char text[256], const Options *o) {
+static void describe(char text[256], const PlanRow *row) {
+    const Options *o = &row->options;
     char method[24] = "full";
     if (o->submodels > 1) snprintf(method, sizeof method, "BCD-1/%d", o->submodels);
     int used = snprintf(text, 256, "%.80s on %.60s, %s, %s", o->model, o->data,
                         optimizer_names[o->optimizer], method);
-    if (o->fraction < 1) snprintf(text + used, 256 - (size_t)used, ", %g of the data", o->fraction);
+    if (o->fraction < 1)
+        used += snprintf(text + used, 256 - (size_t)used, ", %g of the data", o->fraction);
+    if (row->own) snprintf(text + used, 256 - (size_t)used, ", %s", row->own);
 }
 
 static void print_row(const Pace *pace, int number, const char *state) {
     const Plan *plan = pace->plan;
     char what[256], left[32];
-    describe(what, &plan->row[number].options);
+    describe(what, &plan->row[number]);
     printf("row %d of %d: %s%s", number + 1, plan->rows, what, state);
     if (pace->work_done > 0 && !*state)
         printf(" (about %s left in all)",
@@ -240,4 +243,5 @@ int experiment_validity(const Options *options) { return run_kind(&training_vali
 int experiment_compression(const Options *options) {
     return run_kind(&training_compression, options);
 }
+int experiment_switching(const Options *options) { return run_kind(&training_switching, options); }
 int experiment_ufp(const Options *options) { return run_kind(&training_ufp, options); }

@@ -23,10 +23,11 @@ typedef struct {
 /* A way each network is trained; submodels 0: as --submodels says, or 3. */
 typedef struct {
     int submodels;
-    double fraction; /* of the data each submodel sees */
+    double fraction;      /* of the data each submodel sees */
+    const char *settings; /* more of them, over the entry's; NULL: none */
 } Variant;
 
-enum { TRAINING_ENTRIES = 8, VARIANTS = 6 };
+enum { TRAINING_ENTRIES = 8, VARIANTS = 8 };
 
 typedef struct {
     const char *name;
@@ -35,11 +36,12 @@ typedef struct {
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
 } TrainingKind;
 
-extern const TrainingKind training_validity, training_compression, training_ufp;
+extern const TrainingKind training_validity, training_compression, training_ufp, training_switching;
 
 /* One training of the plan. */
 typedef struct {
     char name[128];  /* of its directory, and its row */
+    const char *own; /* settings of its variant; NULL: none */
     Options options; /* of bcd train */
     double work;     /* relative, to tell the time left; of steps that may not be resolved yet */
 } PlanRow;

@@ -169,7 +169,8 @@ static int add_published(Plan *plan, const Options *asked, const char *const *mo
                                .sgd = "",
                                .adam = ""};
         /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
-        Variant variant = {p->table == 2 && p->submodels > 1 ? 0 : p->submodels, p->fraction};
+        int submodels = p->table == 2 && p->submodels > 1 ? 0 : p->submodels;
+        Variant variant = {.submodels = submodels, .fraction = p->fraction};
         if (plan_add_row(plan, asked, &entry, p->optimizer, &variant, seed)) return -1;
     }
     return plan->rows
@@ -206,7 +207,7 @@ int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
     int failed = 0;
     for (int seed = 0; seed < seeds_of(asked) && !failed; seed++)
         failed =
-            asked->preset == PRESET_PAPER
+            asked->preset == PRESET_PAPER && kind->tables[0]
                 ? add_published(plan, asked, model, model_count, optimizer, optimizer_count, seed)
                 : add_preset(plan, asked, model, model_count, optimizer, optimizer_count, seed);
     return failed;

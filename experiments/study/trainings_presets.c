@@ -20,7 +20,7 @@
  * a million parameters; where those are not there, generated images and the project's sources. */
 #define LAPTOP_CIFAR(name, opts)                          \
     .model = name, .data = "cifar10", .optimizers = opts, \
-    .settings = "batch=128 steps=840 switch-every=40 eval-every=120", .sgd = "", .adam = "lr=3e-3"
+    .settings = "batch=128 steps=600 switch-every=40 eval-every=120", .sgd = "", .adam = "lr=3e-3"
 #define LAPTOP_IMAGES(opts)                                                                     \
     {                                                                                           \
         .model = "resnet8", .data = "synthetic", .optimizers = opts, .instead_of = "cifar10",   \
@@ -58,7 +58,7 @@
 const TrainingKind training_validity = {
     .name = "validity",
     .tables = {2},
-    .variant = {{1, 1}, {0, 1}},
+    .variant = {{1, 1, NULL}, {0, 1, NULL}},
     .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd,adam"), SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd,adam")},
                                   LAPTOP_IMAGES("sgd,adam"),
@@ -77,7 +77,7 @@ const TrainingKind training_validity = {
 const TrainingKind training_compression = {
     .name = "compression",
     .tables = {9, 10},
-    .variant = {{1, 1}, {0, 1}, {0, 0.9}},
+    .variant = {{1, 1, NULL}, {0, 1, NULL}, {0, 0.9, NULL}},
     .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd"), SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd")},
                                   LAPTOP_IMAGES("sgd"),
@@ -90,8 +90,26 @@ const TrainingKind training_compression = {
 const TrainingKind training_ufp = {
     .name = "ufp",
     .tables = {11},
-    .variant = {{1, 1}, {2, 1}, {3, 1}, {4, 1}},
+    .variant = {{1, 1, NULL}, {2, 1, NULL}, {3, 1, NULL}, {4, 1, NULL}},
     .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT)}, LAPTOP_TEXT},
                [PRESET_GPU] = {GPU_GPT}},
+};
+
+/* What a training by BCD depends on beside M: how long a visit is, whether a submodel finds its
+ * optimizer's state again, and who comes next.  Each beside the other variants' visits. */
+const TrainingKind training_switching = {
+    .name = "switching",
+    .variant = {{1, 1, NULL},
+                {0, 1, NULL},
+                {0, 1, "switch-every=10"},
+                {0, 1, "switch-every=120"},
+                {0, 1, "keep-state=1"},
+                {0, 1, "switch-every=10 keep-state=1"},
+                {0, 1, "order=descending"},
+                {0, 1, "order=random"}},
+    .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
+               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT)}, LAPTOP_TEXT},
+               [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"), GPU_GPT},
+               [PRESET_PAPER] = {GPU_GPT}},
 };

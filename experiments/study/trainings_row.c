@@ -36,15 +36,16 @@ static int set_given(Options *options, const Options *asked, bool full) {
 }
 
 /* "gpt:layers=2 on text" -> "gpt-layers-2-text-sgd-bcd3": a directory, and an HDF5 group. */
-static void name_row(PlanRow *row, int submodels) {
+static void name_row(PlanRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
     char method[24] = "full", part[24] = "", seed[32] = "";
     if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
     if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
     if (o->seed != 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
-    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s", o->model,
-             slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part, seed);
+    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s%.30s%s", o->model,
+             slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part,
+             settings ? "-" : "", settings ? settings : "", seed);
     for (char *c = row->name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
@@ -76,17 +77,18 @@ static int count_submodels(const Options *asked, const Variant *variant) {
 }
 
 static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
-                   double fraction) {
+                   const Variant *variant) {
     char parts[16], part[32];
     snprintf(parts, sizeof parts, "%d", submodels);
-    snprintf(part, sizeof part, "%.17g", fraction);
+    snprintf(part, sizeof part, "%.17g", variant->fraction);
     options_defaults(o, COMMAND_TRAIN);
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
         options_set(o, "optimizer", optimizer) || options_set(o, "submodels", parts) ||
         set_all(o, entry->settings) ||
-        set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam))
+        set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam) ||
+        (variant->settings && set_all(o, variant->settings)))
         return -1;
-    return fraction < 1 ? options_set(o, "fraction", part) : 0;
+    return variant->fraction < 1 ? options_set(o, "fraction", part) : 0;
 }
 
 int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
@@ -99,12 +101,12 @@ int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
     char number[32];
     int m = count_submodels(asked, variant);
     if (!variant->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
-    if (set_row(o, entry, optimizer, m, variant->fraction) || set_given(o, asked, m == 1))
-        return -1;
+    if (set_row(o, entry, optimizer, m, variant) || set_given(o, asked, m == 1)) return -1;
     snprintf(number, sizeof number, "%llu", (unsigned long long)o->seed + (unsigned)seed);
     if ((seed && options_set(o, "seed", number)) || setup_check(o)) return -1;
-    name_row(row, m);
+    name_row(row, m, variant->settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
+    row->own = variant->settings;
     o->quiet = asked->quiet;
     o->go_on = o->brief = true;
     row->work = relative_work(o, m);

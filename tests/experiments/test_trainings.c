@@ -71,6 +71,13 @@ static void case_variants(void) {
     CHECK(plan_make(&plan, &training_ufp, &options) == 0 && plan.rows == 8, "Table 11: %d rows",
           plan.rows);
     plan_free(&plan);
+    CHECK(plan_make(&plan, &training_switching, &options) == 0 && plan.rows == 16, "%d rows",
+          plan.rows);
+    CHECK(plan.row[5].options.keep_state && plan.row[5].options.switch_every == 10 &&
+              plan.row[6].options.order == ORDER_DESCENDING &&
+              strstr(plan.row[5].name, "bcd3-switch-every-10-keep"),
+          "%s", plan.row[5].name);
+    plan_free(&plan);
     CHECK(plan_make(&plan, &training_compression, &options) == 0 && plan.rows == 9,
           "Tables 9 and 10: %d rows", plan.rows);
     CHECK(plan.row[0].options.fraction == 0.9 && plan.row[0].options.submodels == 3 &&
