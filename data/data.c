@@ -17,14 +17,16 @@ typedef enum {
     SET_CIFAR10,
     SET_CIFAR100,
     SET_TEXT,
+    SET_TEXT1,
+    SET_TEXT2,
     SET_SHAKESPEARE,
     SET_WIKITEXT2,
     SET_WEBTEXT2,
     SET_FILE
 } Set;
 
-static const char *const names[] = {"synthetic",   "cifar10",   "cifar100", "text",
-                                    "shakespeare", "wikitext2", "webtext2"};
+static const char *const names[] = {"synthetic", "cifar10",     "cifar100",  "text",    "text1",
+                                    "text2",     "shakespeare", "wikitext2", "webtext2"};
 
 int data_vocabulary(const char *name) {
     const char *colon = strchr(name, ':');
@@ -37,14 +39,19 @@ int data_vocabulary(const char *name) {
 
 /* -1 and an error if there is no such set. */
 static int find_set(const char *name) {
-    for (int i = 0; i < SET_FILE; i++)
-        if (strcmp(name, names[i]) == 0) return i;
-    if (strncmp(name, "wikitext2:", 10) == 0 && data_vocabulary(name) > 0) return SET_WIKITEXT2;
+    const size_t stem = strcspn(name, ":");
+    for (int i = 0; i < SET_FILE; i++) {
+        const bool in_tokens = i == SET_SHAKESPEARE || i == SET_WIKITEXT2;
+        if (strncmp(name, names[i], stem) == 0 && !names[i][stem] &&
+            (!name[stem] || (in_tokens && data_vocabulary(name) > 0)))
+            return i;
+    }
     const size_t length = strlen(name), ending = strlen(".tokens");
     if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return SET_FILE;
     return error_set(
         "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
-        "shakespeare, wikitext2, wikitext2:N in N tokens, webtext2, and token files FILE.tokens",
+        "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
+        "webtext2, and token files FILE.tokens",
         name);
 }
 
@@ -100,6 +107,8 @@ Dataset *data_open(const DataRequest *request) {
         case SET_CIFAR100:
             return open_images(request, (Set)set, dir);
         case SET_TEXT:
+        case SET_TEXT1:
+        case SET_TEXT2:
             return textset_sources(request);
         case SET_SHAKESPEARE:
             return textset_shakespeare(request, dir);
@@ -122,8 +131,10 @@ static Tokenizer *open_gpt2(const char *dir, int vocabulary) {
 Tokenizer *data_tokenizer(const char *name, const char *dir) {
     const int set = find_set(name);
     if (set < 0) return NULL;
-    if (set == SET_TEXT || set == SET_SHAKESPEARE) return tokenizer_bytes();
-    if (set == SET_WIKITEXT2) return open_gpt2(directory(dir), data_vocabulary(name));
+    if ((set >= SET_TEXT && set < SET_SHAKESPEARE) || strcmp(name, "shakespeare") == 0)
+        return tokenizer_bytes();
+    if (set == SET_SHAKESPEARE || set == SET_WIKITEXT2)
+        return open_gpt2(directory(dir), data_vocabulary(name));
     if (set < SET_WEBTEXT2) {
         error_set("data: %s is a set of images and has no tokenizer", name);
         return NULL;

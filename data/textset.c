@@ -16,25 +16,25 @@ static size_t split_point(size_t count, size_t most_held_out) {
     return count - (held_out < most_held_out ? held_out : most_held_out);
 }
 
-static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t most_held_out) {
-    const size_t cut = split_point(tokens.count, most_held_out);
+/* Of tokens[begin] to [end]. */
+static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begin, size_t end,
+                          size_t most_held_out) {
+    const size_t cut = begin + split_point(end - begin, most_held_out);
     const bool training = request->split == SPLIT_TRAIN;
-    return tokens_dataset(request->name, tokens, training ? 0 : cut, training ? cut : tokens.count,
+    return tokens_dataset(request->name, tokens, training ? begin : cut, training ? cut : end,
                           request->context, request->limit);
+}
+
+static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t most_held_out) {
+    return open_part(request, tokens, 0, tokens.count, most_held_out);
 }
 
 Dataset *textset_sources(const DataRequest *request) {
     size_t count;
     unsigned char *text = sources_read(&count);
-    return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
-}
-
-Dataset *textset_shakespeare(const DataRequest *request, const char *dir) {
-    char path[PATH_BYTES];
-    size_t count;
-    if (path_join(path, dir, "tinyshakespeare.txt")) return NULL;
-    unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
-    return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
+    const char half = request->name[strlen("text")];
+    const size_t begin = half == '2' ? count / 2 : 0, end = half == '1' ? count / 2 : count;
+    return text ? open_part(request, tokens_of_bytes(text, count), begin, end, SIZE_MAX) : NULL;
 }
 
 Dataset *textset_file(const DataRequest *request, const char *path) {
@@ -91,16 +91,17 @@ static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *
     return 0;
 }
 
-static int load_wikitext2(Tokens *tokens, const char *dir, const char *split, int size) {
+/* DIR/STEM.txt in the first `size` tokens, or 0: all; kept in DIR/STEM.gpt2[-size].tokens. */
+static int load_gpt2(Tokens *tokens, const char *who, const char *dir, const char *stem, int size) {
     char name[64], part[16] = "", path[PATH_BYTES], kept[PATH_BYTES], vocabulary[PATH_BYTES];
     size_t count;
     uint64_t source;
-    snprintf(name, sizeof name, "wikitext-2/%s.txt", split);
+    snprintf(name, sizeof name, "%s.txt", stem);
     if (path_join(path, dir, name) || path_join(vocabulary, dir, "gpt2-bpe")) return -1;
     if (size) snprintf(part, sizeof part, "-%d", size);
-    snprintf(name, sizeof name, "wikitext-2/%s.gpt2%s.tokens", split, part);
+    snprintf(name, sizeof name, "%s.gpt2%s.tokens", stem, part);
     if (path_join(kept, dir, name)) return -1;
-    unsigned char *text = file_read("wikitext2", path, FETCH_HINT, &count);
+    unsigned char *text = file_read(who, path, FETCH_HINT, &count);
     if (!text) return -1;
     int failed = source_checksum(&source, dir, text, count);
     if (!failed && tokens_open(tokens, kept) == 0) {
@@ -117,10 +118,24 @@ static int load_wikitext2(Tokens *tokens, const char *dir, const char *split, in
     return failed ? -1 : 0;
 }
 
+Dataset *textset_shakespeare(const DataRequest *request, const char *dir) {
+    const int size = data_vocabulary(request->name);
+    char path[PATH_BYTES];
+    Tokens tokens;
+    size_t count;
+    if (size)
+        return load_gpt2(&tokens, "shakespeare", dir, "tinyshakespeare", size)
+                   ? NULL
+                   : open_split(request, tokens, SIZE_MAX);
+    if (path_join(path, dir, "tinyshakespeare.txt")) return NULL;
+    unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
+    return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
+}
+
 Dataset *textset_wikitext2(const DataRequest *request, const char *dir) {
-    static const char *const names[] = {"train", "valid", "test"};
+    static const char *const stems[] = {"wikitext-2/train", "wikitext-2/valid", "wikitext-2/test"};
     Tokens tokens;
     const int size = data_vocabulary(request->name);
-    if (load_wikitext2(&tokens, dir, names[request->split], size)) return NULL;
+    if (load_gpt2(&tokens, "wikitext2", dir, stems[request->split], size)) return NULL;
     return tokens_dataset(request->name, tokens, 0, tokens.count, request->context, request->limit);
 }

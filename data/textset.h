@@ -5,10 +5,11 @@
 #include "data.h"
 
 /* The project's own sources as bytes: *.c, *.h, *.cu and *.md in a fixed order.  Training is the
- * first nine tenths, validation and test the rest. */
+ * first nine tenths, validation and test the rest.  "text1" and "text2" are their halves, each
+ * split so. */
 Dataset *textset_sources(const DataRequest *request);
 
-/* DIR/tinyshakespeare.txt as bytes, split likewise. */
+/* DIR/tinyshakespeare.txt as bytes, split likewise; "shakespeare:N": as wikitext2:N. */
 Dataset *textset_shakespeare(const DataRequest *request, const char *dir);
 
 /* DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe, or the first N of

@@ -19,6 +19,8 @@ static const struct {
     {"compression", experiment_compression,
      "the same with nine tenths of the data for each submodel (Tables 9, 10)", false},
     {"ufp", experiment_ufp, "the same in 1 to 4 submodels (Table 11)", false},
+    {"finetune", experiment_finetune,
+     "fine-tunes a model (--init, or one it pretrains) fully and by BCD", false},
     {"switching", experiment_switching,
      "when to switch, in what order, with what state: beyond the paper, and not in `all`", true},
     {"memory", experiment_memory,

@@ -20,6 +20,9 @@ int convert_load(Engine *engine, const char *dir);
  * file is left half written. */
 int convert_save(const char *dir, Engine *engine);
 
+/* The same of a training, by its directory or checkpoint file; `asked` as of checkpoint_open. */
+int convert_export(const char *place, const char *dir, const Options *asked);
+
 /* ---- config.c and names.c ---------------------------------------------------------------------
  */
 

@@ -217,12 +217,16 @@ int convert_save(const char *dir, Engine *engine) {
     return failed ? -1 : 0;
 }
 
-int command_export(const Options *options) {
+int convert_export(const char *place, const char *dir, const Options *asked) {
     Setup setup;
-    if (!*options->out) return error_set("bcd export: --out DIR says where to");
-    int failed = checkpoint_open(&setup, options->positional[0], options) ||
-                 convert_save(options->out, setup.engine);
-    if (!failed && !options->quiet) printf("%s: config.json and model.safetensors\n", options->out);
+    int failed = checkpoint_open(&setup, place, asked) || convert_save(dir, setup.engine);
     setup_free(&setup);
     return failed ? -1 : 0;
+}
+
+int command_export(const Options *options) {
+    if (!*options->out) return error_set("bcd export: --out DIR says where to");
+    if (convert_export(options->positional[0], options->out, options)) return -1;
+    if (!options->quiet) printf("%s: config.json and model.safetensors\n", options->out);
+    return 0;
 }

@@ -54,7 +54,7 @@ const Option option_table[] = {
      "start from the GPT-2 or LLaMA in DIR (config.json and safetensors, as Hugging Face has "
      "them), "
      "which also says what --model is",
-     TRAIN},
+     TRAIN | COMMAND_EXPERIMENT},
     {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
      "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, "
      "webtext2, "

@@ -223,7 +223,7 @@ static int run_plan(const Plan *plan, bool quiet) {
     return 0;
 }
 
-static int run_kind(const TrainingKind *kind, const Options *options) {
+int trainings_run(const TrainingKind *kind, const Options *options) {
     Plan plan;
     const DeviceModule *device;
     int status = plan_make(&plan, kind, options);
@@ -239,9 +239,13 @@ static int run_kind(const TrainingKind *kind, const Options *options) {
     return status;
 }
 
-int experiment_validity(const Options *options) { return run_kind(&training_validity, options); }
-int experiment_compression(const Options *options) {
-    return run_kind(&training_compression, options);
+int experiment_validity(const Options *options) {
+    return trainings_run(&training_validity, options);
 }
-int experiment_switching(const Options *options) { return run_kind(&training_switching, options); }
-int experiment_ufp(const Options *options) { return run_kind(&training_ufp, options); }
+int experiment_compression(const Options *options) {
+    return trainings_run(&training_compression, options);
+}
+int experiment_switching(const Options *options) {
+    return trainings_run(&training_switching, options);
+}
+int experiment_ufp(const Options *options) { return trainings_run(&training_ufp, options); }

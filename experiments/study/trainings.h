@@ -63,6 +63,10 @@ typedef struct {
 int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked);
 void plan_free(Plan *plan);
 
+/* Trains the rows a command line asks for, and writes the table.  Long ones without --yes are only
+ * estimated.  0; -1 and an error; the exit status when interrupted. */
+int trainings_run(const TrainingKind *kind, const Options *asked);
+
 /* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on;
  * flags given on the command line go over the entry's settings.  -1 and an error. */
 int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,

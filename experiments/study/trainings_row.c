@@ -53,8 +53,9 @@ static void name_row(PlanRow *row, int submodels, const char *settings) {
 /* A step's operations, forward 1 and each gradient 1; with BCD less, by the theory of contiguous
  * submodels. */
 static double relative_work(const Options *o, int submodels) {
-    bool bytes = !strcmp(o->data, "text") || !strcmp(o->data, "shakespeare");
-    Model *model = setup_model(o->model, bytes ? 256 : 0, o->context);
+    bool bytes = !strncmp(o->data, "text", 4) || !strcmp(o->data, "shakespeare");
+    int known = data_vocabulary(o->data);
+    Model *model = setup_model(o->model, bytes ? 256 : known > 0 ? known : 0, o->context);
     if (!model) return 0;
     double flops = 0;
     for (int i = 0; i < model->nodes; i++) flops += node_flops(&model->node[i], PHASE_FORWARD);

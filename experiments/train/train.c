@@ -155,6 +155,8 @@ static int train(Training *t, RunSummary *summary) {
                    tokens ? "tokens" : "images");
     t->progress.brief = o->brief;
     interrupt_catch();
+    /* What a model that is fine-tuned could do before. */
+    if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate(t)) return -1;
     if (save(t)) return -1;
     t->mark = clock_seconds();
     int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);

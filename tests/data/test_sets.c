@@ -26,15 +26,17 @@ static const char *root(void) {
 }
 
 static const char wrong_name[] =
-    "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, shakespeare, "
-    "wikitext2, wikitext2:N in N tokens, webtext2, and token files FILE.tokens";
+    "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, "
+    "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
+    "webtext2, and token files FILE.tokens";
 
 static void kinds_and_names(void) {
     static const char *const images[] = {"synthetic", "cifar10", "cifar100"};
     static const char *const tokens[] = {"text",       "shakespeare",    "wikitext2",
-                                         "a/b.tokens", "wikitext2:4096", "webtext2"};
+                                         "a/b.tokens", "wikitext2:4096", "webtext2",
+                                         "text1",      "shakespeare:300"};
     for (int i = 0; i < 3; i++) CHECK(data_is_tokens(images[i]) == 0, "%s", images[i]);
-    for (int i = 0; i < 6; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
+    for (int i = 0; i < 8; i++) CHECK(data_is_tokens(tokens[i]) == 1, "%s", tokens[i]);
     CHECK(data_is_tokens("cifar11") == -1, "cifar11 is known");
     CHECK_ERROR("%s", wrong_name);
     CHECK(!open_set("cifar11", NULL, SPLIT_TRAIN), "cifar11 opens");
@@ -44,7 +46,8 @@ static void kinds_and_names(void) {
     CHECK(!data_tokenizer("cifar10", NULL), "cifar10 has a tokenizer");
     CHECK_ERROR("data: cifar10 is a set of images and has no tokenizer");
     CHECK(data_is_tokens("wikitext2:") == -1 && data_is_tokens("wikitext2:4k") == -1 &&
-              data_is_tokens("wikitext2:-5") == -1 && data_is_tokens("shakespeare:300") == -1,
+              data_is_tokens("wikitext2:-5") == -1 && data_is_tokens("text1:300") == -1 &&
+              data_is_tokens("wiki") == -1,
           "it is no number of tokens, or of bytes");
     CHECK(data_present("synthetic", "/nowhere") && data_present("text", "/nowhere") &&
               !data_present("a/b.tokens", NULL) && !data_present("cifar11", NULL),
@@ -113,6 +116,28 @@ static void text_needs_no_download(void) {
     Tokenizer *tokenizer = data_tokenizer("text", NULL);
     CHECK(tokenizer && strcmp(tokenizer->name, "bytes") == 0, "its tokenizer");
     tokenizer_free(tokenizer);
+}
+
+/* Each half is held out from by itself. */
+static void text_has_halves(void) {
+    Dataset *whole = open_set("text", NULL, SPLIT_TRAIN), *part[4];
+    static const Split splits[] = {SPLIT_TRAIN, SPLIT_VALID};
+    int samples = 0;
+    for (int i = 0; i < 4; i++) {
+        part[i] = open_set(i < 2 ? "text1" : "text2", NULL, splits[i % 2]);
+        if (!CHECK(part[i], "%s", error_message())) return;
+        samples += part[i]->samples;
+    }
+    CHECK(whole && abs(samples - whole->samples * 10 / 9) < 8, "%d samples in the halves", samples);
+    Batch first = batch_one(whole, 3, 0), same = batch_one(part[0], 3, 0),
+          other = batch_one(part[2], 3, 0);
+    CHECK(memcmp(first.tokens, same.tokens, 4 * sizeof *same.tokens) == 0, "text1 begins text");
+    CHECK(memcmp(first.tokens, other.tokens, 4 * sizeof *other.tokens), "text2 does too");
+    batch_drop(&first);
+    batch_drop(&same);
+    batch_drop(&other);
+    for (int i = 0; i < 4; i++) part[i]->free(part[i]);
+    whole->free(whole);
 }
 
 static void sources_come_in_the_order_of_their_names(void) {
@@ -214,6 +239,21 @@ static void wikitext2_in_fewer_tokens(void) {
     CHECK_ERROR("gpt2: 278 tokens: a part of the vocabulary has 256 to 277");
 }
 
+static void shakespeare_in_fewer_tokens(void) {
+    scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
+    scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
+    scratch_text("tinyshakespeare.txt", "hello hello hello worlds");
+    Dataset *made = open_set("shakespeare:259", root(), SPLIT_TRAIN);
+    if (!CHECK(made, "%s", error_message())) return;
+    CHECK(made->classes == 259 && made->samples == 3, "%d samples of %d tokens", made->samples,
+          made->classes);
+    made->free(made);
+    Tokenizer *tokenizer = data_tokenizer("shakespeare:259", root());
+    CHECK(tokenizer && tokenizer->vocabulary == 259, "%s", error_message());
+    tokenizer_free(tokenizer);
+    CHECK(file_exists(scratch_path("tinyshakespeare.gpt2-259.tokens")), "it is not kept");
+}
+
 static void wikitext2_where_nothing_can_be_kept(void) {
     scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
@@ -269,10 +309,12 @@ void test_data_sets(void) {
     RUN(missing_files_say_how_to_get_them);
     RUN(synthetic_by_request);
     RUN(text_needs_no_download);
+    RUN(text_has_halves);
     RUN(sources_come_in_the_order_of_their_names);
     RUN(shakespeare_is_split);
     RUN(wikitext2_keeps_its_tokens);
     RUN(wikitext2_in_fewer_tokens);
+    RUN(shakespeare_in_fewer_tokens);
     RUN(wikitext2_where_nothing_can_be_kept);
     RUN(token_files_are_split);
     RUN(token_file_of_an_unknown_tokenizer);

@@ -1,0 +1,114 @@
+/* `bcd experiment finetune`: a pretrained model, fine-tuned on other data with every parameter
+ * updated and by BCD.  Without --init it first pretrains one of its own by full update and exports
+ * it to DIR/pretrained, so that all starts from the same files. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../data/data.h"
+#include "../../ref/error.h"
+#include "../convert/convert.h"
+#include "../experiment.h"
+#include "trainings.h"
+
+#define SMALL_GPT "gpt:layers=2,width=32,heads=2,context=32"
+#define MEDIUM_GPT "gpt:layers=4,width=128,heads=4,context=64"
+#define LARGE_GPT "gpt:layers=12,width=768,heads=12,context=256"
+
+#define ENTRY(network, set, flags)                                                          \
+    {                                                                                       \
+        .model = network, .data = set, .optimizers = "adamw", .settings = flags, .sgd = "", \
+        .adam = ""                                                                          \
+    }
+
+/* What is fine-tuned where there is no --init. */
+static const TrainingKind training_pretraining = {
+    .name = "pretraining",
+    .variant = {{1, 1}},
+    .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text1", "limit=400 batch=8 steps=60 lr=3e-3")},
+               [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "wikitext2:2048",
+                                        "batch=16 steps=1500 eval-every=300 eval-samples=1000 "
+                                        "warmup=50 lr=1e-3 schedule=cosine")},
+               [PRESET_GPU] = {ENTRY(LARGE_GPT, "wikitext2:8192",
+                                     "batch=32 epochs=8 warmup=200 lr=3e-4 schedule=cosine")}},
+};
+
+static const TrainingKind training_finetune = {
+    .name = "finetune",
+    .variant = {{1, 1}, {0, 1}},
+    .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text2",
+                                       "limit=96 batch=8 steps=24 switch-every=4 eval-every=8 "
+                                       "lr=1e-3")},
+               [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "shakespeare:2048",
+                                        "batch=16 steps=360 switch-every=20 eval-every=60 "
+                                        "warmup=20 lr=3e-4")},
+               [PRESET_GPU] = {ENTRY(LARGE_GPT, "shakespeare:8192",
+                                     "batch=32 epochs=4 switch-every=20 warmup=20 lr=5e-5")}},
+};
+
+/* Flags that hold for the pretraining too; the others are the fine-tuning's. */
+static int set_shared(Options *before, const Options *asked) {
+    static const char *const shared[] = {"preset",   "out",    "models",    "model",
+                                         "context",  "device", "precision", "threads",
+                                         "data-dir", "quiet",  "yes",       "price"};
+    char value[OPTION_TEXT];
+    options_defaults(before, COMMAND_EXPERIMENT);
+    for (int row = 0; option_table[row].name; row++)
+        for (size_t s = 0; s < sizeof shared / sizeof *shared; s++)
+            if (asked->given[row] && strcmp(option_table[row].name, shared[s]) == 0 &&
+                options_set(before, shared[s], options_format(asked, row, value)))
+                return -1;
+    return options_set(before, "seeds", "1");
+}
+
+/* Where one of the two data sets is missing: the halves of the project's own text. */
+static int choose_data(Options *before, Options *after) {
+    const char *first = training_pretraining.preset[after->preset]->data;
+    const char *then = training_finetune.preset[after->preset]->data;
+    const char *dir = *after->data_dir ? after->data_dir : NULL;
+    bool given = options_given(after, "data");
+    if (data_present(first, dir) && (given || data_present(then, dir))) return 0;
+    if (!after->quiet)
+        printf("%s and %s are not both there, text1 and text2 stand in for them\n", first, then);
+    return options_set(before, "data", "text1") || (!given && options_set(after, "data", "text2"));
+}
+
+/* Sets --init of `after` to a model trained as `before` says.  As trainings_run; without --yes a
+ * long one is not trained, and --init stays empty. */
+static int pretrain(Options *after, const Options *before) {
+    Plan plan;
+    char dir[OPTION_TEXT];
+    int status = plan_make(&plan, &training_pretraining, before);
+    if (!status && plan.rows != 1) status = error_set("--models: one model is fine-tuned");
+    if (!status) status = trainings_run(&training_pretraining, before);
+    if (!status && (before->yes || !plan.long_run)) {
+        snprintf(dir, sizeof dir, "%.300s/pretrained", plan.dir);
+        status =
+            convert_export(plan.row[0].options.out, dir, before) || options_set(after, "init", dir)
+                ? -1
+                : 0;
+    }
+    plan_free(&plan);
+    return status;
+}
+
+int experiment_finetune(const Options *asked) {
+    Options before, after = *asked;
+    char spec[OPTION_TEXT];
+    if (asked->preset == PRESET_PAPER) {
+        printf("finetune: the published settings are not known; --preset gpu has our own\n");
+        return 0;
+    }
+    if (*asked->init && !options_given(asked, "data"))
+        return error_set("--init %s: --data says what to fine-tune on", asked->init);
+    if (*asked->init && (*asked->models || options_given(asked, "model")))
+        return error_set("--init %s: it says itself what the model is", asked->init);
+    if (!*asked->init) {
+        if (set_shared(&before, asked) || choose_data(&before, &after)) return -1;
+        int status = pretrain(&after, &before);
+        if (status || !*after.init) return status;
+    }
+    *after.models = 0;
+    if (convert_spec(spec, after.init, after.context) || options_set(&after, "model", spec))
+        return -1;
+    return trainings_run(&training_finetune, &after);
+}
