@@ -61,4 +61,5 @@ SUITE(gradients)
 SUITE(convert)
 SUITE(schema)
 SUITE(trainings)
+SUITE(finetune)
 #endif

@@ -110,7 +110,8 @@ int study_tables(Tables *tables, const Study *study) {
     if (cases_make(&cases, study)) return -1;
     int failed = study_add_published(tables, &cases) || study_add_multipliers(tables, &cases) ||
                  study_add_same_loss(tables, &cases) || study_add_budgets(tables, &cases) ||
-                 study_add_ufp(tables, &cases) || study_add_trainings(tables, &cases);
+                 study_add_finetuned(tables, &cases) || study_add_ufp(tables, &cases) ||
+                 study_add_trainings(tables, &cases);
     cases_free(&cases);
     return failed ? -1 : 0;
 }

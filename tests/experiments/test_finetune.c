@@ -1,0 +1,139 @@
+/* `bcd experiment finetune`, through the program as it is used, and its table. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../experiments/experiment.h"
+#include "../../experiments/study/study_tables.h"
+#include "../../ref/error.h"
+#include "cli.h"
+
+static bool read_study(Study *study, const char *path) {
+    *study = (Study){0};
+    return CHECK(study_read(study, scratch_path(path)) == 0, "%s", error_message());
+}
+
+/* A small model is pretrained, exported, and fine-tuned twice from the same files. */
+static void all_starts_from_one_model(void) {
+    Study study, before;
+    run(0, "experiment finetune --preset smoke --quiet --threads 1 --out tuned");
+    CHECK(file_exists(scratch_path("tuned/pretrained/config.json")), "nothing exported");
+    if (!read_study(&before, "tuned/pretraining.h5") || !read_study(&study, "tuned/finetune.h5"))
+        return;
+    CHECK(before.rows == 1 && before.row[0].submodels == 1 && !strcmp(before.row[0].data, "text1"),
+          "%d rows of pretraining", before.rows);
+    if (!CHECK(study.rows == 2, "%d rows", study.rows)) return;
+    for (int r = 0; r < 2; r++) {
+        const StudyRow *row = &study.row[r];
+        CHECK(!strcmp(row->settings.init, "tuned/pretrained") && !strcmp(row->data, "text2"),
+              "%s from %s", row->data, row->settings.init);
+        CHECK(row->submodels == (r ? 3 : 1), "row %d: %d submodels", r, (int)row->submodels);
+        if (!CHECK(row->evaluation_rows == 4, "%zu evaluations", row->evaluation_rows)) continue;
+        CHECK(row->evaluation[0].step == 0 &&
+                  row->evaluation[0].loss == study.row[0].evaluation[0].loss &&
+                  row->evaluation[0].loss < log(256) - 0.5,
+              "before: %g", row->evaluation[0].loss);
+        CHECK(row->valid_loss < row->evaluation[0].loss, "%g became %g", row->evaluation[0].loss,
+              row->valid_loss);
+    }
+    study_free(&study);
+    study_free(&before);
+    const Printed *again = run(0, "experiment finetune --preset smoke --threads 1 --out tuned");
+    CHECK(strstr(again->out, "row 2 of 2") && !strstr(again->out, "step "), "%s", again->out);
+}
+
+/* The same from the files that were exported; flags are the fine-tuning's. */
+static void starts_from_a_directory(void) {
+    Study own, given;
+    run(0,
+        "experiment finetune --preset smoke --quiet --threads 1 --init tuned/pretrained --data "
+        "text2 --out given");
+    CHECK(!file_exists(scratch_path("given/pretrained")), "it pretrains all the same");
+    if (!read_study(&own, "tuned/finetune.h5") || !read_study(&given, "given/finetune.h5")) return;
+    for (int r = 0; r < 2; r++)
+        CHECK(given.row[r].valid_loss == own.row[r].valid_loss, "%g, not %g",
+              given.row[r].valid_loss, own.row[r].valid_loss);
+    study_free(&own);
+    study_free(&given);
+    run(0, "experiment finetune --preset smoke --quiet --steps 6 --seeds 2 --out short");
+    if (!read_study(&own, "short/pretraining.h5") || !read_study(&given, "short/finetune.h5"))
+        return;
+    CHECK(own.row[0].steps == 60, "pretrained for %d steps", (int)own.row[0].steps);
+    CHECK(given.rows == 4 && given.row[0].steps == 6 && given.row[3].seed == 2, "%d rows",
+          given.rows);
+    study_free(&own);
+    study_free(&given);
+}
+
+static void check_cell(const Table *table, const char *label, const char *column, double value,
+                       Source source) {
+    const Cell *cell = table_find(table, label, column);
+    if (!CHECK(cell, "no %s of %s", column, label)) return;
+    CHECK(isnan(value) ? isnan(cell->value)
+                       : cell->source == source && fabs(cell->value - value) <= 1e-12,
+          "%s of %s: %g", column, label, cell->value);
+}
+
+static void the_table_says_what_is_known(void) {
+    Study study;
+    Tables tables = {0};
+    if (!read_study(&study, "short/finetune.h5")) return;
+    CHECK(study_converge(&study) == 0 && study_tables(&tables, &study) == 0, "%s", error_message());
+    const Table *table = tables_find(&tables, "finetune");
+    if (CHECK(table && table->rows == 4, "before, full, BCD, LoRA")) {
+        const StudyRow *row = study.row;
+        check_cell(table, table->label[0], "validation_loss", row[0].evaluation[0].loss,
+                   SOURCE_MEASURED);
+        check_cell(table, table->label[0], "memory", NAN, SOURCE_NONE);
+        check_cell(table, table->label[1], "validation_loss",
+                   (row[0].valid_loss + row[2].valid_loss) / 2, SOURCE_MEASURED);
+        check_cell(table, table->label[2], "validation_loss",
+                   (row[1].valid_loss + row[3].valid_loss) / 2, SOURCE_MEASURED);
+        check_cell(table, table->label[2], "updates", 6, SOURCE_NONE);
+        check_cell(table, table->label[2], "published_cost_a100", 0.33, SOURCE_PUBLISHED);
+        check_cell(table, table->label[2], "published_cost_4090", 0.026, SOURCE_PUBLISHED);
+        CHECK(strstr(table->label[2], "BCD-1/3"), "%s", table->label[2]);
+        for (int r = 0; r < 4; r++)
+            check_cell(table, table->label[r], "published_accuracy", NAN, SOURCE_NONE);
+        check_cell(table, "LoRA (published only)", "validation_loss", NAN, SOURCE_NONE);
+    }
+    tables_free(&tables);
+    study_free(&study);
+    CHECK(strstr(run(0, "report short/finetune.h5")->out, "LoRA (published only)"),
+          "the report lacks it");
+}
+
+static void mistakes_are_refused(void) {
+    check_error(run(1, "experiment finetune --init tuned/pretrained --out no"),
+                "--data says what to fine-tune on");
+    check_error(run(1,
+                    "experiment finetune --init tuned/pretrained --data text2 --models gpt2 "
+                    "--out no"),
+                "says itself what the model is");
+    check_error(run(1, "experiment finetune --init nowhere --data text2 --out no"),
+                "nowhere/config.json");
+    char *argv[] = {"bcd",     "experiment", "finetune", "--models", "gpt2 gpt2:context=8",
+                    "--quiet", "--out",      "no",       NULL};
+    Options options;
+    CHECK(options_parse(&options, 8, argv) == 0 && experiment_finetune(&options) == -1 &&
+              strstr(error_message(), "one model"),
+          "two models: %s", error_message());
+}
+
+/* Without the data sets that the laptop's preset is for. */
+static void text_stands_in(void) {
+    const Printed *printed =
+        run(0,
+            "experiment finetune --data-dir /nowhere --steps 2 --seeds 1 --batch 2 --limit 40 "
+            "--models gpt:layers=1,width=8,heads=1,context=8 --preset smoke --out stand-in");
+    CHECK(!strstr(printed->out, "stand in"), "the smoke preset needs no data: %s", printed->out);
+    CHECK(strstr(run(0, "experiment finetune --preset paper")->out, "not known"), "paper");
+}
+
+void test_finetune(void) {
+    RUN(all_starts_from_one_model);
+    RUN(starts_from_a_directory);
+    RUN(the_table_says_what_is_known);
+    RUN(mistakes_are_refused);
+    RUN(text_stands_in);
+}
