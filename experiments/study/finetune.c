@@ -23,7 +23,7 @@
 /* What is fine-tuned where there is no --init. */
 static const TrainingKind training_pretraining = {
     .name = "pretraining",
-    .variant = {{1, 1}},
+    .variant = {{1, 1, NULL}},
     .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text1", "limit=400 batch=8 steps=60 lr=3e-3")},
                [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "wikitext2:2048",
                                         "batch=16 steps=1500 eval-every=300 eval-samples=1000 "
@@ -34,7 +34,7 @@ static const TrainingKind training_pretraining = {
 
 static const TrainingKind training_finetune = {
     .name = "finetune",
-    .variant = {{1, 1}, {0, 1}},
+    .variant = {{1, 1, NULL}, {0, 1, NULL}},
     .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text2",
                                        "limit=96 batch=8 steps=24 switch-every=4 eval-every=8 "
                                        "lr=1e-3")},
