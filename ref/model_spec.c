@@ -41,6 +41,8 @@ typedef struct {
     bool real; /* not only whole numbers; seldom other than the default, and only then told */
 } Key;
 
+#define WHOLE(name, fallback, least, most) \
+    { name, fallback, least, most, false }
 #define NORM_EPS \
     { "eps", 1e-5, 1e-12, 1, true }
 
@@ -49,31 +51,21 @@ static const struct {
     Key key[MAX_KEYS + 1];
 } families[] = {
     [FAMILY_RESNET] = {"resnet",
-                       {{"depth", 0, 8, 1202},
-                        {"width", 16, 1, 4096},
-                        {"classes", 10, 2, 100000},
-                        {"size", 32, 4, 1024},
-                        {"fused", 1, 0, 1}}},
+                       {WHOLE("depth", 0, 8, 1202), WHOLE("width", 16, 1, 4096),
+                        WHOLE("classes", 10, 2, 100000), WHOLE("size", 32, 4, 1024),
+                        WHOLE("fused", 1, 0, 1)}},
     [FAMILY_BOTTLENECK] = {"bottleneck",
-                           {{"depth", 0, 14, 152},
-                            {"width", 64, 1, 4096},
-                            {"classes", 10, 2, 100000},
-                            {"size", 32, 8, 1024},
-                            {"fused", 1, 0, 1}}},
+                           {WHOLE("depth", 0, 14, 152), WHOLE("width", 64, 1, 4096),
+                            WHOLE("classes", 10, 2, 100000), WHOLE("size", 32, 8, 1024),
+                            WHOLE("fused", 1, 0, 1)}},
     [FAMILY_GPT] = {"gpt",
-                    {{"layers", 0, 1, 4096},
-                     {"width", 0, 1, 65536},
-                     {"heads", 0, 1, 1024},
-                     {"context", 0, 1, 1 << 20},
-                     {"vocabulary", 50257, 2, 1 << 24},
-                     NORM_EPS}},
+                    {WHOLE("layers", 0, 1, 4096), WHOLE("width", 0, 1, 65536),
+                     WHOLE("heads", 0, 1, 1024), WHOLE("context", 0, 1, 1 << 20),
+                     WHOLE("vocabulary", 50257, 2, 1 << 24), NORM_EPS}},
     [FAMILY_LLAMA] = {"llama",
-                      {{"layers", 0, 1, 4096},
-                       {"width", 0, 2, 65536},
-                       {"heads", 0, 1, 1024},
-                       {"ffn", 0, 1, 1 << 20},
-                       {"context", 0, 1, 1 << 20},
-                       {"vocabulary", 32000, 2, 1 << 24},
+                      {WHOLE("layers", 0, 1, 4096), WHOLE("width", 0, 2, 65536),
+                       WHOLE("heads", 0, 1, 1024), WHOLE("ffn", 0, 1, 1 << 20),
+                       WHOLE("context", 0, 1, 1 << 20), WHOLE("vocabulary", 32000, 2, 1 << 24),
                        NORM_EPS}},
 };
 enum { FAMILIES = sizeof families / sizeof *families };

@@ -37,7 +37,8 @@ static int read_eps(const Config *config, const char *key, double left_out, char
     double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
     if (!(eps >= 1e-12 && eps <= 1))
         return error_set("%s: %s is no number from 1e-12 to 1", config->path, key);
-    snprintf(setting, 40, fabs(eps - 1e-5) <= 1e-11 ? "" : ",eps=%.15g", eps);
+    *setting = 0;
+    if (fabs(eps - 1e-5) > 1e-11) snprintf(setting, 40, ",eps=%.15g", eps);
     return 0;
 }
 
