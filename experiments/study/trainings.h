@@ -17,6 +17,7 @@
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
     const char *instead_of; /* a data set: trained only where that is missing */
+    bool optional;          /* only where its data are */
     bool full_only;         /* beside BCD of a larger network that takes as much memory */
 } TrainingEntry;
 

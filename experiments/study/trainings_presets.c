@@ -70,7 +70,15 @@ const TrainingKind training_validity = {
                                GPU_RESNET("resnet14", "cifar10", "sgd,adam", "60"),
                                GPU_RESNET("resnet20", "cifar10", "sgd,adam", "60"),
                                GPU_RESNET("resnet50", "cifar10", "sgd", "30"),
-                               GPU_RESNET("resnet101", "cifar100", "sgd", "30"), GPU_GPT}},
+                               GPU_RESNET("resnet101", "cifar100", "sgd", "30"),
+                               GPU_GPT,
+                               {.model = "gpt2-0.15B",
+                                .data = "webtext2",
+                                .optimizers = "sgd,adam",
+                                .settings = "steps=20000 batch=1",
+                                .sgd = "",
+                                .adam = "",
+                                .optional = true}}},
 };
 
 /* Dataset reduction: each submodel sees nine tenths of the data. */

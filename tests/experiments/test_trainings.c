@@ -49,6 +49,20 @@ static void case_plan_paper(void) {
     CHECK(plan.row[19].options.epochs == 50 && plan.row[19].options.batch == 1, "%s: %g epochs",
           plan.row[19].name, plan.row[19].options.epochs);
     plan_free(&plan);
+    scratch_text("webtext2.tokens", "");
+    char *there[] = {"bcd",
+                     "experiment",
+                     "validity",
+                     "--preset",
+                     "paper",
+                     "--data-dir",
+                     (char *)scratch_path("."),
+                     NULL};
+    if (!CHECK(plan_of(&plan, 7, there) == 0, "%s", error_message())) return;
+    CHECK(plan.rows == 24 && plan.row[21].options.steps == 2770000 &&
+              !strcmp(plan.row[21].options.data, "webtext2"),
+          "with WebText2: %d rows", plan.rows);
+    plan_free(&plan);
 }
 
 /* Other experiments are the same trainings in other variants. */
