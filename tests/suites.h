@@ -60,6 +60,7 @@ SUITE(timing)
 SUITE(gradients)
 SUITE(convert)
 SUITE(schema)
+SUITE(trace)
 SUITE(trainings)
 SUITE(finetune)
 #endif

@@ -48,6 +48,12 @@ int trace_lowest_active(const Model *model, const bool *active) {
     return b;
 }
 
+const char *trace_part(const Model *model, const Trace *trace, int block) {
+    return trace->active[block]                                ? "active"
+           : block < trace_lowest_active(model, trace->active) ? "prefix"
+                                                               : "frozen";
+}
+
 static double lesser(double a, double b) { return a < b ? a : b; }
 
 /* Keeps the lesser of each time: what disturbs a machine only ever adds. */
@@ -170,7 +176,7 @@ static int trace_command(Tracer *tracer, const Options *options) {
     Provenance here;
     int failed =
         run_all(tracer, traces, count, first) || setup_provenance(&here, &tracer->setup.options);
-    if (!failed && *options->out) failed = trace_write(options->out, &tracer->setup, traces, count);
+    if (!failed) failed = trace_write(&tracer->setup, traces, count);
     if (!failed) print_all(&tracer->setup, &here, traces, count);
     for (int i = 0; i < count; i++) trace_free(&traces[i]);
     free(traces);

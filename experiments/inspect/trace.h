@@ -19,13 +19,16 @@ typedef struct {
 } Trace;
 
 int trace_lowest_active(const Model *model, const bool *active);
+/* What a block is: "active"; "frozen", above an active one; "prefix", below all of them. */
+const char *trace_part(const Model *model, const Trace *trace, int block);
 
 /* Block by block, beside the full update. */
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full);
 /* The full update, traces[0], and the submodels side by side. */
 void trace_print_summary(const Trace *traces, int count);
 
-/* Writes them to a file of tables (tables/table.h): `full`, `submodel_1` ...  -1 and an error. */
-int trace_write(const char *path, const Setup *setup, const Trace *traces, int count);
+/* Writes them to the files asked for: --out, tables (tables/table.h) `full`, `submodel_1` ...;
+ * --figure, a drawing of them.  -1 and an error. */
+int trace_write(const Setup *setup, const Trace *traces, int count);
 
 #endif

@@ -1,13 +1,26 @@
 /* bcd trace --out: the times and bytes of every block as tables, which bcd report shows and
- * bcd plan can plan with. */
+ * bcd plan can plan with; --figure: their drawing. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "../report/figures.h"
 #include "../tables/table.h"
 #include "trace.h"
 
-enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, PARAMETERS, GRADIENTS, STATE, STORED, COLUMNS };
+enum {
+    BLOCK_PART,
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    PARAMETERS,
+    GRADIENTS,
+    STATE,
+    STORED,
+    COLUMNS
+};
 
 static const TableColumn columns[COLUMNS] = {
+    [BLOCK_PART] = {"part", "part", "", COLUMN_TEXT, 0},
     [FORWARD] = {"forward", "forward", "ms", COLUMN_NUMBER, 3},
     [INPUT_GRADIENT] = {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3},
     [WEIGHT_GRADIENT] = {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3},
@@ -17,9 +30,10 @@ static const TableColumn columns[COLUMNS] = {
     [STORED] = {"activations", "activations", "bytes", COLUMN_NUMBER, 0},
 };
 
-static void add_block(Table *table, const char *name, const BlockTimes *times,
+static void add_block(Table *table, const char *name, const char *part, const BlockTimes *times,
                       const BlockMemory *bytes) {
     table_row(table, "%s", name);
+    table_text(table, BLOCK_PART, SOURCE_NONE, "%s", part);
     table_number(table, FORWARD, times->forward_ms, SOURCE_MEASURED);
     table_number(table, INPUT_GRADIENT, times->input_gradient_ms, SOURCE_MEASURED);
     table_number(table, WEIGHT_GRADIENT, times->weight_gradient_ms, SOURCE_MEASURED);
@@ -39,7 +53,8 @@ static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
     Table *table = tables_add(tables, name, title, "block", columns, COLUMNS);
     if (!table) return -1;
     for (int b = 0; b < setup->model->blocks; b++)
-        add_block(table, setup->model->block[b].name, &trace->times[b], &trace->bytes[b]);
+        add_block(table, setup->model->block[b].name, trace_part(setup->model, trace, b),
+                  &trace->times[b], &trace->bytes[b]);
     table_note(table, "Each time is the least of a few steps; the update takes %.3f ms.",
                trace->update_ms);
     return 0;
@@ -55,12 +70,22 @@ static Options settings_of(const Setup *setup) {
     return o;
 }
 
-int trace_write(const char *path, const Setup *setup, const Trace *traces, int count) {
+static int draw(const char *path, const Tables *tables) {
+    char *svg = figure_cycle(tables, "cycle");
+    int failed = !svg || figure_write(path, svg, "One BCD cycle: what each block holds");
+    free(svg);
+    return failed ? -1 : 0;
+}
+
+int trace_write(const Setup *setup, const Trace *traces, int count) {
+    const char *out = setup->options.out, *figure = setup->options.figure;
+    if (!*out && !*figure) return 0;
     Tables tables = {0};
     Options options = settings_of(setup);
     int failed = setup_provenance(&tables.provenance, &setup->options);
     for (int i = 0; i < count && !failed; i++) failed = add_step(&tables, setup, &traces[i]);
-    failed = failed || tables_write(&tables, &options, path);
+    failed = failed || (*out && tables_write(&tables, &options, out)) ||
+             (*figure && draw(figure, &tables));
     tables_free(&tables);
     return failed ? -1 : 0;
 }

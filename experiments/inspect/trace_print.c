@@ -91,7 +91,6 @@ static void print_ratios(const Trace *trace, const Trace *full) {
 
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full) {
     const Model *model = setup->model;
-    int lowest = trace_lowest_active(model, trace->active);
     Unit units[] = {choose_unit((double)full->total.parameters),
                     choose_unit((double)full->total.activations)};
     if (trace->submodel < 0)
@@ -101,11 +100,8 @@ void trace_print(const Setup *setup, const Trace *trace, const Trace *full) {
                setup->bcd.partition.submodels);
     print_head(units);
     for (int b = 0; b < model->blocks; b++)
-        print_line(model->block[b].name,
-                   trace->active[b] ? "active"
-                   : b < lowest     ? "prefix"
-                                    : "frozen",
-                   &trace->times[b], &trace->bytes[b], units);
+        print_line(model->block[b].name, trace_part(model, trace, b), &trace->times[b],
+                   &trace->bytes[b], units);
     print_rule(LINE);
     print_line("all blocks", "", &trace->sum, &trace->total, units);
     if (trace != full) print_ratios(trace, full);

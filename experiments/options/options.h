@@ -118,6 +118,7 @@ typedef struct Options {
     char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
 
     /* bcd trace */
+    char figure[OPTION_TEXT];
     int active; /* submodel to show, from 1; 0: every one */
 
     /* bcd experiment, report */

@@ -230,6 +230,8 @@ const Option option_table[] = {
      "length of the training whose price is told", COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"markdown", NULL, FLAG(markdown), LOCAL, "0", NULL, SECTION,
      "print Markdown, and write no page", COMMAND_REPORT},
+    {"figure", "FILE", TEXT(figure), LOCAL, "", NULL, SECTION,
+     "also draw the cycle, as an SVG file of its own (by gnuplot)", COMMAND_TRACE},
     {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn", SECTION,
      "show only submodel K, from 1", COMMAND_TRACE},
     {"preset", "smoke|laptop|gpu|paper", CHOICE(preset, preset_names, PRESET_KINDS), LOCAL,

@@ -33,5 +33,12 @@ char *figure_score(const Figure *figure);
 char *figure_memory(const Figure *figure);
 /* A table that is to be drawn, in figures_table.c. */
 char *figure_table(const Table *table, const char *id);
+/* One BCD cycle: what every block holds while each submodel trains.  From the tables of bcd trace,
+ * which figure_is_cycle tells from others. */
+bool figure_is_cycle(const Tables *tables);
+char *figure_cycle(const Tables *tables, const char *id);
+
+/* Writes a drawing as a file of its own, on white, whole or not at all.  -1 and an error. */
+int figure_write(const char *path, const char *svg, const char *label);
 
 #endif

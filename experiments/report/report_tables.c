@@ -88,7 +88,24 @@ void put_contents(FILE *out, const Tables *tables, int number) {
     }
 }
 
+static void put_cycle(FILE *out, const Tables *tables, int number) {
+    static const char caption[] =
+        "One BCD cycle. Parameters are always there; gradients and optimizer state only of the "
+        "active blocks (in full colours, on a band); activations of what the backward pass will "
+        "read: none below the active blocks but the output that these read.";
+    char id[32];
+    snprintf(id, sizeof id, "c%d", number);
+    char *svg = figure_cycle(tables, id);
+    if (!svg) return;
+    fprintf(out, "<section>\n<h2>One BCD cycle</h2>\n<div class=\"figures\"><figure>");
+    put_svg(out, svg, id, caption);
+    put_element(out, "figcaption", caption);
+    fprintf(out, "</figure></div>\n</section>\n");
+    free(svg);
+}
+
 void put_tables(FILE *out, const Tables *tables, int number, bool drawable) {
+    if (drawable && figure_is_cycle(tables)) put_cycle(out, tables, number);
     for (int t = 0; t < tables->tables; t++) {
         const Table *table = tables->table[t];
         fprintf(out, "<section id=\"table%d_%d\">\n", number, t);

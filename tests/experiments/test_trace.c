@@ -1,0 +1,84 @@
+/* The file and the figure of bcd trace. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../experiments/report/figures.h"
+#include "../../experiments/report/gnuplot.h"
+#include "../../ref/error.h"
+#include "cli.h"
+
+#define LINE "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
+#define PARTS LINE "--partition stem,block1/block2/block3,head "
+
+static size_t count_of(const char *text, const char *word) {
+    size_t count = 0;
+    for (; text && (text = strstr(text, word)); text += strlen(word)) count++;
+    return count;
+}
+
+/* Which part each block is, and that what it holds is as the rule of BCD says. */
+static void parts_hold_what_they_should(void) {
+    static const char *const parts[3][5] = {{"active", "active", "frozen", "frozen", "frozen"},
+                                            {"prefix", "prefix", "active", "frozen", "frozen"},
+                                            {"prefix", "prefix", "prefix", "active", "active"}};
+    Tables tables = {0};
+    run(0, PARTS "--out trace.h5");
+    if (!CHECK(tables_read(&tables, scratch_path("trace.h5")) == 0, "%s", error_message())) return;
+    for (int m = 0; m < 3; m++) {
+        char name[16];
+        snprintf(name, sizeof name, "submodel_%d", m + 1);
+        const Table *table = tables_find(&tables, name);
+        if (!CHECK(table && table->rows == 5, "%s", name)) break;
+        for (int b = 0; b < 5; b++) {
+            const char *block = table->label[b];
+            const Cell *part = table_find(table, block, "part");
+            bool active = strcmp(parts[m][b], "active") == 0;
+            CHECK(part && strcmp(part->text, parts[m][b]) == 0, "%s, %s: %s", name, block,
+                  part ? part->text : "");
+            CHECK((table_find(table, block, "gradients")->value > 0) == active &&
+                      (table_find(table, block, "state")->value > 0) == active,
+                  "%s, %s: gradients or state", name, block);
+        }
+    }
+    CHECK(figure_is_cycle(&tables), "no cycle");
+    tables.tables = 1;
+    CHECK(!figure_is_cycle(&tables) && !figure_cycle(&tables, "x"), "a full update is no cycle");
+    tables.tables = 4;
+    tables_free(&tables);
+}
+
+/* Every block trains once in a cycle: as many bars of gradients and state as blocks, and three
+ * times those of parameters; beside them one of each in the legend. */
+static void draws_the_cycle(void) {
+    enum { BLOCKS = 5 };
+    size_t count;
+    if (!gnuplot_present()) SKIP("no gnuplot");
+    run(0, PARTS "--figure cycle.svg");
+    char *svg = read_bytes("cycle.svg", &count);
+    static const struct {
+        const char *bar;
+        size_t count;
+    } bars[] = {{"<polygon fill = 'rgb(  0, 114, 178)'", 3 * BLOCKS},
+                {"<polygon fill = 'rgb(230, 159,   0)'", BLOCKS},
+                {"<polygon fill = 'rgb(  0, 158, 115)'", BLOCKS}};
+    for (size_t i = 0; i < sizeof bars / sizeof *bars; i++)
+        CHECK(count_of(svg, bars[i].bar) == bars[i].count + 1, "%zu of %s",
+              count_of(svg, bars[i].bar), bars[i].bar);
+    CHECK(count_of(svg, "is active") == 3 && count_of(svg, "prefix") == 5 &&
+              count_of(svg, "block3") == 3 && !strstr(svg, "nan"),
+          "words");
+    CHECK(strncmp(svg, "<?xml", 5) == 0 && strstr(svg, "fill=\"#fff\""), "not a file of its own");
+    free(svg);
+    run(0, PARTS "--out trace.h5");
+    run(0, "report trace.h5 --out page.html");
+    char *page = read_bytes("page.html", &count);
+    CHECK(count_of(page, "<h2>One BCD cycle</h2>") == 1 && count_of(page, "<svg") == 1, "page");
+    free(page);
+    check_error(run(1, PARTS "--figure nowhere/cycle.svg"), "nowhere/cycle.svg");
+    check_error(run(1, LINE "--figure cycle.svg --submodels 1"), "no blocks of submodels");
+}
+
+void test_trace(void) {
+    RUN(parts_hold_what_they_should);
+    RUN(draws_the_cycle);
+}
