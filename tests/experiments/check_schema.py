@@ -116,7 +116,7 @@ class Check:
                     self.wrong(path, f"dimension {i} has no name")
                 continue
             name = row.dims[i]
-            beside = data.parent.get(name)
+            beside = data.parent.get(name)  # a path counts from the root
             if beside is None:
                 if data.dims[i].label != name:
                     self.wrong(path, f"dimension {i} is called {data.dims[i].label!r}, not {name}")
