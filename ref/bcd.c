@@ -1,8 +1,24 @@
-/* Block coordinate descent: Algorithm 1 of the paper, whatever the device.
+/* Block coordinate descent: Algorithm 1 of the paper (section 3.1), whatever the device.
  *
- * The network is split into submodels.  One is trained at a time, with an optimizer of its own,
- * while the rest stays as it is; then the next; and around again.  What that saves is the stage's
- * doing (layout.h); what is here is the order of things. */
+ * The parameters w of the network are split into those of M submodels, w_1 ... w_M.  Visit k
+ * changes those of one of them, i = i_k, and holds all others where they are:
+ *
+ *     w_i  <-  argmin over v of  L(w_1, ..., v, ..., w_M),       i_0, i_1, ... = 1, 2, ..., M, 1,
+ * ...
+ *
+ * where "argmin" means: some updates by SGD or Adam, as many as the switch rule says.  L is always
+ * the loss of the whole network, but the frozen parameters are constants in it, and gradients of
+ * constants need not be computed.  What that saves is the stage's doing (stage.h, layout.h); what
+ * is here is the order of things.  The paper's steps, which the comments below number:
+ *
+ *     1, 2     a model cut into submodels, data, k = 0
+ *     3        repeat
+ *     4          select a submodel i_k
+ *     5, 6       freeze all parameters but its own
+ *     7          build an optimizer for these
+ *     8          train the model, updating these alone, "until converged"
+ *     9          k = k + 1
+ *     10, 11   until a criterion is met (here: settings->steps updates are done) */
 #include "bcd.h"
 
 #include <stdlib.h>

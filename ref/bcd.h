@@ -1,4 +1,8 @@
-/* Training by block coordinate descent (Algorithm 1 of the paper). */
+/* Training by block coordinate descent (Algorithm 1 of the paper).
+ *
+ * A step, or update, is one change of the active submodel's parameters from one batch.  A visit is
+ * the steps that a submodel trains before the next one; M visits in a row are a cycle.  With M = 1
+ * this is ordinary training, the full update that BCD is compared with. */
 #ifndef REF_BCD_H
 #define REF_BCD_H
 
@@ -29,8 +33,8 @@ typedef struct {
     uint64_t seed;
 } BcdSettings;
 
-/* Where the training is: with the tensors, everything a checkpoint needs.  All zero at the start.
- */
+/* Where the training is: with the tensors, everything a checkpoint needs, for submodels, batches
+ * and rates are functions of these numbers and the seed.  All zero at the start. */
 typedef struct {
     uint64_t step;                      /* updates done */
     uint64_t position;                  /* samples taken from the stream */
@@ -38,7 +42,7 @@ typedef struct {
     uint64_t visit_steps;               /* updates done in this visit */
     uint64_t visit_start;               /* position at its start */
     int submodel;                       /* i_k, meaningful once visit_steps > 0 */
-    double window_sum, last_window_sum; /* AUTO */
+    double window_sum, last_window_sum; /* AUTO: of the losses in this window so far; in the last */
     uint64_t windows;                   /* complete ones in this visit */
 } BcdState;
 

@@ -1,4 +1,12 @@
-/* What the BCD loop needs, and nothing else.  One device or a pipeline: the loop cannot tell. */
+/* What the BCD loop needs, and nothing else.  One device or a pipeline: the loop cannot tell.
+ *
+ * An engine drives one stage (stage.h) or many: it cuts batches into micro-batches, calls the
+ * blocks in order, and decides when gradients are complete.  A step from a batch B of n targets
+ * that count, with the active parameters v:
+ *
+ *     g = (1/n) sum over B of dL/dv                  whatever the number of micro-batches
+ *     g = g min(1, clip_norm / |g|)                  |g| over the active submodel alone
+ *     v = update of v from g, as in optimizer.h */
 #ifndef REF_ENGINE_H
 #define REF_ENGINE_H
 
@@ -6,6 +14,7 @@
 
 typedef struct Engine Engine;
 typedef struct {
+    /* Blocks with active[b] train from now on; what is freed and allocated then: see stage.h. */
     int (*activate)(Engine *engine, const bool *active);
     /* One update of the active submodel from one batch: forward, backward, clip, update.  -1 and an
      * error if the loss is not finite; the parameters are then as before the step. */

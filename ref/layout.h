@@ -5,9 +5,16 @@
  *   - a value is stored only if the backward pass of some node will read it (node_keeps);
  *   - everything else is scratch, shared by all blocks.
  *
- * So a frozen block below the lowest active one stores nothing, and a frozen block above it stores
- * what its input gradients read, but not what weight gradients would.  With settings.deferred the
- * gradients that weight gradients read are stored too, by micro-batch, of nodes that train. */
+ * So a frozen block below the lowest active one stores nothing (but its output, where an active
+ * block's weight gradient reads that), and a frozen block above it stores what its input gradients
+ * read, but not what weight gradients would: y = x w of a frozen linear layer needs w for dL/dx,
+ * and x only for dL/dw, which is not computed; dL/dx of y = gelu(x) needs x, which is stored.  With
+ * settings.deferred the gradients that weight gradients read are stored too, by micro-batch, of
+ * nodes that train.
+ *
+ * Beside the activations, which are decided here, a training holds W (1 + (1 + k) / M) bytes, the
+ * paper's closed form (memory.h): weights of all blocks, gradients and k vectors of optimizer state
+ * of one submodel. */
 #ifndef REF_LAYOUT_H
 #define REF_LAYOUT_H
 

@@ -1,6 +1,18 @@
 /* What a device does with the blocks of a model.  A stage owns its memory: parameters, and for the
  * active submodel gradients, optimizer state and the activations the backward pass will read.
  *
+ * A block computes y = f(x, w).  From dL/dy come dL/dx = (df/dx)' dL/dy, the input gradient, handed
+ * to the block below, and dL/dw = (df/dw)' dL/dy, the weight gradient.  They are separate calls,
+ * because BCD needs them for different blocks:
+ *
+ *                                            forward   input gradient   weight gradient, update
+ *     prefix: below all active blocks           x
+ *     active                                    x            x                    x
+ *     frozen: an active block lies below        x            x
+ *
+ * The lowest active block computes of its input gradient only what its own parameters need; nobody
+ * reads dL/dx of its input.
+ *
  * The order of calls is the engine's business, block by block, so that one engine serves every
  * device:
  *
@@ -79,8 +91,10 @@ typedef enum { PASS_EVALUATE, PASS_TRAIN } Pass;
 typedef struct Stage Stage;
 typedef struct {
     /* Blocks with active[b] are trained from now on.  Frees the last submodel's gradients, state
-     * (unless keep_state) and activations, then allocates this one's; new state is zero. Activating
-     * the same blocks again changes nothing.  -1 and an error when memory runs out. */
+     * (unless keep_state) and activations, then allocates this one's, in this order, so that two
+     * submodels' are never there at the same time; new state is zero.  Parameters and running
+     * statistics stay where they are.  Activating the same blocks again changes nothing.  -1 and an
+     * error when memory runs out. */
     int (*activate)(Stage *stage, const bool *active);
     /* Takes the batch's data by reference: it must live until the pass is over.  n is at most
      * settings.batch. */
