@@ -159,6 +159,8 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
 /* ---- writing ------------------------------------------------------------------------------------
  */
 
+enum { GPT2_END_OF_TEXT = 50256 };
+
 static void add_gpt(cJSON *root, ConvertSizes s) {
     cJSON_AddStringToObject(root, "model_type", "gpt2");
     cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
@@ -171,6 +173,9 @@ static void add_gpt(cJSON *root, ConvertSizes s) {
     cJSON_AddStringToObject(root, "activation_function", "gelu_new");
     cJSON_AddNumberToObject(root, "layer_norm_epsilon", s.eps);
     cJSON_AddTrueToObject(root, "tie_word_embeddings");
+    if (s.vocabulary > GPT2_END_OF_TEXT) return;
+    cJSON_AddNullToObject(root, "bos_token_id"); /* left out, they are GPT-2's */
+    cJSON_AddNullToObject(root, "eos_token_id");
 }
 
 static void add_llama(cJSON *root, ConvertSizes s) {

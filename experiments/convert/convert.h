@@ -39,6 +39,9 @@ typedef struct {
 } TheirName;
 void convert_name(TheirName *theirs, const Model *model, int param);
 
+/* The first tensor of layer `layer`, from 0. */
+void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer);
+
 /* Whether the model is of a kind they have: GPT-2 (1), LLaMA (2), else 0. */
 int convert_family(const Model *model);
 

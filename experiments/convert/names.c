@@ -56,6 +56,15 @@ int convert_family(const Model *model) {
     return strncmp(model->spec, "llama:", 6) == 0 ? 2 : 0;
 }
 
+static const char *layer_prefix(const Model *model) {
+    return convert_family(model) == 1 ? "transformer.h" : "model.layers";
+}
+
+void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer) {
+    const Pair *first = convert_family(model) == 1 ? gpt_layer : llama_layer;
+    snprintf(name, CONVERT_NAME, "%s.%d.%s", layer_prefix(model), layer, first->theirs[0]);
+}
+
 void convert_name(TheirName *theirs, const Model *model, int param) {
     bool gpt = convert_family(model) == 1;
     const char *name = model->param[param].name;
@@ -64,7 +73,7 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
     const Pair *pair = gpt ? gpt_rest : llama_rest;
     if (sscanf(name, "block%d.%n", &layer, &skip) == 1 && skip) {
         pair = gpt ? gpt_layer : llama_layer;
-        snprintf(prefix, sizeof prefix, gpt ? "transformer.h.%d." : "model.layers.%d.", layer - 1);
+        snprintf(prefix, sizeof prefix, "%s.%d.", layer_prefix(model), layer - 1);
     }
     *theirs = (TheirName){.parts = 0};
     while (pair->ours && strcmp(pair->ours, name + skip)) pair++;

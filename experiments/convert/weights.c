@@ -17,27 +17,28 @@
 enum { FILES_MOST = 256 };
 
 typedef struct {
+    const char *dir;
     Safetensors *file;
     int files;
 } Weights;
 
-static int add_file(Weights *w, const char *dir, const char *name) {
+static int add_file(Weights *w, const char *name) {
     char path[PATH_BYTES];
-    if (strchr(name, '/')) return error_set("%s: \"%.60s\" is no file in it", dir, name);
-    if (path_join(path, dir, name)) return -1;
+    if (strchr(name, '/')) return error_set("%s: \"%.60s\" is no file in it", w->dir, name);
+    if (path_join(path, w->dir, name)) return -1;
     for (int i = 0; i < w->files; i++)
         if (strcmp(w->file[i].path, path) == 0) return 0;
-    if (w->files == FILES_MOST) return error_set("%s: more than %d files", dir, FILES_MOST);
+    if (w->files == FILES_MOST) return error_set("%s: more than %d files", w->dir, FILES_MOST);
     if (safetensors_open(&w->file[w->files], path)) return -1;
     w->files++;
     return 0;
 }
 
 /* A model in several files has a list of which tensor is where. */
-static int open_listed(Weights *w, const char *dir) {
+static int open_listed(Weights *w) {
     char path[PATH_BYTES];
     size_t bytes;
-    if (path_join(path, dir, "model.safetensors.index.json")) return -1;
+    if (path_join(path, w->dir, "model.safetensors.index.json")) return -1;
     unsigned char *text = file_read(
         "init", path, "a model directory has model.safetensors, or several and this list", &bytes);
     if (!text) return -1;
@@ -46,9 +47,10 @@ static int open_listed(Weights *w, const char *dir) {
     int failed = cJSON_IsObject(map) ? 0 : error_set("%s: no weight_map", path);
     if (!failed) cJSON_ArrayForEach(item, map) {
             failed = failed || (cJSON_IsString(item)
-                                    ? add_file(w, dir, item->valuestring)
+                                    ? add_file(w, item->valuestring)
                                     : error_set("%s: weight_map: names of files wanted", path));
         }
+    if (!failed && !w->files) failed = error_set("%s: weight_map names no file", path);
     cJSON_Delete(root);
     free(text);
     return failed ? -1 : 0;
@@ -61,10 +63,10 @@ static void weights_close(Weights *w) {
 
 static int weights_open(Weights *w, const char *dir) {
     char path[PATH_BYTES];
-    *w = (Weights){.file = calloc(FILES_MOST, sizeof *w->file)};
+    *w = (Weights){.dir = dir, .file = calloc(FILES_MOST, sizeof *w->file)};
     if (!w->file) return error_set("init: out of memory");
     if (path_join(path, dir, "model.safetensors")) return -1;
-    return access(path, F_OK) == 0 ? add_file(w, dir, "model.safetensors") : open_listed(w, dir);
+    return access(path, F_OK) == 0 ? add_file(w, "model.safetensors") : open_listed(w);
 }
 
 /* The body of a model alone is saved without the first part of its names. */
@@ -111,7 +113,7 @@ static int load_part(real *to, const Weights *w, const Param *p, const TheirName
     const SafeTensor *t = find(w, theirs->name[part], &file);
     size_t rows = (size_t)p->dim[0] / (size_t)theirs->parts,
            count = p->count / (size_t)theirs->parts;
-    if (!t) return error_set("%s: no tensor %s", w->file[0].path, theirs->name[part]);
+    if (!t) return error_set("%s: no tensor %s", w->dir, theirs->name[part]);
     if (!fits(t, p, theirs, rows)) return refuse_shape(file, t, p);
     float *numbers = malloc((t->count + 1) * sizeof *numbers);
     if (!numbers) return error_set("init: out of memory for %s", p->name);
@@ -138,9 +140,20 @@ static int load_param(Engine *engine, const Weights *w, int param) {
     return failed ? -1 : 0;
 }
 
+/* Weights of another, deeper model would fit as far as ours goes. */
+static int check_depth(const Weights *w, const Model *model) {
+    char name[CONVERT_NAME];
+    const Safetensors *file;
+    const int layers = convert_sizes(model).layers;
+    convert_layer_name(name, model, layers);
+    if (!find(w, name, &file)) return 0;
+    return error_set("%s: holds %s; the model has %d layer%s", file->path, name, layers,
+                     layers == 1 ? "" : "s");
+}
+
 int convert_load(Engine *engine, const char *dir) {
     Weights weights = {0};
-    int failed = weights_open(&weights, dir);
+    int failed = weights_open(&weights, dir) || check_depth(&weights, engine->model);
     for (int p = 0; p < engine->model->params && !failed; p++)
         failed = load_param(engine, &weights, p);
     weights_close(&weights);

@@ -189,7 +189,9 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
 
 bool study_is_images(const StudyRow *row) { return strcmp(row->input, "images") == 0; }
 
-bool study_is_third(const StudyRow *row) { return row->submodels == 3 && row->fraction >= 1; }
+bool study_is_third(const StudyRow *row) {
+    return row->submodels == 3 && row->fraction >= 1 && !*row->settings.init;
+}
 
 const char *study_method(const StudyRow *row, char text[32]) {
     char part[16];

@@ -72,7 +72,8 @@ int study_read(Study *study, const char *path);
 /* Image models are judged by accuracy, language models by perplexity. */
 bool study_is_images(const StudyRow *row);
 
-/* BCD in three submodels on all of the data, as in Table 2: what enters a mean multiplier. */
+/* BCD in three submodels on all of the data, from random weights, as in Table 2: what enters a mean
+ * multiplier. */
 bool study_is_third(const StudyRow *row);
 
 /* "full", "offload", "BCD-1/3", or "1/3 x.9" where each submodel sees 0.9 of the data. */

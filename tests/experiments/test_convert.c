@@ -153,6 +153,7 @@ static const struct {
     {"gpt2", "\"n_layer\"", "\"n_layer\": 2.5", "n_layer is no whole number"},
     {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer is no whole number"},
     {"gpt2", "\"n_positions\"", "\"n_positions\": 9", "--context 10"},
+    {"gpt2", "\"layer_norm_epsilon\"", "\"layer_norm_epsilon\": -1", "is no number from"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 1", "no grouped queries"},
     {"llama", "\"rms_norm_eps\"", "\"rms_norm_eps\": \"1e-6\"", "rms_norm_eps is no number from"},
     {"llama", "\"rope_theta\"", "\"rope_theta\": 500000.0", "rope_theta is 500000"},
@@ -187,6 +188,13 @@ static void wrong_directories_are_refused(void) {
     copy_file("more-layers/model.safetensors", "exported-gpt2/model.safetensors");
     check_error(run(1, "train --init more-layers " STILL "--out never4"),
                 "no tensor transformer.h.2.ln_1.weight");
+    make_changed("fewer-layers", "gpt2", "\"n_layer\"", "\"n_layer\": 1");
+    copy_file("fewer-layers/model.safetensors", "exported-gpt2/model.safetensors");
+    check_error(run(1, "train --init fewer-layers " STILL "--out never7"),
+                "holds transformer.h.1.ln_1.weight; the model has 1 layer");
+    scratch_text("no-files/model.safetensors.index.json", "{\"weight_map\": {}}");
+    copy_file("no-files/config.json", "exported-gpt2/config.json");
+    check_error(run(1, "train --init no-files " STILL "--out never8"), "weight_map names no file");
     check_error(run(1,
                     "train --init exported-gpt2 --model gpt:layers=2,width=24,heads=3,"
                     "context=10,vocabulary=256 " STILL "--out never5"),
