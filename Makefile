@@ -79,7 +79,7 @@ $(double_library): $(call objects,double,$(ref_c))
 # ---- programs ------------------------------------------------------------------------------------
 
 .PHONY: all programs test run run-dist bench bench-peers clean help info deps lint format \
-        sanitize sanitize-address sanitize-thread fuzz fuzz-programs
+        sanitize sanitize-address sanitize-thread fuzz fuzz-programs paper-tables
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
 programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench bench-simt) ## ... and the tests and benchmarks
@@ -244,6 +244,9 @@ run: $(BUILD)/bcd                     ## train two networks by BCD and fully, ma
 
 run-dist: $(BUILD)/bcd                ## train over four processes, kill one, go on with three
 	tests/dist/run_dist --bcd $(BUILD)/bcd
+
+paper-tables: $(BUILD)/bcd            ## the tables of paper_repro.md anew, from experiments/results
+	tests/experiments/paper_tables $(BUILD)/bcd
 
 bench: $(BUILD)/bench                 ## speed of every op, of whole training steps, of links
 	$(BUILD)/bench

@@ -87,7 +87,8 @@ const CommandInfo command_table[COMMANDS] = {
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
      "FILE is what an experiment wrote or the run.h5 of a training.  Prints tables beside the\n"
      "published numbers and writes one HTML page with figures (drawn by gnuplot), by default\n"
-     "report.html beside the first FILE.  --markdown prints the tables as Markdown instead.\n\n"
+     "report.html beside the first FILE.  --markdown prints the tables as Markdown instead,\n"
+     "--table NAME one of them.\n\n"
      "  bcd report runs/validity/validity.h5\n"
      "  bcd report runs/a/run.h5 runs/b/run.h5 --out both.html"},
     {COMMAND_PLAN, "plan", "", "what a training would take on other GPUs: memory, time, dollars", 0,

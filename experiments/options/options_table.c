@@ -228,6 +228,8 @@ const Option option_table[] = {
      COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"tokens", "N", REAL(train_tokens, 1, 1e18), LOCAL, "1e9", NULL, SECTION,
      "length of the training whose price is told", COMMAND_EXPERIMENT | COMMAND_PLAN},
+    {"table", "NAME", TEXT(table), LOCAL, "", "all", SECTION,
+     "print this table alone, and write no page", COMMAND_REPORT},
     {"markdown", NULL, FLAG(markdown), LOCAL, "0", NULL, SECTION,
      "print Markdown, and write no page", COMMAND_REPORT},
     {"figure", "FILE", TEXT(figure), LOCAL, "", NULL, SECTION,

@@ -42,15 +42,12 @@ void report_group(ReportGroup *report, const Study *study, const int *group, int
 enum { REPORT_MEANS = 8 };
 int report_means(const Study *study, char line[REPORT_MEANS][160]);
 
-/* Prints everything to a stream, at most 100 columns wide; or the tables as Markdown. */
-int report_terminal(FILE *out, const Study *study);
-int report_markdown(FILE *out, const Study *study);
-
 /* What a page shows: trainings, and the files of tables. */
 typedef struct {
     Study study;
+    Tables trainings; /* of the study: study_tables.h */
     int files;
-    Tables *file; /* [files]; with a study the last is of its tables */
+    Tables *file; /* [files] */
 } Report;
 
 /* Writes the page whole, or nothing.  *drawn tells whether gnuplot could draw the figures.  -1 and

@@ -251,9 +251,11 @@ static int put_study(FILE *out, const Study *study, bool drawable) {
 
 static int put_page(FILE *out, const Report *report, bool drawable) {
     put_head(out, drawable);
-    if (report->files) fprintf(out, "<nav><ul>\n");
+    if (report->files || report->trainings.tables) fprintf(out, "<nav><ul>\n");
+    put_contents(out, &report->trainings, report->files);
     for (int f = 0; f < report->files; f++) put_contents(out, &report->file[f], f);
-    if (report->files) fprintf(out, "</ul></nav>\n");
+    if (report->files || report->trainings.tables) fprintf(out, "</ul></nav>\n");
+    if (report->trainings.tables) put_tables(out, &report->trainings, report->files, drawable);
     int failed = report->study.rows ? put_study(out, &report->study, drawable) : 0;
     for (int f = 0; f < report->files; f++) put_tables(out, &report->file[f], f, drawable);
     fprintf(out, "</main>\n</body>\n</html>\n");

@@ -99,7 +99,7 @@ int study_add_multipliers(Tables *tables, const Cases *cases) {
     table_note(
         table,
         "Means over all trainings here with three submodels, all of the data and a full update "
-        "of the same seed; +-: the standard deviation of a single one.  Adam: and AdamW.");
+        "of the same seed; spread: the standard deviation of a single one.  Adam: and AdamW.");
     table_note(table, "%s", paper_notes[PAPER_NOTE_MULTIPLIER]);
     return 0;
 }

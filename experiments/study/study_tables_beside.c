@@ -115,7 +115,8 @@ int study_add_same_loss(Tables *tables, const Cases *cases) {
     put_methods(table, cases, put_level);
     table_note(
         table,
-        "Below 1, BCD needs less.  +-: over the seeds, each beside the full update of the "
+        "Below 1, BCD needs less.  Means and spread over the seeds, each beside the full update of "
+        "the "
         "same seed.  Operations are counted from shapes for the updates that were measured.");
     table_note(
         table,

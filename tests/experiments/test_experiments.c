@@ -155,29 +155,45 @@ static void case_all(void) {
           "%s", printed->out);
 }
 
-/* Rows of paper_repro.md whose cells have marks are rows of the committed files. */
+/* The tables of paper_repro.md, between "<!-- table FILES NAME -->" and "<!-- end -->", are what
+ * the program prints of the committed files. */
 static void case_paper_repro(void) {
-    static const char directory[] = BCD_SOURCE_DIR "/experiments/results";
-    char line[512];
-    int rows = 0;
-    const Printed *printed =
-        run(0, "report %s/memory.h5 %s/cost.h5 --markdown", directory, directory);
-    FILE *text = fopen(BCD_SOURCE_DIR "/paper_repro.md", "r");
-    if (!CHECK(text, "no paper_repro.md")) return;
-    while (fgets(line, sizeof line, text)) {
-        if (*line != '|' || !(strstr(line, " p |") || strstr(line, " m |"))) continue;
-        CHECK(strstr(printed->out, line), "not in the files: %s", line);
-        rows++;
+    static const char marker[] = "<!-- table ",
+                      directory[] = BCD_SOURCE_DIR "/experiments/results/";
+    static char text[1 << 20];
+    int tables = 0;
+    FILE *file = fopen(BCD_SOURCE_DIR "/paper_repro.md", "r");
+    if (!CHECK(file, "no paper_repro.md")) return;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    for (char *at = text; (at = strstr(at, marker)); tables++) {
+        char files[256] = "", name[64] = "", paths[2048] = "";
+        char *begin = strchr(at, '\n'), *end = strstr(at, "<!-- end -->");
+        CHECK(sscanf(at + strlen(marker), "%255s %63s -->", files, name) == 2, "%.80s", at);
+        if (!CHECK(begin && end, "no end: %s", name)) break;
+        for (char *name_of = strtok(files, ","); name_of; name_of = strtok(NULL, ",")) {
+            size_t used = strlen(paths);
+            snprintf(paths + used, sizeof paths - used, "%s%s ", directory, name_of);
+        }
+        const Printed *printed = run(0, "report %s--markdown --table %s", paths, name);
+        CHECK(strlen(printed->out) == (size_t)(end - begin - 1) &&
+                  !strncmp(printed->out, begin + 1, strlen(printed->out)),
+              "table %s is not as in the files: make paper-tables", name);
+        at = end;
     }
-    fclose(text);
-    CHECK(rows > 20, "%d rows", rows);
+    CHECK(tables > 3, "%d tables", tables);
 }
 
 static void case_report(void) {
     const Printed *printed = run(0, "report all/memory.h5 --markdown");
     CHECK(strstr(printed->out, "| G-1.6B | 1615775744 c | 24.077 p | 24.076 r |"), "%s",
           printed->out);
-    CHECK(!file_exists(scratch_path("all/report.html")), "a page beside Markdown");
+    printed = run(0, "report all/memory.h5 all/cost.h5 --table table5");
+    CHECK(!strncmp(printed->out, "Table 5", 7) && !strstr(printed->out, "Table 6"), "%s",
+          printed->out);
+    check_error(run(1, "report all/memory.h5 --table nine"),
+                "report: --table nine: not in these files; they have table8");
+    CHECK(!file_exists(scratch_path("all/report.html")), "a page beside one table, or Markdown");
     printed = run(0, "report all/memory.h5 all/cost.h5");
     CHECK(strstr(printed->out, "12.038 p") && strstr(printed->out, "53.6 % p") &&
               strstr(printed->out, "page: all/report.html"),

@@ -21,52 +21,7 @@ static size_t count_of(const char *text, const char *what) {
     return count;
 }
 
-/* ---- the report ------------------------------------------------------------------------------ */
-
-static void case_terminal(void) {
-    Study study = sample_study();
-    study.row[3].accuracy = study.row[3].perplexity = study.row[3].seconds = NAN;
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK(out && report_terminal(out, &study) == 0, "%s", error_message());
-    fclose(out);
-    static const char *const expected[] = {"resnet8 on synthetic, sgd",
-                                           "72.5 %",
-                                           "measured",
-                                           "closed form",
-                                           "published",
-                                           "86.9 %",
-                                           "639",
-                                           "Table 2",
-                                           "for orientation only",
-                                           "1.25 times the mean",
-                                           "0.67 times the time per update",
-                                           "0.56 times the P+G+S",
-                                           "1.39"};
-    for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
-        CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
-    CHECK(!strstr(text, "nan"), "a NaN is shown");
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
-    free(text);
-    study_free(&study);
-}
-
-/* The same training elsewhere is another group, and its title says where. */
-static void case_markdown(void) {
-    Study study = sample_study();
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK(out && report_markdown(out, &study) == 0, "%s", error_message());
-    fclose(out);
-    CHECK(strstr(text, "### resnet8 on synthetic, sgd\n") && strstr(text, "| accuracy ") &&
-              strstr(text, "| perplexity ") && strstr(text, "\n| measured | BCD-1/3 | "),
-          "%s", text);
-    free(text);
-    study_free(&study);
-}
+/* ---- figures ------------------------------------------------------------------------------- */
 
 /* Shades of the active submodel: of three submodels, each 20 updates long, then of visits too short
  * to be told apart. */
@@ -91,30 +46,6 @@ static void case_strip(void) {
     svg = figure_operations(&figure);
     CHECK(svg && strstr(svg, ">operations, GFLOP<"), "%s", svg ? svg : error_message());
     free(svg);
-    study_free(&study);
-}
-
-static void case_devices_apart(void) {
-    Study study = sample_study();
-    int *before = calloc((size_t)study.rows, sizeof *before), groups = study_groups(&study, before);
-    for (int r = 0; r < 2; r++) {
-        snprintf(study.row[r].device, H5_NAME, "%s", r ? "cuda" : "cpu");
-        snprintf(study.row[r].precision, H5_NAME, "%s", r ? "bf16" : "fp32");
-    }
-    int *group = calloc((size_t)study.rows, sizeof *group);
-    CHECK(
-        before[0] == before[1] && study_groups(&study, group) == groups + 1 && group[0] != group[1],
-        "groups %d and %d", group[0], group[1]);
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    CHECK(out && report_terminal(out, &study) == 0, "%s", error_message());
-    fclose(out);
-    CHECK(strstr(text, "on synthetic, sgd\n") && strstr(text, "on synthetic, sgd, cuda in bf16\n"),
-          "%s", text);
-    free(text);
-    free(before);
-    free(group);
     study_free(&study);
 }
 
@@ -313,10 +244,7 @@ static void case_page_not_writable(void) {
 }
 
 void test_report(void) {
-    RUN(case_terminal);
-    RUN(case_markdown);
     RUN(case_strip);
-    RUN(case_devices_apart);
     RUN(case_page);
     RUN(case_page_of_many);
     RUN(case_page_of_tables);
