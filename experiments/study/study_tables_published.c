@@ -19,6 +19,7 @@ enum {
     VALID = COMMON,        /* image models of Table 2; the perplexity of language models says it */
     THEIR_MEMORY = COMMON, /* Tables 9 to 11 */
     MEMORY,
+    CLOSED,
     COLUMNS
 };
 
@@ -144,10 +145,12 @@ static void put_trainings(Table *table, const Places *places, const Case *item,
     study_put_mean(table, MULTIPLIER, &multiplier, SOURCE_MEASURED);
     study_put_mean(table, SCORE, &score, SOURCE_MEASURED);
     study_put_mean(table, TRAIN, &train, SOURCE_MEASURED);
-    if (places->published->table != 2)
+    if (places->published->table != 2) {
         table_number(table, MEMORY, mean_value(&memory), SOURCE_MEASURED);
-    else if (places->published->images)
+        table_number(table, CLOSED, first->closed_form / MIB, SOURCE_CLOSED_FORM);
+    } else if (places->published->images) {
         study_put_mean(table, VALID, &valid, SOURCE_MEASURED);
+    }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------
@@ -239,6 +242,7 @@ static int columns_of(const Published *published_table, TableColumn column[COLUM
         [TRAIN] = {"train_loss", "training loss", "here", COLUMN_NUMBER, 3},
         [THEIR_MEMORY] = {"published_memory", "P+G+S", "publ. MiB", COLUMN_NUMBER, 2},
         [MEMORY] = {"memory", "P+G+S", "here MiB", COLUMN_NUMBER, 2},
+        [CLOSED] = {"closed_form", "equal parts", "here MiB", COLUMN_NUMBER, 2},
     };
     static const TableColumn valid = {"valid_loss", "valid. loss", "here", COLUMN_NUMBER, 3};
     memcpy(column, columns, sizeof columns);

@@ -122,7 +122,9 @@ bool table_marked(const Table *table, int column);
 enum { TABLE_LEGEND = 160 };
 const char *table_legend(const Table *table, char text[TABLE_LEGEND]);
 
-/* Title, aligned columns with a mark behind each number, notes wrapped to 98 columns, legend. */
+/* Title, aligned columns with a mark behind each number, notes wrapped to 98 columns, legend.
+ * Columns for which 100 are too few stand in a block of their own below, the labels again before
+ * them. */
 int table_print(FILE *out, const Table *table);
 /* Lines of at most 98 columns, broken at spaces. */
 void print_wrapped(FILE *out, const char *text);

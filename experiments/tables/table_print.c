@@ -123,7 +123,19 @@ static void print_line(FILE *out, Line *line) {
 
 typedef struct {
     int label, column[TABLE_COLUMNS], mark[TABLE_COLUMNS];
+    int begin, end; /* the columns of a block */
 } Widths;
+
+/* As many columns from `begin` on as fit beside the labels, one at least. */
+static int block_end(const Table *table, const Widths *width) {
+    enum { MOST = 100 };
+    int end = width->begin, used = width->label;
+    for (; end < table->columns; end++) {
+        used += 2 + width->column[end] + width->mark[end];
+        if (used > MOST && end > width->begin) break;
+    }
+    return end;
+}
 
 static void print_heads(FILE *out, const Table *table, const Widths *width) {
     Line head = {0}, unit = {0}, rule = {0};
@@ -131,7 +143,7 @@ static void print_heads(FILE *out, const Table *table, const Widths *width) {
     add_padded(&head, table->row_head, -width->label);
     add_padded(&unit, "", -width->label);
     for (int i = 0; i < width->label; i++) add(&rule, "-");
-    for (int c = 0; c < table->columns; c++) {
+    for (int c = width->begin; c < width->end; c++) {
         int wide = width->column[c] + width->mark[c];
         units |= *table->column[c].unit != 0;
         add(&head, "  ");
@@ -150,7 +162,7 @@ static void print_row(FILE *out, const Table *table, int row, const Widths *widt
     char text[TABLE_CELL];
     Line line = {0};
     add_padded(&line, table->label[row], -width->label);
-    for (int c = 0; c < table->columns; c++) {
+    for (int c = width->begin; c < width->end; c++) {
         add(&line, "  ");
         add_padded(&line, table_format(table, row, c, text), width->column[c]);
         add_padded(&line, source_marks[table->cell[row * table->columns + c].source],
@@ -187,8 +199,13 @@ int table_print(FILE *out, const Table *table) {
     }
     print_wrapped(out, table->title);
     putc('\n', out);
-    print_heads(out, table, &width);
-    for (int r = 0; r < table->rows; r++) print_row(out, table, r, &width);
+    do { /* a wide table in blocks of columns, one below the other */
+        if (width.begin) putc('\n', out);
+        width.end = block_end(table, &width);
+        print_heads(out, table, &width);
+        for (int r = 0; r < table->rows; r++) print_row(out, table, r, &width);
+        width.begin = width.end;
+    } while (width.end < table->columns);
     if (*table_legend(table, legend)) fprintf(out, "\n%s\n", legend);
     for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n]);
     putc('\n', out);

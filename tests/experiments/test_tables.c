@@ -59,6 +59,25 @@ static void case_markdown(void) {
     tables_free(&tables);
 }
 
+/* Ten columns of twelve characters beside a label of four: six of them fit in 100. */
+static void case_wide(void) {
+    enum { COLUMNS = 10 };
+    TableColumn columns[COLUMNS];
+    Tables tables = {0};
+    for (int c = 0; c < COLUMNS; c++)
+        columns[c] = (TableColumn){.name = "c", .head = "twelve wide.", .kind = COLUMN_NUMBER};
+    Table *table = tables_add(&tables, "wide", "Wide", "row", columns, COLUMNS);
+    if (!CHECK(table, "%s", error_message())) return;
+    table_row(table, "four");
+    for (int c = 0; c < COLUMNS; c++) table_number(table, c, c, SOURCE_NONE);
+    char *text = printed(table_print, table);
+    CHECK(strstr(text, "  4             5\n\nrow   twelve wide.  ") &&
+              strstr(text, "\nfour             6             7             8             9\n"),
+          "%s", text);
+    free(text);
+    tables_free(&tables);
+}
+
 static void check_same_table(const Table *a, const Table *b) {
     CHECK(!strcmp(a->name, b->name) && !strcmp(a->title, b->title) &&
               !strcmp(a->row_head, b->row_head) && a->figure == b->figure &&
@@ -188,6 +207,7 @@ static void case_too_much(void) {
 void test_tables(void) {
     RUN(case_terminal);
     RUN(case_markdown);
+    RUN(case_wide);
     RUN(case_file_round_trip);
     RUN(case_file_schema);
     RUN(case_bad_files);
