@@ -110,6 +110,14 @@ commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 $(eval $(call write_if_changed,$(BUILD)/commit,$(commit)))
 endif
 
+# What the program and the libraries it loads must agree on.
+ifneq ($(building),)
+headers := $(firstword $(shell cat $(sort $(wildcard ref/*.h ref/*/*.h dist/*.h cuda/*.h)) | cksum))
+$(eval $(call write_if_changed,$(BUILD)/headers,$(headers)))
+endif
+$(BUILD)/%/ref/headers.o: CPPFLAGS += -DBCD_HEADERS='"$(headers)"'
+$(foreach kind,float double device mpi,$(BUILD)/$(kind)/ref/headers.o): $(BUILD)/headers
+
 double_flag := -DBCD_DOUBLE
 float_flag :=
 define compile
@@ -158,7 +166,7 @@ $(BUILD)/mpi/%.o: %.c $(BUILD)/flags
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
-$(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/link_mpi.o
+$(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/link_mpi.o $(BUILD)/mpi/ref/headers.o
 	$(call say,LINK,$@)
 	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
 $(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/link_plays.c dist/deadline.c $(ref_c)) $(float_library)

@@ -94,10 +94,10 @@ all: $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so)
 # ---- libraries -----------------------------------------------------------------------------------
 
 .PHONY: cuda no-nvcc tests-simt race gpu-programs gpu-check
-$(BUILD)/libbcd-simt.so: $(host_o) $(simt_o) $(simt_kernels_o)
+$(BUILD)/libbcd-simt.so: $(BUILD)/device/ref/headers.o $(host_o) $(simt_o) $(simt_kernels_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lm -lpthread -o $@
-$(BUILD)/libbcd-cuda.so: $(host_o) $(gpu_o)
+$(BUILD)/libbcd-cuda.so: $(BUILD)/device/ref/headers.o $(host_o) $(gpu_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ $(cuda_libs) -lm -o $@
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../../ref/headers.h"
 
 int program_path(char *path, size_t size, const char *flag) {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -31,7 +32,16 @@ void *library_open(const char *name, const char *flag, const char *where) {
         return NULL;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) error_set("%s: %s", flag, dlerror());
+    if (!library) {
+        error_set("%s: %s", flag, dlerror());
+        return NULL;
+    }
+    const char *headers = dlsym(library, "bcd_headers"); /* its own, before the program's */
+    if (!headers || strcmp(headers, bcd_headers) != 0) {
+        error_set("%s: %s was built with another version of this program; make builds it anew",
+                  flag, path);
+        return NULL;
+    }
     return library;
 }
 

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "../../ref/headers.h"
 #include "cli.h"
 #include "compare.h"
 
@@ -55,6 +57,41 @@ static void refuses_absent_devices(void) {
     check_error(run(1, "train --resume here --steps 2"),
                 "; to go on here: bcd train --resume here --device cpu --precision fp32");
     run(0, "train --resume here --steps 2 --device cpu --precision fp32 --quiet");
+}
+
+/* Copies a file into the scratch directory, with another first character where `text` stands in it;
+ * false if it does not. */
+static bool copy_outside(const char *to, const char *from, const char *text) {
+    struct stat status;
+    FILE *file = fopen(from, "rb");
+    if (!file || fstat(fileno(file), &status)) return false;
+    size_t size = (size_t)status.st_size, length = text ? strlen(text) + 1 : 0;
+    char *bytes = malloc(size), *at = NULL;
+    bool whole = bytes && fread(bytes, 1, size, file) == size;
+    fclose(file);
+    for (size_t i = 0; whole && text && !at && i + length <= size; i++)
+        if (memcmp(bytes + i, text, length) == 0) at = bytes + i;
+    if (at) *at = *at == '1' ? '2' : '1';
+    if (whole) scratch_file(to, bytes, size);
+    free(bytes);
+    return whole && (at || !text);
+}
+
+/* A library of another build: structs may differ, so nothing in it may be called. */
+static void refuses_libraries_of_another_version(void) {
+    char library[1024], command[2300];
+    snprintf(library, sizeof library, "%s", BCD_PROGRAM);
+    snprintf(strrchr(library, '/'), 64, "/libbcd-simt.so");
+    if (!file_exists(library)) SKIP("no libbcd-simt.so");
+    copy_outside("bcd", BCD_PROGRAM, NULL);
+    if (!CHECK(copy_outside("libbcd-simt.so", library, bcd_headers), "no checksum in it")) return;
+    snprintf(command, sizeof command, "chmod +x '%s'; '%s' info --model resnet8",
+             scratch_path("bcd"), scratch_path("bcd"));
+    FILE *told = popen(command, "r");
+    bool refused = false;
+    for (char line[400]; told && fgets(line, sizeof line, told);)
+        refused = refused || strstr(line, "was built with another version of this program");
+    CHECK(told && pclose(told) == 0 && refused, "it was loaded");
 }
 
 /* ---- who computed what -------------------------------------------------------------------------
@@ -334,6 +371,7 @@ static void refuses_large_models(void) {
 void test_devices(void) {
     make_words();
     RUN(refuses_absent_devices);
+    RUN(refuses_libraries_of_another_version);
     RUN(sessions_are_recorded);
     RUN(old_files_are_read);
     for (int i = 0; i < FAMILIES; i++) RUN_ROW(families[i].name, trains, &families[i]);

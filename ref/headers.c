@@ -1,0 +1,3 @@
+#include "headers.h"
+
+const char bcd_headers[] = BCD_HEADERS;
