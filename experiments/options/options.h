@@ -25,7 +25,7 @@ typedef enum {
 
 enum { COMMANDS = 11 };
 
-enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 96 };
+enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 112 };
 
 typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
 extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
