@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../report/figures.h"
+#include "../report/gnuplot.h"
 #include "../tables/table.h"
 #include "trace.h"
 
@@ -71,7 +72,8 @@ static Options settings_of(const Setup *setup) {
 }
 
 static int draw(const char *path, const Tables *tables) {
-    char *svg = figure_cycle(tables, "cycle");
+    char *script = figure_cycle(tables, "cycle"), *svg = script ? gnuplot_svg(script) : NULL;
+    free(script);
     int failed = !svg || figure_write(path, svg, "One BCD cycle: what each block holds");
     free(svg);
     return failed ? -1 : 0;

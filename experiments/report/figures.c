@@ -57,21 +57,44 @@ void script_below(const Script *script, const char *text) {
             (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 12.0 / script->height);
 }
 
-void script_method(const Script *script, const StudyRow *row) {
-    char text[32];
-    gnuplot_quote(script->out, study_method(row, text));
+char *script_finish(Script *script) {
+    bool failed = ferror(script->out);
+    char *text = fclose(script->out) || failed ? NULL : script->text;
+    if (!text) {
+        error_set("report: out of memory for a figure");
+        free(script->text);
+    }
+    *script = (Script){0};
+    return text;
 }
 
-char *script_finish(Script *script) {
-    bool failed = fclose(script->out) != 0;
-    char *svg = NULL;
-    if (failed)
-        error_set("report: out of memory for a figure");
-    else
-        svg = gnuplot_svg(script->text);
-    free(script->text);
-    *script = (Script){0};
-    return svg;
+char *script_refuse(Script *script, const char *why) {
+    free(script_finish(script));
+    error_set("report: %s", why);
+    return NULL;
+}
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+int figure_methods(const Figure *figure) {
+    return figure->item->methods < FIGURE_METHODS ? figure->item->methods : FIGURE_METHODS;
+}
+
+const StudyRow *figure_row(const Figure *figure, int method) {
+    return case_first(figure->cases, &figure->item->method[method]);
+}
+
+void script_method(const Script *script, const Figure *figure, int method) {
+    char text[CASE_NAME];
+    gnuplot_quote(script->out,
+                  case_method(figure->cases, figure->item, &figure->item->method[method], text));
+}
+
+double figure_last_step(const Figure *figure) {
+    double most = 1;
+    for (int m = 0; m < figure_methods(figure); m++)
+        most = fmax(most, (double)figure_row(figure, m)->steps);
+    return most;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -83,33 +106,33 @@ static double role_sum(const StudyRow *row, int roles) {
 }
 
 static bool has_role(const Figure *figure, int role) {
-    for (int i = 0; i < figure->count; i++)
-        if (figure->row[i]->peak[role] > 0) return true;
+    for (int m = 0; m < figure_methods(figure); m++)
+        if (figure_row(figure, m)->peak[role] > 0) return true;
     return false;
 }
 
 /* "begin end bar" of each method's bytes in one role, stacked on the roles before it. */
 static void write_bars(FILE *out, const Figure *figure, int role, double unit) {
     fprintf(out, "$role%d << END\n", role);
-    for (int i = 0; i < figure->count; i++)
-        fprintf(out, "%.6g %.6g %d\n", role_sum(figure->row[i], role) / unit,
-                role_sum(figure->row[i], role + 1) / unit, i + 1);
+    for (int m = 0; m < figure_methods(figure); m++)
+        fprintf(out, "%.6g %.6g %d\n", role_sum(figure_row(figure, m), role) / unit,
+                role_sum(figure_row(figure, m), role + 1) / unit, m + 1);
     fprintf(out, "END\n");
 }
 
 static void write_methods(const Script *script, const Figure *figure) {
     fprintf(script->out, "set ytics noenhanced (");
-    for (int i = 0; i < figure->count; i++) {
-        fputs(i ? ", " : "", script->out);
-        script_method(script, figure->row[i]);
-        fprintf(script->out, " %d", i + 1);
+    for (int m = 0; m < figure_methods(figure); m++) {
+        fputs(m ? ", " : "", script->out);
+        script_method(script, figure, m);
+        fprintf(script->out, " %d", m + 1);
     }
     fprintf(script->out, ")\n");
 }
 
 static void write_closed_forms(FILE *out, const Figure *figure, double unit) {
-    for (int i = 0; i < figure->count; i++) {
-        double x = figure->row[i]->closed_form / unit;
+    for (int i = 0; i < figure_methods(figure); i++) {
+        double x = figure_row(figure, i)->closed_form / unit;
         if (isfinite(x))
             fprintf(out,
                     "set arrow from %.6g, %.2f to %.6g, %.2f nohead lw 3 lc rgb \"black\" front\n",
@@ -121,12 +144,13 @@ char *figure_memory(const Figure *figure) {
     enum { BAR = 46, KEY_ROWS = 3, MORE_KEY = 44 };
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
     double most = 0;
-    for (int i = 0; i < figure->count; i++) most = fmax(most, role_sum(figure->row[i], MEM_ROLES));
+    int methods = figure_methods(figure);
+    for (int m = 0; m < methods; m++) most = fmax(most, role_sum(figure_row(figure, m), MEM_ROLES));
     if (!(most > 0)) {
         error_set("report: no memory to draw");
         return NULL;
     }
-    int scale = 0, top = FIGURE_TOP + MORE_KEY, bottom = top + figure->count * BAR;
+    int scale = 0, top = FIGURE_TOP + MORE_KEY, bottom = top + methods * BAR;
     while (scale < 3 && most > 2 * pow(1024, scale + 1)) scale++;
     double unit = pow(1024, scale);
     Script script;
@@ -136,7 +160,7 @@ char *figure_memory(const Figure *figure) {
     fprintf(script.out,
             "set style fill solid noborder\nset yrange [%d.5:0.5]\nset xrange [0:*]\n"
             "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\n",
-            figure->count);
+            methods);
     script_below(&script, units[scale]);
     write_methods(&script, figure);
     write_closed_forms(script.out, figure, unit);

@@ -1,9 +1,9 @@
-/* Figures of a study, as SVG through gnuplot.  All colours come from a fixed set, so that the page
- * can restyle them for a dark screen: see report_html.c. */
+/* Figures of a study, as scripts of gnuplot (gnuplot.h).  All colours come from a fixed set, so
+ * that the page can restyle them for a dark screen: see report_style.h. */
 #ifndef EXPERIMENTS_FIGURES_H
 #define EXPERIMENTS_FIGURES_H
 
-#include "../study/study.h"
+#include "../study/cases.h"
 #include "../tables/table.h"
 
 enum { FIGURE_METHODS = 6 };
@@ -12,24 +12,24 @@ enum { FIGURE_METHODS = 6 };
 extern const char *const figure_method_colours[FIGURE_METHODS];
 extern const char *const figure_role_colours[MEM_ROLES];
 
-/* The trainings of one group, at most FIGURE_METHODS, and the window they are smoothed by.  `id` is
- * unique on the page.  Each returns an SVG to be freed, or NULL and an error. */
+/* One case: its first FIGURE_METHODS methods, a line each.  Of several seeds the line is their
+ * mean, the band from the least to the most of them.  `id` is unique on the page.  Each figure is a
+ * script to be freed, or NULL and an error: nothing to draw, or no memory. */
 typedef struct {
     const char *id;
-    int count;
-    const StudyRow *row[FIGURE_METHODS];
-    size_t window;
+    const Cases *cases;
+    const Case *item;
 } Figure;
 
-/* Smoothed training loss over the range of the raw one, against updates; below it which submodel
- * was active. */
+/* Smoothed training loss against updates, over the range of the raw one where there is one seed;
+ * below it which submodel was active (of the first seed). */
 char *figure_loss(const Figure *figure);
 /* The same loss against seconds of training, and against operations (operations.h). */
 char *figure_time(const Figure *figure);
 char *figure_operations(const Figure *figure);
 /* Accuracy or perplexity on the validation split. */
 char *figure_score(const Figure *figure);
-/* Peak bytes by role, with the paper's closed form. */
+/* Peak bytes by role (of the first seed), with the paper's closed form. */
 char *figure_memory(const Figure *figure);
 /* A table that is to be drawn, in figures_table.c. */
 char *figure_table(const Table *table, const char *id);

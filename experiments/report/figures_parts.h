@@ -7,7 +7,7 @@
 #include "figures.h"
 
 /* Pixels of the drawing's own coordinates; the page scales it to its width. */
-enum { FIGURE_WIDTH = 580, FIGURE_TOP = 58, FIGURE_BOTTOM = 54, FIGURE_LEFT = 76 };
+enum { FIGURE_WIDTH = 580, FIGURE_TOP = 58, FIGURE_BOTTOM = 54, FIGURE_LEFT = 76, KEY_ROW = 25 };
 
 typedef struct {
     FILE *out;
@@ -27,12 +27,26 @@ void script_heading(const Script *script, const char *text, int key_rows);
 void script_label(const Script *script, const char *text, int top);
 /* Text below the lowest panel; gnuplot's own would vanish when it thinks there is no room. */
 void script_below(const Script *script, const char *text);
+
+/* The script's text, to be freed; NULL and an error when memory ran out. */
+char *script_finish(Script *script);
+/* The same of a figure without data: NULL and this error. */
+char *script_refuse(Script *script, const char *why);
+
+/* How many methods of a case are drawn, and the first row of one. */
+int figure_methods(const Figure *figure);
+const StudyRow *figure_row(const Figure *figure, int method);
 /* A method's name as a string literal. */
-void script_method(const Script *script, const StudyRow *row);
+void script_method(const Script *script, const Figure *figure, int method);
+/* The number of updates of the longest training. */
+double figure_last_step(const Figure *figure);
+
+/* Below a plot of losses: which submodel was active when, a line for each training by BCD; and the
+ * pixels it takes, 0 without any.  In figures_strip.c. */
+int strip_height(const Figure *figure);
+void strip_plot(const Script *script, const Figure *figure, int top);
+
 /* A table that timeline_is, in figures_timeline.c. */
 char *figure_timeline(const Table *table, const char *id);
-
-/* Draws: the SVG, or NULL and an error.  Frees the script. */
-char *script_finish(Script *script);
 
 #endif

@@ -1,35 +1,91 @@
-/* A table as a figure: its rows along the x axis, its numeric columns as lines or groups of bars.
- */
+/* A table as a figure: its rows along the x axis, its numeric columns as lines, as groups of bars
+ * or on top of each other. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../ref/error.h"
 #include "../tables/timeline.h"
 #include "figures_parts.h"
 #include "gnuplot.h"
 
-enum { PLOT = 260, KEY_COLUMNS = 2, KEY_ROW = 25 };
+enum { PLOT = 260, KEY_COLUMNS = 2, SLANTED = 64 };
 
 static bool is_series(const Table *table, int column) {
     ColumnKind kind = table->column[column].kind;
     return kind == COLUMN_NUMBER || kind == COLUMN_PERCENT;
 }
 
+/* The next column that is one, from `column` on. */
+static int series_from(const Table *table, int column) {
+    while (column < table->columns && !is_series(table, column)) column++;
+    return column;
+}
+
+static const Cell *cell_at(const Table *table, int row, int column) {
+    return &table->cell[row * table->columns + column];
+}
+
+static double scale_of(const Table *table, int column) {
+    return table->column[column].kind == COLUMN_PERCENT ? 100 : 1;
+}
+
+/* Whether all it holds comes from the closed form: a line to hold the others against. */
+static bool is_closed_form(const Table *table, int column) {
+    int cells = 0;
+    for (int r = 0; r < table->rows; r++) {
+        const Cell *cell = cell_at(table, r, column);
+        if (!isfinite(cell->value)) continue;
+        if (cell->source != SOURCE_CLOSED_FORM) return false;
+        cells++;
+    }
+    return cells > 0;
+}
+
+static bool has_spread(const Table *table, int column) {
+    for (int r = 0; r < table->rows; r++)
+        if (isfinite(cell_at(table, r, column)->spread)) return true;
+    return false;
+}
+
+static void write_number(FILE *out, double value) {
+    if (isfinite(value))
+        fprintf(out, "%.7g ", value);
+    else
+        fprintf(out, "? ");
+}
+
+/* Of each series two numbers: the value and its spread; or, stacked, where its part of the bar
+ * begins and ends. */
 static void write_rows(FILE *out, const Table *table) {
+    bool stacked = table->figure == FIGURE_STACKED;
     fprintf(out, "set datafile missing \"?\"\n$rows << END\n");
     for (int r = 0; r < table->rows; r++) {
-        for (int c = 0; c < table->columns; c++) {
-            double value = table->cell[r * table->columns + c].value;
-            if (!is_series(table, c)) continue;
-            if (isfinite(value))
-                fprintf(out, "%.7g ",
-                        table->column[c].kind == COLUMN_PERCENT ? 100 * value : value);
-            else
-                fprintf(out, "? ");
+        double sum = 0;
+        for (int c = series_from(table, 0); c < table->columns; c = series_from(table, c + 1)) {
+            const Cell *cell = cell_at(table, r, c);
+            double value = scale_of(table, c) * cell->value;
+            double spread = scale_of(table, c) * cell->spread;
+            bool part = stacked && !is_closed_form(table, c);
+            write_number(out, part ? sum : value);
+            if (part && isfinite(value)) sum += value;
+            write_number(out, part ? sum : isfinite(spread) ? spread : 0);
         }
         putc('\n', out);
     }
-    fprintf(out, "END\nset xtics noenhanced (");
+    fprintf(out, "END\n");
+}
+
+/* Labels that would not fit side by side are slanted. */
+static bool is_slanted(const Table *table) {
+    enum { LETTERS = 56 };
+    size_t letters = 0;
+    for (int r = 0; r < table->rows; r++) letters += strlen(table->label[r]) + 2;
+    return letters > LETTERS;
+}
+
+static void write_labels(FILE *out, const Table *table) {
+    fprintf(out, "set xtics %s noenhanced (", is_slanted(table) ? "rotate by -30" : "norotate");
     for (int r = 0; r < table->rows; r++) {
         fputs(r ? ", " : "", out);
         gnuplot_quote(out, table->label[r]);
@@ -38,22 +94,54 @@ static void write_rows(FILE *out, const Table *table) {
     fprintf(out, ")\nset xrange [-0.6:%d.6]\nset yrange [0:*]\n", table->rows - 1);
 }
 
+static void plot_line(FILE *out, const Table *table, int column, int number, const char *colour) {
+    int at = 2 * number + 1;
+    if (is_closed_form(table, column))
+        fprintf(out, "$rows using 0:%d with lines lw 2 dt 2", at);
+    else if (has_spread(table, column))
+        fprintf(out, "$rows using 0:%d:%d with yerrorlines lw 2 pt %d ps 0.7", at, at + 1,
+                5 + 2 * (number % 3));
+    else
+        fprintf(out, "$rows using 0:%d with linespoints lw 2 dt %d pt %d ps 0.7", at,
+                number / FIGURE_METHODS + 1, 5 + 2 * (number % 3));
+    fprintf(out, " lc rgb \"%s\"", colour);
+}
+
+static void plot_bar(FILE *out, const Table *table, int column, int number, int series,
+                     const char *colour) {
+    double wide = 0.8 / series, left = (number - (series - 1) / 2.0) * wide;
+    int at = 2 * number + 1;
+    if (has_spread(table, column))
+        fprintf(out, "$rows using ($0%+.4f):%d:%d:(%.4f) with boxerrorbars lc rgb \"%s\"", left, at,
+                at + 1, 0.92 * wide, colour);
+    else
+        fprintf(out, "$rows using ($0%+.4f):%d:(%.4f) with boxes lc rgb \"%s\"", left, at,
+                0.92 * wide, colour);
+}
+
+/* A part of every bar; or a line across each, over all that is drawn before. */
+static void plot_part(FILE *out, const Table *table, int column, int number, const char *colour) {
+    int at = 2 * number + 1;
+    if (is_closed_form(table, column))
+        fprintf(out, "$rows using ($0-0.4):%d:(0.8):(0) with vectors nohead lw 3 lc rgb \"black\"",
+                at);
+    else
+        fprintf(out, "$rows using 0:%d:($0-0.32):($0+0.32):%d:%d with boxxyerror lc rgb \"%s\"", at,
+                at, at + 1, colour);
+}
+
 static void plot_series(FILE *out, const Table *table, int series) {
     int number = 0;
-    double wide = 0.8 / series;
-    if (table->figure == FIGURE_BARS) fprintf(out, "set style fill solid noborder\n");
-    fprintf(out, "plot ");
-    for (int c = 0; c < table->columns; c++) {
-        if (!is_series(table, c)) continue;
+    fprintf(out, "set style fill solid noborder\nplot ");
+    for (int c = series_from(table, 0); c < table->columns; c = series_from(table, c + 1)) {
         const char *colour = figure_method_colours[number % FIGURE_METHODS];
-        if (table->figure == FIGURE_BARS)
-            fprintf(out, "$rows using ($0%+.4f):%d:(%.4f) with boxes lc rgb \"%s\" title ",
-                    (number - (series - 1) / 2.0) * wide, number + 1, 0.92 * wide, colour);
+        if (table->figure == FIGURE_STACKED)
+            plot_part(out, table, c, number, colour);
+        else if (table->figure == FIGURE_BARS)
+            plot_bar(out, table, c, number, series, colour);
         else
-            fprintf(out,
-                    "$rows using 0:%d with linespoints lw 2 dt %d pt %d ps 0.7 lc rgb \"%s\" "
-                    "title ",
-                    number + 1, number / FIGURE_METHODS + 1, 5 + 2 * (number % 3), colour);
+            plot_line(out, table, c, number, colour);
+        fprintf(out, " title ");
         gnuplot_quote(out, table->column[c].head);
         fputs(++number < series ? ", " : "\n", out);
     }
@@ -70,11 +158,13 @@ char *figure_table(const Table *table, const char *id) {
     Script script;
     int key_rows = (series + KEY_COLUMNS - 1) / KEY_COLUMNS;
     int top = FIGURE_TOP + (key_rows - 1) * KEY_ROW;
-    if (script_begin(&script, id, top + PLOT + FIGURE_BOTTOM)) return NULL;
+    int bottom = FIGURE_BOTTOM + (is_slanted(table) ? SLANTED : 0);
+    if (script_begin(&script, id, top + PLOT + bottom)) return NULL;
     script_panel(&script, top, top + PLOT);
     script_heading(&script, table->axis, key_rows);
     script_below(&script, table->row_head);
     write_rows(script.out, table);
+    write_labels(script.out, table);
     plot_series(script.out, table, series);
     return script_finish(&script);
 }

@@ -8,9 +8,13 @@
 /* Whether `gnuplot` can be started. */
 bool gnuplot_present(void);
 
-/* Runs a script and returns what it drew on standard output, from "<svg" on, to be freed.  NULL and
- * an error when gnuplot is missing or refuses the script. */
-char *gnuplot_svg(const char *script);
+/* Runs scripts: svg[count] gets what each drew, from "<svg" to "</svg>", to be freed, or NULL where
+ * gnuplot refused it.  Starting gnuplot takes longer than a drawing: one process draws many, two
+ * share the work.  Returns how many were drawn; if not all, error_message says why. */
+int gnuplot_draw(char **svg, char *const *script, int count);
+
+/* One alone; NULL and an error. */
+char *gnuplot_svg(char *script);
 
 /* Writes text as a gnuplot string literal: single quotes, in which nothing is substituted. */
 void gnuplot_quote(FILE *script, const char *text);

@@ -26,15 +26,6 @@ static int read_file(Report *report, const char *path) {
                   : study_read(&report->study, path);
 }
 
-static int add_study(Report *report) {
-    Study *study = &report->study;
-    /* Rows from several files may form new pairs; old files were made by another rule. */
-    if (study_converge(study)) return -1;
-    /* A model that this program does not know has no operations, and the report does without. */
-    for (int r = 0; r < study->rows; r++) study_operations(&study->row[r]);
-    return study_tables(&report->trainings, study);
-}
-
 static int read_files(Report *report, const Options *options) {
     report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
     if (!report->file) return error_set("report: out of memory");
@@ -42,20 +33,42 @@ static int read_files(Report *report, const Options *options) {
         if (read_file(report, options->positional[i])) return -1;
     if (!report->study.rows && !report->files)
         return error_set("report: %s: no training has finished yet", options->positional[0]);
-    return add_study(report);
+    return 0;
 }
 
-/* Those of the trainings first, then file after file. */
-static const Tables *tables_of(const Report *report, int number) {
-    return number ? &report->file[number - 1] : &report->trainings;
+/* Puts the tables made of the trainings before the files' own. */
+static int add_trainings(Report *report) {
+    Tables *grown = realloc(report->file, (size_t)(report->files + 1) * sizeof *grown);
+    if (!grown) return error_set("report: out of memory");
+    report->file = grown;
+    memmove(grown + 1, grown, (size_t)report->files * sizeof *grown);
+    memset(grown, 0, sizeof *grown);
+    report->files++;
+    return study_tables(grown, &report->study);
+}
+
+int report_prepare(Report *report) {
+    if (!report->study.rows) return 0;
+    if (study_converge(&report->study)) return -1;
+    /* A model that this program does not know has no operations, and the report does without. */
+    for (int r = 0; r < report->study.rows; r++) study_operations(&report->study.row[r]);
+    return cases_make(&report->cases, &report->study) || add_trainings(report) ? -1 : 0;
+}
+
+void report_free(Report *report) {
+    cases_free(&report->cases);
+    study_free(&report->study);
+    for (int f = 0; f < report->files; f++) tables_free(&report->file[f]);
+    free(report->file);
+    *report = (Report){0};
 }
 
 /* The number printed; -1 and an error. */
 static int print_tables(const Report *report, const Options *options) {
     int printed = 0;
-    for (int f = 0; f <= report->files; f++)
-        for (int t = 0; t < tables_of(report, f)->tables; t++) {
-            const Table *table = tables_of(report, f)->table[t];
+    for (int f = 0; f < report->files; f++)
+        for (int t = 0; t < report->file[f].tables; t++) {
+            const Table *table = report->file[f].table[t];
             if (*options->table && strcmp(options->table, table->name)) continue;
             if (options->markdown ? table_print_markdown(stdout, table)
                                   : table_print(stdout, table))
@@ -68,11 +81,10 @@ static int print_tables(const Report *report, const Options *options) {
 /* Fails with the names that there are. */
 static int no_table(const Report *report, const Options *options) {
     char names[800] = "";
-    for (int f = 0; f <= report->files; f++)
-        for (int t = 0; t < tables_of(report, f)->tables; t++) {
+    for (int f = 0; f < report->files; f++)
+        for (int t = 0; t < report->file[f].tables; t++) {
             size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, " %s",
-                     tables_of(report, f)->table[t]->name);
+            snprintf(names + used, sizeof names - used, " %s", report->file[f].table[t]->name);
         }
     return error_set("report: --table %.60s: not in these files; they have%s", options->table,
                      names);
@@ -81,7 +93,7 @@ static int no_table(const Report *report, const Options *options) {
 static int make_report(Report *report, const Options *options) {
     char path[OPTION_TEXT];
     bool drawn;
-    if (read_files(report, options)) return -1;
+    if (read_files(report, options) || report_prepare(report)) return -1;
     int printed = print_tables(report, options);
     if (printed < 0) return -1;
     if (*options->table && !printed) return no_table(report, options);
@@ -96,9 +108,6 @@ static int make_report(Report *report, const Options *options) {
 int command_report(const Options *options) {
     Report report = {0};
     int status = make_report(&report, options);
-    study_free(&report.study);
-    tables_free(&report.trainings);
-    for (int f = 0; f < report.files; f++) tables_free(&report.file[f]);
-    free(report.file);
+    report_free(&report);
     return status;
 }

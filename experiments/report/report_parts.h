@@ -2,19 +2,16 @@
 #ifndef EXPERIMENTS_REPORT_PARTS_H
 #define EXPERIMENTS_REPORT_PARTS_H
 
+#include "page.h"
 #include "report.h"
 
-/* Text with what HTML reserves replaced. */
-void put_text(FILE *out, const char *text);
-/* <tag>text</tag>; the tag may have attributes. */
-void put_element(FILE *out, const char *tag, const char *text);
-/* A drawing with its label.  gnuplot gives the marks of every drawing the same ids: told apart by
- * the figure's own. */
-void put_svg(FILE *out, const char *svg, const char *id, const char *label);
-
-/* Links to the tables of file `number`, as items of a list. */
-void put_contents(FILE *out, const Tables *tables, int number);
+/* What is where: the paper's tables and figures, the other tables, the networks. */
+void put_contents(Page *page, const Report *report);
 /* The tables of file `number`, a section each, those that are drawn with their figure. */
-void put_tables(FILE *out, const Tables *tables, int number, bool drawable);
+void put_tables(Page *page, const Report *report, int number);
+/* The curves of every case, a section each. */
+void put_networks(Page *page, const Report *report);
+/* Folded: all that is known of the trainings of a case.  What they have in common is told once. */
+void put_details(FILE *out, const Cases *cases, const Case *item);
 
 #endif

@@ -80,10 +80,17 @@ static const char report_style[] =
 
 /* Of tables whose cells come from several sources. */
 static const char report_table_style[] =
+    ".index { width: auto; font-size: .92rem; } .index th, .index td { text-align: left;"
+    " white-space: normal; vertical-align: top; padding: .15rem .8rem .15rem 0; }\n"
+    ".index th { white-space: nowrap; } .index th:nth-child(1) { color: var(--soft); }\n"
+    "td.text { text-align: left; } .own { font-size: .88rem; margin: .2rem 0;"
+    " overflow-wrap: anywhere; } .own i { color: var(--soft); font-style: normal; }\n"
+    "nav { margin-top: 1.6rem; } nav h3 { margin-bottom: .4rem; }\n"
     "nav ul { columns: 22rem; column-gap: 2.5rem; margin-top: 1.2rem; } nav li { font-size: "
     ".92rem; margin: 0 0 .3rem; break-inside: avoid; }\n"
     "a { color: var(--p); } @media print { nav { display: none; } }\n"
-    "td sup { font-size: .7em; margin-left: .15em; }\n"
+    "td sup { font-size: .7em; margin-left: .15em; display: inline-block; width: .7em;"
+    " text-align: left; font-weight: normal; }\n"
     ".data { margin-top: .8rem; width: auto; } .data th:nth-child(2) { text-align: right; }\n"
     ".data tbody tr:nth-child(even) > * { background: var(--page); }\n"
     ".data th:first-child { position: sticky; left: 0; background: var(--card); }\n";

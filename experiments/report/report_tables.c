@@ -20,23 +20,32 @@ static void put_table_head(FILE *out, const Table *table) {
     fprintf(out, "</tr></thead>\n<tbody>\n");
 }
 
-static void put_cell(FILE *out, const Table *table, int row, int column) {
+static void put_cell(FILE *out, const Table *table, int row, int column, bool marked) {
     char text[TABLE_CELL];
     Source source = table->cell[row * table->columns + column].source;
     const char *mark = source_marks[source];
-    fprintf(out, *mark ? "<td class=\"%s\">" : "<td>", mark);
-    put_text(out, table_format(table, row, column, text));
-    if (*mark) fprintf(out, "<sup title=\"%s\">%s</sup>", source_names[source], mark);
+    bool words = table->column[column].kind == COLUMN_TEXT;
+    if (*mark || words)
+        fprintf(out, "<td class=\"%s%s%s\">", mark, *mark && words ? " " : "", words ? "text" : "");
+    else
+        fprintf(out, "<td>");
+    put_text(out, table_format_with(table, row, column, PLUS_MINUS, text));
+    if (*mark)
+        fprintf(out, "<sup title=\"%s\">%s</sup>", source_names[source], mark);
+    else if (marked)
+        fprintf(out, "<sup></sup>");
     fprintf(out, "</td>");
 }
 
 static void put_table(FILE *out, const Table *table) {
     char legend[TABLE_LEGEND];
+    bool marked[TABLE_COLUMNS];
+    for (int c = 0; c < table->columns; c++) marked[c] = table_marked(table, c);
     put_table_head(out, table);
     for (int r = 0; r < table->rows; r++) {
         fprintf(out, "<tr>");
         put_element(out, "th scope=\"row\"", table->label[r]);
-        for (int c = 0; c < table->columns; c++) put_cell(out, table, r, c);
+        for (int c = 0; c < table->columns; c++) put_cell(out, table, r, c, marked[c]);
         fprintf(out, "</tr>\n");
     }
     fprintf(out, "</tbody></table></div>\n");
@@ -45,30 +54,29 @@ static void put_table(FILE *out, const Table *table) {
 }
 
 /* Its tasks are too many to read and are in the file; without a drawing there are letters. */
-static void put_timeline(FILE *out, const Table *table, bool drawable) {
+static void put_timeline(Page *page, const Table *table) {
     char *text = NULL;
     size_t size;
-    for (int n = 0; drawable && n < table->notes; n++)
-        put_element(out, "p class=\"note\"", table->note[n]);
-    FILE *letters = drawable ? NULL : open_memstream(&text, &size);
+    for (int n = 0; page->drawable && n < table->notes; n++)
+        put_element(page->out, "p class=\"note\"", table->note[n]);
+    FILE *letters = page->drawable ? NULL : open_memstream(&text, &size);
     if (!letters) return;
     timeline_print(letters, table);
-    if (fclose(letters) == 0) put_element(out, "pre", text);
+    if (fclose(letters) == 0) put_element(page->out, "pre", text);
     free(text);
 }
 
-static void put_figure(FILE *out, const Table *table, int file, int number) {
+static void put_figure(Page *page, const Table *table, int file, int number) {
     char id[32];
     snprintf(id, sizeof id, "t%d_%d", file, number);
-    char *svg = figure_table(table, id);
-    if (!svg) return;
-    fprintf(out, "<div class=\"figures\"><figure>");
-    put_svg(out, svg, id, table->title);
-    fprintf(out, "</figure></div>\n");
-    free(svg);
+    fprintf(page->out, "<div class=\"figures\">");
+    page_figure(page, figure_table(table, id), id, table->title, "");
+    fprintf(page->out, "</div>\n");
 }
 
+/* Trainings have theirs each. */
 static void put_provenance(FILE *out, const Provenance *p) {
+    if (!*p->command) return;
     fprintf(out, "<p class=\"note\">Made by <code>");
     put_text(out, p->command);
     fprintf(out, "</code> (commit ");
@@ -80,42 +88,31 @@ static void put_provenance(FILE *out, const Provenance *p) {
     fprintf(out, ".</p>\n");
 }
 
-void put_contents(FILE *out, const Tables *tables, int number) {
-    for (int t = 0; t < tables->tables; t++) {
-        fprintf(out, "<li><a href=\"#table%d_%d\">", number, t);
-        put_text(out, tables->table[t]->title);
-        fprintf(out, "</a></li>\n");
-    }
-}
-
-static void put_cycle(FILE *out, const Tables *tables, int number) {
+static void put_cycle(Page *page, const Tables *tables, int number) {
     static const char caption[] =
         "One BCD cycle. Parameters are always there; gradients and optimizer state only of the "
         "active blocks (in full colours, on a band); activations of what the backward pass will "
         "read: none below the active blocks but the output that these read.";
     char id[32];
     snprintf(id, sizeof id, "c%d", number);
-    char *svg = figure_cycle(tables, id);
-    if (!svg) return;
-    fprintf(out, "<section>\n<h2>One BCD cycle</h2>\n<div class=\"figures\"><figure>");
-    put_svg(out, svg, id, caption);
-    put_element(out, "figcaption", caption);
-    fprintf(out, "</figure></div>\n</section>\n");
-    free(svg);
+    fprintf(page->out, "<section>\n<h2>One BCD cycle</h2>\n<div class=\"figures\">");
+    page_figure(page, figure_cycle(tables, id), id, "One BCD cycle", caption);
+    fprintf(page->out, "</div>\n</section>\n");
 }
 
-void put_tables(FILE *out, const Tables *tables, int number, bool drawable) {
-    if (drawable && figure_is_cycle(tables)) put_cycle(out, tables, number);
+void put_tables(Page *page, const Report *report, int number) {
+    const Tables *tables = &report->file[number];
+    if (page->drawable && figure_is_cycle(tables)) put_cycle(page, tables, number);
     for (int t = 0; t < tables->tables; t++) {
         const Table *table = tables->table[t];
-        fprintf(out, "<section id=\"table%d_%d\">\n", number, t);
-        put_element(out, "h2", table->title);
-        if (drawable && table->figure != FIGURE_NONE) put_figure(out, table, number, t);
+        fprintf(page->out, "<section id=\"table%d_%d\">\n", number, t);
+        put_element(page->out, "h2", table->title);
+        if (page->drawable && table->figure != FIGURE_NONE) put_figure(page, table, number, t);
         if (timeline_is(table))
-            put_timeline(out, table, drawable);
+            put_timeline(page, table);
         else
-            put_table(out, table);
-        fprintf(out, "</section>\n");
+            put_table(page->out, table);
+        fprintf(page->out, "</section>\n");
     }
-    put_provenance(out, &tables->provenance);
+    put_provenance(page->out, &tables->provenance);
 }

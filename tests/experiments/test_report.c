@@ -21,33 +21,105 @@ static size_t count_of(const char *text, const char *what) {
     return count;
 }
 
-/* ---- figures ------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
+
+/* What gnuplot makes of a script, which is freed; "" and a failed CHECK if nothing. */
+static char *drawn(char *script) {
+    char *svg = script ? gnuplot_svg(script) : NULL;
+    free(script);
+    CHECK(svg, "%s", error_message());
+    return svg ? svg : calloc(1, 1);
+}
+
+/* A study ready to be reported; the caller frees it. */
+static void make_report(Report *report, Study study) {
+    *report = (Report){.study = study};
+    CHECK(report_prepare(report) == 0, "%s", error_message());
+}
+
+/* The same training with other seeds, its losses `more` times those of the first. */
+static void add_seed(Study *study, int row, int64_t seed, double more) {
+    StudyRow *added = study_add(study);
+    if (!added) abort();
+    const StudyRow *from = &study->row[row];
+    *added = *from;
+    added->seed = seed;
+    added->curve = malloc(from->curve_rows * sizeof *added->curve);
+    added->evaluation = malloc(from->evaluation_rows * sizeof *added->evaluation);
+    added->switches = NULL;
+    added->switch_rows = 0;
+    if (!added->curve || !added->evaluation) abort();
+    memcpy(added->curve, from->curve, from->curve_rows * sizeof *added->curve);
+    memcpy(added->evaluation, from->evaluation, from->evaluation_rows * sizeof *added->evaluation);
+    for (size_t i = 0; i < from->curve_rows; i++) added->curve[i].loss *= more;
+}
 
 /* Shades of the active submodel: of three submodels, each 20 updates long, then of visits too short
  * to be told apart. */
 static void case_strip(void) {
     if (!gnuplot_present()) SKIP("no gnuplot");
-    Study study = sample_study();
-    Figure figure = {"strip", 2, {&study.row[0], &study.row[1]}, 10};
-    char *svg = figure_loss(&figure);
-    if (CHECK(svg, "%s", error_message()))
-        CHECK(count_of(svg, "fill-opacity='0.18'") == 4 &&
-                  count_of(svg, "fill-opacity='0.59'") == 3 && strstr(svg, ">BCD-1/3<") &&
-                  strstr(svg, "pale at the input"),
-              "%s", svg);
+    Report report;
+    make_report(&report, sample_study());
+    Figure figure = {"strip", &report.cases, &report.cases.item[0]};
+    char *svg = drawn(figure_loss(&figure));
+    CHECK(count_of(svg, "fill-opacity='0.18'") == 4 && count_of(svg, "fill-opacity='0.59'") == 3 &&
+              strstr(svg, ">BCD-1/3<") && strstr(svg, "pale at the input"),
+          "%s", svg);
     free(svg);
-    study.row[0].steps = 200000;
-    svg = figure_loss(&figure);
-    CHECK(svg && count_of(svg, "fill-opacity='0.55'") == 1, "%s", svg ? svg : error_message());
+    report.study.row[0].steps = 200000;
+    svg = drawn(figure_loss(&figure));
+    CHECK(count_of(svg, "fill-opacity='0.55'") == 1, "%s", svg);
     free(svg);
+    svg = drawn(figure_operations(&figure));
+    CHECK(strstr(svg, ">operations, GFLOP<"), "%s", svg);
+    free(svg);
+    free(report.study.row[0].operations);
+    report.study.row[0].operations = NULL;
     CHECK(!figure_operations(&figure) && strstr(error_message(), "operations are not known"), "%s",
           error_message());
-    for (int r = 0; r < study.rows; r++) study_operations(&study.row[r]);
-    svg = figure_operations(&figure);
-    CHECK(svg && strstr(svg, ">operations, GFLOP<"), "%s", svg ? svg : error_message());
-    free(svg);
-    study_free(&study);
+    report_free(&report);
 }
+
+/* Two seeds are one line, their mean, in a band from the one to the other. */
+static void case_seeds_band(void) {
+    Study study = sample_study();
+    add_seed(&study, 0, 2, 3);
+    add_seed(&study, 1, 2, 3);
+    Report report;
+    make_report(&report, study);
+    Figure figure = {"seeds", &report.cases, &report.cases.item[0]};
+    char *script = figure_loss(&figure), line[64], band[64];
+    if (!CHECK(script, "%s", error_message())) return;
+    double smooth[SAMPLE_STEPS];
+    study_smooth(smooth, report.study.row[0].curve, SAMPLE_STEPS, 10);
+    snprintf(line, sizeof line, "\n%d %.5g\n", SAMPLE_STEPS, 2 * smooth[SAMPLE_STEPS - 1]);
+    snprintf(band, sizeof band, "\n%d %.5g %.5g\n", SAMPLE_STEPS, smooth[SAMPLE_STEPS - 1],
+             3 * smooth[SAMPLE_STEPS - 1]);
+    CHECK(report.cases.cases == 2 && strstr(script, line) && strstr(script, band) &&
+              count_of(script, "with lines") == 2,
+          "%s, %s: %s", line, band, script);
+    free(script);
+    report_free(&report);
+}
+
+/* Many drawings come from one process; one that is refused takes no other with it. */
+static void case_one_refused(void) {
+    if (!gnuplot_present()) SKIP("no gnuplot");
+    char good[] = "set terminal svg\n$x << END\n1 2\nEND\nset title 'good'\nplot $x",
+         bad[] = "set terminal svg\nplot $x", worse[] = "set multiplot\nnonsense";
+    char *script[] = {good, bad, good, worse, bad, good, good}, *svg[7];
+    CHECK(gnuplot_draw(svg, script, 7) == 4, "not four: %s", error_message());
+    for (int i = 0; i < 7; i++) {
+        CHECK(script[i] == good
+                  ? svg[i] && strstr(svg[i], ">good<") && count_of(svg[i], "<svg") == 1
+                  : !svg[i],
+              "%d: %s", i, svg[i] ? svg[i] : "");
+        free(svg[i]);
+    }
+    CHECK(strstr(error_message(), "gnuplot: it refused the figure: "), "%s", error_message());
+}
+
+/* ---- the page -------------------------------------------------------------------------------- */
 
 /* Elements nest, every id is there once, and nothing is empty that must not be. */
 static void check_page(const char *text) {
@@ -80,56 +152,76 @@ static void check_page(const char *text) {
 }
 
 static void case_page(void) {
-    Report report = {.study = sample_study()};
+    Report report;
+    make_report(&report, sample_study());
     bool drawn;
+    snprintf(report.study.row[1].provenance.command, 64, "bcd train --note \"<script>&\"");
     CHECK(report_html(&report, scratch_path("page.html"), &drawn) == 0, "%s", error_message());
     size_t count;
     char *text = read_bytes("page.html", &count);
     if (CHECK(count > 0, "no page")) {
-        CHECK(strstr(text, "72.5 %") && strstr(text, "395"), "values are missing");
+        static const char *const expected[] = {"<h2>resnet8 synthetic sgd</h2>",
+                                               "<a href=\"#case1\">gpt-2x64 text sgd</a>",
+                                               "<section id=\"notes\">",
+                                               "bcd experiment cost</code> makes it",
+                                               "<th scope=\"row\">Figure 3</th>",
+                                               "<summary>All of these trainings",
+                                               "<h3>BCD-1/3, seed 1</h3>",
+                                               "<th scope=\"row\">switches</th>",
+                                               "<i>submodels</i> ",
+                                               "<th scope=\"row\">--momentum</th>"};
+        for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
+            CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
         CHECK(!strstr(text, "<script>") && strstr(text, "&lt;script&gt;&amp;"), "not escaped");
         CHECK(!strstr(text, "src=") && !strstr(text, "url(") && !strstr(text, "<link"),
               "something is loaded");
         size_t figures = count_of(text, "<svg");
-        CHECK(drawn == gnuplot_present() && figures == (drawn ? 8 : 0), "%zu figures", figures);
+        CHECK(drawn == gnuplot_present() && figures == (drawn ? 10 : 0), "%zu figures", figures);
         CHECK(drawn || strstr(text, "apt-get install gnuplot-nox"), "no advice");
         check_page(text);
     }
     free(text);
-    study_free(&report.study);
+    report_free(&report);
 }
 
-/* Of many groups the first sixteen are drawn, all are there. */
+/* Of many cases the first sixteen are drawn, all are there. */
 static void case_page_of_many(void) {
     enum { MORE = 18 };
-    Report report = {.study = sample_study()};
-    bool drawn;
+    Study study = sample_study();
     for (int i = 0; i < MORE; i++) {
-        StudyRow *row = study_add(&report.study);
-        if (!CHECK(row, "%s", error_message())) return;
-        *row = report.study.row[0];
-        row->seed = 2 + i;
-        row->curve = NULL; /* only memory can be drawn */
+        add_seed(&study, 0, 1, 1);
+        StudyRow *row = &study.row[study.rows - 1];
+        row->batch = 100 + i;
+        free(row->curve); /* only memory can be drawn */
+        free(row->evaluation);
+        row->curve = NULL;
         row->evaluation = NULL;
-        row->switches = NULL;
         row->curve_rows = row->evaluation_rows = 0;
     }
+    Report report;
+    make_report(&report, study);
+    bool drawn;
     CHECK(report_html(&report, scratch_path("many.html"), &drawn) == 0, "%s", error_message());
     size_t count;
     char *text = read_bytes("many.html", &count);
-    CHECK(count_of(text, "<h2>resnet8 on synthetic") == MORE + 1, "groups are missing");
-    CHECK(
-        !drawn || (count_of(text, "<svg") == 8 + 14 && count_of(text, "The first 16 groups") == 4),
-        "%zu figures", count_of(text, "<svg"));
+    CHECK(count_of(text, "<h2>resnet8 synthetic") == MORE + 1, "cases are missing");
+    CHECK(!drawn ||
+              (count_of(text, "<svg") == 10 + 14 && count_of(text, "The first 16 networks") == 4),
+          "%zu figures", count_of(text, "<svg"));
     check_page(text);
     free(text);
-    study_free(&report.study);
+    report_free(&report);
 }
 
 /* Tables beside a study: marks, figure, escapes; and still one page. */
 static void case_page_of_tables(void) {
-    Tables files[2] = {sample_tables(), sample_tables()};
-    Report report = {.study = sample_study(), .files = 2, .file = files};
+    Report report = {.study = sample_study(), .files = 2, .file = calloc(2, sizeof *report.file)};
+    if (!report.file) abort();
+    report.file[0] = sample_tables();
+    report.file[1] = sample_tables();
+    snprintf(report.file[1].table[0]->title, 64, "Tables 5 to 7, 12 and 14: sample");
+    snprintf(report.file[1].provenance.command, 64, "bcd experiment sample");
+    CHECK(report_prepare(&report) == 0 && report.files == 3, "%s", error_message());
     bool drawn;
     CHECK(report_html(&report, scratch_path("tables.html"), &drawn) == 0, "%s", error_message());
     size_t count;
@@ -138,21 +230,24 @@ static void case_page_of_tables(void) {
         "<td class=\"p\">12.000<sup title=\"published\">p</sup></td>",
         "<td class=\"c\">12.345<sup title=\"closed form\">c</sup></td>",
         "<td>+2.9 %</td>",
+        "Made by <code>bcd experiment sample</code>",
+        "<th scope=\"row\">Table 6</th><td>cost saved against A100</td><td><a href=\"#table2_0\">",
+        "<th scope=\"row\">Table 13</th><td>GPU hours saved against A100</td><td>not in these "
+        "files",
         "<h2>Sample: times &amp; &quot;more&quot;</h2>",
         "G-&lt;small&gt;<small>ms</small>",
         "<p class=\"note\">A note.</p>",
-        "<a href=\"#table1_1\">Sample: times &amp; ",
-        "<section id=\"table1_1\">",
+        "<a href=\"#table2_1\">Sample: times &amp; ",
+        "<section id=\"table2_1\">",
         "m measured, s simulated"};
     for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
         CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
     CHECK(!drawn || (strstr(text, "ms per iteration \"; exit ' # &lt;b>") &&
-                     count_of(text, "<svg") == 10),
+                     count_of(text, "<svg") >= 12),
           "%zu figures", count_of(text, "<svg"));
     check_page(text);
     free(text);
-    study_free(&report.study);
-    for (int f = 0; f < 2; f++) tables_free(&files[f]);
+    report_free(&report);
 }
 
 /* A page can always be made: without gnuplot it says how to get the figures. */
@@ -160,14 +255,14 @@ static void case_page_of_tables(void) {
 static void case_bars(void) {
     if (!gnuplot_present()) SKIP("no gnuplot");
     Tables tables = sample_tables();
-    tables.table[0]->figure = FIGURE_BARS;
-    char *svg = figure_table(tables.table[0], "bars");
-    if (CHECK(svg, "%s", error_message())) {
+    for (int stacked = 0; stacked < 2; stacked++) {
+        tables.table[0]->figure = stacked ? FIGURE_STACKED : FIGURE_BARS;
+        char *svg = drawn(figure_table(tables.table[0], "bars"));
         CHECK(strstr(svg, ">published<") && strstr(svg, ">closed form<") &&
                   strstr(svg, ">two | three<") && !strstr(svg, ">deviation<"),
               "%s", svg);
+        free(svg);
     }
-    free(svg);
     Table *empty = tables_add(&tables, "empty", "Empty", "row", NULL, 0);
     CHECK(empty && !figure_table(empty, "none") && strstr(error_message(), "nothing to draw"), "%s",
           error_message());
@@ -203,8 +298,8 @@ static void case_timeline(void) {
                   strstr(text, "3 micro-batches."),
               "%s", text);
         free(text);
-        char *svg = gnuplot_present() ? figure_table(table, "step") : NULL;
-        if (gnuplot_present() && CHECK(svg, "%s", error_message()))
+        char *svg = gnuplot_present() ? drawn(figure_table(table, "step")) : NULL;
+        if (svg)
             CHECK(count_of(svg, "<polygon") == 2 * 3 * 3 + 3 && /* and the legend */
                       strstr(svg, ">weight gradient<") && strstr(svg, ">ms<"),
                   "%s", svg);
@@ -221,7 +316,8 @@ static void case_page_without_gnuplot(void) {
     char keep[4096];
     const char *old = getenv("PATH");
     snprintf(keep, sizeof keep, "%s", old ? old : "");
-    Report report = {.study = sample_study()};
+    Report report;
+    make_report(&report, sample_study());
     bool drawn = true;
     setenv("PATH", "/nowhere", 1);
     int status = report_html(&report, scratch_path("plain.html"), &drawn);
@@ -229,22 +325,27 @@ static void case_page_without_gnuplot(void) {
     CHECK(status == 0 && !drawn, "%d %s", status, error_message());
     size_t count;
     char *text = read_bytes("plain.html", &count);
-    CHECK(strstr(text, "apt-get install gnuplot-nox") && strstr(text, "72.5 %"), "page");
+    CHECK(strstr(text, "apt-get install gnuplot-nox") && strstr(text, "<h2>resnet8 synthetic sgd"),
+          "page");
+    check_page(text);
     free(text);
-    study_free(&report.study);
+    report_free(&report);
 }
 
 static void case_page_not_writable(void) {
-    Report report = {.study = sample_study()};
+    Report report;
+    make_report(&report, sample_study());
     bool drawn;
     CHECK(report_html(&report, "/nowhere/at/all.html", &drawn) == -1 &&
               strstr(error_message(), "/nowhere/at/all.html"),
           "%s", error_message());
-    study_free(&report.study);
+    report_free(&report);
 }
 
 void test_report(void) {
     RUN(case_strip);
+    RUN(case_seeds_band);
+    RUN(case_one_refused);
     RUN(case_page);
     RUN(case_page_of_many);
     RUN(case_page_of_tables);
