@@ -174,5 +174,6 @@ char *figure_cycle(const Tables *tables, const char *id) {
         script_label(&script, text, top);
         for (int h = 0; h < HALVES; h++) plot_half(&script, &cycle, p, h);
     }
+    fprintf(script.out, "unset multiplot\n");
     return script_finish(&script);
 }
