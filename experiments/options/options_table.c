@@ -56,10 +56,9 @@ const Option option_table[] = {
      "which also says what --model is",
      TRAIN | COMMAND_EXPERIMENT},
     {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
-     "synthetic, text (neither needs a download), cifar10, cifar100, shakespeare, wikitext2, "
-     "webtext2, "
-     "wikitext2:N (in the first N tokens of GPT-2's vocabulary), or a "
-     "FILE.tokens made by bcd tokenize",
+     "synthetic, text, text1, text2 (its halves; none of these needs a download), cifar10, "
+     "cifar100, shakespeare, wikitext2, webtext2, wikitext2:N, shakespeare:N (in the first N "
+     "tokens of GPT-2's vocabulary), or a FILE.tokens made by bcd tokenize",
      TRAINING},
     {"data-dir", "DIR", TEXT(data_dir), FREE, "", "$BCD_DATA, else datasets", SECTION,
      "where the data sets are", RUNNING | COMMAND_TOKENIZE},
