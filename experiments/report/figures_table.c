@@ -84,6 +84,23 @@ static bool is_slanted(const Table *table) {
     return letters > LETTERS;
 }
 
+/* The highest that is drawn. */
+static double most_of(const Table *table) {
+    double most = 0;
+    for (int r = 0; r < table->rows; r++) {
+        double sum = 0;
+        for (int c = series_from(table, 0); c < table->columns; c = series_from(table, c + 1)) {
+            const Cell *cell = cell_at(table, r, c);
+            double value = scale_of(table, c) * cell->value;
+            if (!isfinite(value)) continue;
+            if (!is_closed_form(table, c)) sum += value;
+            if (isfinite(cell->spread)) value += scale_of(table, c) * cell->spread;
+            most = fmax(most, table->figure == FIGURE_STACKED ? fmax(sum, value) : value);
+        }
+    }
+    return most;
+}
+
 static void write_labels(FILE *out, const Table *table) {
     fprintf(out, "set xtics %s noenhanced (", is_slanted(table) ? "rotate by -30" : "norotate");
     for (int r = 0; r < table->rows; r++) {
@@ -91,7 +108,8 @@ static void write_labels(FILE *out, const Table *table) {
         gnuplot_quote(out, table->label[r]);
         fprintf(out, " %d", r);
     }
-    fprintf(out, ")\nset xrange [-0.6:%d.6]\nset yrange [0:*]\n", table->rows - 1);
+    fprintf(out, ")\nset xrange [-0.6:%d.6]\n", table->rows - 1);
+    if (most_of(table) > 0) fprintf(out, "set yrange [0:%.6g]\n", 1.05 * most_of(table));
 }
 
 static void plot_line(FILE *out, const Table *table, int column, int number, const char *colour) {
@@ -130,11 +148,18 @@ static void plot_part(FILE *out, const Table *table, int column, int number, con
                 at, at + 1, colour);
 }
 
+/* A role of memory has its own colour in every figure. */
+static const char *colour_of(const TableColumn *column, int number) {
+    for (int r = 0; r < MEM_ROLES; r++)
+        if (strstr(column->head, mem_role_names[r])) return figure_role_colours[r];
+    return figure_method_colours[number % FIGURE_METHODS];
+}
+
 static void plot_series(FILE *out, const Table *table, int series) {
     int number = 0;
     fprintf(out, "set style fill solid noborder\nplot ");
     for (int c = series_from(table, 0); c < table->columns; c = series_from(table, c + 1)) {
-        const char *colour = figure_method_colours[number % FIGURE_METHODS];
+        const char *colour = colour_of(&table->column[c], number);
         if (table->figure == FIGURE_STACKED)
             plot_part(out, table, c, number, colour);
         else if (table->figure == FIGURE_BARS)

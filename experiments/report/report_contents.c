@@ -74,7 +74,7 @@ static void put_item(FILE *out, const Report *report, const PaperItem *item) {
             put_link(out, table, f, t);
         }
     if (!found && item->experiment)
-        fprintf(out, "not in these files: <code>bcd experiment %s</code> makes it",
+        fprintf(out, "not in these files: <code>bcd experiment %s</code>&nbsp;makes&nbsp;it",
                 item->experiment);
     else if (!found)
         fprintf(out, "no numbers in it");

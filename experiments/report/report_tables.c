@@ -11,7 +11,8 @@ static void put_table_head(FILE *out, const Table *table) {
     put_text(out, table->row_head);
     fprintf(out, "</th>");
     for (int c = 0; c < table->columns; c++) {
-        fprintf(out, "<th scope=\"col\">");
+        bool words = table->column[c].kind == COLUMN_TEXT;
+        fprintf(out, words ? "<th scope=\"col\" class=\"text\">" : "<th scope=\"col\">");
         put_text(out, table->column[c].head);
         fprintf(out, "<small>");
         put_text(out, table->column[c].unit);

@@ -205,23 +205,6 @@ const char *study_method(const StudyRow *row, char text[32]) {
     return text;
 }
 
-static bool same_group(const StudyRow *a, const StudyRow *b) {
-    return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) &&
-           !strcmp(a->optimizer, b->optimizer) && a->batch == b->batch && a->seed == b->seed &&
-           !strcmp(a->checksum, b->checksum) && !strcmp(a->device, b->device) &&
-           !strcmp(a->precision, b->precision);
-}
-
-int study_groups(const Study *study, int *group) {
-    int groups = 0;
-    for (int r = 0; r < study->rows; r++) {
-        int twin = 0;
-        while (twin < r && !same_group(&study->row[twin], &study->row[r])) twin++;
-        group[r] = twin < r ? group[twin] : groups++;
-    }
-    return groups;
-}
-
 double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis) {
     if (axis == AXIS_UPDATES) return (double)row->curve[curve_row].step;
     if (axis == AXIS_SECONDS) return row->curve[curve_row].seconds;

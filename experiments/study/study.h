@@ -79,11 +79,6 @@ bool study_is_third(const StudyRow *row);
 /* "full", "offload", "BCD-1/3", or "1/3 x.9" where each submodel sees 0.9 of the data. */
 const char *study_method(const StudyRow *row, char text[32]);
 
-/* Rows of the same model, data (to the byte), optimizer, batch, seed, device and precision belong
- * together: group[i] is the number of row i's group, in order of appearance.  Returns the number of
- * groups. */
-int study_groups(const Study *study, int *group);
-
 /* What a training is measured by: updates, seconds, operations. */
 typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS, AXES } StudyAxis;
 /* How far it was after the update of a row of its curve; NAN where that is unknown. */

@@ -163,7 +163,7 @@ static void case_page(void) {
         static const char *const expected[] = {"<h2>resnet8 synthetic sgd</h2>",
                                                "<a href=\"#case1\">gpt-2x64 text sgd</a>",
                                                "<section id=\"notes\">",
-                                               "bcd experiment cost</code> makes it",
+                                               "bcd experiment cost</code>&nbsp;makes&nbsp;it",
                                                "<th scope=\"row\">Figure 3</th>",
                                                "<summary>All of these trainings",
                                                "<h3>BCD-1/3, seed 1</h3>",
