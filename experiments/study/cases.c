@@ -26,8 +26,8 @@ static bool is_seed(const char *flag) { return strcmp(flag, "seed") == 0; }
 /* Two texts: equal ones are the same case, and the same method of it. */
 typedef struct {
     const StudyRow *row;
-    int number; /* in the study */
-    int first;  /* number of the first row of its case */
+    int number;              /* in the study */
+    int first, method_first; /* numbers of the first rows of its case and method */
     char *of_case, *of_method;
 } Key;
 
@@ -58,7 +58,8 @@ static char *method_key(const StudyRow *row) {
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n", row->method, row->order, row->switching);
+    fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%.9g\n", row->method, row->order,
+            row->switching, row->submodels, row->steps, row->fraction);
     write_settings(out, row, true);
     return fclose(out) ? NULL : text;
 }
@@ -71,22 +72,28 @@ static int compare_methods(const Key *a, const Key *b) {
     int order = compare_numbers((double)a->row->submodels, (double)b->row->submodels);
     if (!order) order = is_offload(a->row) - is_offload(b->row);
     if (!order) order = compare_numbers(b->row->fraction, a->row->fraction);
-    if (!order) order = strcmp(a->of_method, b->of_method);
-    return order ? order : compare_numbers((double)a->row->steps, (double)b->row->steps);
+    return order ? order : compare_numbers(a->method_first, b->method_first);
 }
 
 static int compare_by_text(const void *x, const void *y) {
     const Key *a = x, *b = y;
     int order = strcmp(a->of_case, b->of_case);
-    return order ? order : (a->number > b->number) - (a->number < b->number);
+    return order ? order : compare_numbers(a->number, b->number);
+}
+
+static int compare_methods_by_text(const void *x, const void *y) {
+    const Key *a = x, *b = y;
+    int order = compare_numbers(a->first, b->first);
+    if (!order) order = strcmp(a->of_method, b->of_method);
+    return order ? order : compare_numbers(a->number, b->number);
 }
 
 static int compare_keys(const void *x, const void *y) {
     const Key *a = x, *b = y;
-    int order = (a->first > b->first) - (a->first < b->first);
+    int order = compare_numbers(a->first, b->first);
     if (!order) order = compare_methods(a, b);
-    if (!order) order = (a->row->seed > b->row->seed) - (a->row->seed < b->row->seed);
-    return order ? order : (a->number > b->number) - (a->number < b->number);
+    if (!order) order = compare_numbers((double)a->row->seed, (double)b->row->seed);
+    return order ? order : compare_numbers(a->number, b->number);
 }
 
 /* ---- the order -------------------------------------------------------------------------------
@@ -106,7 +113,7 @@ static Key *sorted_keys(const Study *study) {
     bool failed = !key;
     for (int r = 0; r < study->rows && !failed; r++) {
         const StudyRow *row = &study->row[r];
-        key[r] = (Key){row, r, r, case_key(row), method_key(row)};
+        key[r] = (Key){row, r, r, r, case_key(row), method_key(row)};
         failed = !key[r].of_case || !key[r].of_method;
     }
     if (failed) {
@@ -116,6 +123,10 @@ static Key *sorted_keys(const Study *study) {
     qsort(key, (size_t)study->rows, sizeof *key, compare_by_text);
     for (int r = 1; r < study->rows; r++)
         if (strcmp(key[r].of_case, key[r - 1].of_case) == 0) key[r].first = key[r - 1].first;
+    qsort(key, (size_t)study->rows, sizeof *key, compare_methods_by_text);
+    for (int r = 1; r < study->rows; r++)
+        if (key[r].first == key[r - 1].first && !strcmp(key[r].of_method, key[r - 1].of_method))
+            key[r].method_first = key[r - 1].method_first;
     qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
     return key;
 }
@@ -179,6 +190,17 @@ const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRo
     return partner;
 }
 
+bool case_is_plain(const Cases *cases, const Case *item, const CaseMethod *method) {
+    const StudyRow *row = case_first(cases, method);
+    for (const CaseMethod *other = item->method; other < method; other++) {
+        const StudyRow *before = case_first(cases, other);
+        if (before->submodels == row->submodels && before->fraction == row->fraction &&
+            is_offload(before) == is_offload(row))
+            return false;
+    }
+    return true;
+}
+
 /* ---- names -----------------------------------------------------------------------------------
  */
 
@@ -212,21 +234,23 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
                         char text[CASE_NAME]) {
     char own[32], other[32];
     const StudyRow *row = case_first(cases, method);
-    bool order = false, switching = false, steps = false, more = false;
+    bool order = false, switching = false, steps = false, state = false, more = false;
     study_method(row, own);
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *twin = case_first(cases, &item->method[m]);
         if (twin == row || strcmp(study_method(twin, other), own)) continue;
         order |= strcmp(twin->order, row->order) != 0;
         switching |= strcmp(twin->switching, row->switching) != 0;
+        state |= twin->settings.keep_state != row->settings.keep_state;
         steps |= twin->steps != row->steps;
         more = true;
     }
     int used = snprintf(text, CASE_NAME, "%s", own);
+    if (switching) used += snprintf(text + used, 24, " every %.12s", row->switching);
     if (order) used += snprintf(text + used, 16, " %.10s", row->order);
-    if (switching) used += snprintf(text + used, 16, " %.12s", row->switching);
-    if (steps) snprintf(text + used, 24, " %" PRId64, row->steps);
-    if (more && !order && !switching && !steps) /* some other flag: told in its settings */
+    if (state && row->settings.keep_state) used += snprintf(text + used, 16, " keeps state");
+    if (steps) used += snprintf(text + used, 32, " %" PRId64 " updates", row->steps);
+    if (more && !order && !switching && !steps && !state) /* some other flag */
         snprintf(text + used, 16, " #%d", (int)(method - item->method) + 1);
     return text;
 }

@@ -15,7 +15,7 @@ typedef struct {
 /* Same network, data, optimizer with all its settings, batch, device and precision. */
 typedef struct {
     int methods;
-    const CaseMethod *method; /* full updates first, then by M, the part of the data, the length */
+    const CaseMethod *method; /* full updates first, then by M, by the part of the data, as read */
 } Case;
 
 typedef struct {
@@ -37,6 +37,10 @@ const StudyRow *case_first(const Cases *cases, const CaseMethod *method);
 /* The row of the full update (in the device's memory) with the same seed, the longest if there are
  * several; NULL: none. */
 const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row);
+
+/* Whether no method before has the same M and part of the data: the others of these differ in when
+ * and in what order the submodels take turns. */
+bool case_is_plain(const Cases *cases, const Case *item, const CaseMethod *method);
 
 /* Short names: "resnet8", "gpt-4x128" of a specification (layers or depth, width); "resnet8 cifar10
  * sgd", with device and precision unless those are a CPU's; "BCD-1/3", with what tells it from

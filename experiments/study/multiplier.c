@@ -6,25 +6,29 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "study.h"
+#include "cases.h"
+
+static void add_rows(Mean mean[2], const Cases *cases, const Case *item) {
+    for (int m = 0; m < item->methods; m++) {
+        const CaseMethod *method = &item->method[m];
+        const StudyRow *first = case_first(cases, method);
+        if (!study_is_third(first) || !case_is_plain(cases, item, method)) continue;
+        for (int s = 0; s < method->seeds; s++)
+            mean_add(&mean[study_is_images(first)], cases->study->row[method->row[s]].multiplier);
+    }
+}
 
 /* The mean of a study's BCD rows: language models if it has any, for those are what is priced. */
 static int mean_multiplier(double *multiplier, const Study *study, const char *files) {
-    double sum[2] = {0};
-    int rows[2] = {0};
-    for (int r = 0; r < study->rows; r++) {
-        const StudyRow *row = &study->row[r];
-        if (!study_is_third(row) || !isfinite(row->multiplier)) continue;
-        bool images = study_is_images(row);
-        sum[images] += row->multiplier;
-        rows[images]++;
-    }
-    int kind = rows[0] ? 0 : 1;
-    if (!rows[kind])
-        return error_set(
-            "--multiplier %.200s: no BCD-1/3 on all of the data beside a full update in it", files);
-    *multiplier = sum[kind] / rows[kind];
-    return 0;
+    Mean mean[2] = {{0}};
+    Cases cases;
+    if (cases_make(&cases, study)) return -1;
+    for (int c = 0; c < cases.cases; c++) add_rows(mean, &cases, &cases.item[c]);
+    cases_free(&cases);
+    *multiplier = mean_value(&mean[mean[0].count ? 0 : 1]);
+    if (isfinite(*multiplier)) return 0;
+    return error_set(
+        "--multiplier %.200s: no BCD-1/3 on all of the data beside a full update in it", files);
 }
 
 static int measured_multiplier(double *multiplier, const char *files) {

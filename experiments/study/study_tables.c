@@ -63,7 +63,9 @@ static void put_multipliers(Table *table, const Cases *cases, const char *optimi
     for (int c = 0; c < cases->cases; c++)
         for (int m = 0; m < cases->item[c].methods; m++) {
             const CaseMethod *method = &cases->item[c].method[m];
-            if (!study_is_third(case_first(cases, method))) continue;
+            if (!study_is_third(case_first(cases, method)) ||
+                !case_is_plain(cases, &cases->item[c], method))
+                continue;
             for (int s = 0; s < method->seeds; s++) {
                 const StudyRow *row = &cases->study->row[method->row[s]];
                 if (!same_kind(row->optimizer, optimizer) ||
@@ -110,8 +112,8 @@ int study_tables(Tables *tables, const Study *study) {
     if (cases_make(&cases, study)) return -1;
     int failed = study_add_published(tables, &cases) || study_add_multipliers(tables, &cases) ||
                  study_add_same_loss(tables, &cases) || study_add_budgets(tables, &cases) ||
-                 study_add_finetuned(tables, &cases) || study_add_ufp(tables, &cases) ||
-                 study_add_trainings(tables, &cases);
+                 study_add_finetuned(tables, &cases) || study_add_switching(tables, &cases) ||
+                 study_add_ufp(tables, &cases) || study_add_trainings(tables, &cases);
     cases_free(&cases);
     return failed ? -1 : 0;
 }

@@ -27,6 +27,7 @@ int study_add_same_loss(Tables *tables, const Cases *cases);   /* beside the ful
 int study_add_budgets(Tables *tables, const Cases *cases);     /* at equal updates, seconds, ... */
 int study_add_multipliers(Tables *tables, const Cases *cases); /* B-F: study_tables.c */
 int study_add_finetuned(Tables *tables, const Cases *cases);   /* --init; and LoRA, published */
+int study_add_switching(Tables *tables, const Cases *cases);   /* when, and in what order */
 int study_add_ufp(Tables *tables, const Cases *cases);         /* against the unfrozen part */
 int study_add_trainings(Tables *tables, const Cases *cases);   /* each with its identity */
 

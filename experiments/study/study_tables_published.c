@@ -168,17 +168,19 @@ static void put_label(char label[64], const PaperRow *paper) {
 
 /* The published row, with the first training that belongs there, then one line for each other. */
 static void put_row(Table *table, const Places *places, const PaperRow *paper) {
-    char label[64], name[CASE_NAME];
+    char label[64], name[32];
     bool exact;
     int lines = 0;
     put_label(label, paper);
     for (int i = 0; i < places->count; i++)
         for (int m = 0; m < places->item[i]->methods; m++) {
             const CaseMethod *method = &places->item[i]->method[m];
-            if (find(places, case_first(places->cases, method), &exact) != paper) continue;
+            if (find(places, case_first(places->cases, method), &exact) != paper ||
+                !case_is_plain(places->cases, places->item[i], method))
+                continue;
             if (lines++)
                 table_row(table, "  [%c] %s", 'a' + i,
-                          case_method(places->cases, places->item[i], method, name));
+                          study_method(case_first(places->cases, method), name));
             else
                 table_row(table, "%s [%c]", label, 'a' + i);
             if (lines == 1) put_published(table, paper);

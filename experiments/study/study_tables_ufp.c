@@ -67,11 +67,7 @@ static void put_time(Table *table, const Cases *cases, const Case *item, const C
 static bool is_drawn(const Cases *cases, const Case *item, int method) {
     const StudyRow *row = case_first(cases, &item->method[method]);
     if (row->fraction < 1 || !strcmp(row->method, "offload")) return false;
-    for (int m = 0; m < method; m++) {
-        const StudyRow *before = case_first(cases, &item->method[m]);
-        if (before->submodels == row->submodels && before->fraction >= 1) return false;
-    }
-    return true;
+    return case_is_plain(cases, item, &item->method[method]);
 }
 
 static int count_drawn(const Cases *cases, const Case *item) {
