@@ -49,9 +49,7 @@ static int add_trainings(Report *report) {
 
 int report_prepare(Report *report) {
     if (!report->study.rows) return 0;
-    if (study_converge(&report->study)) return -1;
-    /* A model that this program does not know has no operations, and the report does without. */
-    for (int r = 0; r < report->study.rows; r++) study_operations(&report->study.row[r]);
+    if (study_prepare(&report->study)) return -1;
     return cases_make(&report->cases, &report->study) || add_trainings(report) ? -1 : 0;
 }
 

@@ -234,7 +234,7 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
                         char text[CASE_NAME]) {
     char own[32], other[32];
     const StudyRow *row = case_first(cases, method);
-    bool order = false, switching = false, steps = false, state = false, more = false;
+    bool order = false, switching = false, steps = false, state = false, flags = false;
     study_method(row, own);
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *twin = case_first(cases, &item->method[m]);
@@ -243,14 +243,16 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
         switching |= strcmp(twin->switching, row->switching) != 0;
         state |= twin->settings.keep_state != row->settings.keep_state;
         steps |= twin->steps != row->steps;
-        more = true;
+        flags |= !strcmp(twin->order, row->order) && !strcmp(twin->switching, row->switching) &&
+                 twin->settings.keep_state == row->settings.keep_state && twin->steps == row->steps;
     }
     int used = snprintf(text, CASE_NAME, "%s", own);
     if (switching) used += snprintf(text + used, 24, " every %.12s", row->switching);
-    if (order) used += snprintf(text + used, 16, " %.10s", row->order);
+    if (order && strcmp(row->order, "cyclic"))
+        used += snprintf(text + used, 16, " %.10s", row->order);
     if (state && row->settings.keep_state) used += snprintf(text + used, 16, " keeps state");
     if (steps) used += snprintf(text + used, 32, " %" PRId64 " updates", row->steps);
-    if (more && !order && !switching && !steps && !state) /* some other flag */
+    if (flags) /* some other flag */
         snprintf(text + used, 16, " #%d", (int)(method - item->method) + 1);
     return text;
 }

@@ -78,3 +78,8 @@ int study_operations(StudyRow *row) {
     model_free(model);
     return failed ? -1 : 0;
 }
+
+int study_prepare(Study *study) {
+    for (int r = 0; r < study->rows; r++) study_operations(&study->row[r]);
+    return study_converge(study);
+}

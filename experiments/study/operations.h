@@ -13,4 +13,9 @@ int model_operations(double *operations, const Model *model, const bool *active)
  * and an error that says what of it cannot be understood; it is NULL then. */
 int study_operations(StudyRow *row);
 
+/* What tables and figures of a study need: study_converge, and the operations of each row.  A model
+ * that this program does not know has none, and all that follows does without.  -1 and an error
+ * when memory runs out. */
+int study_prepare(Study *study);
+
 #endif

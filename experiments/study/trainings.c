@@ -14,7 +14,8 @@
 #include "../train/interrupt.h"
 #include "../train/progress.h"
 #include "../train/train.h"
-#include "study.h"
+#include "operations.h"
+#include "study_tables.h"
 
 /* Whether the row has been trained already, to the length asked for.  -1 and an error: trained, but
  * with other settings. */
@@ -199,6 +200,21 @@ static int run_ahead(const Plan *plan) {
     return failed ? -1 : 0;
 }
 
+/* The tables of what was trained, as bcd report prints them. */
+static int print_tables(const Plan *plan) {
+    char path[RUNDIR_PATH];
+    Study study = {0};
+    Tables tables = {0};
+    table_path(path, plan);
+    int failed = study_read(&study, path) || study_prepare(&study) || study_tables(&tables, &study);
+    if (!failed) printf("\n");
+    for (int t = 0; t < tables.tables && !failed; t++)
+        failed = table_print(stdout, tables.table[t]);
+    tables_free(&tables);
+    study_free(&study);
+    return failed ? -1 : 0;
+}
+
 static int stopped(void) {
     printf("stopped; the same command goes on\n");
     return interrupt_status();
@@ -231,9 +247,11 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
     if (!status && plan.long_run) status = plan_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
         status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan, options->quiet);
-        if (!status && !options->quiet)
-            printf("table: %s/%s.h5; see it with: bcd report %s/%s.h5\n", plan.dir, kind->name,
+        if (!status && !options->quiet) {
+            status = print_tables(&plan);
+            printf("table: %s/%s.h5; as a page: bcd report %s/%s.h5\n", plan.dir, kind->name,
                    plan.dir, kind->name);
+        }
     }
     plan_free(&plan);
     return status;

@@ -22,6 +22,8 @@ StudyRow *sample_training(Study *study, const char *model, bool images, int subm
     options_defaults(&row->settings, COMMAND_TRAIN);
     row->settings.steps = 1; /* as if resolved */
     row->settings.context = row->settings.batch = 1;
+    snprintf(row->order, sizeof row->order, "cyclic");
+    snprintf(row->switching, sizeof row->switching, "20");
     row->submodels = submodels;
     row->parameters = 77850;
     row->batch = 32;

@@ -178,7 +178,7 @@ static void case_cases(void) {
         const CaseMethod *bcd = &first->method[2];
         if (bcd->seeds == 1) bcd++; /* the two orders, in some order */
         CHECK(bcd->seeds == 2 && bcd->row[0] == 1 && bcd->row[1] == 4, "seeds");
-        CHECK(strncmp(case_method(&cases, first, bcd, text), "BCD-1/3 ", 7) == 0, "%s", text);
+        CHECK(strcmp(case_method(&cases, first, bcd, text), "BCD-1/3") == 0, "%s", text);
         CHECK(case_partner(&cases, first, &study.row[1]) == &study.row[0] &&
                   !case_partner(&cases, first, &study.row[4]),
               "partners");
