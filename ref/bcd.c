@@ -3,8 +3,7 @@
  * The parameters w of the network are split into those of M submodels, w_1 ... w_M.  Visit k
  * changes those of one of them, i = i_k, and holds all others where they are:
  *
- *     w_i  <-  argmin over v of  L(w_1, ..., v, ..., w_M),       i_0, i_1, ... = 1, 2, ..., M, 1,
- * ...
+ *     w_i  <-  argmin over v of  L(w_1, ..., v, ..., w_M),     i_0, i_1, ... = 1, ..., M, 1, ...
  *
  * where "argmin" means: some updates by SGD or Adam, as many as the switch rule says.  L is always
  * the loss of the whole network, but the frozen parameters are constants in it, and gradients of
