@@ -45,17 +45,19 @@ typedef struct {
 } Writer;
 
 static const Writer writers[] = {
-    {"run of images", "train " RESNET "--steps 30 --out images --quiet",
-     "images/run.h5 images/checkpoint.h5"},
-    {"run of tokens", "train " GPT "--steps 30 --out tokens --quiet",
-     "tokens/run.h5 tokens/checkpoint.h5"},
+    {"run of images", "train " RESNET "--steps 30 --out schema-images --quiet",
+     "schema-images/run.h5 schema-images/checkpoint.h5"},
+    {"run of tokens", "train " GPT "--steps 30 --out schema-tokens --quiet",
+     "schema-tokens/run.h5 schema-tokens/checkpoint.h5"},
     {"study",
      "experiment validity --preset smoke --models resnet:depth=8,width=4 --steps 12 --quiet --out "
-     "study",
-     "study/validity.h5"},
-    {"memory", "experiment memory --preset smoke --quiet --out tables", "tables/memory.h5"},
-    {"cost", "experiment cost --preset smoke --quiet --out tables", "tables/cost.h5"},
-    {"timing", "experiment timing --preset smoke --quiet --out tables", "tables/timing.h5"},
+     "schema-study",
+     "schema-study/validity.h5"},
+    {"memory", "experiment memory --preset smoke --quiet --out schema-tables",
+     "schema-tables/memory.h5"},
+    {"cost", "experiment cost --preset smoke --quiet --out schema-tables", "schema-tables/cost.h5"},
+    {"timing", "experiment timing --preset smoke --quiet --out schema-tables",
+     "schema-tables/timing.h5"},
     {"plan", "plan --model G-1.6B --per-node 4 --batch 64 --out plan.h5", "plan.h5"},
     {"trace",
      "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --out trace.h5",
@@ -99,7 +101,7 @@ static void mistakes_are_found(void) {
 static void example_runs(void) {
     char text[4096];
     if (!has_h5py()) SKIP("no python with h5py; PYTHON=... names another one");
-    copy_file("run.h5", "images/run.h5");
+    copy_file("run.h5", "schema-images/run.h5");
     CHECK(python(BCD_SOURCE_DIR "/tests/experiments/check_schema.py --example " PAGE, text) == 0,
           "%s", text);
     CHECK(strstr(text, "7 after 7 steps") && strstr(text, "stem "), "%s", text);
