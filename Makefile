@@ -2,7 +2,7 @@
 #   CC            gcc or clang
 #   BUILD         where everything built goes
 #   CFLAGS_EXTRA  more compiler flags, e.g. -Werror
-#   THREADS       threads of everything run from here (all processors by default)
+#   THREADS       threads of each process run from here (all processors by default; a test suite: 2)
 #   TESTS         the suites to run: those whose name contains one of these words
 #   INSTALL=no    only say which packages are missing, install nothing
 #   V=1           show commands
@@ -176,15 +176,14 @@ $(BUILD)/link-mpi-ranks: LDFLAGS += -rdynamic
 
 # SIMT=no leaves out the kernels on this CPU.
 SIMT ?= yes
-test_programs := tests-float tests-double $(if $(filter yes,$(SIMT)),tests-simt)
+# The one with the longest suites first: short ones at the end keep all processors busy.
+test_programs := $(if $(filter yes,$(SIMT)),tests-simt) tests-float tests-double
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.
 test: export OMP_WAIT_POLICY ?= passive
 test:                                 ## run every test: float, double, kernels (TESTS="names")
-	@for program in $(test_programs); do \
-	    $(BUILD)/$$program $(TESTS) || echo "$$program: exit status $$?"; \
-	done | awk -v expected=$(words $(test_programs)) -f tests/total.awk
+	@tests/run $(BUILD) "$(test_programs)" $(TESTS)
 
 sanitize:                             ## the tests under address, undefined and thread sanitizers
 	$(Q)$(MAKE) sanitize-address
@@ -236,6 +235,7 @@ $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 lint:                                 ## format, layering, length of files, what kernels may use
 	@tests/lint/prove
+	@tests/lint/prove_run
 	@tests/lint/layers .
 	@tests/lint/kernels .
 	@clang-format --dry-run -Werror $(c_files)

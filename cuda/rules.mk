@@ -131,7 +131,7 @@ $(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda:
 
 tests-simt: $(BUILD)/tests-simt       ## the tests of the kernels on this CPU, built only
 race: $(BUILD)/tests-race             ## the kernels' tests under the race checker (TESTS="names")
-	$(BUILD)/tests-race $(TESTS)
+	@tests/run $(BUILD) tests-race $(TESTS)
 
 # DEVICE=simt: the same on this CPU, in small, which proves that it works and measures nothing.
 gpu-check:                            ## all that needs a GPU: tests, sanitizer, speed (DEVICE=simt)

@@ -1,5 +1,6 @@
-/* Runs the suites: `tests [-v] [NAME...]` runs those whose name contains one of the NAMEs (all by
- * default).  Exit status 1 when a case failed or none ran. */
+/* Runs the suites: `tests [-v] [NAME...]` runs those whose name contains one of the NAMEs, or is it
+ * where written =NAME (all by default); `tests --list [NAME...]` names them.  Exit status 1 when a
+ * case failed or there was none. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,17 +88,16 @@ void test_note(const char *format, ...) {
 
 static bool wanted(const char *suite, char **names, int count) {
     for (int i = 0; i < count; i++)
-        if (strstr(suite, names[i])) return true;
+        if (*names[i] == '=' ? !strcmp(suite, names[i] + 1) : strstr(suite, names[i]) != NULL)
+            return true;
     return count == 0;
 }
 
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    int first = 1;
-    if (argc > 1 && strcmp(argv[1], "-v") == 0) {
-        now.verbose = true;
-        first = 2;
-    }
+    now.verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
+    int first = now.verbose || list ? 2 : 1;
     static const struct {
         const char *name;
         void (*run)(void);
@@ -108,6 +108,10 @@ int main(int argc, char **argv) {
     };
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         if (!wanted(suites[i].name, argv + first, argc - first)) continue;
+        if (list) {
+            printf("%s\n", suites[i].name);
+            continue;
+        }
         struct timespec start, end;
         int before = now.passed + now.failed + now.skipped;
         now.suite = suites[i].name;
@@ -116,10 +120,11 @@ int main(int argc, char **argv) {
         clock_gettime(CLOCK_MONOTONIC, &end);
         double seconds =
             (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-        printf("%-14s %4d cases %8.2f s\n", now.suite,
+        printf("%-6s %-15s %4d cases %8.2f s\n", TEST_PROGRAM, now.suite,
                now.passed + now.failed + now.skipped - before, seconds);
     }
+    if (list) return 0;
     printf("%s: %d passed, %d failed, %d skipped\n", TEST_PROGRAM, now.passed, now.failed,
            now.skipped);
-    return now.failed || now.passed == 0;
+    return now.failed || now.passed + now.skipped == 0;
 }

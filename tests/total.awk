@@ -1,19 +1,40 @@
-# Passes the output of the test programs through, and ends with one line for all of them, of which
-# there should be `expected` (awk -v).  A program that ended without its own totals has died, which is a failure.
-{ print; fflush() }
-/^(float|double|simt|cuda): [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ {
-    passed += $2
-    failed += $4
-    skipped += $6
-    programs++
+# Passes through what tests/run gathers: for each suite what it printed, the totals of its program,
+# which had only this suite to run, and its exit status.  Ends with the totals of the programs and,
+# in the last line, of all.
+match($0, /^[a-z]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/) {
+    name = substr($1, 1, length($1) - 1)
+    program_passed[name] += $2
+    program_failed[name] += $4
+    program_skipped[name] += $6
+    told = 1
+    failures = $4
+    next
 }
-/^(float|double|simt|cuda): / { ran = $2 > 0; reported = $4 > 0 }
-# A suite of ref/ is in both programs, others in one: a program may have nothing to do when suites
-# were selected by name.  But a leak found at the end fails a program whose tests passed.
-/^tests-[a-z]+: exit status/ { if (ran && !reported) failed++ }
+# One that ended without its totals has died; and a leak that is found at the end is a failure of a
+# suite whose cases passed.
+/^tests-[a-z]+ [a-z0-9_]+: exit status -?[0-9]+$/ {
+    if (!told || ($NF != 0 && failures == 0)) {
+        print "FAIL " $0
+        program_failed[substr($1, 7)]++
+    }
+    told = 0
+    next
+}
+{ print; fflush() }
 END {
-    failed += expected - programs
-    if (passed + failed == 0) failed++
+    count = split(programs, list)
+    for (i = 1; i <= count; i++) {
+        name = substr(list[i], 7)
+        printf "%s: %d passed, %d failed, %d skipped\n", name, program_passed[name],
+               program_failed[name], program_skipped[name]
+        passed += program_passed[name]
+        failed += program_failed[name]
+        skipped += program_skipped[name]
+    }
+    if (passed + failed == 0) {
+        print "FAIL no case was run"
+        failed = 1
+    }
     printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
     exit failed > 0
 }
