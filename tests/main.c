@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
         clock_gettime(CLOCK_MONOTONIC, &end);
         double seconds =
             (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-        printf("%-6s %-15s %4d cases %8.2f s\n", TEST_PROGRAM, now.suite,
+        printf("%-6s %-17s %4d cases %8.2f s\n", TEST_PROGRAM, now.suite,
                now.passed + now.failed + now.skipped - before, seconds);
     }
     if (list) return 0;

@@ -1,7 +1,9 @@
 /* What runs on a device, whichever it is. */
 SUITE(device)
 SUITE(products)
-SUITE(device_cases)
+SUITE(device_cases_fp32)
+SUITE(device_cases_tf32)
+SUITE(device_cases_bf16)
 SUITE(loss)
 SUITE(rows)
 SUITE(norms)

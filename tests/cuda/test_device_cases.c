@@ -275,18 +275,21 @@ static bool knows(OpKind kind, Precision precision) {
 }
 
 /* ROW=words in the environment: only rows whose name contains them. */
-void test_device_cases(void) {
+static void all_rows(Precision p) {
     const char *only = getenv("ROW");
     for (int i = 0; i < case_count; i++) {
         if (only && !strstr(cases[i].name, only)) continue;
-        for (Precision p = 0; p < PRECISIONS; p++)
-            for (int v = 0; v <= cuda_node_versions(cases[i].node.kind); v++) {
-                if (!knows(cases[i].node.kind, p)) continue;
-                char name[96];
-                snprintf(name, sizeof name, "%s: %s, version %d", cases[i].name, precision_names[p],
-                         v);
-                Turn turn = {&cases[i], {p, v, 0}};
-                RUN_ROW(name, keeps_its_promises, &turn);
-            }
+        if (!knows(cases[i].node.kind, p)) continue;
+        for (int v = 0; v <= cuda_node_versions(cases[i].node.kind); v++) {
+            char name[96];
+            snprintf(name, sizeof name, "%s: %s, version %d", cases[i].name, precision_names[p], v);
+            Turn turn = {&cases[i], {p, v, 0}};
+            RUN_ROW(name, keeps_its_promises, &turn);
+        }
     }
 }
+
+/* A suite each: under SIMT they take the longest of all, and go side by side. */
+void test_device_cases_fp32(void) { all_rows(PRECISION_FP32); }
+void test_device_cases_tf32(void) { all_rows(PRECISION_TF32); }
+void test_device_cases_bf16(void) { all_rows(PRECISION_BF16); }
