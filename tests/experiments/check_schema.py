@@ -19,6 +19,11 @@ KINDS = {"text": "S", "float": "f", "float64": "f", "int32": "i", "int64": "i", 
 SIZES = {"float64": 8, "int32": 4, "int64": 8, "uint64": 8}
 
 
+def text(value):
+    """Of fixed length, as it should be, or not."""
+    return value if isinstance(value, str) else value.decode()
+
+
 class Row:
     """A line of the page: a data set, or an attribute (with @ in its path)."""
 
@@ -27,7 +32,7 @@ class Row:
         self.path = path.rstrip("?")
         self.types = kind.split(" or ")
         self.dims = [d.strip() for d in shape.strip("[]").split(",")] if shape else []
-        self.unit = unit
+        self.units = [one.strip() for one in unit.split(",")]
         self.seen = False
         parts = re.split(r"([A-Z][A-Z]+)", self.path)
         self.pattern = re.compile("".join(r"[^/@]+" if i % 2 else re.escape(part)
@@ -61,7 +66,7 @@ class Check:
     def __init__(self, path, kinds):
         self.path, self.mistakes = path, []
         with h5py.File(path, "r") as self.file:
-            kind = self.file.attrs["format"].decode()
+            kind = text(self.file.attrs["format"])
             self.rows = kinds[kind]
             self.attributes("/", self.file)
             self.file.visititems(lambda name, thing: self.visit("/" + name, thing))
@@ -98,14 +103,12 @@ class Check:
         self.unit(path, thing, row)
 
     def unit(self, path, data, row):
-        unit = data.attrs["unit"].decode() if "unit" in data.attrs else "1"
+        unit = text(data.attrs["unit"]) if "unit" in data.attrs else "1"
         if data.dtype.kind == "S":
             if unit != "1":
                 self.wrong(path, "is text and has a unit")
-        elif row.unit != "own" and unit != row.unit:
-            self.wrong(path, f"has unit {unit}, not {row.unit}")
-        elif not unit:
-            self.wrong(path, "has an empty unit")
+        elif unit not in row.units:
+            self.wrong(path, f"has unit {unit}, not {' or '.join(row.units)}")
 
     def dimensions(self, path, data, row):
         if row.dims != ["..."] and len(row.dims) != data.ndim:
