@@ -6,7 +6,7 @@
 #include "figures_parts.h"
 #include "gnuplot.h"
 
-enum { PLOT = 260, POINTS = 400, BANDS = 100 };
+enum { PLOT = 260, POINTS = 240, BANDS = 100 }; /* POINTS: two pixels each */
 
 /* What is drawn along: of operations a unit of a thousand, a million ... of them. */
 typedef struct {
