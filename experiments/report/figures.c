@@ -1,6 +1,7 @@
 /* The common look of the figures, and the bars of memory. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../ref/error.h"
 #include "figures_parts.h"
@@ -90,6 +91,18 @@ void script_method(const Script *script, const Figure *figure, int method) {
                   case_method(figure->cases, figure->item, &figure->item->method[method], text));
 }
 
+void script_names(const Script *script, const Figure *figure) {
+    enum { LETTER = 8, MARGIN = 16, WIDEST = 220 };
+    int wide = FIGURE_LEFT;
+    for (int m = 0; m < figure_methods(figure); m++) {
+        char text[CASE_NAME];
+        case_method(figure->cases, figure->item, &figure->item->method[m], text);
+        int needed = MARGIN + LETTER * (int)strlen(text);
+        if (needed > wide) wide = needed < WIDEST ? needed : WIDEST;
+    }
+    fprintf(script->out, "set lmargin at screen %.6f\n", (double)wide / FIGURE_WIDTH);
+}
+
 double figure_last_step(const Figure *figure) {
     double most = 1;
     for (int m = 0; m < figure_methods(figure); m++)
@@ -157,6 +170,7 @@ char *figure_memory(const Figure *figure) {
     if (script_begin(&script, figure->id, bottom + FIGURE_BOTTOM)) return NULL;
     for (int r = 0; r < MEM_ROLES; r++) write_bars(script.out, figure, r, unit);
     script_panel(&script, top, bottom);
+    script_names(&script, figure);
     fprintf(script.out,
             "set style fill solid noborder\nset yrange [%d.5:0.5]\nset xrange [0:*]\n"
             "unset grid\nset grid x lt 1 lw 0.5 lc rgb \"gray\"\n",

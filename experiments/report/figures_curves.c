@@ -188,10 +188,12 @@ char *figure_loss(const Figure *figure) {
     Script script;
     if (begin_losses(&script, figure, strip, (Along){AXIS_UPDATES, 1})) return NULL;
     fprintf(script.out, "set multiplot\nset xrange [0:%.7g]\n", figure_last_step(figure));
-    if (strip)
+    if (strip) {
+        script_names(&script, figure);
         fprintf(script.out, "set format x \"\"\n"); /* the lowest panel has the numbers */
-    else
+    } else {
         script_below(&script, "updates");
+    }
     mark_levels(script.out, figure);
     plot_curves(&script, figure, "lines");
     fprintf(script.out, "unset logscale\n");

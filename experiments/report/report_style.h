@@ -86,6 +86,8 @@ static const char report_table_style[] =
     ".index th { white-space: nowrap; } .index th:nth-child(1) { color: var(--soft); }\n"
     ".data .text { text-align: left; } .own { font-size: .88rem; margin: .2rem 0;"
     " overflow-wrap: anywhere; } .own i { color: var(--soft); font-style: normal; }\n"
+    "@media (max-width: 600px) { .data th:first-child { white-space: normal; min-width: 7rem;"
+    " max-width: 10rem; } }\n"
     "@media (max-width: 600px) { .index, .index tbody, .index tr, .index th, .index td {"
     " display: block; padding: 0; } .index tr { margin-top: .6rem; } }\n"
     "nav { margin-top: 1.6rem; } nav h3 { margin-bottom: .4rem; }\n"
