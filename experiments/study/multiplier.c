@@ -8,24 +8,30 @@
 #include "../../ref/error.h"
 #include "cases.h"
 
-static void add_rows(Mean mean[2], const Cases *cases, const Case *item) {
+/* In order of what is priced: language models by Adam, by SGD, image models likewise. */
+enum { KINDS = 4 };
+
+static void add_rows(Mean mean[KINDS], const Cases *cases, const Case *item) {
     for (int m = 0; m < item->methods; m++) {
         const CaseMethod *method = &item->method[m];
         const StudyRow *first = case_first(cases, method);
         if (!study_is_third(first) || !case_is_plain(cases, item, method)) continue;
+        int kind = 2 * study_is_images(first) + !strcmp(first->optimizer, "sgd");
         for (int s = 0; s < method->seeds; s++)
-            mean_add(&mean[study_is_images(first)], cases->study->row[method->row[s]].multiplier);
+            mean_add(&mean[kind], cases->study->row[method->row[s]].multiplier);
     }
 }
 
-/* The mean of a study's BCD rows: language models if it has any, for those are what is priced. */
+/* The mean of the first kind that there is. */
 static int mean_multiplier(double *multiplier, const Study *study, const char *files) {
-    Mean mean[2] = {{0}};
+    Mean mean[KINDS] = {{0}};
     Cases cases;
     if (cases_make(&cases, study)) return -1;
     for (int c = 0; c < cases.cases; c++) add_rows(mean, &cases, &cases.item[c]);
     cases_free(&cases);
-    *multiplier = mean_value(&mean[mean[0].count ? 0 : 1]);
+    int kind = 0;
+    while (kind + 1 < KINDS && !mean[kind].count) kind++;
+    *multiplier = mean_value(&mean[kind]);
     if (isfinite(*multiplier)) return 0;
     return error_set(
         "--multiplier %.200s: no BCD-1/3 on all of the data beside a full update in it", files);
