@@ -91,15 +91,22 @@ void script_method(const Script *script, const Figure *figure, int method) {
                   case_method(figure->cases, figure->item, &figure->item->method[method], text));
 }
 
-void script_names(const Script *script, const Figure *figure) {
-    enum { LETTER = 8, MARGIN = 16, WIDEST = 220 };
-    int wide = FIGURE_LEFT;
+int figure_names(const Figure *figure) {
+    enum { LETTER = 8 };
+    int most = 0;
     for (int m = 0; m < figure_methods(figure); m++) {
         char text[CASE_NAME];
         case_method(figure->cases, figure->item, &figure->item->method[m], text);
-        int needed = MARGIN + LETTER * (int)strlen(text);
-        if (needed > wide) wide = needed < WIDEST ? needed : WIDEST;
+        if ((int)strlen(text) > most) most = (int)strlen(text);
     }
+    return LETTER * most;
+}
+
+void script_names(const Script *script, const Figure *figure) {
+    enum { MARGIN = 16, WIDEST = 220 };
+    int wide = MARGIN + figure_names(figure);
+    if (wide < FIGURE_LEFT) wide = FIGURE_LEFT;
+    if (wide > WIDEST) wide = WIDEST;
     fprintf(script->out, "set lmargin at screen %.6f\n", (double)wide / FIGURE_WIDTH);
 }
 

@@ -6,7 +6,8 @@
 #include "figures_parts.h"
 #include "gnuplot.h"
 
-enum { PLOT = 260, POINTS = 240, BANDS = 100 }; /* POINTS: two pixels each */
+/* POINTS: two pixels each.  RAW_BANDS: of more methods they would hide each other. */
+enum { PLOT = 260, POINTS = 240, BANDS = 100, RAW_BANDS = 3 };
 
 /* What is drawn along: of operations a unit of a thousand, a million ... of them. */
 typedef struct {
@@ -105,10 +106,10 @@ static int write_loss(FILE *out, const Figure *figure, int method, Along along) 
     }
     free(smooth);
     write_line(out, method, place, (int)places);
-    if (seeds == 1)
+    if (seeds == 1 && figure_methods(figure) <= RAW_BANDS)
         write_raw_band(out, method, figure_row(figure, method), along);
     else
-        write_band(out, method, place, (int)places);
+        write_band(out, method, place, seeds > 1 ? (int)places : 0);
     return 0;
 }
 
@@ -132,7 +133,14 @@ static void plot_curves(const Script *script, const Figure *figure, const char *
 
 /* ---- loss ------------------------------------------------------------------------------------ */
 
-static int key_rows(const Figure *figure) { return (figure_methods(figure) + 2) / 3; }
+/* gnuplot leaves out of a legend what does not fit into its rows. */
+static int key_rows(const Figure *figure) {
+    enum { SAMPLE = 70 };
+    int columns = FIGURE_WIDTH / (SAMPLE + figure_names(figure));
+    if (columns < 1) columns = 1;
+    return (figure_methods(figure) + columns - 1) / columns;
+}
+
 static int plot_top(const Figure *figure) { return FIGURE_TOP + (key_rows(figure) - 1) * KEY_ROW; }
 
 /* Where a training by BCD first was at the level it is compared at, and where the full update was:

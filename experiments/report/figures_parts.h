@@ -38,6 +38,8 @@ int figure_methods(const Figure *figure);
 const StudyRow *figure_row(const Figure *figure, int method);
 /* A method's name as a string literal. */
 void script_method(const Script *script, const Figure *figure, int method);
+/* Pixels of the longest name of a method. */
+int figure_names(const Figure *figure);
 /* Room at the left for the methods' names, where they label lines. */
 void script_names(const Script *script, const Figure *figure);
 /* The number of updates of the longest training. */

@@ -112,14 +112,24 @@ static void put_cases(FILE *out, const Cases *cases) {
     fprintf(out, "</ul>\n<p><a href=\"#notes\">How trainings are compared</a></p>\n");
 }
 
-void put_contents(Page *page, const Report *report) {
-    FILE *out = page->out;
-    fprintf(out,
-            "<nav>\n<h2>What is where</h2>\n<h3>The paper's tables and figures</h3>\n"
-            "<table class=\"index\"><tbody>\n");
+static bool has_any(const Report *report) {
+    for (int f = 0; f < report->files; f++)
+        for (int t = 0; t < report->file[f].tables; t++)
+            if (is_of_the_paper(report->file[f].table[t])) return true;
+    return false;
+}
+
+static void put_paper(FILE *out, const Report *report) {
+    fprintf(out, "<h3>The paper's tables and figures</h3>\n<table class=\"index\"><tbody>\n");
     for (size_t i = 0; i < sizeof paper_items / sizeof *paper_items; i++)
         put_item(out, report, &paper_items[i]);
     fprintf(out, "</tbody></table>\n");
+}
+
+void put_contents(Page *page, const Report *report) {
+    FILE *out = page->out;
+    fprintf(out, "<nav>\n<h2>What is where</h2>\n");
+    if (report->study.rows || has_any(report)) put_paper(out, report);
     put_others(out, report);
     put_cases(out, &report->cases);
     fprintf(out, "</nav>\n");

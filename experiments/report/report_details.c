@@ -30,7 +30,8 @@ static void column_field(Field *field, const StudyRow *row, int number) {
     }
 }
 
-/* "start 1, steps 34": how often each submodel was left for which reason. */
+/* "start 1, steps 34": how often submodels were left for which reason; with --switch-every auto
+ * also the mean losses of the two windows that decided, as far as there is room. */
 static void switches_field(Field *field, const StudyRow *row) {
     size_t used = 0;
     strcpy(field->name, "switches");
@@ -44,6 +45,17 @@ static void switches_field(Field *field, const StudyRow *row) {
         if (!before && used < FIELD / 2)
             used += (size_t)snprintf(field->text + used, FIELD - used, "%s%s %zu", used ? ", " : "",
                                      row->switches[i].reason, count);
+    }
+    for (size_t i = 0; i < row->switch_rows; i++) {
+        const SwitchRow *s = &row->switches[i];
+        if (!isfinite(s->earlier_loss + s->window_loss)) continue;
+        if (used + 80 > FIELD) {
+            snprintf(field->text + used, FIELD - used, " ...");
+            return;
+        }
+        used += (size_t)snprintf(field->text + used, FIELD - used,
+                                 ", after update %" PRIu64 " (loss %.4g, then %.4g)", s->step,
+                                 s->earlier_loss, s->window_loss);
     }
 }
 

@@ -14,8 +14,9 @@ typedef struct {
 
 static const FigureKind figure_kinds[] = {
     {figure_loss, "loss", "Training loss against updates",
-     "Training loss against updates, smoothed. Band: every batch, or, of several seeds, from the "
-     "lowest to the highest of them. Dots, in BCD's colour: where BCD and the full update first "
+     "Training loss against updates, smoothed. Band: of several seeds from the lowest to the "
+     "highest; of one, where there are few lines, every batch. Dots, in BCD's colour: where BCD "
+     "and the full update first "
      "were at the loss they are compared at. Below: which submodel was being trained; visits too "
      "short to be seen are one mean shade."},
     {figure_score, "score", "Validation score against updates",
