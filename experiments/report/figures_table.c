@@ -9,7 +9,7 @@
 #include "figures_parts.h"
 #include "gnuplot.h"
 
-enum { PLOT = 260, KEY_COLUMNS = 2, SLANTED = 64 };
+enum { PLOT = 260, KEY_COLUMNS = 2 };
 
 static bool is_series(const Table *table, int column) {
     ColumnKind kind = table->column[column].kind;
@@ -76,12 +76,16 @@ static void write_rows(FILE *out, const Table *table) {
     fprintf(out, "END\n");
 }
 
-/* Labels that would not fit side by side are slanted. */
-static bool is_slanted(const Table *table) {
-    enum { LETTERS = 56 };
-    size_t letters = 0;
-    for (int r = 0; r < table->rows; r++) letters += strlen(table->label[r]) + 2;
-    return letters > LETTERS;
+/* Labels that would not fit side by side are slanted: the pixels that they take then; else 0. */
+static int slant(const Table *table) {
+    enum { LETTERS = 56, LETTER = 4 };
+    size_t letters = 0, longest = 0;
+    for (int r = 0; r < table->rows; r++) {
+        size_t length = strlen(table->label[r]);
+        letters += length + 2;
+        longest = length > longest ? length : longest;
+    }
+    return letters > LETTERS ? LETTER * (int)longest : 0;
 }
 
 /* The highest that is drawn. */
@@ -102,7 +106,7 @@ static double most_of(const Table *table) {
 }
 
 static void write_labels(FILE *out, const Table *table) {
-    fprintf(out, "set xtics %s noenhanced (", is_slanted(table) ? "rotate by -30" : "norotate");
+    fprintf(out, "set xtics %s noenhanced (", slant(table) ? "rotate by -30" : "norotate");
     for (int r = 0; r < table->rows; r++) {
         fputs(r ? ", " : "", out);
         gnuplot_quote(out, table->label[r]);
@@ -183,7 +187,7 @@ char *figure_table(const Table *table, const char *id) {
     Script script;
     int key_rows = (series + KEY_COLUMNS - 1) / KEY_COLUMNS;
     int top = FIGURE_TOP + (key_rows - 1) * KEY_ROW;
-    int bottom = FIGURE_BOTTOM + (is_slanted(table) ? SLANTED : 0);
+    int bottom = FIGURE_BOTTOM + slant(table);
     if (script_begin(&script, id, top + PLOT + bottom)) return NULL;
     script_panel(&script, top, top + PLOT);
     script_heading(&script, table->axis, key_rows);
