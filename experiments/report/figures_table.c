@@ -152,8 +152,9 @@ static void plot_part(FILE *out, const Table *table, int column, int number, con
                 at, at + 1, colour);
 }
 
-/* A role of memory has its own colour in every figure. */
+/* A role of memory has its own colour in every figure, and what is left of them a grey. */
 static const char *colour_of(const TableColumn *column, int number) {
+    if (strcmp(column->head, "other") == 0) return figure_role_colours[MEM_BUFFERS];
     for (int r = 0; r < MEM_ROLES; r++)
         if (strstr(column->head, mem_role_names[r])) return figure_role_colours[r];
     return figure_method_colours[number % FIGURE_METHODS];
