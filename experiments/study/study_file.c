@@ -236,8 +236,8 @@ static int read_study(Study *study, const H5File *file) {
     for (int p = 0; p < PARTS; p++)
         if (read_part(file, study, first, &parts[p])) return -1;
     size_t rows = (size_t)(study->rows - first);
+    if (!rows) return 0; /* there may be no array then */
     StudyRow *row = study->row + first;
-    if (!rows) return 0;
     return read_specifications(file, study, first) ||
                    settings_read_columns(file, "/settings", &row->settings, sizeof *row, rows) ||
                    provenance_read_columns(file, "/provenance", &row->provenance, sizeof *row, rows)

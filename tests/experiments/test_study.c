@@ -270,6 +270,15 @@ static void case_file_round_trip(void) {
     study_free(&read);
 }
 
+/* As it is before the first training is done. */
+static void case_file_without_rows(void) {
+    Study none = {0}, read = {0};
+    const char *path = scratch_path("none.h5");
+    CHECK(study_write(&none, path) == 0 && study_read(&read, path) == 0 && read.rows == 0,
+          "%d rows: %s", read.rows, error_message());
+    study_free(&read);
+}
+
 static void case_bad_files(void) {
     Study study = sample_study(), none = {0};
     CHECK(study_write(&study, scratch_path("good.h5")) == 0, "%s", error_message());
@@ -355,6 +364,7 @@ void test_study(void) {
     RUN(case_means);
     RUN(case_several_files);
     RUN(case_file_round_trip);
+    RUN(case_file_without_rows);
     RUN(case_bad_files);
     RUN(case_operations);
 }
