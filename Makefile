@@ -174,10 +174,11 @@ $(BUILD)/link-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-# SIMT=no leaves out the kernels on this CPU.
+# SIMT=no leaves out the kernels on this CPU, DOUBLE=no ref/ in double precision.
 SIMT ?= yes
+DOUBLE ?= yes
 # The one with the longest suites first: short ones at the end keep all processors busy.
-test_programs := $(if $(filter yes,$(SIMT)),tests-simt) tests-float tests-double
+test_programs := $(if $(filter yes,$(SIMT)),tests-simt) tests-float $(if $(filter yes,$(DOUBLE)),tests-double)
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.
@@ -189,14 +190,15 @@ sanitize:                             ## the tests under address, undefined and 
 	$(Q)$(MAKE) sanitize-address
 	$(Q)$(MAKE) sanitize-thread
 
-# Each first proves that it would catch something.  -O1: the reports name the right lines.
+# Each first proves that it would catch something.  -O1: the reports name the right lines.  In float
+# only: in double ref/ is the same text, and the plain tests have guard words around its arrays.
 planted := tests/sanitize/planted.c
 sanitize-address:                     ## ... address and undefined behaviour only
 	@mkdir -p $(BUILD)/asan
 	$(Q)clang $(address_flags) $(planted) -o $(BUILD)/asan/planted
 	$(Q)tests/sanitize/prove $(BUILD)/asan/planted overrun overflow
-	$(Q)$(known_leaks) $(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" test
-address_flags := -g -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
+	$(Q)$(known_leaks) $(MAKE) CC=clang BUILD=$(BUILD)/asan CFLAGS_EXTRA="$(address_flags)" DOUBLE=no test
+address_flags := -g1 -O1 -fopenmp -DBCD_NO_UNROLL -fno-omit-frame-pointer \
                  -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # Too much memory asked for is an answer, not the end: tests ask.  And the leak checker guesses where
@@ -212,8 +214,8 @@ sanitize-thread:                      ## ... data races only
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
 	$(Q)$(thread_environment) tests/sanitize/prove $(BUILD)/tsan/planted race
 	$(Q)$(thread_environment) $(MAKE) CC=clang BUILD=$(BUILD)/tsan CFLAGS_EXTRA="$(thread_flags)" \
-	    SIMT=no test
-thread_flags := -g -O1 -fopenmp -fsanitize=thread
+	    SIMT=no DOUBLE=no test
+thread_flags := -g1 -O1 -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
                       TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 die_after_fork=0 allocator_may_return_null=1"
 
@@ -223,7 +225,7 @@ fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
 fuzz:                                 ## random input for every reader, FUZZ_SECONDS=60 in all
 	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
 	$(Q)$(known_leaks) tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
-fuzz_flags := -g -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer \
+fuzz_flags := -g1 -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer \
               -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 fuzz-programs: $(fuzz_names:%=$(BUILD)/%)
 $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)

@@ -22,6 +22,19 @@
         return;                 \
     } while (0)
 
+/* Whether a sanitizer watches: what the cases beside one have covered is left out there, said by
+ * SKIP. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 void test_run(const char *name, void (*function)(void));
 void test_run_row(const char *name, void (*function)(const void *row), const void *row);
 void test_fail(const char *file, int line, const char *condition, const char *format, ...)

@@ -16,6 +16,7 @@ static void run(const char *kind) {
 
 static void killed_under_mpi(void) {
     NEED_MPI();
+    if (TEST_SANITIZED) SKIP("the MPI link is watched in link_mpi, such a training over TCP");
     run("mpi");
 }
 

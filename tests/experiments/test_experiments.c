@@ -142,6 +142,7 @@ static void case_memory(void) {
 static void case_all(void) {
     static const char *const files[] = {"validity", "memory", "cost", "timing"};
     char report[256] = "report";
+    if (TEST_SANITIZED) SKIP("each experiment is watched by itself");
     run(0, "experiment all --preset smoke --steps 4 --threads 1 --out every");
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         char name[64];

@@ -9,17 +9,6 @@
 #include "../../ref/stage.h"
 #include "../test.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 static void bytes_are_counted_by_role(void) {
     MemCount counted = {0};
     float *a = mem_alloc(&counted, MEM_PARAMETERS, 1001, sizeof *a);
@@ -56,7 +45,7 @@ static void absurd_sizes_are_refused(void) {
         size_t count, size;
     } rows[] = {{SIZE_MAX, 8}, {SIZE_MAX / 8 + 1, 8}, {SIZE_MAX, 1}, {(size_t)1 << 60, 4}};
     size_t count = sizeof rows / sizeof *rows;
-    if (SANITIZED) count--; /* a sanitizer ends the program when the system has not enough */
+    if (TEST_SANITIZED) count--; /* a sanitizer ends the program when the system has not enough */
     for (size_t i = 0; i < count; i++) {
         MemCount counted = {0};
         CHECK(!mem_alloc(&counted, MEM_GRADIENTS, rows[i].count, rows[i].size), "row %zu", i);
@@ -85,7 +74,7 @@ static void limit_growth(size_t bytes) {
 
 /* Room for no parameters, then for parameters but not for gradients and state. */
 static void running_out_is_an_error(void) {
-    if (SANITIZED) SKIP("a sanitizer needs all of the address space");
+    if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
     if (address_space() == 0) SKIP("no /proc/self/statm");
     Model *m = model_create("gpt:layers=4,width=320,heads=4,context=8,vocabulary=1000");
     if (!CHECK(m, "%s", error_message())) return;
