@@ -238,7 +238,7 @@ static int columns_of(const Published *published_table, TableColumn column[COLUM
         [THEIR_SCORE] = {"published_score", "accuracy", "publ. %", COLUMN_NUMBER, 1},
         [THEIR_LOSS] = {"published_loss", "loss", "publ.", COLUMN_NUMBER, 4},
         [SEEDS] = {"seeds", "seeds", "here", COLUMN_NUMBER, 0},
-        [DURATION] = {"duration", "epochs", "to level", COLUMN_NUMBER, 1},
+        [DURATION] = {"duration", "epochs", "to level", COLUMN_NUMBER, 2},
         [MULTIPLIER] = {"multiplier", "B-F", "here", COLUMN_NUMBER, 2},
         [SCORE] = {"score", "accuracy", "here, %", COLUMN_NUMBER, 1},
         [TRAIN] = {"train_loss", "training loss", "here", COLUMN_NUMBER, 3},

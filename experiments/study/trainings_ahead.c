@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <omp.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,8 +17,6 @@
 #include "../train/interrupt.h"
 #include "../train/progress.h"
 #include "trainings.h"
-
-extern char **environ;
 
 enum { ARGUMENTS = 2 * OPTIONS_MOST + 8, JOBS_MOST = 256 };
 
@@ -74,12 +72,16 @@ static int start(Pool *pool, const Plan *plan, int row, int threads) {
     snprintf(number, sizeof number, "%d", threads);
     if (program_path(program, sizeof program, "--jobs")) return -1;
     row_arguments(&arguments, &plan->row[row], number);
-    int failed = posix_spawn(&pool->process[slot], program, NULL, NULL, arguments.text, environ);
-    for (int i = 0; i < arguments.count; i++) free(arguments.text[i]);
-    if (failed) {
-        pool->process[slot] = 0;
-        return error_set("--jobs: a training cannot be started: %s", strerror(failed));
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* whatever ends this process stops its trainings */
+        execv(program, arguments.text);
+        _exit(127);
     }
+    int cause = errno;
+    for (int i = 0; i < arguments.count; i++) free(arguments.text[i]);
+    if (child < 0) return error_set("--jobs: a training cannot be started: %s", strerror(cause));
+    pool->process[slot] = child;
     pool->row[slot] = row;
     pool->running++;
     return 0;

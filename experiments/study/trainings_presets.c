@@ -27,17 +27,17 @@
         .settings = "limit=4000 batch=64 steps=1400 switch-every=40 eval-every=140", .sgd = "", \
         .adam = "lr=3e-3"                                                                       \
     }
-#define LAPTOP_WIKITEXT(name)                                                                    \
-    .model = name, .data = "wikitext2:2048", .optimizers = "sgd,adam",                           \
+#define LAPTOP_WIKITEXT(name, opts)                                                              \
+    .model = name, .data = "wikitext2:2048", .optimizers = opts,                                 \
     .settings = "batch=16 steps=720 switch-every=40 eval-every=120 eval-samples=1000 warmup=50", \
     .sgd = "clip=1", .adam = "lr=1e-3"
-#define LAPTOP_TEXT                                                                          \
-    {                                                                                        \
-        .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "text",                \
-        .optimizers = "sgd,adam", .instead_of = "wikitext2:2048",                            \
-        .settings =                                                                          \
-            "batch=16 steps=720 switch-every=40 eval-every=120 eval-samples=1000 warmup=50", \
-        .sgd = "clip=1", .adam = "lr=1e-3"                                                   \
+#define LAPTOP_TEXT(opts)                                                                         \
+    {                                                                                             \
+        .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "text", .optimizers = opts, \
+        .instead_of = "wikitext2:2048",                                                           \
+        .settings =                                                                               \
+            "batch=16 steps=720 switch-every=40 eval-every=120 eval-samples=1000 warmup=50",      \
+        .sgd = "clip=1", .adam = "lr=1e-3"                                                        \
     }
 #define LAPTOP_GPT "gpt:layers=4,width=128,heads=4,context=64"
 /* A full update of these takes as much memory as BCD in thirds of the larger ones. */
@@ -62,10 +62,11 @@ const TrainingKind training_validity = {
     .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd,adam"), SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd,adam")},
                                   LAPTOP_IMAGES("sgd,adam"),
-                                  {LAPTOP_WIKITEXT(LAPTOP_GPT)},
-                                  LAPTOP_TEXT,
+                                  {LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
+                                  LAPTOP_TEXT("sgd,adam"),
                                   {LAPTOP_CIFAR(LAPTOP_LESS_RESNET, "sgd,adam"), .full_only = true},
-                                  {LAPTOP_WIKITEXT(LAPTOP_LESS_GPT), .full_only = true}},
+                                  {LAPTOP_WIKITEXT(LAPTOP_LESS_GPT, "sgd,adam"),
+                                   .full_only = true}},
                [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"),
                                GPU_RESNET("resnet14", "cifar10", "sgd,adam", "60"),
                                GPU_RESNET("resnet20", "cifar10", "sgd,adam", "60"),
@@ -89,8 +90,8 @@ const TrainingKind training_compression = {
     .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd"), SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd")},
                                   LAPTOP_IMAGES("sgd"),
-                                  {LAPTOP_WIKITEXT(LAPTOP_GPT)},
-                                  LAPTOP_TEXT},
+                                  {LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
+                                  LAPTOP_TEXT("sgd,adam")},
                [PRESET_GPU] = {GPU_RESNET("resnet14", "cifar10", "sgd", "60"), GPU_GPT}},
 };
 
@@ -100,7 +101,8 @@ const TrainingKind training_ufp = {
     .tables = {11},
     .variant = {{1, 1, NULL}, {2, 1, NULL}, {3, 1, NULL}, {4, 1, NULL}},
     .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT)}, LAPTOP_TEXT},
+               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
+                                  LAPTOP_TEXT("sgd,adam")},
                [PRESET_GPU] = {GPU_GPT}},
 };
 
@@ -117,7 +119,7 @@ const TrainingKind training_switching = {
                 {0, 1, "order=descending"},
                 {0, 1, "order=random"}},
     .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT)}, LAPTOP_TEXT},
+               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "adam")}, LAPTOP_TEXT("adam")},
                [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"), GPU_GPT},
                [PRESET_PAPER] = {GPU_GPT}},
 };

@@ -74,6 +74,12 @@ static void is_as_described(const void *row) {
     CHECK(check_files(writer->files, text) == 0, "%s", text);
 }
 
+static void committed_files_are_as_described(void) {
+    char text[4096];
+    if (!has_h5py()) SKIP("no python with h5py; PYTHON=... names another one");
+    CHECK(check_files(BCD_SOURCE_DIR "/experiments/results/[a-z]*.h5", text) == 0, "%s", text);
+}
+
 /* What must be found, is. */
 static void mistakes_are_found(void) {
     static const char *const expected[] = {"/loss: has unit 1, not nats per target",
@@ -111,6 +117,7 @@ void test_schema(void) {
     make_words();
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
         RUN_ROW(writers[i].name, is_as_described, &writers[i]);
+    RUN(committed_files_are_as_described);
     RUN(mistakes_are_found);
     RUN(example_runs);
 }

@@ -280,6 +280,18 @@ static void kill_when_there(const char *line, const char *name) {
     CHECK(program_wait(process) == -SIGKILL, "it ended before it could be killed");
 }
 
+/* However an experiment ends, its trainings save and end as well. */
+static void case_none_left_behind(void) {
+    static const char checkpoint[] =
+        "behind/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-full/checkpoint.h5";
+    kill_when_there("experiment validity --preset smoke --models "
+                    "gpt:layers=3,width=16,heads=2,context=16 --optimizers adam --steps 4000000 "
+                    "--eval-every 4000000 --jobs 2 --out behind",
+                    "behind/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-full/run.h5");
+    for (int i = 0; i < 4000 && !file_exists(scratch_path(checkpoint)); i++) sleep_ms(5);
+    CHECK(file_exists(scratch_path(checkpoint)), "a training goes on without the experiment");
+}
+
 static void check_same_row(const StudyRow *x, const StudyRow *y) {
     CHECK(x->curve_rows == 120 && y->curve_rows == 120, "%s: %zu and %zu steps", x->name,
           x->curve_rows, y->curve_rows);
@@ -357,6 +369,7 @@ void test_trainings(void) {
     RUN(case_shared_rows);
     RUN(case_in_pieces);
     RUN(case_at_the_same_time);
+    RUN(case_none_left_behind);
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
     RUN(case_told_before);
