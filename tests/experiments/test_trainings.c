@@ -284,10 +284,11 @@ static void kill_when_there(const char *line, const char *name) {
 static void case_none_left_behind(void) {
     static const char checkpoint[] =
         "behind/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-full/checkpoint.h5";
-    kill_when_there("experiment validity --preset smoke --models "
-                    "gpt:layers=3,width=16,heads=2,context=16 --optimizers adam --steps 4000000 "
-                    "--eval-every 4000000 --jobs 2 --out behind",
-                    "behind/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-full/run.h5");
+    kill_when_there(
+        "experiment validity --preset smoke --models "
+        "gpt:layers=3,width=16,heads=2,context=16 --optimizers adam --steps 4000000 "
+        "--eval-every 4000000 --jobs 2 --out behind",
+        "behind/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-full/run.h5");
     for (int i = 0; i < 4000 && !file_exists(scratch_path(checkpoint)); i++) sleep_ms(5);
     CHECK(file_exists(scratch_path(checkpoint)), "a training goes on without the experiment");
 }
