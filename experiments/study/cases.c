@@ -175,6 +175,12 @@ const StudyRow *case_first(const Cases *cases, const CaseMethod *method) {
     return &cases->study->row[method->row[0]];
 }
 
+/* Whether a full update is the better one to compare a row with. */
+static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyRow *row) {
+    if (!than || than->steps == row->steps) return !than;
+    return full->steps == row->steps || full->steps > than->steps;
+}
+
 const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row) {
     const StudyRow *partner = NULL;
     for (int m = 0; m < item->methods; m++) {
@@ -183,8 +189,7 @@ const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRo
         if (first->submodels != 1 || is_offload(first)) continue;
         for (int s = 0; s < method->seeds; s++) {
             const StudyRow *full = &cases->study->row[method->row[s]];
-            if (full->seed == row->seed && (!partner || full->steps > partner->steps))
-                partner = full;
+            if (full->seed == row->seed && fits_better(full, partner, row)) partner = full;
         }
     }
     return partner;
@@ -239,9 +244,10 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *twin = case_first(cases, &item->method[m]);
         if (twin == row || strcmp(study_method(twin, other), own)) continue;
-        order |= strcmp(twin->order, row->order) != 0;
-        switching |= strcmp(twin->switching, row->switching) != 0;
-        state |= twin->settings.keep_state != row->settings.keep_state;
+        bool turns = row->submodels > 1; /* else nothing is ever switched */
+        order |= turns && strcmp(twin->order, row->order) != 0;
+        switching |= turns && strcmp(twin->switching, row->switching) != 0;
+        state |= turns && twin->settings.keep_state != row->settings.keep_state;
         steps |= twin->steps != row->steps;
         flags |= !strcmp(twin->order, row->order) && !strcmp(twin->switching, row->switching) &&
                  twin->settings.keep_state == row->settings.keep_state && twin->steps == row->steps;

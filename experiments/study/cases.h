@@ -34,8 +34,8 @@ void cases_free(Cases *cases);
 
 /* The first row of a method: what all its seeds have in common can be read there. */
 const StudyRow *case_first(const Cases *cases, const CaseMethod *method);
-/* The row of the full update (in the device's memory) with the same seed, the longest if there are
- * several; NULL: none. */
+/* The row of the full update (in the device's memory) with the same seed; of several the one with
+ * as many updates, or else the longest; NULL: none. */
 const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row);
 
 /* Whether no method before has the same M and part of the data: the others of these differ in when

@@ -189,6 +189,29 @@ static void case_cases(void) {
     study_free(&study);
 }
 
+/* A longer full update of the same seed changes nothing for a row that has one of its own length;
+ * and a full update never switches, whatever its flag says. */
+static void case_partners(void) {
+    Study study = sample_study();
+    StudyRow *longer = add_like(&study, 0);
+    longer->steps = 10 * study.row[0].steps;
+    strcpy(longer->switching, "3e");
+    StudyRow *other = add_like(&study, 1);
+    other->steps = longer->steps + 1;
+    const int full = 0, bcd = 1, long_full = study.rows - 2, long_bcd = study.rows - 1;
+    Cases cases;
+    char text[CASE_NAME];
+    if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
+    const Case *item = &cases.item[0];
+    CHECK(case_partner(&cases, item, &study.row[bcd]) == &study.row[full], "of the same length");
+    CHECK(case_partner(&cases, item, &study.row[long_bcd]) == &study.row[long_full], "the longest");
+    for (int m = 0; m < item->methods; m++)
+        if (case_first(&cases, &item->method[m])->submodels == 1)
+            CHECK(!strstr(case_method(&cases, item, &item->method[m], text), "every"), "%s", text);
+    cases_free(&cases);
+    study_free(&study);
+}
+
 static void case_means(void) {
     Mean mean = {0};
     CHECK(isnan(mean_value(&mean)) && isnan(mean_spread(&mean)), "of nothing");
@@ -361,6 +384,7 @@ void test_study(void) {
     RUN(case_validation_multiplier);
     RUN(case_pairs_alone);
     RUN(case_cases);
+    RUN(case_partners);
     RUN(case_means);
     RUN(case_several_files);
     RUN(case_file_round_trip);
