@@ -201,16 +201,6 @@ static void values_come_back(const void *spec) {
 /* ---- a step that fails --------------------------------------------------------------------------
  */
 
-/* Sets the first number of a parameter, and returns what it was. */
-static real poison(Tiny *tiny, int param, real value) {
-    size_t count;
-    real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
-    data[0] = value;
-    tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, param, data);
-    free(data);
-    return before;
-}
-
 static void check_failed_step(const Recipe *recipe, int warm_steps) {
     Tiny tiny;
     Loss loss;
@@ -220,7 +210,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
     for (int i = 0; i < warm_steps; i++) /* so that the step is recorded, or replayed */
         CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
-    real before = poison(&tiny, param, (real)NAN);
+    real before = tiny_poison(&tiny, param, (real)NAN);
     static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_STATE0, TENSOR_STATE1};
     Snapshot was[3];
     for (int r = 0; r < 3; r++) was[r] = snapshot_take(&tiny, roles[r]);
@@ -235,7 +225,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
         snapshot_free(&is);
         snapshot_free(&was[r]);
     }
-    poison(&tiny, param, before);
+    tiny_poison(&tiny, param, before);
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     batch_free(&batch);
     tiny_close(&tiny);

@@ -1,7 +1,10 @@
 #include "tables_sample.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../test.h"
 
 static Table *add(Tables *tables, const char *name, const char *title, const char *head,
                   const TableColumn *columns, int count) {
@@ -50,4 +53,13 @@ Tables sample_tables(void) {
     add_memory(&tables);
     add_times(&tables);
     return tables;
+}
+
+double number_in(const Tables *tables, const char *table, const char *row, const char *column,
+                 Source source) {
+    const Table *found = tables_find(tables, table);
+    const Cell *cell = found ? table_find(found, row, column) : NULL;
+    if (!CHECK(cell, "no cell %s, %s, %s", table, row, column)) return NAN;
+    CHECK(cell->source == source, "%s, %s, %s: %s", table, row, column, source_names[cell->source]);
+    return cell->value;
 }

@@ -1,10 +1,14 @@
-/* Two tables made by hand, for the tests of tables and reports; the second is drawn. */
+/* For tests of tables and of what makes them. */
 #ifndef TESTS_EXPERIMENTS_TABLES_SAMPLE_H
 #define TESTS_EXPERIMENTS_TABLES_SAMPLE_H
 
 #include "../../experiments/tables/table.h"
 
-/* Aborts when memory runs out. */
+/* Two tables made by hand; the second is drawn.  Aborts when memory runs out. */
 Tables sample_tables(void);
+
+/* The number of a cell, which must come from there; NAN after a failed CHECK. */
+double number_in(const Tables *tables, const char *table, const char *row, const char *column,
+                 Source source);
 
 #endif

@@ -5,16 +5,7 @@
 
 #include "../../experiments/tables/table.h"
 #include "cli.h"
-
-/* The number of a cell, which must come from there; NAN after a failed CHECK. */
-static double number(const Tables *tables, const char *table, const char *row, const char *column,
-                     Source source) {
-    const Table *found = tables_find(tables, table);
-    const Cell *cell = found ? table_find(found, row, column) : NULL;
-    if (!CHECK(cell, "no cell %s, %s, %s", table, row, column)) return NAN;
-    CHECK(cell->source == source, "%s, %s, %s: %s", table, row, column, source_names[cell->source]);
-    return cell->value;
-}
+#include "tables_sample.h"
 
 /* Runs an experiment into a directory and reads its tables; false after a failed CHECK. */
 static bool open_tables(Tables *tables, const char *line, const char *file) {
@@ -44,26 +35,26 @@ static void check_closed_forms(const Tables *tables) {
                  {"L-23B", 23323480064, 347.5469, 347.539, 173.7735, 173.769}};
     for (size_t i = 0; i < sizeof audit / sizeof *audit; i++) {
         const char *m = audit[i].model;
-        double full = number(tables, "table8", m, "full_closed_form", SOURCE_CLOSED_FORM);
-        double bcd = number(tables, "table8", m, "bcd3_closed_form", SOURCE_CLOSED_FORM);
-        double plan = number(tables, "table8", m, "bcd3_plan", SOURCE_CLOSED_FORM);
-        CHECK(
-            number(tables, "table8", m, "parameters", SOURCE_CLOSED_FORM) == audit[i].parameters &&
-                fabs(full - audit[i].full) <= 5.001e-5 && fabs(bcd - audit[i].bcd) <= 5.001e-5,
-            "%s: %.4f, %.4f", m, full, bcd);
-        CHECK(number(tables, "table8", m, "full_published", SOURCE_PUBLISHED) ==
+        double full = number_in(tables, "table8", m, "full_closed_form", SOURCE_CLOSED_FORM);
+        double bcd = number_in(tables, "table8", m, "bcd3_closed_form", SOURCE_CLOSED_FORM);
+        double plan = number_in(tables, "table8", m, "bcd3_plan", SOURCE_CLOSED_FORM);
+        CHECK(number_in(tables, "table8", m, "parameters", SOURCE_CLOSED_FORM) ==
+                      audit[i].parameters &&
+                  fabs(full - audit[i].full) <= 5.001e-5 && fabs(bcd - audit[i].bcd) <= 5.001e-5,
+              "%s: %.4f, %.4f", m, full, bcd);
+        CHECK(number_in(tables, "table8", m, "full_published", SOURCE_PUBLISHED) ==
                       audit[i].full_published &&
-                  number(tables, "table8", m, "bcd3_published", SOURCE_PUBLISHED) ==
+                  number_in(tables, "table8", m, "bcd3_published", SOURCE_PUBLISHED) ==
                       audit[i].bcd_published,
               "%s: published", m);
         CHECK((fabs(full / audit[i].full_published - 1) <= 1e-4) == (strcmp(m, "L-1.5B") != 0),
               "%s: %g, published %g", m, full, audit[i].full_published);
         CHECK(plan >= bcd && plan <= 1.06 * bcd, "%s: planned %g", m, plan);
     }
-    double twice = number(tables, "table8", "L-1.5B", "full_recomputed", SOURCE_RECOMPUTED);
+    double twice = number_in(tables, "table8", "L-1.5B", "full_recomputed", SOURCE_RECOMPUTED);
     CHECK(fabs(twice - 23.324) <= 1e-9, "%g", twice);
-    CHECK(isnan(number(tables, "table8", "L-8.0B", "full_closed_form", SOURCE_NONE)) &&
-              number(tables, "table8", "L-8.0B", "full_published", SOURCE_PUBLISHED) == 120.327,
+    CHECK(isnan(number_in(tables, "table8", "L-8.0B", "full_closed_form", SOURCE_NONE)) &&
+              number_in(tables, "table8", "L-8.0B", "full_published", SOURCE_PUBLISHED) == 120.327,
           "L-8.0B");
 }
 
@@ -73,9 +64,9 @@ static void check_small(const Tables *tables) {
     if (!CHECK(table && table->rows == 17, "Tables 9 to 11")) return;
     for (int r = 0; r < table->rows; r++) {
         const char *row = table->label[r];
-        double published = number(tables, "tables9to11", row, "published", SOURCE_PUBLISHED);
-        double own = number(tables, "tables9to11", row, "recomputed", SOURCE_RECOMPUTED);
-        double ours = number(tables, "tables9to11", row, "closed_form", SOURCE_CLOSED_FORM);
+        double published = number_in(tables, "tables9to11", row, "published", SOURCE_PUBLISHED);
+        double own = number_in(tables, "tables9to11", row, "recomputed", SOURCE_RECOMPUTED);
+        double ours = number_in(tables, "tables9to11", row, "closed_form", SOURCE_CLOSED_FORM);
         CHECK(fabs(own - published) <= 0.0101, "%s: %g, published %g", row, own, published);
         if (strncmp(row, "10:", 3) == 0)
             CHECK(fabs(ours - published) <= 0.0101, "%s: %g, published %g", row, ours, published);
@@ -91,11 +82,11 @@ static void check_measured(const Tables *tables) {
         CHECK(table->rows == 3, "%s: %d rows", table->name, table->rows);
         for (int r = 0; r < table->rows; r++, found++) {
             const char *row = table->label[r], *name = table->name;
-            double peak = number(tables, name, row, "trained", SOURCE_MEASURED);
-            double closed = number(tables, name, row, "closed_form", SOURCE_CLOSED_FORM);
-            CHECK(peak == number(tables, name, row, "trained_plan", SOURCE_CLOSED_FORM) &&
-                      number(tables, name, row, "all", SOURCE_MEASURED) ==
-                          number(tables, name, row, "all_plan", SOURCE_CLOSED_FORM),
+            double peak = number_in(tables, name, row, "trained", SOURCE_MEASURED);
+            double closed = number_in(tables, name, row, "closed_form", SOURCE_CLOSED_FORM);
+            CHECK(peak == number_in(tables, name, row, "trained_plan", SOURCE_CLOSED_FORM) &&
+                      number_in(tables, name, row, "all", SOURCE_MEASURED) ==
+                          number_in(tables, name, row, "all_plan", SOURCE_CLOSED_FORM),
                   "%s %s: %g", name, row, peak);
             CHECK(peak >= closed && (r > 0 || peak == closed), "%s %s: %g, closed form %g", name,
                   row, peak, closed);
@@ -223,24 +214,25 @@ static void check_reductions(const Tables *tables) {
                  {"table5", "G-20B avg.", 0.683, NULL, "none"}};
     for (size_t i = 0; i < sizeof audit / sizeof *audit; i++) {
         const char *table = audit[i].table, *row = audit[i].row;
-        double published = number(tables, table, row, "published", SOURCE_PUBLISHED);
+        double published = number_in(tables, table, row, "published", SOURCE_PUBLISHED);
         CHECK(published == audit[i].published, "%s %s: %g", table, row, published);
         const Cell *nearest = table_find(tables_find(tables, table), row, "nearest");
         CHECK(nearest && !strcmp(nearest->text, audit[i].nearest), "%s %s: %s", table, row,
               nearest ? nearest->text : "");
         if (!audit[i].column) continue;
-        double recomputed = number(tables, table, row, audit[i].column, SOURCE_RECOMPUTED);
+        double recomputed = number_in(tables, table, row, audit[i].column, SOURCE_RECOMPUTED);
         CHECK(fabs(recomputed - published) <= 0.004, "%s %s: %g", table, row, recomputed);
     }
     /* With the printed average, 53.6 and 74.9 per cent are 48.4 and 71.9. */
-    double at_139 = number(tables, "table5", "G-10B avg.", "multiplier_average", SOURCE_RECOMPUTED);
+    double at_139 =
+        number_in(tables, "table5", "G-10B avg.", "multiplier_average", SOURCE_RECOMPUTED);
     CHECK(fabs(at_139 - 0.484) <= 0.0005, "%g", at_139);
-    at_139 = number(tables, "table6", "G-10B avg.", "multiplier_average", SOURCE_RECOMPUTED);
+    at_139 = number_in(tables, "table6", "G-10B avg.", "multiplier_average", SOURCE_RECOMPUTED);
     CHECK(fabs(at_139 - 0.719) <= 0.0005, "%g", at_139);
     double implied =
-        number(tables, "table5", "G-1.6B worst", "multiplier_tables", SOURCE_RECOMPUTED);
+        number_in(tables, "table5", "G-1.6B worst", "multiplier_tables", SOURCE_RECOMPUTED);
     CHECK(fabs(implied - 0.589) <= 0.001, "%g", implied);
-    double ms = number(tables, "implied", "rtx4090 G-20B", "full_ms_hours", SOURCE_RECOMPUTED);
+    double ms = number_in(tables, "implied", "rtx4090 G-20B", "full_ms_hours", SOURCE_RECOMPUTED);
     CHECK(fabs(ms - 7074) <= 1, "%g", ms);
 }
 
@@ -253,28 +245,28 @@ static void check_all_cells(const Tables *tables) {
         const Table *table = tables_find(tables, names[t]);
         if (!CHECK(table && table->rows == 8, "%s", names[t])) continue;
         for (int r = 0; r < table->rows; r++)
-            cells +=
-                isfinite(number(tables, names[t], table->label[r], "published", SOURCE_PUBLISHED));
+            cells += isfinite(
+                number_in(tables, names[t], table->label[r], "published", SOURCE_PUBLISHED));
     }
     CHECK(cells == 48, "%d cells", cells);
 }
 
 static void check_claims(const Tables *tables) {
     const char *offload = "time saved over OffLoad (average)";
-    double worst = number(tables, "claims", offload, "multiplier_worst", SOURCE_RECOMPUTED);
-    double average = number(tables, "claims", offload, "multiplier_average", SOURCE_RECOMPUTED);
+    double worst = number_in(tables, "claims", offload, "multiplier_worst", SOURCE_RECOMPUTED);
+    double average = number_in(tables, "claims", offload, "multiplier_average", SOURCE_RECOMPUTED);
     CHECK(fabs(worst - 0.420) <= 0.0005 && fabs(average - 0.709) <= 0.0005, "%g, %g", worst,
           average);
-    CHECK(number(tables, "claims", offload, "published", SOURCE_PUBLISHED) == 0.42, "claim");
+    CHECK(number_in(tables, "claims", offload, "published", SOURCE_PUBLISHED) == 0.42, "claim");
     const Table *speedup = tables_find(tables, "speedup");
     CHECK(speedup && speedup->notes == 1 &&
               strstr(speedup->note[0],
                      "1.52 to 1.76 times, mean 1.41; the table spans 1.02 to "
                      "1.77, mean 1.41"),
           "%s", speedup ? speedup->note[0] : "");
-    double price = number(tables, "table1", "price", "a100_published", SOURCE_PUBLISHED);
-    CHECK(price == 1.2 && number(tables, "table1", "FP32", "rtx4090", SOURCE_GIVEN) == 82.6, "%g",
-          price);
+    double price = number_in(tables, "table1", "price", "a100_published", SOURCE_PUBLISHED);
+    CHECK(price == 1.2 && number_in(tables, "table1", "FP32", "rtx4090", SOURCE_GIVEN) == 82.6,
+          "%g", price);
 }
 
 /* Savings of simulated steps follow from these as the published ones from theirs; and their
@@ -287,20 +279,21 @@ static void check_simulated(const Tables *tables) {
         {"rtx4090 G-10B", 0.5, 1}, {"a100 G-5.4B", 2, 0.29 / 1.20}, {"a800 G-20B", 2, 0.29 / 0.69}};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
         const char *row = pair[i].row;
-        double full = number(tables, "simulated_cost", row, "full_ms", SOURCE_SIMULATED);
-        double bcd = number(tables, "simulated_cost", row, "bcd3_ms", SOURCE_SIMULATED);
-        double cost = number(tables, "simulated_cost", row, "multiplier_average", SOURCE_SIMULATED);
+        double full = number_in(tables, "simulated_cost", row, "full_ms", SOURCE_SIMULATED);
+        double bcd = number_in(tables, "simulated_cost", row, "bcd3_ms", SOURCE_SIMULATED);
+        double cost =
+            number_in(tables, "simulated_cost", row, "multiplier_average", SOURCE_SIMULATED);
         double hours =
-            number(tables, "simulated_hours", row, "multiplier_average", SOURCE_SIMULATED);
+            number_in(tables, "simulated_hours", row, "multiplier_average", SOURCE_SIMULATED);
         double ratio = 1.39 * bcd / full * pair[i].gpus;
         CHECK(
             fabs(hours - (1 - ratio)) <= 1e-12 && fabs(cost - (1 - ratio * pair[i].price)) <= 1e-12,
             "%s: %g, %g", row, hours, cost);
-        double off = number(tables, "simulated_cost", row, "ratio_deviation", SOURCE_NONE);
+        double off = number_in(tables, "simulated_cost", row, "ratio_deviation", SOURCE_NONE);
         CHECK(fabs(off) <= 0.34, "%s: %g", row, off);
     }
-    double dollars = number(tables, "dollars_simulated", "G-10B 2/8", "full", SOURCE_SIMULATED);
-    double ms = number(tables, "simulated_cost", "rtx4090 G-10B", "full_ms", SOURCE_SIMULATED);
+    double dollars = number_in(tables, "dollars_simulated", "G-10B 2/8", "full", SOURCE_SIMULATED);
+    double ms = number_in(tables, "simulated_cost", "rtx4090 G-10B", "full_ms", SOURCE_SIMULATED);
     CHECK(fabs(dollars / (ms / 1e3 * 16 * 1e9 / 1024 / 3600 * 0.29) - 1) <= 1e-12, "%g", dollars);
 }
 
@@ -323,14 +316,15 @@ static void case_cost_of_our_own(void) {
     if (open_tables(&tables,
                     "experiment cost --multiplier 2 --price rtx4090=0.5 --tokens 2e9 --out own",
                     "own/cost.h5")) {
-        double dollars = number(&tables, "dollars", "G-10B 2/8", "full", SOURCE_RECOMPUTED);
+        double dollars = number_in(&tables, "dollars", "G-10B 2/8", "full", SOURCE_RECOMPUTED);
         CHECK(fabs(dollars / (3.252 * 16 * 2e9 / 1024 / 3600 * 0.5) - 1) <= 1e-12, "%g", dollars);
-        double ours = number(&tables, "dollars", "G-10B 2/8", "multiplier_ours", SOURCE_RECOMPUTED);
+        double ours =
+            number_in(&tables, "dollars", "G-10B 2/8", "multiplier_ours", SOURCE_RECOMPUTED);
         CHECK(fabs(ours / dollars - 2 * 2414.32 / 3252 / 2) <= 1e-12, "%g", ours / dollars);
         double saved =
-            number(&tables, "table12", "G-10B avg.", "multiplier_ours", SOURCE_RECOMPUTED);
+            number_in(&tables, "table12", "G-10B avg.", "multiplier_ours", SOURCE_RECOMPUTED);
         CHECK(fabs(saved - (1 - ours / dollars)) <= 1e-12, "%g", saved);
-        CHECK(number(&tables, "prices", "--price", "rtx4090", SOURCE_GIVEN) == 0.5, "prices");
+        CHECK(number_in(&tables, "prices", "--price", "rtx4090", SOURCE_GIVEN) == 0.5, "prices");
     }
     tables_free(&tables);
     check_error(run(1, "experiment cost --multiplier -1 --out own"), "--multiplier -1: it takes");
@@ -357,7 +351,7 @@ static void case_cost_measured(void) {
                     "experiment cost --multiplier costfull/run.h5,costbcd/run.h5 --out measured",
                     "measured/cost.h5")) {
         double saved =
-            number(&tables, "table12", "G-10B avg.", "multiplier_ours", SOURCE_RECOMPUTED);
+            number_in(&tables, "table12", "G-10B avg.", "multiplier_ours", SOURCE_RECOMPUTED);
         CHECK(saved < 1 && isfinite(saved), "%g", saved);
     }
     tables_free(&tables);

@@ -8,6 +8,7 @@
 #include "../../experiments/timing/timing.h"
 #include "../../ref/error.h"
 #include "cli.h"
+#include "tables_sample.h"
 
 /* The cell that a GPU's fraction is found from comes out; it is a fraction of the peak. */
 static void calibrated_cell_comes_out(void) {
@@ -78,26 +79,19 @@ static void theory_in_letters(void) {
 /* ---- the experiment -----------------------------------------------------------------------------
  */
 
-static double number(const Tables *tables, const char *table, const char *row, const char *column,
-                     Source source) {
-    const Table *found = tables_find(tables, table);
-    const Cell *cell = found ? table_find(found, row, column) : NULL;
-    if (!CHECK(cell, "no cell %s, %s, %s", table, row, column)) return NAN;
-    CHECK(cell->source == source, "%s, %s, %s: %s", table, row, column, source_names[cell->source]);
-    return cell->value;
-}
-
 static void check_published(const Tables *t) {
-    CHECK(number(t, "table4", "G-20B full", "published", SOURCE_PUBLISHED) == 6378, "Table 4");
-    CHECK(number(t, "table4", "L-8.0B BCD-1/3", "published", SOURCE_PUBLISHED) == 1197, "Table 4");
-    CHECK(number(t, "table3", "L-11B offload", "published", SOURCE_PUBLISHED) == 7292, "Table 3");
-    CHECK(number(t, "tables15and16", "G-10B 1/5", "published", SOURCE_PUBLISHED) == 2036.528,
+    CHECK(number_in(t, "table4", "G-20B full", "published", SOURCE_PUBLISHED) == 6378, "Table 4");
+    CHECK(number_in(t, "table4", "L-8.0B BCD-1/3", "published", SOURCE_PUBLISHED) == 1197,
+          "Table 4");
+    CHECK(number_in(t, "table3", "L-11B offload", "published", SOURCE_PUBLISHED) == 7292,
+          "Table 3");
+    CHECK(number_in(t, "tables15and16", "G-10B 1/5", "published", SOURCE_PUBLISHED) == 2036.528,
           "Table 15");
-    CHECK(isnan(number(t, "table4", "L-8.0B full", "calibrated", SOURCE_NONE)),
+    CHECK(isnan(number_in(t, "table4", "L-8.0B full", "calibrated", SOURCE_NONE)),
           "a time for a model that is not described");
-    double ms = number(t, "tables15and16", "G-1.6B 1/3", "calibrated", SOURCE_SIMULATED);
+    double ms = number_in(t, "tables15and16", "G-1.6B 1/3", "calibrated", SOURCE_SIMULATED);
     CHECK(fabs(ms - 378.49) < 0.01, "the calibrated cell: %g ms", ms);
-    double off = number(t, "table3", "G-1.6B offload", "calibrated_deviation", SOURCE_NONE);
+    double off = number_in(t, "table3", "G-1.6B offload", "calibrated_deviation", SOURCE_NONE);
     CHECK(fabs(off) < 1e-4, "the calibrated offload: %g", off);
 }
 
@@ -109,30 +103,30 @@ static void check_order(const Tables *t) {
         for (int parts = 3; parts <= 5; parts++) {
             char row[40];
             snprintf(row, sizeof row, "%s 1/%d", models[m], parts);
-            double ms = number(t, "tables15and16", row, "calibrated", SOURCE_SIMULATED);
-            double cached = number(t, "tables15and16", row, "cached", SOURCE_SIMULATED);
+            double ms = number_in(t, "tables15and16", row, "calibrated", SOURCE_SIMULATED);
+            double cached = number_in(t, "tables15and16", row, "cached", SOURCE_SIMULATED);
             CHECK(ms < before && cached < ms, "%s: %g ms, cached %g", row, ms, cached);
             before = ms;
         }
     }
-    double few = number(t, "offload", "1k", "times", SOURCE_SIMULATED);
-    double many = number(t, "offload", "512k", "times", SOURCE_SIMULATED);
+    double few = number_in(t, "offload", "1k", "times", SOURCE_SIMULATED);
+    double many = number_in(t, "offload", "512k", "times", SOURCE_SIMULATED);
     CHECK(few > 4 && many < 1.05 && many > 1, "offload: %g times, then %g", few, many);
 }
 
 /* Times of this machine: that they are there. */
 static void check_measured(const Tables *t) {
-    double full = number(t, "measured1", "full", "step", SOURCE_MEASURED);
-    double mean = number(t, "measured1", "1/3 mean", "step", SOURCE_MEASURED), sum = 0;
+    double full = number_in(t, "measured1", "full", "step", SOURCE_MEASURED);
+    double mean = number_in(t, "measured1", "1/3 mean", "step", SOURCE_MEASURED), sum = 0;
     for (int k = 1; k <= 3; k++) {
         char row[40];
         snprintf(row, sizeof row, "1/3 submodel %d", k);
-        sum += number(t, "measured1", row, "step", SOURCE_MEASURED);
-        CHECK(number(t, "measured1", row, "cached", SOURCE_MEASURED) > 0, "%s", row);
+        sum += number_in(t, "measured1", row, "step", SOURCE_MEASURED);
+        CHECK(number_in(t, "measured1", row, "cached", SOURCE_MEASURED) > 0, "%s", row);
     }
     CHECK(full > 0 && fabs(sum / 3 - mean) < 1e-9 * mean, "%g ms, mean %g", full, mean);
-    double measured = number(t, "pipeline1", "BCD-1/3 plain", "measured", SOURCE_MEASURED);
-    double simulated = number(t, "pipeline1", "BCD-1/3 plain", "simulated", SOURCE_SIMULATED);
+    double measured = number_in(t, "pipeline1", "BCD-1/3 plain", "measured", SOURCE_MEASURED);
+    double simulated = number_in(t, "pipeline1", "BCD-1/3 plain", "simulated", SOURCE_SIMULATED);
     CHECK(isfinite(measured) && measured > 0 && isfinite(simulated) && simulated > 0,
           "%g ms, simulated %g", measured, simulated);
 }

@@ -120,16 +120,6 @@ static void parts_make_the_whole(const void *spec) {
 /* ---- a step that fails
  * --------------------------------------------------------------------------- */
 
-/* Sets the first number of a parameter, and returns what it was. */
-static real poison(Tiny *tiny, int param, real value) {
-    size_t count;
-    real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
-    data[0] = value;
-    tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, param, data);
-    free(data);
-    return before;
-}
-
 /* A frozen parameter turns NaN and back again: the step in between fails and leaves every
  * parameter, and the next step goes as if it had not been. */
 static void bad_loss_changes_nothing(const void *spec) {
@@ -142,10 +132,10 @@ static void bad_loss_changes_nothing(const void *spec) {
     Batch batch = tiny_batch(&tiny, 4);
     Loss loss;
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
-    real before = poison(&tiny, param, (real)NAN);
+    real before = tiny_poison(&tiny, param, (real)NAN);
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
     CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
-    poison(&tiny, param, before);
+    tiny_poison(&tiny, param, before);
     for (int b = 0; b < tiny.model->blocks; b++)
         CHECK(tiny_parameters_hash(&tiny, b) == tiny_parameters_hash(&sound, b), "%s has changed",
               tiny.model->block[b].name);

@@ -136,6 +136,15 @@ void tiny_trained(Tiny *tiny, const Recipe *recipe) {
     need(tiny_train(tiny, NULL, NULL) == 0, "training");
 }
 
+real tiny_poison(Tiny *tiny, int param, real value) {
+    size_t count;
+    real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
+    data[0] = value;
+    tiny->engine->is->write(tiny->engine, TENSOR_PARAMETER, param, data);
+    free(data);
+    return before;
+}
+
 void tiny_activate(Tiny *tiny, int submodel) {
     bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
     if (!active) abort();

@@ -65,6 +65,9 @@ int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double 
  * and the state of the loop. */
 void tiny_carry_over(const Tiny *from, Tiny *to);
 
+/* Sets the first number of a parameter, and returns what it was. */
+real tiny_poison(Tiny *tiny, int param, real value);
+
 /* Activates one submodel, without training. */
 void tiny_activate(Tiny *tiny, int submodel);
 
