@@ -83,6 +83,6 @@ int command_experiment(const Options *options) {
     }
     if (found && all && !status && !options->quiet) print_end(options);
     if (found) return status;
-    return error_set("bcd experiment %.40s: there is none of this name; it takes %sor all", name,
+    return error_set("experiment %.40s: there is none of this name; it takes %sor all", name,
                      known);
 }
