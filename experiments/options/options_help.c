@@ -76,7 +76,8 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd experiment all --preset laptop && bcd report results/*.h5\n"
      "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam --seeds 5\n"
-     "  while bcd experiment all --preset gpu --device cuda --yes --minutes 10; [ $? = 75 ]; do :; done"},
+     "  while bcd experiment all --preset gpu --device cuda --yes --minutes 10; [ $? = 75 ]; do :; "
+     "done"},
     {COMMAND_EXPORT, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library", 1, 1,
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors, "
      "in\n"
