@@ -33,7 +33,7 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --data text --model G-20B:context=8 --out none"), "this machine has");
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
     check_error(run(1, "eval nothing"), "nothing");
-    check_error(run(1, "experiment velocity"), "bcd experiment velocity: there is none");
+    check_error(run(1, "experiment velocity"), "experiment velocity: there is none");
     CHECK(!file_exists(scratch_path("none")), "a directory was made for nothing");
 }
 
