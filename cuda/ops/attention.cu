@@ -134,17 +134,10 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
     const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
     const auto load = [&](int step) {
-        const int key = step * S::COLUMNS;
-        T *to = kv_tiles + step % 2 * 2 * TILE;
-        load_tile<T, D, S::COLUMNS, S::THREADS>(to, k + (size_t)key * (size_t)h.qk_stride,
-                                                h.qk_stride, h.t - key, h.d, h.alignment);
-        load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, v + (size_t)key * (size_t)h.v_stride,
-                                                h.v_stride, h.t - key, h.d, h.alignment);
+        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.v_stride, step * S::COLUMNS, h);
         copy_async_commit();
     };
-    load_tile<T, D, S::ROWS, S::THREADS>(
-        q_tile, h.q + at_head(h, task, h.qk_stride) + (size_t)first * (size_t)h.qk_stride,
-        h.qk_stride, h.t - first, h.d, h.alignment);
+    load_side<T, D, S>(q_tile, h.q + at_head(h, task, h.qk_stride), h.qk_stride, first, h);
     load(0);
 
     Softmax<M> softmax;

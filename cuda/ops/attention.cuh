@@ -163,6 +163,28 @@ struct Shape {
     static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
 };
 
+/* Starts copying a block's ROWS rows of a head, from `row` of its t on; zeros beyond the last. */
+template <typename T, int D, typename S>
+static __device__ __forceinline__ void load_side(T *tile, const T *head, int stride, int row,
+                                                 const Heads<T> &h) {
+    load_tile<T, D, S::ROWS, S::THREADS>(tile, head + (size_t)row * (size_t)stride, stride,
+                                         h.t - row, h.d, h.alignment);
+}
+
+/* The same of COLUMNS rows of two arrays, keys and values or queries and dy: a[COLUMNS] in front of
+ * b[COLUMNS], in the half of tiles that is `step`'s. */
+template <typename T, int D, typename S>
+static __device__ __forceinline__ void load_step(T *tiles, int step, const T *a, int a_stride,
+                                                 const T *b, int b_stride, int row,
+                                                 const Heads<T> &h) {
+    constexpr int TILE = S::COLUMNS * ROW<T, D>;
+    T *const to = tiles + step % 2 * 2 * TILE;
+    load_tile<T, D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * (size_t)a_stride, a_stride,
+                                            h.t - row, h.d, h.alignment);
+    load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, b + (size_t)row * (size_t)b_stride, b_stride,
+                                            h.t - row, h.d, h.alignment);
+}
+
 /* The head size that the kernels are compiled for; 0: none. */
 static inline int padded_head(int d) {
     return d <= 32 ? 32 : d <= 64 ? 64 : d <= 96 ? 96 : d <= 128 ? 128 : 0;

@@ -157,24 +157,14 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
     const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
     const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
     const auto load = [&](int step) {
-        const int key = step * S::COLUMNS;
-        T *to = kv_tiles + step % 2 * 2 * TILE;
-        load_tile<T, D, S::COLUMNS, S::THREADS>(to, k + (size_t)key * (size_t)h.qk_stride,
-                                                h.qk_stride, h.t - key, h.d, h.alignment);
-        load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, v + (size_t)key * (size_t)h.v_stride,
-                                                h.v_stride, h.t - key, h.d, h.alignment);
+        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.v_stride, step * S::COLUMNS, h);
         copy_async_commit();
-    };
-    const auto load_side = [&](T *to, const T *from, int stride) {
-        load_tile<T, D, S::ROWS, S::THREADS>(
-            to, from + at_head(h, task, stride) + (size_t)first * (size_t)stride, stride,
-            h.t - first, h.d, h.alignment);
     };
     T *const y_tile = kv_tiles; /* for the dots, before the first keys */
     static_assert(4 * TILE >= SIDE, "y in the place of k and v");
-    load_side(q_tile, h.q, h.qk_stride);
-    load_side(dy_tile, g.dy, c);
-    load_side(y_tile, g.y, c);
+    load_side<T, D, S>(q_tile, h.q + at_head(h, task, h.qk_stride), h.qk_stride, first, h);
+    load_side<T, D, S>(dy_tile, g.dy + at_head(h, task, c), c, first, h);
+    load_side<T, D, S>(y_tile, g.y + at_head(h, task, c), c, first, h);
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -241,11 +231,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     const T *q = h.q + at_head(h, task, h.qk_stride), *dy = g.dy + at_head(h, task, c);
     const auto load = [&](int step) {
         const int query = first + step * S::COLUMNS, thread = (int)threadIdx.x;
-        T *to = q_tiles + step % 2 * 2 * TILE;
-        load_tile<T, D, S::COLUMNS, S::THREADS>(to, q + (size_t)query * (size_t)h.qk_stride,
-                                                h.qk_stride, h.t - query, h.d, h.alignment);
-        load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, dy + (size_t)query * (size_t)c, c,
-                                                h.t - query, h.d, h.alignment);
+        load_step<T, D, S>(q_tiles, step, q, h.qk_stride, dy, c, query, h);
         if (thread < 2 * S::COLUMNS) {
             const int at = thread % S::COLUMNS;
             const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)task * (size_t)h.t;
@@ -255,14 +241,9 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         }
         copy_async_commit();
     };
-    const auto load_side = [&](T *to, const T *from, int stride) {
-        load_tile<T, D, S::ROWS, S::THREADS>(
-            to, from + at_head(h, task, stride) + (size_t)first * (size_t)stride, stride,
-            h.t - first, h.d, h.alignment);
-    };
     static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
-    load_side(k_tile, h.k, h.qk_stride);
-    load_side(v_tile, h.v, h.v_stride);
+    load_side<T, D, S>(k_tile, h.k + at_head(h, task, h.qk_stride), h.qk_stride, first, h);
+    load_side<T, D, S>(v_tile, h.v + at_head(h, task, h.v_stride), h.v_stride, first, h);
     load(0);
     if (S::HELD) {
         copy_async_wait<0>();
