@@ -1,6 +1,5 @@
-/* GPT-2's byte-pair encoding: of each word, merge the pair of neighbours that was learnt first,
- * wherever it stands, until no pair is known.  Sennrich, Haddow, Birch 2016; Radford et al. 2019.
- */
+/* GPT-2's byte-pair encoding: text is cut into words (pretoken.h), and the neighbours in each word
+ * merge (merges.h).  Sennrich, Haddow, Birch 2016; Radford et al. 2019. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +7,9 @@
 
 #include "../ref/error.h"
 #include "file.h"
+#include "merges.h"
 #include "pretoken.h"
 #include "tokenizer.h"
-#include "vocabulary.h"
 #include "wordcache.h"
 
 typedef struct {
@@ -19,44 +18,8 @@ typedef struct {
     char name[16];
     Pretokenizer *pretokenizer;
     WordCache cache;
-    int *token, *rank; /* [capacity]: the word being merged */
-    size_t capacity;
+    Merger merger;
 } Gpt2;
-
-/* Merges every pair of rank `best` in token[count], from the left, and returns how many tokens are
- * left.  rank[i] is that of the pair (token[i], token[i + 1]); the last one is NO_RANK. */
-static size_t merge_pairs(const Vocabulary *vocabulary, int best, int *token, int *rank,
-                          size_t count) {
-    size_t kept = 0;
-    bool after_merge = false;
-    for (size_t i = 0; i < count; i++, kept++) {
-        const bool merges = rank[i] == best;
-        token[kept] = merges ? vocabulary->merged[best] : token[i];
-        if (merges) i++; /* past the right half */
-        rank[kept] = rank[i];
-        if (kept > 0 && (merges || after_merge))
-            rank[kept - 1] = vocabulary_rank(vocabulary, token[kept - 1], token[kept]);
-        after_merge = merges;
-    }
-    return kept;
-}
-
-/* Leaves the tokens of a word in gpt2->token and returns their number. */
-static size_t encode_word(Gpt2 *gpt2, const char *word, size_t bytes) {
-    const Vocabulary *vocabulary = &gpt2->vocabulary;
-    int *token = gpt2->token, *rank = gpt2->rank;
-    for (size_t i = 0; i < bytes; i++) token[i] = vocabulary->of_byte[(unsigned char)word[i]];
-    for (size_t i = 0; i + 1 < bytes; i++)
-        rank[i] = vocabulary_rank(vocabulary, token[i], token[i + 1]);
-    rank[bytes - 1] = NO_RANK;
-    size_t count = bytes;
-    for (;;) {
-        int best = NO_RANK;
-        for (size_t i = 0; i < count; i++) best = rank[i] < best ? rank[i] : best;
-        if (best == NO_RANK) return count;
-        count = merge_pairs(vocabulary, best, token, rank, count);
-    }
-}
 
 static int grow(int **array, size_t *capacity, size_t needed) {
     if (needed <= *capacity) return 0;
@@ -82,11 +45,8 @@ static int append_word(void *context, const char *word, size_t bytes) {
     size_t count = 0;
     const int *tokens = short_word ? wordcache_get(&gpt2->cache, word, bytes, &count) : NULL;
     if (!tokens) {
-        size_t capacity = gpt2->capacity;
-        if (grow(&gpt2->token, &capacity, bytes) || grow(&gpt2->rank, &gpt2->capacity, bytes))
-            return -1;
-        count = encode_word(gpt2, word, bytes);
-        tokens = gpt2->token;
+        if (merge_word(&gpt2->merger, &gpt2->vocabulary, word, bytes, &count)) return -1;
+        tokens = gpt2->merger.tokens;
         if (short_word) wordcache_put(&gpt2->cache, word, bytes, tokens, count);
     }
     if (grow(&output->tokens, &output->capacity, output->count + count)) return -1;
@@ -118,8 +78,7 @@ static void gpt2_free(Tokenizer *tokenizer) {
     vocabulary_free(&gpt2->vocabulary);
     pretokenizer_free(gpt2->pretokenizer);
     wordcache_free(&gpt2->cache);
-    free(gpt2->token);
-    free(gpt2->rank);
+    merger_free(&gpt2->merger);
     free(gpt2);
 }
 

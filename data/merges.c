@@ -1,0 +1,133 @@
+/* Byte-pair encoding of a word.  Sennrich, Haddow, Birch 2016; Radford et al. 2019.
+ *
+ * The tokens are a linked list, so that a merge touches only its neighbours, and the pairs wait in
+ * a heap by rank, and among equals from the left.  What a merge makes of a pair beside it is queued
+ * anew; the old entry stays, and is passed over when it comes up, since its place has another rank
+ * by then. */
+#include "merges.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "../ref/error.h"
+
+#define NOWHERE UINT32_MAX
+
+static uint64_t entry_of(int rank, uint32_t place) { return (uint64_t)rank << 32 | place; }
+static int entry_rank(uint64_t entry) { return (int)(entry >> 32); }
+static uint32_t entry_place(uint64_t entry) { return (uint32_t)entry; }
+
+/* ---- the heap: no entry is less than the one at (i - 1) / 2 -------------------------------------
+ */
+
+static void queue_put(Merger *m, uint64_t entry) {
+    size_t i = m->queued++;
+    for (; i > 0 && m->queue[(i - 1) / 2] > entry; i = (i - 1) / 2)
+        m->queue[i] = m->queue[(i - 1) / 2];
+    m->queue[i] = entry;
+}
+
+/* Puts an entry at the place of the i-th, and what is less below it above it. */
+static void sink(Merger *m, size_t i, uint64_t entry) {
+    for (size_t child; (child = 2 * i + 1) < m->queued; i = child) {
+        child += child + 1 < m->queued && m->queue[child + 1] < m->queue[child];
+        if (entry <= m->queue[child]) break;
+        m->queue[i] = m->queue[child];
+    }
+    m->queue[i] = entry;
+}
+
+static uint64_t queue_take(Merger *m) {
+    const uint64_t first = m->queue[0], last = m->queue[--m->queued];
+    if (m->queued) sink(m, 0, last);
+    return first;
+}
+
+/* ---- the word ----------------------------------------------------------------------------------
+ */
+
+static void start_word(Merger *m, const Vocabulary *vocabulary, const char *word, uint32_t bytes) {
+    for (uint32_t i = 0; i < bytes; i++)
+        m->place[i] = (Place){.token = vocabulary->of_byte[(unsigned char)word[i]],
+                              .rank = NO_RANK,
+                              .before = i - 1, /* NOWHERE of the first */
+                              .after = i + 1 < bytes ? i + 1 : NOWHERE};
+    m->queued = 0;
+    for (uint32_t i = 0; i + 1 < bytes; i++) {
+        Place *p = &m->place[i];
+        p->rank = vocabulary_rank(vocabulary, p->token, p[1].token);
+        if (p->rank != NO_RANK) m->queue[m->queued++] = entry_of(p->rank, i);
+    }
+    for (size_t i = m->queued / 2; i-- > 0;) sink(m, i, m->queue[i]);
+}
+
+/* The pair of the tokens at `left` and after it has changed. */
+static void pair_again(Merger *m, const Vocabulary *vocabulary, uint32_t left) {
+    Place *p = &m->place[left];
+    p->rank = p->after == NOWHERE ? NO_RANK
+                                  : vocabulary_rank(vocabulary, p->token, m->place[p->after].token);
+    if (p->rank != NO_RANK) queue_put(m, entry_of(p->rank, left));
+}
+
+static void merge_at(Merger *m, const Vocabulary *vocabulary, uint32_t left) {
+    Place *p = &m->place[left], *right = &m->place[p->after];
+    p->token = vocabulary->merged[p->rank];
+    p->after = right->after;
+    right->rank = NO_RANK;
+    if (p->after != NOWHERE) m->place[p->after].before = left;
+    if (p->before != NOWHERE) pair_again(m, vocabulary, p->before);
+    pair_again(m, vocabulary, left);
+}
+
+/* Merges all pairs of the first rank that is queued.  They are taken out before the first of them
+ * merges, since what that makes may have been learnt earlier and would come in between. */
+static void merge_first(Merger *m, const Vocabulary *vocabulary) {
+    const int rank = entry_rank(m->queue[0]);
+    size_t count = 0;
+    while (m->queued && entry_rank(m->queue[0]) == rank) {
+        const uint32_t left = entry_place(queue_take(m));
+        const bool twice = count && m->merging[count - 1] == left; /* changed, and back again */
+        if (m->place[left].rank == rank && !twice) m->merging[count++] = left;
+    }
+    for (size_t i = 0; i < count; i++) /* the last merge may have taken this one's left half */
+        if (m->place[m->merging[i]].rank == rank) merge_at(m, vocabulary, m->merging[i]);
+}
+
+/* ---- room --------------------------------------------------------------------------------------
+ */
+
+void merger_free(Merger *m) {
+    free(m->place);
+    free(m->queue);
+    free(m->merging);
+    free(m->tokens);
+    *m = (Merger){0};
+}
+
+static int reserve(Merger *m, size_t bytes) {
+    if (bytes <= m->capacity) return 0;
+    if (bytes >= NOWHERE) return error_set("gpt2: a word of %zu bytes; at most 4 GiB", bytes);
+    const size_t capacity = bytes + bytes / 2 + 64;
+    merger_free(m);
+    m->place = malloc(capacity * sizeof *m->place);
+    m->queue = malloc(2 * capacity * sizeof *m->queue); /* one each, and each merge adds one */
+    m->merging = malloc(capacity * sizeof *m->merging);
+    m->tokens = malloc(capacity * sizeof *m->tokens);
+    if (m->place && m->queue && m->merging && m->tokens) {
+        m->capacity = capacity;
+        return 0;
+    }
+    merger_free(m);
+    return error_set("gpt2: no memory for a word of %zu bytes", bytes);
+}
+
+int merge_word(Merger *m, const Vocabulary *vocabulary, const char *word, size_t bytes,
+               size_t *count) {
+    if (reserve(m, bytes)) return -1;
+    start_word(m, vocabulary, word, (uint32_t)bytes);
+    while (m->queued) merge_first(m, vocabulary);
+    *count = 0;
+    for (uint32_t i = 0; i != NOWHERE; i = m->place[i].after)
+        m->tokens[(*count)++] = m->place[i].token;
+    return 0;
+}

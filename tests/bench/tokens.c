@@ -1,0 +1,73 @@
+/* How fast GPT-2's tokenizer is. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../data/file.h"
+#include "../../data/tokenizer.h"
+#include "../../ref/error.h"
+#include "../../ref/random.h"
+#include "bench.h"
+
+typedef struct {
+    const char *dir; /* of a new tokenizer for each call, with no words kept; NULL: the one below */
+    Tokenizer *tokenizer;
+    const char *text;
+    size_t bytes;
+    bool failed;
+} TokensRun;
+
+static void run_tokens(void *context) {
+    TokensRun *r = context;
+    int *tokens = NULL;
+    size_t count = 0;
+    Tokenizer *t = r->dir ? tokenizer_gpt2(r->dir, 0) : r->tokenizer;
+    r->failed |= !t || t->encode(t, r->text, r->bytes, &tokens, &count);
+    if (r->dir && t) tokenizer_free(t);
+    free(tokens);
+}
+
+static int print_tokens(const char *what, TokensRun run, double least_ms) {
+    Times times = bench_repeat(run_tokens, &run, least_ms);
+    double ms = times_median(&times);
+    if (!run.failed) printf("%-44s %9.3f ms %6.1f MB/s\n", what, ms, 1e-3 * (double)run.bytes / ms);
+    return run.failed ? -1 : 0;
+}
+
+static int bench_words(const char *dir, Tokenizer *tokenizer, const char *path, double least_ms) {
+    enum { LONG_WORD = 1 << 20 };
+    size_t bytes;
+    char *text = (char *)file_read("bench", path, FETCH_HINT, &bytes), *word = malloc(LONG_WORD);
+    int status = word ? 0 : error_set("bench: out of memory");
+    for (size_t i = 0; word && i < LONG_WORD; i++)
+        word[i] = (char)('a' + random_below(1, STREAM_SYNTHETIC, i, 26));
+    if (!text) status = -1;
+    if (!status)
+        status = print_tokens("WikiText-2, with loading the vocabulary",
+                              (TokensRun){dir, NULL, text, bytes, false}, least_ms) ||
+                 print_tokens("WikiText-2, words known",
+                              (TokensRun){NULL, tokenizer, text, bytes, false}, least_ms) ||
+                 print_tokens("a megabyte of letters without a space",
+                              (TokensRun){NULL, tokenizer, word, LONG_WORD, false}, least_ms);
+    free(text);
+    free(word);
+    return status ? -1 : 0;
+}
+
+int bench_tokens(const char *data_dir, double least_ms) {
+    char dir[PATH_BYTES], path[PATH_BYTES];
+    printf("\ntokens of GPT-2\n");
+    if (path_join(dir, data_dir, "gpt2-bpe") || path_join(path, data_dir, "wikitext-2/valid.txt"))
+        return -1;
+    Tokenizer *tokenizer = tokenizer_gpt2(dir, 0);
+    FILE *file = tokenizer ? fopen(path, "rb") : NULL;
+    int status = 0;
+    if (!tokenizer)
+        printf("left out: %s\n", error_message());
+    else if (!file)
+        printf("left out: no %s\n", path);
+    else
+        status = bench_words(dir, tokenizer, path, least_ms);
+    if (file) fclose(file);
+    if (tokenizer) tokenizer_free(tokenizer);
+    return status;
+}
