@@ -9,6 +9,7 @@
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H
 
+#include "../ref/ops/attention.h"
 #include "../ref/real.h"
 #include "device.h"
 
@@ -111,11 +112,11 @@ size_t cuda_rmsnorm_workspace(int n, int c);
  */
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
-                            int c, int heads, bool rope);
+                            Attention attention);
 void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                                   const void *y, const float *lse, int n, int t, int c, int heads,
-                                   bool rope, bool add);
-size_t cuda_attention_workspace(Precision precision, int n, int t, int c, int heads, bool rope);
+                                   const void *y, const float *lse, int n, int t,
+                                   Attention attention, bool add);
+size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention);
 
 /* ---- activations.cu ----------------------------------------------------------------------------
  */

@@ -43,8 +43,8 @@ void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io) {
                                  node->eps);
             break;
         case OP_ATTENTION:
-            cuda_attention_forward(run, io->y, io->aux, io->x, io->n, positions(node), o,
-                                   node->heads, node->rope);
+            cuda_attention_forward(run, io->y, io->aux, io->x, io->n, positions(node),
+                                   node->attention);
             break;
         case OP_RELU:
             cuda_relu_forward(run, io->y, io->x, count);
@@ -113,7 +113,7 @@ void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *
             break;
         case OP_ATTENTION:
             cuda_attention_input_gradient(run, io->dx, io->dy, io->x, io->y, io->aux, io->n,
-                                          positions(node), o, node->heads, node->rope, io->add_dx);
+                                          positions(node), node->attention, io->add_dx);
             break;
         case OP_RELU:
             cuda_relu_input_gradient(run, io->dx, io->dy, io->y, count, io->add_dx);
@@ -202,8 +202,7 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
         case OP_RMSNORM:
             return cuda_rmsnorm_workspace(rows, c);
         case OP_ATTENTION:
-            return cuda_attention_workspace(precision, n, positions(node), o, node->heads,
-                                            node->rope);
+            return cuda_attention_workspace(precision, n, positions(node), node->attention);
         case OP_EMBEDDING:
             return cuda_embedding_workspace(n, positions(node), o, node->vocabulary);
         default:

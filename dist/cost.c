@@ -37,7 +37,7 @@ static double node_bytes(const Question *q, const Node *node, Phase phase) {
 static double scores_time(const Question *q, const Node *node, Phase phase) {
     double t = node->out_shape.w, n = q->settings->batch;
     double passes = phase == PHASE_FORWARD ? 8 : 11, products = phase == PHASE_FORWARD ? 2 : 4;
-    double scores = n * node->heads * t * t;
+    double scores = n * node->attention.heads * t * t;
     double bytes = passes * scores * (double)value_bytes(q->settings);
     double flops = products * 2 * n * t * (double)shape_count(node->out_shape);
     Precision precision = q->settings->precision;

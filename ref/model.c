@@ -56,7 +56,7 @@ size_t node_aux_count(const Node *node, int n) {
         case OP_RMSNORM:
             return rows; /* rrms */
         case OP_ATTENTION:
-            return rows * (size_t)node->heads; /* log-sum-exp */
+            return rows * (size_t)node->attention.heads; /* log-sum-exp */
         default:
             return 0;
     }

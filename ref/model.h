@@ -10,6 +10,7 @@
 #ifndef REF_MODEL_H
 #define REF_MODEL_H
 
+#include "ops/attention.h"
 #include "real.h"
 
 typedef enum {
@@ -49,11 +50,10 @@ typedef struct {
         bias;    /* batchnorm, layernorm, rmsnorm: scale and shift; embedding: token, position */
     int running; /* batchnorm: running mean, then at running + 1 running variance */
     int kernel, stride, pad; /* conv2d */
-    int heads;               /* attention */
-    bool rope;               /* attention: rotary position embedding */
-    bool relu;               /* batchnorm: y = relu(bn(x) + skip) fused */
-    int vocabulary;          /* embedding */
-    double eps;              /* layernorm, rmsnorm: what is added to the mean square */
+    Attention attention;
+    bool relu;      /* batchnorm: y = relu(bn(x) + skip) fused */
+    int vocabulary; /* embedding */
+    double eps;     /* layernorm, rmsnorm: what is added to the mean square */
 } Node;
 
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL } Init;
@@ -94,7 +94,7 @@ typedef struct {
 
 typedef struct Model {
     char name[64];
-    char spec[160]; /* the canonical specification: model_create(spec) gives the same model */
+    char spec[256]; /* the canonical specification: model_create(spec) gives the same model */
     int blocks, nodes, params, buffers, values;
     Block *block;
     Node *node;

@@ -32,19 +32,23 @@ const Preset model_presets[] = {
 
 typedef enum { FAMILY_RESNET, FAMILY_BOTTLENECK, FAMILY_GPT, FAMILY_LLAMA } Family;
 
-enum { MAX_KEYS = 7 };
+enum { MAX_KEYS = 15 };
 
 /* A setting of a family: its range, and its default (0: required or derived). */
 typedef struct {
     const char *name;
     double fallback, least, most;
-    bool real; /* not only whole numbers; seldom other than the default, and only then told */
+    bool real;   /* not only whole numbers */
+    bool seldom; /* other than the default, and only then told */
 } Key;
 
 #define WHOLE(name, fallback, least, most) \
-    { name, fallback, least, most, false }
-#define NORM_EPS \
-    { "eps", 1e-5, 1e-12, 1, true }
+    { name, fallback, least, most, false, false }
+#define SELDOM(name, least, most) \
+    { name, 0, least, most, false, true }
+#define SELDOM_REAL(name, fallback, least, most) \
+    { name, fallback, least, most, true, true }
+#define NORM_EPS SELDOM_REAL("eps", 1e-5, 1e-12, 1)
 
 static const struct {
     const char *name;
@@ -66,7 +70,11 @@ static const struct {
                       {WHOLE("layers", 0, 1, 4096), WHOLE("width", 0, 2, 65536),
                        WHOLE("heads", 0, 1, 1024), WHOLE("ffn", 0, 1, 1 << 20),
                        WHOLE("context", 0, 1, 1 << 20), WHOLE("vocabulary", 32000, 2, 1 << 24),
-                       NORM_EPS}},
+                       NORM_EPS, SELDOM("groups", 1, 1024), SELDOM("head_size", 2, 1024),
+                       SELDOM("tied", 0, 1), SELDOM_REAL("rope_base", 10000, 1, 1e12),
+                       SELDOM_REAL("rope_factor", 1, 1, 1e6), SELDOM_REAL("rope_low", 0, 1e-6, 1e6),
+                       SELDOM_REAL("rope_high", 0, 1e-6, 1e6),
+                       SELDOM("rope_original", 1, 1 << 24)}},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -82,12 +90,23 @@ static int refuse_name(const char *spec) {
         spec, known);
 }
 
-static int find_key(Family family, const char *name, size_t length) {
+/* -1: the family has no such setting. */
+static int key_at(Family family, const char *name, size_t length) {
     for (int k = 0; families[family].key[k].name; k++) {
         const char *known = families[family].key[k].name;
         if (strlen(known) == length && strncmp(known, name, length) == 0) return k;
     }
-    char names[128] = "";
+    return -1;
+}
+
+/* 0 where the family has no such setting. */
+static double setting(Family family, const double *value, const char *name) {
+    const int k = key_at(family, name, strlen(name));
+    return k < 0 ? 0 : value[k];
+}
+
+static int refuse_key(Family family, const char *name, size_t length) {
+    char names[192] = "";
     for (int k = 0; families[family].key[k].name; k++) {
         strcat(names, " ");
         strcat(names, families[family].key[k].name);
@@ -101,8 +120,8 @@ static int parse_settings(Family family, const char *text, double *value, bool *
     while (*text) {
         size_t length = strcspn(text, "=,");
         if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
-        int k = find_key(family, text, length);
-        if (k < 0) return -1;
+        int k = key_at(family, text, length);
+        if (k < 0) return refuse_key(family, text, length);
         const Key *key = &families[family].key[k];
         if (given[k]) return error_set("model: %s is given twice", key->name);
         const char *number = text + length + 1;
@@ -125,28 +144,65 @@ static int set_defaults(Family family, double *value, const bool *given) {
     for (int k = 0; families[family].key[k].name; k++) {
         const Key *key = &families[family].key[k];
         if (given[k]) continue;
-        if (key->fallback == 0 && key->least > 0 && strcmp(key->name, "ffn") != 0)
+        if (key->fallback == 0 && !key->seldom && strcmp(key->name, "ffn") != 0)
             return error_set("model: %s needs %s=...", families[family].name, key->name);
         value[k] = key->fallback;
     }
     return 0;
 }
 
+/* The feed-forward's default is 8/3 of the width (Touvron et al. 2023), rounded up; and what is as
+ * it would be by default is not told. */
+static void derive_llama(double *value) {
+    const Family family = FAMILY_LLAMA;
+    const int width = (int)setting(family, value, "width"),
+              heads = (int)setting(family, value, "heads");
+    double *ffn = value + key_at(family, "ffn", 3), *groups = value + key_at(family, "groups", 6),
+           *size = value + key_at(family, "head_size", 9);
+    if (*ffn == 0) *ffn = (8 * width / 3 + 31) / 32 * 32;
+    if ((int)*groups == heads) *groups = 0;
+    if ((int)*size * heads == width) *size = 0;
+}
+
+/* -1 and an error where the heads or the scaling of positions cannot be. */
+static int check_attention(const Attention *a, int width, bool given_size) {
+    const Rope *r = &a->rope;
+    const int given = (r->low > 0) + (r->high > 0) + (r->original > 0);
+    if (!given_size && width % a->heads)
+        return error_set("model: width %d is not a multiple of %d heads", width, a->heads);
+    if (a->heads % a->groups)
+        return error_set("model: %d heads are not a multiple of %d groups", a->heads, a->groups);
+    if (r->base > 0 && a->d % 2)
+        return error_set("model: rotary positions need an even head size, not %d", a->d);
+    if (given % 3 || (given && !(r->factor > 1)))
+        return error_set(
+            "model: rope_low, rope_high and rope_original go together, with a rope_factor above 1");
+    if (given && !(r->low < r->high))
+        return error_set("model: rope_low=%g is not below rope_high=%g", r->low, r->high);
+    return 0;
+}
+
 static int build_transformer(Builder *b, Family family, const double *v) {
-    bool llama = family == FAMILY_LLAMA;
-    const double *rest = v + (llama ? 4 : 3);
-    TransformerSizes s = {.layers = (int)v[0],
-                          .width = (int)v[1],
-                          .heads = (int)v[2],
-                          .context = (int)rest[0],
-                          .vocabulary = (int)rest[1],
-                          .eps = rest[2]};
-    s.ffn = llama ? (int)v[3] : 4 * s.width;
-    if (s.width % s.heads)
-        return error_set("model: width %d is not a multiple of %d heads", s.width, s.heads);
-    if (llama && (s.width / s.heads) % 2)
-        return error_set("model: rotary positions need an even head size, not %d",
-                         s.width / s.heads);
+    const bool llama = family == FAMILY_LLAMA;
+    const int width = (int)setting(family, v, "width"), heads = (int)setting(family, v, "heads"),
+              groups = (int)setting(family, v, "groups"), d = (int)setting(family, v, "head_size");
+    const TransformerSizes s = {
+        .layers = (int)setting(family, v, "layers"),
+        .width = width,
+        .ffn = llama ? (int)setting(family, v, "ffn") : 4 * width,
+        .context = (int)setting(family, v, "context"),
+        .vocabulary = (int)setting(family, v, "vocabulary"),
+        .attention = {.heads = heads,
+                      .groups = groups ? groups : heads,
+                      .d = d ? d : width / heads,
+                      .rope = {.base = setting(family, v, "rope_base"),
+                               .factor = setting(family, v, "rope_factor"),
+                               .low = setting(family, v, "rope_low"),
+                               .high = setting(family, v, "rope_high"),
+                               .original = setting(family, v, "rope_original")}},
+        .tied = !llama || setting(family, v, "tied") > 0,
+        .eps = setting(family, v, "eps")};
+    if (check_attention(&s.attention, width, d > 0)) return -1;
     if (llama)
         build_llama(b, s);
     else
@@ -164,7 +220,7 @@ static void write_spec(Model *model, Family family, const double *value) {
     int used = snprintf(model->spec, sizeof model->spec, "%s:", families[family].name);
     for (int k = 0; families[family].key[k].name; k++) {
         const Key *key = &families[family].key[k];
-        if (key->real && value[k] == key->fallback) continue;
+        if (key->seldom && value[k] == key->fallback) continue;
         used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%.15g",
                          k ? "," : "", key->name, value[k]);
     }
@@ -179,8 +235,7 @@ static Model *build(Family family, const char *settings, const char *over) {
         return NULL;
     for (int k = 0; k < MAX_KEYS; k++) given[k] = given[k] || given_over[k];
     if (set_defaults(family, value, given)) return NULL;
-    if (family == FAMILY_LLAMA && !given[3]) /* 8/3 of the width, Touvron et al. 2023, rounded up */
-        value[3] = (8 * (int)value[1] / 3 + 31) / 32 * 32;
+    if (family == FAMILY_LLAMA) derive_llama(value);
     Model *model = calloc(1, sizeof *model);
     if (!model) {
         error_set("model: out of memory");

@@ -41,8 +41,7 @@ void node_forward(const Node *node, const NodeIO *io) {
             rmsnorm_forward(io->y, io->aux, io->x, io->weight, rows, c, node->eps);
             break;
         case OP_ATTENTION:
-            attention_forward(io->y, io->aux, io->x, io->n, positions(node), o, node->heads,
-                              node->rope);
+            attention_forward(io->y, io->aux, io->x, io->n, positions(node), node->attention);
             break;
         case OP_RELU:
             relu_forward(io->y, io->x, count);
@@ -107,7 +106,7 @@ void node_input_gradient(const Node *node, const NodeIO *io) {
             break;
         case OP_ATTENTION:
             attention_input_gradient(io->dx, io->dy, io->x, io->y, io->aux, io->n, positions(node),
-                                     o, node->heads, node->rope, io->add_dx);
+                                     node->attention, io->add_dx);
             break;
         case OP_RELU:
             relu_input_gradient(io->dx, io->dy, io->y, count, io->add_dx);

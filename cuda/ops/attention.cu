@@ -232,12 +232,14 @@ AttentionSpace attention_space(void *workspace, Precision precision, int n, int 
     return space;
 }
 
-size_t cuda_attention_workspace(Precision precision, int n, int t, int c, int heads, bool rope) {
-    return attention_space(NULL, precision, n, t, c, heads, rope).bytes;
+size_t cuda_attention_workspace(Precision precision, int n, int t, Attention a) {
+    return attention_space(NULL, precision, n, t, a.heads * a.d, a.heads, a.rope.base > 0).bytes;
 }
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
-                            int c, int heads, bool rope) {
+                            Attention a) {
+    const int heads = a.heads, c = heads * a.d;
+    const bool rope = a.rope.base > 0;
     switch (run->precision) {
         case PRECISION_BF16:
             forward<PRECISION_BF16>(run, y, lse, qkv, n, t, c, heads, rope);

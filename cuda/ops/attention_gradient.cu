@@ -352,8 +352,10 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
 }
 
 void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                                   const void *y, const float *lse, int n, int t, int c, int heads,
-                                   bool rope, bool add) {
+                                   const void *y, const float *lse, int n, int t, Attention a,
+                                   bool add) {
+    const int heads = a.heads, c = heads * a.d;
+    const bool rope = a.rope.base > 0;
     switch (run->precision) {
         case PRECISION_BF16:
             input_gradient<PRECISION_BF16>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);

@@ -86,7 +86,7 @@ ConvertSizes convert_sizes(const Model *m) {
     ConvertSizes s = {.layers = m->blocks - 2, .context = m->input.w, .vocabulary = m->outputs};
     s.width = m->value[m->block[0].out].shape.c;
     for (int i = m->block[1].first_node; i < m->block[1].end_node; i++) {
-        if (m->node[i].kind == OP_ATTENTION) s.heads = m->node[i].heads;
+        if (m->node[i].kind == OP_ATTENTION) s.heads = m->node[i].attention.heads;
         if (m->node[i].eps > 0) s.eps = m->node[i].eps;
     }
     for (int p = m->block[1].first_param; p < m->block[1].end_param; p++)

@@ -183,12 +183,11 @@ int build_rmsnorm(Builder *b, const char *name, int in, double eps) {
     return norm(b, name, node, false);
 }
 
-int build_attention(Builder *b, int in, int heads, bool rope) {
+int build_attention(Builder *b, int in, Attention attention) {
     Node node = node_of(OP_ATTENTION, in);
-    node.heads = heads;
-    node.rope = rope;
-    Shape shape = shape_at(b, in);
-    return b->failed ? 0 : add_node(b, node, with_channels(shape, shape.c / 3));
+    node.attention = attention;
+    Shape out = with_channels(shape_at(b, in), attention.heads * attention.d);
+    return b->failed ? 0 : add_node(b, node, out);
 }
 
 static int elementwise(Builder *b, Node node, int divide_channels) {

@@ -27,8 +27,8 @@ int build_conv2d(Builder *b, const char *name, int in, int outputs, int kernel, 
 int build_batchnorm(Builder *b, const char *name, int in, int skip, bool relu);
 int build_layernorm(Builder *b, const char *name, int in, double eps);
 int build_rmsnorm(Builder *b, const char *name, int in, double eps);
-/* in is (q, k, v) packed: 3 c channels to c. */
-int build_attention(Builder *b, int in, int heads, bool rope);
+/* in is (q, k, v) packed: (heads + 2 groups) d channels to heads * d. */
+int build_attention(Builder *b, int in, Attention attention);
 int build_relu(Builder *b, int in);
 int build_gelu(Builder *b, int in);
 /* in is (gate, up) packed: 2 f channels to f. */
@@ -40,7 +40,9 @@ int build_embedding(Builder *b, int in, int vocabulary, int width, int context);
 
 /* The families. Sizes have been checked by the caller. */
 typedef struct {
-    int layers, width, heads, ffn, context, vocabulary;
+    int layers, width, ffn, context, vocabulary;
+    Attention attention;
+    bool tied;  /* the head's weight is the token embedding; always of a GPT */
     double eps; /* of its norms */
 } TransformerSizes;
 typedef struct {

@@ -9,7 +9,7 @@ static int gpt_block(Builder *b, int x, TransformerSizes s) {
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
     int h = build_layernorm(b, "norm1", x, s.eps);
     h = build_linear(b, "attention.qkv", h, 3 * s.width, true, deviation);
-    h = build_attention(b, h, s.heads, false);
+    h = build_attention(b, h, s.attention);
     h = build_linear(b, "attention.out", h, s.width, true, residual);
     x = build_add(b, h, x);
     h = build_layernorm(b, "norm2", x, s.eps);

@@ -1,7 +1,9 @@
 /* Causal multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay
  * in cache, with the softmax's maximum and sum carried along from tile to tile, and probabilities
  * recomputed in the backward pass from the log-sum-exp of each row (FlashAttention, Dao et al.
- * 2022).  Tiles above the diagonal are never touched.  One thread does a whole head of a sample. */
+ * 2022).  Tiles above the diagonal are never touched.  One thread does a whole head of a sample, in
+ * the backward pass all query heads of a group, one after the other, so that the sums of dk and dv
+ * over them have one order. */
 #include <math.h>
 #include <string.h>
 
@@ -12,12 +14,13 @@
 
 enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
 
-/* One head of one sample.  Rows of q, k, v are 3c apart, of y c. */
+/* One query head of one sample with its keys and values.  Rows of q, k, v are a position of qkv
+ * apart. */
 typedef struct {
     int t, d, stride, y_stride;
     const real *q, *k, *v;
     real scale;
-    const Rope *rope; /* NULL: none */
+    const Angles *angles; /* NULL: none */
 } Head;
 
 typedef struct {
@@ -26,20 +29,29 @@ typedef struct {
 
 static Span tile_at(int start, int t) { return (Span){start, t - start < TILE ? t - start : TILE}; }
 
-static Head head_at(const real *qkv, int sample, int head, int t, int c, int heads,
-                    const Rope *rope) {
-    const int d = c / heads;
-    const real *q = qkv + (size_t)sample * (size_t)t * 3 * (size_t)c + (size_t)head * (size_t)d;
-    return (Head){t, d, 3 * c, c, q, q + c, q + 2 * c, (real)(1 / sqrt((double)d)), rope};
-}
-
 static size_t row_at(int row, int stride) { return (size_t)row * (size_t)stride; }
+
+static Head head_at(const real *qkv, int sample, int head, int t, const Attention *a,
+                    const Angles *angles) {
+    const int stride = (a->heads + 2 * a->groups) * a->d, group = head / (a->heads / a->groups);
+    const real *q = qkv + row_at(sample * t, stride);
+    const real *k = q + row_at(a->heads + group, a->d);
+    return (Head){t,
+                  a->d,
+                  stride,
+                  a->heads * a->d,
+                  q + row_at(head, a->d),
+                  k,
+                  k + row_at(a->groups, a->d),
+                  (real)(1 / sqrt((double)a->d)),
+                  angles};
+}
 
 /* s[TILE][TILE] = q k^T, not yet scaled */
 static void scores(real *s, const Head *h, Span queries, Span keys) {
     const real *q = h->q + row_at(queries.start, h->stride);
     const real *k = h->k + row_at(keys.start, h->stride);
-    if (!h->rope) {
+    if (!h->angles) {
         matmul(s, TILE, q, h->stride, false, k, h->stride, true, queries.size, keys.size, h->d,
                false);
         return;
@@ -48,8 +60,8 @@ static void scores(real *s, const Head *h, Span queries, Span keys) {
     real turned_q[TILE * LD], turned_k[TILE * LD];
     for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
         const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
-        rope_turn(turned_q, q, h->stride, h->rope, queries.start, queries.size, pair, pairs);
-        rope_turn(turned_k, k, h->stride, h->rope, keys.start, keys.size, pair, pairs);
+        rope_turn(turned_q, q, h->stride, h->angles, queries.start, queries.size, pair, pairs);
+        rope_turn(turned_k, k, h->stride, h->angles, keys.start, keys.size, pair, pairs);
         matmul(s, TILE, turned_q, LD, false, turned_k, LD, true, queries.size, keys.size, 2 * pairs,
                pair > 0);
     }
@@ -124,18 +136,21 @@ static bool worth_threads(int n, int t, int c) {
     return (size_t)n * (size_t)t * (size_t)c > PARALLEL / 4;
 }
 
-void attention_forward(real *y, real *lse, const real *qkv, int n, int t, int c, int heads,
-                       bool rope) {
-    Rope angles = {0};
-    if (rope) angles = rope_angles(t, c / heads);
+static void forward_head(real *y, real *lse, const Head *h) {
+    for (int start = 0; start < h->t; start += TILE)
+        forward_tile(y + row_at(start, h->y_stride), lse + start, h, tile_at(start, h->t));
+}
+
+void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
+    const int c = a.heads * a.d;
+    const bool turned = a.rope.base > 0;
+    Angles angles = {0};
+    if (turned) angles = rope_angles(&a.rope, t, a.d);
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
-    for (int task = 0; task < n * heads; task++) {
-        const int sample = task / heads, head = task % heads;
-        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &angles : NULL);
-        real *out = y + row_at(sample * t, c) + row_at(head, h.d);
-        for (int start = 0; start < t; start += TILE)
-            forward_tile(out + row_at(start, c), lse + row_at(task, t) + start, &h,
-                         tile_at(start, t));
+    for (int task = 0; task < n * a.heads; task++) {
+        const int sample = task / a.heads, head = task % a.heads;
+        const Head h = head_at(qkv, sample, head, t, &a, turned ? &angles : NULL);
+        forward_head(y + row_at(sample * t, c) + row_at(head, a.d), lse + row_at(task, t), &h);
     }
 }
 
@@ -151,7 +166,7 @@ static void score_gradient(const HeadGradient *d, const Head *h, const real *ds,
                            Span keys) {
     const size_t q_at = row_at(queries.start, h->stride), k_at = row_at(keys.start, h->stride);
     const int ld = h->stride;
-    if (!h->rope) {
+    if (!h->angles) {
         matmul(d->q + q_at, ld, ds, TILE, false, h->k + k_at, ld, false, queries.size, h->d,
                keys.size, true);
         matmul(d->k + k_at, ld, ds, TILE, true, h->q + q_at, ld, false, keys.size, h->d,
@@ -162,14 +177,14 @@ static void score_gradient(const HeadGradient *d, const Head *h, const real *ds,
     real turned[TILE * LD], back[TILE * LD];
     for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
         const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
-        rope_turn(turned, h->k + k_at, ld, h->rope, keys.start, keys.size, pair, pairs);
+        rope_turn(turned, h->k + k_at, ld, h->angles, keys.start, keys.size, pair, pairs);
         matmul(back, LD, ds, TILE, false, turned, LD, false, queries.size, 2 * pairs, keys.size,
                false);
-        rope_turn_back(d->q + q_at, ld, back, h->rope, queries.start, queries.size, pair, pairs);
-        rope_turn(turned, h->q + q_at, ld, h->rope, queries.start, queries.size, pair, pairs);
+        rope_turn_back(d->q + q_at, ld, back, h->angles, queries.start, queries.size, pair, pairs);
+        rope_turn(turned, h->q + q_at, ld, h->angles, queries.start, queries.size, pair, pairs);
         matmul(back, LD, ds, TILE, true, turned, LD, false, keys.size, 2 * pairs, queries.size,
                false);
-        rope_turn_back(d->k + k_at, ld, back, h->rope, keys.start, keys.size, pair, pairs);
+        rope_turn_back(d->k + k_at, ld, back, h->angles, keys.start, keys.size, pair, pairs);
     }
 }
 
@@ -213,31 +228,41 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
     }
 }
 
-static void clear_head(const HeadGradient *d, const Head *h) {
+/* Keys and values are a group's: its first query head clears them. */
+static void clear_head(const HeadGradient *d, const Head *h, bool keys) {
     const size_t bytes = (size_t)h->d * sizeof *d->q;
     for (int i = 0; i < h->t; i++) {
         const size_t at = row_at(i, h->stride);
         memset(d->q + at, 0, bytes);
+        if (!keys) continue;
         memset(d->k + at, 0, bytes);
         memset(d->v + at, 0, bytes);
     }
 }
 
+static void gradient_head(const HeadGradient *d, const real *dy, const real *y, const real *lse,
+                          const Head *h) {
+    for (int start = 0; start < h->t; start += TILE) {
+        const size_t at = row_at(start, h->y_stride);
+        gradient_tile(d, dy + at, y + at, lse + start, h, tile_at(start, h->t));
+    }
+}
+
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
-                              const real *lse, int n, int t, int c, int heads, bool rope,
-                              bool add) {
-    Rope angles = {0};
-    if (rope) angles = rope_angles(t, c / heads);
+                              const real *lse, int n, int t, Attention a, bool add) {
+    const int c = a.heads * a.d, shared = a.heads / a.groups;
+    const bool turned = a.rope.base > 0;
+    Angles angles = {0};
+    if (turned) angles = rope_angles(&a.rope, t, a.d);
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
-    for (int task = 0; task < n * heads; task++) {
-        const int sample = task / heads, head = task % heads;
-        const Head h = head_at(qkv, sample, head, t, c, heads, rope ? &angles : NULL);
-        real *dq = dqkv + (h.q - qkv);
-        const HeadGradient d = {dq, dq + c, dq + 2 * c};
-        if (!add) clear_head(&d, &h);
-        const size_t at = row_at(sample * t, c) + row_at(head, h.d);
-        for (int start = 0; start < t; start += TILE)
-            gradient_tile(&d, dy + at + row_at(start, c), y + at + row_at(start, c),
-                          lse + row_at(task, t) + start, &h, tile_at(start, t));
+    for (int task = 0; task < n * a.groups; task++) {
+        const int sample = task / a.groups, first = task % a.groups * shared;
+        for (int head = first; head < first + shared; head++) {
+            const Head h = head_at(qkv, sample, head, t, &a, turned ? &angles : NULL);
+            const HeadGradient d = {dqkv + (h.q - qkv), dqkv + (h.k - qkv), dqkv + (h.v - qkv)};
+            if (!add) clear_head(&d, &h, head == first);
+            const size_t at = row_at(sample * t, c) + row_at(head, a.d);
+            gradient_head(&d, dy + at, y + at, lse + row_at(sample * a.heads + head, t), &h);
+        }
     }
 }

@@ -9,6 +9,7 @@
 #define REF_OPS_H
 
 #include "../real.h"
+#include "attention.h"
 
 /* ---- matmul.c -------------------------------------------------------------------------------- */
 
@@ -92,15 +93,14 @@ void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real
 /* ---- attention.c: causal multi-head attention, Vaswani et al. 2017, eq. 1 -----------------------
  */
 
-/* qkv[n][t][3][heads][d] -> y[n][t][heads][d], c = heads * d; softmax(q k / sqrt(d)) v over
- * positions <= the query's.  Overwrites lse[n][heads][t], the log-sum-exp of the scores, from which
- * the backward pass recomputes the probabilities instead of storing them (FlashAttention, Dao
- * 2022). rope: q and k are first rotated by position, pairing element i with i + d/2 at frequency
- * 10000^(-2i/d) (RoFormer, Su et al. 2021, in the half-split layout); d must then be even. */
-void attention_forward(real *y, real *lse, const real *qkv, int n, int t, int c, int heads,
-                       bool rope);
+/* qkv[n][t][heads + 2 groups][d] (q, then k, then v) -> y[n][t][heads][d]; softmax(q k / sqrt(d)) v
+ * over positions <= the query's, each query head with the k and v of its group.  Overwrites
+ * lse[n][heads][t], the log-sum-exp of the scores, from which the backward pass recomputes the
+ * probabilities instead of storing them (FlashAttention, Dao 2022).  With rope q and k are first
+ * turned by position; d must then be even. */
+void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention attention);
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
-                              const real *lse, int n, int t, int c, int heads, bool rope, bool add);
+                              const real *lse, int n, int t, Attention attention, bool add);
 
 /* ---- activations.c: elementwise -----------------------------------------------------------------
  */

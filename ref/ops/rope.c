@@ -5,20 +5,29 @@
 #include "rows.h"
 #include "scratch.h"
 
-Rope rope_angles(int t, int d) {
+double rope_frequency(const Rope *rope, int pair, int d) {
+    const double frequency = pow(rope->base, -2.0 * pair / d);
+    if (!(rope->factor > 1)) return frequency;
+    if (!(rope->original > 0)) return frequency / rope->factor;
+    const double turns = rope->original * frequency / (2 * acos(-1));
+    const double kept = fmin(fmax((turns - rope->low) / (rope->high - rope->low), 0), 1);
+    return kept * frequency + (1 - kept) * frequency / rope->factor;
+}
+
+Angles rope_angles(const Rope *rope, int t, int d) {
     const size_t half = (size_t)(d / 2), count = (size_t)t * half;
     real *cosine = scratch(SCRATCH_ROPE, 2 * count), *sine = cosine + count;
     enum { COST = 64 }; /* of an angle, in additions */
 #pragma omp parallel for if (count > PARALLEL / COST)
     for (int pair = 0; pair < d / 2; pair++) {
-        const double frequency = pow(10000, -2.0 * pair / d);
+        const double frequency = rope_frequency(rope, pair, d);
         for (int position = 0; position < t; position++) {
             const size_t at = (size_t)position * half + (size_t)pair;
             cosine[at] = (real)cos(position * frequency);
             sine[at] = (real)sin(position * frequency);
         }
     }
-    return (Rope){d, cosine, sine};
+    return (Angles){d, cosine, sine};
 }
 
 static void turn(real *restrict to, const real *restrict x, const real *restrict y,
@@ -37,24 +46,24 @@ static void turn_back(real *restrict dx, real *restrict dy, const real *restrict
     }
 }
 
-void rope_turn(real *to, const real *x, int ldx, const Rope *rope, int position, int rows, int pair,
-               int pairs) {
-    const size_t half = (size_t)(rope->d / 2);
+void rope_turn(real *to, const real *x, int ldx, const Angles *angles, int position, int rows,
+               int pair, int pairs) {
+    const size_t half = (size_t)(angles->d / 2);
     for (int i = 0; i < rows; i++) {
         const real *first = x + (size_t)i * (size_t)ldx + pair;
         const size_t at = (size_t)(position + i) * half + (size_t)pair;
-        turn(to + i * 2 * ROPE_PAIRS, first, first + half, rope->cosine + at, rope->sine + at,
+        turn(to + i * 2 * ROPE_PAIRS, first, first + half, angles->cosine + at, angles->sine + at,
              pairs);
     }
 }
 
-void rope_turn_back(real *dx, int ldx, const real *from, const Rope *rope, int position, int rows,
-                    int pair, int pairs) {
-    const size_t half = (size_t)(rope->d / 2);
+void rope_turn_back(real *dx, int ldx, const real *from, const Angles *angles, int position,
+                    int rows, int pair, int pairs) {
+    const size_t half = (size_t)(angles->d / 2);
     for (int i = 0; i < rows; i++) {
         real *first = dx + (size_t)i * (size_t)ldx + pair;
         const size_t at = (size_t)(position + i) * half + (size_t)pair;
-        turn_back(first, first + half, from + i * 2 * ROPE_PAIRS, rope->cosine + at,
-                  rope->sine + at, pairs);
+        turn_back(first, first + half, from + i * 2 * ROPE_PAIRS, angles->cosine + at,
+                  angles->sine + at, pairs);
     }
 }

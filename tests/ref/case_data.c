@@ -111,7 +111,7 @@ double case_length(const Case *row, Array array) {
         case OP_RMSNORM:
             return parameter ? rows_in : in;
         case OP_ATTENTION:
-            return node->in_shape.w + out / node->heads;
+            return node->in_shape.w + node->attention.d;
         case OP_AVGPOOL:
             return (double)node->in_shape.h * node->in_shape.w;
         case OP_EMBEDDING:

@@ -6,6 +6,8 @@
 #define IN(...) .in_shape = {__VA_ARGS__} /* h, w, c */
 #define OUT(...) .out_shape = {__VA_ARGS__}
 #define SAME(...) IN(__VA_ARGS__), OUT(__VA_ARGS__)
+#define HEADS(heads, groups, d) .attention = {heads, groups, d, {.base = 0}}
+#define TURNED(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}}
 
 /* One row, one line. */
 /* clang-format off */
@@ -81,21 +83,21 @@ const Case cases[] = {
     {"rmsnorm 384, large", {OP_RMSNORM, SAME(1, 67, 384), .eps = 1e-5}, .n = 2},
     {"rmsnorm 520", {OP_RMSNORM, SAME(1, 5, 520), .eps = 1e-5}, .n = 1},
 
-    {"attention, one position", {OP_ATTENTION, IN(1, 1, 12), OUT(1, 1, 4), .heads = 2}, .n = 2},
-    {"attention, head of 1", {OP_ATTENTION, IN(1, 7, 3), OUT(1, 7, 1), .heads = 1}, .n = 1},
-    {"attention, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), .heads = 3}, .n = 2},
-    {"attention, head of 16", {OP_ATTENTION, IN(1, 17, 96), OUT(1, 17, 32), .heads = 2}, .n = 3},
-    {"attention, head of 64", {OP_ATTENTION, IN(1, 67, 384), OUT(1, 67, 128), .heads = 2}, .n = 1},
-    {"attention, three tiles", {OP_ATTENTION, IN(1, 129, 24), OUT(1, 129, 8), .heads = 1}, .n = 1},
-    {"attention, sharp", {OP_ATTENTION, IN(1, 13, 48), OUT(1, 13, 16), .heads = 2}, .n = 2, .scale = 6},
-    {"attention, head of 96", {OP_ATTENTION, IN(1, 35, 288), OUT(1, 35, 96), .heads = 1}, .n = 1},
-    {"attention, head of 128", {OP_ATTENTION, IN(1, 70, 384), OUT(1, 70, 128), .heads = 1}, .n = 1},
-    {"attention, head of 131", {OP_ATTENTION, IN(1, 9, 393), OUT(1, 9, 131), .heads = 1}, .n = 1},
-    {"attention rope, head of 2", {OP_ATTENTION, IN(1, 5, 18), OUT(1, 5, 6), .heads = 3, .rope = true}, .n = 2},
-    {"attention rope, head of 6", {OP_ATTENTION, IN(1, 31, 36), OUT(1, 31, 12), .heads = 2, .rope = true}, .n = 2},
-    {"attention rope, head of 16", {OP_ATTENTION, IN(1, 32, 48), OUT(1, 32, 16), .heads = 1, .rope = true}, .n = 3},
-    {"attention rope, head of 64", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), .heads = 1, .rope = true}, .n = 2},
-    {"attention rope, head of 124", {OP_ATTENTION, IN(1, 40, 372), OUT(1, 40, 124), .heads = 1, .rope = true}, .n = 1},
+    {"attention, one position", {OP_ATTENTION, IN(1, 1, 12), OUT(1, 1, 4), HEADS(2, 2, 2)}, .n = 2},
+    {"attention, head of 1", {OP_ATTENTION, IN(1, 7, 3), OUT(1, 7, 1), HEADS(1, 1, 1)}, .n = 1},
+    {"attention, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), HEADS(3, 3, 5)}, .n = 2},
+    {"attention, head of 16", {OP_ATTENTION, IN(1, 17, 96), OUT(1, 17, 32), HEADS(2, 2, 16)}, .n = 3},
+    {"attention, head of 64", {OP_ATTENTION, IN(1, 67, 384), OUT(1, 67, 128), HEADS(2, 2, 64)}, .n = 1},
+    {"attention, three tiles", {OP_ATTENTION, IN(1, 129, 24), OUT(1, 129, 8), HEADS(1, 1, 8)}, .n = 1},
+    {"attention, sharp", {OP_ATTENTION, IN(1, 13, 48), OUT(1, 13, 16), HEADS(2, 2, 8)}, .n = 2, .scale = 6},
+    {"attention, head of 96", {OP_ATTENTION, IN(1, 35, 288), OUT(1, 35, 96), HEADS(1, 1, 96)}, .n = 1},
+    {"attention, head of 128", {OP_ATTENTION, IN(1, 70, 384), OUT(1, 70, 128), HEADS(1, 1, 128)}, .n = 1},
+    {"attention, head of 131", {OP_ATTENTION, IN(1, 9, 393), OUT(1, 9, 131), HEADS(1, 1, 131)}, .n = 1},
+    {"attention rope, head of 2", {OP_ATTENTION, IN(1, 5, 18), OUT(1, 5, 6), TURNED(3, 3, 2, .base = 10000)}, .n = 2},
+    {"attention rope, head of 6", {OP_ATTENTION, IN(1, 31, 36), OUT(1, 31, 12), TURNED(2, 2, 6, .base = 10000)}, .n = 2},
+    {"attention rope, head of 16", {OP_ATTENTION, IN(1, 32, 48), OUT(1, 32, 16), TURNED(1, 1, 16, .base = 10000)}, .n = 3},
+    {"attention rope, head of 64", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), TURNED(1, 1, 64, .base = 10000)}, .n = 2},
+    {"attention rope, head of 124", {OP_ATTENTION, IN(1, 40, 372), OUT(1, 40, 124), TURNED(1, 1, 124, .base = 10000)}, .n = 1},
 
     {"relu 1", {OP_RELU, SAME(1, 1, 1)}, .n = 1},
     {"relu", {OP_RELU, SAME(3, 5, 7)}, .n = 3},

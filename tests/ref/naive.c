@@ -113,10 +113,21 @@ static void rmsnorm(double *y, const double *x, const double *g, int rows, int c
 }
 
 /* RoPE: elements i and i + d/2 of a query or key are one complex number, turned by
- * position * 10000^(-2i/d). */
-static void turn(double *out, const double *in, int position, int d) {
+ * position * base^(-2i/d), by less where positions are scaled: by wavelengths, as Llama 3.1's own
+ * code says it. */
+static double angle_of(const Rope *rope, int position, int i, int d) {
+    const double angle = position * pow(rope->base, -2.0 * i / d);
+    if (rope->original <= 0) return rope->factor > 0 ? angle / rope->factor : angle;
+    const double wavelength = 2 * acos(-1) * pow(rope->base, 2.0 * i / d);
+    if (wavelength < rope->original / rope->high) return angle;
+    if (wavelength > rope->original / rope->low) return angle / rope->factor;
+    const double smooth = (rope->original / wavelength - rope->low) / (rope->high - rope->low);
+    return (1 - smooth) * angle / rope->factor + smooth * angle;
+}
+
+static void turn(double *out, const double *in, const Rope *rope, int position, int d) {
     for (int i = 0; i < d / 2; i++) {
-        double angle = position * pow(10000, -2.0 * i / d);
+        double angle = angle_of(rope, position, i, d);
         double complex z = (in[i] + I * in[i + d / 2]) * cexp(I * angle);
         out[i] = creal(z);
         out[i + d / 2] = cimag(z);
@@ -138,16 +149,17 @@ static void attention_weights(double *p, const double *q, const double *keys, in
 
 /* One head of one sample; rows of q, k and v are `stride` apart, those of y c apart. */
 static void attention_head(double *y, const double *q, const double *k, const double *v, int t,
-                           int d, int c, bool rope) {
-    int stride = 3 * c;
+                           int stride, const Attention *a) {
+    const int d = a->d, c = a->heads * d;
+    const Rope *rope = &a->rope;
     double *keys = malloc((size_t)(t * d + d + t) * sizeof *keys);
     if (!keys) abort();
     double *query = keys + t * d, *p = query + d;
     for (int i = 0; i < t; i++) {
         memcpy(keys + i * d, k + i * stride, (size_t)d * sizeof *keys);
         memcpy(query, q + i * stride, (size_t)d * sizeof *query);
-        if (rope) turn(keys + i * d, k + i * stride, i, d);
-        if (rope) turn(query, q + i * stride, i, d);
+        if (rope->base > 0) turn(keys + i * d, k + i * stride, rope, i, d);
+        if (rope->base > 0) turn(query, q + i * stride, rope, i, d);
         attention_weights(p, query, keys, i, d);
         for (int e = 0; e < d; e++) {
             double mean = 0;
@@ -159,11 +171,14 @@ static void attention_head(double *y, const double *q, const double *k, const do
 }
 
 static void attention(const Node *node, double *y, const double *qkv, int n) {
-    int t = node->in_shape.w, c = node->out_shape.c, d = c / node->heads;
+    const Attention *a = &node->attention;
+    const int t = node->in_shape.w, stride = node->in_shape.c, c = node->out_shape.c, d = a->d;
     for (int s = 0; s < n; s++)
-        for (int head = 0; head < node->heads; head++) {
-            const double *q = qkv + s * t * 3 * c + head * d;
-            attention_head(y + s * t * c + head * d, q, q + c, q + 2 * c, t, d, c, node->rope);
+        for (int head = 0; head < a->heads; head++) {
+            const double *row = qkv + s * t * stride;
+            const int key = a->heads + head * a->groups / a->heads, value = key + a->groups;
+            attention_head(y + s * t * c + head * d, row + head * d, row + key * d, row + value * d,
+                           t, stride, a);
         }
 }
 
