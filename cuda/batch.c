@@ -57,6 +57,9 @@ void batch_begin(Stage *base, const Batch *batch, Pass pass) {
     s->pass = pass;
     s->normed = -1;
     s->feeding = false;
+    if (pass != PASS_TRAIN || s->stepping) return;
+    copy_on_device(s->run.stream, s->buffers_before.base, s->buffers.base, s->buffer_bytes);
+    s->stepping = true;
 }
 
 void batch_feed_inputs(CudaStage *s) {

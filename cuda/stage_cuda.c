@@ -19,6 +19,7 @@ static int stage_activate(Stage *base, const bool *active) {
     memset(s->gradient_made, 0, (size_t)m->params);
     if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
     memcpy(s->active, active, (size_t)m->blocks);
+    s->stepping = false;
     return submodel_allocate(s);
 }
 
@@ -73,7 +74,9 @@ static int open_buffers(CudaStage *s) {
         requested += (size_t)m->buffer[k].count * sizeof(float);
         bytes += arena_pad((size_t)m->buffer[k].count * sizeof(float));
     }
-    return arena_open(&s->buffers, &s->counted, MEM_BUFFERS, bytes, requested);
+    s->buffer_bytes = bytes;
+    if (arena_open(&s->buffers, &s->counted, MEM_BUFFERS, bytes, requested)) return -1;
+    return arena_open(&s->buffers_before, &s->counted, MEM_BUFFERS, bytes, requested);
 }
 
 static int open_host_memory(CudaStage *s) {
@@ -109,6 +112,7 @@ static void stage_free(Stage *base) {
     if (base->settings.offload) offload_stop(s);
     arena_close(&s->parameters, &s->counted);
     arena_close(&s->buffers, &s->counted);
+    arena_close(&s->buffers_before, &s->counted);
     arena_close(&s->workspace, &s->counted);
     arena_close(&s->cache, &s->counted);
     batch_close(s);

@@ -68,9 +68,10 @@ typedef struct {
     Run run;
 
     /* The model: weights of the value type in `parameters`. */
-    Places weights, floats; /* of all parameters, as values and as floats */
-    size_t *buffer_place;   /* [buffers]; of those not here: SIZE_MAX */
-    Arena parameters, buffers;
+    Places weights, floats;                    /* of all parameters, as values and as floats */
+    size_t *buffer_place;                      /* [buffers]; of those not here: SIZE_MAX */
+    Arena parameters, buffers, buffers_before; /* the last: when the step started */
+    size_t buffer_bytes;                       /* of one of the two, gaps included */
     char *host_masters; /* as `floats`: bf16 (stale while active), offload; else NULL */
 
     /* The submodel. */
@@ -88,6 +89,7 @@ typedef struct {
     Offload offload;
 
     /* The step. */
+    bool stepping; /* one has started, and is neither updated nor discarded */
     FixedPlaces fixed;
     Arena workspace; /* laid out as `fixed` */
     Feed feed[2];

@@ -141,8 +141,10 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     if (!failed && !last) return 0; /* its loss will be part of the last one's */
     if (!failed) failed = finish(s, lr);
     if (failed && updates) step_count_ages(s, false);
-    if (!failed) *loss = step_loss(s);
-    return failed;
+    if (failed) return -1;
+    *loss = step_loss(s);
+    s->stepping = false;
+    return 0;
 }
 
 /* ---- the same, call by call ---------------------------------------------------------------------
@@ -150,6 +152,9 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
 
 void step_discard(Stage *base) {
     CudaStage *s = cuda_stage(base);
+    if (s->stepping)
+        copy_on_device(s->run.stream, s->buffers.base, s->buffers_before.base, s->buffer_bytes);
+    s->stepping = false;
     note_gradients(s, false);
     offload_forget(s);
     times_drop(s);
@@ -186,5 +191,6 @@ void step_update(Stage *base, double lr, double gradient_scale) {
         if (s->updater) update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->age);
         if (s->updater) update_apply(&s->run, s->updater, NULL);
     }
+    s->stepping = false;
     note_gradients(s, false);
 }

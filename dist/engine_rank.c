@@ -103,6 +103,7 @@ static Outcome update(RankEngine *e, double lr) {
         }
         if (norm > clip) scale = clip / norm;
     }
+    if (rank_average_buffers(e)) return FAILED_ALONE; /* nothing is refused any more */
     e->stage->is->update(e->stage, lr, scale);
     return rank_share_tied(e, false) ? FAILED_ALONE : DONE;
 }
@@ -113,7 +114,7 @@ static Outcome try_step(RankEngine *e, double lr, Loss *loss) {
     if (rank_cache_recall(e)) return FAILED_ALONE;
     const Schedule *schedule = e->cache.recalled ? &e->recalling : &e->training;
     if (run_batch(e, schedule, PASS_TRAIN, (share + parts - 1) / parts, scale, loss) ||
-        rank_cache_keep(e) || rank_average_buffers(e))
+        rank_cache_keep(e))
         return FAILED_ALONE;
     if (isfinite(loss->loss_sum)) return update(e, lr);
     error_set("bcd: the loss is %g; lower --lr, or set --clip", loss->loss_sum);

@@ -10,7 +10,7 @@
 
 typedef enum {
     MEM_PARAMETERS,  /* weights and biases of every block, active or frozen */
-    MEM_BUFFERS,     /* running statistics of batch norm: kept with the model, never trained */
+    MEM_BUFFERS,     /* running statistics of batch norm, and those from before the step */
     MEM_GRADIENTS,   /* of the active submodel's parameters */
     MEM_STATE,       /* optimizer state: momentum, or Adam's two moments */
     MEM_ACTIVATIONS, /* what the forward pass keeps for the backward pass */

@@ -17,7 +17,8 @@ typedef struct {
     /* Blocks with active[b] train from now on; what is freed and allocated then: see stage.h. */
     int (*activate)(Engine *engine, const bool *active);
     /* One update of the active submodel from one batch: forward, backward, clip, update.  -1 and an
-     * error if the loss is not finite; the parameters are then as before the step. */
+     * error if the loss or the gradient's norm is not finite; everything is then as before the
+     * step, running statistics too. */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
     /* Forward only, running statistics. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);

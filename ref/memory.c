@@ -61,12 +61,13 @@ static BlockMemory stage_parameters(const Model *m, const StageSettings *setting
     return sum;
 }
 
+/* Twice: as they are, and as they were when the step started. */
 static size_t buffer_bytes(const Model *m, const StageSettings *settings, int block) {
     size_t count = 0;
     for (int i = 0; i < m->buffers; i++)
         if (block < 0 ? block_here(settings, m->buffer[i].block) : m->buffer[i].block == block)
             count += (size_t)m->buffer[i].count;
-    return count * sizeof(real);
+    return 2 * count * sizeof(real);
 }
 
 /* Of the loss: itself, log-sum-exp and correctness of each target. */

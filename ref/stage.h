@@ -17,12 +17,12 @@
  * device:
  *
  *   activate            once per submodel
- *   begin               hand over a micro-batch
+ *   begin               hand over a micro-batch; the first one to train on starts a step
  *   forward(b)          for b from the first block up
  *   loss                after the last block
  *   input_gradient(b)   from the last block down to the lowest active one
  *   weight_gradient(b)  after input_gradient(b), before input_gradient(b - 1)
- *   update              once per step
+ *   update, discard     once per step, one of them
  *
  * With settings.deferred weight_gradient(b) of a micro-batch may come as late as its slots live:
  * after input gradients of the blocks below, after any pass over other micro-batches (begin and
@@ -110,7 +110,9 @@ typedef struct {
     /* Of the active parameters the block's nodes use (a tied head uses the embedding's).  The first
      * ones after discard or update overwrite, later ones accumulate: nothing needs zeroing. */
     void (*weight_gradient)(Stage *stage, int block);
-    void (*discard)(Stage *stage);         /* forgets the gradients of a step that was given up */
+    /* Gives a step up: forgets its gradients, and running statistics are again as they were when it
+     * started. */
+    void (*discard)(Stage *stage);
     double (*gradient_norm)(Stage *stage); /* of the active gradients */
     /* square[params]: sum of squares of each active gradient that is here, 0 for others. */
     void (*gradient_squares)(Stage *stage, double *square);

@@ -68,6 +68,9 @@ void stage_begin(Stage *base, const Batch *batch, Pass pass) {
     RefStage *s = of(base);
     s->batch = *batch;
     s->pass = pass;
+    if (pass != PASS_TRAIN || s->stepping) return;
+    stage_copy_buffers(s, s->before, s->buffer);
+    s->stepping = true;
 }
 
 void stage_forward(Stage *base, int block) {

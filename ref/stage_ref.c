@@ -119,6 +119,7 @@ static int stage_activate(Stage *base, const bool *active) {
     }
     if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
     memcpy(s->active, active, (size_t)m->blocks);
+    s->stepping = false;
     for (int p = 0; p < m->params; p++) {
         if (!active[m->param[p].block] || !param_here(m, &base->settings, p)) continue;
         if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
@@ -130,8 +131,21 @@ static int stage_activate(Stage *base, const bool *active) {
 /* ---- update -----------------------------------------------------------------------------------
  */
 
+void stage_copy_buffers(const RefStage *s, real *const *to, real *const *from) {
+    const Model *m = s->base.model;
+    for (int k = 0; k < m->buffers; k++)
+        if (to[k]) memcpy(to[k], from[k], (size_t)m->buffer[k].count * sizeof(real));
+}
+
+static void end_step(RefStage *s) {
+    memset(s->gradient_made, 0, (size_t)s->base.model->params);
+    s->stepping = false;
+}
+
 static void stage_discard(Stage *base) {
-    memset(of(base)->gradient_made, 0, (size_t)base->model->params);
+    RefStage *s = of(base);
+    if (s->stepping) stage_copy_buffers(s, s->buffer, s->before);
+    end_step(s);
 }
 
 static void stage_gradient_squares(Stage *base, double *square) {
@@ -163,7 +177,7 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
         optimizer_update(optimizer, s->param[p], state, s->gradient[p], gradient_scale, lr,
                          s->age[m->param[p].block], decay, m->param[p].count);
     }
-    stage_discard(base);
+    end_step(s);
 }
 
 /* ---- host copies --------------------------------------------------------------------------------
@@ -232,13 +246,16 @@ static void stage_free(Stage *base) {
         if (s->gradient) release(s, &s->gradient[p]);
         if (s->state[0] && s->state[1]) free_state(s, p);
     }
-    for (int i = 0; i < m->buffers; i++)
+    for (int i = 0; i < m->buffers; i++) {
         if (s->buffer) release(s, &s->buffer[i]);
+        if (s->before) release(s, &s->before[i]);
+    }
     release(s, &s->loss);
     release(s, &s->lse);
     mem_free(&s->counted, s->correct);
     free(s->param);
     free(s->buffer);
+    free(s->before);
     free(s->gradient);
     free(s->state[0]);
     free(s->state[1]);
@@ -257,11 +274,12 @@ static int allocate_tables(RefStage *s) {
     for (int k = 0; k < 2; k++) s->state[k] = calloc(params, sizeof *s->state[k]);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
+    s->before = calloc((size_t)m->buffers + 1, sizeof *s->before);
     s->age = calloc(blocks, sizeof *s->age);
     s->active = calloc(blocks, sizeof *s->active);
     s->differentiated_yet = calloc(values, sizeof *s->differentiated_yet);
     if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
-        s->age && s->active && s->differentiated_yet)
+        s->before && s->age && s->active && s->differentiated_yet)
         return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
@@ -279,7 +297,9 @@ static int allocate_model(RefStage *s) {
     for (int k = 0; k < m->buffers; k++) {
         const Buffer *buffer = &m->buffer[k];
         if (!block_here(&s->base.settings, buffer->block)) continue;
-        if (!(s->buffer[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count))) return -1;
+        if (!(s->buffer[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count)) ||
+            !(s->before[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count)))
+            return -1;
         for (int i = 0; i < buffer->count; i++) s->buffer[k][i] = buffer->init == INIT_ONES;
     }
     if (!block_here(&s->base.settings, m->blocks - 1)) return 0;

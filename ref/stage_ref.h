@@ -10,6 +10,8 @@ typedef struct {
     MemCount counted;
     real **param;        /* [params] */
     real **buffer;       /* [buffers] */
+    real **before;       /* [buffers]: as they were when the step started */
+    bool stepping;       /* a step has started, and is neither updated nor discarded */
     real **gradient;     /* [params]; NULL: frozen */
     real **state[2];     /* [params]; NULL: none */
     bool *gradient_made; /* [params]: this step has written it, the next contribution adds */
@@ -33,6 +35,9 @@ typedef struct {
 /* Where a value of the batch in flight lives, and its gradient in the backward pass. */
 real *stage_value(RefStage *stage, int value);
 real *stage_value_gradient(RefStage *stage, int value);
+
+/* All buffers that are here; for a step that starts (to before) or is given up (from there). */
+void stage_copy_buffers(const RefStage *stage, real *const *to, real *const *from);
 
 void stage_begin(Stage *base, const Batch *batch, Pass pass);
 void stage_forward(Stage *base, int block);

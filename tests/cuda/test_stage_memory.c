@@ -211,14 +211,16 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
         CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
     real before = tiny_poison(&tiny, param, (real)NAN);
-    static const TensorRole roles[] = {TENSOR_PARAMETER, TENSOR_STATE0, TENSOR_STATE1};
-    Snapshot was[3];
-    for (int r = 0; r < 3; r++) was[r] = snapshot_take(&tiny, roles[r]);
+    enum { ROLES = 4 };
+    static const TensorRole roles[ROLES] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
+                                            TENSOR_STATE1};
+    Snapshot was[ROLES];
+    for (int r = 0; r < ROLES; r++) was[r] = snapshot_take(&tiny, roles[r]);
     uint64_t age = tiny.engine->is->age(tiny.engine, 0);
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == -1, "loss %g", loss.loss_sum);
     CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
     CHECK(tiny.engine->is->age(tiny.engine, 0) == age, "the failed step counts");
-    for (int r = 0; r < 3; r++) {
+    for (int r = 0; r < ROLES; r++) {
         Snapshot is = snapshot_take(&tiny, roles[r]);
         CHECK(memcmp(was[r].number, is.number, is.begin[is.tensors] * sizeof(real)) == 0,
               "%s: tensors of role %d have changed", tiny.model->name, (int)roles[r]);

@@ -209,27 +209,44 @@ void pipeline_check_frozen_tied(const StageKind *kind) {
 /* ---- failures -----------------------------------------------------------------------------------
  */
 
-/* A loss that is not a number stops every rank with the line of one device, and changes nothing. */
-void pipeline_check_bad_loss(const StageKind *kind) {
+static void check_bad_loss(const char *spec, int copies, int samples, int submodel,
+                           const StageKind *kind) {
     Recipe recipe = {
-        .spec = LLAMA, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
-    PipelineRecipe how = plain(3, kind);
+        .spec = spec, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
+    PipelineRecipe how = plain(copies > 1 ? 2 : 3, kind);
+    how.copies = copies;
     Pipeline many;
     pipeline_open(&many, &recipe, &how);
     Engine *engine = many.tiny.engine;
-    tiny_activate(&many.tiny, 1);
+    int blocks = many.tiny.model->blocks;
+    tiny_activate(&many.tiny, submodel);
     size_t count;
     int last = many.tiny.model->params - 1;
     real *head = tiny_read(&many.tiny, TENSOR_PARAMETER, last, &count);
     head[0] = (real)NAN;
     CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
-    uint64_t before = tiny_block_hash(&many.tiny, 2);
-    Batch batch = tiny_batch(&many.tiny, 4);
+    uint64_t *before = malloc((size_t)blocks * sizeof *before);
+    for (int b = 0; b < blocks; b++) before[b] = tiny_block_hash(&many.tiny, b);
+    Batch batch = tiny_batch(&many.tiny, samples);
     Loss loss;
     CHECK(engine->is->step(engine, &batch, 0.1, &loss) == -1, "a step with a loss of NaN");
     CHECK(strstr(error_message(), "the loss is"), "\"%s\"", error_message());
-    CHECK(tiny_block_hash(&many.tiny, 2) == before, "parameters moved");
+    for (int b = 0; b < blocks; b++)
+        CHECK(tiny_block_hash(&many.tiny, b) == before[b], "%s, submodel %d: %s moved", spec,
+              submodel, many.tiny.model->block[b].name);
     batch_free(&batch);
+    free(before);
     free(head);
     pipeline_close(&many);
+}
+
+/* A loss that is not a number stops every rank with the line of one device, and changes nothing:
+ * not even running statistics, also where a copy had no samples and would have got the others'. */
+void pipeline_check_bad_loss(const StageKind *kind) {
+    check_bad_loss(LLAMA, 1, 4, 1, kind);
+    for (int submodel = 0; submodel < 3; submodel++) {
+        check_bad_loss(RESNET, 1, 4, submodel, kind);
+        check_bad_loss(RESNET, 2, 4, submodel, kind);
+        check_bad_loss(RESNET, 2, 1, submodel, kind);
+    }
 }
