@@ -25,7 +25,7 @@ typedef struct {
     double lr, weight_decay, fraction, epochs, imbalance;
     char device[H5_NAME], cpu[H5_NAME], precision[H5_NAME], checksum[H5_NAME], commit[H5_NAME],
         started[H5_NAME];
-    char spec[256];
+    char spec[320];
     Options settings;
     Provenance provenance; /* in full; what is above is in the table too */
     /* what came out; NAN where it does not apply or was not reached */
