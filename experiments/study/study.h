@@ -44,6 +44,7 @@ typedef struct {
 typedef struct {
     int rows, room;
     StudyRow *row;
+    char lacking[400]; /* what a file read does not say, in a line; "": they say all */
 } Study;
 
 typedef struct {
@@ -66,7 +67,8 @@ void study_free(Study *study);
 int study_write(const Study *study, const char *path);
 
 /* Appends the rows of a file: a study's, or a run.h5 as one row named after its directory.  -1 and
- * an error: neither of the two, damaged, a column missing. */
+ * an error: neither of the two, damaged, a column missing.  A setting that is missing and has a
+ * default takes it, and `lacking` says so. */
 int study_read(Study *study, const char *path);
 
 /* Image models are judged by accuracy, language models by perplexity. */
