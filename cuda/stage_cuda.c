@@ -134,19 +134,6 @@ static void stage_free(Stage *base) {
     free(s);
 }
 
-/* The kernels know attention with keys and values of each head, positions unscaled. */
-static int check_attention(const Model *model) {
-    for (int i = 0; i < model->nodes; i++) {
-        const Attention *a = &model->node[i].attention;
-        if (a->groups != a->heads)
-            return error_set("stage: %s: grouped queries are for the CPU so far", model->name);
-        if (a->rope.factor > 1 || (a->rope.base > 0 && (a->rope.base < 1e4 || a->rope.base > 1e4)))
-            return error_set("stage: %s: positions of another base or scale are for the CPU so far",
-                             model->name);
-    }
-    return 0;
-}
-
 Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     static const StageClass class = {
         .activate = stage_activate,
@@ -180,7 +167,6 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         error_set("stage: offload is for one device; a pipeline trains without");
         return NULL;
     }
-    if (check_attention(model)) return NULL;
     CudaStage *s = calloc(1, sizeof *s);
     if (!s) {
         error_set("stage: out of memory");

@@ -1,5 +1,7 @@
 /* Causal multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over positions up to the
- * query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of scores saved.
+ * query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of scores saved.  Query
+ * heads may share keys and values (Ainslie et al. 2023); blocks of a group are neighbours in the
+ * grid, and find them in the cache.
  *
  * No row of scores is ever stored: the softmax's maximum and sum are carried along the keys, and
  * what was summed under an old maximum is scaled down when a larger one appears (FlashAttention,
@@ -13,12 +15,12 @@ template <typename T>
 __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     DYNAMIC_SHARED(float, sum_v);
     const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
-    const int task = (int)blockIdx.x / h.t;
-    const T *q = h.q + at_head(h, task, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
-    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const int head = (int)blockIdx.x / h.t;
+    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     float most = -INFINITY, sum = 0;
     for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
-    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.v_stride) {
+    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.stride) {
         float s = 0;
         for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
         s = h.scale * warp_sum(s);
@@ -29,9 +31,9 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
         most = now;
     }
     const int c = h.heads * h.d;
-    T *out = y + at_head(h, task, c) + (size_t)query * (size_t)c;
+    T *out = y + at_head(h, head, c) + (size_t)query * (size_t)c;
     for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
-    if (lane == 0) lse[(size_t)task * (size_t)h.t + (size_t)query] = most + logf(sum);
+    if (lane == 0) lse[(size_t)head * (size_t)h.t + (size_t)query] = most + logf(sum);
 }
 
 /* ---- Version 2: tiles ---------------------------------------------------------------------- */
@@ -103,7 +105,7 @@ template <typename T, int D, int M>
 static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
                                               const Softmax<M> &softmax,
                                               const float (&sum_v)[M][D / 8][4], const Heads<T> &h,
-                                              int task, int query) {
+                                              int head, int query) {
     float factor[M][2];
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
@@ -111,13 +113,13 @@ static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
         factor[m / 2][m % 2] = 1 / sum;
         const int row = accumulator_row(query, m / 2, m % 2 * 2);
         if (threadIdx.x % 4 == 0 && row < h.t)
-            lse[(size_t)task * (size_t)h.t + (size_t)row] =
+            lse[(size_t)head * (size_t)h.t + (size_t)row] =
                 softmax.most[m / 2][m % 2] * h.scale + logf(sum);
     }
     stage_rows<D, M>(stage, sum_v, factor);
     __syncwarp();
     const int c = h.heads * h.d;
-    put_tile<T, D>(y + at_head(h, task, c) + (size_t)query * (size_t)c, c, stage,
+    put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * (size_t)c, c, stage,
                    min(16 * M, h.t - query), h.d, NULL, false);
 }
 
@@ -128,16 +130,17 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     constexpr int M = S::M, N = S::COLUMNS / 8, TILE = S::COLUMNS * ROW<T, D>;
     DYNAMIC_SHARED(T, q_tile); /* [ROWS], then for two steps k [COLUMNS], v [COLUMNS] */
     T *const kv_tiles = q_tile + S::ROWS * ROW<T, D>;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, task = (int)blockIdx.x / tiles;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
+    const int head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
     const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
-    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
-        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.v_stride, step * S::COLUMNS, h);
+        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
         copy_async_commit();
     };
-    load_side<T, D, S>(q_tile, h.q + at_head(h, task, h.qk_stride), h.qk_stride, first, h);
+    load_side<T, D, S>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
     load(0);
 
     Softmax<M> softmax;
@@ -171,7 +174,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     __syncthreads(); /* the tiles become rows of results */
     if (query < h.t)
         finish<T, D, M>(y, lse, (float *)q_tile + 16 * M * warp * ROW<float, D>, softmax, sum_v, h,
-                        task, query);
+                        head, query);
 }
 
 template <Precision P, int D, typename T>
@@ -187,11 +190,11 @@ static void launch_tiles(const Run *run, T *y, float *lse, Heads<T> h, int n) {
 }
 
 template <Precision P>
-static void forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t, int c,
-                    int heads, bool rope) {
+static void forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
+                    Attention a) {
     typedef typename ValueOf<P>::type T;
-    const AttentionSpace space = attention_space(run->workspace, P, n, t, c, heads, rope);
-    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, c, heads, rope);
+    const AttentionSpace space = attention_space(run->workspace, P, n, t, a);
+    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
     T *const out = (T *)y;
     switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
         case 32:
@@ -207,16 +210,16 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
             launch_tiles<P, 128>(run, out, lse, h, n);
             break;
         default:
-            LAUNCH(attention_rows<T>, n * heads * t, 32, (size_t)h.d * sizeof(float), run->stream,
+            LAUNCH(attention_rows<T>, n * h.heads * t, 32, (size_t)h.d * sizeof(float), run->stream,
                    out, lse, h);
     }
 }
 
 /* ---- Launcher ------------------------------------------------------------------------------ */
 
-AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, int c, int heads,
-                               bool rope) {
-    const size_t rows = (size_t)n * (size_t)t, half = (size_t)(c / heads / 2);
+AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a) {
+    const size_t rows = (size_t)n * (size_t)t, half = (size_t)(a.d / 2);
+    const size_t turned = a.rope.base > 0 ? (size_t)(a.heads + a.groups) * (size_t)a.d : 0;
     const size_t align = 256;
     size_t bytes = 0;
     const auto take = [&](size_t size) {
@@ -225,29 +228,27 @@ AttentionSpace attention_space(void *workspace, Precision precision, int n, int 
         return piece;
     };
     AttentionSpace space;
-    space.dots = (float *)take(rows * (size_t)heads * sizeof(float));
-    space.angles = (float2 *)take(rope ? (size_t)t * half * sizeof(float2) : 0);
-    space.turned = take(rope ? rows * 2 * (size_t)c * value_size(precision) : 0);
+    space.dots = (float *)take(rows * (size_t)a.heads * sizeof(float));
+    space.angles = (float2 *)take(turned ? (size_t)t * half * sizeof(float2) : 0);
+    space.turned = take(rows * turned * value_size(precision));
     space.bytes = bytes;
     return space;
 }
 
-size_t cuda_attention_workspace(Precision precision, int n, int t, Attention a) {
-    return attention_space(NULL, precision, n, t, a.heads * a.d, a.heads, a.rope.base > 0).bytes;
+size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention) {
+    return attention_space(NULL, precision, n, t, attention).bytes;
 }
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
-                            Attention a) {
-    const int heads = a.heads, c = heads * a.d;
-    const bool rope = a.rope.base > 0;
+                            Attention attention) {
     switch (run->precision) {
         case PRECISION_BF16:
-            forward<PRECISION_BF16>(run, y, lse, qkv, n, t, c, heads, rope);
+            forward<PRECISION_BF16>(run, y, lse, qkv, n, t, attention);
             break;
         case PRECISION_TF32:
-            forward<PRECISION_TF32>(run, y, lse, qkv, n, t, c, heads, rope);
+            forward<PRECISION_TF32>(run, y, lse, qkv, n, t, attention);
             break;
         default:
-            forward<PRECISION_FP32>(run, y, lse, qkv, n, t, c, heads, rope);
+            forward<PRECISION_FP32>(run, y, lse, qkv, n, t, attention);
     }
 }

@@ -7,22 +7,28 @@
 
 #include "tiles.cuh"
 
-/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0. */
+/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0.  Query head i of all
+ * samples' shares the keys and values of head i / share of all samples'. */
 template <typename T>
 struct Heads {
     const T *q, *k, *v;
-    int t, heads, d;
-    int qk_stride, v_stride; /* numbers from one position to the next */
-    int alignment;           /* bytes that rows of d numbers are aligned to */
-    float scale;             /* 1 / sqrt(d) */
-    const float2 *angles;    /* [t][d / 2] cosine and sine, by which q and k have been turned */
+    int t, heads, groups, share, d; /* heads = groups share */
+    int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
+    int alignment;         /* bytes that rows of d numbers are aligned to */
+    float scale;           /* 1 / sqrt(d) */
+    const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been turned */
 };
 
-/* The arrays of one head of one sample. */
+/* The arrays of query head number `head` of all samples', and of the keys and values it looks at. */
 template <typename T>
-static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int task, int stride) {
-    return (size_t)(task / h.heads) * (size_t)h.t * (size_t)stride +
-           (size_t)(task % h.heads) * (size_t)h.d;
+static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int head, int stride) {
+    return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
+           (size_t)(head % h.heads) * (size_t)h.d;
+}
+template <typename T>
+static __device__ __forceinline__ size_t at_keys(const Heads<T> &h, int head, int stride) {
+    return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
+           (size_t)(head % h.heads / h.share) * (size_t)h.d;
 }
 
 /* Of a position and on; NULL without rope. */
@@ -47,35 +53,35 @@ static __device__ __forceinline__ float quad_max(float x) {
 typedef struct {
     float *dots;    /* [n][heads][t] */
     float2 *angles; /* [t][d / 2] */
-    void *turned;   /* [n][t][2][heads][d] */
+    void *turned;   /* [n][t][heads + groups][d] */
     size_t bytes;
 } AttentionSpace;
 
-AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, int c, int heads,
-                               bool rope);
+AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a);
 
 /* rope.cu: fills space.angles, and space.turned with the q and k of qkv, turned. */
-void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, int c,
-               int heads);
+void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a);
 
-/* With rope also turns q and k into the workspace. */
+/* With rotary positions also turns q and k into the workspace. */
 template <typename T>
-static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, int n, int t, int c,
-                           int heads, bool rope) {
-    if (rope) rope_turn(run, space, qkv, n, t, c, heads);
-    const T *q = rope ? (const T *)space.turned : qkv;
-    const int d = c / heads;
+static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, int n, int t,
+                           Attention a) {
+    const bool turned = a.rope.base > 0;
+    if (turned) rope_turn(run, space, qkv, n, t, a);
+    const T *q = turned ? (const T *)space.turned : qkv;
     return {q,
-            q + c,
-            qkv + 2 * c,
+            q + a.heads * a.d,
+            qkv + (a.heads + a.groups) * a.d,
             t,
-            heads,
-            d,
-            (rope ? 2 : 3) * c,
-            3 * c,
-            row_alignment<T>(d),
-            (float)(1 / sqrt((double)d)),
-            rope ? space.angles : NULL};
+            a.heads,
+            a.groups,
+            a.heads / a.groups,
+            a.d,
+            (a.heads + (turned ? 1 : 2) * a.groups) * a.d,
+            (a.heads + 2 * a.groups) * a.d,
+            row_alignment<T>(a.d),
+            (float)(1 / sqrt((double)a.d)),
+            turned ? space.angles : NULL};
 }
 
 /* ---- Results ------------------------------------------------------------------------------- */

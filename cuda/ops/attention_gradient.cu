@@ -7,7 +7,10 @@
  * sums over queries: two kernels, each with the sum it makes in its own registers, so that nothing
  * is added across blocks and the bits are the same from run to run.  Scores and dp are computed
  * in both: 7 products of tiles where one kernel with atomics would do with 5.  The kernel for dq
- * runs first and leaves dots for the other. */
+ * runs first and leaves dots for the other.
+ *
+ * Where query heads share keys and values, dk and dv are sums over them too: whoever has keys goes
+ * through the queries of one head of the group after the other, in one order. */
 #include "attention.cuh"
 
 /* Everything the kernels read and write besides the heads. */
@@ -16,7 +19,7 @@ struct Gradients {
     const T *dy, *y;  /* [n][t][heads][d] */
     const float *lse; /* [n][heads][t] */
     float *dots;
-    T *dq, *dk, *dv; /* of sample 0, head 0, rows 3 heads d apart */
+    T *dq, *dk, *dv; /* of sample 0, head 0, rows Heads.stride apart */
     bool add;
 };
 
@@ -38,44 +41,46 @@ static __device__ void add_row(float *sum, float by, const T *row, int d) {
 template <typename T>
 __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dq);
-    const int query = (int)blockIdx.x % h.t, task = (int)blockIdx.x / h.t, c = h.heads * h.d;
-    const size_t at = (size_t)task * (size_t)h.t + (size_t)query;
-    const size_t at_y = at_head(h, task, c) + (size_t)query * (size_t)c;
-    const T *q = h.q + at_head(h, task, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
-    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const int query = (int)blockIdx.x % h.t, c = h.heads * h.d;
+    const int head = (int)blockIdx.x / h.t;
+    const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
+    const size_t at_y = at_head(h, head, c) + (size_t)query * (size_t)c;
+    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
     if (threadIdx.x == 0) g.dots[at] = dots;
     for (int i = (int)threadIdx.x; i < h.d; i += 32) dq[i] = 0;
-    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.v_stride) {
+    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.stride) {
         const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
         add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
     }
     __syncwarp();
-    const size_t out = at_head(h, task, 3 * c) + (size_t)query * 3 * (size_t)c;
+    const size_t out = at_head(h, head, h.stride) + (size_t)query * (size_t)h.stride;
     put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
 }
 
-/* grid n heads t, one warp; shared: dk[d], dv[d]. */
+/* grid n groups t, one warp; shared: dk[d], dv[d]. */
 template <typename T>
 __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dk);
     float *const dv = dk + h.d;
-    const int key = (int)blockIdx.x % h.t, task = (int)blockIdx.x / h.t, c = h.heads * h.d;
-    const T *q = h.q + at_head(h, task, h.qk_stride);
-    const T *k = h.k + at_head(h, task, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
-    const T *v = h.v + at_head(h, task, h.v_stride) + (size_t)key * (size_t)h.v_stride;
+    const int key = (int)blockIdx.x % h.t, group = (int)blockIdx.x / h.t * h.share,
+              c = h.heads * h.d;
+    const T *k = h.k + at_keys(h, group, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
+    const T *v = h.v + at_keys(h, group, h.stride) + (size_t)key * (size_t)h.stride;
     for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
     __syncwarp();
-    for (int query = key; query < h.t; query++) {
-        const size_t at = (size_t)task * (size_t)h.t + (size_t)query;
-        const T *dy = g.dy + at_head(h, task, c) + (size_t)query * (size_t)c;
-        const T *q_row = q + (size_t)query * (size_t)h.qk_stride;
-        const float p = expf(h.scale * dot(q_row, k, h.d) - g.lse[at]);
-        add_row(dv, p, dy, h.d);
-        add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q_row, h.d);
-    }
+    for (int head = group; head < group + h.share; head++)
+        for (int query = key; query < h.t; query++) {
+            const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
+            const T *dy = g.dy + at_head(h, head, c) + (size_t)query * (size_t)c;
+            const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+            const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
+            add_row(dv, p, dy, h.d);
+            add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q, h.d);
+        }
     __syncwarp();
-    const size_t out = at_head(h, task, 3 * c) + (size_t)key * 3 * (size_t)c;
+    const size_t out = at_keys(h, group, h.stride) + (size_t)key * (size_t)h.stride;
     put_rows<T, 1, 32>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
     put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
 }
@@ -104,22 +109,21 @@ struct GradientShape<PRECISION_BF16, 96> : Shape<4, 1, 32, false> {};
 template <>
 struct GradientShape<PRECISION_BF16, 128> : Shape<4, 1, 32, false> {};
 
-/* Writes a warp's rows of a gradient, times factor; `stage` is the block's. */
+/* Writes a warp's rows of a head's gradient, times factor; `stage` is the block's. */
 template <typename T, int D, int M>
 static __device__ __forceinline__ void put_gradient(T *to, float *stage,
                                                     const float (&sum)[M][D / 8][4], float factor,
-                                                    const Heads<T> &h, int task, int row,
+                                                    const Heads<T> &h, int row,
                                                     const float2 *angles, bool add) {
     float *const mine = stage + (int)threadIdx.x / 32 * 16 * M * ROW<float, D>;
-    const int stride = 3 * h.heads * h.d;
     float factors[M][2];
 #pragma unroll
     for (int m = 0; m < M; m++) factors[m][0] = factors[m][1] = factor;
     __syncwarp(); /* what was staged before is out */
     stage_rows<D, M>(mine, sum, factors);
     __syncwarp();
-    put_tile<T, D>(to + at_head(h, task, stride) + (size_t)row * (size_t)stride, stride, mine,
-                   min(16 * M, h.t - row), h.d, angles, add);
+    put_tile<T, D>(to + (size_t)row * (size_t)h.stride, h.stride, mine, min(16 * M, h.t - row), h.d,
+                   angles, add);
 }
 
 /* This lane's rows of dots: sums over a row of dy y, a quarter of the row each lane of four. */
@@ -151,20 +155,21 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
     constexpr int SIDE = S::ROWS * ROW<T, D>;
     DYNAMIC_SHARED(T, q_tile); /* [ROWS], dy [ROWS], then for two steps k, v [COLUMNS] */
     T *const dy_tile = q_tile + SIDE, *const kv_tiles = dy_tile + SIDE;
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, task = (int)blockIdx.x / tiles;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
+    const int head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
     const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
-    const T *k = h.k + at_head(h, task, h.qk_stride), *v = h.v + at_head(h, task, h.v_stride);
+    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
-        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.v_stride, step * S::COLUMNS, h);
+        load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
         copy_async_commit();
     };
     T *const y_tile = kv_tiles; /* for the dots, before the first keys */
     static_assert(4 * TILE >= SIDE, "y in the place of k and v");
-    load_side<T, D, S>(q_tile, h.q + at_head(h, task, h.qk_stride), h.qk_stride, first, h);
-    load_side<T, D, S>(dy_tile, g.dy + at_head(h, task, c), c, first, h);
-    load_side<T, D, S>(y_tile, g.y + at_head(h, task, c), c, first, h);
+    load_side<T, D, S>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
+    load_side<T, D, S>(dy_tile, g.dy + at_head(h, head, c), c, first, h);
+    load_side<T, D, S>(y_tile, g.y + at_head(h, head, c), c, first, h);
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -178,7 +183,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
 #pragma unroll
     for (int m = 0; m < 2 * M; m++) {
         const int row = accumulator_row(query, m / 2, m % 2 * 2);
-        const size_t at = (size_t)task * (size_t)h.t + (size_t)row;
+        const size_t at = (size_t)head * (size_t)h.t + (size_t)row;
         lse[m / 2][m % 2] = row < h.t ? g.lse[at] * LOG2_E : 0;
         if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[m / 2][m % 2];
     }
@@ -211,11 +216,11 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
     }
     __syncthreads(); /* the tiles become rows of results */
     if (query < h.t)
-        put_gradient<T, D, M>(g.dq, (float *)q_tile, dq, h.scale, h, task, query,
-                              angles_at(h, query), g.add);
+        put_gradient<T, D, M>(g.dq + at_head(h, head, h.stride), (float *)q_tile, dq, h.scale, h,
+                              query, angles_at(h, query), g.add);
 }
 
-/* grid n heads ceil(t / ROWS). */
+/* grid n groups ceil(t / ROWS). */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     attention_key_gradient_tiles(Gradients<T> g, Heads<T> h) {
@@ -224,17 +229,17 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     DYNAMIC_SHARED(T, k_tile); /* [ROWS], v [ROWS], then for two steps q, dy [COLUMNS] */
     T *const v_tile = k_tile + SIDE, *const q_tiles = v_tile + SIDE;
     float *const numbers = (float *)(q_tiles + 4 * TILE); /* two steps of lse, dots [COLUMNS] */
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, task = (int)blockIdx.x / tiles;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, group = (int)blockIdx.x / tiles * h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
-    const int steps = (h.t - first + S::COLUMNS - 1) / S::COLUMNS;
-    const T *q = h.q + at_head(h, task, h.qk_stride), *dy = g.dy + at_head(h, task, c);
-    const auto load = [&](int step) {
-        const int query = first + step * S::COLUMNS, thread = (int)threadIdx.x;
+    int head = group; /* of the step that is loaded */
+    const T *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
+    const auto load = [&](int step, int query) {
+        const int thread = (int)threadIdx.x;
         load_step<T, D, S>(q_tiles, step, q, h.qk_stride, dy, c, query, h);
         if (thread < 2 * S::COLUMNS) {
             const int at = thread % S::COLUMNS;
-            const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)task * (size_t)h.t;
+            const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * (size_t)h.t;
             const bool inside = query + at < h.t;
             copy_async4(numbers + step % 2 * 2 * S::COLUMNS + thread,
                         from + (inside ? query + at : 0), inside);
@@ -242,9 +247,9 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         copy_async_commit();
     };
     static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
-    load_side<T, D, S>(k_tile, h.k + at_head(h, task, h.qk_stride), h.qk_stride, first, h);
-    load_side<T, D, S>(v_tile, h.v + at_head(h, task, h.v_stride), h.v_stride, first, h);
-    load(0);
+    load_side<T, D, S>(k_tile, h.k + at_keys(h, group, h.qk_stride), h.qk_stride, first, h);
+    load_side<T, D, S>(v_tile, h.v + at_keys(h, group, h.stride), h.stride, first, h);
+    load(0, first);
     if (S::HELD) {
         copy_async_wait<0>();
         __syncthreads();
@@ -255,11 +260,15 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     float dk[M][D / 8][4], dv[M][D / 8][4];
     clear(dk);
     clear(dv);
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0, query = first, next; head < group + h.share; step++, query = next) {
         copy_async_wait<0>();
         __syncthreads();
-        if (step + 1 < steps) load(step + 1);
-        const int query = first + step * S::COLUMNS;
+        next = query + S::COLUMNS;
+        if (next >= h.t) { /* on to the next head of the group */
+            next = first;
+            head++, q += h.d, dy += h.d;
+        }
+        if (head < group + h.share) load(step + 1, next);
         const T *q_tile = q_tiles + step % 2 * 2 * TILE;
         const float *lse = numbers + step % 2 * 2 * S::COLUMNS, *dots = lse + S::COLUMNS;
         if (query + S::COLUMNS <= key || key >= h.t) continue;
@@ -291,9 +300,10 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     }
     __syncthreads(); /* the tiles become rows of results */
     if (key >= h.t) return;
-    put_gradient<T, D, M>(g.dk, (float *)k_tile, dk, h.scale, h, task, key, angles_at(h, key),
+    const size_t to = at_keys(h, group, h.stride);
+    put_gradient<T, D, M>(g.dk + to, (float *)k_tile, dk, h.scale, h, key, angles_at(h, key),
                           g.add);
-    put_gradient<T, D, M>(g.dv, (float *)k_tile, dv, 1, h, task, key, NULL, g.add);
+    put_gradient<T, D, M>(g.dv + to, (float *)k_tile, dv, 1, h, key, NULL, g.add);
 }
 
 template <Precision P, int D, typename T>
@@ -304,35 +314,32 @@ static void launch_tiles(const Run *run, Gradients<T> g, Heads<T> h, int n) {
     constexpr size_t bytes = tile_bytes + 4 * (size_t)S::COLUMNS * sizeof(float);
     static_assert(bytes <= SHARED_MOST, "shared memory");
     static_assert(tile_bytes >= (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float), "results");
-    const int blocks = n * h.heads * ((h.t + S::ROWS - 1) / S::ROWS);
+    const int tiles = n * ((h.t + S::ROWS - 1) / S::ROWS);
     const auto queries = attention_query_gradient_tiles<P, D, T, S>;
     const auto keys = attention_key_gradient_tiles<P, D, T, S>;
     SHARED_LIMIT(queries, tile_bytes);
-    LAUNCH(queries, blocks, S::THREADS, tile_bytes, run->stream, g, h);
+    LAUNCH(queries, h.heads * tiles, S::THREADS, tile_bytes, run->stream, g, h);
     SHARED_LIMIT(keys, bytes);
-    LAUNCH(keys, blocks, S::THREADS, bytes, run->stream, g, h);
+    LAUNCH(keys, h.groups * tiles, S::THREADS, bytes, run->stream, g, h);
 }
 
 template <typename T>
 static void launch_rows(const Run *run, Gradients<T> g, Heads<T> h, int n) {
-    const int blocks = n * h.heads * h.t;
     const size_t bytes = (size_t)h.d * sizeof(float);
-    LAUNCH(attention_query_gradient<T>, blocks, 32, bytes, run->stream, g, h);
-    LAUNCH(attention_key_gradient<T>, blocks, 32, 2 * bytes, run->stream, g, h);
+    LAUNCH(attention_query_gradient<T>, n * h.heads * h.t, 32, bytes, run->stream, g, h);
+    LAUNCH(attention_key_gradient<T>, n * h.groups * h.t, 32, 2 * bytes, run->stream, g, h);
 }
 
 /* ---- Launcher ------------------------------------------------------------------------------ */
 
 template <Precision P>
 static void input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                           const void *y, const float *lse, int n, int t, int c, int heads,
-                           bool rope, bool add) {
+                           const void *y, const float *lse, int n, int t, Attention a, bool add) {
     typedef typename ValueOf<P>::type T;
-    const AttentionSpace space = attention_space(run->workspace, P, n, t, c, heads, rope);
-    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, c, heads, rope);
-    T *const dq = (T *)dqkv;
-    const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq,
-                            dq + c,        dq + 2 * c,   add};
+    const AttentionSpace space = attention_space(run->workspace, P, n, t, a);
+    const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
+    T *const dq = (T *)dqkv, *const dk = dq + a.heads * a.d, *const dv = dk + a.groups * a.d;
+    const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq, dk, dv, add};
     switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
         case 32:
             launch_tiles<P, 32>(run, g, h, n);
@@ -352,18 +359,16 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
 }
 
 void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,
-                                   const void *y, const float *lse, int n, int t, Attention a,
-                                   bool add) {
-    const int heads = a.heads, c = heads * a.d;
-    const bool rope = a.rope.base > 0;
+                                   const void *y, const float *lse, int n, int t,
+                                   Attention attention, bool add) {
     switch (run->precision) {
         case PRECISION_BF16:
-            input_gradient<PRECISION_BF16>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);
+            input_gradient<PRECISION_BF16>(run, dqkv, dy, qkv, y, lse, n, t, attention, add);
             break;
         case PRECISION_TF32:
-            input_gradient<PRECISION_TF32>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);
+            input_gradient<PRECISION_TF32>(run, dqkv, dy, qkv, y, lse, n, t, attention, add);
             break;
         default:
-            input_gradient<PRECISION_FP32>(run, dqkv, dy, qkv, y, lse, n, t, c, heads, rope, add);
+            input_gradient<PRECISION_FP32>(run, dqkv, dy, qkv, y, lse, n, t, attention, add);
     }
 }

@@ -1,14 +1,24 @@
-/* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/rope.h: before
- * attention q and k are turned into the workspace, and attention's gradient kernels turn theirs
- * back as they write them (attention.cuh).  Angles are made in double: a float position times a
- * float frequency is off by 1e-4 at position 1000. */
+/* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/attention.h:
+ * before attention q and k are turned into the workspace, and attention's gradient kernels turn
+ * theirs back as they write them (attention.cuh).  Angles are made in double: a float position
+ * times a float frequency is off by 1e-4 at position 1000.  Frequencies are the reference's own,
+ * and come as an argument of the launch. */
 #include "attention.cuh"
 
-__global__ void rope_angles(float2 *angles, int t, int d) {
-    const int half = d / 2, i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i >= t * half) return;
-    const double angle = i / half * pow(10000.0, -2.0 * (i % half) / d);
-    angles[i] = make_float2((float)cos(angle), (float)sin(angle));
+enum { PAIRS = 128 }; /* of one launch */
+struct Frequencies {
+    double of[PAIRS];
+};
+
+/* angles[t][half], of pairs first .. first + pairs. */
+__global__ void rope_angles(float2 *angles, int t, int half, int first, int pairs,
+                            Frequencies frequency) {
+    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= t * pairs) return;
+    const int position = i / pairs, pair = i % pairs;
+    const double angle = position * frequency.of[pair];
+    angles[(size_t)position * (size_t)half + (size_t)(first + pair)] =
+        make_float2((float)cos(angle), (float)sin(angle));
 }
 
 /* turned[rows][vectors][d] = qkv[rows][stride], the first `vectors` vectors of d of each row; W
@@ -37,21 +47,25 @@ __global__ void rope_turn_rows(T *turned, const T *qkv, const float2 *angles, in
 }
 
 template <typename T>
-static void turn(const Run *run, AttentionSpace space, const T *qkv, int n, int t, int c,
-                 int heads) {
-    const int d = c / heads, block = 128;
+static void turn(const Run *run, AttentionSpace space, const T *qkv, int n, int t, Attention a) {
+    const int block = 128, vectors = a.heads + a.groups, stride = (vectors + a.groups) * a.d;
     T *const turned = (T *)space.turned;
-    if (d / 2 % CHUNK<T> == 0)
+    if (a.d / 2 % CHUNK<T> == 0)
         LAUNCH((rope_turn_rows<T, CHUNK<T>>), n * t, block, 0, run->stream, turned, qkv,
-               space.angles, t, 3 * c, 2 * heads, d);
+               space.angles, t, stride, vectors, a.d);
     else
         LAUNCH((rope_turn_rows<T, 1>), n * t, block, 0, run->stream, turned, qkv, space.angles, t,
-               3 * c, 2 * heads, d);
+               stride, vectors, a.d);
 }
 
-void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, int c,
-               int heads) {
-    const int d = c / heads, block = 128, count = t * (d / 2);
-    LAUNCH(rope_angles, (count + block - 1) / block, block, 0, run->stream, space.angles, t, d);
-    WITH_VALUES(run, T, turn(run, space, (const T *)qkv, n, t, c, heads));
+void rope_turn(const Run *run, AttentionSpace space, const void *qkv, int n, int t, Attention a) {
+    const int block = 128, half = a.d / 2;
+    for (int first = 0; first < half; first += PAIRS) {
+        const int pairs = half - first < PAIRS ? half - first : PAIRS;
+        Frequencies frequency = {};
+        for (int i = 0; i < pairs; i++) frequency.of[i] = rope_frequency(&a.rope, first + i, a.d);
+        LAUNCH(rope_angles, (t * pairs + block - 1) / block, block, 0, run->stream, space.angles, t,
+               half, first, pairs, frequency);
+    }
+    WITH_VALUES(run, T, turn(run, space, (const T *)qkv, n, t, a));
 }

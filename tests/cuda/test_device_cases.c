@@ -245,17 +245,8 @@ static void gives_what_is_wanted(const CaseData *once, Turn turn) {
 
 /* ---- the table ---- */
 
-/* What no stage on a device is made of so far. */
-static bool refused(const Attention *a) {
-    return a->groups != a->heads || a->rope.factor > 1 || a->rope.base > 1e4;
-}
-
 static void keeps_its_promises(const void *argument) {
     Turn turn = *(const Turn *)argument;
-    if (refused(&turn.row->node.attention)) {
-        test_skip("for the CPU so far");
-        return;
-    }
     worst = 0;
     meets_the_oracle(turn);
     test_note("%.2f of the tolerance is used", worst);
