@@ -7,8 +7,8 @@
 
 #include "tiles.cuh"
 
-/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0.  Query head i of all
- * samples' shares the keys and values of head i / share of all samples'. */
+/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0.  `share` query heads,
+ * one after the other, look at the same keys and values. */
 template <typename T>
 struct Heads {
     const T *q, *k, *v;
@@ -19,7 +19,7 @@ struct Heads {
     const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been turned */
 };
 
-/* The arrays of query head number `head` of all samples', and of the keys and values it looks at. */
+/* The arrays of query head `head` of all samples' heads, and the keys and values it looks at. */
 template <typename T>
 static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int head, int stride) {
     return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
