@@ -238,6 +238,7 @@ c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -n
 lint:                                 ## format, layering, length of files, what kernels may use
 	@tests/lint/prove
 	@tests/lint/prove_run
+	@tests/lint/prove_gpu_check
 	@tests/lint/layers .
 	@tests/lint/kernels .
 	@clang-format --dry-run -Werror $(c_files)

@@ -77,9 +77,9 @@ int command_experiment(const Options *options) {
     for (int e = 0; e < EXPERIMENTS && !status; e++) {
         strcat(strcat(known, experiments[e].name), ", ");
         if (all ? experiments[e].beyond : strcmp(name, experiments[e].name) != 0) continue;
-        found++;
         if (all && !options->quiet) printf("== %s\n", experiments[e].name);
-        status = interrupt_signal() ? interrupt_status() : run(e, options, all);
+        /* However late it is, something is done. */
+        status = found++ && interrupt_signal() ? interrupt_status() : run(e, options, all);
     }
     if (found && all && !status && !options->quiet) print_end(options);
     if (found) return status;

@@ -27,14 +27,10 @@
 
 const char *const order_names[ORDER_KINDS] = {"cyclic", "descending", "random"};
 
-/* Step 4: select the submodel of visit k. A random order is a fresh permutation each cycle. */
-int bcd_select(const BcdSettings *settings, uint64_t visit) {
+/* The submodel at place `turn` of a cycle's permutation. */
+static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
     int submodels = settings->partition.submodels;
-    int turn = (int)(visit % (uint64_t)submodels);
-    if (settings->order == ORDER_DESCENDING) return submodels - 1 - turn;
-    if (settings->order == ORDER_CYCLIC) return turn;
-    int chosen = turn; /* Fisher-Yates, followed backwards from its place `turn` */
-    uint64_t cycle = visit / (uint64_t)submodels;
+    int chosen = turn; /* Fisher-Yates, followed backwards from there */
     for (int i = 1; i < submodels; i++) {
         int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * 65536 + (uint64_t)i,
                                   (uint32_t)i + 1);
@@ -44,6 +40,20 @@ int bcd_select(const BcdSettings *settings, uint64_t visit) {
             chosen = i;
     }
     return chosen;
+}
+
+/* Step 4: select the submodel of visit k.  A random order is a fresh permutation each cycle; where
+ * one would begin with the submodel that ended the last, which would be no switch, its first two
+ * change places.  Of two submodels that leaves open only which of them begins. */
+int bcd_select(const BcdSettings *settings, uint64_t visit) {
+    int submodels = settings->partition.submodels;
+    int turn = (int)(visit % (uint64_t)submodels);
+    if (settings->order == ORDER_DESCENDING) return submodels - 1 - turn;
+    if (settings->order == ORDER_CYCLIC) return turn;
+    uint64_t cycle = submodels > 2 ? visit / (uint64_t)submodels : 0;
+    bool again =
+        cycle > 0 && shuffled(settings, cycle, 0) == shuffled(settings, cycle - 1, submodels - 1);
+    return shuffled(settings, cycle, again && turn < 2 ? 1 - turn : turn);
 }
 
 /* Adds a step's loss to the window; true when a full window is no better than the one before. */

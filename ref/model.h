@@ -94,7 +94,7 @@ typedef struct {
 
 typedef struct Model {
     char name[64];
-    char spec[256]; /* the canonical specification: model_create(spec) gives the same model */
+    char spec[320]; /* the canonical specification: model_create(spec) gives the same model */
     int blocks, nodes, params, buffers, values;
     Block *block;
     Node *node;

@@ -6,6 +6,9 @@
 #include "blocks/builder.h"
 #include "error.h"
 
+#define LLAMA_3 "vocabulary=128256,rope_base=500000"
+#define LLAMA_3_2 LLAMA_3 ",tied=1,rope_factor=32,rope_low=1,rope_high=4,rope_original=8192"
+
 const Preset model_presets[] = {
     {"resnet8", "resnet:depth=8", "paper Table 2"},
     {"resnet14", "resnet:depth=14", "paper Tables 2, 10"},
@@ -23,10 +26,22 @@ const Preset model_presets[] = {
     {"L-11B", "llama:layers=64,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
     {"L-23B", "llama:layers=128,width=4096,heads=32,ffn=9200,context=1024", "paper Table 8"},
     {"L-7B", "llama:layers=32,width=4096,heads=32,ffn=11008,context=1024", "LLaMA 7B"},
-    {"L-70B", "llama:layers=80,width=8192,heads=64,ffn=28672,context=1024",
-     "LLaMA 70B, but for its grouped queries"},
-    {"L-405B", "llama:layers=126,width=16384,heads=128,ffn=53248,context=1024",
-     "Llama 3 405B, but for its grouped queries"},
+    {"L-70B", "llama:layers=80,width=8192,heads=64,groups=8,ffn=28672,context=1024", "Llama 2 70B"},
+    {"L-405B",
+     "llama:layers=126,width=16384,heads=128,groups=8,ffn=53248,context=1024," LLAMA_3
+     ",rope_factor=8,rope_low=1,rope_high=4,rope_original=8192",
+     "Llama 3.1 405B"},
+    {"tinyllama", "llama:layers=22,width=2048,heads=32,groups=4,ffn=5632,context=2048",
+     "TinyLlama 1.1B"},
+    {"mistral-7B",
+     "llama:layers=32,width=4096,heads=32,groups=8,ffn=14336,context=4096,rope_base=1000000",
+     "Mistral 7B v0.2, by its shapes a LLaMA"},
+    {"llama3-8B", "llama:layers=32,width=4096,heads=32,groups=8,ffn=14336,context=8192," LLAMA_3,
+     "Llama 3 8B"},
+    {"llama3.2-1B", "llama:layers=16,width=2048,heads=32,groups=8,ffn=8192,context=8192," LLAMA_3_2,
+     "Llama 3.2 1B"},
+    {"llama3.2-3B", "llama:layers=28,width=3072,heads=24,groups=8,ffn=8192,context=8192," LLAMA_3_2,
+     "Llama 3.2 3B"},
     {NULL, NULL, NULL},
 };
 
@@ -169,7 +184,8 @@ static int check_attention(const Attention *a, int width, bool given_size) {
     const Rope *r = &a->rope;
     const int given = (r->low > 0) + (r->high > 0) + (r->original > 0);
     if (!given_size && width % a->heads)
-        return error_set("model: width %d is not a multiple of %d heads", width, a->heads);
+        return error_set("model: width %d is not a multiple of %d heads%s", width, a->heads,
+                         r->base > 0 ? "; give head_size" : "");
     if (a->heads % a->groups)
         return error_set("model: %d heads are not a multiple of %d groups", a->heads, a->groups);
     if (r->base > 0 && a->d % 2)

@@ -59,12 +59,11 @@ static int must_be_text(const Config *config, const char *key, const char *a, co
     return ok ? 0 : refuse(config, key, a);
 }
 
-static int must_be_number(const Config *config, const char *key, double left_out, double ours) {
+/* A number, or what it is where it is left out. */
+static int read_number(const Config *config, const char *key, double left_out, double *number) {
     const cJSON *item = find(config, key);
-    double value = cJSON_IsNumber(item) ? item->valuedouble : item ? NAN : left_out;
-    char text[32];
-    snprintf(text, sizeof text, "%g", ours);
-    return fabs(value - ours) <= 1e-6 * ours ? 0 : refuse(config, key, text);
+    *number = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
+    return isnan(*number) ? error_set("%s: %s is no number", config->path, key) : 0;
 }
 
 static int must_be(const Config *config, const char *key, bool left_out, bool ours) {
@@ -78,7 +77,7 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     char eps[40];
     int ffn = 0, positions = 0;
     if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
-        read_size(c, "n_head", &s.heads) || read_size(c, "n_positions", &positions) ||
+        read_size(c, "n_head", &s.attention.heads) || read_size(c, "n_positions", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
         must_be_text(c, "activation_function", "gelu_new", "gelu_pytorch_tanh") ||
         read_eps(c, "layer_norm_epsilon", 1e-5, eps) ||
@@ -92,43 +91,79 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     if (context > positions)
         return error_set("--context %d: %s knows %d positions", context, c->path, positions);
     snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s",
-             s.layers, s.width, s.heads, context ? context : positions, s.vocabulary, eps);
+             s.layers, s.width, s.attention.heads, context ? context : positions, s.vocabulary,
+             eps);
     return 0;
 }
 
-/* Where the base of the rotary angles stands has changed over time. */
-static int check_rope(const Config *c) {
-    Config newer = {c->path, find(c, "rope_parameters")};
-    if (find(c, "rope_scaling")) return refuse(c, "rope_scaling", "null");
-    if (must_be_number(c, "rope_theta", 10000, 10000)) return -1;
-    if (!newer.root) return 0;
-    return must_be_text(&newer, "rope_type", "default", "default") ||
-                   must_be_number(&newer, "rope_theta", 10000, 10000)
-               ? -1
-               : 0;
+static int must_be_one(const Config *config, const char *key) {
+    const cJSON *item = find(config, key);
+    return item && !(fabs(cJSON_GetNumberValue(item) - 1) <= 0) ? refuse(config, key, "1") : 0;
 }
 
-static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
+/* Where the settings of rotary positions stand, and under which names, has changed over time. */
+static int read_rope(const Config *c, int positions, Rope *rope) {
+    const cJSON *older = find(c, "rope_scaling"), *newer = find(c, "rope_parameters");
+    const Config in = {c->path, older ? older : newer};
+    const char *type_key = find(&in, "rope_type") ? "rope_type" : "type";
+    const cJSON *type = find(&in, type_key);
+    const char *kind = !type ? "default" : cJSON_IsString(type) ? type->valuestring : "";
+    *rope = (Rope){.factor = 1};
+    if (read_number(c, "rope_theta", 10000, &rope->base) ||
+        read_number(&in, "rope_theta", rope->base, &rope->base) ||
+        must_be_one(c, "partial_rotary_factor") || must_be_one(&in, "partial_rotary_factor"))
+        return -1;
+    const bool linear = strcmp(kind, "linear") == 0, llama3 = strcmp(kind, "llama3") == 0;
+    if (!linear && !llama3)
+        return strcmp(kind, "default") ? refuse(&in, type_key, "default, linear or llama3") : 0;
+    if (read_number(&in, "factor", NAN, &rope->factor)) return -1;
+    if (!llama3 || !(rope->factor > 1)) return 0;
+    return read_number(&in, "low_freq_factor", NAN, &rope->low) ||
+           read_number(&in, "high_freq_factor", NAN, &rope->high) ||
+           read_number(&in, "original_max_position_embeddings", positions, &rope->original) ||
+           read_number(c, "original_max_position_embeddings", rope->original, &rope->original);
+}
+
+/* Mistral is LLaMA but for the window, which nobody notices up to its size. */
+static int check_window(const Config *c, int context) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(c->root, "sliding_window");
+    const double window = item ? cJSON_GetNumberValue(item) : 4096;
+    if (cJSON_IsNull(item) || context <= window) return 0;
+    return error_set("%s: sliding_window is %g; ours has none: give a --context up to that",
+                     c->path, window);
+}
+
+static int llama_spec(char spec[OPTION_TEXT], const Config *c, bool mistral, int context) {
     ConvertSizes s = {0};
     char eps[40];
-    int positions = 0, groups = 0;
+    int positions = 0, tied = cJSON_IsTrue(find(c, "tie_word_embeddings"));
+    Attention *a = &s.attention;
+    Rope *r = &a->rope;
     if (read_size(c, "num_hidden_layers", &s.layers) || read_size(c, "hidden_size", &s.width) ||
-        read_size(c, "num_attention_heads", &s.heads) ||
+        read_size(c, "num_attention_heads", &a->heads) ||
         read_size(c, "intermediate_size", &s.ffn) ||
         read_size(c, "max_position_embeddings", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
         must_be_text(c, "hidden_act", "silu", "swish") || read_eps(c, "rms_norm_eps", 1e-6, eps) ||
-        check_rope(c) || must_be(c, "attention_bias", false, false) ||
-        must_be(c, "mlp_bias", false, false) || must_be(c, "tie_word_embeddings", false, false))
+        read_rope(c, positions, r) || must_be(c, "attention_bias", false, false) ||
+        must_be(c, "mlp_bias", false, false))
         return -1;
-    if (find(c, "num_key_value_heads") &&
-        (read_size(c, "num_key_value_heads", &groups) || groups != s.heads))
-        return refuse(c, "num_key_value_heads", "num_attention_heads (no grouped queries)");
-    if (find(c, "head_dim") && (read_size(c, "head_dim", &groups) || groups * s.heads != s.width))
-        return refuse(c, "head_dim", "hidden_size / num_attention_heads");
-    snprintf(spec, OPTION_TEXT,
-             "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d%s", s.layers,
-             s.width, s.heads, s.ffn, context ? context : positions, s.vocabulary, eps);
+    a->groups = mistral ? 8 : a->heads;
+    a->d = s.width / a->heads;
+    if (find(c, "num_key_value_heads") && read_size(c, "num_key_value_heads", &a->groups))
+        return -1;
+    if (find(c, "head_dim") && read_size(c, "head_dim", &a->d)) return -1;
+    s.context = context ? context : positions;
+    if (mistral && check_window(c, s.context)) return -1;
+    int used = snprintf(spec, OPTION_TEXT,
+                        "llama:layers=%d,width=%d,heads=%d,ffn=%d,context=%d,vocabulary=%d%s,"
+                        "groups=%d,head_size=%d,tied=%d,rope_base=%.15g,rope_factor=%.15g",
+                        s.layers, s.width, a->heads, s.ffn, s.context, s.vocabulary, eps, a->groups,
+                        a->d, tied, r->base, r->factor);
+    if (r->original > 0)
+        snprintf(spec + used, OPTION_TEXT - (size_t)used,
+                 ",rope_low=%.15g,rope_high=%.15g,rope_original=%.15g", r->low, r->high,
+                 r->original);
     return 0;
 }
 
@@ -147,9 +182,11 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "gpt2") == 0)
         failed = gpt_spec(spec, &config, context);
     else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "llama") == 0)
-        failed = llama_spec(spec, &config, context);
+        failed = llama_spec(spec, &config, false, context);
+    else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "mistral") == 0)
+        failed = llama_spec(spec, &config, true, context);
     else
-        failed = error_set("%s: model_type is %.40s; known are gpt2 and llama", path,
+        failed = error_set("%s: model_type is %.40s; known are gpt2, llama and mistral", path,
                            cJSON_IsString(kind) ? kind->valuestring : "not given");
     cJSON_Delete(root);
     free(text);
@@ -167,7 +204,7 @@ static void add_gpt(cJSON *root, ConvertSizes s) {
                          cJSON_CreateString("GPT2LMHeadModel"));
     cJSON_AddNumberToObject(root, "n_layer", s.layers);
     cJSON_AddNumberToObject(root, "n_embd", s.width);
-    cJSON_AddNumberToObject(root, "n_head", s.heads);
+    cJSON_AddNumberToObject(root, "n_head", s.attention.heads);
     cJSON_AddNumberToObject(root, "n_positions", s.context);
     cJSON_AddNumberToObject(root, "n_ctx", s.context);
     cJSON_AddStringToObject(root, "activation_function", "gelu_new");
@@ -178,23 +215,38 @@ static void add_gpt(cJSON *root, ConvertSizes s) {
     cJSON_AddNullToObject(root, "eos_token_id");
 }
 
+static void add_rope(cJSON *root, const char *name, const Rope *r) {
+    cJSON *to = cJSON_AddObjectToObject(root, name);
+    const bool llama3 = r->original > 0, scaled = r->factor > 1;
+    cJSON_AddStringToObject(to, "rope_type", llama3 ? "llama3" : scaled ? "linear" : "default");
+    cJSON_AddNumberToObject(to, "rope_theta", r->base);
+    if (scaled) cJSON_AddNumberToObject(to, "factor", r->factor);
+    if (!llama3) return;
+    cJSON_AddNumberToObject(to, "low_freq_factor", r->low);
+    cJSON_AddNumberToObject(to, "high_freq_factor", r->high);
+    cJSON_AddNumberToObject(to, "original_max_position_embeddings", r->original);
+}
+
 static void add_llama(cJSON *root, ConvertSizes s) {
+    const Attention *a = &s.attention;
     cJSON_AddStringToObject(root, "model_type", "llama");
     cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
                          cJSON_CreateString("LlamaForCausalLM"));
     cJSON_AddNumberToObject(root, "num_hidden_layers", s.layers);
     cJSON_AddNumberToObject(root, "hidden_size", s.width);
-    cJSON_AddNumberToObject(root, "num_attention_heads", s.heads);
-    cJSON_AddNumberToObject(root, "num_key_value_heads", s.heads);
+    cJSON_AddNumberToObject(root, "num_attention_heads", a->heads);
+    cJSON_AddNumberToObject(root, "num_key_value_heads", a->groups);
+    cJSON_AddNumberToObject(root, "head_dim", a->d);
     cJSON_AddNumberToObject(root, "intermediate_size", s.ffn);
-    cJSON_AddNumberToObject(root, "max_position_embeddings", s.context);
+    /* Theirs must be more than it was scaled from. */
+    cJSON_AddNumberToObject(root, "max_position_embeddings",
+                            fmax(s.context, a->rope.factor * a->rope.original));
     cJSON_AddStringToObject(root, "hidden_act", "silu");
     cJSON_AddNumberToObject(root, "rms_norm_eps", s.eps);
-    cJSON_AddNumberToObject(root, "rope_theta", 10000);
-    cJSON *rope = cJSON_AddObjectToObject(root, "rope_parameters");
-    cJSON_AddStringToObject(rope, "rope_type", "default");
-    cJSON_AddNumberToObject(rope, "rope_theta", 10000);
-    cJSON_AddFalseToObject(root, "tie_word_embeddings");
+    add_rope(root, "rope_parameters", &a->rope);
+    cJSON_AddNumberToObject(root, "rope_theta", a->rope.base); /* older versions look here */
+    if (a->rope.factor > 1) add_rope(root, "rope_scaling", &a->rope);
+    cJSON_AddBoolToObject(root, "tie_word_embeddings", s.tied);
 }
 
 int convert_write_config(const char *path, const Model *model) {

@@ -1,5 +1,7 @@
 /* Models of the Hugging Face format: a directory with config.json and model.safetensors (or several
- * such files and model.safetensors.index.json).  GPT-2 and LLaMA, as far as ours are the same. */
+ * such files and model.safetensors.index.json).  GPT-2, LLaMA 1 to 3.2, and what is LLaMA by
+ * another name (Mistral without its window); read as far as ours are the same, written as GPT-2 or
+ * LLaMA. */
 #ifndef EXPERIMENTS_CONVERT_H
 #define EXPERIMENTS_CONVERT_H
 
@@ -30,10 +32,11 @@ int convert_write_config(const char *path, const Model *model);
 
 enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
 
-/* What they call one of our parameters: `parts` tensors whose rows follow each other in ours;
- * turned: theirs is [in][out]. */
+/* What they call one of our parameters: `parts` tensors of so many rows, which follow each other in
+ * ours; turned: theirs is [in][out]. */
 typedef struct {
     char name[CONVERT_PARTS][CONVERT_NAME];
+    size_t rows[CONVERT_PARTS];
     int parts;
     bool turned;
 } TheirName;
@@ -47,7 +50,9 @@ int convert_family(const Model *model);
 
 /* Sizes of a transformer out of its tables. */
 typedef struct {
-    int layers, width, heads, ffn, context, vocabulary;
+    int layers, width, ffn, context, vocabulary;
+    Attention attention;
+    bool tied; /* the head's matrix is the token embedding */
     double eps;
 } ConvertSizes;
 ConvertSizes convert_sizes(const Model *model);

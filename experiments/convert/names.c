@@ -65,6 +65,16 @@ void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer) 
     snprintf(name, CONVERT_NAME, "%s.%d.%s", layer_prefix(model), layer, first->theirs[0]);
 }
 
+/* Parts are of equal size, but for the keys and values of groups. */
+static void divide_rows(TheirName *theirs, const Model *model, int param) {
+    const size_t rows = (size_t)model->param[param].dim[0];
+    for (int i = 0; i < theirs->parts; i++) theirs->rows[i] = rows / (size_t)theirs->parts;
+    if (theirs->parts < 3) return; /* not q, k, v */
+    const Attention a = convert_sizes(model).attention;
+    theirs->rows[0] = (size_t)(a.heads * a.d);
+    theirs->rows[1] = theirs->rows[2] = (size_t)(a.groups * a.d);
+}
+
 void convert_name(TheirName *theirs, const Model *model, int param) {
     bool gpt = convert_family(model) == 1;
     const char *name = model->param[param].name;
@@ -80,13 +90,15 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
     theirs->turned = pair->turned;
     for (int i = 0; i < CONVERT_PARTS && pair->theirs[i]; i++)
         snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s", prefix, pair->theirs[i]);
+    divide_rows(theirs, model, param);
 }
 
 ConvertSizes convert_sizes(const Model *m) {
     ConvertSizes s = {.layers = m->blocks - 2, .context = m->input.w, .vocabulary = m->outputs};
+    s.tied = m->node[m->nodes - 1].weight == 0; /* the first parameter: the embedding's */
     s.width = m->value[m->block[0].out].shape.c;
     for (int i = m->block[1].first_node; i < m->block[1].end_node; i++) {
-        if (m->node[i].kind == OP_ATTENTION) s.heads = m->node[i].attention.heads;
+        if (m->node[i].kind == OP_ATTENTION) s.attention = m->node[i].attention;
         if (m->node[i].eps > 0) s.eps = m->node[i].eps;
     }
     for (int p = m->block[1].first_param; p < m->block[1].end_param; p++)

@@ -111,8 +111,7 @@ static int load_part(real *to, const Weights *w, const Param *p, const TheirName
                      int part) {
     const Safetensors *file;
     const SafeTensor *t = find(w, theirs->name[part], &file);
-    size_t rows = (size_t)p->dim[0] / (size_t)theirs->parts,
-           count = p->count / (size_t)theirs->parts;
+    const size_t rows = theirs->rows[part], count = rows * (p->count / (size_t)p->dim[0]);
     if (!t) return error_set("%s: no tensor %s", w->dir, theirs->name[part]);
     if (!fits(t, p, theirs, rows)) return refuse_shape(file, t, p);
     float *numbers = malloc((t->count + 1) * sizeof *numbers);
@@ -132,9 +131,9 @@ static int load_param(Engine *engine, const Weights *w, int param) {
     convert_name(&theirs, engine->model, param);
     real *numbers = malloc(p->count * sizeof *numbers);
     int failed = numbers ? 0 : error_set("init: out of memory for %s", p->name);
-    for (int part = 0; part < theirs.parts && !failed; part++)
-        failed = load_part(numbers + (size_t)part * (p->count / (size_t)theirs.parts), w, p,
-                           &theirs, part);
+    size_t row = 0;
+    for (int part = 0; part < theirs.parts && !failed; row += theirs.rows[part++])
+        failed = load_part(numbers + row * (p->count / (size_t)p->dim[0]), w, p, &theirs, part);
     failed = failed || engine->is->write(engine, TENSOR_PARAMETER, param, numbers);
     free(numbers);
     return failed ? -1 : 0;
@@ -175,7 +174,7 @@ static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
         const Param *param = &m->param[p];
         convert_name(theirs, m, p);
         for (int part = 0; part < theirs->parts; part++) {
-            size_t rows = (size_t)(param->dim[0] / theirs->parts);
+            size_t rows = theirs->rows[part];
             size_t columns = param->rank == 2 ? (size_t)param->dim[1] : 1;
             SafeTensor *t = &(*list)[count++];
             *t = (SafeTensor){
@@ -215,6 +214,9 @@ int convert_save(const char *dir, Engine *engine) {
     SafeTensor *list = NULL;
     TheirName *names = NULL;
     if (!convert_family(m)) return error_set("export: for GPT-2 and LLaMA models, not %s", m->name);
+    if (convert_sizes(m).width % convert_sizes(m).attention.heads)
+        return error_set("export: theirs have a width that is a multiple of their heads, not %s",
+                         m->name);
     if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||
         rundir_make(dir))
         return -1;

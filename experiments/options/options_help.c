@@ -32,7 +32,19 @@ const CommandInfo command_table[COMMANDS] = {
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
      "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n\n"
      "  bcd info\n"
-     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256"},
+     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n\n"
+     "A model is a name of that table, a name with changes (llama3-8B:layers=4,context=512), or a\n"
+     "free shape, family:setting=value,...\n"
+     "  resnet, bottleneck  depth, width, classes, size, fused\n"
+     "  gpt                 layers, width, heads, context, vocabulary, eps\n"
+     "  llama               these, and\n"
+     "    ffn               width of the feed-forward (8/3 of width)\n"
+     "    groups            heads of keys and values, shared by heads / groups queries (heads)\n"
+     "    head_size         numbers of a head (width / heads)\n"
+     "    tied              1: the head's matrix is the token embedding (0)\n"
+     "    rope_base         of the rotary positions' frequencies (10000)\n"
+     "    rope_factor       divides the frequencies (1): alone all of them; with rope_low,\n"
+     "                      rope_high and rope_original the low ones, as in Llama 3.1"},
     {COMMAND_TOKENIZE, "tokenize", "FILE...", "turn text or JSON lines into a token file", 1,
      OPTIONS_POSITIONAL,
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"

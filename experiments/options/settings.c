@@ -81,6 +81,32 @@ int settings_read(const H5File *file, const char *group, Options *options) {
     return 0;
 }
 
+/* Of the length, which is said in steps or in epochs, the file said one. */
+static bool length_known(const Options *options, const Option *option) {
+    return option->role == OPTION_EXTENDS &&
+           (options_given(options, "steps") || options_given(options, "epochs"));
+}
+
+int settings_lacking(char *text, size_t size, const Options *options, const char *path) {
+    size_t used = 0;
+    *text = 0;
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        const char *taken = option->fallback_says ? option->fallback_says : option->fallback;
+        if (!stored_in_a_run(option) || options->given[row]) continue;
+        if (length_known(options, option)) continue;
+        if (!option->fallback)
+            return error_set(
+                "%s: /settings has no %s; bcd experiment makes the file again from "
+                "the trainings that are there",
+                path, option->name);
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s--%s (taken as %s)",
+                                     used ? ", " : "", option->name, *taken ? taken : "none");
+    }
+    return 0;
+}
+
 /* ---- of many runs ------------------------------------------------------------------------------
  */
 

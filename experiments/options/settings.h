@@ -16,6 +16,11 @@ void settings_write_given(H5File *file, const char *group, const Options *option
 /* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range. */
 int settings_read(const H5File *file, const char *group, Options *options);
 
+/* After reading: what the file at `path` did not say, each with the default it has been taken as,
+ * overwrites text[size]; "": it said all.  A file lacks a flag that came after it, whose default is
+ * what was before.  -1 and an error if a flag without default is lacking. */
+int settings_lacking(char *text, size_t size, const Options *options, const char *path);
+
 /* The settings of many runs, `stride` bytes from one to the next: a data set [rows] for each flag
  * that a run stores, beside the dimension scale `scale`; and back, over what the options held. */
 void settings_write_columns(H5File *file, const char *group, const char *scale,

@@ -39,8 +39,7 @@ static int add_model(Tables *tables, const Options *options, const char *spec, i
         for (Way way = 0; way < WAYS && !failed; way++)
             failed = plan_progress("%s on %d GPUs: %s", spec, gpus, way_names[way]) ||
                      add_row(table, &q, way, gpus);
-    if (table)
-        table_note(table, "The shape: %s; attention without grouped queries.", q.model->spec);
+    if (table) table_note(table, "The shape: %s.", q.model->spec);
     question_free(&q);
     return failed ? -1 : 0;
 }

@@ -79,12 +79,19 @@ static void put_svg(FILE *out, const char *svg, const char *id) {
 }
 
 static void put_figure(FILE *out, const PageFigure *figure) {
-    fprintf(out, "<figure><svg role=\"img\" aria-label=\"");
+    fprintf(out, "<figure><div class=\"scroll\"><svg role=\"img\" aria-label=\"");
     put_text(out, figure->label);
     putc('"', out);
     put_svg(out, figure->svg + strlen("<svg"), figure->id);
+    fprintf(out, "</div>");
     if (*figure->caption) put_element(out, "figcaption", figure->caption);
     fprintf(out, "</figure>\n");
+}
+
+static void put_missing(FILE *out, const PageFigure *figure) {
+    fprintf(out, "<p class=\"warning\">A figure is missing here, gnuplot did not draw it: ");
+    put_text(out, figure->label);
+    fprintf(out, ".</p>\n");
 }
 
 static void draw_figures(Page *page) {
@@ -104,7 +111,10 @@ static void put_page(FILE *out, const Page *page) {
     for (int f = 0; f < page->figures; f++) {
         const PageFigure *figure = &page->figure[f];
         fwrite(page->text + at, 1, figure->at - at, out);
-        if (figure->svg) put_figure(out, figure);
+        if (figure->svg)
+            put_figure(out, figure);
+        else
+            put_missing(out, figure);
         at = figure->at;
     }
     fwrite(page->text + at, 1, page->size - at, out);

@@ -31,8 +31,8 @@ void put_text(FILE *out, const char *text);
 /* <tag>text</tag>; the tag may have attributes. */
 void put_element(FILE *out, const char *tag, const char *text);
 
-/* A figure here, whose script is taken over; NULL, or one that gnuplot refuses: nothing.  `label`
- * is for those who cannot see it, the caption may be empty. */
+/* A figure here, whose script is taken over.  NULL: nothing; one that gnuplot refuses: a line that
+ * says so.  `label` is for those who cannot see it, the caption may be empty. */
 void page_figure(Page *page, char *script, const char *id, const char *label, const char *caption);
 
 /* Draws, and writes the page whole or not at all.  -1 and an error.  Frees either way. */

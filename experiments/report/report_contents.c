@@ -22,7 +22,7 @@ static const PaperItem paper_items[] = {
     {"Table", 8, "the models, and their memory", "memory"},
     {"Table", 9, "GPT-2 with parts of the data", "compression"},
     {"Table", 10, "ResNet-14 with parts of the data", "compression"},
-    {"Table", 11, "GPT-2 in 1 to 5 submodels", "ufp"},
+    {"Table", 11, "GPT-2 in 1 to 4 submodels", "ufp"},
     {"Table", 12, "GPU hours saved on RTX 4090", "cost"},
     {"Table", 13, "GPU hours saved against A100", "cost"},
     {"Table", 14, "GPU hours saved against A800", "cost"},

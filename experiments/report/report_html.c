@@ -6,13 +6,13 @@
 #include "report_parts.h"
 #include "report_style.h"
 
-static void put_head(Page *page) {
+static void put_head(Page *page, const char *lacking) {
     FILE *out = page->out;
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
             "<meta name=\"color-scheme\" content=\"light dark\">\n"
-            "<title>Block coordinate descent beside full updates</title>\n<style>%s%s</style>\n"
+            "<title>Block coordinate descent beside full updates</title>\n<style>%s%s%s</style>\n"
             "</head>\n<body>\n<main>\n<header>\n<h1>Block coordinate descent beside full updates"
             "</h1>\n<p>Training with every parameter updated at each step, and with one of M "
             "submodels updated at a time while the rest stays frozen. A small letter behind a "
@@ -20,11 +20,12 @@ static void put_head(Page *page) {
             "<b class=\"s\">s</b> simulated, <b class=\"c\">c</b> computed by the closed form, "
             "<b class=\"p\">p</b> published in the paper, <b class=\"r\">r</b> recomputed from its "
             "other numbers, <b>g</b> given.</p>\n",
-            report_style, report_table_style);
+            report_style, report_table_style, report_figure_style);
     if (!page->drawable)
         fprintf(out,
                 "<p class=\"warning\">Figures are missing because gnuplot was not found. "
                 "<code>apt-get install gnuplot-nox</code>, then make the report again.</p>\n");
+    if (*lacking) put_element(out, "p class=\"warning\"", lacking);
     fprintf(out, "</header>\n");
 }
 
@@ -43,7 +44,7 @@ int report_html(const Report *report, const char *path, bool *drawn) {
     Page page;
     *drawn = gnuplot_present();
     if (page_begin(&page, *drawn)) return -1;
-    put_head(&page);
+    put_head(&page, report->study.lacking);
     put_contents(&page, report);
     for (int f = 0; f < report->files; f++) put_tables(&page, report, f);
     put_networks(&page, report);

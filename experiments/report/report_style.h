@@ -1,5 +1,4 @@
-/* The look of the page.  gnuplot writes colours as attributes; the rules at the end replace them on
- * a dark screen. */
+/* The look of the page. */
 #ifndef EXPERIMENTS_REPORT_STYLE_H
 #define EXPERIMENTS_REPORT_STYLE_H
 
@@ -7,11 +6,10 @@ static const char report_style[] =
     "\n"
     ":root { color-scheme: light dark; --page: #f6f6f4; --card: #ffffff; --ink: #1c1c1a;"
     " --soft: #5c5c57; --line: #dcdcd6; --m: #1c1c1a; --c: #8a5a00; --p: #00688b;"
-    " --s: #7a3e9d; --r: #2f6b2f; }\n"
-    "@media (prefers-color-scheme: dark) { :root { --page: #151514; --card: #1f1f1e; --ink: "
-    "#e9e9e4;"
-    " --soft: #a3a39c; --line: #3a3a37; --m: #e9e9e4; --c: #e8b64c; --p: #6cc3e6;"
-    " --s: #cda4e8; --r: #8fcf8f; } }\n"
+    " --s: #7a3e9d; --r: #2f6b2f; --stripe: #0000000a; --more: #0000002e; }\n"
+    "@media screen and (prefers-color-scheme: dark) { :root { --page: #151514; --card: #1f1f1e;"
+    " --ink: #e9e9e4; --soft: #a3a39c; --line: #3a3a37; --m: #e9e9e4; --c: #e8b64c; --p: #6cc3e6;"
+    " --s: #cda4e8; --r: #8fcf8f; --stripe: #ffffff0c; --more: #00000099; } }\n"
     "* { box-sizing: border-box; }\n"
     "body { margin: 0; background: var(--page); color: var(--ink);"
     " font: 16px/1.55 system-ui, sans-serif; }\n"
@@ -26,7 +24,14 @@ static const char report_style[] =
     ".finding { margin: .8rem 0 0; }\n"
     ".note:empty { display: none; }\n"
     ".warning { border-left: 4px solid #d55e00; padding-left: .8rem; }\n"
-    ".scroll { overflow-x: auto; }\n"
+    /* A shadow at the edge behind which there is more: the covers in front of it move with the
+       content. */
+    ".scroll { overflow-x: auto; background:"
+    " linear-gradient(to right, var(--card) 30%, transparent) left / 40px 100% local,"
+    " linear-gradient(to left, var(--card) 30%, transparent) right / 40px 100% local,"
+    " linear-gradient(to right, var(--more), transparent) left / 14px 100%,"
+    " linear-gradient(to left, var(--more), transparent) right / 14px 100%;"
+    " background-repeat: no-repeat; }\n"
     "table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums;"
     " width: 100%; }\n"
     "th, td { padding: .22rem .6rem; text-align: right; white-space: nowrap; font-weight: normal; "
@@ -40,12 +45,7 @@ static const char report_style[] =
     "tr.c > * { color: var(--c); } tr.p > * { color: var(--p); }\n"
     "b.c, td.c { color: var(--c); } b.p, td.p { color: var(--p); }\n"
     "b.s, td.s { color: var(--s); } b.r, td.r { color: var(--r); } td.m { font-weight: 600; }\n"
-    ".figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), "
-    "1fr));"
-    " gap: 1.2rem 2rem; margin-top: 1.2rem; align-items: start; }\n"
-    "figure { margin: 0; break-inside: avoid; }\n"
-    "figure svg { display: block; width: 100%; height: auto; max-width: 640px; }\n"
-    "figcaption { color: var(--soft); font-size: .88rem; max-width: 40rem; }\n"
+    "li, p, .index td { overflow-wrap: anywhere; }\n"
     "details { margin-top: .8rem; } summary { cursor: pointer; color: var(--soft); }\n"
     ".settings { width: auto; margin: .6rem 0; }\n"
     ".settings th, .settings td { text-align: left; white-space: normal; overflow-wrap: anywhere; "
@@ -62,9 +62,51 @@ static const char report_style[] =
     ".8rem; }"
     " th, td { padding: .22rem .4rem; } table { font-size: .85rem; } }\n"
     "@media print { body { background: none; font-size: 10pt; } section { border: none; padding: 0;"
-    " break-inside: auto; } .figures { grid-template-columns: 1fr 1fr; }"
+    " break-inside: auto; }"
     " h1, h2, h3, .sub { break-after: avoid; } tr, p { break-inside: avoid; }"
-    " .scroll { overflow: visible; } table { font-size: 8pt; } th, td { padding: .1rem .3rem; } }\n"
+    " .scroll { overflow: visible; background: none; } table { font-size: 8pt; }"
+    " th, td { padding: .1rem .3rem; }"
+    /* What is folded is read on paper too. */
+    " details::details-content { content-visibility: visible; block-size: auto; }"
+    " details > summary { list-style: none; } }\n";
+
+/* Of tables whose cells come from several sources. */
+static const char report_table_style[] =
+    ".index { width: auto; font-size: .92rem; } .index th, .index td { text-align: left;"
+    " white-space: normal; vertical-align: top; padding: .15rem .8rem .15rem 0; }\n"
+    ".index th { white-space: nowrap; } .index th:nth-child(1) { color: var(--soft); }\n"
+    ".data .text { text-align: left; } .own { font-size: .88rem; margin: .2rem 0;"
+    " overflow-wrap: anywhere; } .own i { color: var(--soft); font-style: normal; }\n"
+    "@media (max-width: 600px) { .index, .index tbody, .index tr, .index th, .index td {"
+    " display: block; padding: 0; } .index tr { margin-top: .6rem; } }\n"
+    "nav { margin-top: 1.6rem; } nav h3 { margin-bottom: .4rem; }\n"
+    "nav ul { columns: 22rem; column-gap: 2.5rem; margin-top: 1.2rem; } nav li { font-size: "
+    ".92rem; margin: 0 0 .3rem; break-inside: avoid; }\n"
+    "a { color: var(--p); }\n"
+    "td sup { font-size: .7em; margin-left: .15em; display: inline-block; width: .7em;"
+    " text-align: left; font-weight: normal; }\n"
+    ".data { margin-top: .8rem; width: auto; } .data th:nth-child(2) { text-align: right; }\n"
+    ".data th:first-child { position: sticky; left: 0; background-color: var(--card); }\n"
+    ".data tbody tr:nth-child(even) > * {"
+    " background-image: linear-gradient(var(--stripe), var(--stripe)); }\n"
+    /* Rather more lines in a label than columns out of sight. */
+    ".data th:first-child { white-space: normal; min-width: min(9rem, 28vw); }\n"
+    "@media (min-width: 601px) and (max-width: 1400px) { .data th, .data td {"
+    " padding: .22rem .42rem; } }\n"
+    "@media print { .data th:first-child { min-width: 5rem; } .data tbody tr:nth-child(even) > * {"
+    " background: #f6f6f4; } }\n";
+
+/* Of figures.  gnuplot writes colours as attributes; these rules replace them on a dark screen. */
+static const char report_figure_style[] =
+    ".figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), "
+    "1fr));"
+    " gap: 1.2rem 2rem; margin-top: 1.2rem; align-items: start; }\n"
+    "figure { margin: 0; break-inside: avoid; }\n"
+    "figure svg { display: block; width: 100%; height: auto; max-width: 640px; }\n"
+    "figcaption { color: var(--soft); font-size: .88rem; max-width: 40rem; }\n"
+    /* Letters of 12 pixels at least: a figure is wider than a phone rather than illegible. */
+    "@media (max-width: 600px) { figure svg { width: 30rem; max-width: none; } }\n"
+    "@media print { .figures { grid-template-columns: 1fr 1fr; } }\n"
     "svg [fill=\"black\"], svg [fill=\"rgb(0,0,0)\"] { fill: var(--ink); }\n"
     "svg [stroke=\"black\"], svg [stroke=\"rgb(  0,   0,   0)\"] { stroke: var(--ink); }\n"
     "svg [color=\"black\"], svg [color=\"rgb(  0,   0,   0)\"] { color: var(--ink); }\n"
@@ -78,26 +120,5 @@ static const char report_style[] =
     "svg [color=\"rgb(213,  94,   0)\"] { color: #f58436; }\n"
     "svg [stroke=\"rgb(  0, 158, 115)\"] { stroke: #2fc598; }\n"
     "}\n";
-
-/* Of tables whose cells come from several sources. */
-static const char report_table_style[] =
-    ".index { width: auto; font-size: .92rem; } .index th, .index td { text-align: left;"
-    " white-space: normal; vertical-align: top; padding: .15rem .8rem .15rem 0; }\n"
-    ".index th { white-space: nowrap; } .index th:nth-child(1) { color: var(--soft); }\n"
-    ".data .text { text-align: left; } .own { font-size: .88rem; margin: .2rem 0;"
-    " overflow-wrap: anywhere; } .own i { color: var(--soft); font-style: normal; }\n"
-    "@media (max-width: 600px) { .data th:first-child { white-space: normal; min-width: 7rem;"
-    " max-width: 10rem; } }\n"
-    "@media (max-width: 600px) { .index, .index tbody, .index tr, .index th, .index td {"
-    " display: block; padding: 0; } .index tr { margin-top: .6rem; } }\n"
-    "nav { margin-top: 1.6rem; } nav h3 { margin-bottom: .4rem; }\n"
-    "nav ul { columns: 22rem; column-gap: 2.5rem; margin-top: 1.2rem; } nav li { font-size: "
-    ".92rem; margin: 0 0 .3rem; break-inside: avoid; }\n"
-    "a { color: var(--p); }\n"
-    "td sup { font-size: .7em; margin-left: .15em; display: inline-block; width: .7em;"
-    " text-align: left; font-weight: normal; }\n"
-    ".data { margin-top: .8rem; width: auto; } .data th:nth-child(2) { text-align: right; }\n"
-    ".data tbody tr:nth-child(even) > * { background: var(--page); }\n"
-    ".data th:first-child { position: sticky; left: 0; background: var(--card); }\n";
 
 #endif

@@ -5,12 +5,18 @@
 #include "../options/options.h"
 
 enum { RUNDIR_PATH = OPTION_TEXT + 64 };
+#define RUNDIR_FRESH "runs" /* where those are that nobody named */
 
 void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file);
 bool rundir_holds_run(const char *dir);
 
 /* Makes the directory, with those above it.  -1 and an error. */
 int rundir_make(const char *dir);
+/* How much of the path, in letters, is a directory already; all, a part, or 0. */
+size_t rundir_there(const char *dir);
+/* Takes rundir_make back: removes the directory and those above it that were not there before,
+ * those that are empty. */
+void rundir_remove(const char *dir, size_t there);
 /* Makes a new directory runs/MODEL-DATA-N with the first free N, and names it. */
 int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);
 

@@ -71,7 +71,7 @@ typedef struct {
     char status[16];
     Options settings;
     Provenance provenance;
-    char spec[256], data[48];
+    char spec[320], data[48];
     uint64_t parameters, samples, checksum;
     double steps_per_epoch, imbalance;
     int submodels, blocks;

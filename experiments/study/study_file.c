@@ -265,6 +265,16 @@ static int read_run(Study *study, const char *path) {
     return failed ? -1 : 0;
 }
 
+/* All trainings of a file have the same columns.  One file's line is enough to tell. */
+static int note_lacking(Study *study, int first, const char *path) {
+    char text[300];
+    if (study->rows == first) return 0;
+    if (settings_lacking(text, sizeof text, &study->row[first].settings, path)) return -1;
+    if (*text && !*study->lacking)
+        snprintf(study->lacking, sizeof study->lacking, "%.80s does not say %s", path, text);
+    return 0;
+}
+
 int study_read(Study *study, const char *path) {
     H5File file;
     char format[64] = "";
@@ -273,10 +283,12 @@ int study_read(Study *study, const char *path) {
         h5_close(&file);
         return -1;
     }
+    int first = study->rows, failed;
     bool is_study = strcmp(format, "bcd study") == 0;
-    int failed = is_study ? read_study(study, &file) : 0;
+    failed = is_study ? read_study(study, &file) : 0;
     h5_close(&file);
-    if (is_study) return failed;
-    if (strcmp(format, "bcd run") == 0) return read_run(study, path);
-    return error_set("report: %s: neither a study (validity.h5) nor a run (run.h5)", path);
+    if (!is_study && strcmp(format, "bcd run") != 0)
+        return error_set("report: %s: neither a study (validity.h5) nor a run (run.h5)", path);
+    if (!is_study) failed = read_run(study, path);
+    return failed || note_lacking(study, first, path) ? -1 : 0;
 }

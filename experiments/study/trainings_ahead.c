@@ -72,10 +72,10 @@ static int start(Pool *pool, const Plan *plan, int row, int threads) {
     snprintf(number, sizeof number, "%d", threads);
     if (program_path(program, sizeof program, "--jobs")) return -1;
     row_arguments(&arguments, &plan->row[row], number);
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM); /* whatever ends this process stops its trainings */
-        execv(program, arguments.text);
+        if (getppid() == parent) execv(program, arguments.text); /* if it is not gone already */
         _exit(127);
     }
     int cause = errno;

@@ -28,7 +28,9 @@ static int open_new(Training *t, const Options *options) {
             options->out, options->out);
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);
+    t->there = rundir_there(t->dir[0] ? t->dir : RUNDIR_FRESH);
     if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, options)) return -1;
+    t->made = true;
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
 }
 
@@ -160,5 +162,7 @@ int train_open(Training *t, const Options *options) {
 void train_close(Training *t) {
     setup_free(&t->setup);
     runfile_free(&t->run);
-    if (t->lock >= 0) close(t->lock);
+    if (t->lock < 0) return;
+    if (t->made && !rundir_holds_run(t->dir)) rundir_remove(t->dir, t->there); /* it never began */
+    close(t->lock);
 }

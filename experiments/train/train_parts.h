@@ -12,7 +12,9 @@
 typedef struct {
     char dir[OPTION_TEXT], run_path[RUNDIR_PATH], checkpoint_path[RUNDIR_PATH];
     int lock;
-    int threads; /* of all ranks in this process */
+    bool made;    /* the directory is this session's, */
+    size_t there; /*   which was there up to this letter */
+    int threads;  /* of all ranks in this process */
     Setup setup;
     BcdState state;
     RunFile run;
@@ -29,6 +31,7 @@ typedef struct {
 /* Directory, lock, settings, model, data, engine, and for a resume the place in the training.
  * -1 and an error; train_close is safe either way. */
 int train_open(Training *t, const Options *options);
+/* Also removes a new directory that no run came to be in. */
 void train_close(Training *t);
 
 /* What is about to happen; what came out. */

@@ -7,6 +7,8 @@ channels last for images; eager, compiled, and as CUDA graphs.
     --tiny         small models: shows that all works, and measures nothing
     --seconds S    start nothing more after so long
 
+Exit status 75 when the time was too short for all.
+
 A line: model, samples, precision, which blocks train, mode, median, least and most ms, repeats.
 bf16 is autocast: float weights, as our masters.  Inputs are on the device before the clock starts,
 which ours are not.
@@ -20,6 +22,7 @@ import time
 
 sys.dont_write_bytecode = True
 START = time.perf_counter()
+TRY_AGAIN = 75
 
 GPT2 = "gpt:layers=12,width=768,heads=12,context=1024,vocabulary=50257"
 G16 = "gpt:layers=30,width=2048,heads=16,context=1024,vocabulary=50257"
@@ -173,11 +176,12 @@ def run_job(torch, options, job, done):
     todo = [(mode, part) for mode in modes for part in range(len(PARTS))
             if (mode != "compiled" or part == 0)
             and (job[0], str(job[3]), job[4], PARTS[part], mode) not in done]
-    training = None
+    training, skipped = None, 0
     for mode, part in todo:
         what = "%s, %d samples, %s, %s, %s" % (job[0], job[3], job[4], mode, PARTS[part])
         if time.perf_counter() - START > options.seconds:
             print("skipped, no time left: PyTorch's " + what)
+            skipped += 1
             continue
         try:
             training = training or Training(torch, options.torch_device, job)
@@ -193,6 +197,7 @@ def run_job(torch, options, job, done):
     del training
     if options.torch_device == "cuda":
         torch.cuda.empty_cache()
+    return skipped
 
 
 def main():
@@ -216,8 +221,8 @@ def main():
     if os.path.exists(options.out):
         with open(options.out) as lines:
             done = {tuple(line.split("\t")[:5]) for line in lines}
-    for job in TINY if options.tiny else JOBS:
-        run_job(torch, options, job, done)
+    skipped = sum(run_job(torch, options, job, done) for job in (TINY if options.tiny else JOBS))
+    sys.exit(TRY_AGAIN if skipped else 0)
 
 
 if __name__ == "__main__":

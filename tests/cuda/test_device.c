@@ -1,4 +1,5 @@
 /* The promises of cuda/device.h. */
+#include <math.h>
 #include <string.h>
 
 #include "../../cuda/matmul.h"
@@ -82,7 +83,7 @@ static void streams_wait_for_events(void) {
     CHECK(!device_wait(second) && !event_wait(end), "%s", error_message());
     check_numbers(y, 0, COUNT, 9);
     double ms = event_ms(begin, end);
-    CHECK(ms >= 0 && ms < 1e4, "%g ms", ms);
+    CHECK(ms >= 0 && isfinite(ms), "%g ms", ms);
     event_free(begin);
     event_free(end);
     device_free(a);

@@ -27,8 +27,13 @@ void link_groups(LetPlay let, int ranks);
 void link_keeps_order(LetPlay let);
 void link_carries_much(LetPlay let);
 void link_checks_lengths(LetPlay let);
-/* Of four: rank 2 is missing; the others end within the time with the same line, which has these
+/* Time limit, in seconds, of what must happen: no machine is so busy. */
+enum { PATIENCE_S = 600 };
+/* Of four: rank 2 is missing; the others are told, and end with the same line, which has these
  * words. */
-void link_loses(LetPlay let, const char *play, double timeout_s, const char *words);
+void link_loses(LetPlay let, const char *play, const char *words);
+/* Likewise, but nobody tells them: after a short time limit they say that the rank `late` (2 of
+ * link_plays) was waited for so long, for `what`. */
+void link_waits(LetPlay let, const PlayRow *play, const char *what);
 
 #endif

@@ -13,7 +13,6 @@ typedef struct {
     int ranks, submodels;                /* of the placement; those that train are the recipe's */
     PipelineSettings settings;           /* the cache's are the recipe's */
     int copies;                          /* 1 */
-    double timeout_s;                    /* 60 */
     void (*message_free)(void *message); /* of the stages that the recipe creates, or NULL */
 } PipelineRecipe;
 

@@ -84,13 +84,13 @@ static void groups_are_links(void) {
 
 static void missing_rank_is_named(void) {
     capacity = 1;
-    link_loses(let_threads_play, "leave", 0.2, "for rank 2 (");
-    link_loses(let_threads_play, "leave-chain", 0.2, "for rank 2 (");
+    link_waits(let_threads_play, play_find("leave"), "");
+    link_waits(let_threads_play, play_find("leave-chain"), "");
 }
 
 static void giving_up_is_told_at_once(void) {
     capacity = 1;
-    link_loses(let_threads_play, "give-up", 1e6, "rank 2 gave up: bcd: the loss is nan");
+    link_loses(let_threads_play, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
 
 /* ---- messages of a device -----------------------------------------------------------------------

@@ -7,10 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "../../dist/deadline.h"
 #include "../../ref/error.h"
 #include "../test.h"
 #include "link_cases.h"
@@ -33,7 +31,7 @@ static void set_ranks(Rank *rank, int ranks, double timeout_s, const PlayRow *pl
 static void *run_rank(void *argument) {
     Rank *rank = argument;
     Played *played = &rank->played;
-    Link *link = link_tcp_join(&rank->launch, 60);
+    Link *link = link_tcp_join(&rank->launch, PATIENCE_S);
     played->result = link ? link_barrier(link) : -1;
     if (played->result == 0) {
         link->timeout_s = rank->timeout_s;
@@ -81,55 +79,38 @@ static void all_do_things_together(void) {
 /* ---- ranks that are gone ------------------------------------------------------------------------
  */
 
-static const double never_s = 1e6;
-
 static void missing_rank_is_named(void) {
-    link_loses(let_threads_play, "leave", never_s, "rank 2 has left");
-    link_loses(let_threads_play, "leave-chain", never_s, "rank 2 has left");
+    link_loses(let_threads_play, "leave", "rank 2 has left");
+    link_loses(let_threads_play, "leave-chain", "rank 2 has left");
 }
 
 static void giving_up_is_told_at_once(void) {
-    link_loses(let_threads_play, "give-up", never_s, "rank 2 gave up: bcd: the loss is nan");
+    link_loses(let_threads_play, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
 
 /* Of which rank 2 is killed at last, if it is still there. */
-typedef struct {
-    Rank *rank; /* shared with them */
-    int ranks;
-    pid_t child[MOST_RANKS];
-} Processes;
-
-static Processes start_processes(int ranks, double timeout_s, const PlayRow *play) {
-    Processes p = {.ranks = ranks};
-    p.rank = mmap(NULL, (size_t)ranks * sizeof *p.rank, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (p.rank == MAP_FAILED) abort();
-    set_ranks(p.rank, ranks, timeout_s, play);
+static void let_processes_play(Played *played, int ranks, double timeout_s, const PlayRow *play) {
+    size_t bytes = (size_t)ranks * sizeof(Rank);
+    pid_t child[MOST_RANKS] = {0};
+    Rank *rank = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rank == MAP_FAILED) abort();
+    set_ranks(rank, ranks, timeout_s, play);
     for (int r = 0; r < ranks; r++) {
-        p.child[r] = fork();
-        if (p.child[r]) continue;
-        run_rank(&p.rank[r]);
+        child[r] = fork();
+        if (child[r]) continue;
+        run_rank(&rank[r]);
         _exit(0);
     }
-    return p;
-}
-
-static void end_processes(Processes *p, Played *played) {
-    for (int r = 0; r < p->ranks; r++)
-        if (r != 2) waitpid(p->child[r], NULL, 0);
-    kill(p->child[2], SIGKILL);
-    waitpid(p->child[2], NULL, 0);
-    for (int r = 0; r < p->ranks; r++) played[r] = p->rank[r].played;
-    munmap(p->rank, (size_t)p->ranks * sizeof *p->rank);
-}
-
-static void let_processes_play(Played *played, int ranks, double timeout_s, const PlayRow *play) {
-    Processes p = start_processes(ranks, timeout_s, play);
-    end_processes(&p, played);
+    for (int r = 0; r < ranks; r++)
+        if (r != 2) waitpid(child[r], NULL, 0);
+    kill(child[2], SIGKILL);
+    waitpid(child[2], NULL, 0);
+    for (int r = 0; r < ranks; r++) played[r] = rank[r].played;
+    munmap(rank, bytes);
 }
 
 static void killed_rank_is_named_at_once(void) {
-    link_loses(let_processes_play, "kill", never_s, "rank 2 has died: its connection was closed");
+    link_loses(let_processes_play, "kill", "rank 2 has died: its connection was closed");
 }
 
 /* Rank 0 only sends, more than fits anywhere; only it has a time limit. */
@@ -138,7 +119,7 @@ static int flood_stopped(Link *link, double *seen) {
     (void)seen;
     if (link->rank == 2) raise(SIGSTOP);
     if (link->rank) {
-        link->timeout_s = never_s;
+        link->timeout_s = PATIENCE_S;
         return link_barrier(link);
     }
     void *data = calloc(BYTES, 1);
@@ -151,29 +132,18 @@ static int flood_stopped(Link *link, double *seen) {
     return failed;
 }
 
-/* Rank 2 computes for longer than the others wait. */
+/* Rank 2 computes for longer than the others wait: until it is killed. */
 static int compute_long(Link *link, double *seen) {
-    if (link->rank == 2) nanosleep(&(struct timespec){2, 0}, NULL);
+    while (link->rank == 2) pause();
     return play_find("leave-chain")->play(link, seen);
 }
 
-static void must_say(Processes *p, const char *words) {
-    Played played[MOST_RANKS];
-    end_processes(p, played);
-    for (int r = 0; r < p->ranks; r++)
-        CHECK(r == 2 || (played[r].result == -1 && strstr(played[r].error, words)),
-              "rank %d says \"%s\"", r, played[r].error);
-}
-
-/* Though some wait for others, who wait for it.  All at the same time, for it takes a while. */
+/* Though some wait for others, who wait for it. */
 static void late_rank_is_named_by_all(void) {
     static const PlayRow flood = {"flood", flood_stopped}, busy = {"busy", compute_long};
-    Processes chain = start_processes(4, 0.5, play_find("stop"));
-    Processes flooded = start_processes(4, 0.5, &flood);
-    Processes waiting = start_processes(4, 0.5, &busy);
-    must_say(&chain, "waited 0.5 s for rank 2 (to send a message)");
-    must_say(&flooded, "rank 0 waited 0.5 s for rank 2 (to take a message)");
-    must_say(&waiting, "waited 0.5 s for rank 2 (to send a message)");
+    link_waits(let_processes_play, play_find("stop"), "to send a message)");
+    link_waits(let_processes_play, &flood, "to take a message)");
+    link_waits(let_processes_play, &busy, "to send a message)");
 }
 
 void test_link_tcp(void) {

@@ -10,9 +10,8 @@
 #include "../../dist/tcp_inside.h"
 #include "../../ref/error.h"
 #include "../test.h"
+#include "link_cases.h"
 #include "port.h"
-
-enum { MOST_RANKS = 5 };
 
 typedef struct {
     Launch launch;
@@ -37,6 +36,15 @@ static void all_come(Comer *comer, int count) {
     for (int i = 0; i < count; i++) pthread_join(thread[i], NULL);
 }
 
+/* Whether nobody has met, and all say `words` and where they were to meet. */
+static bool all_miss(const Comer *comer, int count, const char *words) {
+    char whole[200];
+    snprintf(whole, sizeof whole, "link: %s did not come to %s, port", words, own_address());
+    for (int i = 0; i < count; i++)
+        if (comer[i].met || !strstr(comer[i].error, whole)) return false;
+    return true;
+}
+
 /* Nobody has met, and all say `words`. */
 static void check_refused(const Comer *comer, int count, const char *words) {
     for (int i = 0; i < count; i++)
@@ -44,37 +52,43 @@ static void check_refused(const Comer *comer, int count, const char *words) {
               comer[i].launch.rank, comer[i].error);
 }
 
+/* (On a busy machine rank 2 may come too late as well: then rank 0 is to wait longer.) */
 static void missing_ranks_are_named(void) {
-    int port = free_port();
-    Comer some[2] = {{.launch = here(0, 4, port), .timeout_s = 0.3},
-                     {.launch = here(2, 4, port), .timeout_s = 5}};
-    all_come(some, 2);
-    check_refused(some, 2, "link: ranks 1, 3 did not come to 127.0.0.1, port");
+    bool named = false;
+    for (double limit_s = 0.25; limit_s < PATIENCE_S && !named; limit_s *= 4) {
+        int port = free_port();
+        Comer some[2] = {{.launch = here(0, 4, port), .timeout_s = limit_s},
+                         {.launch = here(2, 4, port), .timeout_s = 10 * limit_s}};
+        all_come(some, 2);
+        named = all_miss(some, 2, "ranks 1, 3");
+        test_note("\"%s\", \"%s\"", some[0].error, some[1].error);
+    }
+    CHECK(named, "the missing ranks are not named");
     Comer without_host = {.launch = here(1, 2, free_port()), .timeout_s = 0.2};
     all_come(&without_host, 1);
-    check_refused(&without_host, 1, "link: rank 0 did not come to 127.0.0.1, port");
+    CHECK(all_miss(&without_host, 1, "rank 0"), "\"%s\"", without_host.error);
 }
 
 static void equal_ranks_are_refused(void) {
     int port = free_port();
-    Comer comer[3] = {{.launch = here(0, 3, port), .timeout_s = 20},
-                      {.launch = here(1, 3, port), .timeout_s = 20},
-                      {.launch = here(1, 3, port), .timeout_s = 20}};
+    Comer comer[3] = {{.launch = here(0, 3, port), .timeout_s = PATIENCE_S},
+                      {.launch = here(1, 3, port), .timeout_s = PATIENCE_S},
+                      {.launch = here(1, 3, port), .timeout_s = PATIENCE_S}};
     all_come(comer, 3);
     check_refused(comer, 3, "two processes say that they are rank 1");
 }
 
 static void other_sizes_are_refused(void) {
     int port = free_port();
-    Comer comer[2] = {{.launch = here(0, 2, port), .timeout_s = 20},
-                      {.launch = here(1, 3, port), .timeout_s = 20}};
+    Comer comer[2] = {{.launch = here(0, 2, port), .timeout_s = PATIENCE_S},
+                      {.launch = here(1, 3, port), .timeout_s = PATIENCE_S}};
     all_come(comer, 2);
     check_refused(comer, 2, "rank 1 was started as one of 3, rank 0 as one of 2");
 }
 
 static void ports_in_use_are_named(void) {
     int port, listener = listen_somewhere(&port);
-    Comer host = {.launch = here(0, 2, port), .timeout_s = 20};
+    Comer host = {.launch = here(0, 2, port), .timeout_s = PATIENCE_S};
     char words[60];
     snprintf(words, sizeof words, "port %d is in use; set MASTER_PORT", port);
     all_come(&host, 1);
@@ -96,7 +110,7 @@ static void ranks_may_meet_over_ipv6(void) {
     close(probe);
     Comer comer[3];
     for (int r = 0; r < 3; r++)
-        comer[r] = (Comer){.launch = {r, 3, "::1", port, "a test"}, .timeout_s = 20};
+        comer[r] = (Comer){.launch = {r, 3, "::1", port, "a test"}, .timeout_s = PATIENCE_S};
     all_come(comer, 3);
     for (int r = 0; r < 3; r++) CHECK(comer[r].met, "rank %d: %s", r, comer[r].error);
 }
@@ -106,9 +120,9 @@ static void ranks_may_meet_over_ipv6(void) {
 
 static int call(int port) {
     bool refused;
-    Deadline until = deadline_in(20);
+    Deadline until = deadline_in(PATIENCE_S);
     int s = -1;
-    while (s < 0 && !deadline_over(until)) s = socket_connect("127.0.0.1", port, until, &refused);
+    while (s < 0 && !deadline_over(until)) s = socket_connect(own_address(), port, until, &refused);
     return s;
 }
 
@@ -116,16 +130,16 @@ static int call(int port) {
 static void strangers_are_turned_away(void) {
     static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: none\r\n\r\n";
     int port = free_port(), stranger[100];
-    Comer comer[3] = {{.launch = here(0, 3, port), .timeout_s = 20},
-                      {.launch = here(1, 3, port), .timeout_s = 20},
-                      {.launch = here(2, 3, port), .timeout_s = 20}};
+    Comer comer[3] = {{.launch = here(0, 3, port), .timeout_s = PATIENCE_S},
+                      {.launch = here(1, 3, port), .timeout_s = PATIENCE_S},
+                      {.launch = here(2, 3, port), .timeout_s = PATIENCE_S}};
     pthread_t host;
     if (pthread_create(&host, NULL, come, &comer[0])) abort();
     for (int i = 0; i < 100; i++) {
         stranger[i] = call(port);
         size_t said = i % 3 == 0 ? 0 : i % 3 == 1 ? 3 : sizeof request;
         CHECK(stranger[i] >= 0, "stranger %d cannot connect", i);
-        socket_send(stranger[i], request, said, deadline_in(1));
+        socket_send(stranger[i], request, said, deadline_in(PATIENCE_S));
         if (i % 2) close(stranger[i]);
     }
     all_come(comer + 1, 2);
@@ -137,9 +151,9 @@ static void strangers_are_turned_away(void) {
 static void *be_another_service(void *argument) {
     const int *listener = argument;
     int s = accept(*listener, NULL, NULL);
-    socket_send(s, "SSH-2.0-Something\r\n", 19, deadline_in(1));
+    socket_send(s, "SSH-2.0-Something\r\n", 19, deadline_in(PATIENCE_S));
     char byte;
-    socket_receive(s, &byte, sizeof byte, deadline_in(20));
+    socket_receive(s, &byte, sizeof byte, deadline_in(PATIENCE_S));
     close(s);
     return NULL;
 }
@@ -147,7 +161,7 @@ static void *be_another_service(void *argument) {
 static void another_service_is_no_rank(void) {
     pthread_t thread;
     int port, listener = listen_somewhere(&port);
-    Comer c = {.launch = here(1, 2, port), .timeout_s = 20};
+    Comer c = {.launch = here(1, 2, port), .timeout_s = PATIENCE_S};
     if (pthread_create(&thread, NULL, be_another_service, &listener)) abort();
     all_come(&c, 1);
     pthread_join(thread, NULL);
@@ -169,10 +183,10 @@ static void *be_hostile(void *argument) {
     const Hostile *h = argument;
     int connection[2];
     char rest[1000];
-    if (tcp_meet(connection, &h->launch, 20)) return argument;
-    socket_send(connection[0], h->bytes, h->count, deadline_in(20));
+    if (tcp_meet(connection, &h->launch, PATIENCE_S)) return argument;
+    socket_send(connection[0], h->bytes, h->count, deadline_in(PATIENCE_S));
     shutdown(connection[0], SHUT_WR);
-    while (socket_receive(connection[0], rest, 1, deadline_in(20))) continue;
+    while (socket_receive(connection[0], rest, 1, deadline_in(PATIENCE_S))) continue;
     close(connection[0]);
     return NULL;
 }
@@ -180,7 +194,7 @@ static void *be_hostile(void *argument) {
 static void check_frame(const void *bytes, size_t count, const char *words) {
     int port = free_port();
     Hostile h = {here(1, 2, port), bytes, count};
-    Comer c = {.launch = here(0, 2, port), .timeout_s = 20};
+    Comer c = {.launch = here(0, 2, port), .timeout_s = PATIENCE_S};
     pthread_t thread;
     void *failed;
     if (pthread_create(&thread, NULL, be_hostile, &h)) abort();

@@ -117,11 +117,22 @@ ino_t inode_of(const char *name) {
     return stat(scratch_path(name), &status) == 0 ? status.st_ino : 0;
 }
 
-void wait_for_saves(const char *name, ino_t last, int saves) {
-    for (int i = 0; i < 20000 && saves; i++) {
+bool wait_for_saves(pid_t process, const char *name, ino_t last, int saves) {
+    bool runs = true;
+    while (saves && runs) {
+        sleep_ms(1);
+        runs = program_runs(process);
         ino_t now = inode_of(name);
         saves -= now != last;
         last = now;
-        sleep_ms(1);
     }
+    return CHECK(!saves, "%s: it ended %d saves too early", name, saves);
+}
+
+int steps_beyond(const char *dir) {
+    RunFile file;
+    int steps = 0;
+    if (read_run(&file, dir)) steps = (int)file.curve_rows + 20;
+    runfile_free(&file);
+    return steps;
 }

@@ -36,9 +36,13 @@ bool read_run(RunFile *file, const char *dir);
 
 /* The number of the file under a name, 0 if there is none: another one after it was replaced. */
 ino_t inode_of(const char *name);
-/* Waits until a file that was number `last` has been replaced (or made) so many times, at most
- * twenty seconds. */
-void wait_for_saves(const char *name, ino_t last, int saves);
+/* A training that is to be killed must not end before, wherever it is by then: so many steps. */
+#define ENDLESS "--steps 1000000000 "
+/* Waits until a file that was number `last` has been replaced (or made) so many times by a program
+ * that was started.  False, after a failed CHECK, when it ends without. */
+bool wait_for_saves(pid_t process, const char *name, ino_t last, int saves);
+/* A number of steps that the training in a directory, which was stopped, has not come to. */
+int steps_beyond(const char *dir);
 
 /* CHECKs that checkpoint.h5 is the same to the byte. */
 void check_same_checkpoint(const char *a, const char *b);

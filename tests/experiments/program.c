@@ -42,6 +42,12 @@ static const char *directory(void) {
     return path;
 }
 
+bool program_runs(pid_t process) {
+    siginfo_t ended = {0};
+    return waitid(P_PID, (id_t)process, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
+}
+
 int program_wait(pid_t process) {
     int status;
     while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;

@@ -19,6 +19,7 @@ const Printed *program_run(const char *line, size_t file_limit);
 /* Starts it without waiting; its output goes to the scratch file "started".  program_wait gives
  * what Printed.status is. */
 pid_t program_start(const char *line);
+bool program_runs(pid_t process);
 int program_wait(pid_t process);
 
 /* Runs it with a terminal as its output, and returns what it printed there; NULL where the system

@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #include "../../data/safetensors.h"
+#include "../../experiments/convert/convert.h"
 #include "../../experiments/store/h5.h"
 #include "../../ref/error.h"
 #include "cli.h"
 
-static const char *const names[] = {"gpt2", "llama"};
+static const char *const names[] = {"gpt2", "llama", "grouped", "mistral"};
 
 #define PRETRAINED BCD_SOURCE_DIR "/tests/fixtures/pretrained"
 /* A training that changes nothing. */
@@ -75,10 +76,14 @@ static void logits_are_theirs(const void *data) {
 }
 
 /* The numbers themselves, to the last bit. */
-static void exported_is_theirs(void) {
+static void exported_is_theirs(const void *data) {
+    const char *name = data;
     Safetensors theirs, ours;
-    if (!CHECK(safetensors_open(&theirs, PRETRAINED "/gpt2/model.safetensors") == 0 &&
-                   safetensors_open(&ours, scratch_path("exported-gpt2/model.safetensors")) == 0,
+    char file[256], exported[64];
+    snprintf(file, sizeof file, PRETRAINED "/%s/model.safetensors", name);
+    snprintf(exported, sizeof exported, "exported-%s/model.safetensors", name);
+    if (!CHECK(safetensors_open(&theirs, file) == 0 &&
+                   safetensors_open(&ours, scratch_path(exported)) == 0,
                "%s", error_message()))
         return;
     CHECK(ours.tensors == theirs.tensors, "%d tensors, not %d", ours.tensors, theirs.tensors);
@@ -119,6 +124,100 @@ static void starts_again_from_the_model(void) {
     check_same_checkpoint("tuned-one", "tuned-two");
 }
 
+/* ---- config.json -------------------------------------------------------------------------------
+ */
+
+/* What stands in the config.json of published models, in the words of their time, as far as it
+ * matters here. */
+typedef struct {
+    const char *spec, *config;
+} Published;
+
+static const Published published[] = {
+    {"tinyllama",
+     "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 2048, 'intermediate_size': 5632,"
+     "'max_position_embeddings': 2048, 'num_attention_heads': 32, 'num_hidden_layers': 22,"
+     "'num_key_value_heads': 4, 'rms_norm_eps': 1e-05, 'rope_scaling': null, 'rope_theta': 10000.0,"
+     "'tie_word_embeddings': false, 'vocab_size': 32000, 'attention_bias': false}"},
+    {"L-70B:context=4096",
+     "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 8192, 'intermediate_size': "
+     "28672,"
+     "'max_position_embeddings': 4096, 'num_attention_heads': 64, 'num_hidden_layers': 80,"
+     "'num_key_value_heads': 8, 'rms_norm_eps': 1e-05, 'rope_scaling': null,"
+     "'tie_word_embeddings': false, 'vocab_size': 32000}"},
+    {"L-405B:context=131072",
+     "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 16384,"
+     "'intermediate_size': 53248, 'max_position_embeddings': 131072, 'num_attention_heads': 128,"
+     "'num_hidden_layers': 126, 'num_key_value_heads': 8, 'rms_norm_eps': 1e-05, 'rope_scaling':"
+     "{'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0,"
+     "'original_max_position_embeddings': 8192, 'rope_type': 'llama3'}, 'rope_theta': 500000.0,"
+     "'tie_word_embeddings': false, 'vocab_size': 128256, 'attention_bias': false,"
+     "'mlp_bias': false}"},
+    {"llama3-8B",
+     "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 4096, 'intermediate_size': "
+     "14336,"
+     "'max_position_embeddings': 8192, 'num_attention_heads': 32, 'num_hidden_layers': 32,"
+     "'num_key_value_heads': 8, 'rms_norm_eps': 1e-05, 'rope_scaling': null,"
+     "'rope_theta': 500000.0, 'tie_word_embeddings': false, 'vocab_size': 128256}"},
+    {"llama3.2-1B:context=131072",
+     "{'model_type': 'llama', 'head_dim': 64, 'hidden_act': 'silu', 'hidden_size': 2048,"
+     "'intermediate_size': 8192, 'max_position_embeddings': 131072, 'num_attention_heads': 32,"
+     "'num_hidden_layers': 16, 'num_key_value_heads': 8, 'rms_norm_eps': 1e-05, 'rope_scaling':"
+     "{'factor': 32.0, 'high_freq_factor': 4.0, 'low_freq_factor': 1.0,"
+     "'original_max_position_embeddings': 8192, 'rope_type': 'llama3'}, 'rope_theta': 500000.0,"
+     "'tie_word_embeddings': true, 'vocab_size': 128256, 'attention_bias': false,"
+     "'mlp_bias': false}"},
+    {"mistral-7B:context=32768",
+     "{'model_type': 'mistral', 'hidden_act': 'silu', 'hidden_size': 4096,"
+     "'intermediate_size': 14336, 'max_position_embeddings': 32768, 'num_attention_heads': 32,"
+     "'num_hidden_layers': 32, 'num_key_value_heads': 8, 'rms_norm_eps': 1e-05,"
+     "'rope_theta': 1000000.0, 'sliding_window': null, 'tie_word_embeddings': false,"
+     "'vocab_size': 32000}"},
+    {"L-7B:context=16384,rope_factor=8",
+     "{'model_type': 'llama', 'hidden_act': 'silu', 'hidden_size': 4096, 'intermediate_size': "
+     "11008,"
+     "'max_position_embeddings': 16384, 'num_attention_heads': 32, 'num_hidden_layers': 32,"
+     "'rms_norm_eps': 1e-05, 'rope_scaling': {'factor': 8.0, 'type': 'linear'},"
+     "'tie_word_embeddings': false, 'vocab_size': 32000}"},
+};
+
+static void published_config(const void *data) {
+    const char *wanted = ((const Published *)data)->spec;
+    const char *config = ((const Published *)data)->config;
+    char text[1024], spec[OPTION_TEXT], dir[256];
+    size_t bytes = 0;
+    for (; config[bytes]; bytes++) text[bytes] = config[bytes] == '\'' ? '"' : config[bytes];
+    text[bytes] = 0;
+    scratch_text("published/config.json", text);
+    snprintf(dir, sizeof dir, "%s", scratch_path("published"));
+    if (!CHECK(convert_spec(spec, dir, 0) == 0, "%s", error_message())) return;
+    Model *theirs = model_create(spec), *ours = model_create(wanted);
+    if (CHECK(theirs && ours, "%s", error_message()))
+        CHECK(strcmp(theirs->spec, ours->spec) == 0, "%s, not %s", theirs->spec, ours->spec);
+    model_free(theirs);
+    model_free(ours);
+}
+
+/* What is written to config.json is read from it. */
+static void configs_come_back(void) {
+    static const char *const specs[] = {"tinyllama",      "L-70B",
+                                        "L-405B",         "llama3.2-3B",
+                                        "gpt2:eps=0.001", "L-7B:rope_factor=2.5,head_size=66"};
+    char path[256], spec[OPTION_TEXT];
+    scratch_text("back/config.json", "");
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        Model *m = model_create(specs[i]), *again = NULL;
+        snprintf(path, sizeof path, "%s", scratch_path("back/config.json"));
+        CHECK(m && convert_write_config(path, m) == 0, "%s", error_message());
+        *strrchr(path, '/') = 0;
+        if (CHECK(m && convert_spec(spec, path, m->input.w) == 0, "%s", error_message()))
+            again = model_create(spec);
+        CHECK(again && strcmp(again->spec, m->spec) == 0, "%s, not %s", spec, specs[i]);
+        model_free(again);
+        model_free(m);
+    }
+}
+
 /* ---- what is refused ----------------------------------------------------------------------------
  */
 
@@ -154,12 +253,28 @@ static const struct {
     {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer is no whole number"},
     {"gpt2", "\"n_positions\"", "\"n_positions\": 9", "--context 10"},
     {"gpt2", "\"layer_norm_epsilon\"", "\"layer_norm_epsilon\": -1", "is no number from"},
-    {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 1", "no grouped queries"},
+    {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 2",
+     "3 heads are not a multiple of 2 groups"},
+    {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 0",
+     "num_key_value_heads is no whole number"},
     {"llama", "\"rms_norm_eps\"", "\"rms_norm_eps\": \"1e-6\"", "rms_norm_eps is no number from"},
-    {"llama", "\"rope_theta\"", "\"rope_theta\": 500000.0", "rope_theta is 500000"},
-    {"llama", "\"rope_type\"", "\"rope_type\": \"llama3\"", "rope_type is \"llama3\""},
+    {"llama", "\"rope_theta\"", "\"rope_theta\": 0.0", "rope_base=0 is not in 1.."},
+    {"llama", "\"rope_theta\"", "\"rope_theta\": \"10000\"", "rope_theta is no number"},
+    {"llama", "\"rope_type\"", "\"rope_type\": \"yarn\"",
+     "rope_type is \"yarn\"; ours is always default, linear or llama3"},
+    {"llama", "\"rope_type\"", "\"rope_type\": \"dynamic\"", "rope_type is \"dynamic\""},
+    {"llama", "\"rope_type\"", "\"rope_type\": 3", "rope_type is 3"},
+    {"llama", "\"rope_type\"", "\"rope_type\": \"linear\"", "factor is no number"},
+    {"llama", "\"rope_type\"", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5"},
+    {"grouped", "\"factor\"", "\"factor\": 0.5", "rope_factor=0.5 is not in 1.."},
+    {"grouped", "\"low_freq_factor\"", "\"low_freq_factor\": 4", "rope_low=4 is not below"},
+    {"grouped", "\"low_freq_factor\"", "\"x\": 4", "low_freq_factor is no number"},
+    {"grouped", "\"head_dim\"", "\"head_dim\": 7", "even head size, not 7"},
+    {"llama", "\"attention_bias\"", "\"attention_bias\": true", "attention_bias is true"},
+    {"llama", "\"mlp_bias\"", "\"mlp_bias\": true", "mlp_bias is true"},
+    {"mistral", "\"sliding_window\"", "\"sliding_window\": 9",
+     "sliding_window is 9; ours has none"},
     {"llama", "\"hidden_act\"", "\"hidden_act\": \"gelu\"", "hidden_act is \"gelu\""},
-    {"llama", "\"head_dim\"", "\"head_dim\": 8", "head_dim is 8"},
 };
 
 static void other_models_are_refused(void) {
@@ -172,6 +287,25 @@ static void other_models_are_refused(void) {
         CHECK(printed->status == 2, "%s: status %d", wrong[i].to, printed->status);
         check_error(printed, wrong[i].says);
     }
+}
+
+/* Nothing is left of a run that never began: neither its directory nor those made above it.  One
+ * that was there stays. */
+static void a_failed_start_leaves_nothing(void) {
+    static const char *const outs[] = {"--out gone", "--out gone/", "--out new/er/gone", ""};
+    make_changed("weightless", "gpt2", "\"n_layer\"", "\"n_layer\": 2");
+    bool were_runs = file_exists(scratch_path("runs"));
+    for (int i = 0; i < 4; i++) run(1, "train --init weightless " STILL "%s", outs[i]);
+    CHECK(!file_exists(scratch_path("gone")) && !file_exists(scratch_path("new")), "left behind");
+    CHECK(file_exists(scratch_path("runs")) == were_runs, "runs is left behind");
+    scratch_text("full/of/things", "");
+    run(1, "train --init weightless " STILL "--out full/of/gone");
+    CHECK(file_exists(scratch_path("full/of/things")) && !file_exists(scratch_path("full/of/gone")),
+          "not what was made, or more");
+    CHECK(rmdir(scratch_path("full/of")) != 0 && unlink(scratch_path("full/of/things")) == 0,
+          "full/of has other things");
+    run(1, "train --init weightless " STILL "--out full/of");
+    CHECK(rmdir(scratch_path("full/of")) == 0, "an empty directory that was there is gone");
 }
 
 static void wrong_directories_are_refused(void) {
@@ -211,8 +345,13 @@ static void wrong_directories_are_refused(void) {
 void test_convert(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RUN_ROW(names[i], logits_are_theirs, &names[i]);
-    RUN(exported_is_theirs);
+    RUN_ROW("exported: gpt2", exported_is_theirs, "gpt2");
+    RUN_ROW("exported: grouped", exported_is_theirs, "grouped");
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        RUN_ROW(published[i].spec, published_config, &published[i]);
+    RUN(configs_come_back);
     RUN(starts_again_from_the_model);
     RUN(other_models_are_refused);
+    RUN(a_failed_start_leaves_nothing);
     RUN(wrong_directories_are_refused);
 }

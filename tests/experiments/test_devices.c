@@ -289,14 +289,14 @@ static void precisions_differ(void) {
 
 static void killed_and_resumed(void) {
     if (!has_device("simt")) SKIP("built without SIMT");
-    run(0, "train " SMALL_GPT "--device simt --steps 9 --out unkilled --quiet");
     pid_t process =
-        program_start("train " SMALL_GPT "--device simt --steps 9 --save-every 2 --out killed");
-    wait_for_saves("killed/checkpoint.h5", 0, 3);
+        program_start("train " SMALL_GPT ENDLESS "--device simt --save-every 2 --out killed");
+    wait_for_saves(process, "killed/checkpoint.h5", 0, 3);
     kill(process, SIGKILL);
-    bool killed = program_wait(process) == -SIGKILL;
-    CHECK(killed, "it was done before it could be killed");
-    run(0, "train --resume killed --quiet");
+    CHECK(program_wait(process) == -SIGKILL, "it was done before it was killed");
+    int steps = steps_beyond("killed");
+    run(0, "train --resume killed --steps %d --quiet", steps);
+    run(0, "train " SMALL_GPT "--device simt --steps %d --out unkilled --quiet", steps);
     check_same_run("unkilled", "killed");
 }
 

@@ -272,20 +272,6 @@ static void case_timeline(void) {
     question_free(&q);
 }
 
-static void case_presets_of_scale(void) {
-    static const struct {
-        const char *name;
-        double parameters;
-    } rows[] = {{"L-7B", 6.738e9}, {"L-70B", 78.3e9}, {"L-405B", 466e9}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Model *model = model_create(rows[i].name);
-        if (!CHECK(model, "%s", error_message())) continue;
-        double off = (double)model->param_count / rows[i].parameters - 1;
-        CHECK(fabs(off) < 2e-3, "%s: %zu parameters", rows[i].name, model->param_count);
-        model_free(model);
-    }
-}
-
 void test_plan(void) {
     for (size_t i = 0; i < sizeof space_rows / sizeof *space_rows; i++)
         RUN_ROW(space_rows[i].name, case_search_is_brute_force, &space_rows[i]);
@@ -296,5 +282,4 @@ void test_plan(void) {
     RUN(case_measured);
     RUN(case_measured_here);
     RUN(case_timeline);
-    RUN(case_presets_of_scale);
 }

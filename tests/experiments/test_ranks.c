@@ -133,13 +133,14 @@ static void wrong_use_is_told(void) {
  */
 
 static void killed_ranks_resume(void) {
-    run(0, "train " LLAMA "--steps 90 --quiet --out ranks-unkilled");
-    pid_t process = program_start("train " LLAMA
-                                  "--steps 90 --save-every 5 --out ranks-cut --pipeline local:3");
-    wait_for_saves("ranks-cut/checkpoint.h5", 0, 4);
+    pid_t process =
+        program_start("train " LLAMA ENDLESS "--save-every 5 --out ranks-cut --pipeline local:3");
+    wait_for_saves(process, "ranks-cut/checkpoint.h5", 0, 4);
     kill(process, SIGKILL);
     CHECK(program_wait(process) == -SIGKILL, "ended before it was killed");
-    run(0, "train --resume ranks-cut --quiet --pipeline local:2");
+    int steps = steps_beyond("ranks-cut");
+    run(0, "train --resume ranks-cut --steps %d --quiet --pipeline local:2", steps);
+    run(0, "train " LLAMA "--steps %d --quiet --out ranks-unkilled", steps);
     check_same_run("ranks-unkilled", "ranks-cut");
 }
 

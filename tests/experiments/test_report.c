@@ -6,6 +6,7 @@
 
 #include "../../experiments/report/figures.h"
 #include "../../experiments/report/gnuplot.h"
+#include "../../experiments/report/page.h"
 #include "../../experiments/report/report.h"
 #include "../../experiments/study/operations.h"
 #include "../../experiments/tables/timeline.h"
@@ -331,6 +332,25 @@ static void case_page_without_gnuplot(void) {
     report_free(&report);
 }
 
+/* A drawing that fails is told where it would stand, and takes nothing else with it. */
+static void case_figure_missing(void) {
+    if (!gnuplot_present()) SKIP("no gnuplot");
+    Page page;
+    if (!CHECK(page_begin(&page, true) == 0, "%s", error_message())) return;
+    page_figure(&page, strdup("nonsense"), "a", "Bars & <lines>", "");
+    page_figure(&page, strdup("set terminal svg\nplot x"), "b", "A line", "");
+    fprintf(page.out, "<p>the end</p>");
+    CHECK(page_write(&page, scratch_path("missing.html")) == 0, "%s", error_message());
+    size_t count;
+    char *text = read_bytes("missing.html", &count);
+    CHECK(strstr(text, "did not draw it: Bars &amp; &lt;lines&gt;.</p>") &&
+              count_of(text, "<figure><div class=\"scroll\"><svg") == 1 &&
+              strstr(text, "<p>the end</p>"),
+          "%.300s", text);
+    check_page(text);
+    free(text);
+}
+
 static void case_page_not_writable(void) {
     Report report;
     make_report(&report, sample_study());
@@ -351,5 +371,6 @@ void test_report(void) {
     RUN(case_bars);
     RUN(case_timeline);
     RUN(case_page_without_gnuplot);
+    RUN(case_figure_missing);
     RUN(case_page_not_writable);
 }

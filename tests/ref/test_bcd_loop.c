@@ -126,6 +126,9 @@ static void random_order_is_a_fresh_permutation(void) {
         first[order[0]]++;
         if (cycle) changed += memcmp(order, order - SUBMODELS, SUBMODELS * sizeof *order) != 0;
     }
+    for (int i = 1; i < loop.notes.steps; i++)
+        CHECK(loop.notes.trained[i] != loop.notes.trained[i - 1], "visit %d trains %d again", i,
+              loop.notes.trained[i]);
     CHECK(changed > CYCLES * 4 / 5, "only %d of %d cycles differ from the one before", changed,
           CYCLES);
     for (int i = 0; i < SUBMODELS; i++)
@@ -136,6 +139,26 @@ static void random_order_is_a_fresh_permutation(void) {
         differ += bcd_select(&loop.settings, (uint64_t)i) != loop.notes.trained[i];
     CHECK(differ > loop.notes.steps / 3, "another seed changes %d of %d", differ, loop.notes.steps);
     loop_close(&loop);
+}
+
+/* Of two submodels the other one, whoever begins; of three each pair of neighbours is seen. */
+static void a_switch_is_to_another_submodel(void) {
+    enum { SEEDS = 40, VISITS = 60, MOST_SUBMODELS = 5 };
+    for (int submodels = 1; submodels <= MOST_SUBMODELS; submodels++) {
+        int begins[MOST_SUBMODELS] = {0}, after[MOST_SUBMODELS][MOST_SUBMODELS] = {{0}};
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            BcdSettings s = {.partition.submodels = submodels, .order = ORDER_RANDOM, .seed = seed};
+            begins[bcd_select(&s, 0)]++;
+            for (uint64_t visit = 1; visit < VISITS; visit++)
+                after[bcd_select(&s, visit - 1)][bcd_select(&s, visit)]++;
+        }
+        for (int i = 0; i < submodels; i++) {
+            CHECK(begins[i] > 0, "%d of %d never begins", i, submodels);
+            for (int j = 0; j < submodels; j++)
+                CHECK((after[i][j] > 0) == (i != j || submodels == 1),
+                      "of %d submodels %d comes after %d %d times", submodels, j, i, after[i][j]);
+        }
+    }
 }
 
 static void epochs_count_samples(void) {
@@ -241,6 +264,7 @@ void test_bcd_loop(void) {
     RUN(every_visit_has_k_steps);
     RUN(descending_goes_down);
     RUN(random_order_is_a_fresh_permutation);
+    RUN(a_switch_is_to_another_submodel);
     RUN(epochs_count_samples);
     RUN(auto_leaves_when_the_loss_stands_still);
     RUN(reduction_draws_a_subset_for_each_visit);

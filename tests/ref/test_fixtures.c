@@ -17,6 +17,9 @@ void test_fixtures(void) {
         {.name = "llama", .fixture = "llama"},
         {.name = "llama, recompute", .fixture = "llama", .recompute = true},
         {.name = "llama, 2 micro-batches", .fixture = "llama", .micro_batches = 2},
+        {.name = "grouped", .fixture = "grouped"},
+        {.name = "grouped, recompute", .fixture = "grouped", .recompute = true},
+        {.name = "grouped, 2 micro-batches", .fixture = "grouped", .micro_batches = 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, check_row, &rows[i]);

@@ -14,16 +14,21 @@ typedef struct {
 
 /* ResNet-14: paper Table 10.  ResNet-50 and -101: torchvision's 25,557,032 and 44,549,160 with a
  * 3x3 stem for a 7x7 one and 10 or 100 classes for 1000.  gpt2: as published.  G and L: paper Table
- * 8, 12LH^2 + 13LH + (V + 1024)H + 2H and L(4H^2 + 3HF + 2H) + 2VH + H. */
+ * 8, 12LH^2 + 13LH + (V + 1024)H + 2H and L(4H^2 + 3HF + 2H) + 2VH + H.  The others: as many as
+ * the tensors of their published weights hold. */
 static const Count counts[] = {
-    {"resnet8", 78042},     {"resnet14", 175258},
-    {"resnet20", 272474},   {"resnet:depth=20,fused=0", 272474},
-    {"resnet50", 23520842}, {"resnet101", 42697380},
-    {"gpt2", 124439808},    {"gpt2-0.15B", 152791296},
-    {"G-1.6B", 1615775744}, {"G-5.4B", 5495263360},
-    {"G-10B", 10787035776}, {"G-20B", 20992596864},
-    {"L-1.5B", 1565329408}, {"L-6.0B", 6027481088},
-    {"L-11B", 11792814080}, {"L-23B", 23323480064},
+    {"resnet8", 78042},          {"resnet14", 175258},
+    {"resnet20", 272474},        {"resnet:depth=20,fused=0", 272474},
+    {"resnet50", 23520842},      {"resnet101", 42697380},
+    {"gpt2", 124439808},         {"gpt2-0.15B", 152791296},
+    {"G-1.6B", 1615775744},      {"G-5.4B", 5495263360},
+    {"G-10B", 10787035776},      {"G-20B", 20992596864},
+    {"L-1.5B", 1565329408},      {"L-6.0B", 6027481088},
+    {"L-11B", 11792814080},      {"L-23B", 23323480064},
+    {"L-7B", 6738415616},        {"L-70B", 68976648192},
+    {"L-405B", 405853388800},    {"tinyllama", 1100048384},
+    {"mistral-7B", 7241732096},  {"llama3-8B", 8030261248},
+    {"llama3.2-1B", 1235814400}, {"llama3.2-3B", 3212749824},
 };
 
 static void parameters_are_as_published(const void *argument) {
@@ -67,6 +72,8 @@ static const char *const specs[] = {
     "gpt:layers=2,width=16,heads=4,context=8,eps=1.25e-06",
     "llama:layers=2,width=16,heads=4,context=8,eps=9.999999974752427e-07",
     "L-23B",
+    "llama:layers=2,width=16,heads=4,context=8,groups=2,head_size=6,tied=1,rope_base=500000",
+    "llama3.2-3B",
 };
 
 static bool same_shape(Shape a, Shape b) { return a.h == b.h && a.w == b.w && a.c == b.c; }
@@ -146,6 +153,35 @@ static void the_canonical_specification_gives_the_same(const void *spec) {
     model_free(again);
 }
 
+/* Settings that change nothing are not told: old checkpoints name the same models as new ones. */
+static void what_is_as_ever_is_not_told(void) {
+    Model *plain = model_create("llama:layers=2,width=16,heads=4,context=8");
+    Model *told = model_create(
+        "llama:layers=2,width=16,heads=4,context=8,groups=4,head_size=4,"
+        "tied=0,rope_base=10000,rope_factor=1");
+    if (CHECK(plain && told, "%s", error_message()))
+        CHECK(strcmp(plain->spec, told->spec) == 0 && !strstr(told->spec, "groups"), "%s",
+              told->spec);
+    model_free(plain);
+    model_free(told);
+}
+
+/* The longest specification there can be is kept whole. */
+static void long_specifications_are_whole(void) {
+    Model *m = model_create(
+        "llama:layers=4096,width=65536,heads=1024,ffn=1048576,context=1048576,vocabulary=16777216,"
+        "eps=9.99999997475243e-07,groups=512,head_size=1022,tied=1,rope_base=1234567.89012345,"
+        "rope_factor=12.3456789012345,rope_low=1.23456789012345,rope_high=4.56789012345678,"
+        "rope_original=16777216");
+    if (!CHECK(m, "%s", error_message())) return;
+    Model *again = model_create(m->spec);
+    CHECK(
+        again && again->param_count == m->param_count && strstr(m->spec, "rope_original=16777216"),
+        "%s", m->spec);
+    model_free(again);
+    model_free(m);
+}
+
 static void initial_values_have_their_deviation(void) {
     Model *m = model_create("gpt:layers=1,width=64,heads=2,context=8,vocabulary=100");
     if (!CHECK(m, "%s", error_message())) return;
@@ -175,6 +211,24 @@ static void flops_are_two_per_weight_and_token(void) {
     static const double attention_factor[] = {2, 5, 0};
     for (Phase phase = 0; phase < PHASES; phase++) {
         double sum = 0, expected = 2 * weights * 64 + attention_factor[phase] * attention;
+        for (int i = 0; i < m->nodes; i++) sum += node_flops(&m->node[i], phase);
+        CHECK(sum == expected, "phase %d: %.0f, not %.0f", phase, sum, expected);
+    }
+    model_free(m);
+}
+
+/* The same with keys and values of 2 groups: their projections are narrower, attention's own
+ * products as many.  width 24, 6 heads of 8. */
+static void grouped_flops(void) {
+    Model *m = model_create(
+        "llama:layers=3,width=24,heads=6,head_size=8,groups=2,ffn=40,context=10,"
+        "vocabulary=50,tied=1");
+    if (!CHECK(m, "%s", error_message())) return;
+    double weights = 3.0 * (24 * (6 + 2 * 2) * 8 + 48 * 24 + 3 * 24 * 40) + 50 * 24,
+           attention = 3.0 * 10 * 10 * 48;
+    static const double attention_factor[] = {2, 5, 0};
+    for (Phase phase = 0; phase < PHASES; phase++) {
+        double sum = 0, expected = 2 * weights * 10 + attention_factor[phase] * attention;
         for (int i = 0; i < m->nodes; i++) sum += node_flops(&m->node[i], phase);
         CHECK(sum == expected, "phase %d: %.0f, not %.0f", phase, sum, expected);
     }
@@ -211,6 +265,19 @@ static const Refusal refusals[] = {
     {"gpt2:eps=nan", {"eps=nan is not in 1e-12..1"}},
     {"gpt2:eps=", {"eps= is not a number"}},
     {"resnet8:eps=1e-5", {"resnet has no setting \"eps\""}},
+    {"L-7B:groups=0", {"groups=0 is not in 1.."}},
+    {"L-7B:groups=5", {"32 heads are not a multiple of 5 groups"}},
+    {"L-7B:groups=64", {"32 heads are not a multiple of 64 groups"}},
+    {"L-7B:head_size=3", {"even head size, not 3"}},
+    {"L-7B:heads=3", {"width 4096 is not a multiple of 3 heads; give head_size"}},
+    {"L-7B:tied=2", {"tied=2 is not in 0..1"}},
+    {"L-7B:rope_base=0", {"rope_base=0 is not in 1.."}},
+    {"L-7B:rope_base=nan", {"rope_base=nan is not in 1.."}},
+    {"L-7B:rope_factor=0.5", {"rope_factor=0.5 is not in 1.."}},
+    {"L-7B:rope_factor=8,rope_low=1", {"rope_low, rope_high and rope_original go together"}},
+    {"L-7B:rope_low=1,rope_high=4,rope_original=64", {"with a rope_factor above 1"}},
+    {"L-7B:rope_factor=8,rope_low=4,rope_high=4,rope_original=64", {"rope_low=4 is not below rope_high=4"}},
+    {"gpt2:groups=4", {"gpt has no setting \"groups\""}},
     {"resnet8:classes=1", {"classes=1 is not in 2.."}},
     {"resnet:depth=8,size=100000000", {"size=100000000 is not in"}},
 };
@@ -236,6 +303,9 @@ void test_model(void) {
     }
     RUN(initial_values_have_their_deviation);
     RUN(flops_are_two_per_weight_and_token);
+    RUN(grouped_flops);
+    RUN(what_is_as_ever_is_not_told);
+    RUN(long_specifications_are_whole);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         RUN_ROW(refusals[i].spec, a_wrong_specification_is_refused, &refusals[i]);
 }

@@ -1,21 +1,36 @@
 /* link-mpi-ranks PLAY TIMEOUT_S DIRECTORY: a rank of tests/dist/test_link_mpi.c, started by mpirun.
- * Leaves what came of the play in DIRECTORY/RANK. */
+ * Leaves what came of the play in DIRECTORY/RANK, at once and whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "../../../dist/deadline.h"
 #include "../../../experiments/options/link_module.h"
 #include "../../../ref/error.h"
 #include "../link_cases.h"
 
 static int keep(const Played *played, const char *directory, int rank) {
-    char path[600];
+    char path[600], part[610];
     snprintf(path, sizeof path, "%s/%d", directory, rank);
-    FILE *file = fopen(path, "wb");
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *file = fopen(part, "wb");
     if (!file) return -1;
     size_t count = fwrite(played, sizeof *played, 1, file);
-    return fclose(file) || count != 1 ? -1 : 0;
+    return fclose(file) || count != 1 || rename(part, path) ? -1 : 0;
+}
+
+/* mpirun ends the others when the first ends badly: all shall have said their line, but rank 2,
+ * which may be the one that is gone. */
+static void wait_for_others(const char *directory, int ranks) {
+    static const struct timespec moment = {0, 10000000};
+    Deadline until = deadline_in(PATIENCE_S);
+    for (int r = 0; r < ranks; r++) {
+        char path[600];
+        snprintf(path, sizeof path, "%s/%d", directory, r);
+        while (r != 2 && access(path, F_OK) && !deadline_over(until)) nanosleep(&moment, NULL);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -26,15 +41,13 @@ int main(int argc, char **argv) {
         return 2;
     }
     Played played = {.result = row->play(link, played.seen)};
-    int rank = link->rank;
+    int rank = link->rank, ranks = link->ranks;
     if (played.result) {
         snprintf(played.error, sizeof played.error, "%s", error_message());
         fprintf(stderr, "%s\n", played.error);
     }
     link->is->free(link);
     if (keep(&played, argv[3], rank)) return 2;
-    /* mpirun ends the others when the first ends badly: all shall have said their line. */
-    struct timespec a_while = {1, 0};
-    if (played.result) nanosleep(&a_while, NULL);
+    if (played.result) wait_for_others(argv[3], ranks);
     return played.result != 0;
 }

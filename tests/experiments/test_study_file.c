@@ -1,0 +1,163 @@
+/* The file of a study: written, read back, older, damaged. */
+#include <hdf5.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../data/scratch.h"
+#include "cli.h"
+#include "study_sample.h"
+
+/* Files one after the other, of which one has trainings without curves. */
+static void several_files(void) {
+    Study bare = {0}, full = sample_study(), read = {0};
+    StudyRow *row = study_add(&bare);
+    if (!row) abort();
+    *row = full.row[1];
+    row->curve = NULL;
+    row->evaluation = NULL;
+    row->switches = NULL;
+    row->curve_rows = row->evaluation_rows = row->switch_rows = 0;
+    snprintf(row->settings.data_dir, sizeof row->settings.data_dir, "%0400d", 7);
+    CHECK(study_write(&bare, scratch_path("bare.h5")) == 0 &&
+              study_write(&full, scratch_path("full.h5")) == 0 &&
+              study_read(&read, scratch_path("full.h5")) == 0 &&
+              study_read(&read, scratch_path("bare.h5")) == 0 &&
+              study_read(&read, scratch_path("full.h5")) == 0,
+          "%s", error_message());
+    if (CHECK(read.rows == 2 * full.rows + 1, "%d rows", read.rows)) {
+        const StudyRow *first = &read.row[1], *none = &read.row[full.rows],
+                       *last = &read.row[full.rows + 2];
+        CHECK(none->curve_rows == 0 && !strcmp(none->settings.data_dir, row->settings.data_dir) &&
+                  !strcmp(none->spec, row->spec),
+              "bare: %zu rows, %s", none->curve_rows, none->settings.data_dir);
+        CHECK(first->curve_rows == last->curve_rows && first->curve != last->curve &&
+                  !memcmp(first->curve, last->curve, last->curve_rows * sizeof *last->curve) &&
+                  !strcmp(first->switches[1].reason, last->switches[1].reason),
+              "curves of the second file");
+    }
+    study_free(&bare);
+    study_free(&full);
+    study_free(&read);
+}
+
+static void round_trip(void) {
+    const char *path = scratch_path("study.h5");
+    Study study = sample_study(), read = {0};
+    study.row[1].accuracy = NAN;
+    CHECK(study_write(&study, path) == 0, "%s", error_message());
+    CHECK(study_read(&read, path) == 0, "%s", error_message());
+    CHECK(read.rows == study.rows, "%d rows", read.rows);
+    for (int r = 0; r < read.rows && r < study.rows; r++) {
+        StudyRow *a = &study.row[r], *b = &read.row[r];
+        for (int c = 0; c < study_column_count; c++) {
+            const H5Column *column = &study_columns[c].column;
+            size_t size = column->kind == H5_TEXT ? strlen((char *)a + column->offset) + 1 : 8;
+            CHECK(!memcmp((char *)a + column->offset, (char *)b + column->offset, size),
+                  "row %d column %s", r, column->name);
+        }
+        CHECK(!strcmp(a->spec, b->spec) && !strcmp(a->provenance.command, b->provenance.command) &&
+                  a->provenance.wall == b->provenance.wall,
+              "row %d: text", r);
+        CHECK(b->switch_rows == a->switch_rows &&
+                  !strcmp(b->switches[1].reason, a->switches[1].reason) &&
+                  b->switches[1].window_loss == a->switches[1].window_loss &&
+                  isnan(b->switches[0].window_loss),
+              "row %d: switches", r);
+        CHECK(b->curve_rows == SAMPLE_STEPS &&
+                  !memcmp(a->curve, b->curve, SAMPLE_STEPS * sizeof *a->curve),
+              "row %d: curve", r);
+        CHECK(b->evaluation_rows == 4 && b->evaluation[3].accuracy == a->evaluation[3].accuracy,
+              "row %d: evaluations", r);
+    }
+    study_free(&study);
+    study_free(&read);
+}
+
+/* As it is before the first training is done. */
+static void without_rows(void) {
+    Study none = {0}, read = {0};
+    const char *path = scratch_path("none.h5");
+    CHECK(study_write(&none, path) == 0 && study_read(&read, path) == 0 && read.rows == 0,
+          "%d rows: %s", read.rows, error_message());
+    study_free(&read);
+}
+
+static void without(const char *path, const char *object) {
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    CHECK(file >= 0 && H5Ldelete(file, object, H5P_DEFAULT) >= 0, "%s: %s", path, object);
+    H5Fclose(file);
+}
+
+/* An older file has no column for a flag that came later: told.  One without default is refused. */
+static void a_setting_is_lacking(void) {
+    const char *path = scratch_path("older.h5");
+    Study study = sample_study(), read = {0};
+    CHECK(study_write(&study, path) == 0 && study_read(&read, path) == 0, "%s", error_message());
+    CHECK(!*read.lacking, "a file that lacks nothing: %s", read.lacking);
+    without(path, "/settings/epochs"); /* the steps say it */
+    CHECK(study_read(&read, path) == 0 && !*read.lacking, "%s%s", error_message(), read.lacking);
+    without(path, "/settings/order");
+    without(path, "/settings/data-dir");
+    CHECK(study_read(&read, path) == 0, "%s", error_message());
+    CHECK(strstr(read.lacking,
+                 "older.h5 does not say --data-dir (taken as $BCD_DATA, else "
+                 "datasets), --order (taken as cyclic)"),
+          "\"%s\"", read.lacking);
+    const Printed *printed = run(0, "report older.h5");
+    CHECK(strstr(printed->error, "does not say --data-dir"), "stderr: %s", printed->error);
+    size_t count;
+    char *page = read_bytes("report.html", &count);
+    CHECK(strstr(page, "does not say --data-dir"), "not on the page");
+    free(page);
+    without(path, "/settings/lr");
+    CHECK(study_read(&read, path) == -1 && strstr(error_message(), "older.h5: /settings has no lr"),
+          "without lr: %s", error_message());
+    study_free(&study);
+    study_free(&read);
+}
+
+static void bad_files(void) {
+    Study study = sample_study(), none = {0};
+    CHECK(study_write(&study, scratch_path("good.h5")) == 0, "%s", error_message());
+    study_free(&study);
+    CHECK(study_read(&none, "/nowhere/validity.h5") == -1 && strstr(error_message(), "/nowhere"),
+          "missing: %s", error_message());
+
+    size_t count;
+    char *bytes = read_bytes("good.h5", &count);
+    const char *bad = scratch_file("bad.h5", bytes, count / 2);
+    free(bytes);
+    CHECK(study_read(&none, bad) == -1 && strstr(error_message(), bad), "cut: %s", error_message());
+    bad = scratch_text("bad.h5", "not HDF5 at all");
+    CHECK(study_read(&none, bad) == -1 && strstr(error_message(), bad), "text: %s",
+          error_message());
+    H5File file;
+    CHECK(h5_create(&file, bad) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "something else");
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(study_read(&none, bad) == -1 && strstr(error_message(), "neither"), "foreign: %s",
+          error_message());
+    CHECK(h5_create(&file, bad) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd study");
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(study_read(&none, bad) == -1 && strstr(error_message(), bad), "no table: %s",
+          error_message());
+    CHECK(h5_create(&file, bad) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd study");
+    h5_set_int(&file, "/", "version", 1);
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(study_read(&none, bad) == -1 && strstr(error_message(), "version 1"), "old: %s",
+          error_message());
+    study_free(&none);
+}
+
+void test_study_file(void) {
+    RUN(several_files);
+    RUN(round_trip);
+    RUN(without_rows);
+    RUN(a_setting_is_lacking);
+    RUN(bad_files);
+}
