@@ -103,7 +103,7 @@ int figure_names(const Figure *figure) {
 }
 
 void script_names(const Script *script, const Figure *figure) {
-    enum { MARGIN = 16, WIDEST = 220 };
+    enum { MARGIN = 16, WIDEST = 290 };
     int wide = MARGIN + figure_names(figure);
     if (wide < FIGURE_LEFT) wide = FIGURE_LEFT;
     if (wide > WIDEST) wide = WIDEST;

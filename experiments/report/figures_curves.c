@@ -163,17 +163,37 @@ static void mark_levels(FILE *out, const Figure *figure) {
     }
 }
 
+/* From the lowest to the highest of what is drawn. */
+typedef struct {
+    double least, most;
+} Range;
+
+static void range_add(Range *range, double y) {
+    if (!isfinite(y)) return;
+    range->least = fmin(range->least, y);
+    range->most = fmax(range->most, y);
+}
+
+/* A logarithmic axis that ends where the data do, with as many numbers as find room. */
+static void write_logarithm(FILE *out, Range range) {
+    static const double steps[] = {1, 2, 5, 1.5, 3, 7};
+    enum { LOWEST = -6, HIGHEST = 12 };
+    double ratio = range.most / range.least;
+    int used = ratio < 12 ? 6 : ratio < 1200 ? 3 : 1;
+    fprintf(out, "set logscale y\nset yrange [*:*] noextend\nset ytics (");
+    for (int e = LOWEST; e <= HIGHEST; e++)
+        for (int s = 0; s < used; s++)
+            fprintf(out, "%s%g", e > LOWEST || s ? ", " : "", steps[s] * pow(10, e));
+    fprintf(out, ")\n");
+}
+
 /* On easy data the loss falls over orders of magnitude: then only a logarithm shows the end. */
-static bool wants_logarithm(const Figure *figure) {
-    double least = INFINITY, most = 0;
-    for (int m = 0; m < figure_methods(figure); m++) {
-        const StudyRow *row = figure_row(figure, m);
-        for (size_t p = 0; p < row->curve_rows; p++) {
-            least = fmin(least, row->curve[p].loss);
-            most = fmax(most, row->curve[p].loss);
-        }
-    }
-    return least > 0 && most > 20 * least;
+static void write_loss_axis(FILE *out, const Figure *figure) {
+    Range range = {INFINITY, 0};
+    for (int m = 0; m < figure_methods(figure); m++)
+        for (size_t p = 0; p < figure_row(figure, m)->curve_rows; p++)
+            range_add(&range, figure_row(figure, m)->curve[p].loss);
+    if (range.least > 0 && range.most > 20 * range.least) write_logarithm(out, range);
 }
 
 static int begin_losses(Script *script, const Figure *figure, int below, Along along) {
@@ -186,16 +206,24 @@ static int begin_losses(Script *script, const Figure *figure, int below, Along a
         failed = write_loss(script->out, figure, m, along);
     script_panel(script, top, top + PLOT);
     script_heading(script, "training loss, nats per target", key_rows(figure));
-    if (wants_logarithm(figure)) fprintf(script->out, "set logscale y\n");
+    write_loss_axis(script->out, figure);
     if (failed) script_refuse(script, "out of memory for a figure");
     return failed;
+}
+
+/* The numbers along the updates: a handful, whatever room the names of the strips leave. */
+static void write_updates_axis(FILE *out, const Figure *figure) {
+    double last = figure_last_step(figure), step = pow(10, floor(log10(last / 4)));
+    while (last / step > 5) step *= last / step > 10 ? 5 : 2;
+    fprintf(out, "set xrange [0:%.7g]\nset xtics %.7g\n", last, fmax(step, 1));
 }
 
 char *figure_loss(const Figure *figure) {
     int strip = strip_height(figure);
     Script script;
     if (begin_losses(&script, figure, strip, (Along){AXIS_UPDATES, 1})) return NULL;
-    fprintf(script.out, "set multiplot\nset xrange [0:%.7g]\n", figure_last_step(figure));
+    fprintf(script.out, "set multiplot\n");
+    write_updates_axis(script.out, figure);
     if (strip) {
         script_names(&script, figure);
         fprintf(script.out, "set format x \"\"\n"); /* the lowest panel has the numbers */
@@ -204,7 +232,7 @@ char *figure_loss(const Figure *figure) {
     }
     mark_levels(script.out, figure);
     plot_curves(&script, figure, "lines");
-    fprintf(script.out, "unset logscale\n");
+    fprintf(script.out, "unset logscale\nset autoscale y\n");
     if (strip) strip_plot(&script, figure, plot_top(figure) + PLOT);
     fprintf(script.out, "unset multiplot\n");
     return script_finish(&script);
@@ -266,6 +294,14 @@ static int write_scores(FILE *out, const Figure *figure, int method) {
     return 0;
 }
 
+static void write_perplexity_axis(FILE *out, const Figure *figure) {
+    Range range = {INFINITY, 0};
+    for (int m = 0; m < figure_methods(figure); m++)
+        for (size_t e = 0; e < figure_row(figure, m)->evaluation_rows; e++)
+            range_add(&range, score(figure_row(figure, m), e));
+    if (range.least > 0 && range.most >= range.least) write_logarithm(out, range);
+}
+
 char *figure_score(const Figure *figure) {
     bool images = study_is_images(figure_row(figure, 0));
     int top = plot_top(figure), failed = 0;
@@ -283,8 +319,8 @@ char *figure_score(const Figure *figure) {
     script_heading(&script, images ? "validation accuracy, %" : "validation perplexity",
                    key_rows(figure));
     script_below(&script, "updates");
-    fprintf(script.out, "set xrange [0:%.7g]\n%s", figure_last_step(figure),
-            images ? "" : "set logscale y\n");
+    write_updates_axis(script.out, figure);
+    if (!images) write_perplexity_axis(script.out, figure);
     plot_curves(&script, figure, "linespoints");
     return script_finish(&script);
 }

@@ -116,77 +116,106 @@ static void write_labels(FILE *out, const Table *table) {
     if (most_of(table) > 0) fprintf(out, "set yrange [0:%.6g]\n", 1.05 * most_of(table));
 }
 
-static void plot_line(FILE *out, const Table *table, int column, int number, const char *colour) {
-    int at = 2 * number + 1;
-    if (is_closed_form(table, column))
-        fprintf(out, "$rows using 0:%d with lines lw 2 dt 2", at);
-    else if (has_spread(table, column))
-        fprintf(out, "$rows using 0:%d:%d with yerrorlines lw 2 pt %d ps 0.7", at, at + 1,
-                5 + 2 * (number % 3));
-    else
-        fprintf(out, "$rows using 0:%d with linespoints lw 2 dt %d pt %d ps 0.7", at,
-                number / FIGURE_METHODS + 1, 5 + 2 * (number % 3));
-    fprintf(out, " lc rgb \"%s\"", colour);
+/* ---- series ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    int column, at; /* in the table; in $rows */
+    int mark;       /* series that belong together have the same colour and mark */
+    bool second;    /* dashed, or pale */
+    const char *colour;
+} Series;
+
+/* Whether a column holds what was simulated of the one before: "x", "x_simulated". */
+static bool is_simulation(const Table *table, int column, int before) {
+    const char *name = table->column[column].name,
+               *of = before < 0 ? "" : table->column[before].name;
+    size_t length = strlen(of);
+    return length && !strncmp(name, of, length) && !strcmp(name + length, "_simulated");
 }
 
-static void plot_bar(FILE *out, const Table *table, int column, int number, int series,
-                     const char *colour) {
-    double wide = 0.8 / series, left = (number - (series - 1) / 2.0) * wide;
-    int at = 2 * number + 1;
-    if (has_spread(table, column))
-        fprintf(out, "$rows using ($0%+.4f):%d:%d:(%.4f) with boxerrorbars lc rgb \"%s\"", left, at,
-                at + 1, 0.92 * wide, colour);
+/* A role of memory has its own colour in every figure, and what is left of them a grey. */
+static const char *colour_of(const TableColumn *column, int mark) {
+    if (strcmp(column->head, "other") == 0) return figure_role_colours[MEM_BUFFERS];
+    for (int r = 0; r < MEM_ROLES; r++)
+        if (strstr(column->head, mem_role_names[r])) return figure_role_colours[r];
+    return figure_method_colours[mark % FIGURE_METHODS];
+}
+
+static int list_series(Series series[TABLE_COLUMNS], const Table *table) {
+    int count = 0, mark = -1, before = -1;
+    for (int c = series_from(table, 0); c < table->columns; c = series_from(table, c + 1)) {
+        bool simulation = is_simulation(table, c, before);
+        mark += !simulation;
+        series[count] = (Series){.column = c,
+                                 .at = 2 * count + 1,
+                                 .mark = mark,
+                                 .second = simulation || mark >= FIGURE_METHODS,
+                                 .colour = colour_of(&table->column[c], mark)};
+        count++;
+        before = c;
+    }
+    return count;
+}
+
+static void plot_line(FILE *out, const Table *table, const Series *s) {
+    if (is_closed_form(table, s->column)) {
+        fprintf(out, "$rows using 0:%d with lines lw 2 dt 3 lc rgb \"black\"", s->at);
+        return;
+    }
+    if (has_spread(table, s->column))
+        fprintf(out, "$rows using 0:%d:%d with yerrorlines", s->at, s->at + 1);
     else
-        fprintf(out, "$rows using ($0%+.4f):%d:(%.4f) with boxes lc rgb \"%s\"", left, at,
-                0.92 * wide, colour);
+        fprintf(out, "$rows using 0:%d with linespoints", s->at);
+    fprintf(out, " lw 2 dt %d pt %d ps 0.7 lc rgb \"%s\"", s->second ? 2 : 1,
+            (s->second ? 4 : 5) + 2 * (s->mark % 3), s->colour);
+}
+
+static void plot_bar(FILE *out, const Table *table, const Series *s, int series) {
+    double wide = 0.8 / series, left = ((s->at - 1) / 2 - (series - 1) / 2.0) * wide;
+    if (has_spread(table, s->column))
+        fprintf(out, "$rows using ($0%+.4f):%d:%d:(%.4f) with boxerrorbars", left, s->at, s->at + 1,
+                0.92 * wide);
+    else
+        fprintf(out, "$rows using ($0%+.4f):%d:(%.4f) with boxes", left, s->at, 0.92 * wide);
+    fprintf(out, " fs solid %s noborder lc rgb \"%s\"", s->second ? "0.45" : "1.0", s->colour);
 }
 
 /* A part of every bar; or a line across each, over all that is drawn before. */
-static void plot_part(FILE *out, const Table *table, int column, int number, const char *colour) {
-    int at = 2 * number + 1;
-    if (is_closed_form(table, column))
+static void plot_part(FILE *out, const Table *table, const Series *s) {
+    int at = s->at;
+    if (is_closed_form(table, s->column))
         fprintf(out, "$rows using ($0-0.4):%d:(0.8):(0) with vectors nohead lw 3 lc rgb \"black\"",
                 at);
     else
         fprintf(out, "$rows using 0:%d:($0-0.32):($0+0.32):%d:%d with boxxyerror lc rgb \"%s\"", at,
-                at, at + 1, colour);
+                at, at + 1, s->colour);
 }
 
-/* A role of memory has its own colour in every figure, and what is left of them a grey. */
-static const char *colour_of(const TableColumn *column, int number) {
-    if (strcmp(column->head, "other") == 0) return figure_role_colours[MEM_BUFFERS];
-    for (int r = 0; r < MEM_ROLES; r++)
-        if (strstr(column->head, mem_role_names[r])) return figure_role_colours[r];
-    return figure_method_colours[number % FIGURE_METHODS];
-}
-
-static void plot_series(FILE *out, const Table *table, int series) {
-    int number = 0;
+static void plot_series(FILE *out, const Table *table, const Series *series, int count) {
     fprintf(out, "set style fill solid noborder\nplot ");
-    for (int c = series_from(table, 0); c < table->columns; c = series_from(table, c + 1)) {
-        const char *colour = colour_of(&table->column[c], number);
+    for (int i = 0; i < count; i++) {
         if (table->figure == FIGURE_STACKED)
-            plot_part(out, table, c, number, colour);
+            plot_part(out, table, &series[i]);
         else if (table->figure == FIGURE_BARS)
-            plot_bar(out, table, c, number, series, colour);
+            plot_bar(out, table, &series[i], count);
         else
-            plot_line(out, table, c, number, colour);
+            plot_line(out, table, &series[i]);
         fprintf(out, " title ");
-        gnuplot_quote(out, table->column[c].head);
-        fputs(++number < series ? ", " : "\n", out);
+        gnuplot_quote(out, table->column[series[i].column].head);
+        fputs(i + 1 < count ? ", " : "\n", out);
     }
 }
 
 char *figure_table(const Table *table, const char *id) {
-    int series = 0;
+    Series series[TABLE_COLUMNS];
     if (timeline_is(table)) return figure_timeline(table, id);
-    for (int c = 0; c < table->columns; c++) series += is_series(table, c);
-    if (!series || !table->rows) {
+    int count = list_series(series, table);
+    if (!count || !table->rows) {
         error_set("report: table %s has nothing to draw", table->name);
         return NULL;
     }
     Script script;
-    int key_rows = (series + KEY_COLUMNS - 1) / KEY_COLUMNS;
+    int key_rows = (count + KEY_COLUMNS - 1) / KEY_COLUMNS;
     int top = FIGURE_TOP + (key_rows - 1) * KEY_ROW;
     int bottom = FIGURE_BOTTOM + slant(table);
     if (script_begin(&script, id, top + PLOT + bottom)) return NULL;
@@ -195,6 +224,6 @@ char *figure_table(const Table *table, const char *id) {
     script_below(&script, table->row_head);
     write_rows(script.out, table);
     write_labels(script.out, table);
-    plot_series(script.out, table, series);
+    plot_series(script.out, table, series, count);
     return script_finish(&script);
 }

@@ -257,7 +257,7 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
     if (order && strcmp(row->order, "cyclic"))
         used += snprintf(text + used, 16, " %.10s", row->order);
     if (state && row->settings.keep_state) used += snprintf(text + used, 16, " keeps state");
-    if (steps) used += snprintf(text + used, 32, " %" PRId64 " updates", row->steps);
+    if (steps) used += snprintf(text + used, 32, ", %" PRId64 " updates", row->steps);
     if (flags) /* some other flag */
         snprintf(text + used, 16, " #%d", (int)(method - item->method) + 1);
     return text;

@@ -50,7 +50,7 @@ int memory_add_figure5(Tables *tables) {
                : tables_add(tables, "figure5", "Figure 5: memory against UFP, the part that trains",
                             "UFP", columns, FIGURE5_COLUMNS);
     if (table) {
-        table->figure = FIGURE_LINES;
+        table->figure = FIGURE_BARS;
         strcpy(table->axis, "parameters, gradients, state: % of a full update's");
         failed = fill_figure5(table, models);
     }

@@ -179,7 +179,8 @@ static int put_pair(Table *table, const TimingPractice *practice, int column, co
                     double published, double times) {
     double ms;
     if (simulated(&ms, practice, step, SETTING_CALIBRATED)) return -1;
-    table_number(table, column, published * times, SOURCE_RECOMPUTED);
+    table_number(table, column, published * times,
+                 times == 1 ? SOURCE_PUBLISHED : SOURCE_RECOMPUTED);
     table_number(table, column + 1, ms * times, SOURCE_SIMULATED);
     return 0;
 }

@@ -97,7 +97,7 @@ static void check_measured(const Tables *tables) {
 
 static void check_figure5(const Tables *tables) {
     const Table *table = tables_find(tables, "figure5");
-    if (!CHECK(table && table->figure == FIGURE_LINES && table->rows == 5, "Figure 5")) return;
+    if (!CHECK(table && table->figure == FIGURE_BARS && table->rows == 5, "Figure 5")) return;
     static const double equal[] = {1, 0.625, 0.5, 0.4375, 0.4};
     for (int r = 0; r < table->rows; r++)
         for (int c = 0; c < table->columns; c++) {

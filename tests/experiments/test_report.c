@@ -250,7 +250,6 @@ static void case_page_of_tables(void) {
     report_free(&report);
 }
 
-/* A page can always be made: without gnuplot it says how to get the figures. */
 /* The first table as bars: its two columns of numbers, of which one has a cell missing. */
 static void case_bars(void) {
     if (!gnuplot_present()) SKIP("no gnuplot");
@@ -266,6 +265,35 @@ static void case_bars(void) {
     Table *empty = tables_add(&tables, "empty", "Empty", "row", NULL, 0);
     CHECK(empty && !figure_table(empty, "none") && strstr(error_message(), "nothing to draw"), "%s",
           error_message());
+    tables_free(&tables);
+}
+
+/* What was simulated has the colour of what it stands for: pale, or dashed. */
+static void case_series(void) {
+    static const TableColumn columns[] = {{"x", "x", "ms", COLUMN_NUMBER, 0},
+                                          {"x_simulated", "x sim.", "ms", COLUMN_NUMBER, 0},
+                                          {"y", "y", "ms", COLUMN_NUMBER, 0},
+                                          {"form", "form", "ms", COLUMN_NUMBER, 0}};
+    static const Source sources[] = {SOURCE_PUBLISHED, SOURCE_SIMULATED, SOURCE_PUBLISHED,
+                                     SOURCE_CLOSED_FORM};
+    Tables tables = {0};
+    Table *table = tables_add(&tables, "t", "T", "row", columns, 4);
+    if (!table) abort();
+    for (int r = 0; r < 2; r++) {
+        table_row(table, "%d", r);
+        for (int c = 0; c < 4; c++) table_number(table, c, r + c, sources[c]);
+    }
+    for (int bars = 0; bars < 2; bars++) {
+        table->figure = bars ? FIGURE_BARS : FIGURE_LINES;
+        char *script = figure_table(table, "series");
+        if (!CHECK(script, "%s", error_message())) break;
+        CHECK(count_of(script, figure_method_colours[0]) == 2 &&
+                  count_of(script, figure_method_colours[1]) == 1 &&
+                  count_of(script, bars ? "fs solid 0.45" : "dt 2") == 1 &&
+                  (bars || strstr(script, "dt 3 lc rgb \"black\" title 'form'")),
+              "%s", script);
+        free(script);
+    }
     tables_free(&tables);
 }
 
@@ -312,6 +340,7 @@ static void case_timeline(void) {
     model_free(model);
 }
 
+/* A page can always be made: without gnuplot it says how to get the figures. */
 static void case_page_without_gnuplot(void) {
     char keep[4096];
     const char *old = getenv("PATH");
@@ -369,6 +398,7 @@ void test_report(void) {
     RUN(case_page_of_many);
     RUN(case_page_of_tables);
     RUN(case_bars);
+    RUN(case_series);
     RUN(case_timeline);
     RUN(case_page_without_gnuplot);
     RUN(case_figure_missing);
