@@ -6,15 +6,10 @@
 #include "../../experiments/report/gnuplot.h"
 #include "../../ref/error.h"
 #include "cli.h"
+#include "report_sample.h"
 
 #define LINE "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
 #define PARTS LINE "--partition stem,block1/block2/block3,head "
-
-static size_t count_of(const char *text, const char *word) {
-    size_t count = 0;
-    for (; text && (text = strstr(text, word)); text += strlen(word)) count++;
-    return count;
-}
 
 /* Which part each block is, and that what it holds is as the rule of BCD says. */
 static void parts_hold_what_they_should(void) {

@@ -1,0 +1,34 @@
+#include "report_sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+
+size_t count_of(const char *text, const char *what) {
+    size_t count = 0;
+    for (; text && (text = strstr(text, what)); text += strlen(what)) count++;
+    return count;
+}
+
+void sample_report(Report *report, Study study) {
+    *report = (Report){.study = study};
+    CHECK(report_prepare(report) == 0, "%s", error_message());
+}
+
+void sample_seed(Study *study, int row, int64_t seed, double more) {
+    StudyRow *added = study_add(study);
+    if (!added) abort();
+    const StudyRow *from = &study->row[row];
+    *added = *from;
+    added->seed = seed;
+    added->curve = malloc(from->curve_rows * sizeof *added->curve);
+    added->evaluation = malloc(from->evaluation_rows * sizeof *added->evaluation);
+    added->switches = NULL;
+    added->switch_rows = 0;
+    if (!added->curve || !added->evaluation) abort();
+    memcpy(added->curve, from->curve, from->curve_rows * sizeof *added->curve);
+    memcpy(added->evaluation, from->evaluation, from->evaluation_rows * sizeof *added->evaluation);
+    for (size_t i = 0; i < from->curve_rows; i++) added->curve[i].loss *= more;
+}
