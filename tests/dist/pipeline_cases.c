@@ -8,6 +8,9 @@
 #include "../test.h"
 
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define GROUPED                                                                            \
+    "llama:layers=4,width=8,heads=4,ffn=12,context=6,vocabulary=11,groups=2,rope_base=50," \
+    "rope_factor=2"
 #define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
 
@@ -44,6 +47,10 @@ const PipelineRow pipeline_rows[] = {
      .clip = 0.05, .trained = 3},
     {"llama, 3 ranks, one micro-batch", LLAMA, 3, PLACEMENT_PLAIN, 1, 1, .trained = 3},
     {"llama, 2 ranks, a part without samples", LLAMA, 2, PLACEMENT_PLAIN, 1, 3, .trained = 3},
+    {"grouped, 3 ranks, adam", GROUPED, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
+     .trained = 3},
+    {"grouped, 2 ranks, virtual stages, zero bubble, recompute", GROUPED, 2, PLACEMENT_VIRTUAL, 3,
+     4, SCHEDULE_ZERO_BUBBLE, .recompute = true, .trained = 2},
     {"resnet, 2 ranks", RESNET, 2, PLACEMENT_PLAIN, 1, 2, .trained = 3},
     {"resnet, 4 ranks, full update", RESNET, 4, PLACEMENT_PLAIN, 1, 2, .trained = 1},
     {"resnet, 2 ranks, virtual stages", RESNET, 2, PLACEMENT_VIRTUAL, 3, 2, .trained = 3},
@@ -146,9 +153,9 @@ void pipeline_check_places(int ranks, const StageKind *kind) {
 /* ---- tied embedding -----------------------------------------------------------------------------
  */
 
-static Recipe gpt_recipe(const StageKind *kind) {
+static Recipe recipe_with(const char *spec, const StageKind *kind) {
     return (Recipe){
-        .spec = GPT, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
+        .spec = spec, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
 }
 
 static PipelineRecipe plain(int ranks, const StageKind *kind) {
@@ -162,8 +169,8 @@ static PipelineRecipe plain(int ranks, const StageKind *kind) {
 /* The head's and the embedding's share of a tied gradient are added up apart and then together, not
  * one after the other as on one stage: the sums differ by rounding, a few units in the last place
  * of the largest term per step. */
-void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind) {
-    Recipe recipe = gpt_recipe(kind);
+static void check_tied(const char *spec, int ranks, ScheduleKind order, const StageKind *kind) {
+    Recipe recipe = recipe_with(spec, kind);
     PipelineRecipe how = plain(ranks, kind);
     recipe.steps = 6;
     how.settings.kind = order;
@@ -191,8 +198,8 @@ void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind) {
 }
 
 /* While the embedding is frozen, nothing is added up in another order. */
-void pipeline_check_frozen_tied(const StageKind *kind) {
-    Recipe recipe = gpt_recipe(kind);
+static void check_frozen_tied(const char *spec, const StageKind *kind) {
+    Recipe recipe = recipe_with(spec, kind);
     PipelineRecipe how = plain(3, kind);
     recipe.steps = 2;
     recipe.order = ORDER_DESCENDING;
@@ -206,13 +213,22 @@ void pipeline_check_frozen_tied(const StageKind *kind) {
     tiny_close(&one);
 }
 
+void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind) {
+    check_tied(GPT, ranks, order, kind);
+    check_tied(GROUPED ",tied=1", ranks, order, kind);
+}
+
+void pipeline_check_frozen_tied(const StageKind *kind) {
+    check_frozen_tied(GPT, kind);
+    check_frozen_tied(GROUPED ",tied=1", kind);
+}
+
 /* ---- failures -----------------------------------------------------------------------------------
  */
 
 static void check_bad_loss(const char *spec, int copies, int samples, int submodel,
                            const StageKind *kind) {
-    Recipe recipe = {
-        .spec = spec, .create = kind->create, .precision = kind->precision, .micro_batches = 2};
+    Recipe recipe = recipe_with(spec, kind);
     PipelineRecipe how = plain(copies > 1 ? 2 : 3, kind);
     how.copies = copies;
     Pipeline many;
