@@ -12,8 +12,9 @@ const char study_convergence_rule[] =
     "Each has a lowest smoothed loss; the higher of the two, which both reached, is the level. A "
     "training has converged at the first step whose smoothed loss is at or below the level. The "
     "B-F multiplier is steps to converge with BCD over steps to converge with the full update, to "
-    "the same loss. The same is done with the validation losses, without smoothing. All of it "
-    "depends on how long the two were trained; the paper's rule is not stated.";
+    "the same loss. The same is done with the validation losses, on the straight lines between "
+    "evaluations. All of it depends on how long the two were trained; the paper's rule is not "
+    "stated.";
 
 static double sum(const CurveRow *curve, size_t begin, size_t end) {
     double total = 0;
@@ -81,9 +82,16 @@ static double lowest_validation(const StudyRow *row) {
     return least;
 }
 
+/* Where the line from one evaluation to the next comes down to the level: else every ratio would be
+ * one of the few that evaluations at the same updates allow. */
 static double first_validation(const StudyRow *row, double level) {
-    for (size_t e = 0; e < row->evaluation_rows; e++)
-        if (row->evaluation[e].loss <= level) return (double)row->evaluation[e].step;
+    for (size_t e = 0; e < row->evaluation_rows; e++) {
+        const EvaluationRow *here = &row->evaluation[e], *before = here - 1;
+        if (!(here->loss <= level)) continue;
+        if (!e || !isfinite(before->loss)) return (double)here->step;
+        double part = (before->loss - level) / (before->loss - here->loss);
+        return (double)before->step + part * (double)(here->step - before->step);
+    }
     return NAN;
 }
 

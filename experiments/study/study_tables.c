@@ -21,8 +21,18 @@ double study_end(const StudyRow *row, StudyAxis axis) {
     return row->curve_rows ? study_at(row, row->curve_rows - 1, axis) : NAN;
 }
 
+bool study_same_clock(const StudyRow *a, const StudyRow *b) {
+    return a->threads == b->threads &&
+           !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));
+}
+
 double study_per_update(const StudyRow *row, StudyAxis axis) {
     return study_end(row, axis) / study_end(row, AXIS_UPDATES);
+}
+
+double study_time_ratio(const StudyRow *row, const StudyRow *full) {
+    if (!study_same_clock(row, full)) return NAN;
+    return study_per_update(row, AXIS_SECONDS) / study_per_update(full, AXIS_SECONDS);
 }
 
 bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method) {

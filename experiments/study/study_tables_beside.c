@@ -44,7 +44,7 @@ static void put_level(Table *table, const Cases *cases, const Case *item,
         mean_add(&updates, row->multiplier);
         mean_add(&validation, row->valid_multiplier);
         mean_add(&operations, to_level(row, full, AXIS_OPERATIONS));
-        mean_add(&seconds, to_level(row, full, AXIS_SECONDS));
+        if (study_same_clock(row, full)) mean_add(&seconds, to_level(row, full, AXIS_SECONDS));
     }
     table_number(table, LEVEL_SEEDS, pairs, SOURCE_NONE);
     study_put_mean(table, UPDATES, &updates, SOURCE_MEASURED);
@@ -61,7 +61,7 @@ static const TableColumn step_columns[STEP_COLUMNS] = {
     [STEP_TIME] = {"time", "time", "/ full", COLUMN_NUMBER, 2},
     [STEP_OPERATIONS] = {"operations", "operations", "/ full", COLUMN_NUMBER, 2},
     [TRAINED] = {"trained", "P+G+S", "/ full", COLUMN_NUMBER, 2},
-    [FORM] = {"closed_form", "P+G+S", "/ full", COLUMN_NUMBER, 2},
+    [FORM] = {"closed_form", "equal parts", "P+G+S / full", COLUMN_NUMBER, 2},
     [PEAK] = {"peak", "peak memory", "/ full", COLUMN_NUMBER, 2},
 };
 
@@ -74,8 +74,7 @@ static void put_step(Table *table, const Cases *cases, const Case *item, const C
         if (!full) continue;
         pairs++;
         mean_add(&ms, 1e3 * study_per_update(row, AXIS_SECONDS));
-        mean_add(&seconds,
-                 study_per_update(row, AXIS_SECONDS) / study_per_update(full, AXIS_SECONDS));
+        mean_add(&seconds, study_time_ratio(row, full));
         mean_add(&operations,
                  study_per_update(row, AXIS_OPERATIONS) / study_per_update(full, AXIS_OPERATIONS));
         mean_add(&trained, study_trained_bytes(row) / study_trained_bytes(full));
@@ -122,8 +121,10 @@ int study_add_same_loss(Tables *tables, const Cases *cases) {
         table,
         "The level: the higher of the lowest losses of the two, those of training smoothed by "
         "a trailing mean over a fortieth of the shorter training; of each, the first update "
-        "at or below it.  It depends on how long both were trained; the paper states no "
-        "rule.");
+        "at or below it, in validation on the straight lines between evaluations (one that is "
+        "there at its first counts from that).  It depends on how long both were trained; the "
+        "paper states no rule.  Seconds: only beside the same processor or GPU and as many "
+        "threads.");
     table = tables_add(tables, "per_update", "An update of BCD over a full update, and memory",
                        "training", step_columns, STEP_COLUMNS);
     if (!table) return -1;

@@ -77,7 +77,7 @@ static double reached(const StudyRow *row, By by, size_t updates, size_t window)
 static void compare(Comparison *sum, const StudyRow *row, const StudyRow *full, StudyAxis axis) {
     double own = study_end(row, axis), other = study_end(full, axis);
     double budget = own < other ? own : other;
-    if (!isfinite(own + other)) return;
+    if (!isfinite(own + other) || (axis == AXIS_SECONDS && !study_same_clock(row, full))) return;
     size_t window = study_window(row, full);
     double bcd_at = reached(row, sum->by, updates_within(row, axis, budget), window);
     double full_at = reached(full, sum->by, updates_within(full, axis, budget), window);
@@ -88,18 +88,23 @@ static void compare(Comparison *sum, const StudyRow *row, const StudyRow *full, 
     mean_add(&sum->off, bcd_at - full_at);
 }
 
-/* Student's t: a mean of n differences is away from 0, 95 times of 100, if it is more than this
- * many standard errors (two-sided; by n). */
-static double student(int n) {
-    static const double t[] = {0, 0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
-    return n < (int)(sizeof t / sizeof *t) ? t[n] : 2.26;
+/* Student's t: were there no difference, a mean of n of them would be further from 0 than this many
+ * standard errors 5 times of 100 (two-sided, n - 1 degrees of freedom).  Beyond the table Fisher's
+ * expansion about the normal distribution, right to 0.001. */
+double study_student(int n) {
+    static const double t[] = {NAN,   NAN,   12.706, 4.303, 3.182, 2.776,
+                               2.571, 2.447, 2.365,  2.306, 2.262};
+    const double z = 1.95996, v = n - 1;
+    if (n < (int)(sizeof t / sizeof *t)) return n < 2 ? NAN : t[n];
+    return z + (pow(z, 3) + z) / (4 * v) + (5 * pow(z, 5) + 16 * pow(z, 3) + 3 * z) / (96 * v * v) +
+           (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * pow(v, 3));
 }
 
 /* `sign` 1: more is better. */
 static const char *verdict(const Mean *off, int sign) {
     if (off->count < 2) return "";
     double error = mean_spread(off) / sqrt(off->count);
-    if (fabs(off->mean) <= student(off->count) * error) return "within the spread";
+    if (!(fabs(off->mean) > study_student(off->count) * error)) return "undecided";
     return sign * off->mean > 0 ? "BCD ahead" : "full ahead";
 }
 
@@ -116,11 +121,12 @@ static void put(Table *table, const Comparison *sum, const StudyRow *row, const 
 /* ---- equal memory ----------------------------------------------------------------------------
  */
 
-/* The same data, in the same steps: another network may stand beside it. */
+/* The same data, in the same steps and at the same rate: another network may stand beside it. */
 static bool comparable(const StudyRow *a, const StudyRow *b) {
     return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
-           a->batch == b->batch && !strcmp(a->device, b->device) &&
-           !strcmp(a->precision, b->precision) && a->settings.context == b->settings.context &&
+           a->batch == b->batch && a->lr == b->lr && a->weight_decay == b->weight_decay &&
+           !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision) &&
+           a->settings.context == b->settings.context &&
            (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic"));
 }
 
@@ -224,9 +230,16 @@ int study_add_budgets(Tables *tables, const Cases *cases) {
                "accuracy in %%, or perplexity, on the validation split at that point, not the best "
                "until then; between two evaluations on the straight line.  Operations are counted "
                "from shapes.");
-    table_note(table,
-               "Verdict: ahead where the mean difference of paired seeds is more than Student's t "
-               "(two-sided, 95 %%) times its standard error; with one seed there is none.");
+    table_note(
+        table,
+        "Verdict: ahead where the mean difference of paired seeds is more than Student's t "
+        "(two-sided, 95 %%) times its standard error, the spread over the root of the seeds; "
+        "with one seed there is none.  Each row is judged by itself: of twenty without any "
+        "difference, chance calls one ahead.");
+    table_note(
+        table,
+        "Seconds are compared only where both trainings had the same processor or GPU and as "
+        "many threads.");
     table_note(table,
                "MiB: beside the full update of the network named, the largest here that needs no "
                "more memory at its peak (all roles) than BCD, at equal updates.");

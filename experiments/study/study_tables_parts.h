@@ -15,6 +15,13 @@ double study_score(const StudyRow *row);
 /* What a training had spent at its end, and in an update on average; NAN: unknown. */
 double study_end(const StudyRow *row, StudyAxis axis);
 double study_per_update(const StudyRow *row, StudyAxis axis);
+/* Seconds of an update of one over those of another; NAN where they must not be compared. */
+double study_time_ratio(const StudyRow *row, const StudyRow *full);
+/* Whether the seconds of two trainings may be compared: same processor or GPU, as many threads. */
+bool study_same_clock(const StudyRow *a, const StudyRow *b);
+/* How many standard errors the mean of n differences has to be from 0 (95 %, two-sided); NAN below
+ * 2.  In study_tables_budgets.c. */
+double study_student(int n);
 /* Whether a method is BCD and one of its seeds has a full update beside it; whether any is. */
 bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method);
 bool study_any_pairs(const Cases *cases);

@@ -168,7 +168,7 @@ static void put_label(char label[64], const PaperRow *paper) {
 
 /* The published row, with the first training that belongs there, then one line for each other. */
 static void put_row(Table *table, const Places *places, const PaperRow *paper) {
-    char label[64], name[32];
+    char label[64], name[32], network[CASE_NAME];
     bool exact;
     int lines = 0;
     put_label(label, paper);
@@ -178,9 +178,10 @@ static void put_row(Table *table, const Places *places, const PaperRow *paper) {
             if (find(places, case_first(places->cases, method), &exact) != paper ||
                 !case_is_plain(places->cases, places->item[i], method))
                 continue;
+            const StudyRow *first = case_first(places->cases, method);
             if (lines++)
-                table_row(table, "  [%c] %s", 'a' + i,
-                          study_method(case_first(places->cases, method), name));
+                table_row(table, "  %s %s [%c]", case_network(first, network),
+                          study_method(first, name), 'a' + i);
             else
                 table_row(table, "%s [%c]", label, 'a' + i);
             if (lines == 1) put_published(table, paper);
@@ -199,7 +200,8 @@ static void note_case(Table *table, const Places *places, int number) {
     bool all_exact = true, exact = false;
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *first = case_first(places->cases, &item->method[m]);
-        if (!find(places, first, &exact)) continue;
+        if (!find(places, first, &exact) || !case_is_plain(places->cases, item, &item->method[m]))
+            continue;
         all_exact &= exact;
         least = fmin(least, first->epochs);
         most = fmax(most, first->epochs);

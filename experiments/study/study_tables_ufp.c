@@ -49,7 +49,7 @@ static void put_time(Table *table, const Cases *cases, const Case *item, const C
         const StudyRow *row = &cases->study->row[method->row[s]];
         const StudyRow *full = case_partner(cases, item, row);
         if (!full) continue;
-        mean_add(&time, study_per_update(row, AXIS_SECONDS) / study_per_update(full, AXIS_SECONDS));
+        mean_add(&time, study_time_ratio(row, full));
         mean_add(&operations,
                  study_per_update(row, AXIS_OPERATIONS) / study_per_update(full, AXIS_OPERATIONS));
     }

@@ -30,6 +30,7 @@ StudyRow *sample_training(Study *study, const char *model, bool images, int subm
     row->steps = SAMPLE_STEPS;
     row->seed = 1;
     row->lr = 0.1;
+    row->weight_decay = 1e-5;
     row->fraction = 1;
     row->imbalance = submodels > 1 ? 0.25 : 0;
     row->epochs = 4;

@@ -103,8 +103,8 @@ static void case_multiplier(void) {
 }
 
 /* Validation losses 1 - 0.07 e, the same for both: reached at the same evaluation.  Then the full
- * update gets down to 0.5, BCD to 0.79 at its last evaluation; that is the level, which the full
- * update has reached at its second. */
+ * update gets down to 0.5 at its second evaluation, BCD to 0.79 at its last; that is the level,
+ * which the full update has reached 21/50 of the way from its first, of loss 1. */
 static void case_validation_multiplier(void) {
     Study study = sample_study();
     const StudyRow *bcd = &study.row[1];
@@ -113,7 +113,15 @@ static void case_validation_multiplier(void) {
     study.row[0].evaluation[1].loss = 0.5;
     CHECK(study_converge(&study) == 0, "%s", error_message());
     CHECK(bcd->valid_level == bcd->evaluation[3].loss, "level %g", bcd->valid_level);
-    CHECK(bcd->valid_steps == 200 && bcd->valid_multiplier == 2, "%g, %g", bcd->valid_steps,
+    CHECK(bcd->valid_steps == 200 && fabs(bcd->valid_multiplier - 200 / 71.0) <= 1e-12, "%g, %g",
+          bcd->valid_steps, bcd->valid_multiplier);
+    /* A loss that was there from the first evaluation on, and one that rose before it fell. */
+    study.row[0].evaluation[0].loss = 0.79;
+    CHECK(study_converge(&study) == 0 && bcd->valid_multiplier == 4, "%g", bcd->valid_multiplier);
+    study.row[0].evaluation[0].loss = 0.8;
+    study.row[0].evaluation[1].loss = 2.79;
+    study.row[0].evaluation[2].loss = 0.29;
+    CHECK(study_converge(&study) == 0 && fabs(bcd->valid_multiplier - 200 / 140.0) <= 1e-12, "%g",
           bcd->valid_multiplier);
     study_free(&study);
 }

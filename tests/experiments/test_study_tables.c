@@ -1,5 +1,6 @@
 /* Trainings as tables: published cells beside ours, pairs, budgets, seeds. */
 #include "../../experiments/study/study_tables.h"
+#include "../../experiments/study/study_tables_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -233,7 +234,7 @@ static void case_seeds(void) {
     const Cell *ahead = cell_of(&tables, "equal_loss", "resnet8 synthetic sgd BCD-1/3", "ahead");
     CHECK(!strcmp(ahead->text, "full ahead"), "%s", ahead->text);
     ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
-    CHECK(!strcmp(ahead->text, "within the spread"), "%s", ahead->text);
+    CHECK(!strcmp(ahead->text, "undecided"), "%s", ahead->text);
     const Table *trainings = tables_find(&tables, "trainings");
     CHECK(trainings && trainings->rows == 6, "the trainings");
     tables_free(&tables);
@@ -249,6 +250,34 @@ static void case_seeds(void) {
     CHECK(!strcmp(ahead->text, "BCD ahead"), "%s", ahead->text);
     ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
     CHECK(!strcmp(ahead->text, "BCD ahead"), "%s", ahead->text);
+    tables_free(&tables);
+    study_free(&study);
+}
+
+/* Quantiles of the t distribution (0.975), from any table. */
+static void case_student(void) {
+    static const struct {
+        int n;
+        double t;
+    } known[] = {{2, 12.706}, {3, 4.303},  {10, 2.262}, {11, 2.228},
+                 {16, 2.131}, {31, 2.042}, {101, 1.984}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        CHECK(fabs(study_student(known[i].n) - known[i].t) <= 1e-3, "%d: %g", known[i].n,
+              study_student(known[i].n));
+    CHECK(isnan(study_student(1)), "of one");
+}
+
+/* Seconds of one thread say nothing beside those of two. */
+static void case_other_clock(void) {
+    Study study = sample_study();
+    study.row[0].threads = study.row[1].threads + 1;
+    Tables tables = tables_of(&study);
+    const char *row = "resnet8 synthetic sgd BCD-1/3";
+    CHECK(isnan(cell_of(&tables, "same_loss", row, "seconds")->value) &&
+              isnan(cell_of(&tables, "per_update", row, "time")->value) &&
+              isfinite(cell_of(&tables, "same_loss", row, "operations")->value),
+          "seconds of other threads are compared");
+    CHECK(find_budget(tables_find(&tables, "equal_loss"), row, "20 seconds") < 0, "budget");
     tables_free(&tables);
     study_free(&study);
 }
@@ -304,6 +333,8 @@ void test_study_tables(void) {
     RUN(case_same_loss);
     RUN(case_equal_budgets);
     RUN(case_seeds);
+    RUN(case_student);
+    RUN(case_other_clock);
     RUN(case_switching);
     RUN(case_same_training_twice);
     RUN(case_nothing);
