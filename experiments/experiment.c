@@ -6,6 +6,7 @@
 
 #include "../ref/error.h"
 #include "commands.h"
+#include "study/multiplier.h"
 #include "train/interrupt.h"
 
 static const struct {
@@ -73,7 +74,10 @@ int command_experiment(const Options *options) {
     bool all = strcmp(name, "all") == 0;
     char known[160] = "";
     int status = 0, found = 0;
-    if (options->minutes > 0) interrupt_after(60 * options->minutes);
+    double multiplier;
+    /* Before anything is trained: it is wanted last. */
+    if (multiplier_read(&multiplier, options->multiplier)) return -1;
+    if (options_given(options, "minutes")) interrupt_after(60 * options->minutes);
     for (int e = 0; e < EXPERIMENTS && !status; e++) {
         strcat(strcat(known, experiments[e].name), ", ");
         if (all ? experiments[e].beyond : strcmp(name, experiments[e].name) != 0) continue;

@@ -30,6 +30,13 @@ static int complain(int status) {
     return status;
 }
 
+/* What was printed may have gone to a full disk. */
+static int finish_output(int status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    fprintf(stderr, "bcd: the output could not be written; is the disk full?\n");
+    return status ? status : 1;
+}
+
 /* Wrong names of models, data and blocks are wrong use, too. */
 static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
@@ -50,7 +57,7 @@ int main(int argc, char **argv) {
     if (options.help) {
         options_print_help(options.command);
         if (options.command == COMMAND_EXPERIMENT) experiment_print_list();
-        return 0;
+        return finish_output(0);
     }
     if (check_names(&options)) return complain(WRONG_USE);
     if (options.threads) omp_set_num_threads(options.threads);
@@ -60,7 +67,7 @@ int main(int argc, char **argv) {
             if (status < 0) status = complain(1);
             /* Threads that still end while the process does confuse leak checkers. */
             omp_pause_resource_all(omp_pause_hard);
-            return status;
+            return finish_output(status);
         }
     return 0;
 }

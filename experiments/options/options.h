@@ -123,9 +123,9 @@ typedef struct Options {
 
     /* bcd experiment, report */
     bool yes;
-    int seeds;      /* trainings of each row, with seeds one after the other; 0: the preset's */
+    int seeds;      /* trainings of each row, with seeds one after the other, where given */
     int jobs;       /* trainings at the same time */
-    double minutes; /* an experiment's; 0: no end */
+    double minutes; /* an experiment's, where given */
     int preset;     /* PresetKind */
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     char multiplier[OPTION_TEXT]; /* a number, or files of results */

@@ -190,7 +190,7 @@ static int add_published(Plan *plan, const Options *asked, const char *const *mo
 
 static int seeds_of(const Options *asked) {
     static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
-    return asked->seeds ? asked->seeds : preset[asked->preset];
+    return options_given(asked, "seeds") ? asked->seeds : preset[asked->preset];
 }
 
 /* All of one seed before the next: what is stopped early is a whole table of fewer seeds. */

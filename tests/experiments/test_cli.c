@@ -34,7 +34,18 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
     check_error(run(1, "eval nothing"), "nothing");
     check_error(run(1, "experiment velocity"), "experiment velocity: there is none");
+    check_error(run(2, "experiment validity --out none --seeds 0"), "from 1 to 100");
+    check_error(run(2, "experiment validity --out none --minutes 0"), "--minutes \"0\"");
+    check_error(run(1, "experiment all --preset smoke --out none --multiplier -1"),
+                "--multiplier -1: it takes a number above 0");
     CHECK(!file_exists(scratch_path("none")), "a directory was made for nothing");
+}
+
+/* What is printed may go to a full disk, too. */
+static void says_that_output_is_lost(void) {
+    const Printed *printed = program_run("info", 100);
+    CHECK(printed->status == 1, "status %d", printed->status);
+    check_error(printed, "output could not be written");
 }
 
 /* ---- training ----------------------------------------------------------------------------------
@@ -198,6 +209,7 @@ void test_cli(void) {
     make_words();
     RUN(helps);
     RUN(refuses_wrong_use);
+    RUN(says_that_output_is_lost);
     RUN(trains);
     RUN(same_again);
     RUN(threads_do_not_matter);
