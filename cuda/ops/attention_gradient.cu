@@ -64,13 +64,13 @@ template <typename T>
 __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dk);
     float *const dv = dk + h.d;
-    const int key = (int)blockIdx.x % h.t, group = (int)blockIdx.x / h.t * h.share,
-              c = h.heads * h.d;
-    const T *k = h.k + at_keys(h, group, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
-    const T *v = h.v + at_keys(h, group, h.stride) + (size_t)key * (size_t)h.stride;
+    const int key = (int)blockIdx.x % h.t, c = h.heads * h.d;
+    const int first = (int)blockIdx.x / h.t * h.share; /* head of the group */
+    const T *k = h.k + at_keys(h, first, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
+    const T *v = h.v + at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
     for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
     __syncwarp();
-    for (int head = group; head < group + h.share; head++)
+    for (int head = first; head < first + h.share; head++)
         for (int query = key; query < h.t; query++) {
             const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
             const T *dy = g.dy + at_head(h, head, c) + (size_t)query * (size_t)c;
@@ -80,7 +80,7 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
             add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q, h.d);
         }
     __syncwarp();
-    const size_t out = at_keys(h, group, h.stride) + (size_t)key * (size_t)h.stride;
+    const size_t out = at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
     put_rows<T, 1, 32>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
     put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
 }
@@ -229,10 +229,11 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     DYNAMIC_SHARED(T, k_tile); /* [ROWS], v [ROWS], then for two steps q, dy [COLUMNS] */
     T *const v_tile = k_tile + SIDE, *const q_tiles = v_tile + SIDE;
     float *const numbers = (float *)(q_tiles + 4 * TILE); /* two steps of lse, dots [COLUMNS] */
-    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, group = (int)blockIdx.x / tiles * h.share;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
+    int head = (int)blockIdx.x / tiles * h.share; /* of the group, that of the next step to load */
+    const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
-    int head = group; /* of the step that is loaded */
     const T *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
     const auto load = [&](int step, int query) {
         const int thread = (int)threadIdx.x;
@@ -247,8 +248,8 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         copy_async_commit();
     };
     static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
-    load_side<T, D, S>(k_tile, h.k + at_keys(h, group, h.qk_stride), h.qk_stride, first, h);
-    load_side<T, D, S>(v_tile, h.v + at_keys(h, group, h.stride), h.stride, first, h);
+    load_side<T, D, S>(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride, first, h);
+    load_side<T, D, S>(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first, h);
     load(0, first);
     if (S::HELD) {
         copy_async_wait<0>();
@@ -260,7 +261,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     float dk[M][D / 8][4], dv[M][D / 8][4];
     clear(dk);
     clear(dv);
-    for (int step = 0, query = first, next; head < group + h.share; step++, query = next) {
+    for (int step = 0, query = first, next; head < end; step++, query = next) {
         copy_async_wait<0>();
         __syncthreads();
         next = query + S::COLUMNS;
@@ -268,7 +269,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
             next = first;
             head++, q += h.d, dy += h.d;
         }
-        if (head < group + h.share) load(step + 1, next);
+        if (head < end) load(step + 1, next);
         const T *q_tile = q_tiles + step % 2 * 2 * TILE;
         const float *lse = numbers + step % 2 * 2 * S::COLUMNS, *dots = lse + S::COLUMNS;
         if (query + S::COLUMNS <= key || key >= h.t) continue;
@@ -300,7 +301,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     }
     __syncthreads(); /* the tiles become rows of results */
     if (key >= h.t) return;
-    const size_t to = at_keys(h, group, h.stride);
+    const size_t to = at_keys(h, end - 1, h.stride);
     put_gradient<T, D, M>(g.dk + to, (float *)k_tile, dk, h.scale, h, key, angles_at(h, key),
                           g.add);
     put_gradient<T, D, M>(g.dv + to, (float *)k_tile, dv, 1, h, key, NULL, g.add);
