@@ -93,6 +93,7 @@ static int make_report(Report *report, const Options *options) {
     bool drawn;
     if (read_files(report, options) || report_prepare(report)) return -1;
     if (*report->study.lacking) fprintf(stderr, "bcd: %s\n", report->study.lacking);
+    if (*report->study.unfinished) fprintf(stderr, "bcd: %s\n", report->study.unfinished);
     int printed = print_tables(report, options);
     if (printed < 0) return -1;
     if (*options->table && !printed) return no_table(report, options);

@@ -6,7 +6,7 @@
 #include "report_parts.h"
 #include "report_style.h"
 
-static void put_head(Page *page, const char *lacking) {
+static void put_head(Page *page, const Study *study) {
     FILE *out = page->out;
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -25,7 +25,8 @@ static void put_head(Page *page, const char *lacking) {
         fprintf(out,
                 "<p class=\"warning\">Figures are missing because gnuplot was not found. "
                 "<code>apt-get install gnuplot-nox</code>, then make the report again.</p>\n");
-    if (*lacking) put_element(out, "p class=\"warning\"", lacking);
+    if (*study->lacking) put_element(out, "p class=\"warning\"", study->lacking);
+    if (*study->unfinished) put_element(out, "p class=\"warning\"", study->unfinished);
     fprintf(out, "</header>\n");
 }
 
@@ -44,7 +45,7 @@ int report_html(const Report *report, const char *path, bool *drawn) {
     Page page;
     *drawn = gnuplot_present();
     if (page_begin(&page, *drawn)) return -1;
-    put_head(&page, report->study.lacking);
+    put_head(&page, &report->study);
     put_contents(&page, report);
     for (int f = 0; f < report->files; f++) put_tables(&page, report, f);
     put_networks(&page, report);

@@ -131,6 +131,14 @@ static Key *sorted_keys(const Study *study) {
     return key;
 }
 
+/* Of two rows with the same settings and seed: whether they are two trainings. */
+static bool differs(const StudyRow *a, const StudyRow *b) {
+    if (a->curve_rows != b->curve_rows) return true;
+    for (size_t i = 0; i < a->curve_rows; i++)
+        if (a->curve[i].loss != b->curve[i].loss) return true;
+    return false;
+}
+
 /* Goes through the sorted rows once: a row begins a case, a method, or is one more seed. */
 static void fill(Cases *cases, const Key *key, int rows) {
     CaseMethod *method = cases->method - 1;
@@ -139,7 +147,10 @@ static void fill(Cases *cases, const Key *key, int rows) {
     for (int r = 0; r < rows; r++) {
         bool other_case = r == 0 || key[r].first != key[r - 1].first;
         bool other_method = other_case || compare_methods(&key[r], &key[r - 1]) != 0;
-        if (!other_method && key[r].row->seed == key[r - 1].row->seed) continue;
+        if (!other_method && key[r].row->seed == key[r - 1].row->seed) {
+            cases->left_out += differs(key[r].row, &cases->study->row[next[-1]]);
+            continue;
+        }
         if (other_method) *++method = (CaseMethod){.row = next};
         if (other_case) *++item = (Case){.method = method};
         item->methods += other_method;

@@ -24,6 +24,7 @@ typedef struct {
     Case *item; /* in order of their first row */
     CaseMethod *method;
     int *row;
+    int left_out; /* rows with the settings and seed of an earlier one, but other losses */
 } Cases;
 
 /* Orders the rows of a study, which stays as it is.  Rows with the same settings and seed are one

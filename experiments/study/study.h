@@ -44,7 +44,8 @@ typedef struct {
 typedef struct {
     int rows, room;
     StudyRow *row;
-    char lacking[400]; /* what a file read does not say, in a line; "": they say all */
+    char lacking[400];    /* what a file read does not say, in a line; "": they say all */
+    char unfinished[400]; /* which runs read have not come to their end, in a line; "": none */
 } Study;
 
 typedef struct {
@@ -85,6 +86,10 @@ const char *study_method(const StudyRow *row, char text[32]);
 typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS, AXES } StudyAxis;
 /* How far it was after the update of a row of its curve; NAN where that is unknown. */
 double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
+
+/* Whether a row that was read can be a training: numbers that are, updates in order.  -1 and an
+ * error that names the file.  In study_check.c. */
+int study_check(const StudyRow *row, const char *path);
 
 /* ---- converge.c ------------------------------------------------------------------------------ */
 

@@ -261,6 +261,11 @@ static int read_run(Study *study, const char *path) {
     RunFile run;
     directory_name(name, path);
     int failed = runfile_read(&run, path) || study_add_run(study, &run, name);
+    if (!failed && strcmp(run.status, "finished") != 0) {
+        size_t used = strlen(study->unfinished);
+        snprintf(study->unfinished + used, sizeof study->unfinished - used,
+                 used ? ", %s (%s)" : "not at its end: %s (%s)", name, run.status);
+    }
     runfile_free(&run);
     return failed ? -1 : 0;
 }
@@ -290,5 +295,6 @@ int study_read(Study *study, const char *path) {
     if (!is_study && strcmp(format, "bcd run") != 0)
         return error_set("report: %s: neither a study (validity.h5) nor a run (run.h5)", path);
     if (!is_study) failed = read_run(study, path);
+    for (int r = first; r < study->rows && !failed; r++) failed = study_check(&study->row[r], path);
     return failed || note_lacking(study, first, path) ? -1 : 0;
 }

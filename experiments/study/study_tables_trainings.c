@@ -1,5 +1,6 @@
 /* Each training with what tells it from all others. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "study_tables_parts.h"
@@ -27,6 +28,25 @@ static void put_training(Table *table, const StudyRow *row, const char *what) {
     table_number(table, SECONDS, row->seconds, SOURCE_MEASURED);
 }
 
+/* The first method whose seeds did not all come from one program and machine; false: there is none.
+ */
+static bool find_mixed(char name[2 * CASE_NAME], const Cases *cases) {
+    char network[CASE_NAME], how[CASE_NAME];
+    for (int c = 0; c < cases->cases; c++)
+        for (int m = 0; m < cases->item[c].methods; m++) {
+            const CaseMethod *method = &cases->item[c].method[m];
+            const StudyRow *first = case_first(cases, method);
+            for (int s = 1; s < method->seeds; s++) {
+                const StudyRow *row = &cases->study->row[method->row[s]];
+                if (!strcmp(row->commit, first->commit) && study_same_clock(row, first)) continue;
+                snprintf(name, 2 * CASE_NAME, "%s %s", case_name(first, network),
+                         case_method(cases, &cases->item[c], method, how));
+                return true;
+            }
+        }
+    return false;
+}
+
 int study_add_trainings(Tables *tables, const Cases *cases) {
     char name[CASE_NAME], how[CASE_NAME], what[2 * CASE_NAME];
     Table *table = tables_add(tables, "trainings", "The trainings", "training", columns, COLUMNS);
@@ -40,6 +60,17 @@ int study_add_trainings(Tables *tables, const Cases *cases) {
             for (int s = 0; s < method->seeds; s++)
                 put_training(table, &cases->study->row[method->row[s]], what);
         }
+    if (cases->left_out)
+        table_note(table,
+                   "Left out: %d with the settings and seed of another one here, but other losses; "
+                   "of these the one read first counts.",
+                   cases->left_out);
+    if (find_mixed(what, cases))
+        table_note(
+            table,
+            "Means are over trainings of different commits, processors or numbers of threads: "
+            "of %s, for one.",
+            what);
     table_note(table,
                "Time: of training, evaluations left out.  Everything needed to repeat one is in "
                "its file.");

@@ -154,7 +154,39 @@ static void bad_files(void) {
     study_free(&none);
 }
 
+static void check_refused(StudyRow *row, const char *why) {
+    CHECK(study_check(row, "some.h5") == -1 && strstr(error_message(), "some.h5: images-3: ") &&
+              strstr(error_message(), why),
+          "%s: %s", why, error_message());
+}
+
+/* What no training leaves behind. */
+static void nonsense_is_refused(void) {
+    Study study = sample_study();
+    StudyRow *row = &study.row[1];
+    CHECK(study_check(row, "some.h5") == 0, "%s", error_message());
+    row->curve[7].loss = NAN;
+    check_refused(row, "the loss of update 8 is nan");
+    row->curve[7].loss = 1;
+    row->curve[5].step = row->curve[4].step;
+    check_refused(row, "row 6 of its curve is before row 5");
+    row->curve[5].step++;
+    row->curve[5].seconds = 0;
+    check_refused(row, "row 6 of its curve is before row 5");
+    row->curve[5].seconds = row->curve[4].seconds;
+    row->evaluation[2].step = 1;
+    check_refused(row, "evaluation 3 is before evaluation 2");
+    row->evaluation[2].step = row->evaluation[1].step;
+    row->submodels = 0;
+    check_refused(row, "0 submodels");
+    row->submodels = 3;
+    row->batch = 0;
+    check_refused(row, "updates of 0 samples");
+    study_free(&study);
+}
+
 void test_study_file(void) {
+    RUN(nonsense_is_refused);
     RUN(several_files);
     RUN(round_trip);
     RUN(without_rows);

@@ -321,6 +321,28 @@ static void case_same_training_twice(void) {
     study_free(&study);
 }
 
+/* Another training with the same settings and seed is told, and seeds that were not trained alike.
+ */
+static void case_unlike(void) {
+    Study study = sample_study();
+    sample_training(&study, "resnet8", true, 1, 0.021);
+    sample_training(&study, "resnet8", true, 3, 0.01)->seed = 2;
+    Tables tables = tables_of(&study);
+    char *text = printed(&tables);
+    CHECK(
+        strstr(text, "Left out: 1 with the settings and seed") && !strstr(text, "Means are over t"),
+        "%s", text);
+    free(text);
+    tables_free(&tables);
+    study.row[5].threads = study.row[1].threads + 1;
+    tables = tables_of(&study);
+    text = printed(&tables);
+    CHECK(strstr(text, "Means are over t") && strstr(text, "threads: of resnet8"), "%s", text);
+    free(text);
+    tables_free(&tables);
+    study_free(&study);
+}
+
 static void case_nothing(void) {
     Study study = {0};
     Tables tables = {0};
@@ -337,5 +359,6 @@ void test_study_tables(void) {
     RUN(case_other_clock);
     RUN(case_switching);
     RUN(case_same_training_twice);
+    RUN(case_unlike);
     RUN(case_nothing);
 }
