@@ -51,7 +51,8 @@ const Option option_table[] = {
      "context=256; vocabulary and classes come from the data",
      TRAINING},
     {"init", "DIR", TEXT(init), FIXED, "", "random, from the seed", SECTION,
-     "start from the GPT-2 or LLaMA in DIR (config.json and safetensors, as Hugging Face has "
+     "start from the GPT-2, LLaMA or Mistral in DIR (config.json and safetensors, as Hugging Face "
+     "has "
      "them), "
      "which also says what --model is",
      TRAIN | COMMAND_EXPERIMENT},

@@ -106,22 +106,31 @@ static void exported_is_theirs(const void *data) {
     safetensors_close(&ours);
 }
 
-/* Started over before the first checkpoint, it starts from the same model. */
-static void starts_again_from_the_model(void) {
-    const char *flags =
-        "--data text --context 10 --lr 0.01 --submodels 2 --switch-every 2 "
-        "--limit 8 --batch 2 --quiet";
-    run(0, "train --init " PRETRAINED "/llama %s --steps 6 --out tuned", flags);
-    run(0, "train --init " PRETRAINED "/llama %s --steps 6 --out tuned-again", flags);
-    unlink(scratch_path("tuned-again/checkpoint.h5"));
-    run(0, "train --resume tuned-again --quiet");
-    check_same_checkpoint("tuned", "tuned-again");
-    run(0, "train --init " PRETRAINED "/llama %s --steps 6 --accumulate 2 --out tuned-one", flags);
+static void tune(const char *name, const char *out, const char *flags) {
     run(0,
         "train --init " PRETRAINED
-        "/llama %s --steps 6 --accumulate 2 --out tuned-two --pipeline local:2",
-        flags);
-    check_same_checkpoint("tuned-one", "tuned-two");
+        "/%s --data text --context 10 --lr 0.01 --submodels 2 --switch-every 2 --limit 8 "
+        "--batch 2 --steps 6 --quiet --out %s-%s %s",
+        name, out, name, flags);
+}
+
+/* Started over before the first checkpoint, a training starts from the same model; and so does one
+ * over two ranks. */
+static void starts_again_from_the_model(const void *name) {
+    char first[32], again[32], file[64];
+    snprintf(first, sizeof first, "tuned-%s", (const char *)name);
+    snprintf(again, sizeof again, "again-%s", (const char *)name);
+    snprintf(file, sizeof file, "%s/checkpoint.h5", again);
+    tune(name, "tuned", "");
+    tune(name, "again", "");
+    unlink(scratch_path(file));
+    run(0, "train --resume %s --quiet", again);
+    check_same_checkpoint(first, again);
+    snprintf(first, sizeof first, "one-%s", (const char *)name);
+    snprintf(again, sizeof again, "two-%s", (const char *)name);
+    tune(name, "one", "--accumulate 2");
+    tune(name, "two", "--accumulate 2 --pipeline local:2");
+    check_same_checkpoint(first, again);
 }
 
 /* ---- config.json -------------------------------------------------------------------------------
@@ -350,7 +359,8 @@ void test_convert(void) {
     for (size_t i = 0; i < sizeof published / sizeof *published; i++)
         RUN_ROW(published[i].spec, published_config, &published[i]);
     RUN(configs_come_back);
-    RUN(starts_again_from_the_model);
+    RUN_ROW("starts again: llama", starts_again_from_the_model, "llama");
+    RUN_ROW("starts again: mistral", starts_again_from_the_model, "mistral");
     RUN(other_models_are_refused);
     RUN(a_failed_start_leaves_nothing);
     RUN(wrong_directories_are_refused);
