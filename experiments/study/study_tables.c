@@ -21,6 +21,10 @@ double study_end(const StudyRow *row, StudyAxis axis) {
     return row->curve_rows ? study_at(row, row->curve_rows - 1, axis) : NAN;
 }
 
+const char study_clock_note[] =
+    "Seconds are compared only where both trainings had the same processor or GPU and as many "
+    "threads.";
+
 bool study_same_clock(const StudyRow *a, const StudyRow *b) {
     return a->threads == b->threads &&
            !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));

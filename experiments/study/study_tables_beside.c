@@ -123,8 +123,8 @@ int study_add_same_loss(Tables *tables, const Cases *cases) {
         "a trailing mean over a fortieth of the shorter training; of each, the first update "
         "at or below it, in validation on the straight lines between evaluations (one that is "
         "there at its first counts from that).  It depends on how long both were trained; the "
-        "paper states no rule.  Seconds: only beside the same processor or GPU and as many "
-        "threads.");
+        "paper states no rule.");
+    table_note(table, "%s", study_clock_note);
     table = tables_add(tables, "per_update", "An update of BCD over a full update, and memory",
                        "training", step_columns, STEP_COLUMNS);
     if (!table) return -1;

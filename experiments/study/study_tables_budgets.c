@@ -236,10 +236,7 @@ int study_add_budgets(Tables *tables, const Cases *cases) {
         "(two-sided, 95 %%) times its standard error, the spread over the root of the seeds; "
         "with one seed there is none.  Each row is judged by itself: of twenty without any "
         "difference, chance calls one ahead.");
-    table_note(
-        table,
-        "Seconds are compared only where both trainings had the same processor or GPU and as "
-        "many threads.");
+    table_note(table, "%s", study_clock_note);
     table_note(table,
                "MiB: beside the full update of the network named, the largest here that needs no "
                "more memory at its peak (all roles) than BCD, at equal updates.");

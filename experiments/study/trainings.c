@@ -158,7 +158,7 @@ static bool has_failed(const PlanRow *row) {
     return failed;
 }
 
-typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_STOPPED, ROW_FAILED } RowEnd;
+typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_FOUND, ROW_STOPPED, ROW_FAILED } RowEnd;
 
 static RowEnd run_row(Pace *pace, int number) {
     const PlanRow *row = &pace->plan->row[number];
@@ -166,7 +166,7 @@ static RowEnd run_row(Pace *pace, int number) {
     if (finished < 0) return ROW_ERROR;
     if (!row->options.quiet) print_row(pace, number, finished ? ": done before" : "");
     pace->work_left -= row->work;
-    if (finished) return ROW_DONE;
+    if (finished) return ROW_FOUND;
     double start = clock_seconds();
     RunSummary summary;
     if (train_run(&row->options, &summary)) {
@@ -215,24 +215,35 @@ static int print_tables(const Plan *plan) {
     return failed ? -1 : 0;
 }
 
-static int stopped(void) {
+/* `found`: rows that are not in the table yet. */
+static int stopped(const Plan *plan, int found) {
+    if (found && write_table(plan)) return -1;
     printf("stopped; the same command goes on\n");
     return interrupt_status();
+}
+
+/* Those of all rows that were trained ahead, or before. */
+static int count_finished(const Plan *plan) {
+    int finished = 0;
+    for (int r = 0; r < plan->rows; r++) finished += row_finished(&plan->row[r]) > 0;
+    return finished;
 }
 
 static int run_plan(const Plan *plan, bool quiet) {
     Pace pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
-    int failed = 0;
+    int failed = 0, found = 0;
     if (plan->jobs > 1 && run_ahead(plan)) return -1;
-    if (interrupt_signal()) return stopped();
+    if (interrupt_signal()) return stopped(plan, count_finished(plan));
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
         RowEnd end = run_row(&pace, r);
         if (end == ROW_ERROR) return -1;
         failed += end == ROW_FAILED;
-        if (end == ROW_STOPPED) return stopped();
-        if (write_table(plan)) return -1;
+        if (end == ROW_STOPPED) return stopped(plan, found);
+        /* The table is made of all rows: not anew for each of many that were there. */
+        found = end == ROW_FOUND && r + 1 < plan->rows ? found + 1 : 0;
+        if (!found && write_table(plan)) return -1;
     }
     if (failed)
         return error_set("%d of %d rows failed and are not in the table", failed, plan->rows);

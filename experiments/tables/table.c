@@ -54,8 +54,9 @@ void table_note(Table *table, const char *format, ...) {
     }
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(table->note[table->notes++], TABLE_NOTE, format, arguments);
+    int length = vsnprintf(table->note[table->notes++], TABLE_NOTE, format, arguments);
     va_end(arguments);
+    if (length >= TABLE_NOTE) fail(table, "a note is too long");
 }
 
 /* Room for one more row. */

@@ -200,6 +200,11 @@ static void case_too_much(void) {
     table_number(table, 0, 1, SOURCE_NONE);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "too many notes"), "%s",
           error_message());
+    table = tables_add(&tables, "wordy", "Wordy", "row", &column, 1);
+    if (!table) abort();
+    table_note(table, "%0*d", TABLE_NOTE, 7);
+    CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "a note is too long"), "%s",
+          error_message());
     CHECK(!tables_add(&tables, "wide", "Wide", "row", &column, TABLE_COLUMNS + 1), "columns");
     tables_free(&tables);
 }

@@ -234,6 +234,9 @@ static void case_at_the_same_time(void) {
         "by-three/rows/gpt-layers-3-width-16-heads-2-context-16-text-adam-bcd3-seed2");
     printed = run(0, "%s --steps 12 --jobs 3 --out by-three", common);
     CHECK(!strstr(printed->out, "trained: "), "again: %s", printed->out);
+    remove(scratch_path("by-three/validity.h5"));
+    run(0, "%s --steps 12 --jobs 3 --out by-three", common);
+    CHECK(file_exists(scratch_path("by-three/validity.h5")), "the table of what was there");
     printed = run(75, "%s " ENDLESS "--jobs 3 --out by-three --minutes 0.01", common);
     CHECK(strstr(printed->out, "stopped; "), "%s", printed->out);
 }
