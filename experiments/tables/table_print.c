@@ -23,6 +23,18 @@ static void format_spread(char *text, size_t size, double spread, int decimals,
              decimals == DECIMALS_FREE ? 2 : decimals, spread);
 }
 
+/* Digits after the point: of a published number all that were printed, which may be more than its
+ * column's. */
+static int decimals_of(const Cell *cell, double value, int decimals) {
+    enum { MOST = 6 };
+    if (cell->source != SOURCE_PUBLISHED || decimals == DECIMALS_FREE) return decimals;
+    for (; decimals < MOST; decimals++) {
+        double scaled = value * pow(10, decimals);
+        if (fabs(scaled - round(scaled)) <= 1e-9 * fmax(1, fabs(scaled))) break;
+    }
+    return decimals;
+}
+
 const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
                               char text[TABLE_CELL]) {
     const TableColumn *c = &table->column[column];
@@ -40,7 +52,9 @@ const char *table_format_with(const Table *table, int row, int column, const cha
     if (isinf(cell->value))
         snprintf(text, TABLE_CELL, "inf");
     else if (!isnan(cell->value))
-        format_number(text, factor * cell->value, c->decimals, c->kind == COLUMN_DEVIATION, unit);
+        format_number(text, factor * cell->value,
+                      decimals_of(cell, factor * cell->value, c->decimals),
+                      c->kind == COLUMN_DEVIATION, unit);
     return text;
 }
 

@@ -59,6 +59,36 @@ static void case_markdown(void) {
     tables_free(&tables);
 }
 
+/* A published number keeps the digits that were printed, others have those of their column. */
+static void case_digits(void) {
+    static const struct {
+        ColumnKind kind;
+        int decimals;
+        double value;
+        Source source;
+        const char *text;
+    } cells[] = {{COLUMN_NUMBER, 2, 6.9639, SOURCE_PUBLISHED, "6.9639"},
+                 {COLUMN_NUMBER, 2, 6.9639, SOURCE_MEASURED, "6.96"},
+                 {COLUMN_NUMBER, 1, 86, SOURCE_PUBLISHED, "86.0"},
+                 {COLUMN_PERCENT, 1, 0.0008, SOURCE_PUBLISHED, "0.08 %"},
+                 {COLUMN_PERCENT, 1, 0.565, SOURCE_PUBLISHED, "56.5 %"},
+                 {COLUMN_NUMBER, 1, 331.7375, SOURCE_PUBLISHED, "331.7375"},
+                 {COLUMN_NUMBER, 0, 2432.6, SOURCE_PUBLISHED, "2432.6"},
+                 {COLUMN_NUMBER, 2, 1.0 / 3, SOURCE_PUBLISHED, "0.333333"}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        TableColumn column = {"x", "x", "", cells[i].kind, cells[i].decimals};
+        Tables tables = {0};
+        char text[TABLE_CELL];
+        Table *table = tables_add(&tables, "t", "T", "row", &column, 1);
+        if (!table) abort();
+        table_row(table, "one");
+        table_number(table, 0, cells[i].value, cells[i].source);
+        CHECK(!strcmp(table_format(table, 0, 0, text), cells[i].text), "%s, not %s", text,
+              cells[i].text);
+        tables_free(&tables);
+    }
+}
+
 /* Ten columns of twelve characters beside a label of four: six of them fit in 100. */
 static void case_wide(void) {
     enum { COLUMNS = 10 };
@@ -212,6 +242,7 @@ static void case_too_much(void) {
 void test_tables(void) {
     RUN(case_terminal);
     RUN(case_markdown);
+    RUN(case_digits);
     RUN(case_wide);
     RUN(case_file_round_trip);
     RUN(case_file_schema);
