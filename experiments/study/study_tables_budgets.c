@@ -100,22 +100,37 @@ double study_student(int n) {
            (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * pow(v, 3));
 }
 
+typedef enum { NO_VERDICT, BCD_AHEAD, FULL_AHEAD, UNDECIDED, VERDICTS } Verdict;
+static const char *const verdict_words[VERDICTS] = {"", "BCD ahead", "full ahead", "undecided"};
+
 /* `sign` 1: more is better. */
-static const char *verdict(const Mean *off, int sign) {
-    if (off->count < 2) return "";
+static Verdict judge(const Mean *off, int sign) {
+    if (off->count < 2) return NO_VERDICT;
     double error = mean_spread(off) / sqrt(off->count);
-    if (!(fabs(off->mean) > study_student(off->count) * error)) return "undecided";
-    return sign * off->mean > 0 ? "BCD ahead" : "full ahead";
+    if (!(fabs(off->mean) > study_student(off->count) * error)) return UNDECIDED;
+    return sign * off->mean > 0 ? BCD_AHEAD : FULL_AHEAD;
 }
 
-static void put(Table *table, const Comparison *sum, const StudyRow *row, const char *budget) {
+/* A table, and how often it has which verdict at equal updates, seconds, ... (as StudyAxis), and at
+ * equal memory. */
+typedef struct {
+    By by;
+    Table *table;
+    int verdicts[AXES + 1][VERDICTS];
+} Compared;
+
+static void put(Compared *compared, int equal, const Comparison *sum, const StudyRow *row,
+                const char *budget) {
+    Table *table = compared->table;
     bool more_is_better = sum->by == BY_SCORE && study_is_images(row);
     table_number(table, SEEDS, sum->off.count, SOURCE_NONE);
     table_text(table, BUDGET, SOURCE_NONE, "%s", budget);
     table_number(table, BCD, mean_value(&sum->bcd), SOURCE_MEASURED);
     table_number(table, FULL, mean_value(&sum->full), SOURCE_MEASURED);
     study_put_mean(table, OFF, &sum->off, SOURCE_MEASURED);
-    table_text(table, AHEAD, SOURCE_NONE, "%s", verdict(&sum->off, more_is_better ? 1 : -1));
+    Verdict verdict = judge(&sum->off, more_is_better ? 1 : -1);
+    table_text(table, AHEAD, SOURCE_NONE, "%s", verdict_words[verdict]);
+    compared->verdicts[equal][verdict]++;
 }
 
 /* ---- equal memory ----------------------------------------------------------------------------
@@ -150,12 +165,12 @@ static const CaseMethod *fitting(const Cases *cases, const StudyRow *row, const 
 }
 
 /* The same training of a smaller network stands beside each seed. */
-static void put_memory(Table *table, const Cases *cases, const CaseMethod *method,
-                       const char *label, By by) {
+static void put_memory(Compared *compared, const Cases *cases, const CaseMethod *method,
+                       const char *label) {
     const StudyRow *row = case_first(cases, method);
     const Case *item = NULL;
     const CaseMethod *small = fitting(cases, row, &item);
-    Comparison sum = {.by = by};
+    Comparison sum = {.by = compared->by};
     for (int s = 0; small && s < method->seeds; s++) {
         const StudyRow *own = &cases->study->row[method->row[s]];
         const StudyRow *full = case_partner(cases, item, own);
@@ -165,8 +180,8 @@ static void put_memory(Table *table, const Cases *cases, const CaseMethod *metho
     char budget[64], network[CASE_NAME];
     snprintf(budget, sizeof budget, "%.3g MiB: %.30s", row->peak[MEM_ROLES] / MIB,
              case_network(case_first(cases, small), network));
-    table_row(table, "%s", label);
-    put(table, &sum, row, budget);
+    table_row(compared->table, "%s", label);
+    put(compared, AXES, &sum, row, budget);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------
@@ -183,30 +198,31 @@ static void write_budget(char text[64], double value, StudyAxis axis) {
         snprintf(text, 64, value < 1e15 ? "%.3g Tflop" : "%.4g Tflop", value / 1e12);
 }
 
-static void put_method(Table *table, const Cases *cases, const Case *item, const CaseMethod *method,
-                       By by) {
+static void put_method(Compared *compared, const Cases *cases, const Case *item,
+                       const CaseMethod *method) {
     static const StudyAxis order[AXES] = {AXIS_UPDATES, AXIS_OPERATIONS, AXIS_SECONDS};
     char name[CASE_NAME], how[CASE_NAME], label[2 * CASE_NAME], budget[64];
     const StudyRow *first = case_first(cases, method);
     snprintf(label, sizeof label, "%s %s", case_name(first, name),
              case_method(cases, item, method, how));
     for (int a = 0; a < AXES; a++) {
-        Comparison sum = {.by = by};
+        Comparison sum = {.by = compared->by};
         for (int s = 0; s < method->seeds; s++) {
             const StudyRow *row = &cases->study->row[method->row[s]];
             const StudyRow *full = case_partner(cases, item, row);
             if (full && row->submodels > 1) compare(&sum, row, full, order[a]);
         }
         if (!sum.off.count) continue;
-        table_row(table, "%s", label);
+        table_row(compared->table, "%s", label);
         write_budget(budget, mean_value(&sum.budget), order[a]);
-        put(table, &sum, first, budget);
+        put(compared, (int)order[a], &sum, first, budget);
     }
-    put_memory(table, cases, method, label, by);
+    put_memory(compared, cases, method, label);
 }
 
-static Table *add(Tables *tables, const Cases *cases, By by) {
-    Table *table =
+static int add(Compared *compared, Tables *tables, const Cases *cases, By by) {
+    *compared = (Compared){.by = by};
+    compared->table =
         by == BY_SCORE
             ? tables_add(tables, "equal_score",
                          "At equal updates, operations, seconds, memory: validation score",
@@ -214,17 +230,17 @@ static Table *add(Tables *tables, const Cases *cases, By by) {
             : tables_add(tables, "equal_loss",
                          "At equal updates, operations, seconds, memory: training loss", "training",
                          columns[by], COLUMNS);
-    for (int c = 0; table && c < cases->cases; c++)
+    if (!compared->table) return -1;
+    for (int c = 0; c < cases->cases; c++)
         for (int m = 0; m < cases->item[c].methods; m++)
             if (study_pairs(cases, &cases->item[c], &cases->item[c].method[m]))
-                put_method(table, cases, &cases->item[c], &cases->item[c].method[m], by);
-    return table;
+                put_method(compared, cases, &cases->item[c], &cases->item[c].method[m]);
+    return 0;
 }
 
-int study_add_budgets(Tables *tables, const Cases *cases) {
-    if (!study_any_pairs(cases)) return 0;
-    Table *table = add(tables, cases, BY_SCORE);
-    if (!table) return -1;
+static int add_score(Compared *score, Tables *tables, const Cases *cases) {
+    if (add(score, tables, cases, BY_SCORE)) return -1;
+    Table *table = score->table;
     table_note(table,
                "Both where the one that spent less came to its end (means over the seeds).  Score: "
                "accuracy in %%, or perplexity, on the validation split at that point, not the best "
@@ -240,11 +256,59 @@ int study_add_budgets(Tables *tables, const Cases *cases) {
     table_note(table,
                "MiB: beside the full update of the network named, the largest here that needs no "
                "more memory at its peak (all roles) than BCD, at equal updates.");
-    table = add(tables, cases, BY_LOSS);
-    if (!table) return -1;
+    return 0;
+}
+
+static int add_loss(Compared *loss, Tables *tables, const Cases *cases) {
+    if (add(loss, tables, cases, BY_LOSS)) return -1;
     table_note(
-        table,
+        loss->table,
         "The same with the smoothed training loss: the mean over the last updates within the "
         "budget, as many as a fortieth of the shorter of the two trainings, at least ten.");
+    return 0;
+}
+
+/* ---- all verdicts ----------------------------------------------------------------------------
+ */
+
+enum { LOSS_COLUMNS = VERDICTS - 1, COUNT_COLUMNS = 2 * LOSS_COLUMNS };
+
+static const TableColumn count_columns[COUNT_COLUMNS] = {
+    {"loss_bcd", "BCD ahead", "training loss", COLUMN_NUMBER, 0},
+    {"loss_full", "full ahead", "training loss", COLUMN_NUMBER, 0},
+    {"loss_undecided", "undecided", "training loss", COLUMN_NUMBER, 0},
+    {"score_bcd", "BCD ahead", "valid. score", COLUMN_NUMBER, 0},
+    {"score_full", "full ahead", "valid. score", COLUMN_NUMBER, 0},
+    {"score_undecided", "undecided", "valid. score", COLUMN_NUMBER, 0},
+};
+
+static void count(Table *table, const Compared *loss, const Compared *score) {
+    static const struct {
+        int equal;
+        const char *label;
+    } rows[] = {{AXIS_UPDATES, "updates"},
+                {AXIS_OPERATIONS, "operations"},
+                {AXIS_SECONDS, "seconds"},
+                {AXES, "memory"}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        table_row(table, "%s", rows[r].label);
+        for (int v = 0; v < LOSS_COLUMNS; v++) {
+            table_number(table, v, loss->verdicts[rows[r].equal][v + 1], SOURCE_MEASURED);
+            table_number(table, LOSS_COLUMNS + v, score->verdicts[rows[r].equal][v + 1],
+                         SOURCE_MEASURED);
+        }
+    }
+    table_note(table,
+               "How many rows of the two tables below have which verdict; those of one seed have "
+               "none.  Rows of the same full update are no independent witnesses.");
+}
+
+int study_add_budgets(Tables *tables, const Cases *cases) {
+    Compared score, loss;
+    if (!study_any_pairs(cases)) return 0;
+    Table *table = tables_add(tables, "verdicts", "Does BCD match the full update, at equal cost?",
+                              "at equal", count_columns, COUNT_COLUMNS);
+    if (!table || add_score(&score, tables, cases) || add_loss(&loss, tables, cases)) return -1;
+    count(table, &loss, &score);
     return 0;
 }

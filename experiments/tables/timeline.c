@@ -134,8 +134,10 @@ static double letter_ms(const Table *table) {
 void timeline_print(FILE *out, const Table *table) {
     double each_ms = letter_ms(table);
     int letters = (int)ceil(timeline_end_ms(table) / each_ms);
-    fprintf(out, "%s, %.3g ms a letter%s:\n", table->title, each_ms,
-            letters > COLUMNS ? ", its beginning and its end" : "");
+    char title[sizeof table->title + 64];
+    snprintf(title, sizeof title, "%s, %.3g ms a letter%s:", table->title, each_ms,
+             letters > COLUMNS ? ", its beginning and its end" : "");
+    print_wrapped(out, title);
     for (int first = 0, end; first < table->rows; first = end) {
         end = timeline_rank_end(table, first);
         fprintf(out, "  %.9s  ", table->label[first]);

@@ -235,6 +235,10 @@ static void case_seeds(void) {
     CHECK(!strcmp(ahead->text, "full ahead"), "%s", ahead->text);
     ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
     CHECK(!strcmp(ahead->text, "undecided"), "%s", ahead->text);
+    check_cell(&tables, "verdicts", "updates", "loss_full", 1, SOURCE_MEASURED);
+    check_cell(&tables, "verdicts", "seconds", "loss_bcd", 0, SOURCE_MEASURED);
+    check_cell(&tables, "verdicts", "updates", "score_undecided", 1, SOURCE_MEASURED);
+    check_cell(&tables, "verdicts", "memory", "score_full", 0, SOURCE_MEASURED);
     const Table *trainings = tables_find(&tables, "trainings");
     CHECK(trainings && trainings->rows == 6, "the trainings");
     tables_free(&tables);
@@ -250,6 +254,8 @@ static void case_seeds(void) {
     CHECK(!strcmp(ahead->text, "BCD ahead"), "%s", ahead->text);
     ahead = cell_of(&tables, "equal_score", "resnet8 synthetic sgd BCD-1/3", "ahead");
     CHECK(!strcmp(ahead->text, "BCD ahead"), "%s", ahead->text);
+    check_cell(&tables, "verdicts", "updates", "loss_bcd", 1, SOURCE_MEASURED);
+    check_cell(&tables, "verdicts", "updates", "score_bcd", 1, SOURCE_MEASURED);
     tables_free(&tables);
     study_free(&study);
 }
