@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "experiment.h"
 #include "options/setup.h"
+#include "options/waiting.h"
 #include "plan/plan.h"
 #include "store/provenance.h"
 
@@ -59,6 +60,7 @@ int main(int argc, char **argv) {
         if (options.command == COMMAND_EXPERIMENT) experiment_print_list();
         return finish_output(0);
     }
+    waiting_choose(argv, options.threads ? options.threads : omp_get_max_threads());
     if (check_names(&options)) return complain(WRONG_USE);
     if (options.threads) omp_set_num_threads(options.threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
