@@ -210,3 +210,8 @@ double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis) {
     if (axis == AXIS_SECONDS) return row->curve[curve_row].seconds;
     return row->operations ? row->operations[curve_row] : NAN;
 }
+
+bool study_same_clock(const StudyRow *a, const StudyRow *b) {
+    return a->threads == b->threads &&
+           !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));
+}

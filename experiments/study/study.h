@@ -87,6 +87,9 @@ typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS, AXES } StudyAxis;
 /* How far it was after the update of a row of its curve; NAN where that is unknown. */
 double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
 
+/* Whether the seconds of two trainings may be compared: same processor or GPU, as many threads. */
+bool study_same_clock(const StudyRow *a, const StudyRow *b);
+
 /* Whether a row that was read can be a training: numbers that are, updates in order.  -1 and an
  * error that names the file.  In study_check.c. */
 int study_check(const StudyRow *row, const char *path);

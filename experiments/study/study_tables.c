@@ -25,11 +25,6 @@ const char study_clock_note[] =
     "Seconds are compared only where both trainings had the same processor or GPU and as many "
     "threads.";
 
-bool study_same_clock(const StudyRow *a, const StudyRow *b) {
-    return a->threads == b->threads &&
-           !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));
-}
-
 double study_per_update(const StudyRow *row, StudyAxis axis) {
     return study_end(row, axis) / study_end(row, AXIS_UPDATES);
 }

@@ -17,9 +17,7 @@ double study_end(const StudyRow *row, StudyAxis axis);
 double study_per_update(const StudyRow *row, StudyAxis axis);
 /* Seconds of an update of one over those of another; NAN where they must not be compared. */
 double study_time_ratio(const StudyRow *row, const StudyRow *full);
-/* Whether the seconds of two trainings may be compared: same processor or GPU, as many threads. */
-bool study_same_clock(const StudyRow *a, const StudyRow *b);
-extern const char study_clock_note[]; /* says so below a table */
+extern const char study_clock_note[]; /* study_same_clock, said below a table */
 /* How many standard errors the mean of n differences has to be from 0 (95 %, two-sided); NAN below
  * 2.  In study_tables_budgets.c. */
 double study_student(int n);

@@ -42,6 +42,13 @@ static void case_strip(void) {
     free(svg);
     free(report.study.row[0].operations);
     report.study.row[0].operations = NULL;
+    char *script = figure_time(&figure);
+    CHECK(script && strstr(script, "'seconds of training'"), "%s", script);
+    free(script);
+    report.study.row[1].threads++;
+    script = figure_time(&figure);
+    CHECK(script && strstr(script, "'seconds, not all on as many threads"), "%s", script);
+    free(script);
     CHECK(!figure_operations(&figure) && strstr(error_message(), "operations are not known"), "%s",
           error_message());
     report_free(&report);
