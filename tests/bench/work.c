@@ -54,7 +54,8 @@ bool work_alike(const Node *a, const Node *b) {
     return a->kind == b->kind && !memcmp(&a->in_shape, &b->in_shape, sizeof a->in_shape) &&
            !memcmp(&a->out_shape, &b->out_shape, sizeof a->out_shape) && a->kernel == b->kernel &&
            a->stride == b->stride && a->relu == b->relu && (a->skip < 0) == (b->skip < 0) &&
-           (a->bias < 0) == (b->bias < 0);
+           (a->bias < 0) == (b->bias < 0) && a->attention.d == b->attention.d &&
+           (a->attention.rope.base > 0) == (b->attention.rope.base > 0);
 }
 
 static void shape_text(char *text, size_t size, Shape shape) {
@@ -73,5 +74,8 @@ void work_name(char *text, size_t size, const Node *node) {
     if (node->kind == OP_BATCHNORM)
         snprintf(extra, sizeof extra, "%s%s", node->skip < 0 ? "" : "+skip",
                  node->relu ? "+relu" : "");
+    if (node->kind == OP_ATTENTION)
+        snprintf(extra, sizeof extra, " %d/%d%s", node->attention.heads, node->attention.groups,
+                 node->attention.rope.base > 0 ? "+rope" : "");
     snprintf(text, size, "%s%s %s -> %s", op_names[node->kind], extra, from, to);
 }

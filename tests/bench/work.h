@@ -23,7 +23,8 @@ double work_flops(const Model *model, int n, const bool *active, int first);
 
 /* Nodes that take the same time: same op, shapes and fusions. */
 bool work_alike(const Node *a, const Node *b);
-/* "conv2d 3x3/1  32x32x16 -> 32x32x16" */
+/* "conv2d 3x3/1 32x32x16 -> 32x32x16", "attention 32/8+rope 4096x6144 -> 4096x4096": query heads,
+ * heads of keys. */
 void work_name(char *text, size_t size, const Node *node);
 
 #endif

@@ -209,14 +209,15 @@ static int measure_model(Bench *b, const char *spec, int n, Precision p) {
 
 int measure_ops(Bench *b) {
     static const Listed models[] = {
-        {"gpt2", 32}, {"resnet20", 1024}, {"resnet20", 128}, {"G-1.6B", 8}, {"L-1.5B", 4}};
+        {"gpt2", 32},  {"resnet20", 1024}, {"resnet20", 128},
+        {"G-1.6B", 8}, {"L-1.5B", 4},      {"mistral-7B", 1}}; /* attention as Llama 3 8B's */
     static const Listed tiny[] = {
         {"gpt:layers=1,width=16,heads=2,context=8,vocabulary=40", 2},
-        {"llama:layers=1,width=16,heads=2,ffn=24,context=8,vocabulary=40", 1},
+        {"llama:layers=1,width=16,heads=2,groups=1,ffn=24,context=8,vocabulary=40", 1},
         {"resnet:depth=8,width=4,size=8", 2}};
     static const Precision order[] = {PRECISION_BF16, PRECISION_TF32, PRECISION_FP32};
     const Listed *list = b->tiny ? tiny : models;
-    const int count = b->tiny ? 3 : 5;
+    const int count = b->tiny ? 3 : 6;
     if (measure_updates(b)) return -1;
     for (int k = 0; k < PRECISIONS; k++)
         for (int i = 0; i < count; i++)
