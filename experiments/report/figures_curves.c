@@ -252,9 +252,9 @@ char *figure_time(const Figure *figure) {
     for (int m = 0; m < figure_methods(figure); m++)
         for (int s = 0; s < figure->item->method[m].seeds; s++)
             alike &= study_same_clock(seed_row(figure, m, s), figure_row(figure, 0));
-    return loss_along(figure, (Along){AXIS_SECONDS, 1},
-                      alike ? "seconds of training"
-                            : "seconds, not all on as many threads of the same machine");
+    return loss_along(
+        figure, (Along){AXIS_SECONDS, 1},
+        alike ? "seconds of training" : "seconds, not all on as many threads of the same machine");
 }
 
 char *figure_operations(const Figure *figure) {

@@ -13,7 +13,7 @@ static const char report_style[] =
     "* { box-sizing: border-box; }\n"
     "body { margin: 0; background: var(--page); color: var(--ink);"
     " font: 16px/1.55 system-ui, sans-serif; }\n"
-    "main { max-width: 1240px; margin: 0 auto; padding: 2rem 1.25rem 4rem; }\n"
+    "main { max-width: 1400px; margin: 0 auto; padding: 2rem 1.25rem 4rem; }\n"
     "header { max-width: 46rem; }\n"
     "h1 { font-size: 1.8rem; line-height: 1.2; margin: 0 0 .6rem; text-wrap: balance; }\n"
     "h2 { font-size: 1.25rem; margin: 0; overflow-wrap: anywhere; }\n"
@@ -92,7 +92,8 @@ static const char report_table_style[] =
     /* Rather more lines in a label than columns out of sight. */
     ".data th:first-child { white-space: normal; min-width: min(9rem, 28vw); }\n"
     "@media (min-width: 601px) and (max-width: 1400px) { .data th, .data td {"
-    " padding: .22rem .42rem; } }\n"
+    " padding: .22rem .34rem; } .data { font-size: .86rem; } .data th:first-child {"
+    " min-width: 6rem; } }\n"
     "@media print { .data th:first-child { min-width: 5rem; } .data tbody tr:nth-child(even) > * {"
     " background: #f6f6f4; } }\n";
 
