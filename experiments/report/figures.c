@@ -34,6 +34,11 @@ void script_panel(const Script *script, int top, int bottom) {
             1 - (double)top / script->height, 1 - (double)bottom / script->height);
 }
 
+double figure_step(double length) {
+    double least = length / 5, power = pow(10, floor(log10(least)));
+    return power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10);
+}
+
 void script_label(const Script *script, const char *text, int top) {
     fputs("set label ", script->out);
     gnuplot_quote(script->out, text);

@@ -213,9 +213,8 @@ static int begin_losses(Script *script, const Figure *figure, int below, Along a
 
 /* The numbers along the updates: a handful, whatever room the names of the strips leave. */
 static void write_updates_axis(FILE *out, const Figure *figure) {
-    double last = figure_last_step(figure), step = pow(10, floor(log10(last / 4)));
-    while (last / step > 5) step *= last / step > 10 ? 5 : 2;
-    fprintf(out, "set xrange [0:%.7g]\nset xtics %.7g\n", last, fmax(step, 1));
+    double last = figure_last_step(figure);
+    fprintf(out, "set xrange [0:%.7g]\nset xtics %.7g\n", last, fmax(figure_step(last), 1));
 }
 
 char *figure_loss(const Figure *figure) {

@@ -40,13 +40,6 @@ static const char *part_of(const Table *table, int block) {
     return cell ? cell->text : "";
 }
 
-/* The distance of the numbers on an axis: 1, 2 or 5 times a power of ten, at least a fifth of it.
- */
-static double choose_step(double length) {
-    double least = length / 5, power = pow(10, floor(log10(least)));
-    return power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10);
-}
-
 static void choose_unit(Cycle *cycle, int half) {
     static const char *const names[] = {"bytes", "KiB", "MiB", "GiB"};
     int scale = 0;
@@ -134,7 +127,7 @@ static void plot_half(const Script *script, const Cycle *cycle, int panel, int h
     write_names(out, cycle, panel, half);
     fprintf(out, "set lmargin at screen %.6f\nset rmargin at screen %.6f\nset xrange [0:%.6g]\n",
             left[half] / FIGURE_WIDTH, right[half] / FIGURE_WIDTH, length);
-    fprintf(out, "set xtics %.6g nomirror\n", choose_step(length));
+    fprintf(out, "set xtics %.6g nomirror\n", figure_step(length));
     if (panel + 1 < cycle->count)
         fprintf(out, "set format x \"\"\n");
     else

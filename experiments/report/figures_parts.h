@@ -21,6 +21,9 @@ typedef struct {
 int script_begin(Script *script, const char *id, int height);
 /* Places the next plot between two heights, in pixels from the top. */
 void script_panel(const Script *script, int top, int bottom);
+/* The distance of the numbers on an axis: 1, 2 or 5 times a power of ten, at least a fifth of it.
+ */
+double figure_step(double length);
 /* What is drawn, on the first line, and the place of the legend, on the next ones. */
 void script_heading(const Script *script, const char *text, int key_rows);
 /* Text above a panel whose upper edge is at `top`. */

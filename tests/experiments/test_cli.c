@@ -47,7 +47,7 @@ static void refuses_wrong_use(void) {
 
 /* What is printed may go to a full disk, too. */
 static void says_that_output_is_lost(void) {
-    const Printed *printed = program_run("info", 100);
+    const Printed *printed = program_run("train --help", 4000);
     CHECK(printed->status == 1, "status %d", printed->status);
     check_error(printed, "output could not be written");
 }
