@@ -93,7 +93,7 @@ typedef struct {
 } Block;
 
 typedef struct Model {
-    char name[64];
+    char name[320];
     char spec[320]; /* the canonical specification: model_create(spec) gives the same model */
     int blocks, nodes, params, buffers, values;
     Block *block;

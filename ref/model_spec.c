@@ -287,10 +287,10 @@ Model *model_create(const char *spec) {
         size_t length = strlen(p->name);
         if (strncmp(spec, p->name, length) || (spec[length] && spec[length] != ':')) continue;
         Model *model = build_named(p->spec, spec[length] ? spec + length + 1 : "");
-        if (model) snprintf(model->name, sizeof model->name, "%.63s", spec);
+        if (model) snprintf(model->name, sizeof model->name, "%s", spec);
         return model;
     }
     Model *model = build_named(spec, "");
-    if (model) snprintf(model->name, sizeof model->name, "%.63s", model->spec);
+    if (model) strcpy(model->name, model->spec);
     return model;
 }

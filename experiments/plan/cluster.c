@@ -103,7 +103,7 @@ static void note_choices(Table *table, const Question *q) {
 static int add_settings(Tables *tables, const Question *q, const Answers *a) {
     const Options *o = q->options;
     char title[160], count[32];
-    snprintf(title, sizeof title, "%s (%s parameters), %d samples per update, on %d x %d %s",
+    snprintf(title, sizeof title, "%.60s (%s parameters), %d samples per update, on %d x %d %s",
              q->model->name, format_count((double)q->model->param_count, count), o->batch, o->nodes,
              o->per_node, q->gpu->name);
     Table *table = tables_add(tables, "setting", title, "way", setting_columns, S_COLUMNS);

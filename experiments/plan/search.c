@@ -71,7 +71,7 @@ static int add_row(Table *table, const Question *q, const Gpu *gpu, Way way, Goa
 static int add_goal(Tables *tables, const Question *q, Goal goal) {
     char title[160], text[PLAN_TEXT];
     Winner winner = {.score = INFINITY};
-    snprintf(title, sizeof title, "%s: the %s setting of each GPU and way, up to %d x %d GPUs",
+    snprintf(title, sizeof title, "%.60s: the %s setting of each GPU and way, up to %d x %d GPUs",
              q->model->name, goal_names[goal], q->options->nodes, q->options->per_node);
     Table *table = plan_table(tables, q, goal_names[goal], title, "GPU, way");
     if (!table) return -1;
