@@ -16,7 +16,7 @@ const char *const figure_role_colours[MEM_ROLES] = {
 
 int script_begin(Script *script, const char *id, int height) {
     enum { RIGHT = 20, FONT = 15 };
-    *script = (Script){.height = height};
+    *script = (Script){.height = height, .left = FIGURE_LEFT};
     script->out = open_memstream(&script->text, &script->size);
     if (!script->out) return error_set("report: out of memory for a figure");
     fprintf(script->out,
@@ -60,7 +60,7 @@ void script_below(const Script *script, const char *text) {
     fputs("set label ", script->out);
     gnuplot_quote(script->out, text);
     fprintf(script->out, " at screen %.6f, screen %.6f center noenhanced\n",
-            (double)(FIGURE_WIDTH + FIGURE_LEFT) / 2 / FIGURE_WIDTH, 12.0 / script->height);
+            (double)(FIGURE_WIDTH + script->left) / 2 / FIGURE_WIDTH, 12.0 / script->height);
 }
 
 char *script_finish(Script *script) {
@@ -107,11 +107,12 @@ int figure_names(const Figure *figure) {
     return LETTER * most;
 }
 
-void script_names(const Script *script, const Figure *figure) {
+void script_names(Script *script, const Figure *figure) {
     enum { MARGIN = 16, WIDEST = 290 };
     int wide = MARGIN + figure_names(figure);
     if (wide < FIGURE_LEFT) wide = FIGURE_LEFT;
     if (wide > WIDEST) wide = WIDEST;
+    script->left = wide;
     fprintf(script->out, "set lmargin at screen %.6f\n", (double)wide / FIGURE_WIDTH);
 }
 

@@ -13,7 +13,7 @@ typedef struct {
     FILE *out;
     char *text;
     size_t size;
-    int height;
+    int height, left; /* of the drawing; of its panels */
 } Script;
 
 /* Starts a script with the common look; id is unique on the page.  -1 and an error when memory runs
@@ -44,7 +44,7 @@ void script_method(const Script *script, const Figure *figure, int method);
 /* Pixels of the longest name of a method. */
 int figure_names(const Figure *figure);
 /* Room at the left for the methods' names, where they label lines. */
-void script_names(const Script *script, const Figure *figure);
+void script_names(Script *script, const Figure *figure);
 /* The number of updates of the longest training. */
 double figure_last_step(const Figure *figure);
 

@@ -22,9 +22,11 @@ static void put_head(Page *page, const Study *study) {
             "other numbers, <b>g</b> given.</p>\n",
             report_style, report_table_style, report_figure_style);
     if (!page->drawable)
-        fprintf(out,
-                "<p class=\"warning\">Figures are missing because gnuplot was not found. "
-                "<code>apt-get install gnuplot-nox</code>, then make the report again.</p>\n");
+        fprintf(
+            out,
+            "<p class=\"warning\">Figures are missing because gnuplot could not be started. If it "
+            "is not installed: <code>apt-get install gnuplot-nox</code>; then make the report "
+            "again.</p>\n");
     if (*study->lacking) put_element(out, "p class=\"warning\"", study->lacking);
     if (*study->unfinished) put_element(out, "p class=\"warning\"", study->unfinished);
     fprintf(out, "</header>\n");
