@@ -87,6 +87,17 @@ static bool is_of_the_paper(const Table *table) {
     return false;
 }
 
+/* The question first. */
+static void put_verdicts(FILE *out, const Report *report) {
+    for (int f = 0; f < report->files; f++)
+        for (int t = 0; t < report->file[f].tables; t++) {
+            if (strcmp(report->file[f].table[t]->name, "verdicts")) continue;
+            fprintf(out, "<p>");
+            put_link(out, report->file[f].table[t], f, t);
+            fprintf(out, "</p>\n");
+        }
+}
+
 static void put_others(FILE *out, const Report *report) {
     int found = 0;
     for (int f = 0; f < report->files; f++)
@@ -129,6 +140,7 @@ static void put_paper(FILE *out, const Report *report) {
 void put_contents(Page *page, const Report *report) {
     FILE *out = page->out;
     fprintf(out, "<nav>\n<h2>What is where</h2>\n");
+    put_verdicts(out, report);
     if (report->study.rows || has_any(report)) put_paper(out, report);
     put_others(out, report);
     put_cases(out, &report->cases);
