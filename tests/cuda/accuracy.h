@@ -17,7 +17,8 @@
  * attention: each score is off by a few u times the product of two inputs, scale^2, and the
  * weights, which sum to 1, by as much, relatively, and by u each for their own rounding (in bf16
  * also of the rotated q and k).  An output is an average of inputs with these weights, a gradient
- * has one such average more: 8 u scale^2, whatever the length. */
+ * has one such average more: 8 u scale^2, whatever the length.  Keys that several heads look at get
+ * one for each; the rows have at most five, whose errors do not all add up: the same bound. */
 #ifndef TESTS_CUDA_ACCURACY_H
 #define TESTS_CUDA_ACCURACY_H
 
