@@ -111,6 +111,11 @@ int study_add_multipliers(Tables *tables, const Cases *cases) {
         table,
         "Means over all trainings here with three submodels, all of the data and a full update "
         "of the same seed; spread: the standard deviation of a single one.  Adam: and AdamW.");
+    table_note(
+        table,
+        "Of three updates of BCD-1/3 a parameter takes part in one: far from convergence, as "
+        "trainings of minutes are, about three times as many are to be expected.  The published "
+        "trainings went on to convergence.");
     table_note(table, "%s", paper_notes[PAPER_NOTE_MULTIPLIER]);
     return 0;
 }
