@@ -1,6 +1,6 @@
-/* Runs the suites: `tests [-v] [NAME...]` runs those whose name contains one of the NAMEs, or is it
- * where written =NAME (all by default); `tests --list [NAME...]` names them.  Exit status 1 when a
- * case failed or there was none. */
+/* Runs the suites: `tests [-v] [NAME...]` runs (-v: and tells of each case) those whose name
+ * contains one of the NAMEs, or is it where written =NAME (all by default); `tests --list
+ * [NAME...]` names them.  Exit status 1 when a case failed or there was none. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,14 @@ static struct {
     int checks_failed;
     bool skip, verbose;
     char reason[256];
+    double started; /* the case */
 } now;
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static void finish_case(const char *name) {
     if (now.checks_failed) {
@@ -36,13 +43,14 @@ static void finish_case(const char *name) {
         printf("skip %s.%s: %s\n", now.suite, name, now.reason);
     } else {
         now.passed++;
-        if (now.verbose) printf("ok   %s.%s\n", now.suite, name);
+        if (now.verbose) printf("ok   %s.%s (%.2f s)\n", now.suite, name, seconds() - now.started);
     }
 }
 
 static void start_case(void) {
     now.checks_failed = 0;
     now.skip = false;
+    now.started = seconds();
 }
 
 void test_run(const char *name, void (*function)(void)) {
@@ -112,16 +120,12 @@ int main(int argc, char **argv) {
             printf("%s\n", suites[i].name);
             continue;
         }
-        struct timespec start, end;
         int before = now.passed + now.failed + now.skipped;
         now.suite = suites[i].name;
-        clock_gettime(CLOCK_MONOTONIC, &start);
+        double start = seconds();
         suites[i].run();
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        double seconds =
-            (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
         printf("%-6s %-17s %4d cases %8.2f s\n", TEST_PROGRAM, now.suite,
-               now.passed + now.failed + now.skipped - before, seconds);
+               now.passed + now.failed + now.skipped - before, seconds() - start);
     }
     if (list) return 0;
     printf("%s: %d passed, %d failed, %d skipped\n", TEST_PROGRAM, now.passed, now.failed,
