@@ -39,12 +39,13 @@ gpu_o := $(call device_objects,gpu,$(gpu_c) $(kernels_cu))
 
 CXX := $(if $(filter cc,$(CC)),c++,$(subst gcc,g++,$(subst clang,clang++,$(CC))))
 # g++ does not know nvcc's #pragma unroll.  clang++ under sanitizers: two checks would need the C++
-# library, and unrolled tiles take it minutes.
+# library, and unrolled tiles take it minutes; so do four more checks of every access, where the
+# address sanitizer sees what they would, and the race checker what is misaligned.
 cxx_quiet := $(if $(findstring clang,$(CC)),,-Wno-unknown-pragmas)
 cxx_sanitized := $(if $(and $(findstring clang,$(CC)),$(findstring -fsanitize,$(CFLAGS_EXTRA))),\
-    -fno-sanitize=function -fno-sanitize=vptr -mllvm -pragma-unroll-threshold=1 -Wno-pass-failed)
+    $(addprefix -fno-sanitize=,function vptr null object-size pointer-overflow alignment) -mllvm -pragma-unroll-threshold=1 -Wno-pass-failed)
 CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contract=fast \
-            -fno-math-errno -fPIC -g $(warnings) $(cxx_quiet) $(CFLAGS_EXTRA) $(cxx_sanitized)
+            -fno-math-errno -fPIC -g1 $(warnings) $(cxx_quiet) $(CFLAGS_EXTRA) $(cxx_sanitized)
 # Their hooks are the project's own (cuda/simt/race): no sanitizer library is linked.  g++ tells of
 # all misaligned accesses, clang++ of some.
 race_flags := -O1 -fsanitize=thread,alignment

@@ -31,6 +31,8 @@ void device_case_round(CaseData *data, Precision precision);
 /* Orders in which the device's threads can be made to run (a GPU: 2, whatever comes). */
 int device_orders(void);
 void device_choose_order(int order);
+/* It is played by this CPU, or watched: what is the same in several precisions is tried in one. */
+bool device_is_slow(void);
 /* Every access is watched, slowly: it is enough to go once through all calls. */
 bool device_is_watched(void);
 /* Makes memory forbidden, or allowed again, where something watches. */

@@ -22,13 +22,17 @@ static const StageKind kinds[] = {
 };
 static const StageKind *const end_of_kinds = kinds + sizeof kinds / sizeof *kinds;
 
-/* Each row with the first kind and another in turn; where each access is watched, which takes its
- * time, with the first. */
+/* Each row with the first kind and another in turn; on a slow device with the kinds in turn.  (The
+ * rows are ways of the pipeline, which tests/dist/test_pipeline.c goes over a stage on the CPU.) */
 static void same_as_one_stage(const void *data) {
     const PipelineRow *row = data;
+    long number = row - pipeline_rows, all = end_of_kinds - kinds;
+    if (device_is_slow()) {
+        pipeline_check_same(row, &kinds[number % all]);
+        return;
+    }
     pipeline_check_same(row, &kinds[0]);
-    if (!device_is_watched())
-        pipeline_check_same(row, &kinds[1 + (row - pipeline_rows) % (end_of_kinds - kinds - 1)]);
+    pipeline_check_same(row, &kinds[1 + number % (all - 1)]);
 }
 
 static void places_are_not_used_too_early(const void *ranks) {
@@ -245,8 +249,10 @@ static void messages_are_used_again(void) {
 
 void test_stage_pipeline(void) {
     static const int two = 2, four = 4;
+    /* Where each access is watched, every other row: the stage is the same in all. */
     for (const PipelineRow *row = pipeline_rows; row->name; row++)
-        RUN_ROW(row->name, same_as_one_stage, row);
+        if (!device_is_watched() || (row - pipeline_rows) % 2)
+            RUN_ROW(row->name, same_as_one_stage, row);
     for (int i = 0; tiny_models[i]; i++) RUN_ROW("slots", slots_are_left_alone, tiny_models[i]);
     RUN_ROW("8 parts, 2 ranks", places_are_not_used_too_early, &two);
     RUN_ROW("8 parts, 4 ranks", places_are_not_used_too_early, &four);

@@ -216,15 +216,16 @@ static void nothing_is_lost(const void *row) {
  * precision, and with a cache on the device. */
 typedef struct {
     const char *name, *flags;
+    const char *watched; /* where a sanitizer watches the same; then it is not resumed under one */
 } Variant;
 
 static const Variant variants[] = {
-    {"fp32", SMALL_LLAMA "--device simt "},
-    {"bf16", SMALL_LLAMA "--device simt --precision bf16 "},
-    {"tf32", SMALL_GPT "--device simt --precision tf32 "},
-    {"resnet bf16", SMALL_RESNET "--device simt --precision bf16 "},
-    {"offload bf16", LLAMA_WORDS "--device simt --precision bf16 --method offload "},
-    {"kept state bf16", SMALL_LLAMA "--device simt --precision bf16 --keep-state "},
+    {"fp32", SMALL_LLAMA "--device simt ", NULL},
+    {"bf16", SMALL_LLAMA "--device simt --precision bf16 ", NULL},
+    {"tf32", SMALL_GPT "--device simt --precision tf32 ", NULL},
+    {"resnet bf16", SMALL_RESNET "--device simt --precision bf16 ", "stage_exact"},
+    {"offload bf16", LLAMA_WORDS "--device simt --precision bf16 --method offload ", NULL},
+    {"kept state bf16", SMALL_LLAMA "--device simt --precision bf16 --keep-state ", "stage"},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -233,6 +234,7 @@ static void resumes_exactly(const void *row) {
     static int number;
     char whole[32], cut[32], to[64], from[64];
     if (!has_device("simt")) SKIP("built without SIMT");
+    if (TEST_SANITIZED && v->watched) SKIP("watched in %s", v->watched);
     snprintf(whole, sizeof whole, "unbroken%d", ++number);
     snprintf(cut, sizeof cut, "broken%d", number);
     snprintf(to, sizeof to, "%s/checkpoint.h5", cut);

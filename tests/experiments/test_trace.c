@@ -73,7 +73,22 @@ static void draws_the_cycle(void) {
     check_error(run(1, LINE "--figure cycle.svg --submodels 1"), "no blocks of submodels");
 }
 
+static void what_is_printed(void) {
+    const Printed *printed =
+        run(0, "trace --model resnet:depth=8,width=4 --limit 32 --batch 8 --threads 1");
+    static const char *const expected[] = {
+        "stem",   "block1", "block2",     "block3",      "head",   "active",
+        "frozen", "prefix", "submodel 3", "full update", "weight", "mean, most memory"};
+    for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
+        CHECK(strstr(printed->out, expected[e]), "\"%s\" is missing in\n%s", expected[e],
+              printed->out);
+    for (const char *line = printed->out; *line; line += strcspn(line, "\n") + 1)
+        CHECK(strcspn(line, "\n") <= 100, "%zu columns: %.120s", strcspn(line, "\n"), line);
+    check_error(run(1, "trace --model resnet8 --limit 32 --batch 8 --active 4"), "--active 4");
+}
+
 void test_trace(void) {
     RUN(parts_hold_what_they_should);
     RUN(draws_the_cycle);
+    RUN(what_is_printed);
 }

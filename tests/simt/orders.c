@@ -7,6 +7,8 @@ int device_orders(void) { return SIMT_ORDERS; }
 
 void device_choose_order(int order) { simt_set_order((SimtOrder)order, 12345); }
 
+bool device_is_slow(void) { return true; }
+
 bool device_is_watched(void) { return simt_checks_races() || SIMT_ADDRESS_SANITIZER; }
 
 void device_forbid(void *memory, size_t bytes, bool forbid) {
