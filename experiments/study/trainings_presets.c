@@ -19,14 +19,14 @@
 /* Two passes over CIFAR-10, a sixth of one over WikiText-2 in a vocabulary that suits a network of
  * a million parameters; where those are not there, generated images and the project's sources.
  * Of the images many small batches: BCD-1/3 updates a parameter in one update of three, and after
- * few updates would have learnt hardly anything yet. */
+ * few updates would have learnt hardly anything yet.  Evaluated at the ends of whole cycles. */
 #define LAPTOP_CIFAR(name, opts)                          \
     .model = name, .data = "cifar10", .optimizers = opts, \
     .settings = "batch=128 steps=600 switch-every=40 eval-every=120", .sgd = "", .adam = "lr=3e-3"
 #define LAPTOP_IMAGES(opts)                                                                     \
     {                                                                                           \
         .model = "resnet8", .data = "synthetic", .optimizers = opts, .instead_of = "cifar10",   \
-        .settings = "limit=4000 batch=32 steps=5000 switch-every=80 eval-every=500", .sgd = "", \
+        .settings = "limit=4000 batch=32 steps=5760 switch-every=80 eval-every=480", .sgd = "", \
         .adam = "lr=3e-3"                                                                       \
     }
 #define LAPTOP_WIKITEXT(name, opts)                                                              \
