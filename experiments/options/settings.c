@@ -96,10 +96,8 @@ int settings_lacking(char *text, size_t size, const Options *options, const char
         if (!stored_in_a_run(option) || options->given[row]) continue;
         if (length_known(options, option)) continue;
         if (!option->fallback)
-            return error_set(
-                "%s: /settings has no %s; bcd experiment makes the file again from "
-                "the trainings that are there",
-                path, option->name);
+            return error_set("%s: /settings has no %s, which has no default: damaged", path,
+                             option->name);
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s--%s (taken as %s)",
                                      used ? ", " : "", option->name, *taken ? taken : "none");
