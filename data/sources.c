@@ -17,21 +17,31 @@ enum { DEEPEST = 8 };
 
 typedef struct {
     unsigned char *data;
-    size_t count;
+    size_t count, room;
 } Text;
+
+/* At least double, so that hundreds of small files are not copied hundreds of times. */
+static int make_room(Text *text, size_t bytes) {
+    size_t room = text->count + bytes + 1;
+    if (room <= text->room) return 0;
+    if (room < 2 * text->room) room = 2 * text->room;
+    unsigned char *grown = realloc(text->data, room);
+    if (!grown) return -1;
+    text->data = grown;
+    text->room = room;
+    return 0;
+}
 
 static int append_file(Text *text, const char *path) {
     size_t bytes;
     unsigned char *data = file_read("text", path, "check that it can be read", &bytes);
-    unsigned char *grown = data ? realloc(text->data, text->count + bytes + 1) : NULL;
-    if (data && !grown) error_set("text: no memory for %s", path);
-    if (grown) {
-        memcpy(grown + text->count, data, bytes);
-        text->data = grown;
-        text->count += bytes;
-    }
+    if (!data) return -1;
+    int failed = make_room(text, bytes);
+    if (failed) error_set("text: no memory for %s", path);
+    if (!failed) memcpy(text->data + text->count, data, bytes);
+    if (!failed) text->count += bytes;
     free(data);
-    return grown ? 0 : -1;
+    return failed;
 }
 
 static bool is_source(const char *name) {
@@ -74,7 +84,7 @@ static int append_directory(Text *text, const char *dir, int depth) {
 unsigned char *sources_read_below(const char *root, size_t *bytes) {
     /* Named one by one, so that builds, results and data in the tree are not read. */
     static const char *const floors[] = {"cuda", "data", "dist", "experiments", "ref", "tests"};
-    Text text = {NULL, 0};
+    Text text = {NULL, 0, 0};
     int failed = append_directory(&text, root, 0);
     for (size_t i = 0; !failed && i < sizeof floors / sizeof *floors; i++) {
         char path[PATH_BYTES];
