@@ -3,7 +3,7 @@
  * The tokens are a linked list, so that a merge touches only its neighbours, and the pairs wait in
  * a heap by rank, and among equals from the left.  What a merge makes of a pair beside it is queued
  * anew; the old entry stays, and is passed over when it comes up, since its place has another rank
- * by then. */
+ * by then, for good: tokens only grow, so that no pair comes to a place twice. */
 #include "merges.h"
 
 #include <stdbool.h>
@@ -86,8 +86,7 @@ static void merge_first(Merger *m, const Vocabulary *vocabulary) {
     size_t count = 0;
     while (m->queued && entry_rank(m->queue[0]) == rank) {
         const uint32_t left = entry_place(queue_take(m));
-        const bool twice = count && m->merging[count - 1] == left; /* changed, and back again */
-        if (m->place[left].rank == rank && !twice) m->merging[count++] = left;
+        if (m->place[left].rank == rank) m->merging[count++] = left;
     }
     for (size_t i = 0; i < count; i++) /* the last merge may have taken this one's left half */
         if (m->place[m->merging[i]].rank == rank) merge_at(m, vocabulary, m->merging[i]);
