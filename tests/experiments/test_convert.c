@@ -261,7 +261,6 @@ static const struct {
     {"gpt2", "\"n_layer\"", "\"n_layer\": 2.5", "n_layer is no whole number"},
     {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer is no whole number"},
     {"gpt2", "\"n_positions\"", "\"n_positions\": 9", "--context 10"},
-    {"gpt2", "\"layer_norm_epsilon\"", "\"layer_norm_epsilon\": -1", "is no number from"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 2",
      "3 heads are not a multiple of 2 groups"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 0",
