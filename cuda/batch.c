@@ -50,14 +50,14 @@ void batch_select(Stage *base, int micro_batch) {
     s->normed = -1;
 }
 
-void batch_begin(Stage *base, const Batch *batch, Pass pass) {
+void batch_begin(Stage *base, const Batch *batch, Mode mode) {
     CudaStage *s = cuda_stage(base);
     s->batch = *batch;
     s->n = batch->n;
-    s->pass = pass;
+    s->mode = mode;
     s->normed = -1;
     s->feeding = false;
-    if (pass != PASS_TRAIN || s->stepping) return;
+    if (mode != MODE_TRAIN || s->stepping) return;
     copy_on_device(s->run.stream, s->buffers_before.base, s->buffers.base, s->buffer_bytes);
     s->stepping = true;
 }

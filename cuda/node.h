@@ -27,7 +27,7 @@ void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO *io);
 
-/* Bytes of workspace that any phase of the node may use for n samples. */
+/* Bytes of workspace that any pass of the node may use for n samples. */
 size_t cuda_node_workspace(const Node *node, int n, Precision precision);
 
 /* How many versions of its kernels an op has (at least 1), for tests and benchmarks. */

@@ -70,7 +70,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
         io.running_mean = buffer_at(s, node->running);
         io.running_var = buffer_at(s, node->running + 1);
         io.use_running =
-            s->pass != PASS_TRAIN || node_uses_running(m, node, &s->base.settings, s->active);
+            s->mode != MODE_TRAIN || node_uses_running(m, node, &s->base.settings, s->active);
         /* Frozen means unchanged: only an active block moves its running statistics. */
         io.hold_running = !s->active[block_of(m, node->out)];
     }
@@ -85,7 +85,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
 static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    bool read_again = s->pass == PASS_TRAIN && s->layout.differentiated[node->out];
+    bool read_again = s->mode == MODE_TRAIN && s->layout.differentiated[node->out];
     cuda_linear_gelu_forward(&s->run, pass_value(s, node[1].out), read_again ? io.y : NULL, io.x,
                              io.weight, io.bias, rows_of(s, node), node->in_shape.c,
                              node->out_shape.c);
@@ -166,7 +166,7 @@ void pass_forward(Stage *base, int block) {
 void pass_loss(CudaStage *s, LossSums *sums, bool add) {
     const Model *m = s->base.model;
     int rows = s->n * m->targets;
-    bool gradient = s->pass == PASS_TRAIN && s->layout.lowest < m->blocks;
+    bool gradient = s->mode == MODE_TRAIN && s->layout.lowest < m->blocks;
     batch_feed_targets(s);
     float *loss = fixed_at(s, s->fixed.loss);
     unsigned char *correct = fixed_at(s, s->fixed.correct);

@@ -99,7 +99,7 @@ typedef struct {
     Batch batch; /* in flight, by reference */
     int n;       /* its samples */
     int micro_batch;
-    Pass pass;
+    Mode mode;
     bool *gradient_made;      /* [params] */
     bool *differentiated_yet; /* [values] */
     int normed;     /* the norm that ran with the add at the end of the block below; -1: none */
@@ -156,7 +156,7 @@ void round_to_bf16(uint16_t *y, const float *x, size_t count);
 
 int batch_open(CudaStage *s);
 void batch_close(CudaStage *s);
-void batch_begin(Stage *base, const Batch *batch, Pass pass);
+void batch_begin(Stage *base, const Batch *batch, Mode mode);
 void batch_select(Stage *base, int micro_batch);
 /* Puts the inputs or the targets of the batch in flight at their place on the device, unless they
  * are there: most calls on a stage of a pipeline read neither. */
@@ -175,7 +175,7 @@ void *pass_value_gradient(const CudaStage *s, int value);
 void pass_forward(Stage *base, int block);
 void pass_input_gradient(Stage *base, int block);
 void pass_weight_gradient(Stage *base, int block);
-/* The loss into sums (device memory), and with PASS_TRAIN the logits' gradient. */
+/* The loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
 void pass_loss(CudaStage *s, LossSums *sums, bool add);
 
 /* ---- step.c ---- */

@@ -9,9 +9,9 @@ typedef struct {
     const Practice *practice;
 } Question;
 
-/* Bytes a phase must move at least: each array it needs read or written once.  Elementwise and norm
+/* Bytes a pass must move at least: each array it needs read or written once.  Elementwise and norm
  * gradients read the incoming gradient and one saved value, and write one. */
-static double node_bytes(const Question *q, const Node *node, Phase phase) {
+static double node_bytes(const Question *q, const Node *node, Pass pass) {
     double value = (double)value_bytes(q->settings), n = q->settings->batch;
     double in = n * (double)shape_count(node->in_shape) * value;
     double out = n * (double)shape_count(node->out_shape) * value;
@@ -20,10 +20,10 @@ static double node_bytes(const Question *q, const Node *node, Phase phase) {
         weights = n * (double)shape_count(node->out_shape); /* the rows it looks up */
         in = n * (double)shape_count(node->in_shape) * sizeof(int);
     }
-    switch (phase) {
-        case PHASE_FORWARD:
+    switch (pass) {
+        case PASS_FORWARD:
             return in + out + weights * value + (node->skip < 0 ? 0 : out);
-        case PHASE_INPUT_GRADIENT:
+        case PASS_INPUT_GRADIENT:
             return out + 2 * in + weights * value;
         default:
             return in + out + weights * sizeof(float);
@@ -34,9 +34,9 @@ static double node_bytes(const Question *q, const Node *node, Phase phase) {
  * writes them; scale and mask, softmax and dropout read and write each; the second product reads
  * them.  Backward: the products read two and write one of them, the second reads one; dropout,
  * softmax (which reads its output, too) and mask each read and write. */
-static double scores_time(const Question *q, const Node *node, Phase phase) {
+static double scores_time(const Question *q, const Node *node, Pass pass) {
     double t = node->out_shape.w, n = q->settings->batch;
-    double passes = phase == PHASE_FORWARD ? 8 : 11, products = phase == PHASE_FORWARD ? 2 : 4;
+    double passes = pass == PASS_FORWARD ? 8 : 11, products = pass == PASS_FORWARD ? 2 : 4;
     double scores = n * node->attention.heads * t * t;
     double bytes = passes * scores * (double)value_bytes(q->settings);
     double flops = products * 2 * n * t * (double)shape_count(node->out_shape);
@@ -45,13 +45,13 @@ static double scores_time(const Question *q, const Node *node, Phase phase) {
            bytes / (q->gpu->memory_rate * q->practice->memory);
 }
 
-static double node_time(const Question *q, const Node *node, Phase phase) {
+static double node_time(const Question *q, const Node *node, Pass pass) {
     if (node->kind == OP_ATTENTION && q->practice->scores_in_memory)
-        return scores_time(q, node, phase) + q->practice->launch_s;
+        return scores_time(q, node, pass) + q->practice->launch_s;
     Precision precision = q->settings->precision;
-    double flops = q->settings->batch * node_flops(node, phase);
+    double flops = q->settings->batch * node_flops(node, pass);
     double compute = flops / (q->gpu->flops[precision] * q->practice->products[precision]);
-    double memory = node_bytes(q, node, phase) / (q->gpu->memory_rate * q->practice->memory);
+    double memory = node_bytes(q, node, pass) / (q->gpu->memory_rate * q->practice->memory);
     return fmax(compute, memory) + q->practice->launch_s;
 }
 
@@ -63,16 +63,16 @@ double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
 
 static void add_node(BlockCost *cost, const Question *q, const Layout *layout, const bool *active,
                      const Node *node) {
-    double forward = node_time(q, node, PHASE_FORWARD);
+    double forward = node_time(q, node, PASS_FORWARD);
     bool below =
         layout->differentiated[node->in] || (node->skip >= 0 && layout->differentiated[node->skip]);
-    cost->phase_s[PHASE_FORWARD] += forward;
+    cost->pass_s[PASS_FORWARD] += forward;
     if (q->settings->recompute && layout->differentiated[node->out])
-        cost->phase_s[PHASE_INPUT_GRADIENT] += forward;
-    if (below) cost->phase_s[PHASE_INPUT_GRADIENT] += node_time(q, node, PHASE_INPUT_GRADIENT);
+        cost->pass_s[PASS_INPUT_GRADIENT] += forward;
+    if (below) cost->pass_s[PASS_INPUT_GRADIENT] += node_time(q, node, PASS_INPUT_GRADIENT);
     bool weights = node->weight >= 0 || node->bias >= 0;
     if (weights && node_trains(q->model, node, active))
-        cost->phase_s[PHASE_WEIGHT_GRADIENT] += node_time(q, node, PHASE_WEIGHT_GRADIENT);
+        cost->pass_s[PASS_WEIGHT_GRADIENT] += node_time(q, node, PASS_WEIGHT_GRADIENT);
 }
 
 static double update_time(const Question *q, const Block *block) {

@@ -7,8 +7,8 @@
 #include "cluster.h"
 
 typedef struct {
-    double phase_s[PHASES]; /* of one micro-batch; with recompute, the forward pass that is made */
-                            /* again counts to the input gradient */
+    double pass_s[PASSES]; /* of one micro-batch; with recompute, the forward pass that is made */
+                           /* again counts to the input gradient */
     double update_s;
     double out_bytes; /* of the block's output: what a link carries */
 } BlockCost;

@@ -56,10 +56,10 @@ static int rank_activate(Engine *base, const bool *active) {
 
 /* Runs the lists over a batch, or this copy's share of it, in parts of at most `size` samples;
  * every rank gets the loss. */
-static int run_batch(RankEngine *e, const Schedule *schedule, Pass pass, int size, double scale,
+static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int size, double scale,
                      Loss *loss) {
     e->part_size = size;
-    e->pass = pass;
+    e->mode = mode;
     e->scale = scale;
     e->loss = (Loss){0};
     if (rank_run(e, schedule)) return -1;
@@ -113,7 +113,7 @@ static Outcome try_step(RankEngine *e, double lr, Loss *loss) {
     double scale = 1 / batch_counted(e->whole, e->base.model);
     if (rank_cache_recall(e)) return FAILED_ALONE;
     const Schedule *schedule = e->cache.recalled ? &e->recalling : &e->training;
-    if (run_batch(e, schedule, PASS_TRAIN, (share + parts - 1) / parts, scale, loss) ||
+    if (run_batch(e, schedule, MODE_TRAIN, (share + parts - 1) / parts, scale, loss) ||
         rank_cache_keep(e))
         return FAILED_ALONE;
     if (isfinite(loss->loss_sum)) return update(e, lr);
@@ -140,7 +140,7 @@ static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
         int end = batch->n - first < most ? batch->n : first + most;
         Batch some = batch_slice(batch, base->model, first, end);
         take_batch(e, &some);
-        if (run_batch(e, &e->evaluation, PASS_EVALUATE, size, 1, loss)) return rank_alone(e);
+        if (run_batch(e, &e->evaluation, MODE_EVALUATE, size, 1, loss)) return rank_alone(e);
     }
     return 0;
 }

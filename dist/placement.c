@@ -101,8 +101,7 @@ void placement_work(double *work, const Model *m) {
     for (int b = 0; b < m->blocks; b++) {
         work[b] = 1;
         for (int i = m->block[b].first_node; i < m->block[b].end_node; i++)
-            for (Phase phase = 0; phase < PHASES; phase++)
-                work[b] += node_flops(&m->node[i], phase);
+            for (Pass pass = 0; pass < PASSES; pass++) work[b] += node_flops(&m->node[i], pass);
     }
 }
 

@@ -43,7 +43,7 @@ typedef struct {
     const Batch *whole; /* of all copies */
     Batch batch;        /* this copy's share, in parts */
     int part_size;      /* samples of each part, but for the last */
-    Pass pass;
+    Mode mode;
     double scale;
     Loss loss; /* so far; on the rank of the last chunk */
 } RankEngine;

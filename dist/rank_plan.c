@@ -14,11 +14,11 @@ SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         int chunk = p->chunk_of[m->value[node->out].block];
-        cost[chunk].forward += node_flops(node, PHASE_FORWARD);
-        cost[chunk].input_gradient += node_flops(node, PHASE_INPUT_GRADIENT);
+        cost[chunk].forward += node_flops(node, PASS_FORWARD);
+        cost[chunk].input_gradient += node_flops(node, PASS_INPUT_GRADIENT);
         if (!active || !node_trains(m, node, active)) continue;
         trains[chunk] = true;
-        cost[chunk].weight_gradient += node_flops(node, PHASE_WEIGHT_GRADIENT);
+        cost[chunk].weight_gradient += node_flops(node, PASS_WEIGHT_GRADIENT);
     }
     int lowest = 0;
     while (lowest < p->chunks && !trains[lowest]) lowest++;

@@ -24,13 +24,13 @@ static void turn_to(RankEngine *e, int micro) {
     int first = micro * e->part_size;
     Batch now = batch_slice(&e->batch, e->base.model, first, first + part_samples(e, micro));
     e->stage->is->select(e->stage, micro);
-    e->stage->is->begin(e->stage, &now, e->pass);
+    e->stage->is->begin(e->stage, &now, e->mode);
 }
 
 static int forward(RankEngine *e, int chunk, int micro) {
     Stage *stage = e->stage;
     int b = chunk_first_block(e, chunk), end = chunk_end_block(e, chunk);
-    int kept = e->pass == PASS_TRAIN ? e->cache.lowest : -1; /* inputs of this block are */
+    int kept = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* inputs of this block are */
     bool recalls = e->cache.recalled && b <= kept && kept < end;
     if (recalls) b = kept;
     if (!recalls && chunk > 0 && way_give(e, (Way){false, chunk, micro})) return -1;

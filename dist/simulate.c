@@ -19,11 +19,11 @@ static void sum_blocks(Simulation *s) {
     memset(s->reduced, 0, (size_t)s->placement->ranks * sizeof *s->reduced);
     for (int b = 0; b < m->blocks; b++) {
         int chunk = s->placement->chunk_of[b], rank = s->placement->rank_of[chunk];
-        const double *phase = s->block[b].phase_s;
-        s->chunk[chunk].forward += phase[PHASE_FORWARD];
-        s->chunk[chunk].input_gradient += phase[PHASE_INPUT_GRADIENT];
-        s->chunk[chunk].weight_gradient += phase[PHASE_WEIGHT_GRADIENT];
-        s->trains[chunk] |= phase[PHASE_WEIGHT_GRADIENT] > 0;
+        const double *pass = s->block[b].pass_s;
+        s->chunk[chunk].forward += pass[PASS_FORWARD];
+        s->chunk[chunk].input_gradient += pass[PASS_INPUT_GRADIENT];
+        s->chunk[chunk].weight_gradient += pass[PASS_WEIGHT_GRADIENT];
+        s->trains[chunk] |= pass[PASS_WEIGHT_GRADIENT] > 0;
         s->update_s[rank] += s->block[b].update_s;
         s->reduced[rank] += (double)s->bytes[b].gradients;
     }
@@ -74,7 +74,7 @@ static void plan_passes(Simulation *s) {
     /* Within the first chunk that runs, the blocks below the active ones are cached too. */
     for (int b = 0; c->cached && b < lowest; b++)
         if (s->placement->chunk_of[b] == s->plan.first)
-            s->chunk[s->plan.first].forward -= s->block[b].phase_s[PHASE_FORWARD];
+            s->chunk[s->plan.first].forward -= s->block[b].pass_s[PASS_FORWARD];
 }
 
 /* Nodes that a pipeline has a part of. */
@@ -93,7 +93,7 @@ static double offload_time(const Simulation *s) {
                             practice->host_memory_rate * pipeline_nodes(c));
     for (int b = 0; b < c->model->blocks; b++)
         backward +=
-            s->block[b].phase_s[PHASE_INPUT_GRADIENT] + s->block[b].phase_s[PHASE_WEIGHT_GRADIENT];
+            s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];
     double out = 4 * count / rate, hidden = backward * c->micro_batches / c->pipeline;
     double adam = count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / host_rate;
     double back = count * (double)value_bytes(&c->stage) / rate;
@@ -184,7 +184,7 @@ static int place(Simulation *s) {
     failed = failed ||
              block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.practice);
     for (int b = 0; b < m->blocks && !failed; b++)
-        for (int phase = 0; phase < PHASES; phase++) work[b] += s->block[b].phase_s[phase];
+        for (int pass = 0; pass < PASSES; pass++) work[b] += s->block[b].pass_s[pass];
     failed =
         failed || placement_make(&s->own, m, c->placement, c->pipeline, c->submodels, work, NULL);
     free(work);

@@ -1,6 +1,6 @@
 /* Block coordinate descent: Algorithm 1 of the paper (section 3.1), whatever the device.
  *
- * The parameters w of the network are split into those of M submodels, w_1 ... w_M.  Visit k
+ * The parameters w of the network are split into those of M submodels, w_1 ... w_M.  Phase k
  * changes those of one of them, i = i_k, and holds all others where they are:
  *
  *     w_i  <-  argmin over v of  L(w_1, ..., v, ..., w_M),     i_0, i_1, ... = 1, ..., M, 1, ...
@@ -42,15 +42,15 @@ static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
     return chosen;
 }
 
-/* Step 4: select the submodel of visit k.  A random order is a fresh permutation each cycle; where
+/* Step 4: select the submodel of phase k.  A random order is a fresh permutation each cycle; where
  * one would begin with the submodel that ended the last, which would be no switch, its first two
  * change places.  Of two submodels that leaves open only which of them begins. */
-int bcd_select(const BcdSettings *settings, uint64_t visit) {
+int bcd_select(const BcdSettings *settings, uint64_t phase) {
     int submodels = settings->partition.submodels;
-    int turn = (int)(visit % (uint64_t)submodels);
+    int turn = (int)(phase % (uint64_t)submodels);
     if (settings->order == ORDER_DESCENDING) return submodels - 1 - turn;
     if (settings->order == ORDER_CYCLIC) return turn;
-    uint64_t cycle = submodels > 2 ? visit / (uint64_t)submodels : 0;
+    uint64_t cycle = submodels > 2 ? phase / (uint64_t)submodels : 0;
     bool again =
         cycle > 0 && shuffled(settings, cycle, 0) == shuffled(settings, cycle - 1, submodels - 1);
     return shuffled(settings, cycle, again && turn < 2 ? 1 - turn : turn);
@@ -59,7 +59,7 @@ int bcd_select(const BcdSettings *settings, uint64_t visit) {
 /* Adds a step's loss to the window; true when a full window is no better than the one before. */
 static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss) {
     state->window_sum += loss;
-    if (state->visit_steps % (uint64_t)rule->window) return false;
+    if (state->phase_steps % (uint64_t)rule->window) return false;
     bool stalled =
         state->windows > 0 && !(state->window_sum < state->last_window_sum * (1 - rule->tolerance));
     state->last_window_sum = state->window_sum;
@@ -69,23 +69,23 @@ static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss)
 }
 
 /* The "until converged" of step 8. */
-static bool visit_over(BcdState *state, const BcdSettings *settings, int samples, double loss) {
+static bool phase_over(BcdState *state, const BcdSettings *settings, int samples, double loss) {
     const SwitchRule *rule = &settings->rule;
     switch (rule->kind) {
         case SWITCH_STEPS:
-            return (double)state->visit_steps >= rule->every;
+            return (double)state->phase_steps >= rule->every;
         case SWITCH_EPOCHS:
-            return (double)(state->position - state->visit_start) >= rule->every * samples;
+            return (double)(state->position - state->phase_start) >= rule->every * samples;
         case SWITCH_AUTO:
             break;
     }
     bool converged = loss_converged(state, rule, loss);
-    return state->visit_steps >= (uint64_t)rule->max_steps ||
-           (converged && state->visit_steps >= (uint64_t)rule->min_steps);
+    return state->phase_steps >= (uint64_t)rule->max_steps ||
+           (converged && state->phase_steps >= (uint64_t)rule->min_steps);
 }
 
 /* Steps 5 to 7: freeze all but the submodel, build its optimizer. */
-static int start_visit(BcdState *state, const BcdSettings *settings, Engine *engine) {
+static int start_phase(BcdState *state, const BcdSettings *settings, Engine *engine) {
     const Model *model = engine->model;
     bool *active = malloc((size_t)model->blocks * sizeof *active);
     if (!active) return error_set("bcd: out of memory");
@@ -95,11 +95,11 @@ static int start_visit(BcdState *state, const BcdSettings *settings, Engine *eng
     return failed;
 }
 
-static void finish_visit(BcdState *state) {
+static void finish_phase(BcdState *state) {
     *state = (BcdState){.step = state->step,
                         .position = state->position,
-                        .visit = state->visit + 1,
-                        .visit_start = state->position,
+                        .phase = state->phase + 1,
+                        .phase_start = state->position,
                         .submodel = state->submodel};
 }
 
@@ -117,25 +117,25 @@ static int train_step(BcdState *state, Engine *engine, Feed *feed, double lr, Lo
     feed->data->fetch(feed->data, batch, state->position);
     if (engine->is->step(engine, batch, lr, loss)) return -1;
     state->step++;
-    state->visit_steps++;
+    state->phase_steps++;
     state->position += (uint64_t)batch->n;
     return 0;
 }
 
-/* The algorithm.  Resumed in the middle of a visit, it goes on with the submodel it stands at. */
+/* The algorithm.  Resumed in the middle of a phase, it goes on with the submodel it stands at. */
 static int train(BcdState *state, const BcdSettings *settings, Engine *engine, Feed *feed,
                  BcdWatch watch, void *context) {
     while (state->step < settings->steps) { /* 3, 10: until the steps are used up */
-        if (state->visit_steps == 0) state->submodel = bcd_select(settings, state->visit); /* 4 */
-        if (start_visit(state, settings, engine)) return -1; /* 5, 6, 7 */
-        sampler_draw(&feed->sampler, settings->fraction < 1 ? state->visit : 0);
+        if (state->phase_steps == 0) state->submodel = bcd_select(settings, state->phase); /* 4 */
+        if (start_phase(state, settings, engine)) return -1; /* 5, 6, 7 */
+        sampler_draw(&feed->sampler, settings->fraction < 1 ? state->phase : 0);
         bool converged = false;
         while (!converged && state->step < settings->steps) { /* 8 */
             Loss loss;
             double lr = optimizer_lr(&settings->optimizer, state->step, settings->steps);
             if (train_step(state, engine, feed, lr, &loss)) return -1;
-            converged = visit_over(state, settings, feed->sampler.used, loss_mean(&loss));
-            if (converged) finish_visit(state); /* 9 */
+            converged = phase_over(state, settings, feed->sampler.used, loss_mean(&loss));
+            if (converged) finish_phase(state); /* 9 */
             int stop = watch ? watch(context, state, &loss, lr) : 0;
             if (stop) return stop;
         }

@@ -1,7 +1,7 @@
 /* Training by block coordinate descent (Algorithm 1 of the paper).
  *
- * A step, or update, is one change of the active submodel's parameters from one batch.  A visit is
- * the steps that a submodel trains before the next one; M visits in a row are a cycle.  With M = 1
+ * A step, or update, is one change of the active submodel's parameters from one batch.  A phase is
+ * the steps that a submodel trains before the next one; M phases in a row are a cycle.  With M = 1
  * this is ordinary training, the full update that BCD is compared with. */
 #ifndef REF_BCD_H
 #define REF_BCD_H
@@ -38,16 +38,16 @@ typedef struct {
 typedef struct {
     uint64_t step;                      /* updates done */
     uint64_t position;                  /* samples taken from the stream */
-    uint64_t visit;                     /* k of Algorithm 1: submodels finished */
-    uint64_t visit_steps;               /* updates done in this visit */
-    uint64_t visit_start;               /* position at its start */
-    int submodel;                       /* i_k, meaningful once visit_steps > 0 */
+    uint64_t phase;                     /* k of Algorithm 1: submodels finished */
+    uint64_t phase_steps;               /* updates done in this phase */
+    uint64_t phase_start;               /* position at its start */
+    int submodel;                       /* i_k, meaningful once phase_steps > 0 */
     double window_sum, last_window_sum; /* AUTO: of the losses in this window so far; in the last */
-    uint64_t windows;                   /* complete ones in this visit */
+    uint64_t windows;                   /* complete ones in this phase */
 } BcdState;
 
 /* Called after each step; a non-zero return stops the training there (1) or fails it (-1).  The
- * step trained state->submodel; visit_steps 0 says that it was the last of its visit. */
+ * step trained state->submodel; phase_steps 0 says that it was the last of its phase. */
 typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, double lr);
 
 /* Trains until settings->steps updates are done, from wherever `state` stands: at the start, or
@@ -57,7 +57,7 @@ typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, 
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context);
 
-/* The submodel of visit k. */
-int bcd_select(const BcdSettings *settings, uint64_t visit);
+/* The submodel of phase k. */
+int bcd_select(const BcdSettings *settings, uint64_t phase);
 
 #endif

@@ -162,7 +162,7 @@ static int timed_update(SingleEngine *e, double lr) {
 static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last, double lr,
                     Loss *loss) {
     Stage *stage = e->stage;
-    stage->is->begin(stage, batch, PASS_TRAIN);
+    stage->is->begin(stage, batch, MODE_TRAIN);
     int first = forward_prefix(e, batch);
     if (first < 0) return -1;
     if (stage->is->step && !e->settings.times) {
@@ -201,7 +201,7 @@ static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     for (int first = 0; first < batch->n; first += most) {
         int end = first + most < batch->n ? first + most : batch->n;
         Batch part = batch_slice(batch, base->model, first, end);
-        stage->is->begin(stage, &part, PASS_EVALUATE);
+        stage->is->begin(stage, &part, MODE_EVALUATE);
         for (int b = 0; b < base->model->blocks; b++) stage->is->forward(stage, b);
         Loss some = stage->is->loss(stage, 1);
         loss_add(loss, &some);

@@ -31,7 +31,7 @@ real model_initial(const Model *model, int param, uint64_t seed, size_t i) {
     return (real)(p->deviation * random_normal(seed, STREAM_INIT + (uint32_t)param, i));
 }
 
-double node_flops(const Node *node, Phase phase) {
+double node_flops(const Node *node, Pass pass) {
     double in = (double)shape_count(node->in_shape), out = (double)shape_count(node->out_shape);
     switch (node->kind) {
         case OP_LINEAR:
@@ -39,8 +39,8 @@ double node_flops(const Node *node, Phase phase) {
         case OP_CONV2D:
             return 2 * out * node->in_shape.c * node->kernel * node->kernel;
         case OP_ATTENTION:
-            if (phase == PHASE_WEIGHT_GRADIENT) return 0;
-            return (phase == PHASE_FORWARD ? 2 : 5) * out * node->out_shape.w;
+            if (pass == PASS_WEIGHT_GRADIENT) return 0;
+            return (pass == PASS_FORWARD ? 2 : 5) * out * node->out_shape.w;
         default:
             return 0;
     }

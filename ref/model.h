@@ -126,12 +126,12 @@ extern const Preset model_presets[];
 real model_initial(const Model *model, int param, uint64_t seed, size_t i);
 
 /* The three things a training step does with a node. */
-typedef enum { PHASE_FORWARD, PHASE_INPUT_GRADIENT, PHASE_WEIGHT_GRADIENT, PHASES } Phase;
+typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES } Pass;
 
-/* Multiply-adds, times two, of one sample in one phase.  A linear layer or convolution costs the
+/* Multiply-adds, times two, of one sample in one pass.  A linear layer or convolution costs the
  * same in each; causal attention 2 t^2 c forward and 5 t^2 c backward (five products instead of
  * two, the scores being recomputed).  Norms and elementwise ops count as zero. */
-double node_flops(const Node *node, Phase phase);
+double node_flops(const Node *node, Pass pass);
 
 /* Numbers a node keeps beside its output for the backward pass (norm statistics, attention's
  * log-sum-exp), for a batch of n samples. */

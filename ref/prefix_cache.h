@@ -1,5 +1,5 @@
 /* The prefix cache (pre-inference, section 3.2.2 of the paper): outputs of the frozen blocks below
- * the active submodel, by sample number.  Filled as samples come by for the first time, so a visit
+ * the active submodel, by sample number.  Filled as samples come by for the first time, so a phase
  * shorter than an epoch computes no more than it uses.  Kept in the device's memory as far as the
  * stage has room, then in host memory up to a byte budget, the rest in a file that has no name any
  * more once open, so that nothing is left behind. */

@@ -86,7 +86,7 @@ typedef enum {
 
 #define READ_FAILED SIZE_MAX /* what read returns then */
 
-typedef enum { PASS_EVALUATE, PASS_TRAIN } Pass;
+typedef enum { MODE_EVALUATE, MODE_TRAIN } Mode;
 
 typedef struct Stage Stage;
 typedef struct {
@@ -98,12 +98,12 @@ typedef struct {
     int (*activate)(Stage *stage, const bool *active);
     /* Takes the batch's data by reference: it must live until the pass is over.  n is at most
      * settings.batch. */
-    void (*begin)(Stage *stage, const Batch *batch, Pass pass);
+    void (*begin)(Stage *stage, const Batch *batch, Mode mode);
     /* In a pipeline: calls from now on are about this micro-batch, whose activations of a block
      * live in slot micro_batch % slots[block]. */
     void (*select)(Stage *stage, int micro_batch);
     void (*forward)(Stage *stage, int block);
-    /* With PASS_TRAIN also turns the logits into the gradient of scale * loss_sum. */
+    /* With MODE_TRAIN also turns the logits into the gradient of scale * loss_sum. */
     Loss (*loss)(Stage *stage, double scale);
     /* Below the lowest active block, nothing is done. */
     void (*input_gradient)(Stage *stage, int block);

@@ -45,7 +45,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     const Model *m = s->base.model;
     int index = (int)(node - m->node);
     real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
-    bool training = s->pass == PASS_TRAIN;
+    bool training = s->mode == MODE_TRAIN;
     NodeIO io = {.n = s->batch.n,
                  .x = stage_value(s, node->in),
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
@@ -64,11 +64,11 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     return io;
 }
 
-void stage_begin(Stage *base, const Batch *batch, Pass pass) {
+void stage_begin(Stage *base, const Batch *batch, Mode mode) {
     RefStage *s = of(base);
     s->batch = *batch;
-    s->pass = pass;
-    if (pass != PASS_TRAIN || s->stepping) return;
+    s->mode = mode;
+    if (mode != MODE_TRAIN || s->stepping) return;
     stage_copy_buffers(s, s->before, s->buffer);
     s->stepping = true;
 }
@@ -94,7 +94,7 @@ Loss stage_loss(Stage *base, double scale) {
         loss.correct += s->correct[i];
         loss.count += s->batch.targets[i] >= 0;
     }
-    if (s->pass == PASS_TRAIN && s->layout.lowest < m->blocks)
+    if (s->mode == MODE_TRAIN && s->layout.lowest < m->blocks)
         cross_entropy_input_gradient(logits, logits, s->lse, s->batch.targets, (real)scale, rows,
                                      m->outputs);
     return loss;

@@ -29,7 +29,7 @@ typedef struct {
     unsigned char *correct;
     bool *differentiated_yet; /* [values]: this backward pass has written its gradient */
     Batch batch;              /* in flight, by reference */
-    Pass pass;
+    Mode mode;
 } RefStage;
 
 /* Where a value of the batch in flight lives, and its gradient in the backward pass. */
@@ -39,7 +39,7 @@ real *stage_value_gradient(RefStage *stage, int value);
 /* All buffers that are here; for a step that starts (to before) or is given up (from there). */
 void stage_copy_buffers(const RefStage *stage, real *const *to, real *const *from);
 
-void stage_begin(Stage *base, const Batch *batch, Pass pass);
+void stage_begin(Stage *base, const Batch *batch, Mode mode);
 void stage_forward(Stage *base, int block);
 Loss stage_loss(Stage *base, double scale);
 void stage_input_gradient(Stage *base, int block);

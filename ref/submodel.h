@@ -2,7 +2,7 @@
  *
  * The algorithm works with any cut.  Contiguous in depth is what saves most: all blocks below the
  * active ones need no backward pass and keep no activations, and their output is the same at each
- * visit of a sample, so that it can be kept (prefix_cache.h).  Equal sizes are what needs least
+ * phase of a sample, so that it can be kept (prefix_cache.h).  Equal sizes are what needs least
  * memory, for gradients and optimizer state are those of the largest submodel. */
 #ifndef REF_SUBMODEL_H
 #define REF_SUBMODEL_H

@@ -202,7 +202,7 @@ int gradients_write(const Options *options, const char *path, Stage *stage, cons
     h5_set_int(&file, "/", "version", 1);
     h5_set_text(&file, "/", "model", model->spec);
     provenance_write(&file, "/provenance", &here);
-    stage->is->begin(stage, batch, PASS_TRAIN);
+    stage->is->begin(stage, batch, MODE_TRAIN);
     forward(&file, stage, batch->n, room);
     Loss loss = stage->is->loss(stage, 1 / (double)counted);
     double mean = loss.loss_sum / (double)loss.count;

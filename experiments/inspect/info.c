@@ -85,7 +85,7 @@ static size_t block_params(const Model *model, const Block *block) {
 static double block_flops(const Model *model, const Block *block) {
     double flops = 0;
     for (int n = block->first_node; n < block->end_node; n++)
-        flops += node_flops(&model->node[n], PHASE_FORWARD);
+        flops += node_flops(&model->node[n], PASS_FORWARD);
     return flops;
 }
 

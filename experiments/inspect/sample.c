@@ -27,7 +27,7 @@ static const real *next_logits(Sampling *s) {
     size_t seen = s->count < context ? s->count : context;
     memset(s->batch.tokens, 0, context * sizeof *s->batch.tokens);
     memcpy(s->batch.tokens, s->text + s->count - seen, seen * sizeof *s->text);
-    stage->is->begin(stage, &s->batch, PASS_EVALUATE);
+    stage->is->begin(stage, &s->batch, MODE_EVALUATE);
     for (int b = 0; b < model->blocks; b++) stage->is->forward(stage, b);
     stage->is->read(stage, TENSOR_VALUE, model->blocks - 1, s->logits);
     return s->logits + (seen - 1) * (size_t)model->outputs;

@@ -20,7 +20,7 @@ typedef struct {
     bool recompute;
     int batch;
     BlockCost *block; /* [blocks] */
-    double phase_s[PHASES];
+    double pass_s[PASSES];
 } Work;
 
 typedef struct {
@@ -56,8 +56,7 @@ static int work_of(Works *works, const Configuration *c) {
                                  &c->cluster.practice))
         return -1;
     for (int b = 0; b < c->model->blocks; b++)
-        for (int phase = 0; phase < PHASES; phase++)
-            w->phase_s[phase] += w->block[b].phase_s[phase];
+        for (int pass = 0; pass < PASSES; pass++) w->pass_s[pass] += w->block[b].pass_s[pass];
     return works->count - 1;
 }
 
@@ -66,8 +65,8 @@ static int work_of(Works *works, const Configuration *c) {
  * and with a cached prefix each block runs forward at least in its own turn. */
 static double least_step(const Configuration *c, const Work *w) {
     double part = 1.0 / c->submodels;
-    double once = part * (w->phase_s[PHASE_INPUT_GRADIENT] + w->phase_s[PHASE_WEIGHT_GRADIENT]);
-    double forward = (c->cached ? part : 1) * w->phase_s[PHASE_FORWARD];
+    double once = part * (w->pass_s[PASS_INPUT_GRADIENT] + w->pass_s[PASS_WEIGHT_GRADIENT]);
+    double forward = (c->cached ? part : 1) * w->pass_s[PASS_FORWARD];
     return (forward + once) * c->micro_batches / c->pipeline;
 }
 
@@ -77,7 +76,7 @@ static double least_step_placed(const Configuration *c, const Work *w) {
     double *work = calloc((size_t)c->model->blocks, sizeof *work), sum = 0;
     Placement p;
     for (int b = 0; work && b < c->model->blocks; b++)
-        for (int phase = 0; phase < PHASES; phase++) work[b] += w->block[b].phase_s[phase];
+        for (int pass = 0; pass < PASSES; pass++) work[b] += w->block[b].pass_s[pass];
     bool failed =
         !work || placement_make(&p, c->model, c->placement, c->pipeline, c->submodels, work, NULL);
     free(work);
@@ -86,12 +85,12 @@ static double least_step_placed(const Configuration *c, const Work *w) {
         int lowest = 0;
         while (lowest < c->model->blocks - 1 && p.submodel_of[lowest] != k) lowest++;
         for (int b = 0; b < c->model->blocks; b++) {
-            if (b >= lowest || !c->cached) sum += w->block[b].phase_s[PHASE_FORWARD];
-            if (b > lowest) sum += w->block[b].phase_s[PHASE_INPUT_GRADIENT];
+            if (b >= lowest || !c->cached) sum += w->block[b].pass_s[PASS_FORWARD];
+            if (b > lowest) sum += w->block[b].pass_s[PASS_INPUT_GRADIENT];
         }
     }
     placement_free(&p);
-    sum += w->phase_s[PHASE_WEIGHT_GRADIENT];
+    sum += w->pass_s[PASS_WEIGHT_GRADIENT];
     return sum / c->submodels * c->micro_batches / c->pipeline;
 }
 

@@ -27,14 +27,14 @@ static int read_settings(Timed *timed, const char *path) {
 }
 
 static int read_passes(Timed *timed, const char *path) {
-    static const char *const phases[] = {"forward", "input_gradient", "weight_gradient"};
+    static const char *const passes[] = {"forward", "input_gradient", "weight_gradient"};
     Tables tables = {0};
     if (tables_read(&tables, path)) return -1;
     const Table *full = tables_find(&tables, "full");
     timed->passes_s = 0;
     for (int r = 0; full && r < full->rows; r++)
-        for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
-            const Cell *cell = table_find(full, full->label[r], phases[i]);
+        for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+            const Cell *cell = table_find(full, full->label[r], passes[i]);
             timed->passes_s += cell && isfinite(cell->value) ? cell->value / 1e3 : 0;
         }
     tables_free(&tables);

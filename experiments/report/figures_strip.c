@@ -6,7 +6,7 @@
 
 enum { STRIP = 24, GAP = 34, PARTS = 400 };
 
-/* The end of the part of a training that is drawn in one shade: a visit, or as many visits as are
+/* The end of the part of a training that is drawn in one shade: a phase, or as many phases as are
  * too short to be seen one by one. */
 static size_t part_end(const StudyRow *row, size_t first, double least) {
     double begin = first ? (double)row->curve[first - 1].step : 0;

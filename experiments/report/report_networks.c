@@ -17,7 +17,7 @@ static const FigureKind figure_kinds[] = {
      "Training loss against updates, smoothed. Band: of several seeds from the lowest to the "
      "highest; of one, where there are few lines, every batch. Dots, in BCD's colour: where BCD "
      "and the full update first "
-     "were at the loss they are compared at. Below: which submodel was being trained; visits too "
+     "were at the loss they are compared at. Below: which submodel was being trained; phases too "
      "short to be seen are one mean shade."},
     {figure_score, "score", "Validation score against updates",
      "Validation score as the training went on; of several seeds the mean and the range."},

@@ -19,9 +19,9 @@ const CheckpointGroup checkpoint_groups[CHECKPOINT_GROUPS] = {
 const CheckpointCount checkpoint_counts[CHECKPOINT_COUNTS] = {
     {"step", offsetof(BcdState, step)},
     {"position", offsetof(BcdState, position)},
-    {"visit", offsetof(BcdState, visit)},
-    {"visit_steps", offsetof(BcdState, visit_steps)},
-    {"visit_start", offsetof(BcdState, visit_start)},
+    {"phase", offsetof(BcdState, phase)},
+    {"phase_steps", offsetof(BcdState, phase_steps)},
+    {"phase_start", offsetof(BcdState, phase_start)},
     {"windows", offsetof(BcdState, windows)},
 };
 

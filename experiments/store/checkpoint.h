@@ -5,7 +5,7 @@
  *   /settings    attributes  the flags that decide the result, as resolved
  *   /model       attribute   spec, in canonical form
  *   /data        attributes  name, samples, checksum of the training split
- *   /bcd         attributes  step, position, visit, visit_steps, visit_start, submodel,
+ *   /bcd         attributes  step, position, phase, phase_steps, phase_start, submodel,
  *                            window_sum, last_window_sum, windows: see BcdState in bcd.h
  *   /age         [block]     updates the optimizer state of each block has seen
  *   /parameters/NAME         trained tensors, dimensions named; layouts as in model.h

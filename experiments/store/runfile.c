@@ -145,7 +145,7 @@ static const H5Column evaluation_columns[] = {
 static const H5Column switch_columns[] = {
     {"step", H5_UINT64, offsetof(SwitchRow, step), NULL},
     {"submodel", H5_INT, offsetof(SwitchRow, submodel), NULL},
-    {"visit", H5_UINT64, offsetof(SwitchRow, visit), NULL},
+    {"phase", H5_UINT64, offsetof(SwitchRow, phase), NULL},
     {"reason", H5_TEXT, offsetof(SwitchRow, reason), NULL},
     {"earlier_loss", H5_DOUBLE, offsetof(SwitchRow, earlier_loss), LOSS_UNIT},
     {"window_loss", H5_DOUBLE, offsetof(SwitchRow, window_loss), LOSS_UNIT},

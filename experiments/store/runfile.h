@@ -14,11 +14,11 @@
  *   /curve       step, samples, loss (nats per target), lr, submodel, seconds (s of training,
  *                            evaluation and saving left out): one row per update
  *   /evaluation  step, loss (nats per target), accuracy, perplexity, seconds (s): validation split
- *   /switches    step, submodel, visit, reason: when each submodel became active, and why the one
+ *   /switches    step, submodel, phase, reason: when each submodel became active, and why the one
  *                            before was left; with --switch-every auto also the numbers of that
  *                            decision, else NAN: earlier_loss, window_loss (nats per target), the
  *                            mean training losses of its last two whole windows
- *                            (the last visit ends with the curve; `status` says how)
+ *                            (the last phase ends with the curve; `status` says how)
  *   /memory      role, current (bytes), peak (bytes), planned (bytes)
  *
  * Columns of one group share their dimension, named by the first of them. */
@@ -45,7 +45,7 @@ typedef struct {
 typedef struct {
     uint64_t step; /* updates done when it became active */
     int submodel;
-    uint64_t visit;
+    uint64_t phase;
     char reason[H5_NAME];
     double earlier_loss, window_loss;
 } SwitchRow;
@@ -106,7 +106,7 @@ void runfile_cut(RunFile *run, uint64_t step);
 /* The mean training loss of the last `window` updates at or before row `row`. */
 double runfile_smooth(const RunFile *run, size_t row, size_t window);
 
-/* The mean training losses of the last two whole windows of a visit that began after update `begin`
+/* The mean training losses of the last two whole windows of a phase that began after update `begin`
  * and ended with update `end`; NAN where it had no two, or the curve does not hold them. */
 void runfile_windows(const RunFile *run, uint64_t begin, uint64_t end, int window, double *earlier,
                      double *last);

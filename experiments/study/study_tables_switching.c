@@ -63,8 +63,8 @@ int study_add_switching(Tables *tables, const Cases *cases) {
     if (table)
         table_note(
             table,
-            "Scores and losses of the end of the training.  Every K: updates of a visit; K "
+            "Scores and losses of the end of the training.  Every K: updates of a phase; K "
             "with an e: epochs; auto: when the loss no longer falls.  Optimizer state begins "
-            "anew at each visit unless it is kept.");
+            "anew at each phase unless it is kept.");
     return 0;
 }

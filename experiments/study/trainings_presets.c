@@ -108,8 +108,8 @@ const TrainingKind training_ufp = {
                [PRESET_GPU] = {GPU_GPT}},
 };
 
-/* What a training by BCD depends on beside M: how long a visit is, whether a submodel finds its
- * optimizer's state again, and who comes next.  Each beside the other variants' visits. */
+/* What a training by BCD depends on beside M: how long a phase is, whether a submodel finds its
+ * optimizer's state again, and who comes next.  Each beside the other variants' phases. */
 const TrainingKind training_switching = {
     .name = "switching",
     .variant = {{1, 1, NULL},

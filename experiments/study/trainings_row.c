@@ -58,7 +58,7 @@ static double relative_work(const Options *o, int submodels) {
     Model *model = setup_model(o->model, bytes ? 256 : known > 0 ? known : 0, o->context);
     if (!model) return 0;
     double flops = 0;
-    for (int i = 0; i < model->nodes; i++) flops += node_flops(&model->node[i], PHASE_FORWARD);
+    for (int i = 0; i < model->nodes; i++) flops += node_flops(&model->node[i], PASS_FORWARD);
     model_free(model);
     double length = o->steps ? (double)o->steps * (o->batch ? o->batch : 1) : o->epochs * 1e4;
     return length * flops * (submodels > 1 ? 0.5 + 0.5 / submodels : 1);

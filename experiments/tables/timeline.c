@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *const timeline_phases[PHASES] = {"forward", "input gradient", "weight gradient"};
+const char *const timeline_passs[PASSES] = {"forward", "input gradient", "weight gradient"};
 
 static const TableColumn columns[TASK_COLUMNS] = {
     [TASK_WHAT] = {"task", "task", "", COLUMN_TEXT, 0},
@@ -16,14 +16,14 @@ static const TableColumn columns[TASK_COLUMNS] = {
 /* ---- making one ---------------------------------------------------------------------------------
  */
 
-static int phase_of(Doing what) {
+static int pass_of(Doing what) {
     switch (what) {
         case DO_FORWARD:
-            return PHASE_FORWARD;
+            return PASS_FORWARD;
         case DO_INPUT_GRADIENT:
-            return PHASE_INPUT_GRADIENT;
+            return PASS_INPUT_GRADIENT;
         case DO_WEIGHT_GRADIENT:
-            return PHASE_WEIGHT_GRADIENT;
+            return PASS_WEIGHT_GRADIENT;
         default:
             return -1;
     }
@@ -35,10 +35,10 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
     double busy_ms = 0;
     for (int i = 0; i < list->tasks; i++) {
         const Task *task = &list->task[i];
-        int phase = phase_of(task->what);
-        if (phase < 0 || task->end <= task->start) continue;
+        int pass = pass_of(task->what);
+        if (pass < 0 || task->end <= task->start) continue;
         table_row(table, "rank %2d", rank);
-        table_text(table, TASK_WHAT, SOURCE_NONE, "%s", timeline_phases[phase]);
+        table_text(table, TASK_WHAT, SOURCE_NONE, "%s", timeline_passs[pass]);
         table_number(table, TASK_CHUNK, task->chunk, SOURCE_NONE);
         table_number(table, TASK_MICRO_BATCH, task->micro_batch, SOURCE_NONE);
         table_number(table, TASK_START, 1e3 * task->start, SOURCE_SIMULATED);
@@ -75,9 +75,9 @@ static const Cell *cell(const Table *table, int row, int column) {
     return &table->cell[row * table->columns + column];
 }
 
-int timeline_phase(const Table *table, int row) {
-    for (int p = 0; p < PHASES; p++)
-        if (strcmp(cell(table, row, TASK_WHAT)->text, timeline_phases[p]) == 0) return p;
+int timeline_pass(const Table *table, int row) {
+    for (int p = 0; p < PASSES; p++)
+        if (strcmp(cell(table, row, TASK_WHAT)->text, timeline_passs[p]) == 0) return p;
     return -1;
 }
 
@@ -92,7 +92,7 @@ bool timeline_is(const Table *table) {
         if (table->column[c].kind != columns[c].kind) return false;
     for (int r = 0; r < table->rows; r++) {
         double start = timeline_ms(table, r, TASK_START), end = timeline_ms(table, r, TASK_END);
-        if (!(start >= 0 && end >= start && isfinite(end)) || timeline_phase(table, r) < 0)
+        if (!(start >= 0 && end >= start && isfinite(end)) || timeline_pass(table, r) < 0)
             return false;
     }
     return timeline_end_ms(table) > 0;
@@ -119,7 +119,7 @@ enum { COLUMNS = 86, PIECE = 41 };
 static char doing_at(const Table *table, int first, int end, double ms) {
     for (int r = first; r < end; r++)
         if (timeline_ms(table, r, TASK_START) <= ms && ms < timeline_ms(table, r, TASK_END))
-            return "fbw"[timeline_phase(table, r)];
+            return "fbw"[timeline_pass(table, r)];
     return '.';
 }
 

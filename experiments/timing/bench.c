@@ -103,8 +103,8 @@ static void fill_costs(const Bench *bench, BlockCost *block, const bool *active,
         BlockTimes t = bench->least[b];
         int batch = (bench->batch.n + bench->method->parts - 1) / bench->method->parts;
         double each = 1e-3 / bench->method->parts;
-        block[b] = (BlockCost){.phase_s = {each * t.forward_ms, each * t.input_gradient_ms,
-                                           each * t.weight_gradient_ms},
+        block[b] = (BlockCost){.pass_s = {each * t.forward_ms, each * t.input_gradient_ms,
+                                          each * t.weight_gradient_ms},
                                .out_bytes = (double)value_count(m, m->block[b].out, batch) *
                                             (double)value_bytes(settings)};
         for (int p = m->block[b].first_param; p < m->block[b].end_param && active[b]; p++)
@@ -112,7 +112,7 @@ static void fill_costs(const Bench *bench, BlockCost *block, const bool *active,
                 1e-3 * bench->least_update_ms * (double)m->param[p].count / trained;
         rest -= t.forward_ms + t.input_gradient_ms + t.weight_gradient_ms;
     }
-    block[m->blocks - 1].phase_s[PHASE_FORWARD] += 1e-3 * fmax(0, rest) / bench->method->parts;
+    block[m->blocks - 1].pass_s[PASS_FORWARD] += 1e-3 * fmax(0, rest) / bench->method->parts;
 }
 
 static int time_submodels(Bench *bench) {

@@ -67,13 +67,13 @@ static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
                  (unsigned long long)length);
 }
 
-/* Writes down the submodel of the step just done, if it is another visit's. */
+/* Writes down the submodel of the step just done, if it is another phase's. */
 static int note_switch(Training *t, const BcdState *state) {
     RunFile *run = &t->run;
     const SwitchRule *rule = &t->setup.bcd.rule;
-    uint64_t visit = state->visit - (state->visit_steps == 0);
-    if (run->switch_rows && run->switches[run->switch_rows - 1].visit == visit) return 0;
-    SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .visit = visit};
+    uint64_t phase = state->phase - (state->phase_steps == 0);
+    if (run->switch_rows && run->switches[run->switch_rows - 1].phase == phase) return 0;
+    SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .phase = phase};
     say_reason(row.reason, t, row.step);
     row.earlier_loss = row.window_loss = NAN;
     if (run->switch_rows && rule->kind == SWITCH_AUTO)

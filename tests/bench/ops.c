@@ -47,12 +47,12 @@ static void arena_free(Arena *arena) {
 typedef struct {
     const Node *node;
     NodeIO io;
-    Phase phase;
+    Pass phase;
 } NodeRun;
 
 static void run_node(void *context) {
     NodeRun *run = context;
-    static void (*const phases[PHASES])(const Node *, const NodeIO *) = {
+    static void (*const phases[PASSES])(const Node *, const NodeIO *) = {
         node_forward, node_input_gradient, node_weight_gradient};
     phases[run->phase](run->node, &run->io);
 }
@@ -86,17 +86,17 @@ static NodeIO prepare(Arena *arena, const Model *model, const Node *node, int n)
 }
 
 /* Bytes an op must move at the least: what it reads and writes of activations, each once. */
-static double least_bytes(const Node *node, Phase phase, int n) {
+static double least_bytes(const Node *node, Pass phase, int n) {
     double in = (double)n * (double)shape_count(node->in_shape);
     double out = (double)n * (double)shape_count(node->out_shape);
     double skip = node->skip < 0 ? 0 : out;
     NodeKeeps keeps =
-        node_keeps(node, phase == PHASE_INPUT_GRADIENT, phase == PHASE_WEIGHT_GRADIENT, false);
+        node_keeps(node, phase == PASS_INPUT_GRADIENT, phase == PASS_WEIGHT_GRADIENT, false);
     double kept = keeps.input * in + keeps.output * out;
     double numbers = 0;
-    if (phase == PHASE_FORWARD) numbers = in + skip + out;
-    if (phase == PHASE_INPUT_GRADIENT) numbers = out + kept + in + skip;
-    if (phase == PHASE_WEIGHT_GRADIENT) numbers = out + kept;
+    if (phase == PASS_FORWARD) numbers = in + skip + out;
+    if (phase == PASS_INPUT_GRADIENT) numbers = out + kept + in + skip;
+    if (phase == PASS_WEIGHT_GRADIENT) numbers = out + kept;
     return numbers * (double)sizeof(real);
 }
 
@@ -105,7 +105,7 @@ static double least_bytes(const Node *node, Phase phase, int n) {
 
 /* Sums over a whole training step, by kind of op. */
 typedef struct {
-    double ms[OP_KINDS][PHASES], flops[OP_KINDS][PHASES];
+    double ms[OP_KINDS][PASSES], flops[OP_KINDS][PASSES];
 } Totals;
 
 static void print_rate(double flops, double bytes, double ms, Machine machine) {
@@ -124,10 +124,10 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
     char name[64];
     work_name(name, sizeof name, node);
     if (!arena.failed) printf("%-44s %3dx %5d", name, times, n);
-    for (int p = 0; p < PHASES && !arena.failed; p++) {
-        run.phase = (Phase)p;
-        bool nothing = (p == PHASE_INPUT_GRADIENT && node->in == 0) || /* the model's input */
-                       (p == PHASE_WEIGHT_GRADIENT && node->weight < 0);
+    for (int p = 0; p < PASSES && !arena.failed; p++) {
+        run.phase = (Pass)p;
+        bool nothing = (p == PASS_INPUT_GRADIENT && node->in == 0) || /* the model's input */
+                       (p == PASS_WEIGHT_GRADIENT && node->weight < 0);
         if (nothing) {
             printf(" %27s", "-");
             continue;
@@ -135,8 +135,8 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
         bench_progress("%s: %s", model->name, op_names[node->kind]);
         Times taken = bench_repeat(run_node, &run, least_ms);
         bench_progress_end();
-        double ms = times_median(&taken), flops = n * node_flops(node, (Phase)p);
-        print_rate(flops, least_bytes(node, (Phase)p, n), ms, machine);
+        double ms = times_median(&taken), flops = n * node_flops(node, (Pass)p);
+        print_rate(flops, least_bytes(node, (Pass)p, n), ms, machine);
         totals->ms[node->kind][p] += ms * times;
         totals->flops[node->kind][p] += flops * times;
     }

@@ -42,9 +42,9 @@ double work_flops(const Model *m, int n, const bool *active, int first) {
     if (layout_make(&layout, m, &settings, active)) return 0;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        if (i >= m->block[first].first_node) flops += node_flops(node, PHASE_FORWARD);
-        if (layout.differentiated[node->in]) flops += node_flops(node, PHASE_INPUT_GRADIENT);
-        if (node_trains(m, node, active)) flops += node_flops(node, PHASE_WEIGHT_GRADIENT);
+        if (i >= m->block[first].first_node) flops += node_flops(node, PASS_FORWARD);
+        if (layout.differentiated[node->in]) flops += node_flops(node, PASS_INPUT_GRADIENT);
+        if (node_trains(m, node, active)) flops += node_flops(node, PASS_WEIGHT_GRADIENT);
     }
     layout_free(&layout);
     return flops * n;

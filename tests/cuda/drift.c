@@ -104,7 +104,7 @@ static Outcome differentiate(const Recipe *recipe, double roundoff, int sample) 
     tiny_activate(&tiny, 0);
     Batch batch = tiny_batch(&tiny, tiny.stage->settings.batch);
     Stage *stage = tiny.stage;
-    stage->is->begin(stage, &batch, PASS_TRAIN);
+    stage->is->begin(stage, &batch, MODE_TRAIN);
     for (int b = 0; b < tiny.model->blocks; b++) stage->is->forward(stage, b);
     Loss loss = stage->is->loss(stage, 1);
     outcome.loss[0] = loss_mean(&loss);

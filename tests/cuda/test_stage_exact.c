@@ -162,11 +162,11 @@ static void switches_lose_no_bits(const void *spec) {
         finer += (bits & 0xffffu) != 0; /* more than bf16 holds */
     }
     CHECK(finer > count / 2, "only %zu of %zu masters are finer than bf16", finer, count);
-    for (int visit = 0; visit < 4; visit++) {
-        tiny_activate(&tiny, visit % 3);
+    for (int phase = 0; phase < 4; phase++) {
+        tiny_activate(&tiny, phase % 3);
         Snapshot after = snapshot_take(&tiny, TENSOR_PARAMETER);
         CHECK(memcmp(before.number, after.number, count * sizeof(real)) == 0,
-              "%s: changed by the switch to submodel %d", tiny.model->name, visit % 3);
+              "%s: changed by the switch to submodel %d", tiny.model->name, phase % 3);
         snapshot_free(&after);
     }
     snapshot_free(&before);

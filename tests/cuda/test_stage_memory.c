@@ -179,7 +179,7 @@ static void values_come_back(const void *spec) {
         tiny_open(&tiny, &recipe);
         Batch batch = tiny_batch(&tiny, 3);
         Stage *stage = tiny.stage;
-        stage->is->begin(stage, &batch, PASS_EVALUATE);
+        stage->is->begin(stage, &batch, MODE_EVALUATE);
         for (int b = 0; b < tiny.model->blocks; b++) {
             size_t count = stage->is->read(stage, TENSOR_VALUE, b, NULL);
             size_t expected = value_count(tiny.model, tiny.model->block[b].out, 3);

@@ -65,15 +65,15 @@ static real *upper_gradient(const Tiny *tiny, int upper, bool crossed, size_t *c
     Batch part[2] = {batch_slice(&batch, tiny->model, 0, 2),
                      batch_slice(&batch, tiny->model, 2, 4)};
     stage->is->select(stage, 0);
-    stage->is->begin(stage, &part[0], PASS_TRAIN);
+    stage->is->begin(stage, &part[0], MODE_TRAIN);
     for (int b = 0; b < blocks; b++) stage->is->forward(stage, b);
     stage->is->loss(stage, 1);
     if (crossed) {
         stage->is->select(stage, 1);
-        stage->is->begin(stage, &part[1], PASS_TRAIN);
+        stage->is->begin(stage, &part[1], MODE_TRAIN);
         for (int b = 0; b < upper; b++) stage->is->forward(stage, b);
         stage->is->select(stage, 0);
-        stage->is->begin(stage, &part[0], PASS_TRAIN);
+        stage->is->begin(stage, &part[0], MODE_TRAIN);
     }
     go_back(stage, blocks);
     int param = tiny->model->block[upper].first_param;

@@ -83,7 +83,7 @@ static void plan_make(Plan *plan, const Row *row) {
             bool active = plan->submodel_of[b] == k;
             if (active) below = 0;
             double input = below ? 0 : 1.0 / BLOCKS, weight = active ? 1.0 / BLOCKS : 0;
-            plan->cost[k][b] = (BlockCost){.phase_s = {1.0 / BLOCKS, input, weight}};
+            plan->cost[k][b] = (BlockCost){.pass_s = {1.0 / BLOCKS, input, weight}};
         }
 }
 

@@ -41,7 +41,7 @@ static void one_rank_adds_up(void) {
     CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
     double sum = 0, update = 0;
     for (int b = 0; b < model->blocks; b++) {
-        for (int phase = 0; phase < PHASES; phase++) sum += 3 * cost[b].phase_s[phase];
+        for (int phase = 0; phase < PASSES; phase++) sum += 3 * cost[b].pass_s[phase];
         update += cost[b].update_s;
     }
     CHECK(near(p.passes_s, sum) && near(p.update_s, update), "%g and %g s, not %g and %g",
@@ -60,7 +60,7 @@ static void one_rank_adds_up(void) {
 static void bubble_in_closed_form(void) {
     Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
     BlockCost cost[12];
-    for (int b = 0; b < 12; b++) cost[b] = (BlockCost){.phase_s = {1, 1, 1}};
+    for (int b = 0; b < 12; b++) cost[b] = (BlockCost){.pass_s = {1, 1, 1}};
     for (int pipeline = 1; pipeline <= 4; pipeline++) {
         if (12 % pipeline) continue;
         Configuration c = configuration(model, pipeline, 1);
@@ -84,7 +84,7 @@ static void submodels_in_closed_form(void) {
     for (int k = 0; k < 3; k++)
         for (int b = 0; b < 12; b++)
             cost[k][b] = (BlockCost){
-                .phase_s = {1 / 12.0, b >= 4 * k ? 1 / 12.0 : 0, b / 4 == k ? 1 / 12.0 : 0}};
+                .pass_s = {1 / 12.0, b >= 4 * k ? 1 / 12.0 : 0, b / 4 == k ? 1 / 12.0 : 0}};
     static const double plain[3] = {7.0 / 3, 2, 5.0 / 3}, cached[3] = {7.0 / 3, 5.0 / 3, 1};
     for (int cache = 0; cache < 2; cache++) {
         Configuration c = configuration(model, 1, 3);
@@ -127,7 +127,7 @@ static void network_between_nodes_only(void) {
     Model *model = model_create(gpt);
     BlockCost cost[12];
     const double bytes = 1e6;
-    for (int b = 0; b < 12; b++) cost[b] = (BlockCost){.phase_s = {1, 1, 1}, .out_bytes = bytes};
+    for (int b = 0; b < 12; b++) cost[b] = (BlockCost){.pass_s = {1, 1, 1}, .out_bytes = bytes};
     for (int per_node = 1; per_node <= 4; per_node++)
         for (int replicas = 1; replicas <= 2; replicas++) {
             Configuration c = configuration(model, 4, 1);

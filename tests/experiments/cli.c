@@ -95,7 +95,7 @@ static void check_same_curves(const char *a, const char *b) {
         for (size_t i = 0; i < x.switch_rows; i++)
             CHECK(x.switches[i].step == y.switches[i].step &&
                       x.switches[i].submodel == y.switches[i].submodel &&
-                      x.switches[i].visit == y.switches[i].visit &&
+                      x.switches[i].phase == y.switches[i].phase &&
                       strcmp(x.switches[i].reason, y.switches[i].reason) == 0 &&
                       isnan(x.switches[i].window_loss) == isnan(y.switches[i].window_loss) &&
                       !(x.switches[i].window_loss > y.switches[i].window_loss) &&

@@ -96,8 +96,8 @@ static void check_same(const Setup *a, const BcdState *at, const Setup *b, const
     for (int block = 0; block < a->model->blocks; block++)
         CHECK(a->engine->is->age(a->engine, block) == b->engine->is->age(b->engine, block),
               "age of block %d", block);
-    CHECK(at->step == bt->step && at->position == bt->position && at->visit == bt->visit &&
-              at->visit_steps == bt->visit_steps && at->visit_start == bt->visit_start &&
+    CHECK(at->step == bt->step && at->position == bt->position && at->phase == bt->phase &&
+              at->phase_steps == bt->phase_steps && at->phase_start == bt->phase_start &&
               at->submodel == bt->submodel && at->window_sum == bt->window_sum &&
               at->last_window_sum == bt->last_window_sum && at->windows == bt->windows,
           "the place in the training");

@@ -21,7 +21,7 @@ static char *drawn(char *script) {
     return svg ? svg : calloc(1, 1);
 }
 
-/* Shades of the active submodel: of three submodels, each 20 updates long, then of visits too short
+/* Shades of the active submodel: of three submodels, each 20 updates long, then of phases too short
  * to be told apart. */
 static void case_strip(void) {
     if (!gnuplot_present()) SKIP("no gnuplot");

@@ -17,7 +17,7 @@ static void check_shapes(const Model *m) {
         for (int i = 0; i < m->param[p].rank; i++)
             if (m->param[p].dim[i] < 1) abort();
     for (int i = 0; i < m->nodes; i++)
-        for (Phase phase = 0; phase < PHASES; phase++)
+        for (Pass phase = 0; phase < PASSES; phase++)
             if (!(node_flops(&m->node[i], phase) >= 0)) abort();
 }
 

@@ -48,7 +48,7 @@ static void check_gradient(Differences *differences, Array gradient, int samples
 /* Elements that are moved one at a time: sixty, or fewer where a forward pass is long. */
 static int samples_for(const Case *row) {
     double cost =
-        row->n * (node_flops(&row->node, PHASE_FORWARD) + (double)shape_count(row->node.in_shape));
+        row->n * (node_flops(&row->node, PASS_FORWARD) + (double)shape_count(row->node.in_shape));
     double affordable = 2e7 / cost;
     return affordable < 6 ? 6 : affordable > 60 ? 60 : (int)affordable;
 }

@@ -83,7 +83,7 @@ static void train_plainly(Tiny *tiny) {
         tiny->data->fetch(tiny->data, &batch, position);
         int counted = 0;
         for (int i = 0; i < batch.n * m->targets; i++) counted += batch.targets[i] >= 0;
-        is->begin(stage, &batch, PASS_TRAIN);
+        is->begin(stage, &batch, MODE_TRAIN);
         for (int b = 0; b < m->blocks; b++) is->forward(stage, b);
         is->loss(stage, 1.0 / counted);
         for (int b = m->blocks - 1; b >= 0; b--) {

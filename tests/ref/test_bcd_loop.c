@@ -80,14 +80,14 @@ static void loop_close(Loop *loop) {
     model_free(loop->model);
 }
 
-/* Steps that visit number `visit` lasted, from the first on. */
-static int visit_length(const Notes *n, int first) {
+/* Steps that phase number `phase` lasted, from the first on. */
+static int phase_length(const Notes *n, int first) {
     int end = first;
     while (end < n->steps && n->trained[end] == n->trained[first]) end++;
     return end - first;
 }
 
-static void every_visit_has_k_steps(void) {
+static void every_phase_has_k_steps(void) {
     Loop loop;
     loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 5}, 16, 4, 62);
     loop_run(&loop);
@@ -95,9 +95,9 @@ static void every_visit_has_k_steps(void) {
         CHECK(loop.notes.trained[i] == i / 5 % SUBMODELS, "step %d trained submodel %d", i,
               loop.notes.trained[i]);
     CHECK(loop.notes.activations == 13, "%d activations", loop.notes.activations);
-    CHECK(loop.state.visit == 12 && loop.state.visit_steps == 2 && loop.state.step == 62 &&
+    CHECK(loop.state.phase == 12 && loop.state.phase_steps == 2 && loop.state.step == 62 &&
               loop.state.position == 248,
-          "ends at visit %d, step %d of it", (int)loop.state.visit, (int)loop.state.visit_steps);
+          "ends at phase %d, step %d of it", (int)loop.state.phase, (int)loop.state.phase_steps);
     loop_close(&loop);
 }
 
@@ -127,7 +127,7 @@ static void random_order_is_a_fresh_permutation(void) {
         if (cycle) changed += memcmp(order, order - SUBMODELS, SUBMODELS * sizeof *order) != 0;
     }
     for (int i = 1; i < loop.notes.steps; i++)
-        CHECK(loop.notes.trained[i] != loop.notes.trained[i - 1], "visit %d trains %d again", i,
+        CHECK(loop.notes.trained[i] != loop.notes.trained[i - 1], "phase %d trains %d again", i,
               loop.notes.trained[i]);
     CHECK(changed > CYCLES * 4 / 5, "only %d of %d cycles differ from the one before", changed,
           CYCLES);
@@ -143,14 +143,14 @@ static void random_order_is_a_fresh_permutation(void) {
 
 /* Of two submodels the other one, whoever begins; of three each pair of neighbours is seen. */
 static void a_switch_is_to_another_submodel(void) {
-    enum { SEEDS = 40, VISITS = 60, MOST_SUBMODELS = 5 };
+    enum { SEEDS = 40, PHASES = 60, MOST_SUBMODELS = 5 };
     for (int submodels = 1; submodels <= MOST_SUBMODELS; submodels++) {
         int begins[MOST_SUBMODELS] = {0}, after[MOST_SUBMODELS][MOST_SUBMODELS] = {{0}};
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             BcdSettings s = {.partition.submodels = submodels, .order = ORDER_RANDOM, .seed = seed};
             begins[bcd_select(&s, 0)]++;
-            for (uint64_t visit = 1; visit < VISITS; visit++)
-                after[bcd_select(&s, visit - 1)][bcd_select(&s, visit)]++;
+            for (uint64_t phase = 1; phase < PHASES; phase++)
+                after[bcd_select(&s, phase - 1)][bcd_select(&s, phase)]++;
         }
         for (int i = 0; i < submodels; i++) {
             CHECK(begins[i] > 0, "%d of %d never begins", i, submodels);
@@ -164,7 +164,7 @@ static void a_switch_is_to_another_submodel(void) {
 static void epochs_count_samples(void) {
     static const struct {
         double epochs;
-        int samples, batch, steps; /* a visit */
+        int samples, batch, steps; /* a phase */
     } rows[] = {{1, 12, 4, 3}, {1, 13, 4, 4}, {0.5, 12, 4, 2}, {2, 10, 4, 5}, {0.01, 10, 4, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Loop loop;
@@ -172,9 +172,9 @@ static void epochs_count_samples(void) {
         loop_open(&loop, ORDER_CYCLIC, rule, rows[i].samples, rows[i].batch, 40);
         loop_run(&loop);
         for (int first = 0; first + rows[i].steps < 40; first += rows[i].steps)
-            CHECK(visit_length(&loop.notes, first) == rows[i].steps,
+            CHECK(phase_length(&loop.notes, first) == rows[i].steps,
                   "%g epochs of %d samples in batches of %d: %d steps, not %d", rows[i].epochs,
-                  rows[i].samples, rows[i].batch, visit_length(&loop.notes, first), rows[i].steps);
+                  rows[i].samples, rows[i].batch, phase_length(&loop.notes, first), rows[i].steps);
         loop_close(&loop);
     }
 }
@@ -202,13 +202,13 @@ static void auto_leaves_when_the_loss_stands_still(void) {
         loop_open(&loop, ORDER_CYCLIC, rule, 100, 1, 30);
         loop.notes.losses = losses;
         loop_run(&loop);
-        CHECK(visit_length(&loop.notes, 0) == rows[i].steps, "%s: left after %d steps, not %d",
-              rows[i].name, visit_length(&loop.notes, 0), rows[i].steps);
+        CHECK(phase_length(&loop.notes, 0) == rows[i].steps, "%s: left after %d steps, not %d",
+              rows[i].name, phase_length(&loop.notes, 0), rows[i].steps);
         loop_close(&loop);
     }
 }
 
-static void reduction_draws_a_subset_for_each_visit(void) {
+static void reduction_draws_a_subset_for_each_phase(void) {
     enum { SAMPLES = 40, BATCH = 5, USED = 10 };
     Loop loop;
     bool seen[SUBMODELS][SAMPLES] = {{false}};
@@ -218,13 +218,13 @@ static void reduction_draws_a_subset_for_each_visit(void) {
     loop_run(&loop);
     for (int i = 0; i < loop.notes.steps; i++)
         for (int s = 0; s < BATCH; s++) seen[i / 6][loop.notes.ids[i][s]] = true;
-    for (int visit = 0; visit < SUBMODELS; visit++) {
-        CHECK(visit_length(&loop.notes, visit * 6) == 6, "three epochs of ten samples");
+    for (int phase = 0; phase < SUBMODELS; phase++) {
+        CHECK(phase_length(&loop.notes, phase * 6) == 6, "three epochs of ten samples");
         int used = 0;
-        for (int s = 0; s < SAMPLES; s++) used += seen[visit][s];
-        CHECK(used == USED, "visit %d saw %d samples", visit, used);
-        CHECK(visit == 0 || memcmp(seen[visit], seen[visit - 1], SAMPLES * sizeof(bool)) != 0,
-              "visits %d and %d saw the same", visit - 1, visit);
+        for (int s = 0; s < SAMPLES; s++) used += seen[phase][s];
+        CHECK(used == USED, "phase %d saw %d samples", phase, used);
+        CHECK(phase == 0 || memcmp(seen[phase], seen[phase - 1], SAMPLES * sizeof(bool)) != 0,
+              "phases %d and %d saw the same", phase - 1, phase);
     }
     loop_close(&loop);
 }
@@ -261,13 +261,13 @@ static void the_watch_may_stop_it(void) {
 }
 
 void test_bcd_loop(void) {
-    RUN(every_visit_has_k_steps);
+    RUN(every_phase_has_k_steps);
     RUN(descending_goes_down);
     RUN(random_order_is_a_fresh_permutation);
     RUN(a_switch_is_to_another_submodel);
     RUN(epochs_count_samples);
     RUN(auto_leaves_when_the_loss_stands_still);
-    RUN(reduction_draws_a_subset_for_each_visit);
+    RUN(reduction_draws_a_subset_for_each_phase);
     RUN(rate_follows_the_schedule);
     RUN(the_watch_may_stop_it);
 }

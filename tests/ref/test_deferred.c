@@ -23,7 +23,7 @@ typedef struct {
 static void turn_to(const Pair *p, Stage *stage, int micro) {
     Batch part = batch_slice(p->batch, p->model, micro * SAMPLES, (micro + 1) * SAMPLES);
     stage->is->select(stage, micro);
-    stage->is->begin(stage, &part, PASS_TRAIN);
+    stage->is->begin(stage, &part, MODE_TRAIN);
 }
 
 static void forward(const Pair *p, Stage *stage, int micro) {

@@ -39,15 +39,15 @@ static void check_counted_is_planned(const Recipe *recipe) {
     size_t plan[MEM_ROLES], most[MEM_ROLES] = {0}, most_total = counted->total_current;
     for (MemRole role = 0; role < MEM_ROLES; role++) most[role] = counted->current[role];
     int submodels = tiny.settings.partition.submodels;
-    for (int visit = 0; visit < 2 * submodels; visit++) {
-        bool *active = active_of(&tiny, visit % submodels);
+    for (int phase = 0; phase < 2 * submodels; phase++) {
+        bool *active = active_of(&tiny, phase % submodels);
         CHECK(memory_plan(plan, tiny.model, &tiny.stage->settings, active) == 0, "%s",
               error_message());
         CHECK(tiny.engine->is->activate(tiny.engine, active) == 0, "%s", error_message());
         step(&tiny);
         for (MemRole role = 0; role < MEM_ROLES; role++) {
             CHECK(counted->current[role] == plan[role],
-                  "%s, submodel %d: %s %zu bytes, planned %zu", tiny.model->name, visit % submodels,
+                  "%s, submodel %d: %s %zu bytes, planned %zu", tiny.model->name, phase % submodels,
                   mem_role_names[role], counted->current[role], plan[role]);
             if (plan[role] > most[role]) most[role] = plan[role];
         }

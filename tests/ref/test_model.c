@@ -209,7 +209,7 @@ static void flops_are_two_per_weight_and_token(void) {
     if (!CHECK(m, "%s", error_message())) return;
     double weights = 12.0 * 12 * 768 * 768 + 50257.0 * 768, attention = 12.0 * 64 * 64 * 768;
     static const double attention_factor[] = {2, 5, 0};
-    for (Phase phase = 0; phase < PHASES; phase++) {
+    for (Pass phase = 0; phase < PASSES; phase++) {
         double sum = 0, expected = 2 * weights * 64 + attention_factor[phase] * attention;
         for (int i = 0; i < m->nodes; i++) sum += node_flops(&m->node[i], phase);
         CHECK(sum == expected, "phase %d: %.0f, not %.0f", phase, sum, expected);
@@ -227,7 +227,7 @@ static void grouped_flops(void) {
     double weights = 3.0 * (24 * (6 + 2 * 2) * 8 + 48 * 24 + 3 * 24 * 40) + 50 * 24,
            attention = 3.0 * 10 * 10 * 48;
     static const double attention_factor[] = {2, 5, 0};
-    for (Phase phase = 0; phase < PHASES; phase++) {
+    for (Pass phase = 0; phase < PASSES; phase++) {
         double sum = 0, expected = 2 * weights * 10 + attention_factor[phase] * attention;
         for (int i = 0; i < m->nodes; i++) sum += node_flops(&m->node[i], phase);
         CHECK(sum == expected, "phase %d: %.0f, not %.0f", phase, sum, expected);

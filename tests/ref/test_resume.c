@@ -59,8 +59,8 @@ static int check_state(void *context, const BcdState *state, const Loss *loss, d
     uint64_t age = tiny->engine->is->age(tiny->engine, tiny->model->param[w->param].block);
     bool keep = tiny->stage->settings.keep_state;
     if (state->submodel == 0) {
-        uint64_t expected = keep ? state->step - state->visit / 3 * 4 : 0;
-        if (!keep) expected = state->visit_steps ? state->visit_steps : 2;
+        uint64_t expected = keep ? state->step - state->phase / 3 * 4 : 0;
+        if (!keep) expected = state->phase_steps ? state->phase_steps : 2;
         CHECK(now && age == expected, "step %d: age %d, not %d", (int)state->step, (int)age,
               (int)expected);
         free(w->kept);

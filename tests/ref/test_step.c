@@ -15,7 +15,7 @@
 
 static double loss_of(const Tiny *tiny, const Batch *batch) {
     Stage *stage = tiny->stage;
-    stage->is->begin(stage, batch, PASS_TRAIN);
+    stage->is->begin(stage, batch, MODE_TRAIN);
     for (int b = 0; b < tiny->model->blocks; b++) stage->is->forward(stage, b);
     return stage->is->loss(stage, 1).loss_sum;
 }

@@ -13,14 +13,14 @@ typedef struct {
     int n;
 } Listed;
 
-static const char *const phase_names[PHASES] = {"forward", "input gradient", "weight gradient"};
+static const char *const phase_names[PASSES] = {"forward", "input gradient", "weight gradient"};
 
 enum { MOST_SETS = 32 };
 
 /* One node with its arrays, `sets` times over in one allocation. */
 typedef struct {
     const Node *node;
-    Phase phase;
+    Pass phase;
     Precision precision;
     int sets;
     DeviceIO io[MOST_SETS];
@@ -31,7 +31,7 @@ typedef struct {
 
 static void run_node(const Run *run, void *context, int set) {
     NodeRun *r = context;
-    static void (*const phases[PHASES])(const Run *, const Node *, const DeviceIO *) = {
+    static void (*const phases[PASSES])(const Run *, const Node *, const DeviceIO *) = {
         cuda_node_forward, cuda_node_input_gradient, cuda_node_weight_gradient};
     phases[r->phase](run, r->node, &r->io[set]);
 }
@@ -121,7 +121,7 @@ static void node_close(NodeRun *r) {
 /* ---- what it must do ---- */
 
 /* Each array read or written once; of a table of tokens only the rows that are used. */
-static double least_bytes(const Model *m, const Node *node, Phase phase, int n, Precision p) {
+static double least_bytes(const Model *m, const Node *node, Pass phase, int n, Precision p) {
     const double size = (double)value_size(p), out = n * (double)shape_count(node->out_shape);
     const bool tokens = node->kind == OP_EMBEDDING;
     const double in = tokens ? 0 : n * (double)shape_count(node->in_shape);
@@ -129,10 +129,10 @@ static double least_bytes(const Model *m, const Node *node, Phase phase, int n, 
     const double weights = (node->weight < 0 ? 0 : (double)m->param[node->weight].count) +
                            (node->bias < 0 ? 0 : (double)m->param[node->bias].count);
     const NodeKeeps keeps =
-        node_keeps(node, phase == PHASE_INPUT_GRADIENT, phase == PHASE_WEIGHT_GRADIENT, false);
+        node_keeps(node, phase == PASS_INPUT_GRADIENT, phase == PASS_WEIGHT_GRADIENT, false);
     const double kept = keeps.input * in + keeps.output * out;
-    if (phase == PHASE_FORWARD) return size * (in + skip + out + (tokens ? out : weights));
-    if (phase == PHASE_INPUT_GRADIENT) return size * (out + kept + in + skip + weights);
+    if (phase == PASS_FORWARD) return size * (in + skip + out + (tokens ? out : weights));
+    if (phase == PASS_INPUT_GRADIENT) return size * (out + kept + in + skip + weights);
     return size * (out + kept) + sizeof(float) * weights;
 }
 
@@ -141,12 +141,12 @@ static bool multiplies(OpKind kind) {
     return kind == OP_LINEAR || kind == OP_CONV2D || kind == OP_ATTENTION;
 }
 
-static bool exists(const Node *node, Phase phase) {
-    if (phase == PHASE_INPUT_GRADIENT) return node->in != 0;
-    return phase == PHASE_FORWARD || node->weight >= 0;
+static bool exists(const Node *node, Pass phase) {
+    if (phase == PASS_INPUT_GRADIENT) return node->in != 0;
+    return phase == PASS_FORWARD || node->weight >= 0;
 }
 
-static Row row_of(const Model *m, const Node *node, int n, Precision p, Phase phase, int version,
+static Row row_of(const Model *m, const Node *node, int n, Precision p, Pass phase, int version,
                   int times) {
     Row row = {.part = "op", .how = "-", .n = n, .version = version, .times = times};
     work_name(row.work, sizeof row.work, node);
@@ -159,7 +159,7 @@ static Row row_of(const Model *m, const Node *node, int n, Precision p, Phase ph
 
 /* All rows of a node are there, from an earlier run. */
 static bool known(const Bench *b, const Model *m, const Node *node, int n, Precision p) {
-    for (Phase phase = 0; phase < PHASES; phase++)
+    for (Pass phase = 0; phase < PASSES; phase++)
         for (int version = 0; version <= cuda_node_versions(node->kind); version++) {
             Row row = row_of(m, node, n, p, phase, version, 1);
             if (exists(node, phase) && !results_find(&b->results, &row)) return false;
@@ -176,7 +176,7 @@ static int measure_node(Bench *b, const Model *m, const Node *node, int n, Preci
         return 0;
     }
     int status = node_open(b, &run, m, n);
-    for (Phase phase = 0; phase < PHASES && !status; phase++)
+    for (Pass phase = 0; phase < PASSES && !status; phase++)
         for (int version = 0; version <= cuda_node_versions(node->kind) && !status; version++) {
             Row row = row_of(m, node, n, p, phase, version, times);
             Task task = {run_node, &run, run.sets, {b->stream, p, version, run.workspace}};

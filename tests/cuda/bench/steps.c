@@ -12,7 +12,7 @@
 #include "../../bench/work.h"
 #include "bench.h"
 
-typedef enum { MODE_PLAIN, MODE_CACHED, MODE_OFFLOAD, MODES } Mode;
+typedef enum { MODE_PLAIN, MODE_CACHED, MODE_OFFLOAD, MODES } Way;
 static const char *const mode_names[MODES] = {"plain", "cached prefix", "offload"};
 
 enum { BATCHES = 4 };
@@ -21,7 +21,7 @@ enum { BATCHES = 4 };
 typedef struct {
     const char *spec, *optimizer;
     Precision precision;
-    Mode mode;
+    Way mode;
     int batch[BATCHES];
 } Job;
 
