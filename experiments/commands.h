@@ -2,7 +2,7 @@
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
-#include "options/options.h"
+#include "cli/options.h"
 
 int command_train(const Options *options);
 int command_eval(const Options *options);

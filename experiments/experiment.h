@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_EXPERIMENT_H
 #define EXPERIMENTS_EXPERIMENT_H
 
-#include "options/options.h"
+#include "cli/options.h"
 
 int experiment_validity(const Options *options);
 int experiment_compression(const Options *options);

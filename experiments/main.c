@@ -6,10 +6,10 @@
 #include "../ref/error.h"
 #include "commands.h"
 #include "experiment.h"
-#include "options/setup.h"
-#include "options/waiting.h"
 #include "plan/plan.h"
 #include "store/provenance.h"
+#include "train/setup.h"
+#include "train/waiting.h"
 
 enum { WRONG_USE = 2 };
 

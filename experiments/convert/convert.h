@@ -6,7 +6,7 @@
 #define EXPERIMENTS_CONVERT_H
 
 #include "../../data/safetensors.h"
-#include "../options/setup.h"
+#include "../train/setup.h"
 
 /* Our specification of the model in `dir`, from its config.json; `context` tokens, or 0: as many as
  * it knows positions of.  -1 and an error: no such file, another kind of model, a setting that ours

@@ -25,7 +25,7 @@
 #define EXPERIMENTS_GRADIENTS_H
 
 #include "../../ref/stage.h"
-#include "../options/options.h"
+#include "../cli/options.h"
 #include "../store/h5.h"
 
 /* Model and parameters from a file of the first kind, on the device and in the precision of the

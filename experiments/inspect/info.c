@@ -7,9 +7,9 @@
 #include "../../ref/error.h"
 #include "../../ref/memory.h"
 #include "../commands.h"
-#include "../options/setup.h"
 #include "../store/provenance.h"
 #include "../train/progress.h"
+#include "../train/setup.h"
 
 enum { MOST_SUBMODELS = 5 };
 

@@ -3,7 +3,7 @@
 #define EXPERIMENTS_TRACE_H
 
 #include "../../ref/memory.h"
-#include "../options/setup.h"
+#include "../train/setup.h"
 
 /* One step with every block active (submodel -1), or one submodel. */
 typedef struct {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../options/settings.h"
+#include "../store/settings.h"
 #include "plan.h"
 
 /* What `bcd trace --out` timed. */

@@ -5,7 +5,7 @@
 #define EXPERIMENTS_PLAN_H
 
 #include "../../dist/simulate.h"
-#include "../options/options.h"
+#include "../cli/options.h"
 #include "../tables/table.h"
 
 /* How the parameters are trained. */

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../options/price.h"
-#include "../options/setup.h"
+#include "../cli/price.h"
 #include "../study/multiplier.h"
 #include "../study/paper.h"
 #include "../study/paper_tables.h"
+#include "../train/setup.h"
 #include "plan.h"
 
 void choices_add(Choices *choices, int value) {

@@ -7,7 +7,7 @@
 
 #include "../../data/checksum.h"
 #include "../../ref/error.h"
-#include "../options/settings.h"
+#include "settings.h"
 
 const CheckpointGroup checkpoint_groups[CHECKPOINT_GROUPS] = {
     {TENSOR_PARAMETER, "/parameters"},

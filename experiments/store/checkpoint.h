@@ -18,7 +18,7 @@
 #ifndef EXPERIMENTS_CHECKPOINT_H
 #define EXPERIMENTS_CHECKPOINT_H
 
-#include "../options/setup.h"
+#include "../train/setup.h"
 #include "h5.h"
 
 /* Writes the engine's tensors and where the training is.  -1 and an error; the old file is then as

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../options/settings.h"
 #include "checkpoint.h"
 #include "rundir.h"
+#include "settings.h"
 
 static int open_checkpoint(H5File *file, const char *path) {
     char text[H5_NAME];

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "../options/settings.h"
 #include "h5.h"
+#include "settings.h"
 
 void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file) {
     snprintf(path, RUNDIR_PATH, "%s/%s", dir, file);

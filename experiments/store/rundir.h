@@ -2,7 +2,7 @@
 #ifndef EXPERIMENTS_RUNDIR_H
 #define EXPERIMENTS_RUNDIR_H
 
-#include "../options/options.h"
+#include "../cli/options.h"
 
 enum { RUNDIR_PATH = OPTION_TEXT + 64 };
 #define RUNDIR_FRESH "runs" /* where those are that nobody named */

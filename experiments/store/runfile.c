@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../options/settings.h"
+#include "settings.h"
 
 enum { VERSION = 1 };
 

@@ -25,7 +25,7 @@
 #ifndef EXPERIMENTS_RUNFILE_H
 #define EXPERIMENTS_RUNFILE_H
 
-#include "../options/options.h"
+#include "../cli/options.h"
 #include "h5.h"
 #include "provenance.h"
 

@@ -9,7 +9,7 @@
 
 #include "../../ref/error.h"
 #include "../../ref/memory.h"
-#include "../options/setup.h"
+#include "../train/setup.h"
 
 #define TEXT(field, what) \
     { {#field, H5_TEXT, offsetof(StudyRow, field), NULL}, what }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../options/settings.h"
+#include "../store/settings.h"
 #include "study.h"
 
 enum { PATH = 2 * H5_NAME, VERSION = 2 };

@@ -9,8 +9,8 @@
 #ifndef EXPERIMENTS_TRAININGS_H
 #define EXPERIMENTS_TRAININGS_H
 
-#include "../options/setup.h"
 #include "../store/h5.h"
+#include "../train/setup.h"
 
 /* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
  * train`, as "name=value name=value"; those for an optimizer come after the common ones. */

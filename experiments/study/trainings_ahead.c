@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "../options/library.h"
 #include "../store/rundir.h"
 #include "../train/interrupt.h"
+#include "../train/library.h"
 #include "../train/progress.h"
 #include "trainings.h"
 

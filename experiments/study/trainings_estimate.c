@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../options/setup.h"
 #include "../train/progress.h"
+#include "../train/setup.h"
 #include "trainings.h"
 
 /* Seconds of one step with every block active: the lesser of two, the first also warming up. */

@@ -6,7 +6,7 @@
 
 #include "../../ref/error.h"
 #include "../experiment.h"
-#include "../options/setup.h"
+#include "../train/setup.h"
 #include "paper.h"
 #include "trainings.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "../../dist/simulate.h"
-#include "../options/price.h"
+#include "../cli/price.h"
 #include "trainings.h"
 
 int plan_rent(Rent *rent, const Setup *setup, double steps, const char *prices) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../options/setup.h"
+#include "../train/setup.h"
 #include "trainings.h"
 
 static int set_all(Options *options, const char *settings) {

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
+#include "../cli/price.h"
 #include "../experiment.h"
-#include "../options/price.h"
 #include "../study/multiplier.h"
 #include "../study/paper.h"
 

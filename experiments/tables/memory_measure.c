@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../options/setup.h"
+#include "../train/setup.h"
 #include "memory.h"
 
 typedef struct {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "../../ref/error.h" /* BCD_PRINTF */
-#include "../options/options.h"
+#include "../cli/options.h"
 #include "../store/provenance.h"
 
 /* Where a number comes from. */

@@ -1,8 +1,8 @@
 #include <stdio.h>
 
 #include "../experiment.h"
-#include "../options/setup.h"
 #include "../store/rundir.h"
+#include "../train/setup.h"
 #include "table.h"
 
 int tables_deliver(Tables *tables, const Options *options, const char *name) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../options/settings.h"
+#include "../store/settings.h"
 #include "table.h"
 
 enum { VERSION = 1, PATH = 160, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };

@@ -10,7 +10,7 @@
 
 #include "../../ref/error.h"
 #include "../../ref/layout.h"
-#include "../options/pipeline.h"
+#include "../train/pipeline.h"
 
 static double now_ms(void) {
     struct timespec t;

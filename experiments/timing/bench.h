@@ -3,7 +3,7 @@
 #define EXPERIMENTS_TIMING_BENCH_H
 
 #include "../../dist/simulate.h"
-#include "../options/setup.h"
+#include "../train/setup.h"
 
 /* A small training. */
 typedef struct {

@@ -2,7 +2,7 @@
 #ifndef EXPERIMENTS_EVAL_H
 #define EXPERIMENTS_EVAL_H
 
-#include "../options/setup.h"
+#include "setup.h"
 
 typedef struct {
     double loss;       /* nats per target */

@@ -7,9 +7,9 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
-#include "../options/pipeline.h"
 #include "../store/checkpoint.h"
 #include "interrupt.h"
+#include "pipeline.h"
 #include "train_parts.h"
 
 /* run.h5 first: rows beyond the checkpoint are dropped by a resume, missing ones would stay

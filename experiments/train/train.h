@@ -2,7 +2,7 @@
 #ifndef EXPERIMENTS_TRAIN_H
 #define EXPERIMENTS_TRAIN_H
 
-#include "../options/options.h"
+#include "../cli/options.h"
 
 typedef struct {
     char dir[OPTION_TEXT];             /* of run.h5 and checkpoint.h5 */

@@ -7,8 +7,8 @@
 
 #include "../../ref/error.h"
 #include "../convert/convert.h"
-#include "../options/settings.h"
 #include "../store/checkpoint.h"
+#include "../store/settings.h"
 #include "train_parts.h"
 
 /* Model and data, in place of the options that t->setup holds so far. */

@@ -2,11 +2,11 @@
 #ifndef EXPERIMENTS_TRAIN_PARTS_H
 #define EXPERIMENTS_TRAIN_PARTS_H
 
-#include "../options/setup.h"
 #include "../store/rundir.h"
 #include "../store/runfile.h"
 #include "eval.h"
 #include "progress.h"
+#include "setup.h"
 #include "train.h"
 
 typedef struct {

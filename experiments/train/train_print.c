@@ -4,7 +4,7 @@
 
 #include "../../dist/engine_lead.h"
 #include "../../ref/memory.h"
-#include "../options/pipeline.h"
+#include "pipeline.h"
 #include "train_parts.h"
 
 static void print_data(const Setup *s) {

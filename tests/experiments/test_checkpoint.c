@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../experiments/options/settings.h"
 #include "../../experiments/store/checkpoint.h"
 #include "../../experiments/store/rundir.h"
+#include "../../experiments/store/settings.h"
 #include "../data/scratch.h"
 
 #define RESNET "--model resnet:depth=8,width=2 --data synthetic --limit 24 --batch 4"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/options/fit.h"
+#include "../../experiments/train/fit.h"
 #include "../../ref/error.h"
 #include "../test.h"
 

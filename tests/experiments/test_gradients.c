@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../experiments/inspect/gradients.h"
-#include "../../experiments/options/device.h"
+#include "../../experiments/train/device.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "../test.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/options/setup.h"
+#include "../../experiments/train/setup.h"
 #include "../data/scratch.h"
 
 /* Splits at spaces; a token of two quotes is an empty argument. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../experiments/options/options.h"
+#include "../../experiments/cli/options.h"
 #include "../../ref/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../../dist/deadline.h"
-#include "../../../experiments/options/link_module.h"
+#include "../../../experiments/train/link_module.h"
 #include "../../../ref/error.h"
 #include "../link_cases.h"
 

@@ -4,10 +4,10 @@
 
 #include "../../data/data.h"
 #include "../../dist/engine_rank.h"
+#include "../cli/options.h"
 #include "../store/provenance.h"
 #include "device.h"
 #include "fit.h"
-#include "options.h"
 
 typedef struct {
     Options options; /* resolved: no number is left to a default that depends on model or data */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../train/progress.h" /* format_bytes */
+#include "progress.h" /* format_bytes */
 
 int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                  const StageSettings *settings, const bool *active) {

@@ -3,8 +3,8 @@
 #ifndef EXPERIMENTS_SETTINGS_H
 #define EXPERIMENTS_SETTINGS_H
 
-#include "../store/h5.h"
-#include "options.h"
+#include "../cli/options.h"
+#include "h5.h"
 
 /* Writes every flag of `bcd train` whose role is at least `least`: OPTION_ROUNDS for those that
  * decide the result to the bit, OPTION_FREE for all that are stored. */

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "../train/progress.h" /* format_bytes */
 #include "pipeline.h"
+#include "progress.h" /* format_bytes */
 
 int setup_check_device(const Options *o) {
     const char *precision = precision_names[o->precision];
