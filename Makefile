@@ -34,10 +34,23 @@ endif
 goals := $(or $(MAKECMDGOALS),all)
 # Goals that compile something by themselves; the others need no compiler, or call make again.
 building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz gpu-check,$(goals))
-ifneq ($(filter-out clean help,$(goals)),)
-$(if $(filter ok,$(shell .ci/deps "$(CC)" $(goals) >&2 && echo ok)),,$(error stopped))
+
+# These goals install what is missing, then call make again.  Reading this file changes nothing: any
+# other goal says which packages are missing, and stops.
+ifeq ($(READY)$(filter run test deps,$(goals)),$(filter run test deps,$(goals)))
+ifneq ($(filter run test deps,$(goals)),)
+.PHONY: $(goals) ready
+$(goals): ready
+ready:
+	@.ci/deps "$(CC)" $(goals)
+	@$(MAKE) READY=yes $(goals)
+installing := yes
+else ifneq ($(filter-out clean help,$(goals)),)
+$(if $(shell INSTALL=no .ci/deps "$(CC)" $(goals) >&2 || echo missing),$(error stopped))
+endif
 endif
 
+ifndef installing
 ifneq ($(building),)
 accepts = $(shell echo 'int x;' | $(CC) -Werror $(1) -c -x c -o /dev/null - 2>/dev/null && echo $(1))
 native := $(call accepts,-march=native)
@@ -98,23 +111,16 @@ $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # A file that changes when its text does; what depends on it is then rebuilt.
-define write_if_changed
-$(shell mkdir -p $(dir $(1)))
-ifneq ($$(file <$(1)),$$(strip $(2)))
-$$(file >$(1),$$(strip $(2)))
-endif
-endef
-ifneq ($(building),)
-$(eval $(call write_if_changed,$(BUILD)/flags,$(CC) $(shell $(CC) -dumpversion) $(CPPFLAGS) $(CFLAGS)))
+.PHONY: always
+$(addprefix $(BUILD)/,flags commit headers flags-kernels flags-nvcc): always
+	@mkdir -p $(@D); printf '%s\n' "$$TEXT" | cmp -s - $@ || printf '%s\n' "$$TEXT" >$@
+flags_text := $(CC) $(if $(building),$(shell $(CC) -dumpversion)) $(CPPFLAGS) $(CFLAGS)
 commit := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
-$(eval $(call write_if_changed,$(BUILD)/commit,$(commit)))
-endif
-
 # What the program and the libraries it loads must agree on.
-ifneq ($(building),)
 headers := $(firstword $(shell cat $(sort $(wildcard ref/*.h ref/*/*.h dist/*.h cuda/*.h)) | cksum))
-$(eval $(call write_if_changed,$(BUILD)/headers,$(headers)))
-endif
+$(BUILD)/flags: export TEXT = $(flags_text)
+$(BUILD)/commit: export TEXT = $(commit)
+$(BUILD)/headers: export TEXT = $(headers)
 $(BUILD)/%/ref/headers.o: CPPFLAGS += -DBCD_HEADERS='"$(headers)"'
 $(foreach kind,float double device mpi,$(BUILD)/$(kind)/ref/headers.o): $(BUILD)/headers
 
@@ -287,5 +293,6 @@ info:                                 ## compiler, flags, libraries
 	@echo "processor  $(shell sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(shell nproc) in use"
 	@echo "commit     $(commit)"
 
-deps:                                 ## install the packages needed (every target checks by itself)
+deps:                                 ## install the packages needed, as run and test do first
 	@:
+endif

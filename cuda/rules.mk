@@ -58,10 +58,10 @@ cuda_cflags := -isystem $(CUDA_HOME)/include
 cuda_lib := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 cuda_libs := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcudart_static -lrt -lpthread -ldl
 
-ifneq ($(building),)
-$(eval $(call write_if_changed,$(BUILD)/flags-kernels,$(CXX) $(CXXFLAGS) $(race_flags)))
-$(eval $(call write_if_changed,$(BUILD)/flags-nvcc,$(NVCC) $(NVCCFLAGS)))
-endif
+kernels_text := $(CXX) $(CXXFLAGS) $(race_flags)
+nvcc_text := $(NVCC) $(NVCCFLAGS)
+$(BUILD)/flags-kernels: export TEXT = $(kernels_text)
+$(BUILD)/flags-nvcc: export TEXT = $(nvcc_text)
 
 define compile_host
 	$(call say,CC,$<)
