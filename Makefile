@@ -79,7 +79,7 @@ dist_c := $(wildcard dist/*.c)
 app_c := $(wildcard experiments/*.c experiments/*/*.c)
 ref_tests_c := $(wildcard tests/*.c tests/ref/*.c tests/fixtures/*.c)
 more_tests_c := $(wildcard tests/data/*.c tests/experiments/*.c tests/dist/*.c)
-bench_c := $(wildcard tests/bench/*.c) tests/dist/port.c
+bench_c := $(wildcard tests/bench/*.c)
 fuzz_c := $(wildcard tests/fuzz/fuzz_*.c)
 
 objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(2))
@@ -217,8 +217,7 @@ known_leaks := ASAN_OPTIONS=allocator_may_return_null=1:intercept_tls_get_addr=0
 
 # LLVM's OpenMP runtime tells the sanitizer about its barriers (libarcher, loaded by itself); gcc's
 # does not, and would be reported as one large race.  Uninstrumented libraries are left out, and
-# the SIMT layer, whose fibers it does not follow: `make race` is its own.  Tests of links fork
-# ranks, which make threads.
+# the SIMT layer, whose fibers it does not follow: `make race` is its own.
 sanitize-thread:                      ## ... data races only
 	@mkdir -p $(BUILD)/tsan
 	$(Q)clang $(thread_flags) $(planted) -o $(BUILD)/tsan/planted
@@ -227,7 +226,7 @@ sanitize-thread:                      ## ... data races only
 	    SIMT=no DOUBLE=no test
 thread_flags := -g1 -O1 -fopenmp -fsanitize=thread
 thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
-                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 die_after_fork=0 allocator_may_return_null=1"
+                      TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1 allocator_may_return_null=1"
 
 # ---- fuzzing -------------------------------------------------------------------------------------
 
@@ -263,7 +262,7 @@ run: $(BUILD)/bcd                     ## train two networks by BCD and fully, ma
 	$(BUILD)/bcd experiment validity --preset laptop --seeds 1 --out runs/validity
 	$(BUILD)/bcd report runs/validity/validity.h5
 
-run-dist: $(BUILD)/bcd                ## train over four processes, kill one, go on with three
+run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## train over four processes, kill one, go on with three
 	tests/dist/run_dist --bcd $(BUILD)/bcd
 
 paper-tables: $(BUILD)/bcd            ## the tables of paper_repro.md anew, from experiments/results

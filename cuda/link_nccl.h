@@ -5,7 +5,7 @@
 
 #include "../dist/link.h"
 
-/* Takes over a link between the same ranks (over sockets or MPI): it carries the data that is on
+/* Takes over a link between the same ranks (over MPI): it carries the data that is on
  * the host and, ahead of each message, a note of it, which is where a missing rank is noticed and
  * named.  Each rank has a GPU of its own, the one that is open.  A receive without `data` makes its
  * message.  NULL and an error, told to the other ranks. */

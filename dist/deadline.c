@@ -1,7 +1,5 @@
 #include "deadline.h"
 
-#include <math.h>
-
 Deadline deadline_in(double seconds) {
     Deadline t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -17,11 +15,6 @@ static double left_s(Deadline deadline) {
 }
 
 bool deadline_over(Deadline deadline) { return left_s(deadline) <= 0; }
-
-int deadline_ms(Deadline deadline, int most_ms) {
-    double ms = ceil(1e3 * left_s(deadline));
-    return ms < 0 ? 0 : ms < most_ms ? (int)ms : most_ms;
-}
 
 void deadline_condition(pthread_cond_t *condition) {
     pthread_condattr_t monotonic;

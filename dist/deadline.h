@@ -11,9 +11,6 @@ typedef struct timespec Deadline;
 Deadline deadline_in(double seconds);
 bool deadline_over(Deadline deadline);
 
-/* For poll(): milliseconds, rounded up, from 0 (over) to `most_ms`. */
-int deadline_ms(Deadline deadline, int most_ms);
-
 /* Makes a condition whose pthread_cond_timedwait takes deadlines. */
 void deadline_condition(pthread_cond_t *condition);
 

@@ -175,11 +175,11 @@ const Option option_table[] = {
      TRAIN | COMMAND_EXPERIMENT},
 #undef SECTION
 #define SECTION "Several devices"
-    {"pipeline", "none|local:N|tcp|mpi|nccl", TEXT(pipeline), LOCAL, "none", NULL, SECTION,
-     "cut the model over ranks: N threads of this process, or processes that were started together "
-     "(each with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or by srun or mpirun) and joined "
-     "by "
-     "sockets, MPI, or NCCL between GPUs; give --accumulate parts enough to keep all of them busy",
+    {"pipeline", "none|local:N|mpi|nccl", TEXT(pipeline), LOCAL, "none", NULL, SECTION,
+     "cut the model over ranks: N threads of this process, or the processes that mpirun or srun "
+     "started, joined by MPI, or by NCCL between their GPUs; give --accumulate parts enough to "
+     "keep "
+     "all of them busy",
      TRAIN},
     {"placement", "auto|plain|virtual|figure2",
      CHOICE(placement, placement_choices, PLACEMENTS + 1), LOCAL, "auto", NULL, SECTION,

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../dist/link_tcp.h"
 #include "../../dist/rank_plan.h"
 #include "../../ref/error.h"
 #include "link_module.h"
 
-static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "tcp", "mpi", "nccl"};
+static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "mpi", "nccl"};
 
 enum { MOST_LOCAL = 64 };
 
@@ -32,13 +31,14 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
         return 0;
     }
     if (found < PIPELINE_KINDS && found != PIPELINE_LOCAL && !text[length]) return 0;
-    return error_set("--pipeline %.40s: known are none, local:N, tcp, mpi and nccl", text);
+    return error_set("--pipeline %.40s: known are none, local:N, mpi and nccl", text);
 }
 
 /* ---- processes ----------------------------------------------------------------------------------
  */
 
-/* mpirun's processes find each other by MPI where it is built; all others by sockets. */
+/* MPI carries what NCCL does not: the ids that its communicators are made from, and what is on the
+ * host. */
 static Link *join_for_nccl(const Options *o) {
     const DeviceModule *device;
     if (o->device != DEVICE_CUDA) {
@@ -50,8 +50,7 @@ static Link *join_for_nccl(const Options *o) {
         error_set("--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
         return NULL;
     }
-    bool by_mpi = getenv("OMPI_COMM_WORLD_RANK") && !getenv("MASTER_ADDR");
-    Link *control = by_mpi ? link_module_mpi(o->timeout) : link_tcp_create(o->timeout);
+    Link *control = link_module_mpi(o->timeout);
     return control ? device->link_nccl_create(control) : NULL;
 }
 
@@ -61,12 +60,7 @@ int pipeline_join(Link **world, const Options *o) {
     *world = NULL;
     if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
-    if (kind == PIPELINE_TCP)
-        *world = link_tcp_create(o->timeout);
-    else if (kind == PIPELINE_MPI)
-        *world = link_module_mpi(o->timeout);
-    else
-        *world = join_for_nccl(o);
+    *world = kind == PIPELINE_MPI ? link_module_mpi(o->timeout) : join_for_nccl(o);
     return *world ? 0 : -1;
 }
 

@@ -36,7 +36,6 @@ const char *pipeline_describe(char text[160], const Setup *setup);
 typedef enum {
     PIPELINE_NONE,
     PIPELINE_LOCAL,
-    PIPELINE_TCP,
     PIPELINE_MPI,
     PIPELINE_NCCL,
     PIPELINE_KINDS

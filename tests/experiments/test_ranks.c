@@ -107,11 +107,10 @@ static const struct {
 } wrong[] = {
     {"--pipeline local:0", "local:N needs a number of ranks from 1 to 64"},
     {"--pipeline local:x", "local:N needs a number of ranks"},
-    {"--pipeline local", "known are none, local:N, tcp, mpi and nccl"},
-    {"--pipeline udp", "known are none, local:N, tcp, mpi and nccl"},
+    {"--pipeline local", "known are none, local:N, mpi and nccl"},
+    {"--pipeline tcp", "known are none, local:N, mpi and nccl"},
     {"--pipeline local:3 --replicas 2", "--replicas 2: 3 ranks cannot be shared out evenly"},
     {"--pipeline nccl", "--pipeline nccl joins GPUs; it goes with --device cuda"},
-    {"--pipeline tcp", "RANK"},
     {"--pipeline local:16 --replicas 16", "--replicas 16: a batch has 8 samples"},
     {"--pipeline local:7", "too few for 7 ranks"},
     {"--pipeline local:4 --placement virtual", "too few for 4 pieces"},
