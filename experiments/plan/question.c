@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "../cli/price.h"
+#include "../paper/published.h"
 #include "../study/multiplier.h"
 #include "../study/paper.h"
-#include "../study/paper_tables.h"
 #include "../train/setup.h"
 #include "plan.h"
 

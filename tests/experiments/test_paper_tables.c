@@ -1,6 +1,6 @@
 /* The published tables of memory, time and cost: they agree with themselves where the audit of them
  * says so, and only there. */
-#include "../../experiments/study/paper_tables.h"
+#include "../../experiments/paper/published.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../experiments/paper/times.h"
+#include "../../experiments/paper/timing.h"
 #include "../../experiments/tables/timeline.h"
-#include "../../experiments/timing/paper_times.h"
-#include "../../experiments/timing/timing.h"
 #include "../../ref/error.h"
 #include "cli.h"
 #include "tables_sample.h"

@@ -1,4 +1,4 @@
-#include "paper_tables.h"
+#include "published.h"
 
 #include <math.h>
 #include <stdlib.h>

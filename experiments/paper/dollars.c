@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "../timing/paper_times.h"
 #include "cost.h"
+#include "times.h"
 
 enum { SEQUENCE = 1024 }; /* tokens of a published iteration */
 

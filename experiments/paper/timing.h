@@ -4,7 +4,7 @@
 #define EXPERIMENTS_TIMING_H
 
 #include "../tables/table.h"
-#include "paper_times.h"
+#include "times.h"
 
 /* What the machines reach, by setting; SETTING_FILLED as calibrated. */
 typedef struct {

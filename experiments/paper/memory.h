@@ -6,7 +6,7 @@
 
 #include "../../ref/memory.h"
 #include "../../ref/submodel.h"
-#include "table.h"
+#include "../tables/table.h"
 
 #define BYTES_GIB (1024.0 * 1024 * 1024)
 #define BYTES_MIB (1024.0 * 1024)

@@ -3,8 +3,8 @@
 #ifndef EXPERIMENTS_COST_H
 #define EXPERIMENTS_COST_H
 
-#include "../study/paper_tables.h"
-#include "table.h"
+#include "../tables/table.h"
+#include "published.h"
 
 /* The multipliers a saving may be computed with. */
 typedef enum {

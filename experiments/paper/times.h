@@ -10,7 +10,7 @@
 #define EXPERIMENTS_PAPER_TIMES_H
 
 #include "../../dist/simulate.h"
-#include "../study/paper_tables.h"
+#include "published.h"
 
 typedef enum {
     SETTING_ROOFLINE,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../timing/paper_times.h"
 #include "cost.h"
+#include "times.h"
 
 enum {
     FULL,

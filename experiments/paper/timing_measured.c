@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "../train/bench.h"
 #include "timing.h"
 
 enum { THIRDS = 3, MOST_PARTS = 4 };

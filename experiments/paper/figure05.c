@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "../study/paper.h"
-#include "../study/paper_tables.h"
 #include "memory.h"
+#include "published.h"
 
 enum { MOST_SUBMODELS = 5 };
 

@@ -1,4 +1,4 @@
-#include "paper_times.h"
+#include "times.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "../experiment.h"
-#include "../study/paper_tables.h"
 #include "../train/fit.h"
+#include "published.h"
 
 int memory_sums(MemorySums *sums, const Model *model, const StageSettings *settings,
                 int submodels) {
