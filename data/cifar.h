@@ -3,8 +3,8 @@
 #ifndef DATA_CIFAR_H
 #define DATA_CIFAR_H
 
-#include "data.h"
 #include "images.h"
+#include "request.h"
 
 typedef enum { CIFAR_10, CIFAR_100 } CifarKind;
 

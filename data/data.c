@@ -12,21 +12,120 @@
 #include "textset.h"
 #include "tokens.h"
 
-typedef enum {
-    SET_SYNTHETIC,
-    SET_CIFAR10,
-    SET_CIFAR100,
-    SET_TEXT,
-    SET_TEXT1,
-    SET_TEXT2,
-    SET_SHAKESPEARE,
-    SET_WIKITEXT2,
-    SET_WEBTEXT2,
-    SET_FILE
-} Set;
+/* What a row of the table below gets. */
+typedef struct {
+    const DataRequest *request; /* for its data; NULL for its tokenizer */
+    const char *name, *dir;
+    int vocabulary; /* N of NAME:N, or 0 */
+} Source;
 
-static const char *const names[] = {"synthetic", "cifar10",     "cifar100",  "text",    "text1",
-                                    "text2",     "shakespeare", "wikitext2", "webtext2"};
+/* ---- data ---- */
+
+static Dataset *open_synthetic(const Source *from) {
+    const DataRequest *request = from->request;
+    const bool training = request->split == SPLIT_TRAIN;
+    int samples = training ? SYNTHETIC_TRAIN : SYNTHETIC_TEST;
+    Images images;
+    if (request->limit > 0 && request->limit < samples) samples = request->limit;
+    if (synthetic_generate(&images, samples, request->split, request->seed)) return NULL;
+    return images_dataset(request->name, images, &synthetic_normalisation,
+                          request->augment && training, request->seed, request->limit);
+}
+
+static Dataset *open_cifar(const Source *from, CifarKind kind) {
+    const DataRequest *request = from->request;
+    Images images;
+    if (cifar_load(&images, kind, from->dir, request->split)) return NULL;
+    return images_dataset(request->name, images, &cifar_normalisation[kind],
+                          request->augment && request->split == SPLIT_TRAIN, request->seed,
+                          request->limit);
+}
+
+static Dataset *open_cifar10(const Source *from) { return open_cifar(from, CIFAR_10); }
+static Dataset *open_cifar100(const Source *from) { return open_cifar(from, CIFAR_100); }
+static Dataset *open_text(const Source *from) { return textset_sources(from->request, 0); }
+static Dataset *open_text1(const Source *from) { return textset_sources(from->request, 1); }
+static Dataset *open_text2(const Source *from) { return textset_sources(from->request, 2); }
+static Dataset *open_file(const Source *from) { return textset_file(from->request, from->name); }
+
+static Dataset *open_shakespeare(const Source *from) {
+    return textset_shakespeare(from->request, from->dir, from->vocabulary);
+}
+
+static Dataset *open_wikitext2(const Source *from) {
+    return textset_wikitext2(from->request, from->dir, from->vocabulary);
+}
+
+static Dataset *open_webtext2(const Source *from) {
+    char path[PATH_BYTES];
+    if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
+    if (access(path, R_OK) == 0) return textset_file(from->request, path);
+    error_set("webtext2: %s is not there: bcd tokenize makes it of a copy of WebText2", path);
+    return NULL;
+}
+
+/* ---- tokenizers ---- */
+
+static Tokenizer *use_bytes(const Source *from) {
+    (void)from;
+    return tokenizer_bytes();
+}
+
+static Tokenizer *use_gpt2(const Source *from) {
+    char path[PATH_BYTES];
+    return path_join(path, from->dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, from->vocabulary);
+}
+
+static Tokenizer *use_shakespeares(const Source *from) {
+    return from->vocabulary ? use_gpt2(from) : tokenizer_bytes();
+}
+
+/* The one that a token file names. */
+static Tokenizer *use_files(const Source *from) {
+    Tokens tokens;
+    Tokenizer *tokenizer = NULL;
+    if (tokens_open(&tokens, from->name)) return NULL;
+    const Source named = {.dir = from->dir, .vocabulary = data_vocabulary(tokens.tokenizer)};
+    if (strcmp(tokens.tokenizer, "bytes") == 0)
+        tokenizer = tokenizer_bytes();
+    else if (strncmp(tokens.tokenizer, "gpt2", strcspn(tokens.tokenizer, ":")) == 0 &&
+             named.vocabulary >= 0)
+        tokenizer = use_gpt2(&named);
+    else
+        error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", from->name,
+                  tokens.tokenizer);
+    tokens_free(&tokens);
+    return tokenizer;
+}
+
+static Tokenizer *use_webtexts(const Source *from) {
+    char path[PATH_BYTES];
+    if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
+    return use_files(&(Source){.name = path, .dir = from->dir});
+}
+
+/* ---- the table ---- */
+
+typedef struct {
+    const char *name;
+    const char *file; /* one that it needs, in the directory of the data sets; NULL: none */
+    bool in_tokens;   /* NAME:N, in the first N tokens of GPT-2's vocabulary, is one too */
+    Dataset *(*open)(const Source *from);
+    Tokenizer *(*tokenizer)(const Source *from); /* NULL: images */
+} DataSet;
+
+static const DataSet sets[] = {
+    {"synthetic", NULL, false, open_synthetic, NULL},
+    {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar10, NULL},
+    {"cifar100", "cifar-100-binary/train.bin", false, open_cifar100, NULL},
+    {"text", NULL, false, open_text, use_bytes},
+    {"text1", NULL, false, open_text1, use_bytes},
+    {"text2", NULL, false, open_text2, use_bytes},
+    {"shakespeare", "tinyshakespeare.txt", true, open_shakespeare, use_shakespeares},
+    {"wikitext2", "wikitext-2/train.txt", true, open_wikitext2, use_gpt2},
+    {"webtext2", "webtext2.tokens", false, open_webtext2, use_webtexts},
+};
+static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, use_files};
 
 int data_vocabulary(const char *name) {
     const char *colon = strchr(name, ':');
@@ -37,22 +136,24 @@ int data_vocabulary(const char *name) {
                : -1;
 }
 
-/* -1 and an error if there is no such set. */
-static int find_set(const char *name) {
+static bool is_named(const DataSet *set, const char *name) {
     const size_t stem = strcspn(name, ":");
-    for (int i = 0; i < SET_FILE; i++) {
-        const bool in_tokens = i == SET_SHAKESPEARE || i == SET_WIKITEXT2;
-        if (strncmp(name, names[i], stem) == 0 && !names[i][stem] &&
-            (!name[stem] || (in_tokens && data_vocabulary(name) > 0)))
-            return i;
-    }
+    return strncmp(name, set->name, stem) == 0 && !set->name[stem] &&
+           (!name[stem] || (set->in_tokens && data_vocabulary(name) > 0));
+}
+
+/* NULL and an error if there is no such set. */
+static const DataSet *find_set(const char *name) {
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (is_named(&sets[i], name)) return &sets[i];
     const size_t length = strlen(name), ending = strlen(".tokens");
-    if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return SET_FILE;
-    return error_set(
+    if (length > ending && strcmp(name + length - ending, ".tokens") == 0) return &token_file;
+    error_set(
         "data: no data set \"%s\"; there are synthetic, cifar10, cifar100, text, "
         "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
         "webtext2, and token files FILE.tokens",
         name);
+    return NULL;
 }
 
 static const char *directory(const char *dir) {
@@ -61,97 +162,33 @@ static const char *directory(const char *dir) {
 }
 
 int data_is_tokens(const char *name) {
-    const int set = find_set(name);
-    return set < 0 ? -1 : set >= SET_TEXT;
+    const DataSet *set = find_set(name);
+    return set ? set->tokenizer != NULL : -1;
 }
 
 bool data_present(const char *name, const char *dir) {
-    static const char *const files[] = {[SET_CIFAR10] = "cifar-10-batches-bin/data_batch_1.bin",
-                                        [SET_CIFAR100] = "cifar-100-binary/train.bin",
-                                        [SET_SHAKESPEARE] = "tinyshakespeare.txt",
-                                        [SET_WIKITEXT2] = "wikitext-2/train.txt",
-                                        [SET_WEBTEXT2] = "webtext2.tokens",
-                                        [SET_FILE] = NULL};
     char path[PATH_BYTES];
-    const int set = find_set(name);
-    if (set == SET_FILE) return access(name, R_OK) == 0;
-    if (set < 0 || !files[set]) return set >= 0;
-    return !path_join(path, directory(dir), files[set]) && access(path, R_OK) == 0;
+    const DataSet *set = find_set(name);
+    if (set == &token_file) return access(name, R_OK) == 0;
+    if (!set || !set->file) return set != NULL;
+    return !path_join(path, directory(dir), set->file) && access(path, R_OK) == 0;
 }
 
-static Dataset *open_images(const DataRequest *request, Set set, const char *dir) {
-    const bool training = request->split == SPLIT_TRAIN;
-    const Normalisation *normalisation = &synthetic_normalisation;
-    Images images;
-    int failed;
-    if (set == SET_SYNTHETIC) {
-        int samples = training ? SYNTHETIC_TRAIN : SYNTHETIC_TEST;
-        if (request->limit > 0 && request->limit < samples) samples = request->limit;
-        failed = synthetic_generate(&images, samples, request->split, request->seed);
-    } else {
-        const CifarKind kind = set == SET_CIFAR10 ? CIFAR_10 : CIFAR_100;
-        normalisation = &cifar_normalisation[kind];
-        failed = cifar_load(&images, kind, dir, request->split);
-    }
-    return failed ? NULL
-                  : images_dataset(request->name, images, normalisation,
-                                   request->augment && training, request->seed, request->limit);
+static Source source_of(const DataRequest *request, const char *name, const char *dir) {
+    return (Source){request, name, directory(dir), data_vocabulary(name)};
 }
 
 Dataset *data_open(const DataRequest *request) {
-    const char *dir = directory(request->dir);
-    const int set = find_set(request->name);
-    switch (set) {
-        case SET_SYNTHETIC:
-        case SET_CIFAR10:
-        case SET_CIFAR100:
-            return open_images(request, (Set)set, dir);
-        case SET_TEXT:
-        case SET_TEXT1:
-        case SET_TEXT2:
-            return textset_sources(request);
-        case SET_SHAKESPEARE:
-            return textset_shakespeare(request, dir);
-        case SET_WIKITEXT2:
-            return textset_wikitext2(request, dir);
-        case SET_WEBTEXT2:
-            return textset_webtext2(request, dir);
-        case SET_FILE:
-            return textset_file(request, request->name);
-        default:
-            return NULL;
-    }
-}
-
-static Tokenizer *open_gpt2(const char *dir, int vocabulary) {
-    char path[PATH_BYTES];
-    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, vocabulary);
+    const DataSet *set = find_set(request->name);
+    const Source from = source_of(request, request->name, request->dir);
+    return set ? set->open(&from) : NULL;
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {
-    const int set = find_set(name);
-    if (set < 0) return NULL;
-    if ((set >= SET_TEXT && set < SET_SHAKESPEARE) || strcmp(name, "shakespeare") == 0)
-        return tokenizer_bytes();
-    if (set == SET_SHAKESPEARE || set == SET_WIKITEXT2)
-        return open_gpt2(directory(dir), data_vocabulary(name));
-    if (set < SET_WEBTEXT2) {
-        error_set("data: %s is a set of images and has no tokenizer", name);
-        return NULL;
-    }
-    char path[PATH_BYTES];
-    Tokens tokens;
-    if (set == SET_WEBTEXT2 && path_join(path, directory(dir), "webtext2.tokens")) return NULL;
-    if (tokens_open(&tokens, set == SET_WEBTEXT2 ? path : name)) return NULL;
-    Tokenizer *tokenizer = NULL;
-    if (strcmp(tokens.tokenizer, "bytes") == 0)
-        tokenizer = tokenizer_bytes();
-    else if (strcmp(tokens.tokenizer, "gpt2") == 0 ||
-             (strncmp(tokens.tokenizer, "gpt2:", 5) == 0 && data_vocabulary(tokens.tokenizer) > 0))
-        tokenizer = open_gpt2(directory(dir), data_vocabulary(tokens.tokenizer));
-    else
-        error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", name,
-                  tokens.tokenizer);
-    tokens_free(&tokens);
-    return tokenizer;
+    const DataSet *set = find_set(name);
+    const Source from = source_of(NULL, name, dir);
+    if (!set) return NULL;
+    if (set->tokenizer) return set->tokenizer(&from);
+    error_set("data: %s is a set of images and has no tokenizer", name);
+    return NULL;
 }

@@ -14,19 +14,8 @@
 #define DATA_DATA_H
 
 #include "../ref/dataset.h"
+#include "request.h"
 #include "tokenizer.h"
-
-typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } Split;
-
-typedef struct {
-    const char *name;
-    const char *dir; /* where the files are; NULL: $BCD_DATA, else "datasets" */
-    Split split;
-    int context;   /* tokens per sample (token sets only) */
-    bool augment;  /* pad-crop-flip (image sets, training split only) */
-    uint64_t seed; /* of augmentation and of synthetic data */
-    int limit;     /* at most so many samples, the first; 0: all */
-} DataRequest;
 
 /* NULL and an error that says what is missing and how to get it. */
 Dataset *data_open(const DataRequest *request);
@@ -35,7 +24,7 @@ Dataset *data_open(const DataRequest *request);
 Tokenizer *data_tokenizer(const char *name, const char *dir);
 
 /* N of "wikitext2:N" or "shakespeare:N", or of the tokenizer's name "gpt2:N"; 0 without one, -1 if
- * it is no number. */
+ * it is not a positive number. */
 int data_vocabulary(const char *name);
 
 /* Whether the files of a set are there (not whether they are whole); those that need none always

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../ref/error.h"
@@ -50,13 +52,36 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
     return data;
 }
 
+/* Opens PATH.tmp for this process alone: what a killed process left there is overwritten, what
+ * another is writing is not.  The other may rename its file away between open and lock; then this
+ * one has locked what is now PATH, and tries again. */
+static int open_locked(const char *path) {
+    for (;;) {
+        struct stat here, named;
+        const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor < 0) return error_set("%s: cannot write: %s", path, strerror(errno));
+        if (flock(descriptor, LOCK_EX | LOCK_NB)) {
+            close(descriptor);
+            return error_set("%s: another process is writing it", path);
+        }
+        if (fstat(descriptor, &here) == 0 && stat(path, &named) == 0 &&
+            here.st_ino == named.st_ino && here.st_dev == named.st_dev)
+            return descriptor;
+        close(descriptor);
+    }
+}
+
 int atomic_open(AtomicFile *atomic, const char *path) {
     if (strlen(path) >= sizeof atomic->path) return error_set("%.200s...: path too long", path);
     strcpy(atomic->path, path);
-    snprintf(atomic->temporary, sizeof atomic->temporary, "%s.%ld.tmp", path, (long)getpid());
-    atomic->file = fopen(atomic->temporary, "wb");
-    if (!atomic->file) return error_set("%s: cannot write: %s", atomic->temporary, strerror(errno));
-    return 0;
+    snprintf(atomic->temporary, sizeof atomic->temporary, "%s.tmp", path);
+    const int descriptor = open_locked(atomic->temporary);
+    if (descriptor < 0) return -1;
+    atomic->file = ftruncate(descriptor, 0) ? NULL : fdopen(descriptor, "wb");
+    if (atomic->file) return 0;
+    error_set("%s: cannot write: %s", atomic->temporary, strerror(errno));
+    close(descriptor);
+    return -1;
 }
 
 /* A rename survives a crash only once the directory itself is on disk. */
@@ -74,28 +99,22 @@ static void sync_directory(const char *path) {
 
 int atomic_commit(AtomicFile *atomic) {
     FILE *file = atomic->file;
-    bool written = !ferror(file) && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    int reason = errno;
-    atomic->file = NULL;
-    if (fclose(file) != 0 && written) {
-        written = false;
-        reason = errno;
-    }
-    if (written && rename(atomic->temporary, atomic->path) != 0) {
-        written = false;
-        reason = errno;
-    }
+    /* Renamed while it is still locked: nobody else can have begun to write it. */
+    const bool written = !ferror(file) && fflush(file) == 0 && fsync(fileno(file)) == 0 &&
+                         rename(atomic->temporary, atomic->path) == 0;
     if (!written) {
+        error_set("%s: cannot write: %s; is the disk full?", atomic->path, strerror(errno));
         remove(atomic->temporary);
-        return error_set("%s: cannot write: %s; is the disk full?", atomic->path, strerror(reason));
     }
-    sync_directory(atomic->path);
-    return 0;
+    fclose(file);
+    atomic->file = NULL;
+    if (written) sync_directory(atomic->path);
+    return written ? 0 : -1;
 }
 
 void atomic_abandon(AtomicFile *atomic) {
     if (!atomic->file) return;
+    remove(atomic->temporary);
     fclose(atomic->file);
     atomic->file = NULL;
-    remove(atomic->temporary);
 }

@@ -17,13 +17,15 @@ int path_join(char *path, const char *dir, const char *name);
  * error "who: path: reason; hint". */
 unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes);
 
-/* A file that appears under its name only when it is complete and on disk. */
+/* A file that appears under its name only when it is complete and on disk; until then it is
+ * NAME.tmp, which one process at a time writes. */
 typedef struct {
     FILE *file; /* to be written to; NULL when closed */
     char path[PATH_BYTES];
-    char temporary[PATH_BYTES + 32];
+    char temporary[PATH_BYTES + 8];
 } AtomicFile;
 
+/* -1 and an error, also where another process is writing the same file. */
 int atomic_open(AtomicFile *atomic, const char *path);
 /* Flushes, syncs and renames.  On failure the error is set and nothing is left behind. */
 int atomic_commit(AtomicFile *atomic);

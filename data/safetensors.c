@@ -17,8 +17,7 @@
 
 static const size_t number_bytes[] = {[NUMBER_F32] = 4, [NUMBER_F16] = 2, [NUMBER_BF16] = 2};
 
-/* ---- header -------------------------------------------------------------------------------------
- */
+/* ---- header ---- */
 
 static int refuse(const Safetensors *file, const char *tensor, const char *what) {
     return error_set("%s: %.80s: %s; the file is damaged, or is not safetensors", file->path,
@@ -72,6 +71,38 @@ static int read_tensor(const Safetensors *file, SafeTensor *t, const cJSON *item
     if (t->kind != NUMBER_OTHER && end - begin != t->count * number_bytes[t->kind])
         return refuse(file, t->name, "shape and data_offsets do not agree");
     t->first = data + begin;
+    t->end = data + end;
+    return 0;
+}
+
+static int by_place(const void *a, const void *b) {
+    const SafeTensor *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static int by_name(const void *a, const void *b) {
+    const SafeTensor *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+/* The format asks that names differ, and that the tensors cover all bytes behind the header, each
+ * once: a header that was damaged seldom does.  Leaves the tensors in the order of their names. */
+static int check_cover(Safetensors *file, size_t data, size_t end) {
+    SafeTensor *t = file->tensor;
+    size_t number = (size_t)file->tensors;
+    qsort(t, number, sizeof *t, by_place);
+    for (size_t i = 0; i < number; i++) {
+        if (t[i].first != data)
+            return refuse(
+                file, t[i].name,
+                t[i].first < data ? "overlaps another" : "no tensor has the bytes before");
+        data = t[i].end;
+    }
+    if (data != end) return refuse(file, "end", "bytes that belong to no tensor");
+    qsort(t, number, sizeof *t, by_name);
+    for (size_t i = 1; i < number; i++)
+        if (strcmp(t[i - 1].name, t[i].name) == 0) return refuse(file, t[i].name, "is there twice");
     return 0;
 }
 
@@ -85,7 +116,7 @@ static int read_header(Safetensors *file, const cJSON *root, size_t data, size_t
         if (read_tensor(file, &file->tensor[file->tensors], item, data, data_bytes)) return -1;
         file->tensors++;
     }
-    return 0;
+    return check_cover(file, data, data + data_bytes);
 }
 
 int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t file_bytes) {
@@ -94,8 +125,7 @@ int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t 
     return read_header(file, root, 8 + bytes, file_bytes - 8 - bytes);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static int read_bytes(const Safetensors *file, void *to, size_t bytes, size_t from) {
     char *place = to;
@@ -152,9 +182,8 @@ void safetensors_close(Safetensors *file) {
 }
 
 const SafeTensor *safetensors_find(const Safetensors *file, const char *name) {
-    for (int i = 0; i < file->tensors; i++)
-        if (strcmp(file->tensor[i].name, name) == 0) return &file->tensor[i];
-    return NULL;
+    const SafeTensor key = {.name = name};
+    return bsearch(&key, file->tensor, (size_t)file->tensors, sizeof key, by_name);
 }
 
 /* IEEE half precision: 5 bits of exponent, 10 of fraction. */
@@ -184,13 +213,17 @@ int safetensors_read(const Safetensors *file, const SafeTensor *t, float *number
     for (size_t done = 0; done < t->count; done += PIECE) {
         size_t some = t->count - done < PIECE ? t->count - done : PIECE;
         if (read_bytes(file, bytes, some * size, t->first + done * size)) return -1;
-        for (size_t i = 0; i < some; i++) numbers[done + i] = number_at(bytes, t->kind, i);
+        for (size_t i = 0; i < some; i++) {
+            numbers[done + i] = number_at(bytes, t->kind, i);
+            if (!isfinite(numbers[done + i]))
+                return error_set("%s: %.80s: number %zu is NaN or infinite", file->path, t->name,
+                                 done + i);
+        }
     }
     return 0;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 static cJSON *describe(const SafeTensor *t, size_t begin) {
     cJSON *item = cJSON_CreateObject();

@@ -18,7 +18,7 @@ typedef struct {
     NumberKind kind;
     int rank;
     size_t dim[SAFETENSORS_RANK], count; /* numbers in all */
-    size_t first;                        /* byte in the file where they begin */
+    size_t first, end;                   /* bytes of the file: [first, end) */
 } SafeTensor;
 
 typedef struct {
@@ -29,22 +29,23 @@ typedef struct {
     int tensors;
 } Safetensors;
 
-/* Reads the header, and checks that all it says lies in the file.  -1 and an error. */
+/* Reads the header, and checks that names differ and that the tensors cover the rest of the file,
+ * without gaps or overlap.  -1 and an error. */
 int safetensors_open(Safetensors *file, const char *path);
 void safetensors_close(Safetensors *file);
 
 /* NULL, without an error, where there is none of this name. */
 const SafeTensor *safetensors_find(const Safetensors *file, const char *name);
 
-/* Overwrites numbers[tensor->count].  -1 and an error: a kind of number that is not read here, or
- * the file cannot be. */
+/* Overwrites numbers[tensor->count].  -1 and an error that names the tensor: a kind of number that
+ * is not read here, a number that is NaN or infinite, or the file cannot be read. */
 int safetensors_read(const Safetensors *file, const SafeTensor *tensor, float *numbers);
 
 /* The header of a file in memory (what safetensors_open reads): `bytes` at `text`, of a file of
  * `file_bytes` in all.  file->path names it. */
 int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t file_bytes);
 
-/* ---- writing: tensors in F32, in the order of their names' listing --------------------------- */
+/* ---- writing: tensors in F32, in the order of their names' listing ---- */
 
 typedef struct {
     AtomicFile out;

@@ -7,8 +7,8 @@
 #ifndef DATA_SYNTHETIC_H
 #define DATA_SYNTHETIC_H
 
-#include "data.h"
 #include "images.h"
+#include "request.h"
 
 enum { SYNTHETIC_CLASSES = 10, SYNTHETIC_TRAIN = 10000, SYNTHETIC_TEST = 2000 };
 

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../ref/error.h"
 #include "checksum.h"
+#include "file.h"
 #include "sources.h"
+#include "tokenizer.h"
 #include "tokens.h"
 
 /* Training before, validation from here on. */
@@ -29,11 +30,10 @@ static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t mos
     return open_part(request, tokens, 0, tokens.count, most_held_out);
 }
 
-Dataset *textset_sources(const DataRequest *request) {
+Dataset *textset_sources(const DataRequest *request, int half) {
     size_t count;
     unsigned char *text = sources_read(&count);
-    const char half = request->name[strlen("text")];
-    const size_t begin = half == '2' ? count / 2 : 0, end = half == '1' ? count / 2 : count;
+    const size_t begin = half == 2 ? count / 2 : 0, end = half == 1 ? count / 2 : count;
     return text ? open_part(request, tokens_of_bytes(text, count), begin, end, SIZE_MAX) : NULL;
 }
 
@@ -41,16 +41,6 @@ Dataset *textset_file(const DataRequest *request, const char *path) {
     Tokens tokens;
     if (tokens_open(&tokens, path)) return NULL;
     return open_split(request, tokens, 1000000);
-}
-
-Dataset *textset_webtext2(const DataRequest *request, const char *dir) {
-    char path[PATH_BYTES];
-    if (path_join(path, dir, "webtext2.tokens")) return NULL;
-    if (access(path, R_OK)) {
-        error_set("webtext2: %s is not there: bcd tokenize makes it of a copy of WebText2", path);
-        return NULL;
-    }
-    return textset_file(request, path);
 }
 
 /* The tokens of text[count]; kept in the file `path` if that can be written. */
@@ -118,24 +108,24 @@ static int load_gpt2(Tokens *tokens, const char *who, const char *dir, const cha
     return failed ? -1 : 0;
 }
 
-Dataset *textset_shakespeare(const DataRequest *request, const char *dir) {
-    const int size = data_vocabulary(request->name);
+static Dataset *shakespeare_bytes(const DataRequest *request, const char *dir) {
     char path[PATH_BYTES];
-    Tokens tokens;
     size_t count;
-    if (size)
-        return load_gpt2(&tokens, "shakespeare", dir, "tinyshakespeare", size)
-                   ? NULL
-                   : open_split(request, tokens, SIZE_MAX);
     if (path_join(path, dir, "tinyshakespeare.txt")) return NULL;
     unsigned char *text = file_read("shakespeare", path, FETCH_HINT, &count);
     return text ? open_split(request, tokens_of_bytes(text, count), SIZE_MAX) : NULL;
 }
 
-Dataset *textset_wikitext2(const DataRequest *request, const char *dir) {
+Dataset *textset_shakespeare(const DataRequest *request, const char *dir, int vocabulary) {
+    Tokens tokens;
+    if (!vocabulary) return shakespeare_bytes(request, dir);
+    if (load_gpt2(&tokens, "shakespeare", dir, "tinyshakespeare", vocabulary)) return NULL;
+    return open_split(request, tokens, SIZE_MAX);
+}
+
+Dataset *textset_wikitext2(const DataRequest *request, const char *dir, int vocabulary) {
     static const char *const stems[] = {"wikitext-2/train", "wikitext-2/valid", "wikitext-2/test"};
     Tokens tokens;
-    const int size = data_vocabulary(request->name);
-    if (load_gpt2(&tokens, "wikitext2", dir, stems[request->split], size)) return NULL;
+    if (load_gpt2(&tokens, "wikitext2", dir, stems[request->split], vocabulary)) return NULL;
     return tokens_dataset(request->name, tokens, 0, tokens.count, request->context, request->limit);
 }

@@ -59,14 +59,15 @@ static void incomplete_is_no_file(void) {
 }
 
 static void halves_are_read(void) {
-    /* 1, -2, 65504, the least normal and subnormal ones, -0, inf, and 1, -3.5 in bfloat16 */
-    static const uint16_t bits[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001,
-                                    0x8000, 0x7c00, 0x3f80, 0xc060};
-    static const float want[] = {1, -2, 65504, 0x1p-14f, 0x1p-24f, -0.0f, INFINITY};
+    /* 1, -2, 65504, the least normal and subnormal ones, -0, 1.5, and 1, -3.5 in bfloat16; an I64
+     */
+    static const uint16_t bits[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8000, 0x3e00,
+                                    0x3f80, 0xc060, 0,      0,      0,      0};
+    static const float want[] = {1, -2, 65504, 0x1p-14f, 0x1p-24f, -0.0f, 1.5f};
     float halves[7], shorts[2];
     unsigned char bytes[sizeof bits];
     Safetensors file;
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
         bytes[2 * i] = (unsigned char)bits[i];
         bytes[2 * i + 1] = (unsigned char)(bits[i] >> 8);
     }
@@ -74,7 +75,7 @@ static void halves_are_read(void) {
         "{\"__metadata__\":{\"format\":\"pt\"},"
         "\"h\":{\"dtype\":\"F16\",\"shape\":[7],\"data_offsets\":[0,14]},"
         "\"s\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[14,18]},"
-        "\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+        "\"i\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[18,26]}}",
         bytes, sizeof bytes);
     if (!CHECK(safetensors_open(&file, path) == 0, "%s", error_message())) return;
     CHECK(safetensors_read(&file, safetensors_find(&file, "h"), halves) == 0, "%s",
@@ -92,6 +93,38 @@ static void halves_are_read(void) {
 #define ONE(shape, offsets) \
     "{\"a\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
+#define TWO(a, at, b, bt)                                                       \
+    "{\"" a "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" at "},\"" b \
+    "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" bt "}}"
+
+/* In every kind of number: NaN and infinity are no weights. */
+static void what_is_no_number_is_refused(void) {
+    static const struct {
+        const char *kind;
+        uint32_t bits;
+        int bytes;
+    } rows[] = {{"F32", 0x7fc00000, 4}, {"F32", 0xff800000, 4}, {"F16", 0x7c00, 2},
+                {"F16", 0x7e01, 2},     {"BF16", 0x7f80, 2},    {"BF16", 0xffc0, 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        unsigned char bytes[8] = {0};
+        char header[160];
+        float numbers[2];
+        Safetensors file;
+        unsigned char *second = bytes + (rows[i].bytes == 4 ? 4 : 2);
+        for (int b = 0; b < 4 && b < rows[i].bytes; b++)
+            second[b] = (unsigned char)(rows[i].bits >> 8 * b);
+        snprintf(header, sizeof header,
+                 "{\"w\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%d]}}", rows[i].kind,
+                 2 * rows[i].bytes);
+        const char *path = make_file(header, bytes, 2 * (size_t)rows[i].bytes);
+        if (!CHECK(safetensors_open(&file, path) == 0, "%s", error_message())) continue;
+        CHECK(safetensors_read(&file, safetensors_find(&file, "w"), numbers) == -1 &&
+                  strstr(error_message(), "w: number 1 is NaN or infinite"),
+              "%s %x: \"%s\"", rows[i].kind, rows[i].bits, error_message());
+        safetensors_close(&file);
+    }
+}
+
 static void damage_is_refused(void) {
     static const struct {
         const char *header, *says;
@@ -108,6 +141,11 @@ static void damage_is_refused(void) {
         {ONE("[2]", "[0,4]"), "do not agree"},
         {ONE("[2]", "[12,20]"), "outside of the file"},
         {ONE("[0]", "[4,0]"), "outside of the file"},
+        {ONE("[2]", "[0,8]"), "belong to no tensor"},
+        {ONE("[3]", "[4,16]"), "no tensor has the bytes before"},
+        {TWO("a", "[0,8]", "b", "[4,12]"), "overlaps another"},
+        {TWO("a", "[0,8]", "b", "[0,8]"), "overlaps another"},
+        {TWO("a", "[0,8]", "a", "[8,16]"), "is there twice"},
     };
     const float numbers[4] = {0};
     Safetensors file;
@@ -119,6 +157,9 @@ static void damage_is_refused(void) {
     CHECK(safetensors_open(&file, scratch_text("short.safetensors", "1234")) == -1, "4 bytes");
     CHECK(safetensors_open(&file, scratch_text("long.safetensors", "12345678{}")) == -1,
           "a header longer than the file");
+    CHECK(safetensors_open(
+              &file, scratch_text("minus.safetensors", "\377\377\377\377\377\377\377\377{}")) == -1,
+          "a header of length -1");
     CHECK(safetensors_open(&file, "/") == -1 && safetensors_open(&file, "/nowhere") == -1,
           "what is no file was taken");
 }
@@ -127,5 +168,6 @@ void test_safetensors(void) {
     RUN(written_is_read);
     RUN(incomplete_is_no_file);
     RUN(halves_are_read);
+    RUN(what_is_no_number_is_refused);
     RUN(damage_is_refused);
 }

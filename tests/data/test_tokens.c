@@ -143,6 +143,37 @@ static void a_place_that_cannot_be_written(void) {
           "%s", error_message());
 }
 
+/* What a killed process left half-written is overwritten, also where it is longer. */
+static void what_was_left_behind_is_overwritten(void) {
+    enum { OLD = 5000 };
+    static const unsigned char old[OLD];
+    const int numbers[] = {1, 2, 3};
+    TokenWriter writer;
+    Tokens tokens;
+    scratch_file("left.tokens.tmp", old, OLD);
+    const char *path = scratch_path("left.tokens");
+    CHECK(tokenwriter_open(&writer, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_add(&writer, numbers, 3) == 0, "%s", error_message());
+    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+    CHECK(!file_exists(scratch_path("left.tokens.tmp")), "left behind again");
+    if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+    CHECK(tokens.count == 3, "%zu tokens", tokens.count);
+    tokens_free(&tokens);
+}
+
+static void one_process_at_a_time_writes(void) {
+    const int numbers[] = {1, 2, 3};
+    TokenWriter first, second;
+    const char *path = scratch_path("both.tokens");
+    CHECK(tokenwriter_open(&first, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_add(&first, numbers, 3) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&second, path, "test", 10, 0) == -1, "both write");
+    CHECK_ERROR("%s.tmp: another process is writing it", path);
+    CHECK(tokenwriter_commit(&first) == 0 && file_exists(path), "%s", error_message());
+    CHECK(tokenwriter_open(&second, path, "test", 10, 0) == 0, "%s", error_message());
+    tokenwriter_abandon(&second);
+}
+
 /* A token file of the tokens 0 .. 9, vocabulary 10, with bytes changed or cut off. */
 typedef struct {
     const char *what, *error;
@@ -217,6 +248,8 @@ void test_data_tokens(void) {
     RUN(the_layout_is_the_documented_one);
     RUN(a_wrong_token_leaves_no_file);
     RUN(a_place_that_cannot_be_written);
+    RUN(what_was_left_behind_is_overwritten);
+    RUN(one_process_at_a_time_writes);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
         RUN_ROW(damages[i].what, check_damage, &damages[i]);
     RUN(no_file_and_no_regular_file);
