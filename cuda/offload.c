@@ -108,10 +108,9 @@ static void update_parameter(CudaStage *s, int param, double lr, double gradient
     const Param *p = &s->base.model->param[param];
     const OptimizerSettings *optimizer = &s->base.settings.optimizer;
     float *const state[2] = {state_at(s, 0, param), state_at(s, 1, param)};
-    bool decay = p->matrix || !optimizer->decay_matrices_only;
     float *master = host_master_at(s, param);
-    optimizer_update(optimizer, master, state, host_gradient(s, param), gradient_scale, lr,
-                     s->age[p->block], decay, p->count);
+    optimizer_update(optimizer, p, master, state, host_gradient(s, param), gradient_scale, lr,
+                     s->age[p->block]);
     if (s->offload.weights)
         round_to_bf16((uint16_t *)(void *)(s->offload.weights + s->weights.param[param]), master,
                       p->count);

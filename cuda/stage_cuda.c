@@ -167,6 +167,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         error_set("stage: offload is for one device; a pipeline trains without");
         return NULL;
     }
+    if (optimizer_check(&settings.optimizer)) return NULL;
     CudaStage *s = calloc(1, sizeof *s);
     if (!s) {
         error_set("stage: out of memory");

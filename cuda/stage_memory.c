@@ -121,7 +121,7 @@ static UpdateTensor update_tensor(const CudaStage *s, int param) {
                           .g = gradient_at(s, param),
                           .count = p->count,
                           .block = p->block,
-                          .decay = p->matrix || !s->base.settings.optimizer.decay_matrices_only};
+                          .decay = optimizer_decays(&s->base.settings.optimizer, p)};
 }
 
 static int updater_open(CudaStage *s) {

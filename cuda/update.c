@@ -91,8 +91,22 @@ static int letters_open(Updater *u) {
     return 0;
 }
 
+/* The kernel of an optimizer, by its vectors of state. */
+static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
+    [OPTIMIZER_SGD] = {UPDATE_SGD, UPDATE_MOMENTUM},
+    [OPTIMIZER_ADAM] = {[2] = UPDATE_ADAM},
+    [OPTIMIZER_ADAMW] = {[2] = UPDATE_ADAM},
+    [OPTIMIZER_LION] = {[1] = UPDATE_LION},
+};
+
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream) {
+    if (optimizer_check(settings)) return NULL;
+    UpdateRule rule = rules[settings->kind][optimizer_state_vectors(settings)];
+    if (rule == UPDATE_NONE) {
+        error_set("update: there is no kernel of %s", optimizer_names[settings->kind]);
+        return NULL;
+    }
     Updater *u = calloc(1, sizeof *u);
     if (!u) {
         error_set("update: out of memory for a plan of %d tensors", count);
@@ -114,8 +128,7 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .factors = (OptimizerFactors *)(void *)(u->memory + at.numbers + sizeof(UpdateNumbers)),
         .partial = (double *)(void *)(u->memory + at.partials),
         .chunks = count_chunks(tensors, count),
-        .kind = settings->kind,
-        .momentum = optimizer_state_vectors(settings) > 0,
+        .rule = rule,
         .clip_norm = settings->clip_norm};
     if (!u->chunks || !u->memory || letters_open(u) || upload(u, at, tensors, count, stream)) {
         updater_free(u);

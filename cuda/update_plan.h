@@ -12,6 +12,9 @@ typedef struct {
     int tensor, number; /* numbers from number * UPDATE_CHUNK on */
 } UpdateChunk;
 
+/* The kernels there are; SGD's two are with and without momentum. */
+typedef enum { UPDATE_NONE, UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM, UPDATE_LION } UpdateRule;
+
 /* What changes from step to step. */
 typedef struct {
     double gradient_scale, norm;
@@ -27,8 +30,7 @@ typedef struct {
     OptimizerFactors *factors; /* [blocks][2], the second with weight decay */
     double *partial;           /* [chunks] sums of squares */
     int chunks;
-    OptimizerKind kind;
-    bool momentum; /* SGD that has state */
+    UpdateRule rule;
     double clip_norm;
 } UpdatePlan;
 

@@ -172,10 +172,9 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
     for (int b = 0; b < m->blocks; b++) s->age[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
         if (!s->gradient[p] || !trained_here(s, p)) continue;
-        bool decay = m->param[p].matrix || !optimizer->decay_matrices_only;
         real *const state[2] = {s->state[0][p], s->state[1][p]};
-        optimizer_update(optimizer, s->param[p], state, s->gradient[p], gradient_scale, lr,
-                         s->age[m->param[p].block], decay, m->param[p].count);
+        optimizer_update(optimizer, &m->param[p], s->param[p], state, s->gradient[p],
+                         gradient_scale, lr, s->age[m->param[p].block]);
     }
     end_step(s);
 }
@@ -311,6 +310,7 @@ static int allocate_model(RefStage *s) {
 }
 
 Stage *stage_ref_create(const Model *model, StageSettings settings) {
+    if (optimizer_check(&settings.optimizer)) return NULL;
     static const StageClass class = {
         .activate = stage_activate,
         .begin = stage_begin,

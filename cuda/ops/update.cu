@@ -1,4 +1,4 @@
-/* The optimizer step: the equations of ref/optimizer.h in one pass over all tensors.  A number
+/* The optimizer step: the equations of ref/optimizers/ in one pass over all tensors.  A number
  * costs what must travel, 28 bytes with Adam: parameter, gradient and two moments in, all but the
  * gradient out (and 2 more in bf16). */
 #include "../common.cuh"
@@ -81,40 +81,47 @@ void update_launch_norm(const Run *run, const UpdatePlan *plan) {
 /* ---- update ------------------------------------------------------------------------------------
  * Version 1 is V = 1, version 2 moves 128 bits at a time. */
 
-enum { RULE_SGD, RULE_MOMENTUM, RULE_ADAM }; /* 0, 1, 2 vectors of state */
-
-template <int rule>
+template <UpdateRule rule>
 static __device__ __forceinline__ void update_one(float *p, float *m, float *v, float g,
                                                   const OptimizerFactors &f) {
-    g += f.coupled * *p;
-    if (rule == RULE_ADAM) {
-        *m = f.beta1 * *m + f.rest1 * g;
-        *v = f.beta2 * *v + f.rest2 * g * g;
-        *p = f.shrink * *p - f.rate * *m / (sqrtf(*v) * f.root + f.eps);
+    if (rule == UPDATE_LION) {
+        const float c = f.beta1 * *m + f.one_minus_beta1 * g;
+        const float sign = (float)((c > 0) - (c < 0));
+        *p = f.decoupled_decay * *p - f.lr * sign;
+        *m = f.beta2 * *m + f.one_minus_beta2 * g;
+        return;
+    }
+    g += f.coupled_decay * *p;
+    if (rule == UPDATE_ADAM) {
+        *m = f.beta1 * *m + f.one_minus_beta1 * g;
+        *v = f.beta2 * *v + f.one_minus_beta2 * g * g;
+        const float sqrt_v_hat = sqrtf(*v) * f.rsqrt_bias_correction2;
+        *p = f.decoupled_decay * *p - f.step_size * *m / (sqrt_v_hat + f.eps);
     } else {
-        if (rule == RULE_MOMENTUM) *m = g = f.momentum * *m + g;
+        if (rule == UPDATE_MOMENTUM) *m = g = f.momentum * *m + g;
         *p -= f.lr * g;
     }
 }
 
 /* V numbers at i. */
-template <typename T, int rule, int V>
+template <typename T, UpdateRule rule, int V>
 static __device__ __forceinline__ void update_pack(const UpdateTensor &tensor, size_t i,
                                                    float scale, const OptimizerFactors &f) {
+    const int states = rule == UPDATE_ADAM ? 2 : rule == UPDATE_SGD ? 0 : 1;
     float p[V], g[V], m[V], v[V];
     load_floats(g, tensor.g + i);
     load_floats(p, tensor.master + i);
-    if (rule >= RULE_MOMENTUM) load_floats(m, tensor.state[0] + i);
-    if (rule >= RULE_ADAM) load_floats(v, tensor.state[1] + i);
+    if (states > 0) load_floats(m, tensor.state[0] + i);
+    if (states > 1) load_floats(v, tensor.state[1] + i);
 #pragma unroll
     for (int j = 0; j < V; j++) update_one<rule>(&p[j], &m[j], &v[j], scale * g[j], f);
     store_floats(tensor.master + i, p);
-    if (rule >= RULE_MOMENTUM) store_floats(tensor.state[0] + i, m);
-    if (rule >= RULE_ADAM) store_floats(tensor.state[1] + i, v);
+    if (states > 0) store_floats(tensor.state[0] + i, m);
+    if (states > 1) store_floats(tensor.state[1] + i, v);
     if (sizeof(T) != sizeof(float)) store_floats((T *)tensor.p + i, p);
 }
 
-template <typename T, int rule, int V>
+template <typename T, UpdateRule rule, int V>
 __global__ void __launch_bounds__(UPDATE_BLOCK)
     update_chunks(UpdatePlan plan, const LossSums *sums) {
     if (plan.numbers->refused || (sums && !is_finite(sums->loss_sum))) return;
@@ -131,7 +138,7 @@ __global__ void __launch_bounds__(UPDATE_BLOCK)
         update_pack<T, rule, 1>(tensor, own.first + (size_t)i, scale, f);
 }
 
-template <typename T, int rule>
+template <typename T, UpdateRule rule>
 static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
     if (run->version == 1)
         LAUNCH((update_chunks<T, rule, 1>), plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan,
@@ -143,10 +150,20 @@ static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) 
 
 void update_launch_apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
     if (!plan->chunks) return;
-    if (plan->kind != OPTIMIZER_SGD)
-        WITH_VALUES(run, T, apply<T, RULE_ADAM>(run, plan, sums));
-    else if (plan->momentum)
-        WITH_VALUES(run, T, apply<T, RULE_MOMENTUM>(run, plan, sums));
-    else
-        WITH_VALUES(run, T, apply<T, RULE_SGD>(run, plan, sums));
+    switch (plan->rule) {
+        case UPDATE_NONE:
+            break;
+        case UPDATE_SGD:
+            WITH_VALUES(run, T, apply<T, UPDATE_SGD>(run, plan, sums));
+            break;
+        case UPDATE_MOMENTUM:
+            WITH_VALUES(run, T, apply<T, UPDATE_MOMENTUM>(run, plan, sums));
+            break;
+        case UPDATE_ADAM:
+            WITH_VALUES(run, T, apply<T, UPDATE_ADAM>(run, plan, sums));
+            break;
+        case UPDATE_LION:
+            WITH_VALUES(run, T, apply<T, UPDATE_LION>(run, plan, sums));
+            break;
+    }
 }

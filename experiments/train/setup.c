@@ -120,8 +120,8 @@ int setup_check(const Options *asked) {
         failed = error_set(
             "--augment changes the images at each visit, so what --cache keeps "
             "would not be exact; drop one of them");
-    else if (options_given(o, "momentum") && o->optimizer != OPTIMIZER_SGD &&
-             o->momentum != optimizer_defaults((OptimizerKind)o->optimizer).momentum)
+    else if (options_given(o, "momentum") && o->momentum > 0 &&
+             !(optimizer_defaults((OptimizerKind)o->optimizer).momentum > 0))
         failed = error_set("--momentum is for sgd; %s has its own", optimizer_names[o->optimizer]);
     else if (o->batch && o->accumulate > o->batch)
         failed = error_set("--accumulate %d: a batch has %d samples", o->accumulate, o->batch);

@@ -209,28 +209,28 @@ static int bench_loss(const Model *model, int n, Machine machine, double least_m
 typedef struct {
     OptimizerSettings settings;
     real *p, *g, *state[2];
-    size_t count;
+    Param param;
 } UpdateRun;
 
 static void run_update(void *context) {
     UpdateRun *r = context;
-    optimizer_update(&r->settings, r->p, r->state, r->g, 1, 1e-6, 10, true, r->count);
+    optimizer_update(&r->settings, &r->param, r->p, r->state, r->g, 1, 1e-6, 10);
 }
 
 static int bench_optimizers(const Model *model, Machine machine, double least_ms) {
     for (int k = 0; k < OPTIMIZER_KINDS; k++) {
         Arena arena = {0};
         UpdateRun r = {.settings = optimizer_defaults((OptimizerKind)k),
-                       .count = model->param_count};
+                       .param.count = model->param_count};
         int vectors = optimizer_state_vectors(&r.settings);
-        r.p = take_random(&arena, r.count);
-        r.g = take_random(&arena, r.count);
-        for (int v = 0; v < vectors; v++) r.state[v] = take(&arena, r.count, sizeof(real));
+        r.p = take_random(&arena, r.param.count);
+        r.g = take_random(&arena, r.param.count);
+        for (int v = 0; v < vectors; v++) r.state[v] = take(&arena, r.param.count, sizeof(real));
         if (!arena.failed) {
             /* Reads parameter, gradient and state; writes parameter and state. */
-            double bytes = (double)(r.count * sizeof(real)) * (3 + 2 * vectors);
+            double bytes = (double)(r.param.count * sizeof(real)) * (3 + 2 * vectors);
             Times update = bench_repeat(run_update, &r, least_ms);
-            printf("%-20s %-23zu %3dx %5s", optimizer_names[k], r.count, 1, "");
+            printf("%-20s %-23zu %3dx %5s", optimizer_names[k], r.param.count, 1, "");
             print_rate(0, bytes, times_median(&update), machine);
             printf("\n");
         }

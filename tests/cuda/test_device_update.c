@@ -36,6 +36,8 @@ static const Row rows[] = {
     {"adam", {.kind = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, 1},
     {"adam, decay, clipped", {.kind = OPTIMIZER_ADAM, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-3, .weight_decay = 0.1, .clip_norm = 3}, 0.5},
     {"adamw", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, 1},
+    {"lion, decay", {.kind = OPTIMIZER_LION, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}, 1},
+    {"lion, clipped", {.kind = OPTIMIZER_LION, .beta1 = 0.8, .beta2 = 0.95, .clip_norm = 3}, 0.5},
     {"adamw, not clipped", {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .clip_norm = 1e6}, 1},
 };
 /* clang-format on */
@@ -74,9 +76,11 @@ static void on_cpu(const Row *row, Numbers *n) {
         for (int i = 0; i < TENSORS; i++) {
             float *const state[2] = {states > 0 ? n->state[0] + at : NULL,
                                      states > 1 ? n->state[1] + at : NULL};
-            uint64_t age = first_age[sizes[i].block] + (uint64_t)step;
-            optimizer_update(&row->settings, n->p + at, state, n->g + at, scale, LR, age,
-                             sizes[i].decay, sizes[i].count);
+            uint64_t t = first_age[sizes[i].block] + (uint64_t)step;
+            OptimizerSettings settings = row->settings;
+            if (!sizes[i].decay) settings.weight_decay = 0;
+            optimizer_update(&settings, &(Param){.count = sizes[i].count}, n->p + at, state,
+                             n->g + at, scale, LR, t);
             at += sizes[i].count;
         }
     }

@@ -16,6 +16,7 @@ void test_stage_fixtures(void) {
         {.name = "gpt, 2 micro-batches", .fixture = "gpt", .micro_batches = 2},
         {.name = "gpt, recompute", .fixture = "gpt", .recompute = true},
         {.name = "llama", .fixture = "llama"},
+        {.name = "llama, offload", .fixture = "llama", .offload = true},
         {.name = "grouped", .fixture = "grouped"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -40,13 +40,15 @@ static void check_bytes(const Tiny *tiny, int submodel) {
 }
 
 static void counted_is_planned(const void *spec) {
+    static const OptimizerKind kinds[] = {OPTIMIZER_ADAM, OPTIMIZER_LION, OPTIMIZER_SGD,
+                                          OPTIMIZER_ADAMW};
     for (int way = 0; way < 8; way++) {
         Recipe recipe = {.spec = spec,
                          .create = stage_cuda_create,
                          .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
                          .recompute = way & 2,
                          .offload = way & 4,
-                         .optimizer = way & 2 ? OPTIMIZER_SGD : OPTIMIZER_ADAM};
+                         .optimizer = kinds[way & 3]};
         Tiny tiny;
         size_t largest = 0;
         tiny_open(&tiny, &recipe);

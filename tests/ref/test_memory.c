@@ -9,6 +9,8 @@
 #include "../test.h"
 #include "tiny.h"
 
+static const int state_vectors[OPTIMIZER_KINDS] = {1, 2, 2, 1};
+
 static bool *active_of(const Tiny *tiny, int submodel) {
     bool *active = malloc((size_t)tiny->model->blocks * sizeof *active);
     if (!active) abort();
@@ -65,7 +67,7 @@ static void check_counted_is_planned(const Recipe *recipe) {
 static void counted_is_planned(const void *spec) {
     for (int submodels = 1; submodels <= 3; submodels += 2)
         for (int recompute = 0; recompute < 2; recompute++)
-            for (OptimizerKind kind = 0; kind < OPTIMIZER_ADAMW; kind++) {
+            for (OptimizerKind kind = 0; kind < OPTIMIZER_KINDS; kind++) {
                 Recipe recipe = {
                     .spec = spec,
                     .submodels = submodels,
@@ -79,7 +81,7 @@ static void counted_is_planned(const void *spec) {
 /* 3W and 4W for a full update; for BCD, parameters, gradients and state of the largest submodel are
  * the closed form with its share of the parameters in place of 1/M. */
 static void closed_form_holds(const void *spec) {
-    for (OptimizerKind kind = 0; kind < OPTIMIZER_ADAMW; kind++)
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_KINDS; kind++)
         for (int submodels = 1; submodels <= 4; submodels++) {
             Tiny tiny;
             tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = submodels, .optimizer = kind});
@@ -98,7 +100,7 @@ static void closed_form_holds(const void *spec) {
                 memory_closed_form(tiny.model, o, PRECISION_FP32, 1 / share) * sizeof(real) / 4;
             CHECK(fabs(most - form) <= 1e-9 * form, "%s, %d submodels: %g bytes, closed form %g",
                   tiny.model->name, submodels, most, form);
-            double full = 4.0 * (double)tiny.model->param_count * (kind == OPTIMIZER_SGD ? 3 : 4);
+            double full = 4.0 * (double)tiny.model->param_count * (2 + state_vectors[kind]);
             CHECK(memory_closed_form(tiny.model, o, PRECISION_FP32, 1) == full,
                   "full update: %g bytes", memory_closed_form(tiny.model, o, PRECISION_FP32, 1));
             tiny_close(&tiny);
@@ -183,12 +185,12 @@ static void recompute_stores_less(const void *spec) {
  * beside: 2N + 16N/M for Adam, with the submodel's share of the parameters for 1/M. */
 static void bf16_weights_have_masters(const void *spec) {
     Tiny tiny;
-    for (OptimizerKind kind = 0; kind < OPTIMIZER_ADAMW; kind++) {
+    for (OptimizerKind kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         tiny_open(&tiny, &(Recipe){.spec = spec, .optimizer = kind});
         const Model *m = tiny.model;
         StageSettings settings = tiny.stage->settings;
         settings.precision = PRECISION_BF16;
-        size_t states = kind == OPTIMIZER_SGD ? 1 : 2, most = 0, largest = 0;
+        size_t states = (size_t)state_vectors[kind], most = 0, largest = 0;
         for (int submodel = 0; submodel < tiny.settings.partition.submodels; submodel++) {
             size_t plan[MEM_ROLES], count = tiny.settings.partition.params[submodel];
             bool *active = active_of(&tiny, submodel);
@@ -266,6 +268,7 @@ static void forms_in_letters(void) {
         const char *text;
     } forms[] = {{OPTIMIZER_SGD, PRECISION_FP32, "W (1 + 2/M)"},
                  {OPTIMIZER_ADAM, PRECISION_TF32, "W (1 + 3/M)"},
+                 {OPTIMIZER_LION, PRECISION_FP32, "W (1 + 2/M)"},
                  {OPTIMIZER_SGD, PRECISION_BF16, "W (1/2 + 3/M)"},
                  {OPTIMIZER_ADAM, PRECISION_BF16, "W (1/2 + 4/M)"}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

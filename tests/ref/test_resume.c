@@ -27,6 +27,7 @@ static void check_resumes(const Recipe *recipe, const char *what) {
 static void stopped_is_uninterrupted(const void *spec) {
     Recipe sgd = {.spec = spec, .steps = 7, .fraction = 0.5, .order = ORDER_RANDOM};
     Recipe adamw = {.spec = spec, .steps = 7, .optimizer = OPTIMIZER_ADAMW, .clip = 0.5};
+    Recipe lion = {.spec = spec, .steps = 7, .optimizer = OPTIMIZER_LION};
     Recipe kept = {.spec = spec, .steps = 9, .optimizer = OPTIMIZER_ADAM, .keep_state = true};
     Recipe converging = {
         .spec = spec,
@@ -36,6 +37,7 @@ static void stopped_is_uninterrupted(const void *spec) {
     kept.rule.every = 1;
     check_resumes(&sgd, "SGD, random order, reduced data");
     check_resumes(&adamw, "AdamW, clipped");
+    check_resumes(&lion, "Lion");
     check_resumes(&kept, "Adam, state kept");
     check_resumes(&converging, "switched by convergence");
 }

@@ -120,18 +120,18 @@ static int measure_matrix(Bench *b, Precision precision) {
 typedef struct {
     OptimizerSettings settings;
     float *p, *g, *state[2];
-    size_t count;
+    Param param;
 } Adam;
 
 static void run_adam(void *context) {
     Adam *a = context;
-    optimizer_update(&a->settings, a->p, a->state, a->g, 1, 1e-6, 10, true, a->count);
+    optimizer_update(&a->settings, &a->param, a->p, a->state, a->g, 1, 1e-6, 10);
 }
 
 static int measure_adam(Bench *b) {
     const size_t count = b->tiny ? 1 << 10 : (size_t)1 << 26, bytes = count * sizeof(float);
     Row row = ceiling("Adam on the host", "-", 28 * (double)count, 0);
-    Adam a = {.settings = optimizer_defaults(OPTIMIZER_ADAMW), .count = count};
+    Adam a = {.settings = optimizer_defaults(OPTIMIZER_ADAMW), .param.count = count};
     float *memory = results_find(&b->results, &row) ? NULL : pinned_alloc(4 * bytes);
     if (results_find(&b->results, &row)) return 0;
     if (!memory) return error_set("bench: no host memory for Adam");

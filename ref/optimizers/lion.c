@@ -1,0 +1,50 @@
+/* Lion (Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", Algorithm 2):
+ *
+ *     c = beta1 m + (1 - beta1) g
+ *     p = p - lr (sign(c) + weight_decay p)
+ *     m = beta2 m + (1 - beta2) g
+ *
+ * Every element moves by lr, whatever the size of its gradient; where c is 0, by none.  The only
+ * state is m, so a submodel in thirds takes W (1 + 2/3) where Adam takes W (1 + 3/3). */
+#include "optimizers.h"
+
+static int one_moment(const OptimizerSettings *s) {
+    (void)s;
+    return 1;
+}
+
+static OptimizerFactors lion_factors(const OptimizerSettings *s, double lr, double weight_decay,
+                                     uint64_t t) {
+    (void)t;
+    return (OptimizerFactors){.lr = (real)lr,
+                              .beta1 = (real)s->beta1,
+                              .one_minus_beta1 = (real)(1 - s->beta1),
+                              .beta2 = (real)s->beta2,
+                              .one_minus_beta2 = (real)(1 - s->beta2),
+                              .decoupled_decay = (real)(1 - lr * weight_decay)};
+}
+
+static void signed_update(size_t count, real *restrict p, real *restrict m, const real *restrict g,
+                          real g_scale, OptimizerFactors f) {
+#pragma omp parallel for if (count > WORTH_THREADS)
+    for (size_t i = 0; i < count; i++) {
+        real gi = g_scale * g[i];
+        real c = f.beta1 * m[i] + f.one_minus_beta1 * gi;
+        real sign = (real)((c > 0) - (c < 0));
+        p[i] = f.decoupled_decay * p[i] - f.lr * sign;
+        m[i] = f.beta2 * m[i] + f.one_minus_beta2 * gi;
+    }
+}
+
+static void lion_update(const Param *param, real *p, real *const state[2], const real *g,
+                        real g_scale, OptimizerFactors f) {
+    signed_update(param->count, p, state[0], g, g_scale, f);
+}
+
+/* Those of the authors' code. */
+const Optimizer optimizer_lion = {
+    .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99},
+    .state_vectors = one_moment,
+    .factors = lion_factors,
+    .update = lion_update,
+};
