@@ -24,6 +24,11 @@ static const struct {
      "fine-tunes a model (--init, or one it pretrains) fully and by BCD", false},
     {"switching", experiment_switching,
      "when to switch, in what order, with what state: beyond the paper, and not in `all`", true},
+    {"converged-pilot", experiment_converged_pilot,
+     "rates, phases and norms that `converged` uses: hours, and not in `all`", true},
+    {"converged", experiment_converged,
+     "long trainings, fully and by BCD, each to its own convergence: many hours, not in `all`",
+     true},
     {"memory", experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", false},
     {"cost", experiment_cost,
@@ -37,8 +42,8 @@ enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 void experiment_print_list(void) {
     printf("\nExperiments\n");
     for (int e = 0; e < EXPERIMENTS; e++)
-        printf("  %-12s %s\n", experiments[e].name, experiments[e].what);
-    printf("  %-12s each of them in turn\n", "all");
+        printf("  %-15s %s\n", experiments[e].name, experiments[e].what);
+    printf("  %-15s each of them in turn\n", "all");
 }
 
 void experiment_dir(char dir[OPTION_TEXT], const Options *options) {

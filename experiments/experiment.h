@@ -9,6 +9,8 @@ int experiment_validity(const Options *options);
 int experiment_compression(const Options *options);
 int experiment_ufp(const Options *options);
 int experiment_switching(const Options *options);
+int experiment_converged_pilot(const Options *options);
+int experiment_converged(const Options *options);
 int experiment_finetune(const Options *options);
 int experiment_memory(const Options *options);
 int experiment_cost(const Options *options);

@@ -62,5 +62,6 @@ SUITE(convert)
 SUITE(schema)
 SUITE(trace)
 SUITE(trainings)
+SUITE(trainings_plan)
 SUITE(finetune)
 #endif

@@ -55,7 +55,8 @@ static int add_up(StudyRow *row, const double *of_submodel) {
             return error_set("%s: update %zu is of submodel %d of %d", row->name, i + 1,
                              submodel + 1, (int)row->submodels);
         }
-        sum += of_submodel[submodel] * (double)row->batch;
+        uint64_t before = i ? row->curve[i - 1].step : 0; /* a row may stand for some updates */
+        sum += of_submodel[submodel] * (double)row->batch * (double)(row->curve[i].step - before);
         row->operations[i] = sum;
     }
     return 0;

@@ -187,6 +187,22 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
     return row ? 0 : -1;
 }
 
+void study_thin(StudyRow *row, size_t updates) {
+    size_t kept = 0;
+    for (size_t begin = 0, end; begin < row->curve_rows; begin = end) {
+        CurveRow mean = row->curve[begin];
+        double sum = 0;
+        for (end = begin; end < row->curve_rows && end < begin + updates &&
+                          row->curve[end].submodel == mean.submodel;
+             end++)
+            sum += row->curve[end].loss;
+        mean = row->curve[end - 1];
+        mean.loss = sum / (double)(end - begin);
+        row->curve[kept++] = mean;
+    }
+    row->curve_rows = kept;
+}
+
 bool study_is_images(const StudyRow *row) { return strcmp(row->input, "images") == 0; }
 
 bool study_is_third(const StudyRow *row) {

@@ -72,6 +72,11 @@ int study_write(const Study *study, const char *path);
  * default takes it, and `lacking` says so. */
 int study_read(Study *study, const char *path);
 
+/* Makes a row of the curve a mean over so many updates, fewer where a phase ends: its step, rate
+ * and seconds are those of the last of them, so that nothing but the losses between is lost.  No
+ * row spans two phases. */
+void study_thin(StudyRow *row, size_t updates);
+
 /* Image models are judged by accuracy, language models by perplexity. */
 bool study_is_images(const StudyRow *row);
 

@@ -28,8 +28,8 @@ static const TableColumn columns[][COLUMNS] = {
 /* ---- a training at a budget ------------------------------------------------------------------
  */
 
-/* Updates done within a budget. */
-static size_t updates_within(const StudyRow *row, StudyAxis axis, double budget) {
+/* Rows of the curve within a budget. */
+static size_t rows_within(const StudyRow *row, StudyAxis axis, double budget) {
     size_t low = 0, high = row->curve_rows;
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -69,8 +69,9 @@ typedef struct {
     Mean budget, bcd, full, off; /* over pairs of which both are known */
 } Comparison;
 
-static double reached(const StudyRow *row, By by, size_t updates, size_t window) {
-    return by == BY_LOSS ? study_loss(row, updates, window) : score_after(row, (double)updates);
+static double reached(const StudyRow *row, By by, size_t rows, size_t window) {
+    if (by == BY_LOSS) return study_loss(row, rows, window);
+    return score_after(row, rows ? (double)row->curve[rows - 1].step : 0);
 }
 
 /* Both at the end of the one that spent less. */
@@ -79,8 +80,8 @@ static void compare(Comparison *sum, const StudyRow *row, const StudyRow *full, 
     double budget = own < other ? own : other;
     if (!isfinite(own + other) || (axis == AXIS_SECONDS && !study_same_clock(row, full))) return;
     size_t window = study_window(row, full);
-    double bcd_at = reached(row, sum->by, updates_within(row, axis, budget), window);
-    double full_at = reached(full, sum->by, updates_within(full, axis, budget), window);
+    double bcd_at = reached(row, sum->by, rows_within(row, axis, budget), window);
+    double full_at = reached(full, sum->by, rows_within(full, axis, budget), window);
     if (!isfinite(bcd_at + full_at)) return;
     mean_add(&sum->budget, budget);
     mean_add(&sum->bcd, bcd_at);

@@ -48,14 +48,17 @@ static int row_finished(const PlanRow *row) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Adds a run to the study if it has come to its end. */
-static int collect(Study *study, const char *dir, const char *name) {
+/* Adds a run to the study if it has come to its end; every: as curve_rows of the experiment. */
+static int collect(Study *study, const char *dir, const char *name, size_t every) {
     char path[RUNDIR_PATH + 256];
     snprintf(path, sizeof path, "%.400s/rows/%.128s/run.h5", dir, name);
     if (access(path, F_OK)) return 0;
     RunFile run;
     int failed = runfile_read(&run, path);
-    if (!failed && strcmp(run.status, "finished") == 0) failed = study_add_run(study, &run, name);
+    if (!failed && strcmp(run.status, "finished") == 0) {
+        failed = study_add_run(study, &run, name);
+        if (!failed && every) study_thin(&study->row[study->rows - 1], every);
+    }
     runfile_free(&run);
     return failed;
 }
@@ -93,9 +96,9 @@ static int write_table(const Plan *plan) {
     Study study = {0};
     int failed = 0;
     for (int r = 0; r < plan->rows && !failed; r++)
-        failed = collect(&study, plan->dir, plan->row[r].name);
+        failed = collect(&study, plan->dir, plan->row[r].name, plan->kind->curve_rows);
     for (int r = 0; r < plan->others && !failed; r++)
-        failed = collect(&study, plan->dir, plan->other[r]);
+        failed = collect(&study, plan->dir, plan->other[r], plan->kind->curve_rows);
     table_path(path, plan);
     failed = failed || study_converge(&study) || study_write(&study, path);
     study_free(&study);
@@ -250,12 +253,20 @@ static int run_plan(const Plan *plan, bool quiet) {
     return 0;
 }
 
+/* Whether a long experiment has begun already: then it has been told how long it takes. */
+static bool goes_on(const Plan *plan, const Options *options) {
+    char path[RUNDIR_PATH];
+    rundir_path(path, plan->dir, "rows");
+    return options->yes && access(path, F_OK) == 0;
+}
+
 int trainings_run(const TrainingKind *kind, const Options *options) {
     Plan plan;
     const DeviceModule *device;
     int status = plan_make(&plan, kind, options);
     if (!status) status = setup_device(&device, options); /* before anything is made */
-    if (!status && plan.long_run) status = plan_estimate(&plan, options);
+    if (!status && plan.long_run && !goes_on(&plan, options))
+        status = plan_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
         status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan, options->quiet);
         if (!status && !options->quiet) {
@@ -276,5 +287,11 @@ int experiment_compression(const Options *options) {
 }
 int experiment_switching(const Options *options) {
     return trainings_run(&training_switching, options);
+}
+int experiment_converged(const Options *options) {
+    return trainings_run(&training_converged, options);
+}
+int experiment_converged_pilot(const Options *options) {
+    return trainings_run(&training_converged_pilot, options);
 }
 int experiment_ufp(const Options *options) { return trainings_run(&training_ufp, options); }

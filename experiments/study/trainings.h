@@ -12,15 +12,6 @@
 #include "../store/h5.h"
 #include "../train/setup.h"
 
-/* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
- * train`, as "name=value name=value"; those for an optimizer come after the common ones. */
-typedef struct {
-    const char *model, *data, *optimizers, *settings, *sgd, *adam;
-    const char *instead_of; /* a data set: trained only where that is missing */
-    bool optional;          /* only where its data are */
-    bool full_only;         /* beside BCD of a larger network that takes as much memory */
-} TrainingEntry;
-
 /* A way each network is trained; submodels 0: as --submodels says, or 3. */
 typedef struct {
     int submodels;
@@ -28,16 +19,31 @@ typedef struct {
     const char *settings; /* more of them, over the entry's; NULL: none */
 } Variant;
 
-enum { TRAINING_ENTRIES = 8, VARIANTS = 8 };
+/* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
+ * train`, as "name=value name=value"; those for an optimizer come after the common ones. */
+typedef struct {
+    const char *model, *data, *optimizers, *settings, *sgd, *adam;
+    const char *instead_of; /* a data set: trained only where that is missing */
+    bool optional;          /* only where its data are */
+    bool full_only;         /* beside BCD of a larger network that takes as much memory */
+    int seeds;              /* at most so many; 0: as many as all */
+    const Variant *variant; /* ways of its own, fraction 0 ends; NULL: the experiment's */
+} TrainingEntry;
+
+enum { TRAINING_ENTRIES = 12, VARIANTS = 8 };
 
 typedef struct {
     const char *name;
     int tables[3];                 /* of the paper, whose rows the preset `paper` trains; 0 ends */
     Variant variant[VARIANTS + 1]; /* fraction 0 ends */
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
+    bool hours;        /* not started without --yes, whatever the preset, but for smoke */
+    bool by_entry;     /* all seeds of an entry before the next entry, not the other way round */
+    size_t curve_rows; /* a row of a stored curve is a mean over so many updates; 0: over one */
 } TrainingKind;
 
-extern const TrainingKind training_validity, training_compression, training_ufp, training_switching;
+extern const TrainingKind training_validity, training_compression, training_ufp, training_switching,
+    training_converged, training_converged_pilot; /* the last two in trainings_converged.c */
 
 /* One training of the plan. */
 typedef struct {

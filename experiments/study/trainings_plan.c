@@ -18,7 +18,8 @@ void plan_free(Plan *plan) {
 
 static int add_variants(Plan *plan, const Options *asked, const TrainingEntry *entry,
                         const char *optimizer, int seed) {
-    for (const Variant *v = plan->kind->variant; v->fraction > 0; v++)
+    const Variant *own = entry->variant ? entry->variant : plan->kind->variant;
+    for (const Variant *v = own; v->fraction > 0; v++)
         if ((!entry->full_only || v->submodels == 1) &&
             plan_add_row(plan, asked, entry, optimizer, v, seed))
             return -1;
@@ -75,26 +76,28 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], Plan *pla
     usable[count] = (TrainingEntry){0};
 }
 
-/* The preset's entry for a model, or for one that reads the same kind of data, on the data asked
- * for. */
-static int find_entry(TrainingEntry *entry, const TrainingEntry *known, const char *name,
-                      const Options *asked) {
+/* The preset's entries for a model (the first that reads the same kind of data, if none is for it),
+ * on the data asked for.  How many were found, or -1. */
+static int find_entries(TrainingEntry *found, const TrainingEntry *known, const char *name,
+                        const Options *asked) {
     Model *model = setup_model(name, 0, 0);
     if (!model) return -1;
     bool tokens = model->tokens;
     model_free(model);
-    const TrainingEntry *found = NULL;
+    const TrainingEntry *alike = NULL;
+    int count = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
-        bool alike = (data_is_tokens(e->data) == 1) == tokens;
-        if (strcmp(e->model, name) == 0 || (alike && !found)) found = e;
-        if (strcmp(e->model, name) == 0) break;
+        if (!alike && (data_is_tokens(e->data) == 1) == tokens) alike = e;
+        if (strcmp(e->model, name) == 0) found[count++] = *e;
     }
-    if (!found) return error_set("--models %s: the preset has no setting for such a model", name);
-    *entry = *found;
-    entry->model = name;
+    if (!count && alike) found[count++] = *alike;
+    if (!count) return error_set("--models %s: the preset has no setting for such a model", name);
     bool data = options_given(asked, "data") && (data_is_tokens(asked->data) == 1) == tokens;
-    if (data) entry->data = asked->data;
-    return 0;
+    for (int e = 0; e < count; e++) {
+        found[e].model = name;
+        if (data) found[e].data = asked->data;
+    }
+    return count;
 }
 
 /* The optimizers asked for, or else the entry's own. */
@@ -110,22 +113,39 @@ static int add_entry(Plan *plan, const Options *asked, const TrainingEntry *entr
     return 0;
 }
 
+static int seeds_of(const Options *asked, const TrainingEntry *entry) {
+    static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
+    if (options_given(asked, "seeds")) return asked->seeds;
+    return entry && entry->seeds ? entry->seeds : preset[asked->preset];
+}
+
+/* All of one seed before the next: what is stopped early is a whole table of fewer seeds.  Or, of
+ * long trainings, all seeds of an entry: then it is some whole rows of the table. */
 static int add_preset(Plan *plan, const Options *asked, const char *const *models, int model_count,
-                      const char *const *optimizers, int optimizer_count, int seed) {
-    TrainingEntry known[TRAINING_ENTRIES + 1];
-    const char *all[TRAINING_ENTRIES];
+                      const char *const *optimizers, int optimizer_count) {
+    TrainingEntry known[TRAINING_ENTRIES + 1], *entry = calloc(LIST, sizeof known);
+    if (!entry) return error_set("%s: out of memory", plan->kind->name);
     usable_entries(known, plan, asked);
-    if (!model_count) {
-        for (; known[model_count].model; model_count++) all[model_count] = known[model_count].model;
-        models = all;
+    int count = 0, found = 0, most = 0;
+    if (!model_count)
+        for (; known[count].model; count++) entry[count] = known[count];
+    for (int m = 0; m < model_count && found >= 0; m++, count += found)
+        found = find_entries(entry + count, known, models[m], asked);
+    int failed = found < 0;
+    for (int e = 0; e < count; e++)
+        if (seeds_of(asked, &entry[e]) > most) most = seeds_of(asked, &entry[e]);
+    int turns = count * most; /* of an entry and a seed */
+    for (int i = 0; i < turns && !failed; i++) {
+        int e = plan->kind->by_entry ? i / most : i % count;
+        int seed = plan->kind->by_entry ? i % most : i / count;
+        if (seed < seeds_of(asked, &entry[e]))
+            failed = add_entry(plan, asked, &entry[e], optimizers, optimizer_count, seed);
     }
-    for (int m = 0; m < model_count; m++) {
-        TrainingEntry entry;
-        if (find_entry(&entry, known, models[m], asked) ||
-            add_entry(plan, asked, &entry, optimizers, optimizer_count, seed))
-            return -1;
-    }
-    return 0;
+    free(entry);
+    if (failed) return -1;
+    return plan->rows ? 0
+                      : error_set("%s: it has no trainings for --preset %s", plan->kind->name,
+                                  preset_names[asked->preset]);
 }
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
@@ -188,19 +208,14 @@ static int add_published(Plan *plan, const Options *asked, const char *const *mo
                : error_set("--models or --optimizers: none of those is in the paper's table");
 }
 
-static int seeds_of(const Options *asked) {
-    static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
-    return options_given(asked, "seeds") ? asked->seeds : preset[asked->preset];
-}
-
-/* All of one seed before the next: what is stopped early is a whole table of fewer seeds. */
 int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
     *plan = (Plan){.kind = kind};
     experiment_dir(plan->dir, asked);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
     plan->jobs = asked->jobs;
     plan->threads = asked->threads;
-    plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER;
+    plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER ||
+                     (kind->hours && asked->preset != PRESET_SMOKE);
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     const char *model[LIST], *optimizer[LIST];
     snprintf(models, sizeof models, "%s",
@@ -214,11 +229,10 @@ int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
     int model_count = cut_list(models, " ", model);
     int optimizer_count = cut_list(optimizers, ", ", optimizer);
     if (model_count < 0 || optimizer_count < 0) return -1;
+    if (asked->preset != PRESET_PAPER || !kind->tables[0])
+        return add_preset(plan, asked, model, model_count, optimizer, optimizer_count);
     int failed = 0;
-    for (int seed = 0; seed < seeds_of(asked) && !failed; seed++)
-        failed =
-            asked->preset == PRESET_PAPER && kind->tables[0]
-                ? add_published(plan, asked, model, model_count, optimizer, optimizer_count, seed)
-                : add_preset(plan, asked, model, model_count, optimizer, optimizer_count, seed);
+    for (int seed = 0; seed < seeds_of(asked, NULL) && !failed; seed++)
+        failed = add_published(plan, asked, model, model_count, optimizer, optimizer_count, seed);
     return failed;
 }

@@ -43,7 +43,7 @@ static void name_row(PlanRow *row, int submodels, const char *settings) {
     if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
     if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
     if (o->seed != 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
-    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s%.30s%s", o->model,
+    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s%.46s%s", o->model,
              slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part,
              settings ? "-" : "", settings ? settings : "", seed);
     for (char *c = row->name; *c; c++)

@@ -158,6 +158,28 @@ static void case_pairs_alone(void) {
     study_free(&study);
 }
 
+/* Rows of up to three updates, none of two phases: the losses are means, the rest is of the last.
+ */
+static void case_thinned(void) {
+    static const struct {
+        double loss;
+        int submodel;
+    } update[] = {{9, 0}, {6, 0}, {3, 0}, {8, 0}, {4, 1}, {2, 1}};
+    CurveRow curve[6];
+    StudyRow row = {.curve = curve, .curve_rows = 6};
+    for (int i = 0; i < 6; i++)
+        curve[i] = (CurveRow){.step = (uint64_t)i + 1,
+                              .loss = update[i].loss,
+                              .lr = 0.1 * i,
+                              .submodel = update[i].submodel,
+                              .seconds = 2 * i};
+    study_thin(&row, 3);
+    if (!CHECK(row.curve_rows == 3, "%zu rows", row.curve_rows)) return;
+    CHECK(curve[0].loss == 6 && curve[0].step == 3 && curve[0].seconds == 4, "three updates");
+    CHECK(curve[1].loss == 8 && curve[1].step == 4 && curve[1].submodel == 0, "what is left");
+    CHECK(curve[2].loss == 3 && curve[2].step == 6 && curve[2].lr == 0.5, "the next phase");
+}
+
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 static void case_cases(void) {
@@ -243,7 +265,7 @@ static void case_operations(void) {
                  backward = linear + head + 2.5 * attention;
     const double expected[] = {forward + backward + head, forward + backward + linear,
                                forward + head};
-    CurveRow curve[3] = {{.submodel = 0}, {.submodel = 1}, {.submodel = 2}};
+    CurveRow curve[3] = {{.step = 1}, {.step = 2, .submodel = 1}, {.step = 3, .submodel = 2}};
     StudyRow row = {.submodels = 3, .batch = 4, .curve = curve, .curve_rows = 3};
     strcpy(row.spec, "gpt:layers=1,width=16,heads=2,context=8,vocabulary=256");
     if (!CHECK(study_operations(&row) == 0, "%s", error_message())) return;
@@ -253,6 +275,11 @@ static void case_operations(void) {
               4 * expected[i]);
         CHECK(study_at(&row, (size_t)i, AXIS_OPERATIONS) == row.operations[i], "axis");
     }
+    curve[1].step = 5; /* a row that stands for four updates */
+    curve[2].step = 6;
+    CHECK(study_operations(&row) == 0 && row.operations[1] == 4 * (expected[0] + 4 * expected[1]),
+          "a thinned curve: %g", row.operations ? row.operations[1] : NAN);
+    for (uint64_t i = 0; i < 3; i++) curve[i].step = i + 1;
     curve[0].submodel = curve[1].submodel = curve[2].submodel = 0;
     row.submodels = 1;
     CHECK(study_operations(&row) == 0 &&
@@ -279,6 +306,7 @@ void test_study(void) {
     RUN(case_multiplier);
     RUN(case_validation_multiplier);
     RUN(case_pairs_alone);
+    RUN(case_thinned);
     RUN(case_cases);
     RUN(case_partners);
     RUN(case_means);

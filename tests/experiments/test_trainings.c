@@ -5,164 +5,9 @@
 #include <string.h>
 
 #include "../../experiments/study/study.h"
-#include "../../experiments/study/trainings.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
-
-/* ---- the plan -------------------------------------------------------------------------------- */
-
-static int plan_of(Plan *plan, int argc, char **argv) {
-    Options options;
-    *plan = (Plan){0};
-    if (options_parse(&options, argc, argv)) return -1;
-    return plan_make(plan, &training_validity, &options);
-}
-
-static void case_plan(void) {
-    char *argv[] = {"bcd",          "experiment",  "validity", "--preset", "smoke",
-                    "--optimizers", "adamw",       "--steps",  "7",        "--out",
-                    "somewhere/x",  "--submodels", "2",        NULL};
-    Plan plan;
-    if (!CHECK(plan_of(&plan, 13, argv) == 0, "%s", error_message())) return;
-    CHECK(plan.rows == 4, "%d rows", plan.rows);
-    for (int r = 0; r < plan.rows; r++) {
-        const Options *o = &plan.row[r].options;
-        CHECK(o->steps == 7 && o->optimizer == OPTIMIZER_ADAMW, "row %d: the flags given", r);
-        CHECK(o->submodels == (r % 2 ? 2 : 1), "row %d: %d submodels", r, o->submodels);
-        CHECK(strstr(o->out, "somewhere/x/rows/") && strstr(o->out, plan.row[r].name), "%s",
-              o->out);
-        for (int other = 0; other < r; other++)
-            CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
-    }
-    plan_free(&plan);
-}
-
-/* The rows of Table 2 that can be run, as long as they were published: 16 of images, 4 of text. */
-static void case_plan_paper(void) {
-    char *argv[] = {"bcd", "experiment", "validity", "--preset", "paper", NULL};
-    Plan plan;
-    if (!CHECK(plan_of(&plan, 5, argv) == 0, "%s", error_message())) return;
-    CHECK(plan.rows == 20 && plan.long_run, "%d rows", plan.rows);
-    CHECK(plan.row[1].options.epochs == 395 && plan.row[1].options.submodels == 3, "%s: %g epochs",
-          plan.row[1].name, plan.row[1].options.epochs);
-    CHECK(plan.row[19].options.epochs == 50 && plan.row[19].options.batch == 1, "%s: %g epochs",
-          plan.row[19].name, plan.row[19].options.epochs);
-    plan_free(&plan);
-    scratch_text("webtext2.tokens", "");
-    char *there[] = {"bcd",
-                     "experiment",
-                     "validity",
-                     "--preset",
-                     "paper",
-                     "--data-dir",
-                     (char *)scratch_path("."),
-                     NULL};
-    if (!CHECK(plan_of(&plan, 7, there) == 0, "%s", error_message())) return;
-    CHECK(plan.rows == 24 && plan.row[21].options.steps == 2770000 &&
-              !strcmp(plan.row[21].options.data, "webtext2"),
-          "with WebText2: %d rows", plan.rows);
-    plan_free(&plan);
-}
-
-/* Other experiments are the same trainings in other variants. */
-static void case_variants(void) {
-    char *argv[] = {"bcd", "experiment", "ufp", "--preset", "smoke", "--seeds", "2", NULL};
-    Options options;
-    Plan plan;
-    if (!CHECK(options_parse(&options, 7, argv) == 0, "%s", error_message())) return;
-    CHECK(plan_make(&plan, &training_ufp, &options) == 0, "%s", error_message());
-    CHECK(plan.rows == 16, "%d rows", plan.rows); /* two seeds, two optimizers, M = 1 to 4 */
-    for (int r = 0; r < plan.rows; r++) {
-        const Options *o = &plan.row[r].options;
-        CHECK(o->submodels == r % 4 + 1 && o->seed == (uint64_t)(r / 8 + 1), "row %d", r);
-        for (int other = 0; other < r; other++)
-            CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
-    }
-    plan_free(&plan);
-    options.preset = PRESET_PAPER;
-    options.seeds = 1;
-    CHECK(plan_make(&plan, &training_ufp, &options) == 0 && plan.rows == 8, "Table 11: %d rows",
-          plan.rows);
-    plan_free(&plan);
-    CHECK(plan_make(&plan, &training_switching, &options) == 0 && plan.rows == 16, "%d rows",
-          plan.rows);
-    CHECK(plan.row[5].options.keep_state && plan.row[5].options.switch_every == 10 &&
-              plan.row[6].options.order == ORDER_DESCENDING &&
-              strstr(plan.row[5].name, "bcd3-switch-every-10-keep"),
-          "%s", plan.row[5].name);
-    plan_free(&plan);
-    CHECK(plan_make(&plan, &training_compression, &options) == 0 && plan.rows == 9,
-          "Tables 9 and 10: %d rows", plan.rows);
-    CHECK(plan.row[0].options.fraction == 0.9 && plan.row[0].options.submodels == 3 &&
-              plan.row[0].options.epochs == 40,
-          "the first row of Table 9");
-    plan_free(&plan);
-}
-
-static void case_seeds_have_means(void) {
-    if (TEST_SANITIZED)
-        SKIP("trainings are watched in the whole experiment, means in study_tables");
-    const Printed *printed =
-        run(0,
-            "experiment compression --preset smoke --models resnet:depth=8,width=2 --optimizers "
-            "sgd --threads 1 --seeds 3 --steps 12 --out seeds");
-    CHECK(strstr(printed->out, "row 9 of 9"), "%s", printed->out);
-    printed = run(0, "report seeds/compression.h5");
-    CHECK(strstr(printed->out, "Table 10: ") && strstr(printed->out, "\n0.9 1/3 [a] ") &&
-              strstr(printed->out, " +- ") &&
-              strstr(printed->out, "resnet-8x2 synthetic sgd 1/3 x.9 "),
-          "%s", printed->out);
-    for (char *line = strtok((char *)printed->out, "\n"); line; line = strtok(NULL, "\n"))
-        CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
-}
-
-/* What a preset trains depends on the data there: each network on its own, or on what stands in. */
-static void case_stand_ins(void) {
-    char *argv[] = {"bcd", "experiment", "validity", "--data-dir", "/nowhere", NULL};
-    Options options;
-    Plan plan;
-    if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
-    CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
-    /* 3 seeds: of the images one optimizer, of the text two, each twice */
-    CHECK(plan.rows == 18, "%d rows", plan.rows);
-    for (int r = 0; r < plan.rows; r++) {
-        const char *data = plan.row[r].options.data;
-        CHECK(!strcmp(data, r % 6 < 2 ? "synthetic" : "text"), "row %d on %s", r, data);
-    }
-    CHECK(strstr(plan.missing, "cifar10 is not there, synthetic stands in for it; wikitext2"), "%s",
-          plan.missing);
-    plan_free(&plan);
-    scratch_text("cifar-10-batches-bin/data_batch_1.bin", "");
-    scratch_text("wikitext-2/train.txt", "");
-    snprintf(options.data_dir, sizeof options.data_dir, "%s", scratch_path("."));
-    CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
-    CHECK(plan.rows == 36 && !*plan.missing, "%d rows: %s", plan.rows, plan.missing);
-    int bcd = 0, smaller = 0;
-    for (int r = 0; r < plan.rows; r++) {
-        const Options *o = &plan.row[r].options;
-        CHECK(!strcmp(o->data, "cifar10") || !strcmp(o->data, "wikitext2:2048"), "on %s", o->data);
-        bcd += o->submodels > 1;
-        smaller += strstr(o->model, "width=13") || strstr(o->model, "width=96");
-        if (strstr(o->model, "width=13")) CHECK(o->submodels == 1, "a smaller network by BCD");
-    }
-    CHECK(bcd == 12 && smaller == 12, "%d by BCD, %d smaller", bcd, smaller);
-    plan_free(&plan);
-}
-
-static void case_plan_mistakes(void) {
-    static char *const wrong[][2] = {{"--preset", "huge"},      {"--models", "resnet9"},
-                                     {"--optimizers", "lbfgs"}, {"--submodels", "1"},
-                                     {"--submodels", "60"},     {"--models", "gpt:layers=2"}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char *argv[] = {"bcd", "experiment", "validity", wrong[i][0], wrong[i][1], NULL};
-        Plan plan;
-        CHECK(plan_of(&plan, 5, argv) == -1 && *error_message(), "%s %s", wrong[i][0], wrong[i][1]);
-        plan_free(&plan);
-    }
-}
-
-/* ---- a whole experiment ---------------------------------------------------------------------- */
 
 static int read_table(Study *study, const char *dir) {
     char name[64];
@@ -202,6 +47,40 @@ static void case_whole_experiment(void) {
     CHECK(strstr(printed->out, "BCD-1/3") && strstr(printed->out, "whole/report.html"), "%s",
           printed->out);
     CHECK(file_exists(scratch_path("whole/report.html")), "no page");
+}
+
+/* As long as so many epochs, not steps; each entry in its own ways; curves in fewer rows. */
+static void case_epochs_and_thin_curves(void) {
+    if (TEST_SANITIZED) SKIP("trainings are watched in the whole experiment");
+    Study study = {0};
+    run(0, "experiment converged --preset smoke --threads 1 --out thin");
+    if (CHECK(study_read(&study, scratch_path("thin/converged.h5")) == 0 && study.rows == 2, "%s",
+              error_message())) {
+        CHECK(study.row[0].steps == 36 && study.row[0].curve_rows == 2, "full: %zu rows",
+              study.row[0].curve_rows);
+        CHECK(study.row[0].curve[0].step == 20 && study.row[0].curve[1].step == 36, "of 20");
+        CHECK(study.row[1].curve_rows == 9 && study.row[1].curve[0].step == 4,
+              "BCD, phases of 4: %zu rows", study.row[1].curve_rows);
+        CHECK(study.row[0].lr == 0.1 && study.row[1].lr == 0.05, "rates of their own");
+    }
+    study_free(&study);
+}
+
+static void case_seeds_have_means(void) {
+    if (TEST_SANITIZED)
+        SKIP("trainings are watched in the whole experiment, means in study_tables");
+    const Printed *printed =
+        run(0,
+            "experiment compression --preset smoke --models resnet:depth=8,width=2 --optimizers "
+            "sgd --threads 1 --seeds 3 --steps 12 --out seeds");
+    CHECK(strstr(printed->out, "row 9 of 9"), "%s", printed->out);
+    printed = run(0, "report seeds/compression.h5");
+    CHECK(strstr(printed->out, "Table 10: ") && strstr(printed->out, "\n0.9 1/3 [a] ") &&
+              strstr(printed->out, " +- ") &&
+              strstr(printed->out, "resnet-8x2 synthetic sgd 1/3 x.9 "),
+          "%s", printed->out);
+    for (char *line = strtok((char *)printed->out, "\n"); line; line = strtok(NULL, "\n"))
+        CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
 }
 
 /* Experiments in one directory share trainings, but each table has its own rows; those of an
@@ -367,12 +246,8 @@ static void case_diverged(void) {
 }
 
 void test_trainings(void) {
-    RUN(case_plan);
-    RUN(case_plan_paper);
-    RUN(case_variants);
-    RUN(case_stand_ins);
-    RUN(case_plan_mistakes);
     RUN(case_whole_experiment);
+    RUN(case_epochs_and_thin_curves);
     RUN(case_shared_rows);
     RUN(case_in_pieces);
     RUN(case_at_the_same_time);

@@ -1,0 +1,123 @@
+/* Which trainings are long enough to speak of convergence, and what their settings were chosen
+ * from. Each row of these tables is one in paper_repro.md, "Protocol of the converged trainings".
+ */
+#include "trainings.h"
+
+/* No row of a stored curve spans more: 120 epochs of CIFAR-10 are 46,920 updates. */
+enum { CURVE_ROWS = 20 };
+
+#define SMOKE                                                                         \
+    {                                                                                 \
+        .model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd",  \
+        .settings = "limit=96 batch=16 epochs=6 eval-every=2", .sgd = "", .adam = "", \
+        .variant = smoke                                                              \
+    }
+static const Variant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch-every=4"}, {0}};
+
+/* ---- networks and data ----------------------------------------------------------------------- */
+
+/* Without crops and flips these networks overfit before BCD has learnt anything, and none comes
+ * near the published accuracies. */
+#define IMAGES(name, opt, set, ways)                                                             \
+    .model = name, .data = "cifar10", .optimizers = opt, .settings = "batch=128 augment=1 " set, \
+    .sgd = "", .adam = "", .variant = ways
+#define WORDS(set, ways)                                                                   \
+    .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "wikitext2:2048",        \
+    .optimizers = "adam", .settings = "batch=16 warmup=100 clip=1 eval-samples=1000 " set, \
+    .sgd = "", .adam = "", .variant = ways
+/* A rise over the first epoch, then a cosine to 0. */
+#define COSINE "warmup=391 final-lr=0"
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+/* One thing at a time around rate 0.1, phases of an epoch, running statistics.  0.25e: a quarter of
+ * an epoch. */
+static const Variant pilot_sgd[] = {{1, 1, "lr=0.1"},
+                                    {0, 1, "lr=0.1 switch-every=1e"},
+                                    {0, 1, "lr=0.1 switch-every=0.25e"},
+                                    {0, 1, "lr=0.1 switch-every=40"},
+                                    {0, 1, "lr=0.1 switch-every=auto"},
+                                    {0, 1, "lr=0.1 switch-every=1e frozen-norm=batch"},
+                                    {1, 1, "lr=0.05"},
+                                    {1, 1, "lr=0.2"},
+                                    {0, 1, "lr=0.05 switch-every=1e"},
+                                    {0, 1, "lr=0.2 switch-every=1e"},
+                                    {0}};
+static const Variant pilot_adam[] = {{1, 1, "lr=0.001"},
+                                     {1, 1, "lr=0.003"},
+                                     {1, 1, "lr=0.01"},
+                                     {0, 1, "lr=0.001 switch-every=1e"},
+                                     {0, 1, "lr=0.003 switch-every=1e"},
+                                     {0, 1, "lr=0.01 switch-every=1e"},
+                                     {0}};
+static const Variant pilot_cosine[] = {
+    {1, 1, "lr=0.1 schedule=cosine"}, {0, 1, "lr=0.1 switch-every=1e schedule=cosine"}, {0}};
+static const Variant pilot_words[] = {{1, 1, "lr=0.002"},
+                                      {0, 1, "lr=0.002 switch-every=0.25e"},
+                                      {0, 1, "lr=0.002 switch-every=40"},
+                                      {0, 1, "lr=0.002 switch-every=1e"},
+                                      {0, 1, "lr=0.002 switch-every=auto"},
+                                      {1, 1, "lr=0.001"},
+                                      {1, 1, "lr=0.004"},
+                                      {0, 1, "lr=0.001 switch-every=0.25e"},
+                                      {0, 1, "lr=0.004 switch-every=0.25e"},
+                                      {0}};
+
+const TrainingKind training_converged_pilot = {
+    .name = "converged-pilot",
+    .preset = {[PRESET_SMOKE] = {SMOKE},
+               [PRESET_LAPTOP] = {{IMAGES("resnet8", "sgd", "epochs=15", pilot_sgd), .seeds = 1},
+                                  {WORDS("epochs=2 eval-every=471", pilot_words), .seeds = 1},
+                                  {IMAGES("resnet8", "adam", "epochs=15", pilot_adam), .seeds = 1},
+                                  {IMAGES("resnet8", "sgd", "epochs=15 " COSINE, pilot_cosine),
+                                   .seeds = 1}}},
+    .hours = true,
+    .by_entry = true,
+    .curve_rows = CURVE_ROWS,
+};
+
+/* ---- the long trainings ---------------------------------------------------------------------- */
+
+/* BCD twice as many epochs: a parameter takes part in one update of three. */
+static const Variant long_sgd[] = {{1, 1, "lr=0.1 epochs=60"},
+                                   {0, 1, "lr=0.1 epochs=120 switch-every=1e"},
+                                   {0, 1, "lr=0.1 epochs=120 switch-every=auto"},
+                                   {0}};
+static const Variant long_adam[] = {{1, 1, "lr=0.003 epochs=60"},
+                                    {0, 1, "lr=0.003 epochs=120 switch-every=1e"},
+                                    {0, 1, "lr=0.003 epochs=120 switch-every=auto"},
+                                    {0}};
+static const Variant long_cosine[] = {{1, 1, "lr=0.1 epochs=60 schedule=cosine"},
+                                      {0, 1, "lr=0.1 epochs=120 switch-every=1e schedule=cosine"},
+                                      {0}};
+static const Variant less_data[] = {{0, 0.9, "lr=0.1 epochs=120 switch-every=1e"},
+                                    {0, 0.3, "lr=0.1 epochs=120 switch-every=1e"},
+                                    {0}};
+static const Variant long_words[] = {{1, 1, "lr=0.002 epochs=8"},
+                                     {2, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                     {3, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                     {4, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                     {3, 0.9, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                     {0}};
+static const Variant deeper[] = {
+    {1, 1, "lr=0.1 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=1e"}, {0}};
+
+const TrainingKind training_converged = {
+    .name = "converged",
+    .preset = {[PRESET_SMOKE] = {SMOKE},
+               [PRESET_LAPTOP] = {{IMAGES("resnet8", "sgd", "", long_sgd)},
+                                  {IMAGES("resnet8", "adam", "", long_adam)},
+                                  {IMAGES("resnet8", "sgd", COSINE, long_cosine)},
+                                  {IMAGES("resnet8", "sgd", "", less_data)},
+                                  {WORDS("eval-every=943", long_words), .seeds = 2},
+                                  {IMAGES("resnet14", "sgd", "", deeper), .seeds = 1},
+                                  {IMAGES("resnet20", "sgd", "", deeper), .seeds = 1}},
+               [PRESET_GPU] = {{IMAGES("resnet8", "sgd", "", long_sgd)},
+                               {IMAGES("resnet8", "adam", "", long_adam)},
+                               {IMAGES("resnet14", "sgd", "", long_sgd)},
+                               {IMAGES("resnet20", "sgd", "", long_sgd)},
+                               {IMAGES("resnet50", "sgd", "", long_sgd), .seeds = 1}}},
+    .hours = true,
+    .by_entry = true,
+    .curve_rows = CURVE_ROWS,
+};
