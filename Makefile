@@ -172,10 +172,10 @@ $(BUILD)/mpi/%.o: %.c $(BUILD)/flags
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
-$(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/link_mpi.o $(BUILD)/mpi/ref/headers.o
+$(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/transport_mpi.o $(BUILD)/mpi/ref/headers.o
 	$(call say,LINK,$@)
 	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lpthread -o $@
-$(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/link_plays.c dist/deadline.c $(ref_c)) $(float_library)
+$(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_plays.c dist/deadline.c $(ref_c)) $(float_library)
 $(BUILD)/link-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------

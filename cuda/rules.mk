@@ -16,7 +16,7 @@ simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard cuda/simt/race/*.c)
 # The NCCL link, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
 has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
-where_nccl = $(filter-out $(if $(has_nccl),,%link_nccl.c %nccl_lines.c %nccl_library.c %nccl_fake.c),$(1))
+where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_channels.c %nccl_library.c %nccl_fake.c),$(1))
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
 device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
 simt_tests := $(call where_nccl,$(wildcard tests/simt/*.c tests/simt/*.cu))
@@ -114,7 +114,7 @@ $(call main_o,gpu): CPPFLAGS += -DTEST_SUITES='"cuda/suites.h"' -DTEST_PROGRAM='
 $(call main_o,simt) $(call main_o,gpu): CPPFLAGS += $(if $(has_nccl),-DHAS_NCCL)
 device_tests_o := $(call device_objects,device,$(device_tests_c)) $(host_o)
 # Under SIMT the NCCL link stands on tests/simt/nccl_fake.c.
-faked_o := $(call device_objects,simt,$(filter %/link_nccl.c %/nccl_lines.c,$(gpu_c)))
+faked_o := $(call device_objects,simt,$(filter %/transport_nccl.c %/nccl_channels.c,$(gpu_c)))
 $(faked_o) $(BUILD)/simt/tests/simt/nccl_fake.o: CPPFLAGS += $(cuda_cflags)
 libraries := $(shared_tests) $(float_library)
 

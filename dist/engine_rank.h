@@ -5,8 +5,8 @@
 #define DIST_ENGINE_RANK_H
 
 #include "../ref/engine.h"
-#include "link.h"
 #include "rank_plan.h"
+#include "transport.h"
 
 /* `link` joins the ranks of this pipeline; `copies`, NULL where there is but one pipeline, joins
  * the same place of all its copies, which share out each batch.  Takes over the stage, whose

@@ -1,9 +1,9 @@
 /* The ranks of a pipeline as threads of this process: the caller's thread is rank 0 and leads, the
- * others follow (engine_lead.h). */
+ * others follow (coordinator.h). */
 #ifndef DIST_ENGINE_TEAM_H
 #define DIST_ENGINE_TEAM_H
 
-#include "engine_lead.h"
+#include "coordinator.h"
 
 /* Makes the engine of rank world->rank; called in the rank's own thread.  The link stays the
  * team's. NULL and an error. */

@@ -1,6 +1,6 @@
 /* Inside of a rank's engine, shared by its files: engine_rank.c has its life and its steps,
- * rank_tasks.c carries out schedules, rank_ways.c has what is on its way between chunks,
- * rank_tied.c tied parameters, rank_copies.c what copies of the pipeline add up, rank_cache.c the
+ * rank_tasks.c carries out schedules, rank_boundary.c has what is on its way between chunks,
+ * rank_tied.c tied parameters, rank_replicas.c what copies of the pipeline add up, rank_cache.c the
  * prefix cache.
  *
  * An error that not all ranks come to by themselves is told to the others by rank_alone, or they

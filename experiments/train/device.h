@@ -11,7 +11,7 @@ typedef struct {
     int (*info)(DeviceInfo *info);
     Stage *(*stage_create)(const Model *model, StageSettings settings);
     /* Bytes by role on the device, and in host memory beside: see cuda/plan.h. */
-    /* For pipelines; see dist/link.h.  NULL: built without NCCL. */
+    /* For pipelines; see dist/transport.h.  NULL: built without NCCL. */
     void (*message_free)(void *message);
     struct Link *(*link_nccl_create)(struct Link *control);
     int (*memory_plan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,

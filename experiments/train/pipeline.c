@@ -7,7 +7,7 @@
 
 #include "../../dist/rank_plan.h"
 #include "../../ref/error.h"
-#include "link_module.h"
+#include "transport_module.h"
 
 static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "mpi", "nccl"};
 

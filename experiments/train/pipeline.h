@@ -1,5 +1,5 @@
 /* --pipeline: a training over several ranks.  The process of rank 0 does all that a training on one
- * device does; the others only follow (engine_lead.h), and are told by it what to train. */
+ * device does; the others only follow (coordinator.h), and are told by it what to train. */
 #ifndef EXPERIMENTS_PIPELINE_H
 #define EXPERIMENTS_PIPELINE_H
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../dist/engine_lead.h"
+#include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
 #include "pipeline.h"
 #include "train_parts.h"

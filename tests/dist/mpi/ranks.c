@@ -1,5 +1,5 @@
-/* link-mpi-ranks PLAY TIMEOUT_S DIRECTORY: a rank of tests/dist/test_link_mpi.c, started by mpirun.
- * Leaves what came of the play in DIRECTORY/RANK, at once and whole. */
+/* link-mpi-ranks PLAY TIMEOUT_S DIRECTORY: a rank of tests/dist/test_transport_mpi.c, started by
+ * mpirun. Leaves what came of the play in DIRECTORY/RANK, at once and whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "../../../dist/deadline.h"
-#include "../../../experiments/train/link_module.h"
+#include "../../../experiments/train/transport_module.h"
 #include "../../../ref/error.h"
-#include "../link_cases.h"
+#include "../transport_cases.h"
 
 static int keep(const Played *played, const char *directory, int rank) {
     char path[600], part[610];

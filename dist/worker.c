@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "../ref/error.h"
-#include "engine_lead.h"
+#include "coordinator.h"
 
 typedef struct {
     Engine *engine;

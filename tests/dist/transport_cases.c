@@ -1,4 +1,4 @@
-#include "link_cases.h"
+#include "transport_cases.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../../dist/link.h"
+#include "../../dist/transport.h"
 #include "../../ref/error.h"
 #include "bench.h"
 

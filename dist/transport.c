@@ -1,7 +1,7 @@
 /* What all ranks do together, out of messages: so that every kind of link does it alike, and adds
  * up in the same order.  Every rank talks to every other directly, which suits the few ranks of a
  * pipeline. */
-#include "link.h"
+#include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Messages between GPUs.  Ahead of each a notice goes over the control link, and the receiver waits
  * for that first, so that NCCL, which waits on the device and for ever, is only asked for what is
  * on its way.  A sender waits for nobody. */
-#include "../link_nccl.h"
+#include "../transport_nccl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "../../dist/deadline.h"
 #include "../../ref/error.h"
-#include "nccl_lines.h"
+#include "nccl_channels.h"
 
 typedef struct {
     uint64_t bytes;

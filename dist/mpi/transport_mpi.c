@@ -1,11 +1,11 @@
 /* Ranks as processes that mpirun or srun started.  A library of its own, which the program loads
- * when asked for (experiments/options/link_module.h), so that it needs no MPI otherwise.
+ * when asked for (experiments/options/transport_module.h), so that it needs no MPI otherwise.
  *
  * A message is its length, then its bytes in pieces.  Schedules send ahead of receives, so values
  * and gradients are copied, and nobody waits for them.  All that is on its way is one list, in
  * which messages of one channel keep their order; whoever holds the lock moves it on: a rank that
  * waits, or, while it computes, a thread that pushes on what was sent. */
-#include "link_mpi.h"
+#include "transport_mpi.h"
 
 #include <mpi.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* A link over MPI: ranks are the processes that mpirun or srun started. */
-#ifndef DIST_MPI_LINK_MPI_H
-#define DIST_MPI_LINK_MPI_H
+#ifndef DIST_MPI_TRANSPORT_MPI_H
+#define DIST_MPI_TRANSPORT_MPI_H
 
-#include "../link.h"
+#include "../transport.h"
 
 /* Starts MPI at the first call, and ends it when the process exits: unless a rank is missing, which
  * MPI would wait for; then mpirun ends the others.  One link at a time; NULL and an error. */

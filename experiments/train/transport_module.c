@@ -1,4 +1,4 @@
-#include "link_module.h"
+#include "transport_module.h"
 
 #include "library.h"
 

@@ -1,15 +1,15 @@
-/* Lines: what the NCCL link (link_nccl.c) sends and receives on.
+/* Lines: what the NCCL link (transport_nccl.c) sends and receives on.
  *
  * Each channel from one rank to another is a communicator of those two, and a stream, made when it
  * is first used: on a common one, a send that waits for its receiver would keep what comes behind
  * it from moving, and ranks in a ring would wait for each other. */
-#ifndef CUDA_GPU_NCCL_LINES_H
-#define CUDA_GPU_NCCL_LINES_H
+#ifndef CUDA_GPU_NCCL_CHANNELS_H
+#define CUDA_GPU_NCCL_CHANNELS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../../dist/link.h"
+#include "../../dist/transport.h"
 #include "../message.h"
 #include "nccl_library.h"
 

@@ -1,11 +1,11 @@
 /* One training loop for all ranks: it runs on rank 0, whose engine here tells the others of every
  * call, and they carry it out on theirs.  So the loop, the data, checkpoints and whatever a program
  * does with an engine are written once, and know nothing of ranks. */
-#ifndef DIST_ENGINE_LEAD_H
-#define DIST_ENGINE_LEAD_H
+#ifndef DIST_COORDINATOR_H
+#define DIST_COORDINATOR_H
 
 #include "../ref/engine.h"
-#include "link.h"
+#include "transport.h"
 
 /* What a leader adds to an engine. */
 typedef struct {

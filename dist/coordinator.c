@@ -1,4 +1,4 @@
-#include "engine_lead.h"
+#include "coordinator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

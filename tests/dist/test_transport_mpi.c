@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "../data/scratch.h"
-#include "link_cases.h"
 #include "mpirun.h"
+#include "transport_cases.h"
 
 /* mpirun's exit status and what it and the ranks said, of the last play. */
 static int status;

@@ -1,4 +1,4 @@
-#include "link_plays.h"
+#include "transport_plays.h"
 
 #include <signal.h>
 #include <stdlib.h>

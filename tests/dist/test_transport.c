@@ -5,7 +5,7 @@
 
 #include "../../ref/error.h"
 #include "../test.h"
-#include "link_cases.h"
+#include "transport_cases.h"
 
 typedef struct {
     Link *link;

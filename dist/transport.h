@@ -1,13 +1,13 @@
 /* What joins the ranks of a pipeline: messages between two of them, out of which come the few
  * things that all of them do together.  Implementations differ in what carries a message: memory,
- * between threads of one process (link_local.c); MPI, between processes (mpi/); NCCL, between GPUs
- * (cuda/).
+ * between threads of one process (transport_local.c); MPI, between processes (mpi/); NCCL, between
+ * GPUs (cuda/).
  *
  * Between two ranks each channel is in order; messages carry no tags.  Every call waits at most
  * timeout_s: a rank that died or hangs is named in the error, and the link is then broken for all.
  */
-#ifndef DIST_LINK_H
-#define DIST_LINK_H
+#ifndef DIST_TRANSPORT_H
+#define DIST_TRANSPORT_H
 
 #include "../ref/real.h"
 

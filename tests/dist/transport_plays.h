@@ -1,8 +1,8 @@
 /* What ranks do in the tests of links, the same over every kind. */
-#ifndef TESTS_DIST_LINK_PLAYS_H
-#define TESTS_DIST_LINK_PLAYS_H
+#ifndef TESTS_DIST_TRANSPORT_PLAYS_H
+#define TESTS_DIST_TRANSPORT_PLAYS_H
 
-#include "../../dist/link.h"
+#include "../../dist/transport.h"
 
 enum { PLAY_SEEN = 64 };
 

@@ -8,7 +8,7 @@
 
 #include "../ref/error.h"
 #include "deadline.h"
-#include "link.h"
+#include "transport.h"
 
 typedef struct Message {
     struct Message *next;

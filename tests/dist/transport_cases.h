@@ -1,8 +1,8 @@
-/* Cases that every kind of link passes: plays (link_plays.h), and what must come of them. */
-#ifndef TESTS_DIST_LINK_CASES_H
-#define TESTS_DIST_LINK_CASES_H
+/* Cases that every kind of link passes: plays (transport_plays.h), and what must come of them. */
+#ifndef TESTS_DIST_TRANSPORT_CASES_H
+#define TESTS_DIST_TRANSPORT_CASES_H
 
-#include "link_plays.h"
+#include "transport_plays.h"
 
 enum { MOST_RANKS = 5 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../cuda/link_nccl.h"
 #include "../../cuda/message.h"
+#include "../../cuda/transport_nccl.h"
 #include "../../ref/error.h"
 #include "../test.h"
 #include "device_case.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../dist/link.h"
+#include "../../dist/transport.h"
 #include "../../ref/error.h"
 #include "bench.h"
 

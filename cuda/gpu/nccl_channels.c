@@ -1,4 +1,4 @@
-#include "nccl_lines.h"
+#include "nccl_channels.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* A link that carries messages of GPUs (cuda/message.h) over NCCL: gpu/link_nccl.c, where nccl.h
- * is. */
-#ifndef CUDA_LINK_NCCL_H
-#define CUDA_LINK_NCCL_H
+/* A link that carries messages of GPUs (cuda/message.h) over NCCL: gpu/transport_nccl.c, where
+ * nccl.h is. */
+#ifndef CUDA_TRANSPORT_NCCL_H
+#define CUDA_TRANSPORT_NCCL_H
 
-#include "../dist/link.h"
+#include "../dist/transport.h"
 
 /* Takes over a link between the same ranks (over MPI): it carries the data that is on
  * the host and, ahead of each message, a note of it, which is where a missing rank is noticed and
