@@ -18,7 +18,7 @@ static void *scratch_at(const CudaStage *s, size_t place) {
 
 /* Of the selected micro-batch. */
 static void *stored_at(const CudaStage *s, StoredPlace place, int block) {
-    int slot = s->micro_batch % block_slots(&s->base.settings, block);
+    int slot = s->micro_batch % block_in_flight(&s->base.settings, block);
     return s->activations.base + place.at + (size_t)slot * place.step;
 }
 
@@ -102,11 +102,11 @@ static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) 
  * come later still. */
 static bool may_run_ahead(const CudaStage *s, int block) {
     const StageSettings *settings = &s->base.settings;
-    if (!settings->slots) return true;
-    if (!block_here(settings, block + 1)) return false;
+    if (!settings->in_flight) return true;
+    if (!block_is_local(settings, block + 1)) return false;
     if (block + 1 < s->layout.lowest) return true; /* which keeps nothing */
     return block >= s->layout.lowest && !settings->deferred &&
-           block_slots(settings, block + 1) >= block_slots(settings, block);
+           block_in_flight(settings, block + 1) >= block_in_flight(settings, block);
 }
 
 /* Blocks share their scratch: what the norm of the next one writes may lie where this one's add

@@ -23,7 +23,7 @@ int places_make(Places *places, const Model *m, const StageSettings *settings, s
     for (int p = 0; p < m->params; p++) places->param[p] = SIZE_MAX;
     for (int b = 0; b < m->blocks; b++) {
         places->block[b] = places->bytes;
-        if (!block_here(settings, b) || (active && !active[b])) continue;
+        if (!block_is_local(settings, b) || (active && !active[b])) continue;
         for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
             add(places, m, size, p);
     }
@@ -31,8 +31,8 @@ int places_make(Places *places, const Model *m, const StageSettings *settings, s
     places->own_requested = places->requested;
     for (int p = 0; p < m->params; p++) {
         int block = m->param[p].block;
-        if (block_here(settings, block) || (active && !active[block])) continue;
-        if (param_here(m, settings, p)) add(places, m, size, p);
+        if (block_is_local(settings, block) || (active && !active[block])) continue;
+        if (param_is_local(m, settings, p)) add(places, m, size, p);
     }
     return 0;
 }

@@ -16,7 +16,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 static size_t node_workspace(const Model *m, const StageSettings *settings) {
     size_t most = cuda_matmul_workspace(settings->precision);
     for (int i = 0; i < m->nodes; i++)
-        if (block_here(settings, m->value[m->node[i].out].block))
+        if (block_is_local(settings, m->value[m->node[i].out].block))
             most = larger(most,
                           cuda_node_workspace(&m->node[i], settings->batch, settings->precision));
     return most;
@@ -31,8 +31,8 @@ static size_t take(size_t *end, size_t bytes) {
 
 FixedPlaces fixed_places(const Model *m, const StageSettings *settings) {
     size_t batch = (size_t)settings->batch, end = 0;
-    size_t rows = block_here(settings, m->blocks - 1) ? batch * (size_t)m->targets : 0;
-    size_t inputs = block_here(settings, 0) ? batch * shape_count(m->input) : 0;
+    size_t rows = block_is_local(settings, m->blocks - 1) ? batch * (size_t)m->targets : 0;
+    size_t inputs = block_is_local(settings, 0) ? batch * shape_count(m->input) : 0;
     FixedPlaces f = {.scale = take(&end, sizeof(float)), .slots = take(&end, batch * sizeof(int))};
     f.targets = take(&end, rows * sizeof(int));
     f.inputs = f.images = take(&end, inputs * (m->tokens ? sizeof(int) : sizeof(float)));
@@ -66,15 +66,16 @@ int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings
     places->value[0] = places->gradient[0] = (StoredPlace){SIZE_MAX, 0}; /* the batch's */
     for (int v = 1; v < m->values; v++) {
         size_t bytes = value_count(m, v, settings->batch) * value_bytes(settings);
-        int slots = value_here(m, settings, v) ? block_slots(settings, m->value[v].block) : 0;
+        int slots =
+            value_is_local(m, settings, v) ? block_in_flight(settings, m->value[v].block) : 0;
         places->value[v] = take_slots(places, bytes, layout->stored[v] ? slots : 0);
         places->gradient[v] = take_slots(places, bytes, layout->stored_gradient[v] ? slots : 0);
     }
     for (int i = 0; i < m->nodes; i++) {
         size_t bytes = node_aux_count(&m->node[i], settings->batch) * sizeof(float);
         int block = m->value[m->node[i].out].block;
-        bool stored = layout->stored_aux[i] && block_here(settings, block);
-        places->aux[i] = take_slots(places, bytes, stored ? block_slots(settings, block) : 0);
+        bool stored = layout->stored_aux[i] && block_is_local(settings, block);
+        places->aux[i] = take_slots(places, bytes, stored ? block_in_flight(settings, block) : 0);
     }
     return 0;
 }
@@ -100,7 +101,7 @@ static Own count_own(const Model *m, const StageSettings *settings, const bool *
     Own own = {0};
     for (int p = 0; p < m->params; p++) {
         const Param *param = &m->param[p];
-        if (!block_here(settings, param->block)) continue;
+        if (!block_is_local(settings, param->block)) continue;
         own.numbers += param->count;
         if (!active[param->block]) continue;
         own.tensors++;

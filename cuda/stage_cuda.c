@@ -69,7 +69,7 @@ static int open_buffers(CudaStage *s) {
     size_t bytes = 0, requested = 0;
     for (int k = 0; k < m->buffers; k++) {
         s->buffer_place[k] = SIZE_MAX;
-        if (!block_here(&s->base.settings, m->buffer[k].block)) continue;
+        if (!block_is_local(&s->base.settings, m->buffer[k].block)) continue;
         s->buffer_place[k] = bytes;
         requested += (size_t)m->buffer[k].count * sizeof(float);
         bytes += arena_pad((size_t)m->buffer[k].count * sizeof(float));
@@ -163,7 +163,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .message_give = handover_give,
         .message_free = message_free,
     };
-    if (settings.here && settings.offload) {
+    if (settings.local && settings.offload) {
         error_set("stage: offload is for one device; a pipeline trains without");
         return NULL;
     }

@@ -16,7 +16,7 @@
 
 #include "../ref/stage.h"
 
-/* The whole model, or what settings.here says, parameters initialised from the seed as on the CPU;
+/* The whole model, or what settings.local says, parameters initialised from the seed as on the CPU;
  * opens the device.  NULL and
  * an error: no device, or no memory.  Counts device memory only (StageClass.memory). */
 Stage *stage_cuda_create(const Model *model, StageSettings settings);

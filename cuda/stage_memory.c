@@ -28,7 +28,7 @@ float *gradient_at(const CudaStage *s, int param) {
 
 /* A tied parameter is trained where its own block is; elsewhere it is a copy. */
 static bool trained_here(const CudaStage *s, int param) {
-    return block_here(&s->base.settings, s->base.model->param[param].block);
+    return block_is_local(&s->base.settings, s->base.model->param[param].block);
 }
 
 bool is_updated(const CudaStage *s, int param) {

@@ -153,7 +153,7 @@ static Tensor parameter_tensor(const CudaStage *s, int number) {
 static Tensor value_tensor(const CudaStage *s, int block, bool gradient) {
     const Model *m = s->base.model;
     int out = m->block[block].out;
-    if (!value_here(m, &s->base.settings, out)) return (Tensor){0};
+    if (!value_is_local(m, &s->base.settings, out)) return (Tensor){0};
     return (Tensor){gradient ? pass_value_gradient(s, out) : pass_value(s, out), false,
                     value_bytes(&s->base.settings), value_count(m, out, s->n)};
 }

@@ -45,7 +45,7 @@ static int rank_activate(Engine *base, const bool *active) {
     const Model *m = base->model;
     if (memcmp(active, e->active, (size_t)m->blocks) == 0) return 0;
     memcpy(e->active, active, (size_t)m->blocks);
-    int failed = rank_blocks_set_slots(&e->blocks, e->placement, m, e->settings, active) ||
+    int failed = rank_blocks_set_in_flight(&e->blocks, e->placement, m, e->settings, active) ||
                  e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
                  make_training(e);
     return failed ? rank_alone(e) : 0;
@@ -183,8 +183,8 @@ static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {
     RankEngine *e = of(base);
     const Model *m = base->model;
-    bool here = e->blocks.here[tensor_block(m, role, number)];
-    if (role == TENSOR_PARAMETER) here = param_here(m, &e->stage->settings, number);
+    bool here = e->blocks.local[tensor_block(m, role, number)];
+    if (role == TENSOR_PARAMETER) here = param_is_local(m, &e->stage->settings, number);
     return here && e->stage->is->write(e->stage, role, number, data) ? rank_alone(e) : 0;
 }
 

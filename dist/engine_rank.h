@@ -10,9 +10,9 @@
 
 /* `link` joins the ranks of this pipeline; `copies`, NULL where there is but one pipeline, joins
  * the same place of all its copies, which share out each batch.  Takes over the stage, whose
- * settings name blocks.here and blocks.slots, the links, and the blocks: frees them with itself, or
- * at once when it fails.  The placement must outlive it.  NULL and an
- * error when memory runs out. */
+ * settings name blocks.local and blocks.in_flight, the links, and the blocks: frees them with
+ * itself, or at once when it fails.  The placement must outlive it.  NULL and an error when memory
+ * runs out. */
 Engine *engine_rank_create(Stage *stage, Link *link, Link *copies, const Placement *placement,
                            RankBlocks blocks, PipelineSettings settings);
 

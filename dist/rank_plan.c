@@ -36,51 +36,51 @@ SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *
 int rank_blocks_create(RankBlocks *blocks, const Placement *p, const Model *model, int rank) {
     size_t count = (size_t)model->blocks;
     *blocks = (RankBlocks){calloc(count, sizeof(bool)), calloc(count, sizeof(int))};
-    if (!blocks->here || !blocks->slots) {
+    if (!blocks->local || !blocks->in_flight) {
         rank_blocks_free(blocks);
         return error_set("pipeline: out of memory");
     }
     for (int b = 0; b < model->blocks; b++) {
-        blocks->here[b] = p->rank_of[p->chunk_of[b]] == rank;
-        blocks->slots[b] = 1;
+        blocks->local[b] = p->rank_of[p->chunk_of[b]] == rank;
+        blocks->in_flight[b] = 1;
     }
     return 0;
 }
 
 void rank_blocks_free(RankBlocks *blocks) {
-    free(blocks->here);
-    free(blocks->slots);
+    free(blocks->local);
+    free(blocks->in_flight);
     *blocks = (RankBlocks){0};
 }
 
 /* Micro-batches that a block's output is kept of, or, on the rank above it, what it hands up: as
  * many as are in flight in its chunk, or in the chunk it enters.  With both chunks here there is
  * but one array, which lives from the forward pass of the one to the last gradient of the other. */
-static int flights(const bool *here, const Placement *p, int count, int block,
+static int flights(const bool *local, const Placement *p, int count, int block,
                    const SchedulePlan *plan) {
     int chunk = p->chunk_of[block], above = block + 1 < count ? p->chunk_of[block + 1] : chunk;
-    bool enters = above != chunk && here[block + 1];
+    bool enters = above != chunk && local[block + 1];
     if (!enters) return schedule_bound(plan, chunk);
     int most = schedule_bound(plan, above);
-    return here[block] ? most + schedule_bound(plan, chunk) : most;
+    return local[block] ? most + schedule_bound(plan, chunk) : most;
 }
 
-void rank_slots(int *slots, const bool *here, const Placement *p, int blocks,
-                const SchedulePlan *plan) {
+void rank_in_flight(int *in_flight, const bool *local, const Placement *p, int blocks,
+                    const SchedulePlan *plan) {
     for (int b = 0; b < blocks; b++) {
-        int bound = flights(here, p, blocks, b, plan);
-        slots[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
+        int bound = flights(local, p, blocks, b, plan);
+        in_flight[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
     }
 }
 
-int rank_blocks_set_slots(RankBlocks *blocks, const Placement *p, const Model *model,
-                          PipelineSettings settings, const bool *active) {
+int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *p, const Model *model,
+                              PipelineSettings settings, const bool *active) {
     ChunkCost *cost = calloc((size_t)p->chunks, sizeof *cost);
     bool *trains = calloc((size_t)p->chunks, sizeof *trains);
     int failed = cost && trains ? 0 : error_set("pipeline: out of memory");
     if (!failed) {
         SchedulePlan plan = rank_schedule_plan(cost, trains, p, model, settings, active);
-        rank_slots(blocks->slots, blocks->here, p, model->blocks, &plan);
+        rank_in_flight(blocks->in_flight, blocks->local, p, model->blocks, &plan);
     }
     free(cost);
     free(trains);

@@ -20,21 +20,22 @@ typedef struct {
 /* What the stage of a rank is told, through its settings' here and slots: which blocks it holds,
  * and how many micro-batches of each are in flight, which the engine keeps up to date. */
 typedef struct {
-    bool *here; /* [blocks] */
-    int *slots; /* [blocks] */
+    bool *local;    /* [blocks] */
+    int *in_flight; /* [blocks] */
 } RankBlocks;
 int rank_blocks_create(RankBlocks *blocks, const Placement *placement, const Model *model,
                        int rank);
 void rank_blocks_free(RankBlocks *blocks);
 
-/* Fills blocks->slots for the time in which `active` trains.  -1 and an error when memory runs out.
+/* Fills blocks->in_flight for the time in which `active` trains.  -1 and an error when memory runs
+ * out.
  */
-int rank_blocks_set_slots(RankBlocks *blocks, const Placement *placement, const Model *model,
-                          PipelineSettings settings, const bool *active);
+int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *placement, const Model *model,
+                              PipelineSettings settings, const bool *active);
 
-/* Overwrites slots[blocks] for the rank that holds here[blocks], under any plan. */
-void rank_slots(int *slots, const bool *here, const Placement *placement, int blocks,
-                const SchedulePlan *plan);
+/* Overwrites in_flight[blocks] for the rank that holds local[blocks], under any plan. */
+void rank_in_flight(int *in_flight, const bool *local, const Placement *placement, int blocks,
+                    const SchedulePlan *plan);
 
 /* Overwrites cost[chunks], the work of each chunk in operations (any unit will do for the order of
  * tasks), and trains[chunks]; returns the plan of a step, or with active NULL of an evaluation. */

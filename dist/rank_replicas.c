@@ -22,7 +22,7 @@ static size_t trained(const RankEngine *e, TensorRole role, int i) {
     const Model *m = e->base.model;
     bool buffer = role == TENSOR_BUFFER;
     int block = buffer ? m->buffer[i].block : m->param[i].block;
-    if (!e->active[block] || !e->blocks.here[block]) return 0;
+    if (!e->active[block] || !e->blocks.local[block]) return 0;
     return buffer ? (size_t)m->buffer[i].count : m->param[i].count;
 }
 

@@ -215,10 +215,10 @@ static int reserve(Simulation *s) {
     s->transfer_s = calloc(chunks, sizeof *s->transfer_s);
     s->update_s = calloc(ranks, sizeof *s->update_s);
     s->reduced = calloc(ranks, sizeof *s->reduced);
-    s->here = calloc(blocks, sizeof *s->here);
-    s->slots = calloc(blocks, sizeof *s->slots);
+    s->local = calloc(blocks, sizeof *s->local);
+    s->in_flight = calloc(blocks, sizeof *s->in_flight);
     return s->active && s->block && s->bytes && s->chunk && s->trains && s->transfer_s &&
-                   s->update_s && s->reduced && s->here && s->slots
+                   s->update_s && s->reduced && s->local && s->in_flight
                ? 0
                : error_set("simulate: out of memory");
 }
@@ -233,8 +233,8 @@ static void simulation_free(Simulation *s) {
     free(s->transfer_s);
     free(s->update_s);
     free(s->reduced);
-    free(s->here);
-    free(s->slots);
+    free(s->local);
+    free(s->in_flight);
 }
 
 /* Frees it again when it fails. */

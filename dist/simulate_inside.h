@@ -18,8 +18,8 @@ typedef struct {
     double *update_s;   /* [ranks] */
     double *reduced;    /* [ranks]: bytes of gradients all pipelines add up */
     double *transfer_s; /* [chunks]: of a message to the chunk above or back */
-    bool *here;         /* [blocks]: on the rank in question, */
-    int *slots;         /* [blocks]: and micro-batches in flight there */
+    bool *local;        /* [blocks]: on the rank in question, */
+    int *in_flight;     /* [blocks]: and micro-batches in flight there */
     SchedulePlan plan;
 } Simulation;
 

@@ -33,11 +33,12 @@ static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
     int blocks = s->c->model->blocks;
     for (int b = 0; b < blocks; b++) {
         const BlockMemory *m = &s->bytes[b];
-        bool handed = !s->here[b] && b + 1 < blocks && s->here[b + 1];
-        if (!s->here[b] && !handed) continue;
+        bool handed = !s->local[b] && b + 1 < blocks && s->local[b + 1];
+        if (!s->local[b] && !handed) continue;
         out = larger(out, m->boundary);
         out_gradient = larger(out_gradient, handed ? m->handed_gradient : m->boundary_gradient);
-        bytes[MEM_ACTIVATIONS] += s->slots[b] * (double)(handed ? m->kept_output : m->activations);
+        bytes[MEM_ACTIVATIONS] +=
+            s->in_flight[b] * (double)(handed ? m->kept_output : m->activations);
         if (handed) continue;
         bytes[MEM_PARAMETERS] += (double)m->parameters;
         bytes[MEM_BUFFERS] += (double)m->buffers;
@@ -54,8 +55,8 @@ void simulation_memory(Simulation *s, Prediction *most) {
     int blocks = s->c->model->blocks;
     for (int rank = 0; rank < p->ranks; rank++) {
         double bytes[MEM_ROLES] = {0}, total = 0;
-        for (int b = 0; b < blocks; b++) s->here[b] = p->rank_of[p->chunk_of[b]] == rank;
-        rank_slots(s->slots, s->here, p, blocks, &s->plan);
+        for (int b = 0; b < blocks; b++) s->local[b] = p->rank_of[p->chunk_of[b]] == rank;
+        rank_in_flight(s->in_flight, s->local, p, blocks, &s->plan);
         add_blocks(s, bytes);
         add_tied(s, rank, bytes);
         for (int i = 0; i < MEM_ROLES; i++) total += bytes[i];

@@ -15,30 +15,30 @@ size_t value_count(const Model *model, int value, int batch) {
     return (size_t)batch * shape_count(model->value[value].shape);
 }
 
-bool block_here(const StageSettings *settings, int block) {
-    return !settings->here || settings->here[block];
+bool block_is_local(const StageSettings *settings, int block) {
+    return !settings->local || settings->local[block];
 }
 
-bool value_here(const Model *model, const StageSettings *settings, int value) {
+bool value_is_local(const Model *model, const StageSettings *settings, int value) {
     int block = model->value[value].block;
-    if (block < 0) return block_here(settings, 0);
-    if (block_here(settings, block)) return true;
+    if (block < 0) return block_is_local(settings, 0);
+    if (block_is_local(settings, block)) return true;
     return value == model->block[block].out && block + 1 < model->blocks &&
-           block_here(settings, block + 1);
+           block_is_local(settings, block + 1);
 }
 
-bool param_here(const Model *model, const StageSettings *settings, int param) {
-    if (block_here(settings, model->param[param].block)) return true;
+bool param_is_local(const Model *model, const StageSettings *settings, int param) {
+    if (block_is_local(settings, model->param[param].block)) return true;
     for (int i = 0; i < model->nodes; i++) {
         const Node *node = &model->node[i];
         bool uses = node->weight == param || node->bias == param;
-        if (uses && block_here(settings, model->value[node->out].block)) return true;
+        if (uses && block_is_local(settings, model->value[node->out].block)) return true;
     }
     return false;
 }
 
-int block_slots(const StageSettings *settings, int block) {
-    return settings->slots ? settings->slots[block] : 1;
+int block_in_flight(const StageSettings *settings, int block) {
+    return settings->in_flight ? settings->in_flight[block] : 1;
 }
 
 size_t value_bytes(const StageSettings *settings) {
@@ -142,7 +142,7 @@ static void mark_stored_gradients(Layout *l, Question q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes && q.settings->deferred; i++) {
         const Node *node = &m->node[i];
-        if (!node_trains(m, node, q.active) || !block_here(q.settings, node_block(m, node)) ||
+        if (!node_trains(m, node, q.active) || !block_is_local(q.settings, node_block(m, node)) ||
             node_sums_ready(l, m, node, q.settings, q.active))
             continue;
         int v = l->gradient_of[node->out];
@@ -195,9 +195,9 @@ BlockRoom layout_room(Layout *l, const Model *m, const StageSettings *settings, 
 static void lay_out(Layout *l, Question q) {
     const Model *m = q.model;
     for (int b = 0; b < m->blocks; b++) {
-        if (!value_here(m, q.settings, m->block[b].out)) continue;
+        if (!value_is_local(m, q.settings, m->block[b].out)) continue;
         BlockRoom room = lay_room(l, q, b);
-        if (block_here(q.settings, b)) l->scratch = larger(l->scratch, room.scratch);
+        if (block_is_local(q.settings, b)) l->scratch = larger(l->scratch, room.scratch);
         l->boundary = larger(l->boundary, room.boundary);
         l->boundary_gradient = larger(l->boundary_gradient, room.boundary_gradient);
     }

@@ -54,11 +54,11 @@ BlockRoom layout_room(Layout *layout, const Model *model, const StageSettings *s
 size_t value_count(const Model *model, int value, int batch);
 /* Whether a stage with these settings holds a block; a value (one that its blocks write, or the one
  * that the block below them hands up); a parameter (tied ones too). */
-bool block_here(const StageSettings *settings, int block);
-bool value_here(const Model *model, const StageSettings *settings, int value);
-bool param_here(const Model *model, const StageSettings *settings, int param);
+bool block_is_local(const StageSettings *settings, int block);
+bool value_is_local(const Model *model, const StageSettings *settings, int value);
+bool param_is_local(const Model *model, const StageSettings *settings, int param);
 /* Micro-batches in flight of a block. */
-int block_slots(const StageSettings *settings, int block);
+int block_in_flight(const StageSettings *settings, int block);
 /* Bytes of one number of a value, or of a weight. */
 size_t value_bytes(const StageSettings *settings);
 /* Whether a node trains parameters of an active block, its own or a tied one. */

@@ -24,11 +24,11 @@ static size_t stage_activations(const Model *m, const Layout *layout,
     for (int b = 0; b < m->blocks; b++) {
         int out = m->block[b].out;
         size_t one = 0;
-        if (block_here(settings, b))
+        if (block_is_local(settings, b))
             one = stored_bytes(m, layout, settings, &m->block[b]);
-        else if (value_here(m, settings, out) && layout->stored[out])
+        else if (value_is_local(m, settings, out) && layout->stored[out])
             one = value_count(m, out, settings->batch) * value_bytes(settings);
-        bytes += one * (size_t)block_slots(settings, b);
+        bytes += one * (size_t)block_in_flight(settings, b);
     }
     return bytes;
 }
@@ -51,8 +51,8 @@ static BlockMemory stage_parameters(const Model *m, const StageSettings *setting
     BlockMemory sum = {0};
     for (int p = 0; p < m->params; p++) {
         const Param *param = &m->param[p];
-        if (!param_here(m, settings, p)) continue;
-        bool own = block_here(settings, param->block);
+        if (!param_is_local(m, settings, p)) continue;
+        bool own = block_is_local(settings, param->block);
         BlockMemory one = trained_memory(settings, param->count, own && active[param->block]);
         sum.parameters += one.parameters;
         sum.gradients += active[param->block] ? param->count * sizeof(real) : 0;
@@ -65,7 +65,7 @@ static BlockMemory stage_parameters(const Model *m, const StageSettings *setting
 static size_t buffer_bytes(const Model *m, const StageSettings *settings, int block) {
     size_t count = 0;
     for (int i = 0; i < m->buffers; i++)
-        if (block < 0 ? block_here(settings, m->buffer[i].block) : m->buffer[i].block == block)
+        if (block < 0 ? block_is_local(settings, m->buffer[i].block) : m->buffer[i].block == block)
             count += (size_t)m->buffer[i].count;
     return 2 * count * sizeof(real);
 }
@@ -79,7 +79,7 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
                 const bool *active) {
     Layout layout;
     if (layout_make(&layout, m, settings, active)) return -1;
-    size_t loss = block_here(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
+    size_t loss = block_is_local(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
     BlockMemory parameters = stage_parameters(m, settings, active);
     size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;
     bytes[MEM_PARAMETERS] = parameters.parameters;

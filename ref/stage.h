@@ -49,8 +49,8 @@ typedef struct {
     uint64_t seed; /* of the initial parameters */
     Precision precision;
     /* A stage of a pipeline; NULL: the whole model, one micro-batch at a time. */
-    const bool *here; /* [blocks] that live on this stage, with the tied parameters they use */
-    const int *slots; /* [blocks]: micro-batches in flight; looked at by every activate */
+    const bool *local;    /* [blocks] that live on this stage, with the tied parameters they use */
+    const int *in_flight; /* [blocks]: micro-batches in flight; looked at by every activate */
     /* Keep what weight gradients read until they are taken (see above).  Once a stage is made this
      * says whether it does: one that cannot has set it to false. */
     bool deferred;
@@ -100,7 +100,7 @@ typedef struct {
      * settings.batch. */
     void (*begin)(Stage *stage, const Batch *batch, Mode mode);
     /* In a pipeline: calls from now on are about this micro-batch, whose activations of a block
-     * live in slot micro_batch % slots[block]. */
+     * live in slot micro_batch % in_flight[block]. */
     void (*select)(Stage *stage, int micro_batch);
     void (*forward)(Stage *stage, int block);
     /* With MODE_TRAIN also turns the logits into the gradient of scale * loss_sum. */

@@ -12,7 +12,7 @@ static int block_of(const Model *m, int value) { return m->value[value].block; }
 
 /* The slot of the selected micro-batch. */
 static int slot_of(const RefStage *s, int block) {
-    return s->micro_batch % block_slots(&s->base.settings, block);
+    return s->micro_batch % block_in_flight(&s->base.settings, block);
 }
 
 static real *scratch_at(RefStage *s, size_t bytes) { return s->scratch + bytes / sizeof(real); }

@@ -42,8 +42,8 @@ static int reserve_slots(RefStage *s) {
     const Model *m = s->base.model;
     s->slots = 1;
     for (int b = 0; b < m->blocks; b++)
-        if (block_slots(&s->base.settings, b) > s->slots)
-            s->slots = block_slots(&s->base.settings, b);
+        if (block_in_flight(&s->base.settings, b) > s->slots)
+            s->slots = block_in_flight(&s->base.settings, b);
     size_t values = (size_t)s->slots * (size_t)m->values;
     s->value = calloc(values, sizeof *s->value);
     s->value_gradient = calloc(values, sizeof *s->value_gradient);
@@ -59,18 +59,18 @@ static bool allocate_stored(RefStage *s) {
     int batch = settings->batch;
     bool ok = true;
     for (int v = 1; v < m->values; v++)
-        for (int k = 0; k < block_slots(settings, m->value[v].block); k++) {
+        for (int k = 0; k < block_in_flight(settings, m->value[v].block); k++) {
             int at = k * m->values + v;
             size_t count = value_count(m, v, batch);
-            if (s->layout.stored[v] && value_here(m, settings, v))
+            if (s->layout.stored[v] && value_is_local(m, settings, v))
                 ok &= !!(s->value[at] = numbers(s, MEM_ACTIVATIONS, count));
             if (s->layout.stored_gradient[v])
                 ok &= !!(s->value_gradient[at] = numbers(s, MEM_ACTIVATIONS, count));
         }
     for (int i = 0; i < m->nodes; i++) {
         int block = m->value[m->node[i].out].block;
-        for (int k = 0; k < block_slots(settings, block); k++)
-            if (s->layout.stored_aux[i] && block_here(settings, block))
+        for (int k = 0; k < block_in_flight(settings, block); k++)
+            if (s->layout.stored_aux[i] && block_is_local(settings, block))
                 ok &= !!(s->aux[k * m->nodes + i] =
                              numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
     }
@@ -96,7 +96,7 @@ static void free_state(RefStage *s, int param) {
 
 /* A tied parameter is updated where its own block is; elsewhere it is a copy. */
 static bool trained_here(const RefStage *s, int param) {
-    return block_here(&s->base.settings, s->base.model->param[param].block);
+    return block_is_local(&s->base.settings, s->base.model->param[param].block);
 }
 
 static int allocate_state(RefStage *s, int param) {
@@ -121,7 +121,7 @@ static int stage_activate(Stage *base, const bool *active) {
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
     for (int p = 0; p < m->params; p++) {
-        if (!active[m->param[p].block] || !param_here(m, &base->settings, p)) continue;
+        if (!active[m->param[p].block] || !param_is_local(m, &base->settings, p)) continue;
         if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
         if (trained_here(s, p) && allocate_state(s, p)) return -1;
     }
@@ -287,7 +287,7 @@ static int allocate_model(RefStage *s) {
     const Model *m = s->base.model;
     for (int p = 0; p < m->params; p++) {
         size_t count = m->param[p].count;
-        if (!param_here(m, &s->base.settings, p)) continue;
+        if (!param_is_local(m, &s->base.settings, p)) continue;
         real *data = s->param[p] = numbers(s, MEM_PARAMETERS, count);
         if (!data) return -1;
 #pragma omp parallel for if (count > 1 << 12)
@@ -295,13 +295,13 @@ static int allocate_model(RefStage *s) {
     }
     for (int k = 0; k < m->buffers; k++) {
         const Buffer *buffer = &m->buffer[k];
-        if (!block_here(&s->base.settings, buffer->block)) continue;
+        if (!block_is_local(&s->base.settings, buffer->block)) continue;
         if (!(s->buffer[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count)) ||
             !(s->before[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count)))
             return -1;
         for (int i = 0; i < buffer->count; i++) s->buffer[k][i] = buffer->init == INIT_ONES;
     }
-    if (!block_here(&s->base.settings, m->blocks - 1)) return 0;
+    if (!block_is_local(&s->base.settings, m->blocks - 1)) return 0;
     size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;
     s->loss = numbers(s, MEM_WORKSPACE, rows);
     s->lse = numbers(s, MEM_WORKSPACE, rows);

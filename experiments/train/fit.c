@@ -36,8 +36,8 @@ int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan p
     memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
     for (int m = first; m < submodels; m++) {
         partition_active(t->partition, t->model, m < 0 ? m + submodels : m, active);
-        failed = (t->blocks &&
-                  rank_blocks_set_slots(t->blocks, t->placement, t->model, t->pipeline, active)) ||
+        failed = (t->blocks && rank_blocks_set_in_flight(t->blocks, t->placement, t->model,
+                                                         t->pipeline, active)) ||
                  plan(there, here, t->model, &t->settings, active);
         if (failed) break;
         if (m < 0) {

@@ -27,7 +27,7 @@ typedef struct {
     const Partition *partition;
     StageSettings settings;
     int batch, accumulate; /* a batch is computed in so many parts */
-    /* Of one rank of a pipeline, else NULL: settings.here and .slots are those of `blocks`. */
+    /* Of one rank of a pipeline, else NULL: settings.local and .slots are those of `blocks`. */
     RankBlocks *blocks;
     const Placement *placement;
     PipelineSettings pipeline;

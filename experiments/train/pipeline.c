@@ -163,8 +163,8 @@ int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], co
                             .pipeline = s->pipeline,
                             .blocks = &blocks};
     if (rank_blocks_create(&blocks, &s->placement, s->model, rank % s->placement.ranks)) return -1;
-    training.settings.here = blocks.here;
-    training.settings.slots = blocks.slots;
+    training.settings.local = blocks.local;
+    training.settings.in_flight = blocks.in_flight;
     int failed = fit_plan(device, host, plan, &training);
     rank_blocks_free(&blocks);
     return failed;

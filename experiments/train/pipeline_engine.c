@@ -40,8 +40,8 @@ static Engine *make_rank(void *context, Link *world) {
     if (plan->replicas > 1) copies = join_group(world, place, ranks, plan->replicas);
     bool ok = pipeline && (copies || plan->replicas == 1) &&
               rank_blocks_create(&blocks, plan->placement, plan->model, place) == 0;
-    settings.here = blocks.here;
-    settings.slots = blocks.slots;
+    settings.local = blocks.local;
+    settings.in_flight = blocks.in_flight;
     if (ok) stage = setup_stage(plan->device, plan->model, settings);
     if (stage)
         return engine_rank_create(stage, pipeline, copies, plan->placement, blocks, plan->pipeline);

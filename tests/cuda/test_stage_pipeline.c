@@ -57,8 +57,8 @@ static real *upper_gradient(const Tiny *tiny, int upper, bool crossed, size_t *c
     int slots[16], blocks = tiny->model->blocks;
     for (int b = 0; b < blocks; b++) here[b] = active[b] = true, slots[b] = b < upper ? 2 : 1;
     StageSettings settings = tiny->stage->settings;
-    settings.here = here;
-    settings.slots = slots;
+    settings.local = here;
+    settings.in_flight = slots;
     Stage *stage = stage_cuda_create(tiny->model, settings);
     if (!stage || stage->is->activate(stage, active)) abort();
     Batch batch = tiny_batch(tiny, 4);
@@ -121,7 +121,7 @@ static void bad_loss_changes_nothing(void) {
 static void offload_is_refused(void) {
     bool here[64] = {true};
     Model *m = model_create("gpt:layers=1,width=8,heads=2,context=4,vocabulary=5");
-    StageSettings settings = {.batch = 1, .here = here, .offload = true};
+    StageSettings settings = {.batch = 1, .local = here, .offload = true};
     CHECK(m && !stage_cuda_create(m, settings), "a stage");
     CHECK(strstr(error_message(), "offload"), "\"%s\"", error_message());
     model_free(m);

@@ -71,8 +71,8 @@ static Engine *make_rank(void *context, Link *world) {
     RankBlocks blocks;
     need(rank_blocks_create(&blocks, &p->placement, p->tiny.model, place) == 0, "blocks");
     StageSettings settings = p->settings;
-    settings.here = blocks.here;
-    settings.slots = blocks.slots;
+    settings.local = blocks.local;
+    settings.in_flight = blocks.in_flight;
     p->stage[me] = p->create(p->tiny.model, settings);
     need(p->stage[me], "stage");
     return engine_rank_create(p->stage[me], link, copies, &p->placement, blocks, p->how.settings);

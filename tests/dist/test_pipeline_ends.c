@@ -86,7 +86,7 @@ typedef struct {
 static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageClass *class)) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const StageSettings *settings = &stage->settings;
-    if (!settings->here || !settings->here[stage->model->blocks - 1]) return stage;
+    if (!settings->local || !settings->local[stage->model->blocks - 1]) return stage;
     pthread_mutex_lock(&lock); /* copies come here at the same time */
     if (!class->free) {
         *class = *stage->is;

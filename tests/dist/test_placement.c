@@ -88,11 +88,11 @@ static void plan_rank(size_t most[MEM_ROLES + 1], const Configuration *c, const 
     PipelineSettings pipeline = {.micro_batches = c->micro_batches, .kind = c->schedule};
     for (int b = 0; b < c->model->blocks; b++) active[b] = p->submodel_of[b] == submodel;
     if (!CHECK(rank_blocks_create(&blocks, p, c->model, rank) == 0 &&
-                   rank_blocks_set_slots(&blocks, p, c->model, pipeline, active) == 0,
+                   rank_blocks_set_in_flight(&blocks, p, c->model, pipeline, active) == 0,
                "%s", error_message()))
         return;
-    settings.here = blocks.here;
-    settings.slots = blocks.slots;
+    settings.local = blocks.local;
+    settings.in_flight = blocks.in_flight;
     CHECK(memory_plan(bytes, c->model, &settings, active) == 0, "%s", error_message());
     for (int role = 0; role < MEM_ROLES; role++) bytes[MEM_ROLES] += bytes[role];
     if (bytes[MEM_ROLES] > most[MEM_ROLES]) memcpy(most, bytes, sizeof bytes);

@@ -115,7 +115,7 @@ static void check_pair(const Pair *p, const bool *active) {
 
 static void open_pair(Pair *p, const Tiny *tiny, const int *slots) {
     StageSettings settings = tiny->stage->settings;
-    settings.slots = slots;
+    settings.in_flight = slots;
     p->at_once = stage_ref_create(tiny->model, settings);
     settings.deferred = true;
     p->late = stage_ref_create(tiny->model, settings);
