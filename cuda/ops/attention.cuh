@@ -99,7 +99,8 @@ static __device__ __forceinline__ void put(T *to, float (&x)[W], bool add) {
 }
 
 /* W numbers of a row x in shared memory, from `at` on.  With angles the row is the gradient of a
- * turned one and is turned back, half-split: numbers i and i + half are a pair (ref/ops/rope.h). */
+ * turned one and is turned back, half-split: numbers i and i + half are a pair (ref/fast/rope.h).
+ */
 template <int W>
 static __device__ __forceinline__ void turn_back(float (&out)[W], const float *x, int at, int half,
                                                  const float2 *angles) {

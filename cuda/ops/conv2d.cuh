@@ -1,7 +1,7 @@
 /* What the convolution kernels share: the geometry of a correlation, and how pixels and weights
  * come into shared memory.
  *
- * Forward pass and input gradient are both correlations (ref/ops/conv2d.c has the equations):
+ * Forward pass and input gradient are both correlations (ref/fast/conv2d.c has the equations):
  *
  *   out[n][i][j] += in[n][i stride + y0 + r][j stride + x0 + q] times a weight, over taps (r, q)
  *

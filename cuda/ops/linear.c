@@ -1,4 +1,4 @@
-/* Linear layers as matrix products (ref/ops/linear.c has the equations).  Weights are [o][c]. */
+/* Linear layers as matrix products (ref/fast/linear.c has the equations).  Weights are [o][c]. */
 #include "../matmul.h"
 
 void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../ref/ops/simd.h"
+#include "../../ref/fast/simd.h"
 #include "bench.h"
 
 static clockid_t clock_used = CLOCK_MONOTONIC;

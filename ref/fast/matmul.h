@@ -1,6 +1,6 @@
 /* The matrix product with a bias, for linear.c; the plain one is in ops.h. */
-#ifndef REF_OPS_MATMUL_H
-#define REF_OPS_MATMUL_H
+#ifndef REF_FAST_MATMUL_H
+#define REF_FAST_MATMUL_H
 
 #include "../real.h"
 

@@ -1,7 +1,7 @@
 /* Embeddings: a row of a table for each token, plus one for each position. */
 #include <string.h>
 
-#include "ops.h"
+#include "../ops/ops.h"
 #include "rows.h"
 
 static void add_rows(real *restrict y, const real *restrict x, int c) {

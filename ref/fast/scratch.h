@@ -1,7 +1,7 @@
 /* Working memory of the ops, one set per thread: a parallel region asks for its own and needs no
  * allocation, no freeing and no failure path of its own. */
-#ifndef REF_OPS_SCRATCH_H
-#define REF_OPS_SCRATCH_H
+#ifndef REF_FAST_SCRATCH_H
+#define REF_FAST_SCRATCH_H
 
 #include "../real.h"
 

@@ -1,6 +1,6 @@
 /* The register tile that matmul and conv2d share, and the packing of its operands. */
-#ifndef REF_OPS_TILE_H
-#define REF_OPS_TILE_H
+#ifndef REF_FAST_TILE_H
+#define REF_FAST_TILE_H
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Correlation of zero-padded images with some taps of a kernel: what forward and input gradient of
  * conv2d are made of. */
-#ifndef REF_OPS_CORRELATE_H
-#define REF_OPS_CORRELATE_H
+#ifndef REF_FAST_CORRELATE_H
+#define REF_FAST_CORRELATE_H
 
-#include "ops.h"
+#include "../ops/ops.h"
 
 /* One tap at every pixel: a matrix product over pixels, which needs no correlation. */
 static inline bool conv2d_is_product(const Conv *conv) {

@@ -1,9 +1,9 @@
 /* The turning of rotary positions (attention.h), for the attention of the reference. */
-#ifndef REF_OPS_ROPE_H
-#define REF_OPS_ROPE_H
+#ifndef REF_FAST_ROPE_H
+#define REF_FAST_ROPE_H
 
+#include "../ops/attention.h"
 #include "../real.h"
-#include "attention.h"
 
 enum { ROPE_PAIRS = 64 }; /* of one call */
 

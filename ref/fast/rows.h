@@ -1,7 +1,7 @@
 /* How ops divide large arrays among threads: by the shape alone, so that every element and every
  * sum has the same bits whatever the number of threads. */
-#ifndef REF_OPS_ROWS_H
-#define REF_OPS_ROWS_H
+#ifndef REF_FAST_ROWS_H
+#define REF_FAST_ROWS_H
 
 #include "../real.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops.h"
+#include "../ops/ops.h"
 #include "rows.h"
 #include "vexp.h"
 

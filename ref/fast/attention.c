@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops.h"
+#include "../ops/ops.h"
 #include "rope.h"
 #include "rows.h"
 #include "vexp.h"

@@ -2,7 +2,7 @@
  * a row, and the gradient is recomputed from it. */
 #include <math.h>
 
-#include "ops.h"
+#include "../ops/ops.h"
 #include "rows.h"
 #include "vexp.h"
 

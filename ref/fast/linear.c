@@ -2,8 +2,8 @@
 #include <omp.h>
 #include <string.h>
 
+#include "../ops/ops.h"
 #include "matmul.h"
-#include "ops.h"
 
 void linear_forward(real *y, const real *x, const real *w, const real *b, int n, int c, int o) {
     matmul_bias(y, o, x, c, false, w, c, true, b, n, o, c);

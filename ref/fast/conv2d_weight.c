@@ -8,8 +8,8 @@
  * sum, and these are added in order at the end: the bits do not depend on the threads. */
 #include <omp.h>
 
+#include "../ops/ops.h"
 #include "correlate.h"
-#include "ops.h"
 #include "scratch.h"
 #include "tile.h"
 

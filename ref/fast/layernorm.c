@@ -1,8 +1,8 @@
 /* Layer normalisation over the channels of each row (Ba, Kiros, Hinton 2016). */
 #include <math.h>
 
+#include "../ops/ops.h"
 #include "norm.h"
-#include "ops.h"
 #include "rows.h"
 #include "vexp.h"
 

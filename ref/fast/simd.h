@@ -1,8 +1,8 @@
 /* The compilers' vector type, at the width of the instruction set.  A vector wider than the
  * machine's is split into pieces that do not stay in registers (sixty times slower), so the width
  * must be the machine's own. */
-#ifndef REF_OPS_SIMD_H
-#define REF_OPS_SIMD_H
+#ifndef REF_FAST_SIMD_H
+#define REF_FAST_SIMD_H
 
 #include "../real.h"
 

@@ -1,7 +1,7 @@
 /* Elementwise ops: relu, gelu, SwiGLU, addition. */
 #include <string.h>
 
-#include "ops.h"
+#include "../ops/ops.h"
 #include "rows.h"
 #include "vexp.h"
 

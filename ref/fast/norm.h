@@ -1,6 +1,6 @@
 /* What layernorm and rmsnorm share. */
-#ifndef REF_OPS_NORM_H
-#define REF_OPS_NORM_H
+#ifndef REF_FAST_NORM_H
+#define REF_FAST_NORM_H
 
 #include "../real.h"
 

@@ -4,8 +4,8 @@
  * Plain loops over libm's expf do not vectorise, and plain sums and maxima do not either unless the
  * compiler may reorder them.  So these are written over vectors, and a last piece shorter than a
  * vector goes through the same code as the rest: an element's bits do not depend on where it is. */
-#ifndef REF_OPS_VEXP_H
-#define REF_OPS_VEXP_H
+#ifndef REF_FAST_VEXP_H
+#define REF_FAST_VEXP_H
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Global average pooling: the mean over all positions of an image, for each channel. */
-#include "ops.h"
+#include "../ops/ops.h"
 #include "rows.h"
 
 static void average(real *restrict y, const real *restrict x, int s, int c) {

@@ -1,8 +1,8 @@
 /* Root mean square normalisation over the channels of each row (Zhang & Sennrich 2019, eq. 4). */
 #include <math.h>
 
+#include "../ops/ops.h"
 #include "norm.h"
-#include "ops.h"
 #include "rows.h"
 #include "vexp.h"
 
