@@ -53,7 +53,7 @@ static int encode_text(Tokens *tokens, const Tokenizer *tokenizer, const unsigne
         failed = tokens_pack(tokens, numbers, length, tokenizer->name, tokenizer->vocabulary);
     TokenWriter writer;
     if (!failed &&
-        !tokenwriter_open(&writer, path, tokenizer->name, tokenizer->vocabulary, source)) {
+        !tokenwriter_open(&writer, path, tokenizer->name, tokenizer->vocabulary, false, source)) {
         /* Only a cache: a full disk or a directory of someone else is no failure. */
         if (tokenwriter_add(&writer, numbers, length))
             tokenwriter_abandon(&writer);

@@ -29,11 +29,12 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
     if (count < TOKENFILE_HEADER || memcmp(bytes, magic, sizeof magic) != 0)
         return error_set("tokens: %s: not a token file; make one with `bcd tokenize`", path);
     const uint64_t version = get_number(bytes + 8, 4), width = get_number(bytes + 12, 4);
-    const uint64_t vocabulary = get_number(bytes + 32, 4), numbers = get_number(bytes + 40, 8);
+    const uint64_t vocabulary = get_number(bytes + 32, 4), masked = get_number(bytes + 36, 4),
+                   numbers = get_number(bytes + 40, 8);
     if (version != VERSION)
         return error_set("tokens: %s: version %u, this program reads version %d; make it again",
                          path, (unsigned)version, VERSION);
-    if ((width != 2 && width != 4) || vocabulary < 1 || vocabulary > INT32_MAX ||
+    if ((width != 2 && width != 4) || vocabulary < 1 || vocabulary > INT32_MAX || masked > 1 ||
         memchr(bytes + 16, 0, TOKENIZER_NAME) == NULL)
         return error_set("tokens: %s: damaged header; make it again with `bcd tokenize`", path);
     if ((count - TOKENFILE_HEADER) / width != numbers || (count - TOKENFILE_HEADER) % width != 0)
@@ -45,6 +46,7 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
                        .count = (size_t)numbers,
                        .width = (int)width,
                        .vocabulary = (int)vocabulary,
+                       .masked = masked == 1,
                        .checksum = get_number(bytes + 48, 8),
                        .source = get_number(bytes + 56, 8)};
     memcpy(tokens->tokenizer, bytes + 16, TOKENIZER_NAME);
@@ -59,7 +61,7 @@ int tokens_parse(Tokens *tokens, const unsigned char *bytes, size_t count, const
         if (token >= (uint32_t)tokens->vocabulary)
             return error_set("tokens: %s: token %zu is %u, the vocabulary has %d; make it again",
                              path, i, token, tokens->vocabulary);
-        sum = checksum_add(sum, token);
+        sum = checksum_add(sum, tokens_raw(tokens, i));
     }
     if (sum != tokens->checksum)
         return error_set(
@@ -99,16 +101,23 @@ static void write_header(TokenWriter *writer) {
     put_number(bytes + 12, 4, (uint64_t)header->width);
     memcpy(bytes + 16, header->tokenizer, TOKENIZER_NAME);
     put_number(bytes + 32, 4, (uint64_t)header->vocabulary);
+    put_number(bytes + 36, 4, header->masked);
     put_number(bytes + 40, 8, header->count);
     put_number(bytes + 48, 8, header->checksum);
     put_number(bytes + 56, 8, header->source);
     fwrite(bytes, 1, sizeof bytes, writer->atomic.file); /* the commit sees an error */
 }
 
+/* Bytes a token takes, with its mask. */
+static int token_width(int vocabulary, bool masked) {
+    return vocabulary <= (masked ? 1 << 15 : 1 << 16) ? 2 : 4;
+}
+
 int tokenwriter_open(TokenWriter *writer, const char *path, const char *tokenizer, int vocabulary,
-                     uint64_t source) {
-    writer->header = (Tokens){.width = token_width(vocabulary),
+                     bool masked, uint64_t source) {
+    writer->header = (Tokens){.width = token_width(vocabulary, masked),
                               .vocabulary = vocabulary,
+                              .masked = masked,
                               .checksum = CHECKSUM_START,
                               .source = source};
     snprintf(writer->header.tokenizer, TOKENIZER_NAME, "%s", tokenizer);
@@ -125,12 +134,14 @@ int tokenwriter_add(TokenWriter *writer, const int *numbers, size_t count) {
     for (size_t done = 0; done < count;) {
         size_t piece = count - done < PIECE ? count - done : PIECE;
         for (size_t i = 0; i < piece; i++) {
-            const int token = numbers[done + i];
+            const bool no_target = header->masked && numbers[done + i] < 0;
+            const int token = no_target ? -1 - numbers[done + i] : numbers[done + i];
+            const uint32_t raw = (uint32_t)token | (no_target ? token_mask(header->width) : 0);
             if (token < 0 || token >= header->vocabulary)
                 return error_set("tokens: %s: token %d, the vocabulary has %d", writer->atomic.path,
                                  token, header->vocabulary);
-            token_put(bytes + i * width, header->width, token);
-            header->checksum = checksum_add(header->checksum, (uint64_t)token);
+            put_number(bytes + i * width, header->width, raw);
+            header->checksum = checksum_add(header->checksum, raw);
         }
         if (fwrite(bytes, width, piece, writer->atomic.file) != piece)
             return error_set("tokens: %s: cannot write: %s", writer->atomic.path, strerror(errno));

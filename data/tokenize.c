@@ -77,7 +77,8 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
     Job job = {.tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
     *stats = (TokenizeStats){0};
     if (measure_inputs(&stats->total, inputs, count)) return -1;
-    if (tokenwriter_open(&job.writer, out, tokenizer->name, tokenizer->vocabulary, 0)) return -1;
+    if (tokenwriter_open(&job.writer, out, tokenizer->name, tokenizer->vocabulary, false, 0))
+        return -1;
     int result = 0;
     for (int i = 0; result == 0 && i < count; i++) result = add_file(&job, inputs[i]);
     if (result == 0 && stats->tokens == 0)

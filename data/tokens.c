@@ -27,13 +27,15 @@ Tokens tokens_of_bytes(unsigned char *bytes, size_t count) {
 
 int tokens_pack(Tokens *tokens, const int *numbers, size_t count, const char *tokenizer,
                 int vocabulary) {
-    const int width = token_width(vocabulary);
+    const int width = vocabulary <= 1 << 16 ? 2 : 4;
     unsigned char *data = malloc(count * (size_t)width + 1);
     if (!data) return error_set("tokens: no memory for %zu tokens", count);
     *tokens = (Tokens){
         .data = data, .count = count, .width = width, .vocabulary = vocabulary, .base = data};
     snprintf(tokens->tokenizer, sizeof tokens->tokenizer, "%s", tokenizer);
-    for (size_t i = 0; i < count; i++) token_put(data + i * (size_t)width, width, numbers[i]);
+    for (size_t i = 0; i < count; i++)
+        for (int b = 0; b < width; b++)
+            data[i * (size_t)width + (size_t)b] = (unsigned char)((unsigned)numbers[i] >> 8 * b);
     return 0;
 }
 
@@ -53,7 +55,8 @@ static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t visit) {
         int *targets = batch->targets + (size_t)n * (size_t)context;
         for (int t = 0; t < context; t++) {
             tokens[t] = tokens_at(&set->tokens, from + (size_t)t);
-            targets[t] = tokens_at(&set->tokens, from + (size_t)t + 1);
+            const size_t next = from + (size_t)t + 1;
+            targets[t] = tokens_is_target(&set->tokens, next) ? tokens_at(&set->tokens, next) : -1;
         }
     }
 }
@@ -92,12 +95,12 @@ Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t en
     set->base.tokens = true;
     set->base.input = (Shape){1, context, 1};
     set->base.classes = tokens.vocabulary;
+    snprintf(set->base.tokenizer, sizeof set->base.tokenizer, "%s", tokens.tokenizer);
     set->base.fetch = tokens_fetch;
     set->base.free = tokenset_free;
     set->base.checksum = CHECKSUM_START;
     const size_t used = (size_t)samples * (size_t)context + 1;
     for (size_t i = 0; i < used; i++)
-        set->base.checksum =
-            checksum_add(set->base.checksum, (uint64_t)tokens_at(&tokens, begin + i));
+        set->base.checksum = checksum_add(set->base.checksum, tokens_raw(&tokens, begin + i));
     return &set->base;
 }

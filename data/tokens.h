@@ -11,10 +11,14 @@
  *         12-15  width: bytes per token, 2 or 4
  *         16-31  name of the tokenizer, zero-padded
  *         32-35  vocabulary: every token is below
- *         36-39  zero
+ *         36-39  1: masked; else 0
  *         40-47  count of tokens
  *         48-55  checksum of the tokens (checksum.h)
- *         56-63  what it was made from: a checksum, or zero */
+ *         56-63  what it was made from: a checksum, or zero
+ *
+ * In a masked file the highest bit of a token says that it is read but not learned: it is no
+ * target of the loss.  So prompts are treated.  From numpy, 16-bit tokens below 32768:
+ *   tokens.astype("<u2") | (no_target.astype("<u2") << 15) */
 enum { TOKENFILE_HEADER = 64, TOKENIZER_NAME = 16 };
 
 typedef struct {
@@ -22,25 +26,32 @@ typedef struct {
     size_t count;
     int width; /* 1, 2 or 4 */
     int vocabulary;
+    bool masked;
     char tokenizer[TOKENIZER_NAME];
     uint64_t checksum, source; /* as in the file */
     void *base;                /* what tokens_free frees: memory, or a mapping if mapped > 0 */
     size_t mapped;
 } Tokens;
 
-static inline int tokens_at(const Tokens *tokens, size_t i) {
+/* A token as it stands in the file, with its mask. */
+static inline uint32_t tokens_raw(const Tokens *tokens, size_t i) {
     const unsigned char *p = tokens->data + i * (size_t)tokens->width;
     uint32_t token = p[0];
     if (tokens->width > 1) token |= (uint32_t)p[1] << 8;
     if (tokens->width > 2) token |= (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    return (int)token;
+    return token;
 }
 
-/* Bytes a token of this vocabulary takes in a file. */
-static inline int token_width(int vocabulary) { return vocabulary <= 1 << 16 ? 2 : 4; }
+static inline uint32_t token_mask(int width) { return (uint32_t)1 << (8 * width - 1); }
 
-static inline void token_put(unsigned char *to, int width, int token) {
-    for (int b = 0; b < width; b++) to[b] = (unsigned char)((unsigned)token >> 8 * b);
+static inline int tokens_at(const Tokens *tokens, size_t i) {
+    uint32_t token = tokens_raw(tokens, i);
+    return (int)(tokens->masked ? token & ~token_mask(tokens->width) : token);
+}
+
+/* Whether the loss counts a token. */
+static inline bool tokens_is_target(const Tokens *tokens, size_t i) {
+    return !tokens->masked || !(tokens_raw(tokens, i) & token_mask(tokens->width));
 }
 
 void tokens_free(Tokens *tokens);
@@ -72,9 +83,11 @@ typedef struct {
     Tokens header; /* count and checksum so far */
 } TokenWriter;
 
+/* -1 and an error if the file cannot be written. */
 int tokenwriter_open(TokenWriter *writer, const char *path, const char *tokenizer, int vocabulary,
-                     uint64_t source);
-/* -1 and an error if a token is not below the vocabulary, or the disk is full. */
+                     bool masked, uint64_t source);
+/* Of a masked file, -1 - token is a token that is no target.  -1 and an error if a token is not
+ * below the vocabulary, or the disk is full. */
 int tokenwriter_add(TokenWriter *writer, const int *numbers, size_t count);
 int tokenwriter_commit(TokenWriter *writer);
 void tokenwriter_abandon(TokenWriter *writer);

@@ -25,11 +25,12 @@ typedef struct Dataset Dataset;
 struct Dataset {
     char name[48];
     int samples;
-    bool tokens;       /* sequences of tokens, else images */
-    Shape input;       /* of one sample; 1 x t x 1 for tokens */
-    int classes;       /* classes, or size of the vocabulary: every token and target is below */
-    bool augmented;    /* fetch depends on the visit: a cached prefix would not be exact */
-    uint64_t checksum; /* of the samples as loaded: provenance */
+    bool tokens;        /* sequences of tokens, else images */
+    Shape input;        /* of one sample; 1 x t x 1 for tokens */
+    int classes;        /* classes, or size of the vocabulary: every token and target is below */
+    char tokenizer[16]; /* of tokens: who made them; "": unknown */
+    bool augmented;     /* fetch depends on the visit: a cached prefix would not be exact */
+    uint64_t checksum;  /* of the samples as loaded: provenance */
     /* Overwrites the batch's arrays with the n = batch->n samples batch->ids[].  visit differs each
      * time training comes by (the position in the stream) and seeds augmentation.  Cannot fail. */
     void (*fetch)(const Dataset *dataset, Batch *batch, uint64_t visit);

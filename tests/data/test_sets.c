@@ -269,7 +269,7 @@ static void token_files_are_split(void) {
     int numbers[100];
     for (int i = 0; i < 100; i++) numbers[i] = i;
     const char *path = scratch_path("set.tokens");
-    CHECK(tokenwriter_open(&writer, path, "bytes", 256, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&writer, path, "bytes", 256, false, 0) == 0, "%s", error_message());
     CHECK(tokenwriter_add(&writer, numbers, 100) == 0, "%s", error_message());
     CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
     Dataset *train = open_set(path, NULL, SPLIT_TRAIN), *valid = open_set(path, NULL, SPLIT_VALID);
@@ -288,7 +288,7 @@ static void token_files_are_split(void) {
 static void token_file_of_an_unknown_tokenizer(void) {
     TokenWriter writer;
     const char *path = scratch_path("other.tokens");
-    CHECK(tokenwriter_open(&writer, path, "words", 256, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&writer, path, "words", 256, false, 0) == 0, "%s", error_message());
     CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
     CHECK(!data_tokenizer(path, NULL), "it has a tokenizer");
     CHECK_ERROR("data: %s: made with the tokenizer \"words\"; there are bytes and gpt2", path);

@@ -68,7 +68,8 @@ static const char *write_counting(const char *name, size_t count, int vocabulary
     TokenWriter writer;
     const char *path = scratch_path(name);
     int *numbers = counting(count);
-    CHECK(tokenwriter_open(&writer, path, "test", vocabulary, 77) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&writer, path, "test", vocabulary, false, 77) == 0, "%s",
+          error_message());
     /* In uneven pieces: the file must not depend on how it was cut. */
     for (size_t done = 0, piece = 1; done < count; done += piece, piece = piece * 3 + 1) {
         if (piece > count - done) piece = count - done;
@@ -119,7 +120,7 @@ static void the_layout_is_the_documented_one(void) {
 static void a_wrong_token_leaves_no_file(void) {
     TokenWriter writer;
     const char *path = scratch_path("wrong.tokens");
-    CHECK(tokenwriter_open(&writer, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&writer, path, "test", 10, false, 0) == 0, "%s", error_message());
     CHECK(tokenwriter_add(&writer, (int[]){9, 10}, 2) == -1, "10 passes");
     CHECK_ERROR("tokens: %s: token 10, the vocabulary has 10", path);
     CHECK(tokenwriter_add(&writer, (int[]){-1}, 1) == -1, "-1 passes");
@@ -136,11 +137,45 @@ static void a_place_that_cannot_be_written(void) {
     const char *path = scratch_path("no-such-directory");
     char below[700], start[800];
     snprintf(below, sizeof below, "%s/x.tokens", path);
-    CHECK(tokenwriter_open(&writer, below, "test", 10, 0) == -1, "opened");
+    CHECK(tokenwriter_open(&writer, below, "test", 10, false, 0) == -1, "opened");
     snprintf(start, sizeof start, "%s.", below);
     CHECK(strncmp(error_message(), start, strlen(start)) == 0 &&
               strstr(error_message(), ".tmp: cannot write: No such file or directory"),
           "%s", error_message());
+}
+
+/* A prompt is read, and no target: whatever the width, in the file and in a batch. */
+static void masked_tokens_are_no_targets(int vocabulary, int width) {
+    const int numbers[] = {5, -1 - 6, 7, 0, -1, vocabulary - 1, -vocabulary};
+    static const int targets[] = {-1, 7, 0, -1};
+    TokenWriter writer;
+    Tokens tokens;
+    const char *path = scratch_path("masked.tokens");
+    CHECK(tokenwriter_open(&writer, path, "test", vocabulary, true, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_add(&writer, (int[]){-1 - vocabulary}, 1) == -1, "a masked one passes");
+    CHECK(tokenwriter_add(&writer, numbers, 7) == 0, "%s", error_message());
+    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+    if (!CHECK(tokens_open(&tokens, path) == 0, "%s", error_message())) return;
+    CHECK(tokens.width == width && tokens.masked, "%d bytes a token", tokens.width);
+    for (size_t i = 0; i < 7; i++) {
+        const int token = numbers[i] < 0 ? -1 - numbers[i] : numbers[i];
+        CHECK(tokens_at(&tokens, i) == token, "token %zu is %d", i, tokens_at(&tokens, i));
+        CHECK(tokens_is_target(&tokens, i) == (numbers[i] >= 0), "the mask of token %zu", i);
+    }
+    Dataset *dataset = tokens_dataset("test", tokens, 0, 7, 4, 0);
+    Batch batch = batch_one(dataset, 0, 0);
+    CHECK(memcmp(batch.targets, targets, sizeof targets) == 0, "%d %d %d %d", batch.targets[0],
+          batch.targets[1], batch.targets[2], batch.targets[3]);
+    CHECK(batch.tokens[1] == 6 && batch.tokens[3] == 0, "%d, %d", batch.tokens[1], batch.tokens[3]);
+    CHECK(strcmp(dataset->tokenizer, "test") == 0, "made by \"%s\"", dataset->tokenizer);
+    batch_drop(&batch);
+    dataset->free(dataset);
+}
+
+static void prompts_are_masked(void) {
+    masked_tokens_are_no_targets(10, 2);
+    masked_tokens_are_no_targets(32768, 2);
+    masked_tokens_are_no_targets(32769, 4);
 }
 
 /* What a killed process left half-written is overwritten, also where it is longer. */
@@ -152,7 +187,7 @@ static void what_was_left_behind_is_overwritten(void) {
     Tokens tokens;
     scratch_file("left.tokens.tmp", old, OLD);
     const char *path = scratch_path("left.tokens");
-    CHECK(tokenwriter_open(&writer, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&writer, path, "test", 10, false, 0) == 0, "%s", error_message());
     CHECK(tokenwriter_add(&writer, numbers, 3) == 0, "%s", error_message());
     CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
     CHECK(!file_exists(scratch_path("left.tokens.tmp")), "left behind again");
@@ -165,12 +200,12 @@ static void one_process_at_a_time_writes(void) {
     const int numbers[] = {1, 2, 3};
     TokenWriter first, second;
     const char *path = scratch_path("both.tokens");
-    CHECK(tokenwriter_open(&first, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&first, path, "test", 10, false, 0) == 0, "%s", error_message());
     CHECK(tokenwriter_add(&first, numbers, 3) == 0, "%s", error_message());
-    CHECK(tokenwriter_open(&second, path, "test", 10, 0) == -1, "both write");
+    CHECK(tokenwriter_open(&second, path, "test", 10, false, 0) == -1, "both write");
     CHECK_ERROR("%s.tmp: another process is writing it", path);
     CHECK(tokenwriter_commit(&first) == 0 && file_exists(path), "%s", error_message());
-    CHECK(tokenwriter_open(&second, path, "test", 10, 0) == 0, "%s", error_message());
+    CHECK(tokenwriter_open(&second, path, "test", 10, false, 0) == 0, "%s", error_message());
     tokenwriter_abandon(&second);
 }
 
@@ -191,6 +226,7 @@ static const Damage damages[] = {
     {"odd width", "damaged header; make it again with `bcd tokenize`", 0, 12, 3},
     {"no vocabulary", "damaged header; make it again with `bcd tokenize`", 0, 32, 0},
     {"absurd vocabulary", "damaged header; make it again with `bcd tokenize`", 0, 35, 0x80},
+    {"absurd mask", "damaged header; make it again with `bcd tokenize`", 0, 36, 2},
     {"no tokens behind the header",
      "0 bytes are not the 10 tokens of 2 bytes the header promises; make it again", 64, 0, 0},
     {"half a token", "19 bytes are not the 10 tokens of 2 bytes the header promises; make it again",
@@ -247,6 +283,7 @@ void test_data_tokens(void) {
     RUN(token_files_round_trip);
     RUN(the_layout_is_the_documented_one);
     RUN(a_wrong_token_leaves_no_file);
+    RUN(prompts_are_masked);
     RUN(a_place_that_cannot_be_written);
     RUN(what_was_left_behind_is_overwritten);
     RUN(one_process_at_a_time_writes);
