@@ -55,6 +55,16 @@ static int check_match(const Model *model, const Dataset *data) {
     return 0;
 }
 
+/* Weights that were trained know their tokens by number, so the data must be made with the same
+ * vocabulary.  The size tells; a model's may be padded to a multiple of 128, as is usual. */
+static int check_vocabulary(const Model *model, const Dataset *data) {
+    const int padded = (data->classes + 127) / 128 * 128;
+    if (!model->tokens || model->outputs == data->classes || model->outputs <= padded) return 0;
+    return error_set("the model has %d tokens, %s was made with %s, which has %d", model->outputs,
+                     data->name, *data->tokenizer ? data->tokenizer : "another tokenizer",
+                     data->classes);
+}
+
 Dataset *setup_data(const Options *options, const Model *model, Split split) {
     int limit = options->limit, samples = options->eval_samples;
     if (split == SPLIT_VALID && samples && (!limit || samples < limit)) limit = samples;
@@ -185,6 +195,7 @@ static int open_model_and_data(Setup *setup) {
     if (!setup->train) return -1;
     setup->model = setup_model(o->model, setup->train->classes, o->context);
     if (!setup->model || check_match(setup->model, setup->train)) return -1;
+    if (*o->init && check_vocabulary(setup->model, setup->train)) return -1;
     setup->valid = setup_data(o, setup->model, SPLIT_VALID);
     return setup->valid ? check_match(setup->model, setup->valid) : -1;
 }

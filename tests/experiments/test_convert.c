@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../data/safetensors.h"
+#include "../../data/tokens.h"
 #include "../../experiments/convert/convert.h"
 #include "../../experiments/store/h5.h"
 #include "../../ref/error.h"
@@ -316,6 +317,23 @@ static void a_failed_start_leaves_nothing(void) {
     CHECK(rmdir(scratch_path("full/of")) == 0, "an empty directory that was there is gone");
 }
 
+/* Numbers of another vocabulary mean other words.  Rows of padding behind it are usual. */
+static void another_vocabulary_is_refused(void) {
+    make_changed("vocabulary", "gpt2", "\"vocab_size\"", "\"vocab_size\": 300");
+    check_error(run(1, "train --init vocabulary " STILL "--out never10"),
+                "the model has 300 tokens, text was made with bytes, which has 256");
+    TokenWriter writer;
+    int numbers[100];
+    for (int i = 0; i < 100; i++) numbers[i] = i;
+    const char *path = scratch_path("words.tokens");
+    CHECK(tokenwriter_open(&writer, path, "words", 250, false, 0) == 0 &&
+              tokenwriter_add(&writer, numbers, 100) == 0 && tokenwriter_commit(&writer) == 0,
+          "%s", error_message());
+    run(0, "train --init " PRETRAINED
+           "/gpt2 --data words.tokens --context 4 --lr 0 --steps 1 "
+           "--batch 2 --quiet --out padded");
+}
+
 static void wrong_directories_are_refused(void) {
     check_error(run(2, "train --init nowhere " STILL), "nowhere/config.json");
     make_changed("no-weights", "gpt2", "\"n_layer\"", "\"n_layer\": 2");
@@ -362,5 +380,6 @@ void test_convert(void) {
     RUN_ROW("starts again: mistral", starts_again_from_the_model, "mistral");
     RUN(other_models_are_refused);
     RUN(a_failed_start_leaves_nothing);
+    RUN(another_vocabulary_is_refused);
     RUN(wrong_directories_are_refused);
 }
