@@ -21,14 +21,14 @@ enum {
 };
 
 static const TableColumn columns[COLUMNS] = {
-    [BLOCK_PART] = {"part", "part", "", COLUMN_TEXT, 0},
-    [FORWARD] = {"forward", "forward", "ms", COLUMN_NUMBER, 3},
-    [INPUT_GRADIENT] = {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3},
-    [WEIGHT_GRADIENT] = {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3},
-    [PARAMETERS] = {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0},
-    [GRADIENTS] = {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0},
-    [STATE] = {"state", "state", "bytes", COLUMN_NUMBER, 0},
-    [STORED] = {"activations", "activations", "bytes", COLUMN_NUMBER, 0},
+    [BLOCK_PART] = {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [FORWARD] = {"forward", "forward", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [INPUT_GRADIENT] = {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [WEIGHT_GRADIENT] = {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [PARAMETERS] = {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [GRADIENTS] = {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [STATE] = {"state", "state", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [STORED] = {"activations", "activations", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
 };
 
 static void add_block(Table *table, const char *name, const char *part, const BlockTimes *times,

@@ -1,43 +1,45 @@
-#include "cost.h"
-
 #include <math.h>
 
 #include "../cli/price.h"
 #include "../experiment.h"
+#include "../store/rundir.h"
 #include "../study/multiplier.h"
 #include "../study/paper.h"
+#include "../train/setup.h"
+#include "paper.h"
 
 const char *const cost_gpus[COST_GPUS] = {"rtx4090", "a100", "a800"};
 
-int cost_settings(CostSettings *settings, const Options *options) {
-    *settings = (CostSettings){.tokens = options->train_tokens};
-    double *multiplier = settings->multiplier;
-    multiplier[MULTIPLIER_TABLES] = paper_table_multiplier();
-    multiplier[MULTIPLIER_AVERAGE] = paper_average_multiplier;
-    multiplier[MULTIPLIER_TEXT] = paper_mean_multiplier("adam", 0);
-    multiplier[MULTIPLIER_WORST] = paper_worst_multiplier;
-    settings->priced = *options->price != 0;
-    for (int g = 0; g < COST_GPUS; g++) {
-        const Gpu *gpu = gpu_find(cost_gpus[g]);
-        if (!gpu || price_find(&settings->price[g], gpu, options->price)) return -1;
-    }
-    if (multiplier_read(&multiplier[MULTIPLIER_OURS], options->multiplier)) return -1;
-    settings->multipliers = MULTIPLIER_OURS + !isnan(multiplier[MULTIPLIER_OURS]);
+/* From --multiplier, --price and --tokens.  -1 and an error. */
+static int read_settings(CostSettings *settings, const Options *options) {
+    *settings = (CostSettings){.multiplier = {[MULTIPLIER_TABLES] = paper_table_multiplier(),
+                                              [MULTIPLIER_AVERAGE] = paper_average_multiplier,
+                                              [MULTIPLIER_TEXT] = paper_mean_multiplier("adam", 0),
+                                              [MULTIPLIER_WORST] = paper_worst_multiplier},
+                               .tokens = options->train_tokens,
+                               .priced = *options->price != 0};
+    double *ours = &settings->multiplier[MULTIPLIER_OURS];
+    for (int g = 0; g < COST_GPUS; g++)
+        if (price_find(&settings->price[g], gpu_find(cost_gpus[g]), options->price)) return -1;
+    if (multiplier_read(ours, options->multiplier)) return -1;
+    settings->multipliers = MULTIPLIER_OURS + !isnan(*ours);
     return 0;
 }
 
-/* ---- one saving with each multiplier ---------------------------------------------------------
- */
+/* ---- one saving with each multiplier --------------------------------------------------------- */
 
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
     static const char *const names[MULTIPLIERS] = {"tables", "average", "language", "worst",
                                                    "ours"};
-    columns[SAVED_PUBLISHED] = (TableColumn){"published", "published", "", COLUMN_PERCENT, 1};
-    columns[SAVED_NEAREST] = (TableColumn){"nearest", "nearest", "", COLUMN_TEXT, 0};
-    columns[SAVED_OFF] = (TableColumn){"off", "off", "points", COLUMN_NUMBER, 1};
+    static const TableColumn fixed[SAVED_WITH] = {
+        {"published", "published", "", COLUMN_PERCENT, 1, SOURCE_PUBLISHED},
+        {"nearest", "nearest", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"off", "off", "points", COLUMN_NUMBER, 1, SOURCE_NONE},
+    };
+    for (int c = 0; c < SAVED_WITH; c++) columns[c] = fixed[c];
     for (int m = 0; m < settings->multipliers; m++) {
         TableColumn *column = &columns[SAVED_WITH + m];
-        *column = (TableColumn){.kind = COLUMN_PERCENT, .decimals = 1};
+        *column = (TableColumn){.kind = COLUMN_PERCENT, .decimals = 1, .source = SOURCE_RECOMPUTED};
         snprintf(column->name, sizeof column->name, "multiplier_%s", names[m]);
         snprintf(column->head, sizeof column->head, "%.4g", settings->multiplier[m]);
         snprintf(column->unit, sizeof column->unit, "%s", names[m]);
@@ -52,22 +54,37 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
     for (int m = 0; m < MULTIPLIER_OURS; m++)
         if (fabs(saved[m] - published) < fabs(saved[nearest] - published)) nearest = m;
     double off = saved[nearest] - published;
-    table_number(table, first + SAVED_PUBLISHED, published, SOURCE_PUBLISHED);
+    table_put(table, first + SAVED_PUBLISHED, published);
     table_text(table, first + SAVED_NEAREST, SOURCE_NONE, "%s",
                fabs(off) <= follows ? table->column[first + SAVED_WITH + nearest].head : "none");
-    table_number(table, first + SAVED_OFF, 100 * off, SOURCE_NONE);
-    for (int m = 0; m < settings->multipliers; m++)
-        table_number(table, first + SAVED_WITH + m, saved[m], SOURCE_RECOMPUTED);
+    table_put(table, first + SAVED_OFF, 100 * off);
+    table_put_all(table, first + SAVED_WITH, settings->multipliers, saved);
+}
+
+/* ---- the experiment -------------------------------------------------------------------------- */
+
+int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed) {
+    char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64];
+    experiment_dir(dir, options);
+    snprintf(file, sizeof file, "%.50s.h5", name);
+    rundir_path(path, dir, file);
+    failed = failed || setup_provenance(&tables->provenance, options) || rundir_make(dir) ||
+             tables_write(tables, options, path);
+    for (int t = 0; t < tables->tables && !failed && !options->quiet; t++)
+        failed = table_print(stdout, tables->table[t]) != 0;
+    if (!failed && !options->quiet) printf("tables: %s; as a page: bcd report %s\n", path, path);
+    tables_free(tables);
+    return failed ? -1 : 0;
 }
 
 int experiment_cost(const Options *options) {
+    static int (*const add[])(Tables *, const CostSettings *) = {
+        paper_add_table1, paper_add_reductions, paper_add_implied, paper_add_simulated,
+        paper_add_claims, paper_add_prices,     paper_add_dollars};
     Tables tables = {0};
     CostSettings settings;
-    int failed = cost_settings(&settings, options) || cost_add_cards(&tables) ||
-                 cost_add_reductions(&tables, &settings) || cost_add_implied(&tables) ||
-                 cost_add_simulated(&tables, &settings) || cost_add_claims(&tables, &settings) ||
-                 cost_add_speedups(&tables) || cost_add_prices(&tables, &settings) ||
-                 cost_add_dollars(&tables, &settings) || tables_deliver(&tables, options, "cost");
-    tables_free(&tables);
-    return failed ? -1 : 0;
+    int failed = read_settings(&settings, options);
+    for (size_t a = 0; a < sizeof add / sizeof *add && !failed; a++)
+        failed = add[a](&tables, &settings);
+    return paper_deliver(&tables, options, "cost", failed);
 }

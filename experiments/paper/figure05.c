@@ -1,29 +1,48 @@
-/* Figure 5, and the memory columns of Tables 9 to 11. */
+/* Figure 5: memory against UFP; and the memory columns of Tables 9 to 11. */
 #include <math.h>
 #include <string.h>
 
+#include "../../ref/memory.h"
 #include "../study/paper.h"
-#include "memory.h"
-#include "published.h"
+#include "paper.h"
 
-enum { MOST_SUBMODELS = 5 };
+enum { MOST_SUBMODELS = 5, COLUMNS = PAPER_MODELS + 1 };
 
-/* ---- Figure 5 --------------------------------------------------------------------------------
- */
+/* A column: the part of a full update's bytes with 1 to 5 submodels. */
+static int fill_column(double part[MOST_SUBMODELS + 1], const char *name) {
+    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
+    Model *model = model_create(name);
+    int failed = !model;
+    for (int m = 1; m <= MOST_SUBMODELS && !failed; m++) {
+        MemorySums sums;
+        failed = memory_sums(&sums, model, &adam, m, false);
+        part[m] = sums.trained / memory_closed_form(model, &adam, PRECISION_FP32, 1);
+    }
+    model_free(model);
+    return failed;
+}
 
-enum { FIGURE5_MODELS = 8, FIGURE5_COLUMNS = FIGURE5_MODELS + 1 };
-
-static int fill_figure5(Table *table, Model *const *models) {
-    StageSettings settings = memory_plain_settings(OPTIMIZER_ADAM);
+int paper_add_figure5(Tables *tables) {
+    TableColumn columns[COLUMNS] = {
+        {"equal_parts", "equal parts", "", COLUMN_PERCENT, 1, SOURCE_CLOSED_FORM}};
+    double part[PAPER_MODELS][MOST_SUBMODELS + 1];
+    for (int i = 0; i < PAPER_MODELS; i++) {
+        TableColumn *column = &columns[i + 1];
+        *column = columns[0];
+        snprintf(column->head, sizeof column->head, "%s", paper_models[i].model);
+        snprintf(column->name, sizeof column->name, "%s", paper_models[i].model);
+        if (fill_column(part[i], paper_models[i].model)) return -1;
+    }
+    Table *table =
+        tables_add(tables, "figure5", "Figure 5: memory against UFP, the part that trains", "UFP",
+                   columns, COLUMNS);
+    if (!table) return -1;
+    table->figure = FIGURE_BARS;
+    strcpy(table->axis, "parameters, gradients, state: % of a full update's");
     for (int m = 1; m <= MOST_SUBMODELS; m++) {
         table_row(table, m == 1 ? "1" : "1/%d", m);
-        table_number(table, 0, (1 + 3.0 / m) / 4, SOURCE_CLOSED_FORM);
-        for (int i = 0; i < FIGURE5_MODELS; i++) {
-            MemorySums sums;
-            if (memory_sums(&sums, models[i], &settings, m)) return -1;
-            double full = memory_closed_form(models[i], &settings.optimizer, PRECISION_FP32, 1);
-            table_number(table, i + 1, sums.trained / full, SOURCE_CLOSED_FORM);
-        }
+        table_put(table, 0, (1 + 3.0 / m) / 4);
+        for (int i = 0; i < PAPER_MODELS; i++) table_put(table, i + 1, part[i][m]);
     }
     table_note(table,
                "Of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, the "
@@ -32,73 +51,39 @@ static int fill_figure5(Table *table, Model *const *models) {
     return 0;
 }
 
-int memory_add_figure5(Tables *tables) {
-    TableColumn columns[FIGURE5_COLUMNS] = {{"equal_parts", "equal parts", "", COLUMN_PERCENT, 1}};
-    Model *models[FIGURE5_MODELS] = {NULL};
-    int failed = 0;
-    for (int i = 0; i < FIGURE5_MODELS && !failed; i++) {
-        TableColumn *column = &columns[i + 1];
-        snprintf(column->head, sizeof column->head, "%s", paper_models[i].model);
-        snprintf(column->name, sizeof column->name, "%s", paper_models[i].model);
-        column->kind = COLUMN_PERCENT;
-        column->decimals = 1;
-        models[i] = model_create(paper_models[i].model);
-        failed = !models[i];
-    }
-    Table *table =
-        failed ? NULL
-               : tables_add(tables, "figure5", "Figure 5: memory against UFP, the part that trains",
-                            "UFP", columns, FIGURE5_COLUMNS);
-    if (table) {
-        table->figure = FIGURE_BARS;
-        strcpy(table->axis, "parameters, gradients, state: % of a full update's");
-        failed = fill_figure5(table, models);
-    }
-    for (int i = 0; i < FIGURE5_MODELS; i++) model_free(models[i]);
-    return table && !failed ? 0 : -1;
-}
-
-/* ---- Tables 9 to 11 --------------------------------------------------------------------------
- */
-
-enum { S_PUBLISHED, S_OWN, S_OWN_OFF, S_OURS, S_OURS_OFF, S_PLAN, S_COLUMNS };
-static const TableColumn small_columns[S_COLUMNS] = {
-    [S_PUBLISHED] = {"published", "published", "MiB", COLUMN_NUMBER, 2},
-    [S_OWN] = {"recomputed", "from its W", "MiB", COLUMN_NUMBER, 2},
-    [S_OWN_OFF] = {"recomputed_deviation", "off", "", COLUMN_DEVIATION, 2},
-    [S_OURS] = {"closed_form", "our model", "MiB", COLUMN_NUMBER, 2},
-    [S_OURS_OFF] = {"closed_form_deviation", "off", "", COLUMN_DEVIATION, 2},
-    [S_PLAN] = {"plan", "planned", "MiB", COLUMN_NUMBER, 2},
-};
+/* ---- Tables 9 to 11 -------------------------------------------------------------------------- */
 
 static int add_small(Table *table, const PaperRow *row) {
     bool adam = strcmp(row->optimizer, "adam") == 0;
-    StageSettings settings = memory_plain_settings(adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
+    OptimizerSettings optimizer = optimizer_defaults(adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
     const PaperRow *full = paper_full(row);
-    double k = 1 + optimizer_state_vectors(&settings.optimizer);
+    double k = 1 + optimizer_state_vectors(&optimizer), published = row->memory_mib;
     MemorySums planned;
     Model *model = model_create(row->model);
     if (!model) return -1;
-    double ours = memory_closed_form(model, &settings.optimizer, PRECISION_FP32, row->submodels);
-    int failed = memory_sums(&planned, model, &settings, row->submodels);
+    double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / BYTES_MIB;
+    double own = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
+    int failed = memory_sums(&planned, model, &optimizer, row->submodels, false);
     table_row(table, "%d: %s", row->table, row->row);
-    table_number(table, S_PUBLISHED, row->memory_mib, SOURCE_PUBLISHED);
-    if (full)
-        table_number(table, S_OWN, full->memory_mib / (1 + k) * (1 + k / row->submodels),
-                     SOURCE_RECOMPUTED);
-    table_number(table, S_OURS, ours / BYTES_MIB, SOURCE_CLOSED_FORM);
-    table_number(table, S_PLAN, planned.trained / BYTES_MIB, SOURCE_CLOSED_FORM);
-    table_deviation(table, S_OWN_OFF, S_OWN, S_PUBLISHED);
-    table_deviation(table, S_OURS_OFF, S_OURS, S_PUBLISHED);
+    table_put(table, 0, published, own, own / published - 1, ours, ours / published - 1,
+              planned.trained / BYTES_MIB);
     model_free(model);
     return failed;
 }
 
-int memory_add_small_models(Tables *tables) {
+int paper_add_small_memory(Tables *tables) {
+    static const TableColumn columns[] = {
+        {"published", "published", "MiB", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
+        {"recomputed", "from its W", "MiB", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
+        {"recomputed_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+        {"closed_form", "our model", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"closed_form_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+        {"plan", "planned", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    };
     Table *table = tables_add(tables, "tables9to11",
                               "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and "
                               "ResNet-14",
-                              "table: row", small_columns, S_COLUMNS);
+                              "table: row", columns, 6);
     if (!table) return -1;
     for (size_t r = 0; r < paper_row_count; r++)
         if (!isnan(paper_rows[r].memory_mib) && add_small(table, &paper_rows[r])) return -1;

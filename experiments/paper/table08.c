@@ -1,18 +1,37 @@
-#include "memory.h"
-
+/* Tables 8 and 4: parameters, gradients and Adam's state; and what that leaves out. */
 #include <math.h>
 #include <string.h>
 
-#include "../experiment.h"
 #include "../train/fit.h"
-#include "published.h"
+#include "paper.h"
 
-int memory_sums(MemorySums *sums, const Model *model, const StageSettings *settings,
-                int submodels) {
+const PaperModel paper_models[PAPER_MODELS + 1] = {
+    {"G-1.6B", 1, 30, 2048, 16, 0, 24.077},
+    {"G-5.4B", 4, 28, 3968, 32, 0, 81.881},
+    {"G-10B", 8, 56, 3968, 32, 0, 160.738},
+    {"G-20B", 16, 110, 3968, 32, 0, 312.805},
+    {"L-1.5B", 1, 30, 2048, 16, 5050, 24.632},
+    {"L-6.0B", 4, 32, 4096, 32, 9200, 89.815},
+    {"L-11B", 8, 64, 4096, 32, 9200, 175.714},
+    {"L-23B", 16, 128, 4096, 32, 9200, 347.539},
+    {NULL, 0, 0, 0, 0, 0, 0},
+};
+
+const PaperModel *paper_model(const char *model) {
+    const PaperModel *m = paper_models;
+    while (m->model && strcmp(m->model, model)) m++;
+    return m->model ? m : NULL;
+}
+
+int memory_sums(MemorySums *sums, const Model *model, const OptimizerSettings *optimizer,
+                int submodels, bool recompute) {
     size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1];
     Partition partition;
     if (partition_balanced(&partition, model, submodels)) return -1;
-    FitTraining training = {.model = model, .partition = &partition, .settings = *settings};
+    FitTraining training = {
+        .model = model,
+        .partition = &partition,
+        .settings = {.batch = 1, .optimizer = *optimizer, .recompute = recompute}};
     int failed = fit_plan(bytes, host, fit_plan_cpu, &training);
     partition_free(&partition);
     sums->trained = (double)(bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]);
@@ -21,65 +40,39 @@ int memory_sums(MemorySums *sums, const Model *model, const StageSettings *setti
     return failed;
 }
 
-StageSettings memory_plain_settings(OptimizerKind kind) {
-    return (StageSettings){.batch = 1, .optimizer = optimizer_defaults(kind)};
-}
+/* ---- parameters, gradients, state ------------------------------------------------------------ */
 
-/* ---- Tables 8 and 4 --------------------------------------------------------------------------
- */
-
-enum {
-    M_COUNT,
-    M_FULL_PUBLISHED,
-    M_TWICE,
-    M_FULL,
-    M_FULL_OFF,
-    M_BCD_PUBLISHED,
-    M_BCD,
-    M_BCD_OFF,
-    M_PLAN,
-    M_COLUMNS
-};
-static const TableColumn model_columns[M_COLUMNS] = {
-    [M_COUNT] = {"parameters", "parameters", "", COLUMN_NUMBER, 0},
-    [M_FULL_PUBLISHED] = {"full_published", "full", "GiB", COLUMN_NUMBER, 3},
-    [M_TWICE] = {"full_recomputed", "2 x BCD", "GiB", COLUMN_NUMBER, 3},
-    [M_FULL] = {"full_closed_form", "full, 16 N", "GiB", COLUMN_NUMBER, 3},
-    [M_FULL_OFF] = {"full_deviation", "off", "", COLUMN_DEVIATION, 2},
-    [M_BCD_PUBLISHED] = {"bcd3_published", "BCD-1/3", "GiB", COLUMN_NUMBER, 3},
-    [M_BCD] = {"bcd3_closed_form", "8 N", "GiB", COLUMN_NUMBER, 3},
-    [M_BCD_OFF] = {"bcd3_deviation", "off", "", COLUMN_DEVIATION, 2},
-    [M_PLAN] = {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3},
+enum { COLUMNS = 9 };
+static const TableColumn columns[COLUMNS] = {
+    {"parameters", "parameters", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"full_published", "full", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
+    {"full_recomputed", "2 x BCD", "GiB", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
+    {"full_closed_form", "full, 16 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    {"full_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+    {"bcd3_published", "BCD-1/3", "GiB", COLUMN_NUMBER, 3, SOURCE_PUBLISHED},
+    {"bcd3_closed_form", "8 N", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    {"bcd3_deviation", "off", "", COLUMN_DEVIATION, 2, SOURCE_NONE},
+    {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
 };
 
 static double published_bcd(const char *model) {
-    for (size_t i = 0; i < paper_distributed_count; i++)
-        if (strcmp(paper_distributed[i].model, model) == 0) return paper_distributed[i].bcd_gib;
+    for (const PaperDistributed *d = paper_distributed; d->model; d++)
+        if (strcmp(d->model, model) == 0) return d->bcd_gib;
     return NAN;
-}
-
-static void put_published(Table *table, double full, double bcd) {
-    table_number(table, M_FULL_PUBLISHED, full, SOURCE_PUBLISHED);
-    table_number(table, M_TWICE, 2 * bcd, SOURCE_RECOMPUTED);
-    table_number(table, M_BCD_PUBLISHED, bcd, SOURCE_PUBLISHED);
 }
 
 static int add_model(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
-    StageSettings settings = memory_plain_settings(OPTIMIZER_ADAM);
+    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
     MemorySums planned;
     if (!model) return -1;
-    double full = memory_closed_form(model, &settings.optimizer, PRECISION_FP32, 1);
-    double bcd = memory_closed_form(model, &settings.optimizer, PRECISION_FP32, 3);
-    int failed = memory_sums(&planned, model, &settings, 3);
+    double published = row->memory_gib, third = published_bcd(row->model);
+    double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / BYTES_GIB;
+    double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / BYTES_GIB;
+    int failed = memory_sums(&planned, model, &adam, 3, false);
     table_row(table, "%s", row->model);
-    put_published(table, row->memory_gib, published_bcd(row->model));
-    table_number(table, M_COUNT, (double)model->param_count, SOURCE_CLOSED_FORM);
-    table_number(table, M_FULL, full / BYTES_GIB, SOURCE_CLOSED_FORM);
-    table_number(table, M_BCD, bcd / BYTES_GIB, SOURCE_CLOSED_FORM);
-    table_number(table, M_PLAN, planned.trained / BYTES_GIB, SOURCE_CLOSED_FORM);
-    table_deviation(table, M_FULL_OFF, M_FULL, M_FULL_PUBLISHED);
-    table_deviation(table, M_BCD_OFF, M_BCD, M_BCD_PUBLISHED);
+    table_put(table, 0, (double)model->param_count, published, 2 * third, full,
+              full / published - 1, third, bcd, bcd / third - 1, planned.trained / BYTES_GIB);
     model_free(model);
     return failed;
 }
@@ -99,28 +92,13 @@ static double undescribed_layers(double full_gib) {
     return layers;
 }
 
-/* The models of Table 4 that Table 8 does not describe: no parameter count, hence no closed form.
- */
-static void add_undescribed(Table *table) {
-    for (size_t i = 0; i < paper_distributed_count; i++) {
-        const PaperDistributed *row = &paper_distributed[i];
-        if (paper_model(row->model)) continue;
-        table_row(table, "%s", row->model);
-        put_published(table, row->full_gib, row->bcd_gib);
-        table_note(table,
-                   "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, "
-                   "so the paper does not determine it.",
-                   row->model, undescribed_layers(row->full_gib));
-    }
-}
-
 static int add_models(Tables *tables) {
     Table *table =
         tables_add(tables, "table8", "Tables 8 and 4: parameters, gradients and Adam's state, fp32",
-                   "model", model_columns, M_COLUMNS);
+                   "model", columns, COLUMNS);
     if (!table) return -1;
-    for (size_t i = 0; i < paper_model_count; i++)
-        if (add_model(table, &paper_models[i])) return -1;
+    for (const PaperModel *row = paper_models; row->model; row++)
+        if (add_model(table, row)) return -1;
     table_note(table,
                "The published columns are the closed form W (1 + 3/M), W = 4 N bytes: 16 N for a "
                "full update, 8 N for thirds of equal size.  \"planned\": the largest of three "
@@ -129,72 +107,61 @@ static int add_models(Tables *tables) {
                "L-1.5B contradicts itself: the published %.3f is not twice the published %.3f, "
                "which is what the closed form gives.",
                paper_model("L-1.5B")->memory_gib, published_bcd("L-1.5B"));
-    add_undescribed(table);
+    /* A model that Table 8 does not describe has no parameter count, hence no closed form. */
+    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
+        if (paper_model(d->model)) continue;
+        table_row(table, "%s", d->model);
+        table_put(table, 1, d->full_gib, 2 * d->bcd_gib, NAN, NAN, d->bcd_gib);
+        table_note(table,
+                   "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, "
+                   "so the paper does not determine it.",
+                   d->model, undescribed_layers(d->full_gib));
+    }
     return 0;
 }
 
-/* ---- activations -----------------------------------------------------------------------------
- */
-
-enum {
-    A_TRAINED,
-    A_ACTIVATIONS,
-    A_OF_W,
-    A_RECOMPUTED,
-    A_BCD,
-    A_BCD_ACTIVATIONS,
-    A_BCD_RECOMPUTED,
-    A_ALL,
-    A_PER_GPU,
-    A_COLUMNS
-};
-static const TableColumn activation_columns[A_COLUMNS] = {
-    [A_TRAINED] = {"full", "full", "P+G+S", COLUMN_NUMBER, 2},
-    [A_ACTIVATIONS] = {"full_activations", "full", "activat.", COLUMN_NUMBER, 2},
-    [A_OF_W] = {"full_activations_of_w", "full", "act. / W", COLUMN_NUMBER, 2},
-    [A_RECOMPUTED] = {"full_recompute", "full", "recomp.", COLUMN_NUMBER, 2},
-    [A_BCD] = {"bcd3", "BCD-1/3", "P+G+S", COLUMN_NUMBER, 2},
-    [A_BCD_ACTIVATIONS] = {"bcd3_activations", "BCD-1/3", "activat.", COLUMN_NUMBER, 2},
-    [A_BCD_RECOMPUTED] = {"bcd3_recompute", "BCD-1/3", "recomp.", COLUMN_NUMBER, 2},
-    [A_ALL] = {"bcd3_all", "BCD-1/3", "all", COLUMN_NUMBER, 2},
-    [A_PER_GPU] = {"bcd3_per_gpu", "BCD-1/3", "per GPU", COLUMN_NUMBER, 2},
-};
+/* ---- activations ----------------------------------------------------------------------------- */
 
 static int add_activations_of(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
-    StageSettings settings = memory_plain_settings(OPTIMIZER_ADAM), again = settings;
+    OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
     MemorySums full, bcd, full_again, bcd_again;
-    again.recompute = true;
-    int failed = !model || memory_sums(&full, model, &settings, 1) ||
-                 memory_sums(&bcd, model, &settings, 3) ||
-                 memory_sums(&full_again, model, &again, 1) ||
-                 memory_sums(&bcd_again, model, &again, 3);
+    int failed = !model || memory_sums(&full, model, &adam, 1, false) ||
+                 memory_sums(&bcd, model, &adam, 3, false) ||
+                 memory_sums(&full_again, model, &adam, 1, true) ||
+                 memory_sums(&bcd_again, model, &adam, 3, true);
     double weights = failed ? 0 : 4.0 * (double)model->param_count;
     model_free(model);
     if (failed) return -1;
-    const double values[A_COLUMNS] = {[A_TRAINED] = full.trained / BYTES_GIB,
-                                      [A_ACTIVATIONS] = full.activations / BYTES_GIB,
-                                      [A_OF_W] = full.activations / weights,
-                                      [A_RECOMPUTED] = full_again.activations / BYTES_GIB,
-                                      [A_BCD] = bcd.trained / BYTES_GIB,
-                                      [A_BCD_ACTIVATIONS] = bcd.activations / BYTES_GIB,
-                                      [A_BCD_RECOMPUTED] = bcd_again.activations / BYTES_GIB,
-                                      [A_ALL] = bcd.all / BYTES_GIB,
-                                      [A_PER_GPU] = bcd.all / row->gpus / BYTES_GIB};
     table_row(table, "%s", row->model);
-    for (int c = 0; c < A_COLUMNS; c++) table_number(table, c, values[c], SOURCE_CLOSED_FORM);
+    table_put(table, 0, full.trained / BYTES_GIB, full.activations / BYTES_GIB,
+              full.activations / weights, full_again.activations / BYTES_GIB,
+              bcd.trained / BYTES_GIB, bcd.activations / BYTES_GIB,
+              bcd_again.activations / BYTES_GIB, bcd.all / BYTES_GIB,
+              bcd.all / row->gpus / BYTES_GIB);
     return 0;
 }
 
 static int add_activations(Tables *tables) {
+    static const TableColumn kept[] = {
+        {"full", "full", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"full_activations", "full", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"full_activations_of_w", "full", "act. / W", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"full_recompute", "full", "recomp.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"bcd3", "BCD-1/3", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"bcd3_activations", "BCD-1/3", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"bcd3_recompute", "BCD-1/3", "recomp.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"bcd3_all", "BCD-1/3", "all", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+        {"bcd3_per_gpu", "BCD-1/3", "per GPU", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    };
     Table *table =
         tables_add(tables, "activations",
                    "What the published memory leaves out: one sequence of 1024 tokens, GiB, fp32",
-                   "model", activation_columns, A_COLUMNS);
+                   "model", kept, 9);
     if (!table) return -1;
     strcpy(table->unit, "GiB");
-    for (size_t i = 0; i < paper_model_count; i++)
-        if (add_activations_of(table, &paper_models[i])) return -1;
+    for (const PaperModel *row = paper_models; row->model; row++)
+        if (add_activations_of(table, row)) return -1;
     table_note(
         table,
         "The plan of this program for the whole model, with the submodel that needs most. "
@@ -204,11 +171,6 @@ static int add_activations(Tables *tables) {
     return 0;
 }
 
-int experiment_memory(const Options *options) {
-    Tables tables = {0};
-    int failed = add_models(&tables) || add_activations(&tables) || memory_add_figure5(&tables) ||
-                 memory_add_small_models(&tables) || memory_measure(&tables, options) ||
-                 tables_deliver(&tables, options, "memory");
-    tables_free(&tables);
-    return failed ? -1 : 0;
+int paper_add_table8(Tables *tables) {
+    return add_models(tables) || add_activations(tables) ? -1 : 0;
 }

@@ -1,8 +1,8 @@
 /* Pipelines task by task: where the bubbles of a full update are, and of BCD. */
 #include "../tables/timeline.h"
 
-#include "../../ref/error.h"
-#include "timing.h"
+#include "paper.h"
+#include "steps.h"
 
 typedef struct {
     const char *name, *title;
@@ -19,31 +19,30 @@ static const Shown shown[] = {
      PLACEMENT_VIRTUAL, SCHEDULE_ZERO_BUBBLE},
 };
 
-static int add_one(Tables *tables, const TimingPractice *practice, const Model *model,
-                   const Shown *s) {
+static int add_one(Tables *tables, const Practice *practice, const Model *model, const Shown *s) {
     enum { GPUS = 4, MICRO_BATCHES = 8 };
-    const Gpu *gpu = gpu_find("rtx4090");
-    const Practice *calibrated = timing_practice(practice, "rtx4090", SETTING_CALIBRATED);
+    bool deferred = s->schedule == SCHEDULE_ZERO_BUBBLE;
     Configuration c = {.model = model,
-                       .cluster = {gpu, GPUS, 1, NETWORK_2X25G, *calibrated},
+                       .cluster = {gpu_find("rtx4090"), GPUS, 1, NETWORK_2X25G, *practice},
                        .stage = {.batch = 1,
                                  .optimizer = optimizer_defaults(OPTIMIZER_ADAM),
-                                 .deferred = s->schedule == SCHEDULE_ZERO_BUBBLE},
+                                 .deferred = deferred},
                        .placement = s->placement,
                        .schedule = s->schedule,
+                       .slack = deferred ? GPUS : 0,
                        .submodels = s->submodels,
                        .pipeline = GPUS,
                        .replicas = 1,
                        .micro_batches = MICRO_BATCHES};
-    if (s->schedule == SCHEDULE_ZERO_BUBBLE) c.slack = GPUS;
     return timeline_add(tables, s->name, s->title, &c, s->submodels / 2);
 }
 
-int timing_add_timelines(Tables *tables, const TimingPractice *practice) {
-    Model *model = model_create("G-1.6B");
+int paper_add_timelines(Tables *tables) {
+    const Practice *calibrated = paper_practice("rtx4090", SETTING_CALIBRATED);
+    Model *model = calibrated ? model_create("G-1.6B") : NULL;
     int failed = !model;
     for (size_t i = 0; i < sizeof shown / sizeof *shown && !failed; i++)
-        failed = add_one(tables, practice, model, &shown[i]);
+        failed = add_one(tables, calibrated, model, &shown[i]);
     model_free(model);
     return failed ? -1 : 0;
 }

@@ -1,73 +1,147 @@
 /* Small models here: each submodel against the full update, and pipelines of threads against their
- * simulation from measured block times. */
+ * simulation from measured block times; and the experiment. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../dist/simulate.h"
+#include "../../ref/layout.h"
+#include "../experiment.h"
+#include "../study/multiplier.h"
 #include "../train/bench.h"
-#include "timing.h"
+#include "measured.h"
 
 enum { THIRDS = 3, MOST_PARTS = 4 };
 
-static const BenchNetwork smallest[] = {
+static const MeasuredNetwork smallest[] = {
     {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {NULL, NULL, NULL, NULL}};
-static const BenchNetwork small[] = {
+static const MeasuredNetwork small[] = {
     {"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"},
     {"resnet20", "synthetic", "sgd", "128"},
     {NULL, NULL, NULL, NULL},
 };
 
 static const struct {
-    const BenchNetwork *network;
-    int tries, parts[MOST_PARTS]; /* micro-batches */
+    const MeasuredNetwork *network;
+    int steps, parts[MOST_PARTS]; /* micro-batches */
 } presets[PRESET_KINDS] = {[PRESET_SMOKE] = {smallest, 3, {1, 4}},
                            [PRESET_LAPTOP] = {small, 30, {1, 2, 4, 8}},
                            [PRESET_GPU] = {small, 30, {1, 2, 4, 8}},
                            [PRESET_PAPER] = {small, 30, {1, 2, 4, 8}}};
 
-/* ---- submodels on one stage ---------------------------------------------------------------------
- */
+/* ---- timing a method ------------------------------------------------------------------------- */
 
-enum { M_MS, M_SHARE, M_THEORY, M_CACHED_MS, M_CACHED_SHARE, M_CACHED_THEORY, M_COLUMNS };
-static const TableColumn share_columns[M_COLUMNS] = {
-    [M_MS] = {"step", "step", "ms", COLUMN_NUMBER, 2},
-    [M_SHARE] = {"share", "of full", "", COLUMN_NUMBER, 3},
-    [M_THEORY] = {"theory", "theory", "", COLUMN_NUMBER, 3},
-    [M_CACHED_MS] = {"cached", "cached", "ms", COLUMN_NUMBER, 2},
-    [M_CACHED_SHARE] = {"cached_share", "of full", "", COLUMN_NUMBER, 3},
-    [M_CACHED_THEORY] = {"cached_theory", "theory", "", COLUMN_NUMBER, 3},
-};
+typedef struct {
+    int submodels, parts; /* micro-batches of a step */
+    int ranks;            /* threads that are a pipeline; 0: one stage without */
+    PlacementKind placement;
+    bool cached; /* the frozen prefix, kept */
+} Method;
 
-static int run(BenchTimes *times, const Options *asked, const BenchNetwork *network,
-               const BenchMethod *method) {
-    Setup setup;
-    int failed = bench_run(times, &setup, asked, network, method);
-    setup_free(&setup);
-    free(times->block);
-    times->block = NULL;
+typedef struct {
+    double step_ms[THIRDS], mean_ms;
+    BlockCost *block; /* [submodels][blocks], of one stage; NULL: not wanted */
+} Times;
+
+static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
+                      const Method *method) {
+    char parts[24], ranks[24];
+    snprintf(parts, sizeof parts, "%d", method->parts);
+    snprintf(ranks, sizeof ranks, "local:%d", method->ranks);
+    int failed = measured_options(o, asked, network, method->submodels) ||
+                 options_set(o, "accumulate", parts);
+    if (!failed && method->cached) failed = options_set(o, "cache", "1G");
+    if (!failed && method->ranks)
+        failed = options_set(o, "pipeline", ranks) ||
+                 options_set(o, "placement", placement_names[method->placement]);
+    return failed ? -1 : 0;
+}
+
+/* Per micro-batch.  What the step took beside blocks and update (the loss, above all) counts as
+ * forward of the last block. */
+static void fill_costs(const Bench *bench, int parts, BlockCost *block, double step_ms) {
+    const Model *m = bench->setup.model;
+    double trained = 0, rest = step_ms - bench->least_update_ms, each = 1e-3 / parts;
+    int batch = (bench->batch.n + parts - 1) / parts;
+    for (int p = 0; p < m->params; p++)
+        if (bench->active[m->param[p].block]) trained += (double)m->param[p].count;
+    for (int b = 0; b < m->blocks; b++) {
+        BlockTimes t = bench->least[b];
+        block[b] = (BlockCost){.pass_s = {each * t.forward_ms, each * t.input_gradient_ms,
+                                          each * t.weight_gradient_ms},
+                               .out_bytes = (double)value_count(m, m->block[b].out, batch) *
+                                            (double)value_bytes(&bench->setup.stage_settings)};
+        for (int p = m->block[b].first_param; p < m->block[b].end_param && bench->active[b]; p++)
+            block[b].update_s +=
+                1e-3 * bench->least_update_ms * (double)m->param[p].count / trained;
+        rest -= t.forward_ms + t.input_gradient_ms + t.weight_gradient_ms;
+    }
+    block[m->blocks - 1].pass_s[PASS_FORWARD] += each * fmax(0, rest);
+}
+
+/* One thread per rank.  Two steps to warm up, which fill a cache.  bench_close(bench) whatever it
+ * returns. */
+static int time_method(Times *times, Bench *bench, const Options *asked,
+                       const MeasuredNetwork *network, const Method *method) {
+    BenchPace pace = {2, 3, presets[asked->preset].steps, 500};
+    int threads = omp_get_max_threads();
+    Options options;
+    times->mean_ms = 0;
+    *bench = (Bench){0};
+    omp_set_num_threads(method->ranks > 1 ? method->ranks : 1);
+    int failed = set_method(&options, asked, network, method) ||
+                 bench_open(bench, &options, method->ranks == 0);
+    for (int k = 0; k < method->submodels && !failed; k++) {
+        double *ms = &times->step_ms[k];
+        failed = bench_steps(bench, k, pace, ms);
+        if (failed) break;
+        times->mean_ms += *ms / method->submodels;
+        if (times->block)
+            fill_costs(bench, method->parts, times->block + k * bench->setup.model->blocks, *ms);
+    }
+    omp_set_num_threads(threads);
+    return failed ? -1 : 0;
+}
+
+/* ---- submodels on one stage ------------------------------------------------------------------ */
+
+static void put_share(Table *table, int k, double ms, double cached_ms, double full_ms) {
+    table_put(table, 0, ms, ms / full_ms, timing_theory(k, THIRDS, false), cached_ms,
+              cached_ms / full_ms, timing_theory(k, THIRDS, true));
+}
+
+static int time_stage(Times *times, const Options *asked, const MeasuredNetwork *network,
+                      Method method) {
+    Bench bench;
+    method.parts = 1;
+    int failed = time_method(times, &bench, asked, network, &method);
+    bench_close(&bench);
     return failed;
 }
 
-static void put_share(Table *table, int k, double ms, double cached_ms, double full_ms) {
-    table_number(table, M_MS, ms, SOURCE_MEASURED);
-    table_number(table, M_SHARE, ms / full_ms, SOURCE_MEASURED);
-    table_number(table, M_THEORY, timing_theory(k, THIRDS, false), SOURCE_CLOSED_FORM);
-    table_number(table, M_CACHED_MS, cached_ms, SOURCE_MEASURED);
-    table_number(table, M_CACHED_SHARE, cached_ms / full_ms, SOURCE_MEASURED);
-    table_number(table, M_CACHED_THEORY, timing_theory(k, THIRDS, true), SOURCE_CLOSED_FORM);
-}
-
-static int put_shares(Table *table, const Options *asked, const BenchNetwork *network) {
-    BenchTimes full, thirds, cached;
-    BenchMethod method = {.submodels = 1, .parts = 1, .tries = presets[asked->preset].tries};
-    if (run(&full, asked, network, &method)) return -1;
-    method.submodels = THIRDS;
-    if (run(&thirds, asked, network, &method)) return -1;
-    method.cached = true;
-    if (run(&cached, asked, network, &method)) return -1;
+static int add_shares(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                      int number) {
+    static const TableColumn columns[] = {
+        {"step", "step", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+        {"share", "of full", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
+        {"theory", "theory", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+        {"cached", "cached", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+        {"cached_share", "of full", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
+        {"cached_theory", "theory", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
+    };
+    char name[48], title[160];
+    Times full = {0}, thirds = {0}, cached = {0};
+    snprintf(name, sizeof name, "measured%d", number);
+    snprintf(title, sizeof title, "A step here, of each submodel: %.80s, batch %s", network->model,
+             network->batch);
+    Table *table = tables_add(tables, name, title, "update", columns, 6);
+    if (!table || time_stage(&full, asked, network, (Method){.submodels = 1}) ||
+        time_stage(&thirds, asked, network, (Method){.submodels = THIRDS}) ||
+        time_stage(&cached, asked, network, (Method){.submodels = THIRDS, .cached = true}))
+        return -1;
     table_row(table, "full");
-    table_number(table, M_MS, full.mean_ms, SOURCE_MEASURED);
+    table_put(table, 0, full.mean_ms);
     for (int k = 0; k < THIRDS; k++) {
         table_row(table, "1/3 submodel %d", k + 1);
         put_share(table, k + 1, thirds.step_ms[k], cached.step_ms[k], full.mean_ms);
@@ -82,41 +156,54 @@ static int put_shares(Table *table, const Options *asked, const BenchNetwork *ne
     return 0;
 }
 
-/* ---- pipelines ----------------------------------------------------------------------------------
- */
-
-enum { P_RANKS, P_PARTS, P_MEASURED, P_SIMULATED, P_OFF, P_COLUMNS };
-static const TableColumn pipeline_columns[P_COLUMNS] = {
-    [P_RANKS] = {"ranks", "ranks", "", COLUMN_NUMBER, 0},
-    [P_PARTS] = {"micro_batches", "micro-b.", "", COLUMN_NUMBER, 0},
-    [P_MEASURED] = {"measured", "measured", "ms", COLUMN_NUMBER, 2},
-    [P_SIMULATED] = {"simulated", "simulated", "ms", COLUMN_NUMBER, 2},
-    [P_OFF] = {"deviation", "off", "", COLUMN_DEVIATION, 1},
-};
+/* ---- pipelines ------------------------------------------------------------------------------- */
 
 typedef struct {
-    double latency_s, rate, off;
-    int rows;
-} Comparison;
+    const Options *asked;
+    const MeasuredNetwork *network;
+    Table *table;
+    double latency_s, rate; /* of the link between threads */
+    double off;             /* sum over the rows */
+} Pipelines;
 
-static int put_pipeline(Table *table, const Options *asked, const BenchNetwork *network,
-                        const BenchMethod *method, const BlockCost *block, Comparison *all) {
-    BenchTimes times;
-    Setup setup;
+/* The step of a pipeline, simulated from the block times of one stage.  -1 and an error. */
+static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup *pipeline,
+                             const BlockCost *block, const Method *method) {
+    Gpu here = {
+        .key = "here", .name = "this machine", .link_rate = all->rate, .memory_bytes = INFINITY};
+    Practice practice = practice_default;
+    practice.link = 1;
+    practice.link_latency_s = all->latency_s;
+    Configuration c = {.model = pipeline->model,
+                       .cluster = {&here, method->ranks, 1, all->rate, practice},
+                       .stage = pipeline->stage_settings,
+                       .schedule = pipeline->pipeline.kind,
+                       .submodels = method->submodels,
+                       .pipeline = method->ranks,
+                       .replicas = 1,
+                       .micro_batches = method->parts,
+                       .slack = pipeline->pipeline.slack,
+                       .cached = method->cached,
+                       .placed = &pipeline->placement};
+    Prediction p;
+    if (simulate(&p, NULL, &c, block)) return -1;
+    *step_ms = 1e3 * p.step_s;
+    return 0;
+}
+
+static int add_pipeline(Pipelines *all, const Method *method, const BlockCost *block) {
+    Times times = {0};
+    Bench bench;
     double ms = NAN;
-    int failed = bench_run(&times, &setup, asked, network, method) ||
-                 bench_simulate(&ms, &setup, block, method, all->latency_s, all->rate);
-    setup_free(&setup);
+    int failed = time_method(&times, &bench, all->asked, all->network, method) ||
+                 simulate_pipeline(&ms, all, &bench.setup, block, method);
+    bench_close(&bench);
     if (failed) return -1;
-    table_row(table, "%s %s", method->submodels > 1 ? "BCD-1/3" : "full",
+    table_row(all->table, "%s %s", method->submodels > 1 ? "BCD-1/3" : "full",
               placement_names[method->placement]);
-    table_number(table, P_RANKS, method->ranks, SOURCE_NONE);
-    table_number(table, P_PARTS, method->parts, SOURCE_NONE);
-    table_number(table, P_MEASURED, times.mean_ms, SOURCE_MEASURED);
-    table_number(table, P_SIMULATED, ms, SOURCE_SIMULATED);
-    table_deviation(table, P_OFF, P_SIMULATED, P_MEASURED);
+    table_put(all->table, 0, method->ranks, method->parts, times.mean_ms, ms,
+              ms / times.mean_ms - 1);
     all->off += fabs(ms / times.mean_ms - 1);
-    all->rows++;
     return 0;
 }
 
@@ -132,16 +219,24 @@ static int fewest_blocks(const Setup *setup) {
     return fewest;
 }
 
+static int time_blocks(Times *stage, Bench *bench, const Pipelines *all, const Method *method) {
+    Model *model = setup_model(all->network->model, 0, 0);
+    size_t blocks = model ? (size_t)model->blocks : 0;
+    model_free(model);
+    if (!blocks) return -1;
+    stage->block = calloc(blocks * (size_t)method->submodels, sizeof *stage->block);
+    return stage->block ? time_method(stage, bench, all->asked, all->network, method)
+                        : error_set("timing: out of memory");
+}
+
 /* Full or BCD, with so many micro-batches: block times of one stage, then the pipelines. */
-static int put_pipelines(Table *table, const Options *asked, const BenchNetwork *network,
-                         int submodels, int parts, Comparison *all) {
-    BenchTimes stage;
-    Setup setup;
-    BenchMethod method = {
-        .submodels = submodels, .parts = parts, .tries = presets[asked->preset].tries};
-    int failed = bench_run(&stage, &setup, asked, network, &method);
-    int fewest = failed ? 0 : fewest_blocks(&setup);
-    setup_free(&setup);
+static int add_pipelines_of(Pipelines *all, int submodels, int parts) {
+    Times stage = {0};
+    Bench bench = {0};
+    Method method = {.submodels = submodels, .parts = parts};
+    int failed = time_blocks(&stage, &bench, all, &method);
+    int fewest = failed ? 0 : fewest_blocks(&bench.setup);
+    bench_close(&bench);
     for (PlacementKind p = PLACEMENT_PLAIN; p <= PLACEMENT_VIRTUAL && !failed; p++)
         for (int ranks = 1; ranks <= 2 && !failed; ranks++) {
             if (p == PLACEMENT_VIRTUAL && (submodels == 1 || ranks == 1 || fewest < ranks))
@@ -149,65 +244,59 @@ static int put_pipelines(Table *table, const Options *asked, const BenchNetwork 
             if (ranks > omp_get_num_procs()) continue;
             method.ranks = ranks;
             method.placement = p;
-            failed = put_pipeline(table, asked, network, &method, stage.block, all);
+            failed = add_pipeline(all, &method, stage.block);
         }
     free(stage.block);
     return failed;
 }
 
-static int add_pipelines(Tables *tables, const Options *asked, const BenchNetwork *network,
-                         const char *name) {
-    char title[160];
-    Comparison all = {0};
+static int add_pipelines(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                         int number) {
+    static const TableColumn columns[] = {
+        {"ranks", "ranks", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+        {"micro_batches", "micro-b.", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+        {"measured", "measured", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+        {"simulated", "simulated", "ms", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+        {"deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
+    };
+    char name[48], title[160];
+    Pipelines all = {.asked = asked, .network = network};
+    snprintf(name, sizeof name, "pipeline%d", number);
     snprintf(title, sizeof title, "Pipelines of threads, measured and simulated: %.70s, batch %s",
              network->model, network->batch);
-    Table *table = tables_add(tables, name, title, "step", pipeline_columns, P_COLUMNS);
-    if (!table || bench_link(&all.latency_s, &all.rate)) return -1;
+    all.table = tables_add(tables, name, title, "step", columns, 5);
+    if (!all.table || bench_link(&all.latency_s, &all.rate)) return -1;
     const int *parts = presets[asked->preset].parts;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
         for (int i = 0; i < MOST_PARTS && parts[i]; i++)
-            if (put_pipelines(table, asked, network, submodels, parts[i], &all)) return -1;
+            if (add_pipelines_of(&all, submodels, parts[i])) return -1;
     table_note(
-        table,
+        all.table,
         "Simulated from the block times of one stage on one thread, with as large "
         "micro-batches; 1F1B; a rank per thread.  The link between threads, measured: %.1f us, "
         "%.1f GB/s.  Mean absolute deviation %.1f %%.",
-        1e6 * all.latency_s, 1e-9 * all.rate, 100 * all.off / all.rows);
+        1e6 * all.latency_s, 1e-9 * all.rate, 100 * all.off / all.table->rows);
     return 0;
 }
 
-static int add_network(Tables *tables, const Options *asked, const BenchNetwork *network, int n) {
-    char name[48], title[160];
-    snprintf(name, sizeof name, "measured%d", n);
-    snprintf(title, sizeof title, "A step here, of each submodel: %.80s, batch %s", network->model,
-             network->batch);
-    Table *table = tables_add(tables, name, title, "update", share_columns, M_COLUMNS);
-    if (!table || put_shares(table, asked, network)) return -1;
-    snprintf(name, sizeof name, "pipeline%d", n);
-    return add_pipelines(tables, asked, network, name);
+static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                       int number) {
+    return add_shares(tables, asked, network, number) ||
+           add_pipelines(tables, asked, network, number);
 }
 
-/* A model of the command line: the batch of the preset's first. */
-static int find_network(BenchNetwork *network, const BenchNetwork *like, const char *name) {
-    Model *model = setup_model(name, 0, 0);
-    if (!model) return -1;
-    *network = (BenchNetwork){name, model->tokens ? "text" : "synthetic",
-                              model->tokens ? "adam" : "sgd", like->batch};
-    model_free(model);
-    return 0;
+int paper_add_measured_timing(Tables *tables, const Options *asked) {
+    return measured_each(tables, asked, presets[asked->preset].network, add_network);
 }
 
-int timing_measure(Tables *tables, const Options *options) {
-    const BenchNetwork *network = presets[options->preset].network;
-    char models[OPTION_TEXT];
-    int n = 0;
-    snprintf(models, sizeof models, "%s", options->models);
-    for (char *name = strtok(models, " "); name; name = strtok(NULL, " ")) {
-        BenchNetwork asked;
-        if (find_network(&asked, network, name) || add_network(tables, options, &asked, ++n))
-            return -1;
-    }
-    for (; !*options->models && network->model; network++)
-        if (add_network(tables, options, network, ++n)) return -1;
-    return 0;
+int experiment_timing(const Options *options) {
+    Tables tables = {0};
+    double multiplier;
+    bool failed = multiplier_read(&multiplier, options->multiplier);
+    if (!failed && isnan(multiplier)) multiplier = paper_average_multiplier;
+    failed = failed || paper_add_table3_4(&tables) || paper_add_table15_16(&tables) ||
+             paper_add_submodels(&tables) || paper_add_figure4(&tables, multiplier) ||
+             paper_add_figure6(&tables) || paper_add_offload(&tables) ||
+             paper_add_timelines(&tables) || paper_add_measured_timing(&tables, options);
+    return paper_deliver(&tables, options, "timing", failed);
 }

@@ -59,14 +59,14 @@ enum {
     S_COLUMNS
 };
 static const TableColumn setting_columns[S_COLUMNS] = {
-    [S_PIPELINE] = {"pipeline", "pipeline", "ranks", COLUMN_NUMBER, 0},
-    [S_REPLICAS] = {"replicas", "replicas", "", COLUMN_NUMBER, 0},
-    [S_MICRO] = {"micro_batches", "micro-batches", "", COLUMN_NUMBER, 0},
-    [S_SAMPLES] = {"samples", "samples", "of each", COLUMN_NUMBER, 0},
-    [S_PLACEMENT] = {"placement", "placement", "", COLUMN_TEXT, 0},
-    [S_SCHEDULE] = {"schedule", "schedule", "", COLUMN_TEXT, 0},
-    [S_PRECISION] = {"precision", "precision", "", COLUMN_TEXT, 0},
-    [S_AGAIN] = {"recompute", "recompute", "", COLUMN_TEXT, 0},
+    [S_PIPELINE] = {"pipeline", "pipeline", "ranks", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [S_REPLICAS] = {"replicas", "replicas", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [S_MICRO] = {"micro_batches", "micro-batches", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [S_SAMPLES] = {"samples", "samples", "of each", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [S_PLACEMENT] = {"placement", "placement", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [S_SCHEDULE] = {"schedule", "schedule", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [S_PRECISION] = {"precision", "precision", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [S_AGAIN] = {"recompute", "recompute", "", COLUMN_TEXT, 0, SOURCE_NONE},
 };
 
 /* What keeping the prefix's outputs takes: where the blocks' sizes differ, of the largest. */
@@ -140,15 +140,15 @@ enum {
     M_COLUMNS
 };
 static const TableColumn memory_columns[M_COLUMNS] = {
-    [M_PARAMETERS] = {"parameters", "parameters", "GiB", COLUMN_NUMBER, 3},
-    [M_GRADIENTS] = {"gradients", "gradients", "GiB", COLUMN_NUMBER, 3},
-    [M_STATE] = {"state", "state", "GiB", COLUMN_NUMBER, 3},
-    [M_ACTIVATIONS] = {"activations", "activations", "GiB", COLUMN_NUMBER, 3},
-    [M_WORKSPACE] = {"workspace", "workspace", "GiB", COLUMN_NUMBER, 3},
-    [M_TOTAL] = {"total", "total", "GiB", COLUMN_NUMBER, 3},
-    [M_USABLE] = {"usable", "usable", "GiB", COLUMN_NUMBER, 2},
-    [M_HOST] = {"host", "host", "GiB a node", COLUMN_NUMBER, 1},
-    [M_FITS] = {"fits", "fits", "", COLUMN_TEXT, 0},
+    [M_PARAMETERS] = {"parameters", "parameters", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [M_GRADIENTS] = {"gradients", "gradients", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [M_STATE] = {"state", "state", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [M_ACTIVATIONS] = {"activations", "activations", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [M_WORKSPACE] = {"workspace", "workspace", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [M_TOTAL] = {"total", "total", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [M_USABLE] = {"usable", "usable", "GiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [M_HOST] = {"host", "host", "GiB a node", COLUMN_NUMBER, 1, SOURCE_NONE},
+    [M_FITS] = {"fits", "fits", "", COLUMN_TEXT, 0, SOURCE_NONE},
 };
 
 static int add_memory(Tables *tables, const Question *q, const Answers *a) {
@@ -186,13 +186,13 @@ enum { T_PASSES, T_REDUCE, T_UPDATE, T_STEP, T_BUBBLE, T_RATE, T_LIMIT, T_COLUMN
 
 static int add_time(Tables *tables, const Question *q, const Answers *a) {
     TableColumn columns[T_COLUMNS] = {
-        [T_PASSES] = {"passes", "passes", "ms", COLUMN_NUMBER, 1},
-        [T_REDUCE] = {"all_reduce", "all-reduce", "ms", COLUMN_NUMBER, 1},
-        [T_UPDATE] = {"update", "update", "ms", COLUMN_NUMBER, 1},
-        [T_STEP] = {"step", "step", "ms", COLUMN_NUMBER, 1},
-        [T_BUBBLE] = {"bubble", "bubble", "of passes", COLUMN_PERCENT, 1},
-        [T_RATE] = {"rate", "images", "1/s", COLUMN_NUMBER, 0},
-        [T_LIMIT] = {"limit", "what limits it", "", COLUMN_TEXT, 0},
+        [T_PASSES] = {"passes", "passes", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [T_REDUCE] = {"all_reduce", "all-reduce", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [T_UPDATE] = {"update", "update", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [T_STEP] = {"step", "step", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [T_BUBBLE] = {"bubble", "bubble", "of passes", COLUMN_PERCENT, 1, SOURCE_NONE},
+        [T_RATE] = {"rate", "images", "1/s", COLUMN_NUMBER, 0, SOURCE_NONE},
+        [T_LIMIT] = {"limit", "what limits it", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
     if (q->model->tokens) snprintf(columns[T_RATE].head, sizeof columns->head, "tokens");
     Table *table = tables_add(tables, "time", "Time of a step", "way", columns, T_COLUMNS);
@@ -224,8 +224,8 @@ enum { C_HOURS, C_DOLLARS, C_SAME, C_COLUMNS = C_SAME + MULTIPLIERS_SHOWN };
 static int add_cost(Tables *tables, const Question *q, const Answers *a) {
     static const char *const whose[MULTIPLIERS_SHOWN] = {"average", "language", "worst", "ours"};
     TableColumn columns[C_COLUMNS] = {
-        [C_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 1},
-        [C_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2},
+        [C_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [C_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_NONE},
     };
     for (int m = 0; m < q->multipliers; m++) {
         TableColumn *column = &columns[C_SAME + m];

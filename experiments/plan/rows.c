@@ -26,15 +26,15 @@ Table *plan_table(Tables *tables, const Question *q, const char *name, const cha
                   const char *row_head) {
     bool words = q->model->tokens;
     TableColumn columns[R_COLUMNS] = {
-        [R_SETTING] = {"setting", "setting", "", COLUMN_TEXT, 0},
-        [R_BYTES] = {"memory", "memory", "GiB", COLUMN_NUMBER, 1},
-        [R_STEP] = {"step", "step", "s", COLUMN_NUMBER, 2},
-        [R_BUBBLE] = {"bubble", "bubble", "", COLUMN_PERCENT, 0},
-        [R_RATE] = {"rate", "images", "1/s", COLUMN_NUMBER, 0},
-        [R_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 0},
-        [R_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2},
-        [R_SAME] = {"same_loss", "same loss", "$", COLUMN_NUMBER, 2},
-        [R_LIMIT] = {"limit", "limit", "", COLUMN_TEXT, 0},
+        [R_SETTING] = {"setting", "setting", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        [R_BYTES] = {"memory", "memory", "GiB", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [R_STEP] = {"step", "step", "s", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [R_BUBBLE] = {"bubble", "bubble", "", COLUMN_PERCENT, 0, SOURCE_NONE},
+        [R_RATE] = {"rate", "images", "1/s", COLUMN_NUMBER, 0, SOURCE_NONE},
+        [R_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 0, SOURCE_NONE},
+        [R_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [R_SAME] = {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [R_LIMIT] = {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
     if (q->model->tokens) snprintf(columns[R_RATE].head, sizeof columns->head, "tokens");
     Table *table = tables_add(tables, name, title, row_head, columns, R_COLUMNS);

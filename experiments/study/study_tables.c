@@ -55,10 +55,11 @@ bool study_any_pairs(const Cases *cases) {
 enum { PUBLISHED, TRAININGS, UPDATES, VALIDATION, MULTIPLIER_COLUMNS };
 
 static const TableColumn multiplier_columns[MULTIPLIER_COLUMNS] = {
-    [PUBLISHED] = {"published", "Table 2", "mean", COLUMN_NUMBER, 2},
-    [TRAININGS] = {"trainings", "trainings", "here", COLUMN_NUMBER, 0},
-    [UPDATES] = {"training_loss", "to equal loss", "in training", COLUMN_NUMBER, 2},
-    [VALIDATION] = {"validation_loss", "to equal loss", "in validation", COLUMN_NUMBER, 2},
+    [PUBLISHED] = {"published", "Table 2", "mean", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [TRAININGS] = {"trainings", "trainings", "here", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [UPDATES] = {"training_loss", "to equal loss", "in training", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [VALIDATION] = {"validation_loss", "to equal loss", "in validation", COLUMN_NUMBER, 2,
+                    SOURCE_NONE},
 };
 
 /* Adam and AdamW count together, as the paper's "Adam" may be either. */

@@ -25,11 +25,11 @@ static double to_level(const StudyRow *row, const StudyRow *full, StudyAxis axis
 enum { LEVEL_SEEDS, UPDATES, VALIDATION, OPERATIONS, SECONDS, LEVEL_COLUMNS };
 
 static const TableColumn level_columns[LEVEL_COLUMNS] = {
-    [LEVEL_SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0},
-    [UPDATES] = {"updates", "updates", "training loss", COLUMN_NUMBER, 2},
-    [VALIDATION] = {"valid_updates", "updates", "valid. loss", COLUMN_NUMBER, 2},
-    [OPERATIONS] = {"operations", "operations", "training loss", COLUMN_NUMBER, 2},
-    [SECONDS] = {"seconds", "seconds", "training loss", COLUMN_NUMBER, 2},
+    [LEVEL_SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [UPDATES] = {"updates", "updates", "training loss", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [VALIDATION] = {"valid_updates", "updates", "valid. loss", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [OPERATIONS] = {"operations", "operations", "training loss", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [SECONDS] = {"seconds", "seconds", "training loss", COLUMN_NUMBER, 2, SOURCE_NONE},
 };
 
 static void put_level(Table *table, const Cases *cases, const Case *item,
@@ -56,13 +56,13 @@ static void put_level(Table *table, const Cases *cases, const Case *item,
 enum { STEP_SEEDS, MS, STEP_TIME, STEP_OPERATIONS, TRAINED, PEAK, FORM, STEP_COLUMNS };
 
 static const TableColumn step_columns[STEP_COLUMNS] = {
-    [STEP_SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0},
-    [MS] = {"ms", "an update", "ms", COLUMN_NUMBER, 2},
-    [STEP_TIME] = {"time", "time", "/ full", COLUMN_NUMBER, 2},
-    [STEP_OPERATIONS] = {"operations", "operations", "/ full", COLUMN_NUMBER, 2},
-    [TRAINED] = {"trained", "P+G+S", "/ full", COLUMN_NUMBER, 2},
-    [FORM] = {"closed_form", "equal parts", "P+G+S / full", COLUMN_NUMBER, 2},
-    [PEAK] = {"peak", "peak memory", "/ full", COLUMN_NUMBER, 2},
+    [STEP_SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [MS] = {"ms", "an update", "ms", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [STEP_TIME] = {"time", "time", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [STEP_OPERATIONS] = {"operations", "operations", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [TRAINED] = {"trained", "P+G+S", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [FORM] = {"closed_form", "equal parts", "P+G+S / full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [PEAK] = {"peak", "peak memory", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
 };
 
 static void put_step(Table *table, const Cases *cases, const Case *item, const CaseMethod *method) {

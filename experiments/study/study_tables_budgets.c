@@ -11,18 +11,18 @@ enum { SEEDS, BUDGET, BCD, FULL, OFF, AHEAD, COLUMNS };
 typedef enum { BY_SCORE, BY_LOSS } By;
 
 static const TableColumn columns[][COLUMNS] = {
-    [BY_SCORE] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0},
-                  [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0},
-                  [BCD] = {"bcd", "score", "BCD", COLUMN_NUMBER, 2},
-                  [FULL] = {"full", "score", "full", COLUMN_NUMBER, 2},
-                  [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 2},
-                  [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0}},
-    [BY_LOSS] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0},
-                 [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0},
-                 [BCD] = {"bcd", "loss", "BCD", COLUMN_NUMBER, 3},
-                 [FULL] = {"full", "loss", "full", COLUMN_NUMBER, 3},
-                 [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 3},
-                 [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0}},
+    [BY_SCORE] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+                  [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0, SOURCE_NONE},
+                  [BCD] = {"bcd", "score", "BCD", COLUMN_NUMBER, 2, SOURCE_NONE},
+                  [FULL] = {"full", "score", "full", COLUMN_NUMBER, 2, SOURCE_NONE},
+                  [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 2, SOURCE_NONE},
+                  [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE}},
+    [BY_LOSS] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+                 [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0, SOURCE_NONE},
+                 [BCD] = {"bcd", "loss", "BCD", COLUMN_NUMBER, 3, SOURCE_NONE},
+                 [FULL] = {"full", "loss", "full", COLUMN_NUMBER, 3, SOURCE_NONE},
+                 [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 3, SOURCE_NONE},
+                 [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE}},
 };
 
 /* ---- a training at a budget ------------------------------------------------------------------
@@ -275,12 +275,12 @@ static int add_loss(Compared *loss, Tables *tables, const Cases *cases) {
 enum { LOSS_COLUMNS = VERDICTS - 1, COUNT_COLUMNS = 2 * LOSS_COLUMNS };
 
 static const TableColumn count_columns[COUNT_COLUMNS] = {
-    {"loss_bcd", "BCD ahead", "training loss", COLUMN_NUMBER, 0},
-    {"loss_full", "full ahead", "training loss", COLUMN_NUMBER, 0},
-    {"loss_undecided", "undecided", "training loss", COLUMN_NUMBER, 0},
-    {"score_bcd", "BCD ahead", "valid. score", COLUMN_NUMBER, 0},
-    {"score_full", "full ahead", "valid. score", COLUMN_NUMBER, 0},
-    {"score_undecided", "undecided", "valid. score", COLUMN_NUMBER, 0},
+    {"loss_bcd", "BCD ahead", "training loss", COLUMN_NUMBER, 0, SOURCE_NONE},
+    {"loss_full", "full ahead", "training loss", COLUMN_NUMBER, 0, SOURCE_NONE},
+    {"loss_undecided", "undecided", "training loss", COLUMN_NUMBER, 0, SOURCE_NONE},
+    {"score_bcd", "BCD ahead", "valid. score", COLUMN_NUMBER, 0, SOURCE_NONE},
+    {"score_full", "full ahead", "valid. score", COLUMN_NUMBER, 0, SOURCE_NONE},
+    {"score_undecided", "undecided", "valid. score", COLUMN_NUMBER, 0, SOURCE_NONE},
 };
 
 static void count(Table *table, const Compared *loss, const Compared *score) {

@@ -235,20 +235,22 @@ static void put_notes(Table *table, const Places *places) {
 
 static int columns_of(const Published *published_table, TableColumn column[COLUMNS]) {
     static const TableColumn columns[COLUMNS] = {
-        [THEIR_DURATION] = {"published_duration", "epochs", "publ.", COLUMN_NUMBER, 0},
-        [THEIR_MULTIPLIER] = {"published_multiplier", "B-F", "publ.", COLUMN_NUMBER, 2},
-        [THEIR_SCORE] = {"published_score", "accuracy", "publ. %", COLUMN_NUMBER, 1},
-        [THEIR_LOSS] = {"published_loss", "loss", "publ.", COLUMN_NUMBER, 4},
-        [SEEDS] = {"seeds", "seeds", "here", COLUMN_NUMBER, 0},
-        [DURATION] = {"duration", "epochs", "to level", COLUMN_NUMBER, 2},
-        [MULTIPLIER] = {"multiplier", "B-F", "here", COLUMN_NUMBER, 2},
-        [SCORE] = {"score", "accuracy", "here, %", COLUMN_NUMBER, 1},
-        [TRAIN] = {"train_loss", "training loss", "here", COLUMN_NUMBER, 3},
-        [THEIR_MEMORY] = {"published_memory", "P+G+S", "publ. MiB", COLUMN_NUMBER, 2},
-        [MEMORY] = {"memory", "P+G+S", "here MiB", COLUMN_NUMBER, 2},
-        [CLOSED] = {"closed_form", "equal parts", "here MiB", COLUMN_NUMBER, 2},
+        [THEIR_DURATION] = {"published_duration", "epochs", "publ.", COLUMN_NUMBER, 0, SOURCE_NONE},
+        [THEIR_MULTIPLIER] = {"published_multiplier", "B-F", "publ.", COLUMN_NUMBER, 2,
+                              SOURCE_NONE},
+        [THEIR_SCORE] = {"published_score", "accuracy", "publ. %", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [THEIR_LOSS] = {"published_loss", "loss", "publ.", COLUMN_NUMBER, 4, SOURCE_NONE},
+        [SEEDS] = {"seeds", "seeds", "here", COLUMN_NUMBER, 0, SOURCE_NONE},
+        [DURATION] = {"duration", "epochs", "to level", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [MULTIPLIER] = {"multiplier", "B-F", "here", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [SCORE] = {"score", "accuracy", "here, %", COLUMN_NUMBER, 1, SOURCE_NONE},
+        [TRAIN] = {"train_loss", "training loss", "here", COLUMN_NUMBER, 3, SOURCE_NONE},
+        [THEIR_MEMORY] = {"published_memory", "P+G+S", "publ. MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [MEMORY] = {"memory", "P+G+S", "here MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+        [CLOSED] = {"closed_form", "equal parts", "here MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
     };
-    static const TableColumn valid = {"valid_loss", "valid. loss", "here", COLUMN_NUMBER, 3};
+    static const TableColumn valid = {"valid_loss", "valid. loss", "here", COLUMN_NUMBER, 3,
+                                      SOURCE_NONE};
     memcpy(column, columns, sizeof columns);
     if (published_table->iterations) {
         strcpy(column[THEIR_DURATION].head, "updates");

@@ -8,13 +8,13 @@
 enum { SEED, COMMIT, CHECKSUM, WHERE, THREADS, UPDATES, SECONDS, COLUMNS };
 
 static const TableColumn columns[COLUMNS] = {
-    [SEED] = {"seed", "seed", "", COLUMN_TEXT, 0},
-    [COMMIT] = {"commit", "commit", "", COLUMN_TEXT, 0},
-    [CHECKSUM] = {"checksum", "data checksum", "", COLUMN_TEXT, 0},
-    [WHERE] = {"where", "device", "", COLUMN_TEXT, 0},
-    [THREADS] = {"threads", "threads", "", COLUMN_TEXT, 0},
-    [UPDATES] = {"updates", "updates", "", COLUMN_NUMBER, 0},
-    [SECONDS] = {"seconds", "time", "s", COLUMN_NUMBER, 1},
+    [SEED] = {"seed", "seed", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [COMMIT] = {"commit", "commit", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [CHECKSUM] = {"checksum", "data checksum", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [WHERE] = {"where", "device", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [THREADS] = {"threads", "threads", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [UPDATES] = {"updates", "updates", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [SECONDS] = {"seconds", "time", "s", COLUMN_NUMBER, 1, SOURCE_NONE},
 };
 
 static void put_training(Table *table, const StudyRow *row, const char *what) {

@@ -11,12 +11,12 @@ enum { FIGURES = 4 }; /* cases that are drawn */
 enum { PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, OTHER, FORM, MEMORY_COLUMNS };
 
 static const TableColumn memory_columns[MEMORY_COLUMNS] = {
-    [PARAMETERS] = {"parameters", "parameters", "MiB", COLUMN_NUMBER, 2},
-    [GRADIENTS] = {"gradients", "gradients", "MiB", COLUMN_NUMBER, 2},
-    [STATE] = {"state", "optimizer state", "MiB", COLUMN_NUMBER, 2},
-    [ACTIVATIONS] = {"activations", "activations", "MiB", COLUMN_NUMBER, 2},
-    [OTHER] = {"other", "other", "MiB", COLUMN_NUMBER, 2},
-    [FORM] = {"closed_form", "first three, equal parts", "MiB", COLUMN_NUMBER, 2},
+    [PARAMETERS] = {"parameters", "parameters", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [GRADIENTS] = {"gradients", "gradients", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [STATE] = {"state", "optimizer state", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [ACTIVATIONS] = {"activations", "activations", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [OTHER] = {"other", "other", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [FORM] = {"closed_form", "first three, equal parts", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
 };
 
 static double peak_mib(const StudyRow *row, MemRole role) { return row->peak[role] / MIB; }
@@ -39,8 +39,8 @@ static void put_memory(Table *table, const StudyRow *row) {
 enum { TIME, OPERATIONS, TIME_COLUMNS };
 
 static const TableColumn time_columns[TIME_COLUMNS] = {
-    [TIME] = {"time", "measured", "/ full", COLUMN_NUMBER, 3},
-    [OPERATIONS] = {"operations", "operations", "/ full", COLUMN_NUMBER, 3},
+    [TIME] = {"time", "measured", "/ full", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [OPERATIONS] = {"operations", "operations", "/ full", COLUMN_NUMBER, 3, SOURCE_NONE},
 };
 
 static void put_time(Table *table, const Cases *cases, const Case *item, const CaseMethod *method) {

@@ -90,6 +90,11 @@ void table_number(Table *table, int column, double value, Source source) {
     table_mean(table, column, value, NAN, source);
 }
 
+void table_put_all(Table *table, int first, int count, const double *values) {
+    for (int c = 0; c < count; c++)
+        table_number(table, first + c, values[c], table->column[first + c].source);
+}
+
 void table_mean(Table *table, int column, double value, double spread, Source source) {
     if (table->failed) return;
     last_row(table)[column] =

@@ -42,6 +42,8 @@ typedef struct {
     char unit[24]; /* below that: its unit, or what else tells it from its neighbours; or "" */
     ColumnKind kind;
     int decimals; /* digits after the point; DECIMALS_FREE: as many as the number has */
+    Source
+        source; /* where its cells come from, unless one of them says otherwise; not in the file */
 } TableColumn;
 
 typedef struct {
@@ -95,7 +97,12 @@ void tables_free(Tables *tables);
 void table_note(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
 /* Starts a row of empty cells; what follows goes into it. */
 void table_row(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
-/* NAN leaves the cell empty. */
+/* Fills cells from column `first` on, one for each value, with their columns' sources; NAN leaves a
+ * cell empty. */
+#define table_put(table, first, ...)                                                     \
+    table_put_all(table, first, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), \
+                  (const double[]){__VA_ARGS__})
+void table_put_all(Table *table, int first, int count, const double *values);
 void table_number(Table *table, int column, double value, Source source);
 /* A mean with its spread; NAN: none. */
 void table_mean(Table *table, int column, double value, double spread, Source source);
@@ -152,12 +159,5 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
 int tables_read(Tables *tables, const char *path);
 /* 1 if the file holds tables, 0 if something else; -1 and an error: no HDF5 file. */
 int tables_recognise(const char *path);
-
-/* ---- table_deliver.c -------------------------------------------------------------------------
- */
-
-/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR as
- * experiment_dir says, and prints the tables unless --quiet.  -1 and an error. */
-int tables_deliver(Tables *tables, const Options *options, const char *name);
 
 #endif

@@ -6,11 +6,11 @@
 const char *const timeline_passs[PASSES] = {"forward", "input gradient", "weight gradient"};
 
 static const TableColumn columns[TASK_COLUMNS] = {
-    [TASK_WHAT] = {"task", "task", "", COLUMN_TEXT, 0},
-    [TASK_CHUNK] = {"chunk", "chunk", "", COLUMN_NUMBER, 0},
-    [TASK_MICRO_BATCH] = {"micro_batch", "micro-batch", "", COLUMN_NUMBER, 0},
-    [TASK_START] = {"start", "start", "ms", COLUMN_NUMBER, 3},
-    [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3},
+    [TASK_WHAT] = {"task", "task", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [TASK_CHUNK] = {"chunk", "chunk", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [TASK_MICRO_BATCH] = {"micro_batch", "micro-batch", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [TASK_START] = {"start", "start", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+    [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
 };
 
 /* ---- making one ---------------------------------------------------------------------------------

@@ -1,41 +1,37 @@
-/* Steps measured here, and what a simulation of them needs. */
-#ifndef EXPERIMENTS_TIMING_BENCH_H
-#define EXPERIMENTS_TIMING_BENCH_H
+/* Steps that are timed and otherwise lost: a training opened as any, and given the same batch again
+ * and again. */
+#ifndef EXPERIMENTS_BENCH_H
+#define EXPERIMENTS_BENCH_H
 
-#include "../../dist/simulate.h"
-#include "../train/setup.h"
-
-/* A small training. */
-typedef struct {
-    const char *model, *data, *optimizer, *batch;
-} BenchNetwork;
+#include "setup.h"
 
 typedef struct {
-    int submodels, parts; /* micro-batches of a step */
-    int ranks;            /* threads that are a pipeline; 0: one stage without */
-    PlacementKind placement;
-    bool cached; /* the frozen prefix, kept */
-    int tries;   /* steps to measure, fewer if they take long */
-} BenchMethod;
+    Setup setup;
+    Batch batch;
+    bool *active;      /* [blocks] the submodel that is timed */
+    BlockTimes *now;   /* [blocks] of the last step; NULL where only whole steps are timed */
+    double update_ms;  /* likewise */
+    BlockTimes *least; /* [blocks] over the steps: what disturbs a machine only ever adds */
+    double least_update_ms;
+} Bench;
 
-enum { BENCH_SUBMODELS = 8 };
-
+/* How many steps: some to warm up, then at most `most`, but no more than `least` once they have
+ * taken enough_ms. */
 typedef struct {
-    double step_ms[BENCH_SUBMODELS], mean_ms; /* the least of a few steps */
-    BlockCost *block;                         /* [submodels][blocks], unless it was a pipeline */
-} BenchTimes;
+    int warm, least, most;
+    double enough_ms;
+} BenchPace;
 
-/* Opens and times a training on one thread per rank.  setup_free(setup) and free(times->block)
- * whatever it returns.  -1 and an error. */
-int bench_run(BenchTimes *times, Setup *setup, const Options *asked, const BenchNetwork *network,
-              const BenchMethod *method);
+/* Opens the training; by_block: time blocks and update apart.  -1 and an error; bench_close is safe
+ * either way. */
+int bench_open(Bench *bench, const Options *options, bool by_block);
+void bench_close(Bench *bench);
+
+/* Activates a submodel, -1: all blocks, and steps; *step_ms: the least.  -1 and an error. */
+int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
 
 /* The link between threads of this process: the time of an empty message, and bytes per second.
  * -1 and an error. */
 int bench_link(double *latency_s, double *rate);
-
-/* The step of a pipeline, simulated from the block times of one stage.  -1 and an error. */
-int bench_simulate(double *step_ms, const Setup *pipeline, const BlockCost *block,
-                   const BenchMethod *method, double latency_s, double rate);
 
 #endif

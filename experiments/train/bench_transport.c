@@ -1,11 +1,11 @@
 /* How long messages between threads take: there and back again. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "../../dist/transport.h"
 #include "../../ref/error.h"
 #include "bench.h"
+#include "progress.h"
 
 enum { TURNS = 200 };
 
@@ -17,12 +17,6 @@ typedef struct {
     int failed;
 } Player;
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void *play(void *argument) {
     Player *p = argument;
     Link *link = p->link;
@@ -31,9 +25,9 @@ static void *play(void *argument) {
     Transfer *first = link->rank ? &receive : &send, *second = link->rank ? &send : &receive;
     p->seconds = 1e9;
     for (int i = 0; i < TURNS && !p->failed; i++) {
-        double start = now_s();
+        double start = clock_seconds();
         p->failed = link->is->exchange(link, first, 1) || link->is->exchange(link, second, 1);
-        double took = now_s() - start;
+        double took = clock_seconds() - start;
         if (took < p->seconds) p->seconds = took;
     }
     link->is->free(link);

@@ -16,10 +16,10 @@ static Table *add(Tables *tables, const char *name, const char *title, const cha
 static void add_memory(Tables *tables) {
     enum { PARTS, PUBLISHED, CLOSED, DEVIATION, COLUMNS };
     static const TableColumn columns[COLUMNS] = {
-        [PARTS] = {"parts", "N/G", "", COLUMN_TEXT, 0},
-        [PUBLISHED] = {"published", "published", "GiB", COLUMN_NUMBER, 3},
-        [CLOSED] = {"closed", "closed form", "GiB", COLUMN_NUMBER, 3},
-        [DEVIATION] = {"deviation", "deviation", "", COLUMN_DEVIATION, 1},
+        [PARTS] = {"parts", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        [PUBLISHED] = {"published", "published", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+        [CLOSED] = {"closed", "closed form", "GiB", COLUMN_NUMBER, 3, SOURCE_NONE},
+        [DEVIATION] = {"deviation", "deviation", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
     Table *table = add(tables, "memory", "Sample: memory", "model", columns, COLUMNS);
     table_row(table, "one");
@@ -35,8 +35,8 @@ static void add_memory(Tables *tables) {
 
 static void add_times(Tables *tables) {
     static const TableColumn columns[] = {
-        {"small", "G-<small>", "ms", COLUMN_NUMBER, 1},
-        {"large", "G-large", "ms", COLUMN_NUMBER, 1},
+        {"small", "G-<small>", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
+        {"large", "G-large", "ms", COLUMN_NUMBER, 1, SOURCE_NONE},
     };
     Table *table = add(tables, "second", "Sample: times & \"more\"", "UFP", columns, 2);
     table->figure = FIGURE_LINES;

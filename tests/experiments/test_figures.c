@@ -113,10 +113,11 @@ static void case_bars(void) {
 
 /* What was simulated has the colour of what it stands for: pale, or dashed. */
 static void case_series(void) {
-    static const TableColumn columns[] = {{"x", "x", "ms", COLUMN_NUMBER, 0},
-                                          {"x_simulated", "x sim.", "ms", COLUMN_NUMBER, 0},
-                                          {"y", "y", "ms", COLUMN_NUMBER, 0},
-                                          {"form", "form", "ms", COLUMN_NUMBER, 0}};
+    static const TableColumn columns[] = {
+        {"x", "x", "ms", COLUMN_NUMBER, 0, SOURCE_NONE},
+        {"x_simulated", "x sim.", "ms", COLUMN_NUMBER, 0, SOURCE_NONE},
+        {"y", "y", "ms", COLUMN_NUMBER, 0, SOURCE_NONE},
+        {"form", "form", "ms", COLUMN_NUMBER, 0, SOURCE_NONE}};
     static const Source sources[] = {SOURCE_PUBLISHED, SOURCE_SIMULATED, SOURCE_PUBLISHED,
                                      SOURCE_CLOSED_FORM};
     Tables tables = {0};

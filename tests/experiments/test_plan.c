@@ -188,9 +188,9 @@ static void case_prices(void) {
 /* A trace as bcd trace --out writes it, of one block that took so long. */
 static void write_trace(const char *path, const Model *model, int batch, double passes_ms) {
     static const TableColumn columns[3] = {
-        {"forward", "forward", "ms", COLUMN_NUMBER, 3},
-        {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3},
-        {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3}};
+        {"forward", "forward", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+        {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
+        {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE}};
     Tables tables = {0};
     Options o;
     char text[16];

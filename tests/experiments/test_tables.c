@@ -76,7 +76,7 @@ static void case_digits(void) {
                  {COLUMN_NUMBER, 0, 2432.6, SOURCE_PUBLISHED, "2432.6"},
                  {COLUMN_NUMBER, 2, 1.0 / 3, SOURCE_PUBLISHED, "0.333333"}};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-        TableColumn column = {"x", "x", "", cells[i].kind, cells[i].decimals};
+        TableColumn column = {"x", "x", "", cells[i].kind, cells[i].decimals, SOURCE_NONE};
         Tables tables = {0};
         char text[TABLE_CELL];
         Table *table = tables_add(&tables, "t", "T", "row", &column, 1);
@@ -222,7 +222,7 @@ static void case_bad_files(void) {
 /* A failure is remembered until the table is used. */
 static void case_too_much(void) {
     Tables tables = {0};
-    static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0};
+    static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0, SOURCE_NONE};
     Table *table = tables_add(&tables, "notes", "Notes", "row", &column, 1);
     if (!CHECK(table, "%s", error_message())) return;
     for (int n = 0; n <= TABLE_NOTES; n++) table_note(table, "note %d", n);

@@ -61,8 +61,8 @@ static Sound sound_checkpoint(const Setup *setup) {
 }
 
 static Sound sound_tables(void) {
-    static const TableColumn columns[] = {{"bytes", "bytes", "MiB", COLUMN_NUMBER, 2},
-                                          {"parts", "N/G", "", COLUMN_TEXT, 0}};
+    static const TableColumn columns[] = {{"bytes", "bytes", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
+                                          {"parts", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE}};
     Tables tables = {0};
     Options options;
     options_defaults(&options, COMMAND_EXPERIMENT);

@@ -6,8 +6,8 @@
  * part of the peak its products reach cannot be known: SETTING_ROOFLINE takes what cuBLAS reaches
  * on other GPUs, SETTING_CALIBRATED the fraction at which one published time per GPU comes out (of
  * G-1.6B on one GPU: no communication), so that all others are predictions. */
-#ifndef EXPERIMENTS_PAPER_TIMES_H
-#define EXPERIMENTS_PAPER_TIMES_H
+#ifndef EXPERIMENTS_STEPS_H
+#define EXPERIMENTS_STEPS_H
 
 #include "../../dist/simulate.h"
 #include "published.h"
@@ -35,17 +35,12 @@ typedef struct {
 /* The published time from which a GPU's fraction is found. */
 double paper_calibration_ms(const char *gpu, PaperStep *step);
 
-/* Fractions of the peaks for a GPU in a setting.  -1 and an error. */
-int paper_practice(Practice *practice, const char *gpu, PaperSetting setting);
+/* What a GPU of the paper reaches in a setting, found once.  NULL and an error. */
+const Practice *paper_practice(const char *gpu, PaperSetting setting);
 
 /* Milliseconds of 1024 tokens: of the step in the paper's setting, of a micro-batch in the filled
  * pipeline.  submodel_ms[submodels], unless NULL, are those of each.  NAN where the model is none
  * of ours.  -1 and an error. */
-int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting,
-                  const Practice *practice);
-
-/* The same in one call, in the calibrated setting; 1 submodel: a full update. */
-int timing_simulated_ms(double *ms, const char *gpu, const char *model, PaperGpus gpus,
-                        int submodels);
+int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting);
 
 #endif

@@ -1,6 +1,7 @@
-#include "times.h"
+#include "steps.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "../../ref/error.h"
@@ -34,19 +35,12 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
     return c;
 }
 
-/* ---- calibration --------------------------------------------------------------------------------
- */
+/* ---- calibration ----------------------------------------------------------------------------- */
 
 double paper_calibration_ms(const char *gpu, PaperStep *step) {
     bool bcd = strcmp(gpu, "rtx4090") == 0;
     *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, 3, 0};
     return bcd ? paper_bcd_ms(step->model) : paper_full_ms(gpu, step->model, one_gpu);
-}
-
-static double published_offload_ms(const char *model) {
-    for (size_t i = 0; i < paper_offload_count; i++)
-        if (strcmp(paper_offload[i].model, model) == 0) return paper_offload[i].offload_ms;
-    return NAN;
 }
 
 static int calibrate(Practice *practice, size_t number, const PaperStep *step, double ms) {
@@ -60,28 +54,48 @@ static int calibrate(Practice *practice, size_t number, const PaperStep *step, d
     return failed;
 }
 
-int paper_practice(Practice *practice, const char *gpu, PaperSetting setting) {
+static int calibrate_all(Practice *practice, const char *gpu) {
     PaperStep step;
     double ms = paper_calibration_ms(gpu, &step);
-    *practice = practice_default;
-    practice->scores_in_memory = true;
-    if (setting == SETTING_ROOFLINE) return 0;
     if (isnan(ms)) return error_set("timing: no published time of %s on one %s", step.model, gpu);
     if (calibrate(practice, offsetof(Practice, products[PRECISION_FP32]), &step, ms)) return -1;
     if (strcmp(gpu, "rtx4090")) return 0;
     step.method = TIMED_OFFLOAD;
     return calibrate(practice, offsetof(Practice, host_process_rate), &step,
-                     published_offload_ms(step.model));
+                     paper_offload_of(step.model)->offload_ms);
 }
 
-/* ---- one step -----------------------------------------------------------------------------------
- */
+const Practice *paper_practice(const char *gpu, PaperSetting setting) {
+    enum { GPUS = 3 };
+    static struct {
+        const char *gpu;
+        bool found;
+        Practice practice[2]; /* roofline, calibrated */
+    } known[GPUS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}, {.gpu = "a800"}};
+    int g = 0;
+    while (g < GPUS && strcmp(known[g].gpu, gpu)) g++;
+    if (g == GPUS) {
+        error_set("timing: no published times on %s", gpu);
+        return NULL;
+    }
+    Practice *roofline = &known[g].practice[0], *calibrated = &known[g].practice[1];
+    if (!known[g].found) {
+        *roofline = practice_default;
+        roofline->scores_in_memory = true;
+        *calibrated = *roofline;
+        if (calibrate_all(calibrated, gpu)) return NULL;
+        known[g].found = true;
+    }
+    return setting == SETTING_ROOFLINE ? roofline : calibrated;
+}
 
-int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting,
-                  const Practice *practice) {
+/* ---- one step -------------------------------------------------------------------------------- */
+
+int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting) {
     *ms = NAN;
     if (!paper_model(step->model)) return 0;
-    Model *model = model_create(step->model);
+    const Practice *practice = paper_practice(step->gpu, setting);
+    Model *model = practice ? model_create(step->model) : NULL;
     if (!model) return -1;
     Configuration c = configuration(step, model, setting, practice);
     Prediction p;
@@ -93,16 +107,4 @@ int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperS
     for (int k = 0; submodel_ms && k < c.submodels; k++)
         submodel_ms[k] = 1e3 * seconds[k] / c.micro_batches;
     return 0;
-}
-
-int timing_simulated_ms(double *ms, const char *gpu, const char *model, PaperGpus gpus,
-                        int submodels) {
-    PaperStep step = {gpu, model, gpus, submodels > 1 ? TIMED_BCD : TIMED_FULL, submodels, 0};
-    Practice practice;
-    *ms = NAN;
-    if (!paper_model(model)) return 0;
-    return paper_practice(&practice, gpu, SETTING_CALIBRATED) ||
-                   paper_step_ms(ms, NULL, &step, SETTING_CALIBRATED, &practice)
-               ? -1
-               : 0;
 }

@@ -1,0 +1,45 @@
+#include "measured.h"
+
+#include <string.h>
+
+#include "../train/setup.h"
+
+int measured_options(Options *o, const Options *asked, const MeasuredNetwork *network,
+                     int submodels) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", submodels);
+    options_defaults(o, COMMAND_TRAIN);
+    o->device = asked->device;
+    o->precision = asked->precision;
+    return options_set(o, "model", network->model) || options_set(o, "data", network->data) ||
+                   options_set(o, "optimizer", network->optimizer) ||
+                   options_set(o, "batch", network->batch) || options_set(o, "submodels", number) ||
+                   options_set(o, "limit", "256")
+               ? -1
+               : 0;
+}
+
+static int find_network(MeasuredNetwork *network, const MeasuredNetwork *like, const char *name) {
+    Model *model = setup_model(name, 0, 0);
+    if (!model) return -1;
+    const char *data = model->tokens ? "text" : "synthetic";
+    while (like[1].model && strcmp(like->data, data)) like++;
+    *network = (MeasuredNetwork){name, data, model->tokens ? "adam" : "sgd", like->batch};
+    model_free(model);
+    return 0;
+}
+
+int measured_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
+                  AddNetwork *add) {
+    char models[OPTION_TEXT];
+    int number = 0;
+    snprintf(models, sizeof models, "%s", asked->models);
+    for (char *name = strtok(models, " "); name; name = strtok(NULL, " ")) {
+        MeasuredNetwork network;
+        if (find_network(&network, preset, name) || add(tables, asked, &network, ++number))
+            return -1;
+    }
+    for (; !*asked->models && preset->model; preset++)
+        if (add(tables, asked, preset, ++number)) return -1;
+    return 0;
+}

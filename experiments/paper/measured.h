@@ -1,0 +1,26 @@
+/* What cost, memory and timing measure here: small networks, or those of --models. */
+#ifndef EXPERIMENTS_MEASURED_H
+#define EXPERIMENTS_MEASURED_H
+
+#include "paper.h"
+
+typedef struct {
+    const char *model, *data, *optimizer, *batch;
+} MeasuredNetwork;
+
+/* The options of a training of it.  -1 and an error. */
+int measured_options(Options *o, const Options *asked, const MeasuredNetwork *network,
+                     int submodels);
+
+/* Calls `add` for each network, numbered from 1: those of the preset, which model NULL ends, or
+ * those asked for with --models, on generated images or on the project's text, with the batch of
+ * the preset's network of that kind (its last, where there is none). */
+typedef int AddNetwork(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                       int number);
+int measured_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
+                  AddNetwork *add);
+
+int paper_add_measured_memory(Tables *tables, const Options *asked);
+int paper_add_measured_timing(Tables *tables, const Options *asked);
+
+#endif

@@ -1,0 +1,244 @@
+/* Tables 3 and 4 and section 4.4.2: a step with the optimizer offloaded, over GPUs, and by BCD. */
+#include <math.h>
+#include <string.h>
+
+#include "paper.h"
+#include "steps.h"
+
+const PaperOffload paper_offload[] = {
+    {"G-1.6B", 1, 2403, 378}, {"G-5.4B", 4, 4373, 1211}, {"G-10B", 8, 7076, 2414},
+    {"L-1.5B", 1, 4824, 415}, {"L-6.0B", 4, 6367, 941},  {"L-11B", 8, 7292, 1807},
+    {NULL, 0, 0, 0},
+};
+
+const PaperDistributed paper_distributed[] = {
+    {"G-1.6B", {1, 2}, 24.077, 576, {1, 1}, 12.038, 378},
+    {"G-5.4B", {2, 4}, 81.881, 1934, {1, 4}, 40.942, 1211},
+    {"G-10B", {4, 4}, 160.738, 3178, {1, 8}, 80.370, 2414},
+    {"G-10B", {2, 8}, 160.738, 3252, {1, 8}, 80.370, 2414},
+    {"G-20B", {4, 8}, 312.805, 6378, {2, 8}, 156.402, 3606},
+    {"L-1.5B", {1, 2}, 24.632, 423, {1, 1}, 11.662, 415},
+    {"L-6.0B", {2, 4}, 89.815, 1287, {1, 4}, 44.908, 941},
+    {"L-8.0B", {2, 6}, 120.327, 1651, {1, 6}, 60.163, 1197},
+    {"L-11B", {4, 4}, 175.714, 2511, {1, 8}, 87.858, 1807},
+    {"L-23B", {4, 8}, 347.539, 4908, {2, 8}, 173.769, 3479},
+    {NULL, {0, 0}, 0, 0, {0, 0}, 0, 0},
+};
+
+const PaperElsewhere paper_elsewhere[] = {
+    {"a100", "G-1.6B", {1, 1}, 1064}, {"a100", "G-5.4B", {1, 2}, 2952},
+    {"a100", "G-10B", {1, 4}, 5772},  {"a100", "G-20B", {1, 8}, 11222},
+    {"a800", "G-1.6B", {1, 1}, 1122}, {"a800", "G-5.4B", {1, 2}, 3126},
+    {"a800", "G-10B", {1, 4}, 6042},  {"a800", "G-20B", {1, 8}, 11722},
+    {NULL, NULL, {0, 0}, 0},
+};
+
+/* ---- published times ------------------------------------------------------------------------- */
+
+int paper_gpus(PaperGpus gpus) { return gpus.nodes * gpus.per_node; }
+
+void put_gpus(Table *table, int column, PaperGpus gpus, Source source) {
+    table_text(table, column, source, "%d/%d", gpus.nodes, gpus.per_node);
+}
+
+const PaperOffload *paper_offload_of(const char *model) {
+    const PaperOffload *o = paper_offload;
+    while (o->model && strcmp(o->model, model)) o++;
+    return o->model ? o : NULL;
+}
+
+const PaperElsewhere *paper_elsewhere_of(const char *gpu, const char *model) {
+    const PaperElsewhere *e = paper_elsewhere;
+    while (e->model && (strcmp(e->gpu, gpu) || strcmp(e->model, model))) e++;
+    return e->model ? e : NULL;
+}
+
+/* The row of Table 4 that has the very nodes, else one with as many GPUs (Table 5 calls 2 x 4 of
+ * them 1/8); NULL: none. */
+static const PaperDistributed *distributed_row(const char *model, PaperGpus gpus) {
+    const PaperDistributed *found = NULL;
+    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
+        if (strcmp(d->model, model) || paper_gpus(d->full) != paper_gpus(gpus)) continue;
+        if (d->full.nodes == gpus.nodes) return d;
+        found = d;
+    }
+    return found;
+}
+
+PaperGpus paper_timed_gpus(const char *gpu, const char *model, PaperGpus gpus) {
+    const PaperDistributed *row = strcmp(gpu, "rtx4090") == 0 ? distributed_row(model, gpus) : NULL;
+    return row ? row->full : gpus;
+}
+
+double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus) {
+    if (strcmp(gpu, "rtx4090") == 0) {
+        const PaperDistributed *row = distributed_row(model, gpus);
+        return row ? row->full_ms : NAN;
+    }
+    const PaperElsewhere *e = paper_elsewhere_of(gpu, model);
+    return e && paper_gpus(e->gpus) == paper_gpus(gpus) ? e->full_ms : NAN;
+}
+
+double paper_bcd_ms(const char *model) {
+    for (const PaperUfp *u = paper_ufp; u->model; u++)
+        if (strcmp(u->model, model) == 0) return u->ms[0];
+    for (const PaperDistributed *d = paper_distributed; d->model; d++)
+        if (strcmp(d->model, model) == 0) return d->bcd_ms;
+    return NAN;
+}
+
+/* ---- both tables ----------------------------------------------------------------------------- */
+
+enum { COLUMNS = 7 };
+static const TableColumn columns[COLUMNS] = {
+    {"gpus", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    {"published", "published", "ms", COLUMN_NUMBER, 0, SOURCE_PUBLISHED},
+    {"roofline", "roofline", "ms", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
+    {"roofline_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
+    {"calibrated", "calibrated", "ms", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
+    {"calibrated_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
+    {"filled", "filled", "ms/1k tok.", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
+};
+
+/* Deviations of the cells that nothing was calibrated with. */
+typedef struct {
+    double roofline, calibrated;
+    int cells;
+} Deviations;
+
+static bool is_calibration(const PaperStep *step) {
+    PaperStep used;
+    paper_calibration_ms(step->gpu, &used);
+    bool offload = step->method == TIMED_OFFLOAD && strcmp(step->gpu, "rtx4090") == 0;
+    return strcmp(step->model, used.model) == 0 && paper_gpus(step->gpus) == 1 &&
+           (offload || (step->method == used.method && step->submodels == used.submodels));
+}
+
+static int put_step(Table *table, const PaperStep *step, double published, Deviations *all) {
+    double ms[SETTINGS];
+    for (PaperSetting s = 0; s < SETTINGS; s++)
+        if (paper_step_ms(&ms[s], NULL, step, s)) return -1;
+    double roofline_off = ms[SETTING_ROOFLINE] / published - 1;
+    double off = ms[SETTING_CALIBRATED] / published - 1;
+    put_gpus(table, 0, step->gpus, SOURCE_NONE);
+    table_put(table, 1, published, ms[SETTING_ROOFLINE], roofline_off, ms[SETTING_CALIBRATED], off,
+              ms[SETTING_FILLED]);
+    if (is_calibration(step) || isnan(off)) return 0;
+    all->cells++;
+    all->roofline += fabs(roofline_off);
+    all->calibrated += fabs(off);
+    return 0;
+}
+
+static void note_deviations(Table *table, const Deviations *all) {
+    table_note(table,
+               "Mean absolute deviation over the %d cells that nothing was calibrated with: "
+               "roofline %.1f %%, calibrated %.1f %%.",
+               all->cells, 100 * all->roofline / all->cells, 100 * all->calibrated / all->cells);
+}
+
+static double fraction_of(const char *gpu) {
+    return 100 * paper_practice(gpu, SETTING_CALIBRATED)->products[PRECISION_FP32];
+}
+
+static void note_settings(Table *table) {
+    table_note(
+        table,
+        "The paper's setting as we read it from its numbers (it does not say): one "
+        "micro-batch of 1 x 1024 tokens, strict fp32, no overlap in the pipeline; attention "
+        "scores in memory and a backward pass in one piece, as in Megatron-LM.  \"roofline\" "
+        "takes %.0f %% of the peak for products.",
+        100 * practice_default.products[PRECISION_FP32]);
+    table_note(
+        table,
+        "\"calibrated\" takes the fraction at which one published cell per GPU comes out: RTX "
+        "4090 %.1f %% (G-1.6B BCD-1/3), A100 %.1f %%, A800 %.1f %% (G-1.6B full on one).  All "
+        "else is prediction.",
+        fraction_of("rtx4090"), fraction_of("a100"), fraction_of("a800"));
+    table_note(
+        table,
+        "\"filled\": the calibrated machines with this program's zero-bubble schedule and %d "
+        "micro-batches a step (BCD on virtual stages), per 1024 tokens; memory is not asked "
+        "about (bcd plan does).",
+        FILLED_MICRO_BATCHES);
+}
+
+static int add_table4(Tables *tables) {
+    Deviations all = {0};
+    Table *table =
+        tables_add(tables, "table4", "Table 4 and section 4.4.2: a step", "step", columns, COLUMNS);
+    if (!table) return -1;
+    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
+        PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1, 0};
+        PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3, 0};
+        table_row(table, "%s full", d->model);
+        if (put_step(table, &full, d->full_ms, &all)) return -1;
+        /* Two full updates of a model have the same BCD row. */
+        if (d > paper_distributed && strcmp(d[-1].model, d->model) == 0) continue;
+        table_row(table, "%s BCD-1/3", d->model);
+        if (put_step(table, &bcd, d->bcd_ms, &all)) return -1;
+    }
+    for (const PaperElsewhere *e = paper_elsewhere; e->model; e++) {
+        PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1, 0};
+        table_row(table, "%s full, %s", e->model, gpu_find(e->gpu)->name);
+        if (put_step(table, &full, e->full_ms, &all)) return -1;
+    }
+    note_settings(table);
+    note_deviations(table, &all);
+    table_note(
+        table,
+        "The published LLaMA steps take 0.6 to 0.8 of the time per parameter of GPT ones; the same "
+        "work at the same rate cannot give both.  L-8.0B is not in Table 8.");
+    return 0;
+}
+
+static int add_table3(Tables *tables) {
+    Deviations all = {0};
+    Table *table = tables_add(tables, "table3", "Table 3: a step with the optimizer offloaded",
+                              "step", columns, COLUMNS);
+    if (!table) return -1;
+    for (const PaperOffload *o = paper_offload; o->model; o++) {
+        PaperStep step = {"rtx4090", o->model, {1, o->gpus}, TIMED_OFFLOAD, 1, 0};
+        table_row(table, "%s offload", o->model);
+        if (put_step(table, &step, o->offload_ms, &all)) return -1;
+    }
+    const Practice *calibrated = paper_practice("rtx4090", SETTING_CALIBRATED);
+    table_note(
+        table,
+        "Adam in host memory: gradients go there beside the backward pass, %.1f GB/s per "
+        "process (calibrated with G-1.6B), %.0f GB/s per node at most.  It is paid per step: "
+        "%d micro-batches share it in the filled pipeline.",
+        1e-9 * calibrated->host_process_rate, 1e-9 * calibrated->host_memory_rate,
+        FILLED_MICRO_BATCHES);
+    note_deviations(table, &all);
+    return 0;
+}
+
+int paper_add_table3_4(Tables *tables) { return add_table4(tables) || add_table3(tables) ? -1 : 0; }
+
+/* ---- offload against tokens ------------------------------------------------------------------ */
+
+int paper_add_offload(Tables *tables) {
+    static const TableColumn of_tokens[] = {
+        {"offload", "offload", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
+        {"resident", "resident", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
+        {"times", "offload", "x", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+    };
+    Table *table = tables_add(tables, "offload", "Offload is paid per step, not per token: G-1.6B",
+                              "tokens a step", of_tokens, 3);
+    if (!table) return -1;
+    for (int thousand = 1; thousand <= 512; thousand *= 2) {
+        PaperStep step = {"rtx4090", "G-1.6B", {1, 1}, TIMED_OFFLOAD, 1, thousand};
+        double offload, resident;
+        if (paper_step_ms(&offload, NULL, &step, SETTING_CALIBRATED)) return -1;
+        step.method = TIMED_FULL;
+        if (paper_step_ms(&resident, NULL, &step, SETTING_CALIBRATED)) return -1;
+        table_row(table, "%dk", thousand);
+        table_put(table, 0, offload, resident, offload / resident);
+    }
+    table_note(table,
+               "One RTX 4090, calibrated as in Table 4, micro-batches of 1 x 1024 tokens.  "
+               "\"resident\": the same full update with all state on the card, which would not fit "
+               "there.  Table 3 has the first row only.");
+    return 0;
+}
