@@ -39,7 +39,7 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
 
 double paper_calibration_ms(const char *gpu, PaperStep *step) {
     bool bcd = strcmp(gpu, "rtx4090") == 0;
-    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, 3, 0};
+    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, bcd ? 3 : 1, 0};
     return bcd ? paper_bcd_ms(step->model) : paper_full_ms(gpu, step->model, one_gpu);
 }
 

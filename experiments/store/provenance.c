@@ -17,6 +17,7 @@
 #endif
 
 static char command_line[1024] = "bcd";
+static struct timespec start; /* of this process; all zero: not remembered */
 
 /* An argument as it could be typed again. */
 static void append_argument(const char *argument) {
@@ -28,6 +29,7 @@ static void append_argument(const char *argument) {
 void provenance_remember(int argc, char **argv) {
     strcpy(command_line, "bcd");
     for (int i = 1; i < argc; i++) append_argument(argv[i]);
+    clock_gettime(CLOCK_MONOTONIC, &start);
 }
 
 static void read_cpu(char *cpu, size_t size) {
@@ -42,6 +44,13 @@ static void read_cpu(char *cpu, size_t size) {
         break;
     }
     fclose(file);
+}
+
+double provenance_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!start.tv_sec && !start.tv_nsec) return 0;
+    return (double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec);
 }
 
 void provenance_fill(Provenance *p, uint64_t seed) {

@@ -20,8 +20,10 @@ typedef struct {
     double wall; /* s, of all sessions together */
 } Provenance;
 
-/* What this process is.  Remembers argv for `command`. */
+/* What this process is.  Remembers argv for `command`, and when it started. */
 void provenance_remember(int argc, char **argv);
+/* Since then; 0 where it was not remembered. */
+double provenance_seconds(void);
 void provenance_fill(Provenance *provenance, uint64_t seed);
 /* What computes: `device` is cpu, cuda or simt; info of the latter two, else NULL. */
 void provenance_set_device(Provenance *provenance, const char *device, const char *precision,

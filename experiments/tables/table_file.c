@@ -115,7 +115,9 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
     if (h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", format_name);
     h5_set_int(&file, "/", "version", VERSION);
-    provenance_write(&file, "/provenance", &tables->provenance);
+    Provenance provenance = tables->provenance;
+    if (provenance.wall == 0) provenance.wall = provenance_seconds();
+    provenance_write(&file, "/provenance", &provenance);
     settings_write_given(&file, "/settings", options);
     for (int t = 0; t < tables->tables; t++) write_table(&file, tables->table[t], t);
     return h5_commit(&file);
