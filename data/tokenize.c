@@ -88,3 +88,43 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
     tokenwriter_abandon(&job.writer);
     return result;
 }
+
+/* ---- tokens that another program has made ---- */
+
+static int refuse(const char *out, const char *what) {
+    return error_set("tokenize: %s: what encodes the text %s", out, what);
+}
+
+int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats) {
+    enum { PIECE = 4096 };
+    char line[64], name[TOKENIZER_NAME];
+    int vocabulary, masked, numbers[PIECE];
+    unsigned char bytes[4 * PIECE];
+    TokenWriter writer;
+    *stats = (TokenizeStats){0};
+    if (!fgets(line, sizeof line, from) ||
+        sscanf(line, "%15s %d %d", name, &vocabulary, &masked) != 3 || vocabulary < 1 ||
+        (masked != 0 && masked != 1))
+        return refuse(out, "says nothing of its tokens");
+    if (tokenwriter_open(&writer, out, name, vocabulary, masked, 0)) return -1;
+    size_t got;
+    int result = 0;
+    while (result == 0 && (got = fread(bytes, 1, sizeof bytes, from)) > 0) {
+        const size_t count = got / 4;
+        for (size_t i = 0; i < count; i++) {
+            const unsigned char *b = bytes + 4 * i;
+            const uint32_t raw =
+                b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+            const int token = (int)(raw & 0x7fffffff);
+            numbers[i] = raw >> 31 ? -1 - token : token;
+        }
+        result = got % 4 ? refuse(out, "ended in the middle of a token")
+                         : tokenwriter_add(&writer, numbers, count);
+        stats->tokens += count;
+    }
+    if (result == 0 && stats->tokens == 0)
+        result = error_set("tokenize: %s: the inputs have no text", out);
+    if (result == 0) return tokenwriter_commit(&writer);
+    tokenwriter_abandon(&writer);
+    return -1;
+}

@@ -3,6 +3,7 @@
 #define DATA_TOKENIZE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tokenizer.h"
 
@@ -20,5 +21,10 @@ typedef int (*TokenizeProgress)(void *context, const TokenizeStats *stats);
  * Returns 0, 1 when progress (may be NULL) stopped it, -1 and an error that names file and line. */
 int tokenize_file(const char *out, const char *const *inputs, int count, const Tokenizer *tokenizer,
                   TokenizeStats *stats, TokenizeProgress progress, void *context);
+
+/* The same of tokens that data/encode.py has made, which says how they are written: a line with the
+ * tokenizer's name, its vocabulary and whether there is a mask, then 32-bit tokens.  Fills
+ * stats->tokens.  -1 and an error. */
+int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats);
 
 #endif

@@ -275,6 +275,42 @@ static void failures_leave_no_file(void) {
     CHECK(system(command) != 0, "a temporary file is left behind");
 }
 
+/* What data/encode.py writes, and what it would not. */
+static int encoded(const char *head, const void *bytes, size_t count, TokenizeStats *stats) {
+    FILE *from = tmpfile();
+    fputs(head, from);
+    fwrite(bytes, 1, count, from);
+    rewind(from);
+    const int failed = tokenize_encoded(scratch_path("encoded.tokens"), from, stats);
+    fclose(from);
+    return failed;
+}
+
+static void encoded_elsewhere(void) {
+    static const unsigned char bytes[] = {5, 0, 0, 0, 255, 1, 0, 0x80, 0, 0, 0, 0};
+    TokenizeStats stats;
+    Tokens tokens;
+    CHECK(encoded("hf:0123456789ab 512 1\n", bytes, 12, &stats) == 0, "%s", error_message());
+    CHECK(stats.tokens == 3, "%d tokens", (int)stats.tokens);
+    if (!CHECK(tokens_open(&tokens, scratch_path("encoded.tokens")) == 0, "%s", error_message()))
+        return;
+    CHECK(tokens.masked && tokens.vocabulary == 512 && tokens.count == 3, "another header");
+    CHECK(strcmp(tokens.tokenizer, "hf:0123456789ab") == 0, "made by %s", tokens.tokenizer);
+    CHECK(tokens_at(&tokens, 1) == 511 && !tokens_is_target(&tokens, 1), "the masked token");
+    CHECK(tokens_at(&tokens, 0) == 5 && tokens_is_target(&tokens, 0), "the first token");
+    tokens_free(&tokens);
+    CHECK(encoded("", bytes, 0, &stats) && strstr(error_message(), "says nothing"), "no head");
+    CHECK(encoded("x 512 2\n", bytes, 12, &stats) && strstr(error_message(), "says nothing"), "%s",
+          error_message());
+    CHECK(encoded("x 512 1\n", bytes, 11, &stats) && strstr(error_message(), "middle of a token"),
+          "%s", error_message());
+    CHECK(encoded("x 511 1\n", bytes, 12, &stats) && strstr(error_message(), "token 511"), "%s",
+          error_message());
+    CHECK(encoded("x 512 0\n", bytes, 12, &stats), "a mask where there is none");
+    CHECK(encoded("x 512 1\n", bytes, 0, &stats) && strstr(error_message(), "no text"), "%s",
+          error_message());
+}
+
 void test_data_tokenize(void) {
     RUN(documents_by_hand);
     for (size_t i = 0; i < sizeof bad_lines / sizeof *bad_lines; i++)
@@ -286,4 +322,5 @@ void test_data_tokenize(void) {
     RUN(pieces_give_the_tokens_of_the_whole);
     RUN(one_long_word);
     RUN(failures_leave_no_file);
+    RUN(encoded_elsewhere);
 }

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Encodes text with a model's own tokenizer; `bcd tokenize --tokenizer DIR` runs it.
+
+    encode.py DIR FILE...
+
+DIR is a model's directory.  Its tokenizer.json is read by the package `tokenizers`, or else its
+tokenizer.model by `sentencepiece`.  A FILE is plain text, one document, or JSON lines (.jsonl):
+
+    {"text": "..."}                                  all of it is learned
+    {"prompt": "...", "answer": "..."}               the answer is learned ("completion", "response"
+                                                     are other names of it)
+    {"messages": [{"role": "...", "content": "..."}]}  what the assistant says is learned; put
+                                                     together by the model's chat template (jinja2)
+
+Standard output gets a line "NAME VOCABULARY MASKED" and then 32-bit little-endian tokens; the
+highest bit marks one that is read and not learned.  An error is one line, and exit status 1."""
+import array
+import json
+import os
+import sys
+
+FNV_START, FNV_PRIME, ALL = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
+NO_TARGET = 1 << 31
+ANSWERS = ("answer", "completion", "response")
+BATCH = 256
+
+
+class Stop(Exception):
+    pass
+
+
+def name_of(path):
+    """hf: and twelve digits of the file's FNV-1a checksum, as in data/checksum.h."""
+    total = FNV_START
+    with open(path, "rb") as file:
+        for byte in file.read():
+            total = ((total ^ byte) * FNV_PRIME) & ALL
+    return "hf:%012x" % (total & 0xFFFFFFFFFFFF)
+
+
+def read_json(directory, name):
+    path = os.path.join(directory, name)
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def package(name):
+    try:
+        return __import__(name)
+    except ImportError:
+        raise Stop(f"the Python package {name} is missing; type: pip install {name}") from None
+
+
+class Fast:
+    """tokenizer.json"""
+
+    def __init__(self, path):
+        self.tokenizer = package("tokenizers").Tokenizer.from_file(path)
+        ids = self.tokenizer.get_vocab(with_added_tokens=True).values()
+        self.vocabulary = max(ids) + 1
+        self.id_of = self.tokenizer.token_to_id
+
+    def encode(self, texts, special):
+        """Of each text its tokens, and where in the text each begins."""
+        batch = self.tokenizer.encode_batch(texts, add_special_tokens=special)
+        return [(e.ids, [begin for begin, _ in e.offsets]) for e in batch]
+
+
+class Pieces:
+    """tokenizer.model"""
+
+    def __init__(self, path):
+        self.pieces = package("sentencepiece").SentencePieceProcessor(model_file=path)
+        self.vocabulary = self.pieces.vocab_size()
+        self.id_of = self.pieces.piece_to_id
+
+    def encode(self, texts, special):
+        return [(self.pieces.encode(t, add_bos=special), None) for t in texts]
+
+
+class Encoder:
+    def __init__(self, directory):
+        kinds = (("tokenizer.json", Fast), ("tokenizer.model", Pieces))
+        paths = [(os.path.join(directory, name), kind) for name, kind in kinds]
+        found = [(path, kind) for path, kind in paths if os.path.exists(path)]
+        if not found:
+            raise Stop(f"{directory}: neither tokenizer.json nor tokenizer.model is there")
+        path, kind = found[0]
+        self.tokenizer, self.name = kind(path), name_of(path)
+        self.settings = read_json(directory, "tokenizer_config.json")
+        self.end = self.special("eos_token", directory)
+        self.template = None
+
+    def special(self, name, directory):
+        """The number of a special token, or None; from the tokenizer's settings, or the model's."""
+        token = self.settings.get(name)
+        if isinstance(token, dict):
+            token = token.get("content")
+        if isinstance(token, str):
+            return self.tokenizer.id_of(token)
+        number = read_json(directory, "config.json").get(name + "_id")
+        number = number[0] if isinstance(number, list) and number else number
+        return number if isinstance(number, int) and number < self.tokenizer.vocabulary else None
+
+    def ending(self):
+        return [] if self.end is None else [self.end]
+
+    def texts(self, texts):
+        for ids, _ in self.tokenizer.encode(texts, True):
+            yield ids + self.ending()
+
+    def answers(self, pairs):
+        prompts = self.tokenizer.encode([p for p, _ in pairs], True)
+        answers = self.tokenizer.encode([a for _, a in pairs], False)
+        for (prompt, _), (answer, _) in zip(prompts, answers):
+            yield [t | NO_TARGET for t in prompt] + answer + self.ending()
+
+    def render(self, messages, prompt=False):
+        if self.template is None:
+            source = self.settings.get("chat_template")
+            if isinstance(source, list):
+                source = next((t["template"] for t in source if t.get("name") == "default"), None)
+            if not isinstance(source, str):
+                raise Stop("tokenizer_config.json has no chat_template, and the file has messages")
+            sandbox = __import__("jinja2.sandbox").sandbox if package("jinja2") else None
+            environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+            self.template = environment.from_string(source)
+        names = ("bos_token", "eos_token", "unk_token", "pad_token")
+        tokens = {n: self.settings.get(n) or "" for n in names}
+        tokens = {n: t["content"] if isinstance(t, dict) else t for n, t in tokens.items()}
+        return self.template.render(messages=messages, add_generation_prompt=prompt, **tokens)
+
+    def chats(self, chats):
+        for messages in chats:
+            whole, learned = self.render(messages), []
+            for i, message in enumerate(messages):
+                if message["role"] == "assistant":
+                    begin = self.render(messages[:i], prompt=True)
+                    end = self.render(messages[: i + 1])
+                    if not (whole.startswith(begin) and whole.startswith(end)):
+                        raise Stop("the chat template changes what was said before")
+                    learned.append((len(begin), len(end)))
+            (ids, places), = self.tokenizer.encode([whole], False)
+            if places is None:
+                raise Stop("chats need tokenizer.json")
+            yield [t if any(b <= at < e for b, e in learned) else t | NO_TARGET
+                   for t, at in zip(ids, places)]
+
+
+def record_of(item, where):
+    """("texts", text), ("answers", (prompt, answer)) or ("chats", messages)."""
+    if isinstance(item, dict):
+        answer = next((item[name] for name in ANSWERS if name in item), None)
+        if isinstance(item.get("text"), str):
+            return "texts", item["text"]
+        if isinstance(item.get("prompt"), str) and isinstance(answer, str):
+            return "answers", (item["prompt"], answer)
+        messages = item.get("messages")
+        if isinstance(messages, list) and all(
+                isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
+            return "chats", messages
+    raise Stop(f"{where}: no object with \"text\", \"prompt\" and \"answer\", or \"messages\"")
+
+
+def records(path):
+    with open(path, encoding="utf-8") as file:
+        if not path.endswith((".jsonl", ".ndjson")):
+            yield "texts", file.read()
+            return
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                where = f"{path}:{number}"
+                try:
+                    yield record_of(json.loads(line), where)
+                except json.JSONDecodeError as error:
+                    raise Stop(f"{where}: no JSON: {error.msg}") from None
+
+
+def encode_all(encoder, paths, out):
+    kinds = {next(records(path), ("texts", None))[0] for path in paths}
+    masked = kinds != {"texts"}
+    out.write(f"{encoder.name} {encoder.tokenizer.vocabulary} {int(masked)}\n".encode())
+
+    def flush(kind, batch):
+        for ids in getattr(encoder, kind)(batch) if batch else ():
+            numbers = array.array("I", ids)
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            out.write(numbers.tobytes())
+
+    for path in paths:
+        kind, batch = "texts", []
+        for other, record in records(path):
+            if other != "texts" and not masked:
+                raise Stop(f"{path}: begins with texts and goes on with prompts; put them apart")
+            if other != kind or len(batch) == BATCH:
+                flush(kind, batch)
+                kind, batch = other, []
+            batch.append(record)
+        flush(kind, batch)
+
+
+def main():
+    if len(sys.argv) < 3:
+        raise Stop("usage: encode.py DIR FILE...")
+    encode_all(Encoder(sys.argv[1]), sys.argv[2:], sys.stdout.buffer)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Stop as reason:
+        sys.exit(f"tokenize: {reason}")
+    except (OSError, UnicodeDecodeError, ValueError) as reason:
+        sys.exit(f"tokenize: {reason}")
