@@ -85,7 +85,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
 static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    bool read_again = s->mode == MODE_TRAIN && s->layout.differentiated[node->out];
+    bool read_again = s->mode == MODE_TRAIN && s->layout.needs_grad[node->out];
     cuda_linear_gelu_forward(&s->run, pass_value(s, node[1].out), read_again ? io.y : NULL, io.x,
                              io.weight, io.bias, rows_of(s, node), node->in_shape.c,
                              node->out_shape.c);
@@ -182,9 +182,9 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
 /* The gradient array of a value the node reads, NULL if none is wanted; *add: it holds the
  * contribution of an earlier call. */
 static void *wanted_gradient(CudaStage *s, int value, bool *add) {
-    if (value < 0 || !s->layout.differentiated[value]) return NULL;
-    *add = s->differentiated_yet[value];
-    s->differentiated_yet[value] = true;
+    if (value < 0 || !s->layout.needs_grad[value]) return NULL;
+    *add = s->has_grad[value];
+    s->has_grad[value] = true;
     return pass_value_gradient(s, value);
 }
 
@@ -233,10 +233,10 @@ void pass_input_gradient(Stage *base, int block) {
     if (block < s->layout.lowest) return;
     if (block == 0) batch_feed_inputs(s);
     if (base->settings.recompute) run_forward(s, b, true);
-    for (int v = b->first_value; v < b->end_value; v++) s->differentiated_yet[v] = false;
-    s->differentiated_yet[b->in] = false;
+    for (int v = b->first_value; v < b->end_value; v++) s->has_grad[v] = false;
+    s->has_grad[b->in] = false;
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
-        if (!s->layout.differentiated[base->model->node[i].out]) continue;
+        if (!s->layout.needs_grad[base->model->node[i].out]) continue;
         const Fusion *fusion = &s->fusion[i];
         if (fusion->gelu_before)
             gelu_linear_gradient(s, i);

@@ -52,11 +52,11 @@ static int make_tables(CudaStage *s) {
     s->state = calloc(blocks, sizeof *s->state);
     s->has_state = calloc(params, sizeof *s->has_state);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
-    s->differentiated_yet = calloc((size_t)m->values, sizeof *s->differentiated_yet);
+    s->has_grad = calloc((size_t)m->values, sizeof *s->has_grad);
     s->buffer_place = calloc((size_t)m->buffers + 1, sizeof *s->buffer_place);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
-    if (!s->active || !s->age || !s->state || !s->has_state || !s->gradient_made ||
-        !s->differentiated_yet || !s->buffer_place || !s->fusion)
+    if (!s->active || !s->age || !s->state || !s->has_state || !s->gradient_made || !s->has_grad ||
+        !s->buffer_place || !s->fusion)
         return error_set("stage: out of memory for the tables of %s", m->name);
     const StageSettings *settings = &s->base.settings;
     if (places_make(&s->weights, m, settings, value_bytes(settings), NULL)) return -1;
@@ -126,7 +126,7 @@ static void stage_free(Stage *base) {
     free(s->state);
     free(s->has_state);
     free(s->gradient_made);
-    free(s->differentiated_yet);
+    free(s->has_grad);
     free(s->buffer_place);
     free(s->fusion);
     if (s->run.stream) stream_free(s->run.stream);

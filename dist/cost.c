@@ -65,9 +65,9 @@ static void add_node(BlockCost *cost, const Question *q, const Layout *layout, c
                      const Node *node) {
     double forward = node_time(q, node, PASS_FORWARD);
     bool below =
-        layout->differentiated[node->in] || (node->skip >= 0 && layout->differentiated[node->skip]);
+        layout->needs_grad[node->in] || (node->skip >= 0 && layout->needs_grad[node->skip]);
     cost->pass_s[PASS_FORWARD] += forward;
-    if (q->settings->recompute && layout->differentiated[node->out])
+    if (q->settings->recompute && layout->needs_grad[node->out])
         cost->pass_s[PASS_INPUT_GRADIENT] += forward;
     if (below) cost->pass_s[PASS_INPUT_GRADIENT] += node_time(q, node, PASS_INPUT_GRADIENT);
     bool weights = node->weight >= 0 || node->bias >= 0;

@@ -9,7 +9,7 @@ typedef struct {
     const Model *model;
     const StageSettings *settings;
     const bool *active;
-} Question;
+} LayoutInput;
 
 size_t value_count(const Model *model, int value, int batch) {
     return (size_t)batch * shape_count(model->value[value].shape);
@@ -48,7 +48,7 @@ size_t value_bytes(const StageSettings *settings) {
 /* Room for so many bytes, up to where the next piece may start. */
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-static size_t value_room(Question q, int value) {
+static size_t value_room(LayoutInput q, int value) {
     return padded(value_count(q.model, value, q.settings->batch) * value_bytes(q.settings));
 }
 
@@ -69,50 +69,49 @@ bool node_uses_running(const Model *model, const Node *node, const StageSettings
     return settings->frozen_norm == FROZEN_RUNNING && !active[node_block(model, node)];
 }
 
-static bool input_differentiated(const Layout *l, const Node *node) {
-    return l->differentiated[node->in] || (node->skip >= 0 && l->differentiated[node->skip]);
+static bool input_needs_grad(const Layout *l, const Node *node) {
+    return l->needs_grad[node->in] || (node->skip >= 0 && l->needs_grad[node->skip]);
 }
 
 bool node_sums_ready(const Layout *l, const Model *m, const Node *node,
                      const StageSettings *settings, const bool *active) {
     bool lost = settings->deferred && !l->stored_aux[node - m->node];
-    return node->kind == OP_BATCHNORM && input_differentiated(l, node) && !lost &&
+    return node->kind == OP_BATCHNORM && input_needs_grad(l, node) && !lost &&
            !node_uses_running(m, node, settings, active);
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+static size_t size_max(size_t a, size_t b) { return a > b ? a : b; }
 
 static bool is_output(const Model *model, int value) {
     return value == 0 || model->block[model->value[value].block].out == value;
 }
 
 /* Gradients flow to every value above an active parameter. */
-static void mark_differentiated(Layout *l, Question q) {
+static void mark_needs_grad(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     l->lowest = m->blocks;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        l->differentiated[node->out] =
-            input_differentiated(l, node) || node_trains(m, node, q.active);
+        l->needs_grad[node->out] = input_needs_grad(l, node) || node_trains(m, node, q.active);
         int block = node_block(m, node);
-        if (l->differentiated[node->out] && block < l->lowest) l->lowest = block;
+        if (l->needs_grad[node->out] && block < l->lowest) l->lowest = block;
     }
 }
 
 /* What a node's backward pass reads must survive until then. With recompute only block inputs do,
  * and the rest is made again from them, one block at a time. */
-static void mark_stored(Layout *l, Question q) {
+static void mark_stored(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        if (!l->differentiated[node->out]) continue;
+        if (!l->needs_grad[node->out]) continue;
         if (q.settings->recompute) {
             l->stored[m->block[node_block(m, node)].in] = true;
             continue;
         }
-        NodeKeeps keeps =
-            node_keeps(node, input_differentiated(l, node), node_trains(m, node, q.active),
-                       node_uses_running(m, node, q.settings, q.active));
+        SavedForBackward keeps =
+            saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, q.active),
+                               node_uses_running(m, node, q.settings, q.active));
         if (keeps.input) l->stored[node->in] = true;
         if (keeps.output) l->stored[node->out] = true;
         l->stored_aux[i] = true;
@@ -138,7 +137,7 @@ static void share_gradients(Layout *l, const Model *m) {
 /* Gradients that weight gradients read, if these come later than the scratch lives.  What recompute
  * has made again is not stored but made once more: storing it would give away what recompute saves.
  */
-static void mark_stored_gradients(Layout *l, Question q) {
+static void mark_stored_gradients(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes && q.settings->deferred; i++) {
         const Node *node = &m->node[i];
@@ -151,9 +150,9 @@ static void mark_stored_gradients(Layout *l, Question q) {
     }
 }
 
-/* Lays one block's inner values, aux and gradients out in the scratch; returns the room it needs.
+/* Gives one block's inner values, aux and gradients their offsets in the scratch; returns its size.
  * Scratch of the forward pass is free again in the backward pass, unless that recomputes it. */
-static size_t lay_block(Layout *l, Question q, const Block *block) {
+static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block) {
     const Model *m = q.model;
     size_t forward = 0;
     for (int i = block->first_node; i < block->end_node; i++) {
@@ -169,43 +168,43 @@ static size_t lay_block(Layout *l, Question q, const Block *block) {
     }
     size_t backward = q.settings->recompute ? forward : 0;
     for (int v = block->first_value; v < block->end_value; v++)
-        if (!is_output(m, v) && l->differentiated[v] && l->gradient_of[v] == v &&
+        if (!is_output(m, v) && l->needs_grad[v] && l->gradient_of[v] == v &&
             !l->stored_gradient[v]) {
             l->gradient_at[v] = backward;
             backward += value_room(q, v);
         }
-    return larger(forward, backward);
+    return size_max(forward, backward);
 }
 
-static BlockRoom lay_room(Layout *l, Question q, int b) {
+static BlockRoom room_of_block(Layout *l, LayoutInput q, int b) {
     const Model *m = q.model;
     int out = m->block[b].out;
     size_t room = value_room(q, out);
     /* The last output's gradient replaces it in place. */
-    size_t gradient = l->differentiated[out] && b < m->blocks - 1 ? room : 0;
-    return (BlockRoom){lay_block(l, q, &m->block[b]), l->stored[out] ? 0 : room,
+    size_t gradient = l->needs_grad[out] && b < m->blocks - 1 ? room : 0;
+    return (BlockRoom){assign_block_offsets(l, q, &m->block[b]), l->stored[out] ? 0 : room,
                        l->stored_gradient[out] ? 0 : gradient, gradient};
 }
 
 BlockRoom layout_room(Layout *l, const Model *m, const StageSettings *settings, const bool *active,
                       int block) {
-    return lay_room(l, (Question){m, settings, active}, block);
+    return room_of_block(l, (LayoutInput){m, settings, active}, block);
 }
 
-static void lay_out(Layout *l, Question q) {
+static void assign_offsets(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int b = 0; b < m->blocks; b++) {
         if (!value_is_local(m, q.settings, m->block[b].out)) continue;
-        BlockRoom room = lay_room(l, q, b);
-        if (block_is_local(q.settings, b)) l->scratch = larger(l->scratch, room.scratch);
-        l->boundary = larger(l->boundary, room.boundary);
-        l->boundary_gradient = larger(l->boundary_gradient, room.boundary_gradient);
+        BlockRoom room = room_of_block(l, q, b);
+        if (block_is_local(q.settings, b)) l->scratch = size_max(l->scratch, room.scratch);
+        l->boundary = size_max(l->boundary, room.boundary);
+        l->boundary_gradient = size_max(l->boundary_gradient, room.boundary_gradient);
     }
 }
 
 int layout_make(Layout *l, const Model *m, const StageSettings *settings, const bool *active) {
     size_t values = (size_t)m->values, nodes = (size_t)m->nodes;
-    *l = (Layout){.differentiated = calloc(values, sizeof(bool)),
+    *l = (Layout){.needs_grad = calloc(values, sizeof(bool)),
                   .stored = calloc(values, sizeof(bool)),
                   .stored_aux = calloc(nodes, sizeof(bool)),
                   .stored_gradient = calloc(values, sizeof(bool)),
@@ -213,22 +212,22 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
                   .aux_at = calloc(nodes, sizeof(size_t)),
                   .gradient_at = calloc(values, sizeof(size_t)),
                   .gradient_of = calloc(values, sizeof(int))};
-    if (!l->differentiated || !l->stored || !l->stored_aux || !l->stored_gradient || !l->value_at ||
+    if (!l->needs_grad || !l->stored || !l->stored_aux || !l->stored_gradient || !l->value_at ||
         !l->aux_at || !l->gradient_at || !l->gradient_of) {
         layout_free(l);
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
-    Question q = {m, settings, active};
-    mark_differentiated(l, q);
+    LayoutInput q = {m, settings, active};
+    mark_needs_grad(l, q);
     mark_stored(l, q);
     share_gradients(l, m);
     mark_stored_gradients(l, q);
-    lay_out(l, q);
+    assign_offsets(l, q);
     return 0;
 }
 
 void layout_free(Layout *l) {
-    free(l->differentiated);
+    free(l->needs_grad);
     free(l->stored);
     free(l->stored_aux);
     free(l->stored_gradient);

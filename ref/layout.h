@@ -2,7 +2,7 @@
  * allocated.  The rule that makes BCD cheap is here:
  *
  *   - a value needs a gradient only if an active parameter lies below it;
- *   - a value is stored only if the backward pass of some node will read it (node_keeps);
+ *   - a value is stored only if the backward pass of some node will read it (saved_for_backward);
  *   - everything else is scratch, shared by all blocks.
  *
  * So a frozen block below the lowest active one stores nothing (but its output, where an active
@@ -25,7 +25,7 @@
  */
 typedef struct {
     int lowest;               /* the lowest block with a gradient; blocks if nothing is active */
-    bool *differentiated;     /* [values]: has a gradient */
+    bool *needs_grad;         /* [values]: has a gradient */
     bool *stored;             /* [values]: kept from the forward to the backward pass */
     bool *stored_aux;         /* [nodes] */
     bool *stored_gradient;    /* [values]: gradients kept for deferred weight gradients */

@@ -62,28 +62,29 @@ size_t node_aux_count(const Node *node, int n) {
     }
 }
 
-NodeKeeps node_keeps(const Node *node, bool input_gradient, bool weight_gradient, bool running) {
+SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
+                                    bool running) {
     bool any = input_gradient || weight_gradient;
     switch (node->kind) {
         case OP_LINEAR:
         case OP_CONV2D:
-            return (NodeKeeps){.input = weight_gradient};
+            return (SavedForBackward){.input = weight_gradient};
         case OP_BATCHNORM:
             /* With running statistics the input gradient is a constant factor a channel; in both
              * modes relu's mask is read from the output. */
-            return (NodeKeeps){.input = weight_gradient || (input_gradient && !running),
-                               .output = any && node->relu};
+            return (SavedForBackward){.input = weight_gradient || (input_gradient && !running),
+                                      .output = any && node->relu};
         case OP_ATTENTION:
-            return (NodeKeeps){.input = input_gradient, .output = input_gradient};
+            return (SavedForBackward){.input = input_gradient, .output = input_gradient};
         case OP_RELU:
-            return (NodeKeeps){.output = input_gradient};
+            return (SavedForBackward){.output = input_gradient};
         case OP_LAYERNORM:
         case OP_RMSNORM:
-            return (NodeKeeps){.input = any};
+            return (SavedForBackward){.input = any};
         case OP_GELU:
         case OP_SWIGLU:
-            return (NodeKeeps){.input = input_gradient};
+            return (SavedForBackward){.input = input_gradient};
         default:
-            return (NodeKeeps){false, false};
+            return (SavedForBackward){false, false};
     }
 }

@@ -142,7 +142,8 @@ size_t node_aux_count(const Node *node, int n);
  * are stored. */
 typedef struct {
     bool input, output;
-} NodeKeeps;
-NodeKeeps node_keeps(const Node *node, bool input_gradient, bool weight_gradient, bool running);
+} SavedForBackward;
+SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
+                                    bool running);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct {
 void node_forward(const Node *node, const NodeIO *io);
 
 /* Overwrites dx and dskip, or accumulates where add_* says so.  Needs dy, and x, y, aux as
- * node_keeps says. */
+ * saved_for_backward says. */
 void node_input_gradient(const Node *node, const NodeIO *io);
 
 /* Overwrites dweight and dbias, or accumulates where add_* says so. */

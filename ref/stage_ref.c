@@ -261,7 +261,7 @@ static void stage_free(Stage *base) {
     free(s->gradient_made);
     free(s->age);
     free(s->active);
-    free(s->differentiated_yet);
+    free(s->has_grad);
     free(s);
 }
 
@@ -276,9 +276,9 @@ static int allocate_tables(RefStage *s) {
     s->before = calloc((size_t)m->buffers + 1, sizeof *s->before);
     s->age = calloc(blocks, sizeof *s->age);
     s->active = calloc(blocks, sizeof *s->active);
-    s->differentiated_yet = calloc(values, sizeof *s->differentiated_yet);
+    s->has_grad = calloc(values, sizeof *s->has_grad);
     if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
-        s->before && s->age && s->active && s->differentiated_yet)
+        s->before && s->age && s->active && s->has_grad)
         return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }

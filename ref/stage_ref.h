@@ -27,8 +27,8 @@ typedef struct {
     real *scratch, *boundary[2], *boundary_gradient[2];
     real *loss, *lse; /* [batch * targets] */
     unsigned char *correct;
-    bool *differentiated_yet; /* [values]: this backward pass has written its gradient */
-    Batch batch;              /* in flight, by reference */
+    bool *has_grad; /* [values]: this backward pass has written its gradient */
+    Batch batch;    /* in flight, by reference */
     Mode mode;
 } RefStage;
 

@@ -90,8 +90,8 @@ static double least_bytes(const Node *node, Pass phase, int n) {
     double in = (double)n * (double)shape_count(node->in_shape);
     double out = (double)n * (double)shape_count(node->out_shape);
     double skip = node->skip < 0 ? 0 : out;
-    NodeKeeps keeps =
-        node_keeps(node, phase == PASS_INPUT_GRADIENT, phase == PASS_WEIGHT_GRADIENT, false);
+    SavedForBackward keeps = saved_for_backward(node, phase == PASS_INPUT_GRADIENT,
+                                                phase == PASS_WEIGHT_GRADIENT, false);
     double kept = keeps.input * in + keeps.output * out;
     double numbers = 0;
     if (phase == PASS_FORWARD) numbers = in + skip + out;

@@ -188,8 +188,8 @@ static void nan_is_not_swallowed(const CaseData *once, Turn turn) {
 
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_WEIGHT = 4, WANT_BIAS = 8, WANTS = 16 };
 
-/* Gradients when x and y hold what node_keeps asks for and otherwise NaN, then are not there at all
- * (and the sums of batch norm are those of the input gradient before). */
+/* Gradients when x and y hold what saved_for_backward asks for and otherwise NaN, then are not
+ * there at all (and the sums of batch norm are those of the input gradient before). */
 static void check_wants(const CaseData *once, Turn turn, int wants, int pass) {
     CaseData data;
     case_create(&data, turn.row, false);
@@ -199,8 +199,8 @@ static void check_wants(const CaseData *once, Turn turn, int wants, int pass) {
     if (!(wants & WANT_DSKIP)) io.dskip = NULL;
     if (!(wants & WANT_WEIGHT)) io.dweight = NULL;
     if (!(wants & WANT_BIAS)) io.dbias = NULL;
-    NodeKeeps keeps =
-        node_keeps(&data.node, io.dx || io.dskip, io.dweight || io.dbias, io.use_running);
+    SavedForBackward keeps =
+        saved_for_backward(&data.node, io.dx || io.dskip, io.dweight || io.dbias, io.use_running);
     if (!keeps.input) {
         guarded_spoil(data.array[ARRAY_X]);
         if (pass) io.x = NULL;

@@ -175,8 +175,8 @@ static void nan_is_not_swallowed(const Case *row) {
 
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_PARAMETERS = 4, WANTS = 8 };
 
-/* Gradients when x and y hold what node_keeps asks for and otherwise NaN, then are not there at all
- * (and the sums of batch norm are those of the input gradient before). */
+/* Gradients when x and y hold what saved_for_backward asks for and otherwise NaN, then are not
+ * there at all (and the sums of batch norm are those of the input gradient before). */
 static void check_wants(const CaseData *all, int wants) {
     CaseData data;
     case_create(&data, all->row, false);
@@ -185,7 +185,8 @@ static void check_wants(const CaseData *all, int wants) {
     if (!(wants & WANT_DX)) io.dx = NULL;
     if (!(wants & WANT_DSKIP)) io.dskip = NULL;
     if (!(wants & WANT_PARAMETERS)) io.dweight = io.dbias = NULL;
-    NodeKeeps keeps = node_keeps(&data.node, io.dx || io.dskip, io.dweight, io.use_running);
+    SavedForBackward keeps =
+        saved_for_backward(&data.node, io.dx || io.dskip, io.dweight, io.use_running);
     for (int pass = 0; pass < 2; pass++) {
         if (!keeps.input) {
             guarded_spoil(data.array[ARRAY_X]);

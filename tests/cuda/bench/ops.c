@@ -128,8 +128,8 @@ static double least_bytes(const Model *m, const Node *node, Pass phase, int n, P
     const double skip = node->skip < 0 ? 0 : out;
     const double weights = (node->weight < 0 ? 0 : (double)m->param[node->weight].count) +
                            (node->bias < 0 ? 0 : (double)m->param[node->bias].count);
-    const NodeKeeps keeps =
-        node_keeps(node, phase == PASS_INPUT_GRADIENT, phase == PASS_WEIGHT_GRADIENT, false);
+    const SavedForBackward keeps = saved_for_backward(node, phase == PASS_INPUT_GRADIENT,
+                                                      phase == PASS_WEIGHT_GRADIENT, false);
     const double kept = keeps.input * in + keeps.output * out;
     if (phase == PASS_FORWARD) return size * (in + skip + out + (tokens ? out : weights));
     if (phase == PASS_INPUT_GRADIENT) return size * (out + kept + in + skip + weights);
