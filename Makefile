@@ -103,7 +103,7 @@ $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c) $(ref_
 $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
 $(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
-$(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/link-mpi-ranks:
+$(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 %.a:
@@ -151,7 +151,7 @@ $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(r
 $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 
 $(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"' -DBCD_SOURCE_DIR='"$(CURDIR)"' \
-    -DBCD_LINK_RANKS='"$(abspath $(BUILD))/link-mpi-ranks"'
+    -DBCD_TRANSPORT_RANKS='"$(abspath $(BUILD))/transport-mpi-ranks"'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
@@ -160,7 +160,7 @@ include cuda/rules.mk
 # The MPI link is a library of its own, which the program loads when asked for.  MPI=no leaves it out.
 MPICC ?= $(shell command -v mpicc)
 MPI ?= $(if $(MPICC),yes,no)
-mpi_programs := $(BUILD)/libbcd-mpi.so $(BUILD)/link-mpi-ranks
+mpi_programs := $(BUILD)/libbcd-mpi.so $(BUILD)/transport-mpi-ranks
 ifeq ($(MPI),yes)
 all: $(BUILD)/libbcd-mpi.so
 programs test: $(mpi_programs)
@@ -175,8 +175,8 @@ $(BUILD)/mpi/%.o: %.c $(BUILD)/flags
 $(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/transport_mpi.o $(BUILD)/mpi/ref/headers.o
 	$(call say,LINK,$@)
 	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lpthread -o $@
-$(BUILD)/link-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_plays.c dist/deadline.c $(ref_c)) $(float_library)
-$(BUILD)/link-mpi-ranks: LDFLAGS += -rdynamic
+$(BUILD)/transport-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_plays.c dist/deadline.c $(ref_c)) $(float_library)
+$(BUILD)/transport-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## trai
 paper-tables: $(BUILD)/bcd            ## the tables of paper_repro.md anew, from experiments/results
 	tests/experiments/paper_tables $(BUILD)/bcd
 
-bench: $(BUILD)/bench                 ## speed of every op, of whole training steps, of links
+bench: $(BUILD)/bench                 ## speed of every op, of whole training steps, of transports
 	$(BUILD)/bench
 
 PYTHON ?= /usr/bin/python3

@@ -31,7 +31,7 @@ DeviceMessage *message_new(size_t bytes);
 /* Of a DeviceMessage; any thread, any time; NULL is ignored. */
 void message_free(void *message);
 
-/* Memory of free messages is kept while anyone uses them: each stage, and each link that makes
+/* Memory of free messages is kept while anyone uses them: each stage, and each transport that makes
  * messages, for as long as it lives. */
 void message_users_add(void);
 void message_users_remove(void); /* the last one waits for the device */

@@ -9,15 +9,16 @@
 #define GIGA 1e9
 
 /* fp32 is the rate of ordinary float arithmetic; tf32 and bf16 those of the tensor cores, dense,
- * with float accumulation.  A link's rate is half of what data sheets give for both directions. */
+ * with float accumulation.  An interconnect's bandwidth is half of what data sheets give for both
+ * directions. */
 const Gpu gpu_table[] = {
     {.key = "rtx4090",
      .name = "RTX 4090",
      .flops = {82.6 * TERA, 82.6 * TERA, 165.2 * TERA},
      .memory_bytes = 24 * GIB,
      .memory_rate = 1008 * GIGA,
-     .link_rate = 31.5 * GIGA,
-     .link = "PCIe 4.0 x16",
+     .interconnect_bandwidth = 31.5 * GIGA,
+     .interconnect = "PCIe 4.0 x16",
      .host_rate = 31.5 * GIGA,
      .dollars_per_hour = 0.29,
      .least_dollars = 0.19,
@@ -28,8 +29,8 @@ const Gpu gpu_table[] = {
      .flops = {19.5 * TERA, 156 * TERA, 312 * TERA},
      .memory_bytes = 80 * GIB,
      .memory_rate = 2039 * GIGA,
-     .link_rate = 300 * GIGA,
-     .link = "NVLink 3",
+     .interconnect_bandwidth = 300 * GIGA,
+     .interconnect = "NVLink 3",
      .host_rate = 31.5 * GIGA,
      .dollars_per_hour = 1.20,
      .least_dollars = 1.12,
@@ -40,8 +41,8 @@ const Gpu gpu_table[] = {
      .flops = {19.5 * TERA, 156 * TERA, 312 * TERA},
      .memory_bytes = 80 * GIB,
      .memory_rate = 1935 * GIGA,
-     .link_rate = 31.5 * GIGA,
-     .link = "PCIe 4.0 x16",
+     .interconnect_bandwidth = 31.5 * GIGA,
+     .interconnect = "PCIe 4.0 x16",
      .host_rate = 31.5 * GIGA,
      .dollars_per_hour = 0.69,
      .least_dollars = 0.88,
@@ -52,8 +53,8 @@ const Gpu gpu_table[] = {
      .flops = {66.9 * TERA, 494.7 * TERA, 989.4 * TERA},
      .memory_bytes = 80 * GIB,
      .memory_rate = 3352 * GIGA,
-     .link_rate = 450 * GIGA,
-     .link = "NVLink 4",
+     .interconnect_bandwidth = 450 * GIGA,
+     .interconnect = "NVLink 4",
      .host_rate = 63 * GIGA,
      .source = "NVIDIA H100 data sheet, SXM"},
     {.key = "h200",
@@ -61,19 +62,19 @@ const Gpu gpu_table[] = {
      .flops = {66.9 * TERA, 494.7 * TERA, 989.4 * TERA},
      .memory_bytes = 141 * GIGA,
      .memory_rate = 4800 * GIGA,
-     .link_rate = 450 * GIGA,
-     .link = "NVLink 4",
+     .interconnect_bandwidth = 450 * GIGA,
+     .interconnect = "NVLink 4",
      .host_rate = 63 * GIGA,
      .source = "NVIDIA H200 data sheet, SXM"},
     {.key = NULL},
 };
 
-const Practice practice_default = {
+const Efficiency efficiency_default = {
     .products = {0.73, 0.84, 0.80},
     .memory = 0.90,
-    .link = 0.80,
+    .interconnect = 0.80,
     .launch_s = 2e-6,
-    .link_latency_s = 10e-6,
+    .interconnect_latency_s = 10e-6,
     .network_latency_s = 30e-6,
     .host_process_rate = 100e9,
     .host_memory_rate = 100e9,
@@ -92,19 +93,21 @@ const Gpu *gpu_find(const char *key) {
 
 double cluster_message_s(const Cluster *c, int from, int to, double bytes) {
     bool network = from / c->per_node != to / c->per_node;
-    double rate = network ? c->network_rate : c->gpu->link_rate;
-    double latency = network ? c->practice.network_latency_s : c->practice.link_latency_s;
-    return latency + bytes / (rate * c->practice.link);
+    double rate = network ? c->network_rate : c->gpu->interconnect_bandwidth;
+    double latency =
+        network ? c->efficiency.network_latency_s : c->efficiency.interconnect_latency_s;
+    return latency + bytes / (rate * c->efficiency.interconnect);
 }
 
-double cluster_reduce_s(const Cluster *c, int copies, int stride, double bytes) {
-    if (copies <= 1) return 0;
-    bool network = copies * stride > c->per_node;
+double cluster_reduce_s(const Cluster *c, int replicas, int stride, double bytes) {
+    if (replicas <= 1) return 0;
+    bool network = replicas * stride > c->per_node;
     int sharing = !network ? 1 : stride < c->per_node ? stride : c->per_node;
-    double rate = network ? c->network_rate / sharing : c->gpu->link_rate;
-    double latency = network ? c->practice.network_latency_s : c->practice.link_latency_s;
-    double turns = 2.0 * (copies - 1);
-    return turns * (latency + bytes / copies / (rate * c->practice.link));
+    double rate = network ? c->network_rate / sharing : c->gpu->interconnect_bandwidth;
+    double latency =
+        network ? c->efficiency.network_latency_s : c->efficiency.interconnect_latency_s;
+    double turns = 2.0 * (replicas - 1);
+    return turns * (latency + bytes / replicas / (rate * c->efficiency.interconnect));
 }
 
 double gpu_usable_bytes(const Gpu *gpu) { return 0.97 * gpu->memory_bytes; }

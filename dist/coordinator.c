@@ -6,60 +6,60 @@
 
 #include "../ref/error.h"
 
-static LeadEngine *of(Engine *base) { return (LeadEngine *)(void *)base; }
+static Coordinator *of(Engine *base) { return (Coordinator *)(void *)base; }
 
 size_t call_numbers(const Model *m, TensorRole role, int number) {
     return role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
 }
 
-int call_share_batch(Link *world, const Model *m, Batch *batch, int n) {
+int call_share_batch(Transport *world, const Model *m, Batch *batch, int n) {
     size_t samples = (size_t)n, inputs = samples * shape_count(m->input);
     void *input = m->tokens ? (void *)batch->tokens : (void *)batch->images;
     size_t input_bytes = inputs * (m->tokens ? sizeof *batch->tokens : sizeof *batch->images);
     size_t target_bytes = samples * (size_t)m->targets * sizeof *batch->targets;
-    return link_broadcast(world, 0, batch->ids, samples * sizeof *batch->ids) ||
-                   link_broadcast(world, 0, input, input_bytes) ||
-                   link_broadcast(world, 0, batch->targets, target_bytes)
+    return transport_broadcast(world, 0, batch->ids, samples * sizeof *batch->ids) ||
+                   transport_broadcast(world, 0, input, input_bytes) ||
+                   transport_broadcast(world, 0, batch->targets, target_bytes)
                ? -1
                : 0;
 }
 
-static int announce(LeadEngine *e, Call call) {
-    return link_broadcast(e->world, 0, &call, sizeof call);
+static int announce(Coordinator *e, Call call) {
+    return transport_broadcast(e->world, 0, &call, sizeof call);
 }
 
-static int lead_activate(Engine *base, const bool *active) {
-    LeadEngine *e = of(base);
+static int coordinator_activate(Engine *base, const bool *active) {
+    Coordinator *e = of(base);
     size_t blocks = (size_t)base->model->blocks;
     bool *copy = malloc(blocks * sizeof *copy);
     if (!copy) return error_set("pipeline: out of memory");
     memcpy(copy, active, blocks * sizeof *copy);
     int failed = announce(e, (Call){.kind = CALL_ACTIVATE}) ||
-                 link_broadcast(e->world, 0, copy, blocks * sizeof *copy) ||
+                 transport_broadcast(e->world, 0, copy, blocks * sizeof *copy) ||
                  e->rank->is->activate(e->rank, copy);
     free(copy);
     return failed ? -1 : 0;
 }
 
-static int announce_batch(LeadEngine *e, Call call, const Batch *batch) {
+static int announce_batch(Coordinator *e, Call call, const Batch *batch) {
     Batch same = *batch;
     return announce(e, call) || call_share_batch(e->world, e->base.model, &same, batch->n) ? -1 : 0;
 }
 
-static int lead_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
-    LeadEngine *e = of(base);
+static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
+    Coordinator *e = of(base);
     Call call = {.kind = CALL_STEP, .samples = batch->n, .lr = lr};
     return announce_batch(e, call, batch) ? -1 : e->rank->is->step(e->rank, batch, lr, loss);
 }
 
-static int lead_evaluate(Engine *base, const Batch *batch, Loss *loss) {
-    LeadEngine *e = of(base);
+static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
+    Coordinator *e = of(base);
     Call call = {.kind = CALL_EVALUATE, .samples = batch->n};
     return announce_batch(e, call, batch) ? -1 : e->rank->is->evaluate(e->rank, batch, loss);
 }
 
-static size_t lead_read(Engine *base, TensorRole role, int number, real *data) {
-    LeadEngine *e = of(base);
+static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
+    Coordinator *e = of(base);
     Call call = {.kind = CALL_SIZE, .role = role, .number = number};
     if (announce(e, call)) return READ_FAILED;
     size_t count = e->rank->is->read(e->rank, role, number, NULL);
@@ -69,36 +69,36 @@ static size_t lead_read(Engine *base, TensorRole role, int number, real *data) {
     return announce(e, call) ? READ_FAILED : e->rank->is->read(e->rank, role, number, data);
 }
 
-static int lead_write(Engine *base, TensorRole role, int number, const real *data) {
-    LeadEngine *e = of(base);
+static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
+    Coordinator *e = of(base);
     size_t bytes = call_numbers(base->model, role, number) * sizeof *data;
     real *copy = malloc(bytes + 1);
     if (!copy) return error_set("pipeline: out of memory for a tensor of %zu bytes", bytes);
     memcpy(copy, data, bytes);
     Call call = {.kind = CALL_WRITE, .role = role, .number = number};
-    int failed = announce(e, call) || link_broadcast(e->world, 0, copy, bytes) ||
+    int failed = announce(e, call) || transport_broadcast(e->world, 0, copy, bytes) ||
                  e->rank->is->write(e->rank, role, number, copy);
     free(copy);
     return failed ? -1 : 0;
 }
 
-static uint64_t lead_age(Engine *base, int block) {
+static uint64_t coordinator_age(Engine *base, int block) {
     return of(base)->rank->is->age(of(base)->rank, block);
 }
 
-static void lead_set_age(Engine *base, int block, uint64_t age) {
-    LeadEngine *e = of(base);
+static void coordinator_set_age(Engine *base, int block, uint64_t age) {
+    Coordinator *e = of(base);
     if (announce(e, (Call){.kind = CALL_SET_AGE, .number = block, .age = age}) == 0)
         e->rank->is->set_age(e->rank, block, age);
 }
 
 /* Of all ranks together: peaks of roles add up although not all ranks need not have reached theirs
  * at the same time. */
-static const MemCount *lead_memory(Engine *base) {
-    LeadEngine *e = of(base);
+static const MemCount *coordinator_memory(Engine *base) {
+    Coordinator *e = of(base);
     const MemCount *mine = e->rank->is->memory(e->rank);
     if (announce(e, (Call){.kind = CALL_MEMORY}) ||
-        link_gather(e->world, e->each, mine, sizeof *mine))
+        transport_gather(e->world, e->each, mine, sizeof *mine))
         return &e->memory;
     e->memory = (MemCount){0};
     for (int r = 0; r < e->world->ranks; r++) {
@@ -113,11 +113,11 @@ static const MemCount *lead_memory(Engine *base) {
     return &e->memory;
 }
 
-const MemCount *engine_lead_counts(Engine *lead) { return of(lead)->each; }
+const MemCount *coordinator_counts(Engine *coordinator) { return of(coordinator)->each; }
 
-static void lead_free(Engine *base) {
-    LeadEngine *e = of(base);
-    char cause[400]; /* of the end, perhaps: not to be lost to that of a broken link */
+static void coordinator_free(Engine *base) {
+    Coordinator *e = of(base);
+    char cause[400]; /* of the end, perhaps: not to be lost to that of a broken transport */
     snprintf(cause, sizeof cause, "%s", error_message());
     if (announce(e, (Call){.kind = CALL_END})) error_set("%s", cause);
     e->rank->is->free(e->rank);
@@ -126,31 +126,31 @@ static void lead_free(Engine *base) {
     if (e->after) e->after(e->context);
 }
 
-int engine_lead_open(LeadEngine *lead, const Model *model, Engine *rank, Link *world,
+int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank, Transport *world,
                      void (*after)(void *context), void *context) {
     static const EngineClass class = {
-        .activate = lead_activate,
-        .step = lead_step,
-        .evaluate = lead_evaluate,
-        .read = lead_read,
-        .write = lead_write,
-        .age = lead_age,
-        .set_age = lead_set_age,
-        .memory = lead_memory,
-        .free = lead_free,
+        .activate = coordinator_activate,
+        .step = coordinator_step,
+        .evaluate = coordinator_evaluate,
+        .read = coordinator_read,
+        .write = coordinator_write,
+        .age = coordinator_age,
+        .set_age = coordinator_set_age,
+        .memory = coordinator_memory,
+        .free = coordinator_free,
     };
-    *lead = (LeadEngine){.base = {&class, model},
-                         .rank = rank,
-                         .world = world,
-                         .after = after,
-                         .context = context,
-                         .each = calloc((size_t)world->ranks, sizeof *lead->each)};
-    int failed = rank && !lead->each ? error_set("pipeline: out of memory") : rank ? 0 : -1;
-    if (failed) world->is->give_up(world, error_message());
-    if (!failed && link_barrier(world) == 0) return 0;
+    *coordinator = (Coordinator){.base = {&class, model},
+                                 .rank = rank,
+                                 .world = world,
+                                 .after = after,
+                                 .context = context,
+                                 .each = calloc((size_t)world->ranks, sizeof *coordinator->each)};
+    int failed = rank && !coordinator->each ? error_set("pipeline: out of memory") : rank ? 0 : -1;
+    if (failed) world->is->abort(world, error_message());
+    if (!failed && transport_barrier(world) == 0) return 0;
     if (rank) rank->is->free(rank);
     world->is->free(world);
-    free(lead->each);
+    free(coordinator->each);
     if (after) after(context);
     return -1;
 }

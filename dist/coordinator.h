@@ -7,30 +7,32 @@
 #include "../ref/engine.h"
 #include "transport.h"
 
-/* What a leader adds to an engine. */
+/* What a coordinator adds to an engine. */
 typedef struct {
     Engine base;
-    Engine *rank; /* rank 0's own */
-    Link *world;  /* of all ranks, this is its rank 0 */
+    Engine *rank;     /* rank 0's own */
+    Transport *world; /* of all ranks, this is its rank 0 */
     void (*after)(void *context);
     void *context;
     MemCount memory, *each; /* of all ranks together; [ranks] of each, at the last call of memory */
-} LeadEngine;
+} Coordinator;
 
-/* On rank 0.  Waits until all others follow; takes over the engine of the rank and the link, and
- * frees them with itself, after the others have ended; `after`, unless NULL, is called last of all.
- * Fills *lead, which must stay where it is.  On failure -1 and the error of a rank that could not
- * make its engine (rank NULL: this one, whose error the others then get), and nothing is left. */
-int engine_lead_open(LeadEngine *lead, const Model *model, Engine *rank, Link *world,
+/* On rank 0.  Waits until all workers are ready; takes over the engine of the rank and the
+ * transport, and frees them with itself, after the others have ended; `after`, unless NULL, is
+ * called last of all. Fills *coordinator, which must stay where it is.  On failure -1 and the error
+ * of a rank that could not make its engine (rank NULL: this one, whose error the others then get),
+ * and nothing is left.
+ */
+int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank, Transport *world,
                      void (*after)(void *context), void *context);
 
-/* Of a leader's engine: what each rank [ranks] counted at the last call of memory. */
-const MemCount *engine_lead_counts(Engine *lead);
+/* What each rank [ranks] counted at the last call of memory. */
+const MemCount *coordinator_counts(Engine *coordinator);
 
 /* On the others: carries out calls on `rank` (NULL: it could not be made, all others are told the
- * error) until the leader frees its engine.  Takes over engine and link.  -1 and an error when the
- * link broke or a call failed here alone. */
-int engine_follow(Engine *rank, Link *world);
+ * error) until the coordinator frees its engine.  Takes over engine and transport.  -1 and an error
+ * when the transport broke or a call failed here alone. */
+int worker_run(Engine *rank, Transport *world);
 
 /* ---- between the two ------------------------------------------------------------------------- */
 
@@ -60,6 +62,6 @@ typedef struct {
 size_t call_numbers(const Model *model, TensorRole role, int number);
 
 /* Rank 0's batch becomes that of all; it has room for n samples everywhere. */
-int call_share_batch(Link *world, const Model *model, Batch *batch, int n);
+int call_share_batch(Transport *world, const Model *model, Batch *batch, int n);
 
 #endif

@@ -6,7 +6,7 @@ typedef struct {
     const Model *model;
     const StageSettings *settings;
     const Gpu *gpu;
-    const Practice *practice;
+    const Efficiency *efficiency;
 } Question;
 
 /* Bytes a pass must move at least: each array it needs read or written once.  Elementwise and norm
@@ -41,18 +41,18 @@ static double scores_time(const Question *q, const Node *node, Pass pass) {
     double bytes = passes * scores * (double)value_bytes(q->settings);
     double flops = products * 2 * n * t * (double)shape_count(node->out_shape);
     Precision precision = q->settings->precision;
-    return flops / (q->gpu->flops[precision] * q->practice->products[precision]) +
-           bytes / (q->gpu->memory_rate * q->practice->memory);
+    return flops / (q->gpu->flops[precision] * q->efficiency->products[precision]) +
+           bytes / (q->gpu->memory_rate * q->efficiency->memory);
 }
 
 static double node_time(const Question *q, const Node *node, Pass pass) {
-    if (node->kind == OP_ATTENTION && q->practice->scores_in_memory)
-        return scores_time(q, node, pass) + q->practice->launch_s;
+    if (node->kind == OP_ATTENTION && q->efficiency->scores_in_memory)
+        return scores_time(q, node, pass) + q->efficiency->launch_s;
     Precision precision = q->settings->precision;
     double flops = q->settings->batch * node_flops(node, pass);
-    double compute = flops / (q->gpu->flops[precision] * q->practice->products[precision]);
-    double memory = node_bytes(q, node, pass) / (q->gpu->memory_rate * q->practice->memory);
-    return fmax(compute, memory) + q->practice->launch_s;
+    double compute = flops / (q->gpu->flops[precision] * q->efficiency->products[precision]);
+    double memory = node_bytes(q, node, pass) / (q->gpu->memory_rate * q->efficiency->memory);
+    return fmax(compute, memory) + q->efficiency->launch_s;
 }
 
 double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
@@ -80,12 +80,12 @@ static double update_time(const Question *q, const Block *block) {
     for (int p = block->first_param; p < block->end_param; p++)
         count += (double)q->model->param[p].count;
     double bytes = count * update_bytes(&q->settings->optimizer, q->settings->precision);
-    return bytes / (q->gpu->memory_rate * q->practice->memory);
+    return bytes / (q->gpu->memory_rate * q->efficiency->memory);
 }
 
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,
-                const bool *active, const Gpu *gpu, const Practice *practice) {
-    Question q = {model, settings, gpu, practice};
+                const bool *active, const Gpu *gpu, const Efficiency *efficiency) {
+    Question q = {model, settings, gpu, efficiency};
     Layout layout;
     if (layout_make(&layout, model, settings, active)) return -1;
     for (int b = 0; b < model->blocks; b++) {

@@ -14,8 +14,8 @@ static RankEngine *of(Engine *base) { return (RankEngine *)(void *)base; }
 int rank_alone(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
-    e->link->is->give_up(e->link, why);
-    if (e->copies) e->copies->is->give_up(e->copies, why);
+    e->transport->is->abort(e->transport, why);
+    if (e->replicas) e->replicas->is->abort(e->replicas, why);
     return error_set("%s", why);
 }
 
@@ -54,7 +54,7 @@ static int rank_activate(Engine *base, const bool *active) {
 /* ---- step and evaluation ------------------------------------------------------------------------
  */
 
-/* Runs the lists over a batch, or this copy's share of it, in parts of at most `size` samples;
+/* Runs the lists over a batch, or this replica's share of it, in parts of at most `size` samples;
  * every rank gets the loss. */
 static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int size, double scale,
                      Loss *loss) {
@@ -64,14 +64,15 @@ static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int siz
     e->loss = (Loss){0};
     if (rank_run(e, schedule)) return -1;
     int last = chunk_rank(e, e->placement->chunks - 1);
-    if (link_broadcast(e->link, last, &e->loss, sizeof e->loss) || rank_add_losses(e, &e->loss))
+    if (transport_broadcast(e->transport, last, &e->loss, sizeof e->loss) ||
+        rank_add_losses(e, &e->loss))
         return -1;
     loss_add(loss, &e->loss);
     return 0;
 }
 
 static void take_batch(RankEngine *e, const Batch *batch) {
-    int share = rank_share(e, batch->n), first = e->copies ? e->copies->rank * share : 0;
+    int share = rank_share(e, batch->n), first = e->replicas ? e->replicas->rank * share : 0;
     int end = first + share < batch->n ? first + share : batch->n;
     e->whole = batch;
     e->batch = batch_slice(batch, e->base.model, first, end);
@@ -79,10 +80,10 @@ static void take_batch(RankEngine *e, const Batch *batch) {
 
 /* The global norm, its squares added in the order of parameters as one device does. */
 static int gradient_norm(RankEngine *e, double *norm) {
-    size_t params = (size_t)e->base.model->params, ranks = (size_t)e->link->ranks;
+    size_t params = (size_t)e->base.model->params, ranks = (size_t)e->transport->ranks;
     double *mine = e->square + ranks * params, sum = 0;
     e->stage->is->gradient_squares(e->stage, mine);
-    if (link_gather(e->link, e->square, mine, params * sizeof *mine)) return -1;
+    if (transport_gather(e->transport, e->square, mine, params * sizeof *mine)) return -1;
     for (size_t p = 0; p < params; p++)
         for (size_t r = 0; r < ranks; r++) sum += e->square[r * params + p];
     *norm = sqrt(sum);
@@ -134,7 +135,7 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     RankEngine *e = of(base);
     int size = e->stage->settings.batch;
-    int most = size * e->settings.micro_batches * rank_copies(e);
+    int most = size * e->settings.micro_batches * rank_replicas(e);
     *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += most) {
         int end = batch->n - first < most ? batch->n : first + most;
@@ -155,9 +156,10 @@ static int tensor_block(const Model *m, TensorRole role, int number) {
 }
 
 /* What rank root has read, to all. */
-static size_t share_read(Link *link, int root, size_t count, real *data) {
-    if (link_broadcast(link, root, &count, sizeof count)) return READ_FAILED;
-    if (data && count && link_broadcast(link, root, data, count * sizeof *data)) return READ_FAILED;
+static size_t share_read(Transport *transport, int root, size_t count, real *data) {
+    if (transport_broadcast(transport, root, &count, sizeof count)) return READ_FAILED;
+    if (data && count && transport_broadcast(transport, root, data, count * sizeof *data))
+        return READ_FAILED;
     return count;
 }
 
@@ -165,19 +167,19 @@ static size_t share_read(Link *link, int root, size_t count, real *data) {
 static size_t read_here(RankEngine *e, TensorRole role, int number, real *data) {
     int root = block_rank(e, tensor_block(e->base.model, role, number));
     size_t count = 0;
-    if (root == e->link->rank) count = e->stage->is->read(e->stage, role, number, data);
-    if (count == READ_FAILED) e->link->is->give_up(e->link, error_message());
+    if (root == e->transport->rank) count = e->stage->is->read(e->stage, role, number, data);
+    if (count == READ_FAILED) e->transport->is->abort(e->transport, error_message());
     if (count == READ_FAILED) return count;
-    return share_read(e->link, root, count, data);
+    return share_read(e->transport, root, count, data);
 }
 
-/* The first copy's, to all. */
+/* The first replica's, to all. */
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
     size_t count = 0;
-    if (!e->copies) return read_here(e, role, number, data);
-    if (e->copies->rank == 0) count = read_here(e, role, number, data);
-    return count == READ_FAILED ? count : share_read(e->copies, 0, count, data);
+    if (!e->replicas) return read_here(e, role, number, data);
+    if (e->replicas->rank == 0) count = read_here(e, role, number, data);
+    return count == READ_FAILED ? count : share_read(e->replicas, 0, count, data);
 }
 
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {
@@ -217,8 +219,8 @@ static void rank_free(Engine *base) {
     free(e->cost);
     free(e->square);
     e->stage->is->free(e->stage);
-    e->link->is->free(e->link);
-    if (e->copies) e->copies->is->free(e->copies);
+    e->transport->is->free(e->transport);
+    if (e->replicas) e->replicas->is->free(e->replicas);
     rank_blocks_free(&e->blocks);
     free(e);
 }
@@ -238,8 +240,9 @@ static int reserve(RankEngine *e) {
                : error_set("pipeline: out of memory");
 }
 
-Engine *engine_rank_create(Stage *stage, Link *link, Link *copies, const Placement *placement,
-                           RankBlocks blocks, PipelineSettings settings) {
+Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
+                           const Placement *placement, RankBlocks blocks,
+                           PipelineSettings settings) {
     static const EngineClass class = {
         .activate = rank_activate,
         .step = rank_step,
@@ -254,20 +257,20 @@ Engine *engine_rank_create(Stage *stage, Link *link, Link *copies, const Placeme
     RankEngine *e = calloc(1, sizeof *e);
     if (!e) {
         stage->is->free(stage);
-        link->is->free(link);
-        if (copies) copies->is->free(copies);
+        transport->is->free(transport);
+        if (replicas) replicas->is->free(replicas);
         rank_blocks_free(&blocks);
         error_set("pipeline: out of memory");
         return NULL;
     }
     *e = (RankEngine){.base = {&class, stage->model},
                       .stage = stage,
-                      .link = link,
-                      .copies = copies,
+                      .transport = transport,
+                      .replicas = replicas,
                       .placement = placement,
                       .blocks = blocks,
                       .settings = settings,
-                      .messages = stage->is->message_take && link->carries_messages};
+                      .messages = stage->is->message_take && transport->carries_messages};
     if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;

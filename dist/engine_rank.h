@@ -8,13 +8,14 @@
 #include "rank_plan.h"
 #include "transport.h"
 
-/* `link` joins the ranks of this pipeline; `copies`, NULL where there is but one pipeline, joins
- * the same place of all its copies, which share out each batch.  Takes over the stage, whose
- * settings name blocks.local and blocks.in_flight, the links, and the blocks: frees them with
- * itself, or at once when it fails.  The placement must outlive it.  NULL and an error when memory
- * runs out. */
-Engine *engine_rank_create(Stage *stage, Link *link, Link *copies, const Placement *placement,
-                           RankBlocks blocks, PipelineSettings settings);
+/* `transport` joins the ranks of this pipeline; `replicas`, NULL where there is but one pipeline,
+ * joins the same place of all its replicas, which share out each batch.  Takes over the stage,
+ * whose settings name blocks.local and blocks.in_flight, the transports, and the blocks: frees them
+ * with itself, or at once when it fails.  The placement must outlive it.  NULL and an error when
+ * memory runs out. */
+Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
+                           const Placement *placement, RankBlocks blocks,
+                           PipelineSettings settings);
 
 /* The most messages a channel needs to hold, whatever submodel is active. */
 int engine_rank_capacity(const Placement *placement, PipelineSettings settings);

@@ -9,13 +9,13 @@
 typedef struct {
     TeamMember *make;
     void *context;
-    Link *world;
+    Transport *world;
     int processors; /* for this rank */
     pthread_t thread;
 } Member;
 
 typedef struct {
-    LeadEngine lead;
+    Coordinator coordinator;
     int members, processors; /* besides rank 0; for all */
     Member member[];
 } Team;
@@ -23,11 +23,11 @@ typedef struct {
 static void *serve(void *argument) {
     Member *me = argument;
     omp_set_num_threads(me->processors);
-    engine_follow(me->make(me->context, me->world), me->world);
+    worker_run(me->make(me->context, me->world), me->world);
     return NULL;
 }
 
-/* The others have been told to end, or that the link is broken. */
+/* The others have been told to end, or that the transport is broken. */
 static void dismiss(void *context) {
     Team *t = context;
     for (int i = 0; i < t->members; i++) pthread_join(t->member[i].thread, NULL);
@@ -36,7 +36,8 @@ static void dismiss(void *context) {
 }
 
 /* Threads for ranks 1 and up.  A rank without a thread gives up in its stead. */
-static void start(Team *t, Link **world, int ranks, TeamMember *make, void *context, int each) {
+static void start(Team *t, Transport **world, int ranks, TeamMember *make, void *context,
+                  int each) {
     for (int r = 1; r < ranks; r++) {
         Member *m = &t->member[t->members];
         *m = (Member){.make = make, .context = context, .world = world[r], .processors = each};
@@ -44,12 +45,13 @@ static void start(Team *t, Link **world, int ranks, TeamMember *make, void *cont
             t->members++;
             continue;
         }
-        world[r]->is->give_up(world[r], "no thread for it");
+        world[r]->is->abort(world[r], "no thread for it");
         world[r]->is->free(world[r]);
     }
 }
 
-Engine *engine_team_create(const Model *model, Link **world, TeamMember *member, void *context) {
+Engine *engine_team_create(const Model *model, Transport **world, TeamMember *member,
+                           void *context) {
     int ranks = world[0]->ranks, processors = omp_get_max_threads();
     int each = processors / ranks > 1 ? processors / ranks : 1;
     Team *t = malloc(sizeof *t + (size_t)(ranks - 1) * sizeof *t->member);
@@ -62,5 +64,7 @@ Engine *engine_team_create(const Model *model, Link **world, TeamMember *member,
     start(t, world, ranks, member, context, each);
     omp_set_num_threads(each);
     Engine *rank = member(context, world[0]);
-    return engine_lead_open(&t->lead, model, rank, world[0], dismiss, t) ? NULL : &t->lead.base;
+    return coordinator_open(&t->coordinator, model, rank, world[0], dismiss, t)
+               ? NULL
+               : &t->coordinator.base;
 }

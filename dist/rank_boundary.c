@@ -1,5 +1,6 @@
-/* What is on its way between chunks: out of the stage, over the link, into the stage.  Host arrays,
- * or messages of the device where the stage makes them and the link carries them as they are. */
+/* What is on its way between chunks: out of the stage, over the transport, into the stage.  Host
+ * arrays, or messages of the device where the stage makes them and the transport carries them as
+ * they are. */
 #include <stdlib.h>
 
 #include "../ref/error.h"
@@ -78,7 +79,7 @@ int way_transfer(RankEngine *e, Way way, bool send, int peer_chunk) {
                   .data = e->messages ? NULL : *here,
                   .message = e->messages ? *here : NULL,
                   .bytes = way_count(e, way) * one};
-    int failed = e->link->is->exchange(e->link, &t, 1);
+    int failed = e->transport->is->sendrecv(e->transport, &t, 1);
     if (e->messages)
         *here = t.message; /* got, or given away */
     else if (send)

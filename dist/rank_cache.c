@@ -1,7 +1,7 @@
 /* The prefix cache of a pipeline (pre-inference, section 3.2.2 of the paper).  The rank that has
  * the lowest active block keeps that block's inputs; when it has those of a whole step, the ranks
- * below have nothing to do.  With copies of the pipeline each runs the prefix for its share of the
- * batch, and the shares are gathered, so that every sample's prefix runs once in all. */
+ * below have nothing to do.  With replicas of the pipeline each runs the prefix for its share of
+ * the batch, and the shares are gathered, so that every sample's prefix runs once in all. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "rank_inside.h"
 
 static bool keeps_here(const RankEngine *e) {
-    return e->cache.lowest > 0 && block_rank(e, e->cache.lowest) == e->link->rank;
+    return e->cache.lowest > 0 && block_rank(e, e->cache.lowest) == e->transport->rank;
 }
 
 static size_t width(const RankEngine *e) {
@@ -25,7 +25,7 @@ int rank_cache_open(RankEngine *e) {
     if (engine_check_cache(e->stage, s->samples, s->augmented)) return -1;
     /* A device counts its own memory alone. */
     MemCount *counted = e->stage->is->cache_reserve ? &c->host : e->stage->is->memory(e->stage);
-    c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * rank_copies(e));
+    c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * rank_replicas(e));
     c->unused = malloc(c->capacity * sizeof *c->unused);
     if (!c->unused) return error_set("cache: out of memory for a batch");
     return prefix_cache_init(&c->kept, counted, s->cache_bytes, s->cache_dir, s->samples);
@@ -53,9 +53,9 @@ int rank_cache_activate(RankEngine *e) {
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
 
-/* Where the values of this copy's share are among those of the batch. */
+/* Where the values of this replica's share are among those of the batch. */
 static real *share_values(const RankEngine *e) {
-    int first = e->copies ? e->copies->rank * rank_share(e, e->whole->n) : 0;
+    int first = e->replicas ? e->replicas->rank * rank_share(e, e->whole->n) : 0;
     return e->cache.values + (size_t)first * width(e);
 }
 
@@ -67,7 +67,8 @@ int rank_cache_recall(RankEngine *e) {
     if (keeps_here(e))
         found = prefix_cache_get(&c->kept, share_values(e), e->batch.ids, e->batch.n);
     if (found < 0) return -1;
-    if (link_broadcast(e->link, block_rank(e, c->lowest), &found, sizeof found)) return -1;
+    if (transport_broadcast(e->transport, block_rank(e, c->lowest), &found, sizeof found))
+        return -1;
     c->recalled = found;
     return 0;
 }
@@ -80,14 +81,14 @@ int rank_cache_pass(RankEngine *e, int micro) {
     return 0;
 }
 
-/* Whether no copy has anything new. */
+/* Whether no replica has anything new. */
 static int all_recalled(RankEngine *e, bool *all) {
     *all = e->cache.recalled;
-    if (!e->copies) return 0;
-    bool *each = malloc((size_t)e->copies->ranks * sizeof *each);
+    if (!e->replicas) return 0;
+    bool *each = malloc((size_t)e->replicas->ranks * sizeof *each);
     if (!each) return error_set("cache: out of memory");
-    int failed = link_gather(e->copies, each, &e->cache.recalled, sizeof *each);
-    for (int c = 0; c < e->copies->ranks && !failed; c++) *all &= each[c];
+    int failed = transport_gather(e->replicas, each, &e->cache.recalled, sizeof *each);
+    for (int c = 0; c < e->replicas->ranks && !failed; c++) *all &= each[c];
     free(each);
     return failed;
 }
@@ -99,6 +100,6 @@ int rank_cache_keep(RankEngine *e) {
     if (all_recalled(e, &nothing_new)) return -1;
     if (nothing_new) return 0;
     size_t bytes = (size_t)rank_share(e, e->whole->n) * width(e) * sizeof *c->values;
-    if (e->copies && link_gather(e->copies, c->values, share_values(e), bytes)) return -1;
+    if (e->replicas && transport_gather(e->replicas, c->values, share_values(e), bytes)) return -1;
     return prefix_cache_put(&c->kept, c->values, e->whole->ids, e->whole->n, c->unused);
 }

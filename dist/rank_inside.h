@@ -1,7 +1,7 @@
 /* Inside of a rank's engine, shared by its files: engine_rank.c has its life and its steps,
  * rank_tasks.c carries out schedules, rank_boundary.c has what is on its way between chunks,
- * rank_tied.c tied parameters, rank_replicas.c what copies of the pipeline add up, rank_cache.c the
- * prefix cache.
+ * rank_tied.c tied parameters, rank_replicas.c what replicas of the pipeline add up, rank_cache.c
+ * the prefix cache.
  *
  * An error that not all ranks come to by themselves is told to the others by rank_alone, or they
  * would wait for this one. */
@@ -11,7 +11,8 @@
 #include "../ref/prefix_cache.h"
 #include "engine_rank.h"
 
-/* Lives on the rank of the lowest active block, in each copy; the others know what it recalled. */
+/* Lives on the rank of the lowest active block, in each replica; the others know what it recalled.
+ */
 typedef struct {
     PrefixCache kept;
     MemCount host;   /* counts it, beside a device that has its own memory */
@@ -19,13 +20,13 @@ typedef struct {
     bool recalled;   /* in this step the prefix need not run */
     real *values;    /* [samples of a step][width] of this rank's turn as keeper; else NULL */
     int *unused;     /* [samples of a step]: places on a device, of which there are none */
-    size_t capacity; /* samples of a step, of all copies */
+    size_t capacity; /* samples of a step, of all replicas */
 } RankCache;
 
 typedef struct {
     Engine base;
     Stage *stage;
-    Link *link, *copies;
+    Transport *transport, *replicas;
     const Placement *placement;
     RankBlocks blocks;
     PipelineSettings settings;
@@ -34,14 +35,15 @@ typedef struct {
     ChunkCost *cost; /* [chunks] */
     Schedule training, recalling, evaluation;
     /* Values and gradients on their way to a chunk, [chunks][micro_batches]: received or made here,
-     * and not yet used or sent; messages of the device if the link carries them.  NULL: none. */
+     * and not yet used or sent; messages of the device if the transport carries them.  NULL: none.
+     */
     void **value, **gradient;
     bool messages;
     double *square; /* [ranks + 1][params] */
     RankCache cache;
     /* The step that runs: */
-    const Batch *whole; /* of all copies */
-    Batch batch;        /* this copy's share, in parts */
+    const Batch *whole; /* of all replicas */
+    Batch batch;        /* this replica's share, in parts */
     int part_size;      /* samples of each part, but for the last */
     Mode mode;
     double scale;
@@ -61,7 +63,7 @@ int chunk_end_block(const RankEngine *e, int chunk);
 /* Samples of a part of the step; the last ones may have none. */
 int part_samples(const RankEngine *e, int micro);
 
-/* Tells the ranks of this pipeline and of its copies why this one gives up.  Returns -1. */
+/* Tells the ranks of this pipeline and of its replicas why this one gives up.  Returns -1. */
 int rank_alone(RankEngine *engine);
 
 /* ---- schedules ------------------------------------------------------------------------------- */
@@ -88,18 +90,19 @@ void way_drop_all(RankEngine *engine);
  * come back. */
 int rank_share_tied(RankEngine *engine, bool before);
 
-/* ---- copies of the pipeline ------------------------------------------------------------------ */
+/* ---- replicas of the pipeline ------------------------------------------------------------------
+ */
 
-int rank_copies(const RankEngine *engine);
-/* Samples of a batch that each copy gets; the last ones may get fewer, or none. */
+int rank_replicas(const RankEngine *engine);
+/* Samples of a batch that each replica gets; the last ones may get fewer, or none. */
 int rank_share(const RankEngine *engine, int samples);
-/* The active gradients of all copies, added in their order, in place of each copy's own.  Memory of
- * blocks that are frozen is not touched, nor sent. */
+/* The active gradients of all replicas, added in their order, in place of each replica's own.
+ * Memory of blocks that are frozen is not touched, nor sent. */
 int rank_add_gradients(RankEngine *engine);
-/* Running statistics of active batch norms become the mean over copies, by their samples: as of one
- * device that had seen micro-batches whose statistics are that mean. */
+/* Running statistics of active batch norms become the mean over replicas, by their samples: as of
+ * one device that had seen micro-batches whose statistics are that mean. */
 int rank_average_buffers(RankEngine *engine);
-/* Every copy's loss, added in their order. */
+/* Every replica's loss, added in their order. */
 int rank_add_losses(RankEngine *engine, Loss *loss);
 
 /* ---- prefix cache ---------------------------------------------------------------------------- */
@@ -108,11 +111,11 @@ int rank_cache_open(RankEngine *engine);
 void rank_cache_close(RankEngine *engine);
 /* Another submodel is active: forgets outputs of another prefix. */
 int rank_cache_activate(RankEngine *engine);
-/* Before a step: is all of this copy's share kept?  All ranks of the pipeline then know. */
+/* Before a step: is all of this replica's share kept?  All ranks of the pipeline then know. */
 int rank_cache_recall(RankEngine *engine);
 /* Before block `cache.lowest` runs: writes what is kept of this part, or notes what came. */
 int rank_cache_pass(RankEngine *engine, int micro);
-/* After the step: keeps what was noted, by all copies. */
+/* After the step: keeps what was noted, by all replicas. */
 int rank_cache_keep(RankEngine *engine);
 
 #endif

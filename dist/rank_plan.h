@@ -7,7 +7,7 @@
 #include "schedule.h"
 
 typedef struct {
-    int micro_batches; /* that a batch (a copy's share of it) is cut into */
+    int micro_batches; /* that a batch (a replica's share of it) is cut into */
     ScheduleKind kind;
     int slack;
     /* Prefix cache, as in EngineSettings; 0 bytes: none. */

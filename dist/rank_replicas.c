@@ -1,6 +1,6 @@
-/* Data parallelism: copies of the pipeline share out each batch, and add up what their shares make
- * of it.  Every copy then makes the same update of the same numbers, so that they stay the same to
- * the last bit without ever exchanging parameters. */
+/* Data parallelism: replicas of the pipeline share out each batch, and add up what their shares
+ * make of it.  Every replica then makes the same update of the same numbers, so that they stay the
+ * same to the last bit without ever exchanging parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@ enum {
     BUCKET = 1 << 18
 }; /* numbers that are added up at once, so that small tensors share a trip */
 
-int rank_copies(const RankEngine *e) { return e->copies ? e->copies->ranks : 1; }
+int rank_replicas(const RankEngine *e) { return e->replicas ? e->replicas->ranks : 1; }
 
 int rank_share(const RankEngine *e, int samples) {
-    return (samples + rank_copies(e) - 1) / rank_copies(e);
+    return (samples + rank_replicas(e) - 1) / rank_replicas(e);
 }
 
 /* Numbers of a tensor that this rank trains; 0: it does not. */
@@ -52,7 +52,7 @@ static int put_back(RankEngine *e, TensorRole role, int first, int end, const re
     return 0;
 }
 
-/* Tensors of one role, weighted and added up over the copies. */
+/* Tensors of one role, weighted and added up over the replicas. */
 static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     size_t room = 0, used;
     for (int i = 0; i < tensors; i++)
@@ -63,31 +63,31 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
     for (int first = 0, end; first < tensors && !failed; first = end) {
         end = collect(e, role, first, tensors, weight, sum, room, &used);
-        failed =
-            used && (link_all_reduce(e->copies, sum, used) || put_back(e, role, first, end, sum));
+        failed = used && (transport_all_reduce(e->replicas, sum, used) ||
+                          put_back(e, role, first, end, sum));
     }
     free(sum);
     return failed ? -1 : 0;
 }
 
 int rank_add_gradients(RankEngine *e) {
-    if (!e->copies) return 0;
+    if (!e->replicas) return 0;
     return add_up(e, TENSOR_GRADIENT, e->base.model->params, e->batch.n > 0);
 }
 
 int rank_average_buffers(RankEngine *e) {
-    if (!e->copies) return 0;
+    if (!e->replicas) return 0;
     real weight = (real)e->batch.n / (real)e->whole->n;
     return add_up(e, TENSOR_BUFFER, e->base.model->buffers, weight);
 }
 
 int rank_add_losses(RankEngine *e, Loss *loss) {
-    if (!e->copies) return 0;
-    Loss *all = malloc((size_t)e->copies->ranks * sizeof *all);
+    if (!e->replicas) return 0;
+    Loss *all = malloc((size_t)e->replicas->ranks * sizeof *all);
     if (!all) return error_set("pipeline: out of memory");
-    int failed = link_gather(e->copies, all, loss, sizeof *loss);
+    int failed = transport_gather(e->replicas, all, loss, sizeof *loss);
     *loss = (Loss){0};
-    for (int c = 0; c < e->copies->ranks && !failed; c++) loss_add(loss, &all[c]);
+    for (int c = 0; c < e->replicas->ranks && !failed; c++) loss_add(loss, &all[c]);
     free(all);
     return failed;
 }

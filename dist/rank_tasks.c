@@ -100,7 +100,7 @@ static int lowest_backward(const Schedule *schedule, int chunks) {
 }
 
 int rank_run(RankEngine *e, const Schedule *schedule) {
-    const TaskList *list = &schedule->rank[e->link->rank];
+    const TaskList *list = &schedule->rank[e->transport->rank];
     int lowest = lowest_backward(schedule, e->placement->chunks);
     for (int i = 0; i < list->tasks; i++)
         if (perform(e, &list->task[i], lowest)) {

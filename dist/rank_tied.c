@@ -21,13 +21,13 @@ static int tied_user(const RankEngine *e, int param) {
 static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int to, bool add) {
     size_t count = e->base.model->param[param].count;
     Stage *stage = e->stage;
-    if (e->link->rank != from && e->link->rank != to) return 0;
+    if (e->transport->rank != from && e->transport->rank != to) return 0;
     real *data = malloc(2 * count * sizeof *data), *mine = data + count;
     if (!data) return error_set("pipeline: out of memory for a tied parameter");
-    bool send = e->link->rank == from;
+    bool send = e->transport->rank == from;
     if (send) stage->is->read(stage, role, param, data);
     Transfer t = {send, send ? to : from, CHANNEL_GRADIENTS, data, count * sizeof *data, NULL};
-    int failed = e->link->is->exchange(e->link, &t, 1);
+    int failed = e->transport->is->sendrecv(e->transport, &t, 1);
     if (!failed && !send && add) {
         stage->is->read(stage, role, param, mine);
         for (size_t i = 0; i < count; i++) data[i] += mine[i];

@@ -29,8 +29,8 @@ static void sum_blocks(Simulation *s) {
     }
 }
 
-/* A message between two ranks of a pipeline; where copies of it lie on the nodes in different ways,
- * of the slowest. */
+/* A message between two ranks of a pipeline; where replicas of it lie on the nodes in different
+ * ways, of the slowest. */
 static double message_time(const Configuration *c, int from, int to, double bytes) {
     double most = 0;
     for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
@@ -86,11 +86,11 @@ static int pipeline_nodes(const Configuration *c) {
  * pass, weights come back after it. */
 static double offload_time(const Simulation *s) {
     const Configuration *c = s->c;
-    const Practice *practice = &c->cluster.practice;
+    const Efficiency *efficiency = &c->cluster.efficiency;
     double count = (double)c->model->param_count, backward = 0;
-    double rate = c->cluster.gpu->host_rate * practice->link * c->pipeline;
-    double host_rate = fmin(practice->host_process_rate * c->pipeline,
-                            practice->host_memory_rate * pipeline_nodes(c));
+    double rate = c->cluster.gpu->host_rate * efficiency->interconnect * c->pipeline;
+    double host_rate = fmin(efficiency->host_process_rate * c->pipeline,
+                            efficiency->host_memory_rate * pipeline_nodes(c));
     for (int b = 0; b < c->model->blocks; b++)
         backward +=
             s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];
@@ -164,7 +164,7 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
     if (measured)
         memcpy(s->block, measured + (size_t)submodel * blocks, blocks * sizeof *s->block);
     else if (block_costs(s->block, c->model, &c->stage, s->active, c->cluster.gpu,
-                         &c->cluster.practice))
+                         &c->cluster.efficiency))
         return -1;
     if (memory_blocks(s->bytes, c->model, &c->stage, s->active)) return -1;
     sum_blocks(s);
@@ -182,7 +182,7 @@ static int place(Simulation *s) {
     int failed = work ? 0 : error_set("simulate: out of memory");
     for (int b = 0; b < m->blocks; b++) s->active[b] = true;
     failed = failed ||
-             block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.practice);
+             block_costs(s->block, m, &c->stage, s->active, c->cluster.gpu, &c->cluster.efficiency);
     for (int b = 0; b < m->blocks && !failed; b++)
         for (int pass = 0; pass < PASSES; pass++) work[b] += s->block[b].pass_s[pass];
     failed =

@@ -51,7 +51,7 @@ int simulate_bound(Prediction *prediction, const Configuration *configuration);
 int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
                       const BlockCost *measured);
 
-/* Finds the value of *number, one in configuration->cluster.practice that a step gets faster with
+/* Finds the value of *number, one in configuration->cluster.efficiency that a step gets faster with
  * (a fraction of a peak, a rate), at which the simulated step takes step_s.  -1 and an error when
  * none between a thousandth and a thousand times its present value does; it is then as before. */
 int simulate_calibrate(Configuration *configuration, double *number, double step_s);

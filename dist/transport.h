@@ -4,7 +4,8 @@
  * GPUs (cuda/).
  *
  * Between two ranks each channel is in order; messages carry no tags.  Every call waits at most
- * timeout_s: a rank that died or hangs is named in the error, and the link is then broken for all.
+ * timeout_s: a rank that died or hangs is named in the error, and the transport is then broken for
+ * all.
  */
 #ifndef DIST_TRANSPORT_H
 #define DIST_TRANSPORT_H
@@ -24,33 +25,33 @@ typedef struct {
     Channel channel;
     void *data; /* read by a send, overwritten by a receive */
     size_t bytes;
-    /* In place of data (NULL), on a link that carries messages of a device (stage.h): a send gives
-     * it away, a receive gets one.  After exchange it is the caller's again, to free: NULL once it
-     * was sent, or as long as none came. */
+    /* In place of data (NULL), on a transport that carries messages of a device (stage.h): a send
+     * gives it away, a receive gets one.  After sendrecv it is the caller's again, to free: NULL
+     * once it was sent, or as long as none came. */
     void *message;
 } Transfer;
 
-static inline Transfer link_send(int peer, Channel channel, void *data, size_t bytes) {
+static inline Transfer transport_send(int peer, Channel channel, void *data, size_t bytes) {
     return (Transfer){true, peer, channel, data, bytes, NULL};
 }
-static inline Transfer link_receive(int peer, Channel channel, void *data, size_t bytes) {
+static inline Transfer transport_receive(int peer, Channel channel, void *data, size_t bytes) {
     return (Transfer){false, peer, channel, data, bytes, NULL};
 }
 
-typedef struct Link Link;
+typedef struct Transport Transport;
 typedef struct {
     /* Does a batch of sends and receives, in any order, so that two neighbours who send to each
      * other do not wait for each other.  On return the data of sends may be overwritten.  A send
-     * may wait while the channel is full (link_local_create's capacity). */
-    int (*exchange)(Link *link, Transfer *transfers, int count);
+     * may wait while the channel is full (transport_local_create's capacity). */
+    int (*sendrecv)(Transport *transport, Transfer *transfers, int count);
     /* Tells the others that this rank gives up, and why; their calls fail with that line. */
-    void (*give_up)(Link *link, const char *why);
-    void (*free)(Link *link);
-} LinkClass;
+    void (*abort)(Transport *transport, const char *why);
+    void (*free)(Transport *transport);
+} TransportClass;
 
 /* All functions return 0, or -1 and an error that names the rank which is missing. */
-struct Link {
-    const LinkClass *is;
+struct Transport {
+    const TransportClass *is;
     int rank, ranks;
     double timeout_s;
     bool carries_messages;
@@ -58,23 +59,23 @@ struct Link {
 
 /* x[count] = sum of all ranks' x, added in the order of ranks: the same bits everywhere, and for
  * any timing. */
-int link_all_reduce(Link *link, real *x, size_t count);
+int transport_all_reduce(Transport *transport, real *x, size_t count);
 /* Every rank's data becomes that of rank root. */
-int link_broadcast(Link *link, int root, void *data, size_t bytes);
+int transport_broadcast(Transport *transport, int root, void *data, size_t bytes);
 /* all[ranks][bytes] = every rank's `bytes` at mine. */
-int link_gather(Link *link, void *all, const void *mine, size_t bytes);
-int link_barrier(Link *link);
+int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes);
+int transport_barrier(Transport *transport);
 
-/* A link between some ranks of another: member[i], ascending and with the caller's own among them,
- * is its rank i.  Any two ranks may share one such group at most, for messages of groups use the
- * channels of the whole, which must outlive it; freeing it leaves the whole open.  NULL and an
+/* A transport between some ranks of another: member[i], ascending and with the caller's own among
+ * them, is its rank i.  Any two ranks may share one such group at most, for messages of groups use
+ * the channels of the whole, which must outlive it; freeing it leaves the whole open.  NULL and an
  * error when memory runs out. */
-Link *link_group(Link *whole, const int *member, int members);
+Transport *transport_group(Transport *whole, const int *member, int members);
 
-/* Ranks as threads of this process: fills link[ranks], each to be used by one thread and freed by
- * it.  A channel holds up to `capacity` messages.  message_free (may be NULL) frees messages of a
- * device that were never received.  -1 and an error when memory runs out. */
-int link_local_create(Link **link, int ranks, int capacity, double timeout_s,
-                      void (*message_free)(void *message));
+/* Ranks as threads of this process: fills transport[ranks], each to be used by one thread and freed
+ * by it.  A channel holds up to `capacity` messages.  message_free (may be NULL) frees messages of
+ * a device that were never received.  -1 and an error when memory runs out. */
+int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
+                           void (*message_free)(void *message));
 
 #endif

@@ -35,14 +35,14 @@ typedef struct {
 } Hub;
 
 typedef struct {
-    Link base;
+    Transport base;
     Hub *hub;
-} LocalLink;
+} LocalTransport;
 
-static Hub *hub_of(Link *base) { return ((LocalLink *)(void *)base)->hub; }
+static Hub *hub_of(Transport *base) { return ((LocalTransport *)(void *)base)->hub; }
 
 /* Locked: the others find out at their next look. */
-static void break_link(Hub *hub, const char *why) {
+static void break_transport(Hub *hub, const char *why) {
     if (hub->broken) return;
     hub->broken = true;
     snprintf(hub->why, sizeof hub->why, "%s", why);
@@ -56,29 +56,29 @@ static int culprit(const Hub *hub, int missing) {
     return missing;
 }
 
-/* Locked: sleeps until something changes.  -1 and an error when the link is broken, or when it is
- * late: then breaks it, naming the rank waited for. */
-static int wait_change(Link *link, const Deadline *until, int missing, const char *what) {
-    Hub *hub = hub_of(link);
-    hub->waiting_for[link->rank] = missing;
+/* Locked: sleeps until something changes.  -1 and an error when the transport is broken, or when it
+ * is late: then breaks it, naming the rank waited for. */
+static int wait_change(Transport *transport, const Deadline *until, int missing, const char *what) {
+    Hub *hub = hub_of(transport);
+    hub->waiting_for[transport->rank] = missing;
     int late = hub->broken ? 0 : pthread_cond_timedwait(&hub->changed, &hub->lock, until);
     if (late == ETIMEDOUT && !hub->broken) {
         char why[200];
         snprintf(why, sizeof why,
-                 "link: rank %d waited %g s for rank %d (%s); it has died or hangs", link->rank,
-                 link->timeout_s, culprit(hub, missing), what);
-        break_link(hub, why);
+                 "transport: rank %d waited %g s for rank %d (%s); it has died or hangs",
+                 transport->rank, transport->timeout_s, culprit(hub, missing), what);
+        break_transport(hub, why);
     }
-    hub->waiting_for[link->rank] = -1;
+    hub->waiting_for[transport->rank] = -1;
     return hub->broken ? error_set("%s", hub->why) : 0;
 }
 
 /* ---- messages ----------------------------------------------------------------------------------
  */
 
-static Queue *queue_of(Link *link, const Transfer *t) {
-    Hub *hub = hub_of(link);
-    int from = t->send ? link->rank : t->peer, to = t->send ? t->peer : link->rank;
+static Queue *queue_of(Transport *transport, const Transfer *t) {
+    Hub *hub = hub_of(transport);
+    int from = t->send ? transport->rank : t->peer, to = t->send ? t->peer : transport->rank;
     return &hub->queue[(from * hub->ranks + to) * CHANNELS + (int)t->channel];
 }
 
@@ -92,7 +92,7 @@ typedef struct {
 static Message *copy_message(const Transfer *t) {
     Message *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
     if (!m) {
-        error_set("link: out of memory for a message of %zu bytes", t->bytes);
+        error_set("transport: out of memory for a message of %zu bytes", t->bytes);
         return NULL;
     }
     *m = (Message){.bytes = t->bytes, .message = t->message};
@@ -124,9 +124,9 @@ static void deliver(Move *move, int count) {
 }
 
 /* Locked.  1: done; 0: not yet possible; -1 and an error. */
-static int try_move(Link *link, Move *move) {
-    Hub *hub = hub_of(link);
-    Queue *queue = queue_of(link, move->t);
+static int try_move(Transport *transport, Move *move) {
+    Hub *hub = hub_of(transport);
+    Queue *queue = queue_of(transport, move->t);
     if (move->t->send) {
         if (queue->count == hub->capacity) return 0;
         *queue->end = move->message;
@@ -137,8 +137,8 @@ static int try_move(Link *link, Move *move) {
         Message *m = queue->first;
         if (!m) return 0;
         if (m->bytes != move->t->bytes)
-            return error_set("link: rank %d sent %zu bytes where rank %d expects %zu",
-                             move->t->peer, m->bytes, link->rank, move->t->bytes);
+            return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu",
+                             move->t->peer, m->bytes, transport->rank, move->t->bytes);
         queue->first = m->next;
         if (!m->next) queue->end = &queue->first;
         queue->count--;
@@ -151,14 +151,15 @@ static int try_move(Link *link, Move *move) {
 
 /* Locked.  One round over the batch; those of one channel stay in order.  Returns how many are
  * left, and which is the first of them; -1 and an error. */
-static int try_batch(Link *link, Move *move, int count, int *first) {
+static int try_batch(Transport *transport, Move *move, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
         if (move[i].done) continue;
         bool behind = false; /* an earlier one of the same channel waits */
         for (int k = 0; k < i && !behind; k++)
-            behind = !move[k].done && queue_of(link, move[k].t) == queue_of(link, move[i].t);
-        int result = behind ? 0 : try_move(link, &move[i]);
+            behind =
+                !move[k].done && queue_of(transport, move[k].t) == queue_of(transport, move[i].t);
+        int result = behind ? 0 : try_move(transport, &move[i]);
         if (result < 0) return -1;
         if (!result && left++ == 0) *first = i;
     }
@@ -166,20 +167,20 @@ static int try_batch(Link *link, Move *move, int count, int *first) {
 }
 
 /* Copies are made while the others have the lock. */
-static int local_exchange(Link *link, Transfer *transfers, int count) {
-    Hub *hub = hub_of(link);
+static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    Hub *hub = hub_of(transport);
     Move *move = calloc((size_t)count + 1, sizeof *move);
-    if (!move) return error_set("link: out of memory for %d messages", count);
+    if (!move) return error_set("transport: out of memory for %d messages", count);
     int left, first = 0, failed = prepare(move, transfers, count);
-    Deadline until = deadline_in(link->timeout_s);
+    Deadline until = deadline_in(transport->timeout_s);
     pthread_mutex_lock(&hub->lock);
     if (!failed && hub->broken) failed = error_set("%s", hub->why);
-    while (!failed && (left = try_batch(link, move, count, &first)) != 0) {
+    while (!failed && (left = try_batch(transport, move, count, &first)) != 0) {
         const Transfer *t = move[first].t;
-        failed = left < 0 || wait_change(link, &until, t->peer,
+        failed = left < 0 || wait_change(transport, &until, t->peer,
                                          t->send ? "to take a message" : "to send a message");
     }
-    if (failed) break_link(hub, error_message());
+    if (failed) break_transport(hub, error_message());
     pthread_mutex_unlock(&hub->lock);
     deliver(move, count);
     free(move);
@@ -189,12 +190,12 @@ static int local_exchange(Link *link, Transfer *transfers, int count) {
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
-static void local_give_up(Link *link, const char *why) {
-    Hub *hub = hub_of(link);
+static void local_abort(Transport *transport, const char *why) {
+    Hub *hub = hub_of(transport);
     char line[400];
-    snprintf(line, sizeof line, "link: rank %d gave up: %s", link->rank, why);
+    snprintf(line, sizeof line, "transport: rank %d gave up: %s", transport->rank, why);
     pthread_mutex_lock(&hub->lock);
-    break_link(hub, line);
+    break_transport(hub, line);
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -214,12 +215,12 @@ static void hub_free(Hub *hub) {
     free(hub);
 }
 
-static void local_free(Link *link) {
-    Hub *hub = hub_of(link);
+static void local_free(Transport *transport) {
+    Hub *hub = hub_of(transport);
     pthread_mutex_lock(&hub->lock);
     bool last = --hub->users == 0;
     pthread_mutex_unlock(&hub->lock);
-    free(link);
+    free(transport);
     if (last) hub_free(hub);
 }
 
@@ -240,25 +241,25 @@ static Hub *hub_create(int ranks, int capacity) {
     return NULL;
 }
 
-int link_local_create(Link **link, int ranks, int capacity, double timeout_s,
-                      void (*message_free)(void *message)) {
-    static const LinkClass class = {
-        .exchange = local_exchange,
-        .give_up = local_give_up,
+int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
+                           void (*message_free)(void *message)) {
+    static const TransportClass class = {
+        .sendrecv = local_sendrecv,
+        .abort = local_abort,
         .free = local_free,
     };
     Hub *hub = hub_create(ranks, capacity);
-    if (!hub) return error_set("link: out of memory for %d ranks", ranks);
+    if (!hub) return error_set("transport: out of memory for %d ranks", ranks);
     hub->message_free = message_free;
     for (int r = 0; r < ranks; r++) {
-        LocalLink *local = malloc(sizeof *local);
+        LocalTransport *local = malloc(sizeof *local);
         if (!local) {
-            while (r > 0) free(link[--r]);
+            while (r > 0) free(transport[--r]);
             hub_free(hub);
-            return error_set("link: out of memory for %d ranks", ranks);
+            return error_set("transport: out of memory for %d ranks", ranks);
         }
-        *local = (LocalLink){{&class, r, ranks, timeout_s, message_free != NULL}, hub};
-        link[r] = &local->base;
+        *local = (LocalTransport){{&class, r, ranks, timeout_s, message_free != NULL}, hub};
+        transport[r] = &local->base;
     }
     return 0;
 }

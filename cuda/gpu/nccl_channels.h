@@ -1,4 +1,4 @@
-/* Lines: what the NCCL link (transport_nccl.c) sends and receives on.
+/* Lines: what the NCCL transport (transport_nccl.c) sends and receives on.
  *
  * Each channel from one rank to another is a communicator of those two, and a stream, made when it
  * is first used: on a common one, a send that waits for its receiver would keep what comes behind
@@ -13,12 +13,12 @@
 #include "../message.h"
 #include "nccl_library.h"
 
-typedef struct NcclLink NcclLink;
+typedef struct NcclTransport NcclTransport;
 
 /* A channel from one rank to another; to itself, too. */
 typedef struct Line {
     struct Line *next;
-    NcclLink *link;
+    NcclTransport *transport;
     int from, to;
     Channel channel;
     ncclComm_t comm;
@@ -36,9 +36,9 @@ typedef struct {
     bool send, started;
 } Parcel;
 
-struct NcclLink {
-    Link base;
-    Link *control;
+struct NcclTransport {
+    Transport base;
+    Transport *control;
     const NcclLibrary *nccl;
     Line *first;
     pthread_mutex_t lock; /* of lines' used and open, and of what was sent */
@@ -50,10 +50,10 @@ struct NcclLink {
 };
 
 /* NULL: none yet. */
-Line *line_find(const NcclLink *link, const Transfer *t);
+Line *line_find(const NcclTransport *transport, const Transfer *t);
 /* Begins to open one, which takes until the other rank does too; a send does not wait for that: a
  * thread, the opener, sends on what was sent meanwhile.  NULL and an error. */
-Line *line_add(NcclLink *link, const Transfer *t, const ncclUniqueId *id);
+Line *line_add(NcclTransport *transport, const Transfer *t, const ncclUniqueId *id);
 /* Waits for that; where the line has no opener. */
 int line_finish_opening(Line *line);
 
@@ -63,10 +63,10 @@ int lines_start(Parcel *const *parcel, int parcels);
  * and an error that names the other rank and says `what` is missing. */
 int line_settle(const Line *line, const DeviceMessage *message, const char *what);
 
-void lines_mark_broken(NcclLink *link, const char *why);
+void lines_mark_broken(NcclTransport *transport, const char *why);
 /* Ends NCCL's kernels, which else wait for ever. */
-void lines_shut(NcclLink *link);
+void lines_shut(NcclTransport *transport);
 /* Frees all; both ranks of a line end it together. */
-void lines_close(NcclLink *link);
+void lines_close(NcclTransport *transport);
 
 #endif

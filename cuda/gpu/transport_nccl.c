@@ -1,6 +1,6 @@
-/* Messages between GPUs.  Ahead of each a notice goes over the control link, and the receiver waits
- * for that first, so that NCCL, which waits on the device and for ever, is only asked for what is
- * on its way.  A sender waits for nobody. */
+/* Messages between GPUs.  Ahead of each a notice goes over the control transport, and the receiver
+ * waits for that first, so that NCCL, which waits on the device and for ever, is only asked for
+ * what is on its way.  A sender waits for nobody. */
 #include "../transport_nccl.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ typedef struct {
     ncclUniqueId id;
 } Notice;
 
-static NcclLink *of(Link *link) { return (NcclLink *)(void *)link; }
+static NcclTransport *of(Transport *transport) { return (NcclTransport *)(void *)transport; }
 
 static bool is_message(const Transfer *t) { return t->send ? t->message != NULL : !t->data; }
 
@@ -31,7 +31,7 @@ typedef struct {
     Notice *notice;
     Parcel *parcel;
     Parcel **now;    /* those to be started at once */
-    Transfer *batch; /* over the control link */
+    Transfer *batch; /* over the control transport */
 } Batch;
 
 static void batch_close(Batch *b) {
@@ -50,7 +50,7 @@ static int batch_open(Batch *b, Transfer *transfers, int count) {
                  .now = calloc(room, sizeof *b->now),
                  .batch = calloc(room, sizeof *b->batch)};
     if (!b->t || !b->notice || !b->parcel || !b->now || !b->batch)
-        return error_set("link: out of memory for %d messages", count);
+        return error_set("transport: out of memory for %d messages", count);
     for (int i = 0; i < count; i++) {
         b->batch[i] = transfers[i];
         if (!is_message(&transfers[i])) continue;
@@ -64,7 +64,7 @@ static int batch_open(Batch *b, Transfer *transfers, int count) {
 
 /* A send is kept until its receiver has it: freed before, its memory would go to the next message,
  * and the stage's stream would wait for that receiver. */
-static void free_taken(NcclLink *l) {
+static void free_taken(NcclTransport *l) {
     int left = 0;
     pthread_mutex_lock(&l->lock);
     for (int i = 0; i < l->sends; i++)
@@ -76,34 +76,34 @@ static void free_taken(NcclLink *l) {
     pthread_mutex_unlock(&l->lock);
 }
 
-static int reserve_sent(NcclLink *l, int more) {
+static int reserve_sent(NcclTransport *l, int more) {
     pthread_mutex_lock(&l->lock);
     int room = l->sends + more, failed = 0;
     Parcel *grown = room > l->room ? realloc(l->sent, 2 * (size_t)room * sizeof *grown) : l->sent;
     if (grown) l->sent = grown;
     if (grown && room > l->room) l->room = 2 * room;
-    if (!grown && room) failed = error_set("link: out of memory for %d messages", room);
+    if (!grown && room) failed = error_set("transport: out of memory for %d messages", room);
     pthread_mutex_unlock(&l->lock);
     return failed;
 }
 
 /* Finds the line of a send, or begins one, and says so in the notice. */
-static int prepare_send(NcclLink *l, const Transfer *t, Notice *notice, Parcel *p) {
+static int prepare_send(NcclTransport *l, const Transfer *t, Notice *notice, Parcel *p) {
     *p = (Parcel){.line = line_find(l, t), .message = t->message, .send = true};
     notice->bytes = t->bytes;
     notice->opens = !p->line;
     if (p->line) return 0;
     ncclResult_t result = l->nccl->ncclGetUniqueId(&notice->id);
     if (result != ncclSuccess)
-        return error_set("link: NCCL: %s", l->nccl->ncclGetErrorString(result));
+        return error_set("transport: NCCL: %s", l->nccl->ncclGetErrorString(result));
     p->line = line_add(l, t, &notice->id);
     if (!p->line) return -1;
     return t->peer == l->base.rank ? line_finish_opening(p->line) : 0;
 }
 
-static int prepare_receive(NcclLink *l, const Transfer *t, const Notice *notice, Parcel *p) {
+static int prepare_receive(NcclTransport *l, const Transfer *t, const Notice *notice, Parcel *p) {
     if (notice->bytes != t->bytes)
-        return error_set("link: rank %d sent %zu bytes where rank %d expects %zu", t->peer,
+        return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu", t->peer,
                          (size_t)notice->bytes, l->base.rank, t->bytes);
     p->line = line_find(l, t);
     if (!p->line) p->line = line_add(l, t, &notice->id);
@@ -112,8 +112,9 @@ static int prepare_receive(NcclLink *l, const Transfer *t, const Notice *notice,
     return p->message ? 0 : -1;
 }
 
-/* Starts the receives and, on open lines, the sends, all of which are the link's from now on. */
-static int start_batch(NcclLink *l, Batch *b) {
+/* Starts the receives and, on open lines, the sends, all of which are the transport's from now on.
+ */
+static int start_batch(NcclTransport *l, Batch *b) {
     int now = 0;
     pthread_mutex_lock(&l->lock);
     for (int i = 0; i < b->count; i++) {
@@ -134,11 +135,11 @@ static int start_batch(NcclLink *l, Batch *b) {
     return failed;
 }
 
-static int carry(NcclLink *l, Batch *b, int count) {
+static int carry(NcclTransport *l, Batch *b, int count) {
     if (reserve_sent(l, b->count)) return -1;
     for (int i = 0; i < b->count; i++)
         if (b->t[i]->send && prepare_send(l, b->t[i], &b->notice[i], &b->parcel[i])) return -1;
-    if (l->control->is->exchange(l->control, b->batch, count)) return -1;
+    if (l->control->is->sendrecv(l->control, b->batch, count)) return -1;
     for (int i = 0; i < b->count; i++)
         if (!b->t[i]->send && prepare_receive(l, b->t[i], &b->notice[i], &b->parcel[i])) return -1;
     if (start_batch(l, b)) return -1;
@@ -152,15 +153,15 @@ static int carry(NcclLink *l, Batch *b, int count) {
     return 0;
 }
 
-static int nccl_exchange(Link *link, Transfer *transfers, int count) {
-    NcclLink *l = of(link);
+static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    NcclTransport *l = of(transport);
     Batch b = {0};
     free_taken(l);
     int failed = l->broken || batch_open(&b, transfers, count) || carry(l, &b, count);
     if (failed) {
         if (!l->broken) lines_mark_broken(l, error_message());
         lines_shut(l);
-        l->control->is->give_up(l->control, l->why); /* unless it was that link that broke */
+        l->control->is->abort(l->control, l->why); /* unless it was that transport that broke */
         error_set("%s", l->why);
     }
     for (int i = 0; i < b.count; i++)
@@ -172,22 +173,22 @@ static int nccl_exchange(Link *link, Transfer *transfers, int count) {
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
-static void nccl_give_up(Link *link, const char *why) {
-    NcclLink *l = of(link);
+static void nccl_abort(Transport *transport, const char *why) {
+    NcclTransport *l = of(transport);
     lines_mark_broken(l, why);
     lines_shut(l);
-    l->control->is->give_up(l->control, why);
+    l->control->is->abort(l->control, why);
 }
 
-static void nccl_free(Link *link) {
-    NcclLink *l = of(link);
-    Deadline until = deadline_in(link->timeout_s);
+static void nccl_free(Transport *transport) {
+    NcclTransport *l = of(transport);
+    Deadline until = deadline_in(transport->timeout_s);
     struct timespec a_moment = {0, 50000};
     while (!l->broken && l->sends && !deadline_over(until)) {
         free_taken(l);
         nanosleep(&a_moment, NULL);
     }
-    if (l->sends) lines_mark_broken(l, "link: messages were never received");
+    if (l->sends) lines_mark_broken(l, "transport: messages were never received");
     if (l->broken) lines_shut(l);
     lines_close(l);
     for (int i = 0; i < l->sends; i++) message_free(l->sent[i].message);
@@ -198,13 +199,13 @@ static void nccl_free(Link *link) {
     free(l);
 }
 
-Link *link_nccl_create(Link *control) {
-    static const LinkClass class = {
-        .exchange = nccl_exchange, .give_up = nccl_give_up, .free = nccl_free};
-    NcclLink *l = calloc(1, sizeof *l);
-    if (!l) error_set("link: out of memory");
+Transport *transport_nccl_create(Transport *control) {
+    static const TransportClass class = {
+        .sendrecv = nccl_sendrecv, .abort = nccl_abort, .free = nccl_free};
+    NcclTransport *l = calloc(1, sizeof *l);
+    if (!l) error_set("transport: out of memory");
     if (!l || device_open() || !(l->nccl = nccl_library_open())) {
-        control->is->give_up(control, error_message());
+        control->is->abort(control, error_message());
         control->is->free(control);
         free(l);
         return NULL;

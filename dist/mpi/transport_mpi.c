@@ -41,40 +41,40 @@ typedef struct {
 enum { TAG_NOTE = CHANNELS, NOBODY = -1, NOT_ANSWERED = -2 };
 
 typedef struct {
-    Link base;
+    Transport base;
     pthread_mutex_t lock; /* of all below, and of MPI itself */
     pthread_cond_t changed;
     Move *first, **end;
-    bool inside; /* the rank is in an exchange: it moves the list itself */
+    bool inside; /* the rank is in a sendrecv: it moves the list itself */
     int waits_for, answer;
     bool broken; /* MPI is not called any more */
     char why[400];
     pthread_t pusher;
     bool ends;
-} MpiLink;
+} MpiTransport;
 
 /* Of this process. */
 static struct {
     bool started, broken;
-    int open; /* links */
+    int open; /* transports */
 } world;
 
-static MpiLink *of(Link *link) { return (MpiLink *)(void *)link; }
+static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)transport; }
 
 static int check(int code) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
     if (code == MPI_SUCCESS) return 0;
     MPI_Error_string(code, text, &length);
-    return error_set("link: MPI: %.300s", text);
+    return error_set("transport: MPI: %.300s", text);
 }
 
 /* ---- moves --------------------------------------------------------------------------------------
  */
 
-static int add_move(MpiLink *l, const Transfer *t, bool copied) {
+static int add_move(MpiTransport *l, const Transfer *t, bool copied) {
     Move *m = malloc(sizeof *m + (copied ? t->bytes : 0));
-    if (!m) return error_set("link: out of memory for a message of %zu bytes", t->bytes);
+    if (!m) return error_set("transport: out of memory for a message of %zu bytes", t->bytes);
     *m = (Move){.t = *t, .copied = copied, .length = t->bytes, .request = MPI_REQUEST_NULL};
     if (copied) {
         m->t.data = m->copy;
@@ -85,7 +85,7 @@ static int add_move(MpiLink *l, const Transfer *t, bool copied) {
     return 0;
 }
 
-static void remove_move(MpiLink *l, Move **at) {
+static void remove_move(MpiTransport *l, Move **at) {
     Move *m = *at;
     *at = m->next;
     if (!m->next) l->end = at;
@@ -105,14 +105,14 @@ static int start_next(Move *m) {
 }
 
 /* 1: done; 0: not yet; -1 and an error. */
-static int move_on(const MpiLink *l, Move *m) {
+static int move_on(const MpiTransport *l, Move *m) {
     for (;;) {
         int over = 0;
         if (check(MPI_Test(&m->request, &over, MPI_STATUS_IGNORE))) return -1;
         if (!over) return 0;
         if (m->length != m->t.bytes)
-            return error_set("link: rank %d sent %zu bytes where rank %d expects %zu", m->t.peer,
-                             (size_t)m->length, l->base.rank, m->t.bytes);
+            return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu",
+                             m->t.peer, (size_t)m->length, l->base.rank, m->t.bytes);
         if (m->started && m->moved == m->t.bytes) return 1;
         if (start_next(m)) return -1;
     }
@@ -124,7 +124,7 @@ static bool same_way(const Transfer *a, const Transfer *b) {
 
 /* Moves on what is not behind another of its channel.  *waited: the first that the rank waits for,
  * NULL: none. */
-static int move_all(MpiLink *l, const Move **waited) {
+static int move_all(MpiTransport *l, const Move **waited) {
     *waited = NULL;
     for (Move **at = &l->first; *at;) {
         Move *m = *at;
@@ -147,8 +147,8 @@ static int move_all(MpiLink *l, const Move **waited) {
  */
 
 /* No length goes ahead: all are alike. */
-static int add_note(MpiLink *l, int to, Note note) {
-    Transfer t = link_send(to, (Channel)TAG_NOTE, &note, sizeof note);
+static int add_note(MpiTransport *l, int to, Note note) {
+    Transfer t = transport_send(to, (Channel)TAG_NOTE, &note, sizeof note);
     Move **at = l->end;
     if (add_move(l, &t, true)) return -1;
     (*at)->started = true;
@@ -157,7 +157,7 @@ static int add_note(MpiLink *l, int to, Note note) {
 
 /* The others find out when they look at their notes.  Waits a little until the notes are gone, for
  * the process may end next. */
-static void break_link(MpiLink *l, const char *why) {
+static void break_transport(MpiTransport *l, const char *why) {
     if (l->broken) return;
     l->broken = world.broken = true;
     snprintf(l->why, sizeof l->why, "%s", why);
@@ -174,7 +174,7 @@ static void break_link(MpiLink *l, const char *why) {
     }
 }
 
-static int take_notes(MpiLink *l) {
+static int take_notes(MpiTransport *l) {
     for (;;) {
         int there = 0;
         MPI_Status from;
@@ -195,11 +195,11 @@ static int take_notes(MpiLink *l) {
     }
 }
 
-/* Locked.  -1 when the link is or gets broken, why is told by l->why. */
-static int progress(MpiLink *l, const Move **waited) {
+/* Locked.  -1 when the transport is or gets broken, why is told by l->why. */
+static int progress(MpiTransport *l, const Move **waited) {
     if (l->broken) return -1;
     if (take_notes(l) == 0 && move_all(l, waited) == 0) return 0;
-    break_link(l, error_message());
+    break_transport(l, error_message());
     return -1;
 }
 
@@ -207,7 +207,7 @@ static int progress(MpiLink *l, const Move **waited) {
  */
 
 /* Locked.  Lets others have the lock, and the processor when it takes longer. */
-static void pause_polling(MpiLink *l, int times) {
+static void pause_polling(MpiTransport *l, int times) {
     struct timespec t = {0, times < 200 ? 50000 : 200000};
     pthread_mutex_unlock(&l->lock);
     if (times > 50) nanosleep(&t, NULL);
@@ -216,7 +216,7 @@ static void pause_polling(MpiLink *l, int times) {
 
 /* Who is to blame that `missing` does not come: it may wait for another itself, and says so, or
  * says nothing any more. */
-static int find_culprit(MpiLink *l, int *missing) {
+static int find_culprit(MpiTransport *l, int *missing) {
     double patience_s = l->base.timeout_s < 2 ? l->base.timeout_s / 2 : 1;
     for (int hops = 0; hops < l->base.ranks; hops++) {
         const Move *waited;
@@ -234,7 +234,7 @@ static int find_culprit(MpiLink *l, int *missing) {
 }
 
 /* Locked.  Until nothing is left that the rank waits for. */
-static int wait_all(MpiLink *l) {
+static int wait_all(MpiTransport *l) {
     const Move *waited;
     Deadline until = deadline_in(l->base.timeout_s);
     for (int times = 0; progress(l, &waited) == 0; times++) {
@@ -245,25 +245,25 @@ static int wait_all(MpiLink *l) {
             char why[200];
             if (find_culprit(l, &missing)) break;
             snprintf(why, sizeof why,
-                     "link: rank %d waited %g s for rank %d (%s); it has died or hangs",
+                     "transport: rank %d waited %g s for rank %d (%s); it has died or hangs",
                      l->base.rank, l->base.timeout_s, missing, what);
-            break_link(l, why);
+            break_transport(l, why);
         }
         pause_polling(l, times);
     }
-    break_link(l, error_message());
+    break_transport(l, error_message());
     return error_set("%s", l->why);
 }
 
-static int mpi_exchange(Link *link, Transfer *transfers, int count) {
-    MpiLink *l = of(link);
+static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    MpiTransport *l = of(transport);
     int failed = 0;
     pthread_mutex_lock(&l->lock);
     l->inside = true;
     for (int i = 0; i < count && !failed && !l->broken; i++)
         failed = add_move(l, &transfers[i],
                           transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER);
-    if (failed) break_link(l, error_message());
+    if (failed) break_transport(l, error_message());
     failed = wait_all(l);
     l->inside = false;
     l->waits_for = NOBODY;
@@ -274,7 +274,7 @@ static int mpi_exchange(Link *link, Transfer *transfers, int count) {
 
 /* A thread: pushes on what was sent while the rank computes. */
 static void *push(void *argument) {
-    MpiLink *l = argument;
+    MpiTransport *l = argument;
     const Move *waited;
     pthread_mutex_lock(&l->lock);
     for (int times = 0; !l->ends; times++) {
@@ -292,22 +292,22 @@ static void *push(void *argument) {
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
-static void mpi_give_up(Link *link, const char *why) {
-    MpiLink *l = of(link);
+static void mpi_abort(Transport *transport, const char *why) {
+    MpiTransport *l = of(transport);
     char line[400];
-    snprintf(line, sizeof line, "link: rank %d gave up: %s", link->rank, why);
+    snprintf(line, sizeof line, "transport: rank %d gave up: %s", transport->rank, why);
     pthread_mutex_lock(&l->lock);
-    break_link(l, line);
+    break_transport(l, line);
     pthread_mutex_unlock(&l->lock);
 }
 
 /* What was sent must have been taken before all leave: MPI has no patience for the rest. */
-static void mpi_free(Link *link) {
-    MpiLink *l = of(link);
+static void mpi_free(Transport *transport) {
+    MpiTransport *l = of(transport);
     pthread_mutex_lock(&l->lock);
     for (Move *m = l->first; m; m = m->next) m->copied = false;
     pthread_mutex_unlock(&l->lock);
-    if (!l->broken) link_barrier(link);
+    if (!l->broken) transport_barrier(transport);
     pthread_mutex_lock(&l->lock);
     l->ends = true;
     pthread_cond_signal(&l->changed);
@@ -328,27 +328,27 @@ static void leave(void) {
 
 static int start_mpi(void) {
     int threads = MPI_THREAD_SINGLE;
-    if (world.broken) return error_set("link: MPI has lost a rank; start all ranks again");
-    if (world.open) return error_set("link: MPI carries one link at a time");
+    if (world.broken) return error_set("transport: MPI has lost a rank; start all ranks again");
+    if (world.open) return error_set("transport: MPI carries one transport at a time");
     if (world.started) return 0;
     if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
     world.started = true;
     atexit(leave);
     if (threads < MPI_THREAD_SERIALIZED)
-        return error_set("link: this MPI was built without threads (MPI_THREAD_SERIALIZED)");
+        return error_set("transport: this MPI was built without threads (MPI_THREAD_SERIALIZED)");
     return check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 }
 
-Link *link_mpi_create(double timeout_s) {
-    static const LinkClass class = {
-        .exchange = mpi_exchange, .give_up = mpi_give_up, .free = mpi_free};
+Transport *transport_mpi_create(double timeout_s) {
+    static const TransportClass class = {
+        .sendrecv = mpi_sendrecv, .abort = mpi_abort, .free = mpi_free};
     if (start_mpi()) return NULL;
-    MpiLink *l = calloc(1, sizeof *l);
+    MpiTransport *l = calloc(1, sizeof *l);
     if (!l) {
-        error_set("link: out of memory");
+        error_set("transport: out of memory");
         return NULL;
     }
-    l->base = (Link){.is = &class, .timeout_s = timeout_s};
+    l->base = (Transport){.is = &class, .timeout_s = timeout_s};
     l->end = &l->first;
     l->waits_for = NOBODY;
     pthread_mutex_init(&l->lock, NULL);
@@ -356,7 +356,7 @@ Link *link_mpi_create(double timeout_s) {
     int failed = check(MPI_Comm_rank(MPI_COMM_WORLD, &l->base.rank)) ||
                  check(MPI_Comm_size(MPI_COMM_WORLD, &l->base.ranks));
     if (!failed && pthread_create(&l->pusher, NULL, push, l))
-        failed = error_set("link: no thread for MPI");
+        failed = error_set("transport: no thread for MPI");
     if (!failed) {
         world.open++;
         return &l->base;

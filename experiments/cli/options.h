@@ -150,7 +150,7 @@ typedef struct Options {
     /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and
      * shows the progress line alone. */
     bool go_on, brief;
-    struct Link
+    struct Transport
         *world; /* the processes that train together, this is rank 0; taken over.  NULL: one */
 } Options;
 

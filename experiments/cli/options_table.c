@@ -192,7 +192,7 @@ const Option option_table[] = {
      CHOICE(pipeline_schedule, schedule_names, SCHEDULE_KINDS), LOCAL, "1f1b", NULL, SECTION,
      "zero-bubble: weight gradients wait and fill the gaps, for more memory", TRAIN | COMMAND_PLAN},
     {"replicas", "R", INT(replicas, 1, 4096), LOCAL, "1", NULL, SECTION,
-     "copies of the pipeline that share out each batch; ranks = R x those of a copy",
+     "replicas of the pipeline that share out each batch; ranks = R x those of a replica",
      TRAIN | COMMAND_PLAN},
     {"timeout", "SECONDS", REAL(timeout, 0.1, 1e6), LOCAL, "300", NULL, SECTION,
      "a rank that is silent for so long is taken for dead", TRAIN},

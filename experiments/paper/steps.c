@@ -12,11 +12,11 @@ static const PaperGpus one_gpu = {1, 1};
 
 /* One rank per GPU.  Virtual stages where the model has blocks enough. */
 static Configuration configuration(const PaperStep *step, const Model *model, PaperSetting setting,
-                                   const Practice *practice) {
+                                   const Efficiency *efficiency) {
     bool bcd = step->method == TIMED_BCD || step->method == TIMED_CACHED;
     Configuration c = {.model = model,
                        .cluster = {gpu_find(step->gpu), step->gpus.per_node, step->gpus.nodes,
-                                   NETWORK_2X25G, *practice},
+                                   NETWORK_2X25G, *efficiency},
                        .stage = {.batch = 1, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
                        .placement = bcd ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
                        .submodels = bcd ? step->submodels : 1,
@@ -31,7 +31,7 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
     c.schedule = SCHEDULE_ZERO_BUBBLE;
     c.slack = c.pipeline;
     c.stage.deferred = true;
-    c.cluster.practice.scores_in_memory = false;
+    c.cluster.efficiency.scores_in_memory = false;
     return c;
 }
 
@@ -43,34 +43,34 @@ double paper_calibration_ms(const char *gpu, PaperStep *step) {
     return bcd ? paper_bcd_ms(step->model) : paper_full_ms(gpu, step->model, one_gpu);
 }
 
-static int calibrate(Practice *practice, size_t number, const PaperStep *step, double ms) {
+static int calibrate(Efficiency *efficiency, size_t number, const PaperStep *step, double ms) {
     Model *model = model_create(step->model);
     if (!model) return -1;
-    Configuration c = configuration(step, model, SETTING_CALIBRATED, practice);
-    int failed =
-        simulate_calibrate(&c, (double *)(void *)((char *)&c.cluster.practice + number), ms / 1e3);
-    *practice = c.cluster.practice;
+    Configuration c = configuration(step, model, SETTING_CALIBRATED, efficiency);
+    int failed = simulate_calibrate(&c, (double *)(void *)((char *)&c.cluster.efficiency + number),
+                                    ms / 1e3);
+    *efficiency = c.cluster.efficiency;
     model_free(model);
     return failed;
 }
 
-static int calibrate_all(Practice *practice, const char *gpu) {
+static int calibrate_all(Efficiency *efficiency, const char *gpu) {
     PaperStep step;
     double ms = paper_calibration_ms(gpu, &step);
     if (isnan(ms)) return error_set("timing: no published time of %s on one %s", step.model, gpu);
-    if (calibrate(practice, offsetof(Practice, products[PRECISION_FP32]), &step, ms)) return -1;
+    if (calibrate(efficiency, offsetof(Efficiency, products[PRECISION_FP32]), &step, ms)) return -1;
     if (strcmp(gpu, "rtx4090")) return 0;
     step.method = TIMED_OFFLOAD;
-    return calibrate(practice, offsetof(Practice, host_process_rate), &step,
+    return calibrate(efficiency, offsetof(Efficiency, host_process_rate), &step,
                      paper_offload_of(step.model)->offload_ms);
 }
 
-const Practice *paper_practice(const char *gpu, PaperSetting setting) {
+const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting) {
     enum { GPUS = 3 };
     static struct {
         const char *gpu;
         bool found;
-        Practice practice[2]; /* roofline, calibrated */
+        Efficiency efficiency[2]; /* roofline, calibrated */
     } known[GPUS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}, {.gpu = "a800"}};
     int g = 0;
     while (g < GPUS && strcmp(known[g].gpu, gpu)) g++;
@@ -78,9 +78,9 @@ const Practice *paper_practice(const char *gpu, PaperSetting setting) {
         error_set("timing: no published times on %s", gpu);
         return NULL;
     }
-    Practice *roofline = &known[g].practice[0], *calibrated = &known[g].practice[1];
+    Efficiency *roofline = &known[g].efficiency[0], *calibrated = &known[g].efficiency[1];
     if (!known[g].found) {
-        *roofline = practice_default;
+        *roofline = efficiency_default;
         roofline->scores_in_memory = true;
         *calibrated = *roofline;
         if (calibrate_all(calibrated, gpu)) return NULL;
@@ -94,10 +94,10 @@ const Practice *paper_practice(const char *gpu, PaperSetting setting) {
 int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting) {
     *ms = NAN;
     if (!paper_model(step->model)) return 0;
-    const Practice *practice = paper_practice(step->gpu, setting);
-    Model *model = practice ? model_create(step->model) : NULL;
+    const Efficiency *efficiency = paper_efficiency(step->gpu, setting);
+    Model *model = efficiency ? model_create(step->model) : NULL;
     if (!model) return -1;
-    Configuration c = configuration(step, model, setting, practice);
+    Configuration c = configuration(step, model, setting, efficiency);
     Prediction p;
     double seconds[MOST_PARTS];
     int failed = simulate(&p, seconds, &c, NULL);

@@ -2,7 +2,7 @@
  *
  * The published times fit one micro-batch of 1 x 1024 tokens in strict fp32, without overlap in the
  * pipeline: an inference of ours, the paper does not say.  The software is Megatron-LM, so
- * attention scores go through memory (Practice) and a chunk's backward pass is one piece.  Which
+ * attention scores go through memory (Efficiency) and a chunk's backward pass is one piece.  Which
  * part of the peak its products reach cannot be known: SETTING_ROOFLINE takes what cuBLAS reaches
  * on other GPUs, SETTING_CALIBRATED the fraction at which one published time per GPU comes out (of
  * G-1.6B on one GPU: no communication), so that all others are predictions. */
@@ -36,7 +36,7 @@ typedef struct {
 double paper_calibration_ms(const char *gpu, PaperStep *step);
 
 /* What a GPU of the paper reaches in a setting, found once.  NULL and an error. */
-const Practice *paper_practice(const char *gpu, PaperSetting setting);
+const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting);
 
 /* Milliseconds of 1024 tokens: of the step in the paper's setting, of a micro-batch in the filled
  * pipeline.  submodel_ms[submodels], unless NULL, are those of each.  NAN where the model is none

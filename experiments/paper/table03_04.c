@@ -138,7 +138,7 @@ static void note_deviations(Table *table, const Deviations *all) {
 }
 
 static double fraction_of(const char *gpu) {
-    return 100 * paper_practice(gpu, SETTING_CALIBRATED)->products[PRECISION_FP32];
+    return 100 * paper_efficiency(gpu, SETTING_CALIBRATED)->products[PRECISION_FP32];
 }
 
 static void note_settings(Table *table) {
@@ -148,7 +148,7 @@ static void note_settings(Table *table) {
         "micro-batch of 1 x 1024 tokens, strict fp32, no overlap in the pipeline; attention "
         "scores in memory and a backward pass in one piece, as in Megatron-LM.  \"roofline\" "
         "takes %.0f %% of the peak for products.",
-        100 * practice_default.products[PRECISION_FP32]);
+        100 * efficiency_default.products[PRECISION_FP32]);
     table_note(
         table,
         "\"calibrated\" takes the fraction at which one published cell per GPU comes out: RTX "
@@ -202,7 +202,7 @@ static int add_table3(Tables *tables) {
         table_row(table, "%s offload", o->model);
         if (put_step(table, &step, o->offload_ms, &all)) return -1;
     }
-    const Practice *calibrated = paper_practice("rtx4090", SETTING_CALIBRATED);
+    const Efficiency *calibrated = paper_efficiency("rtx4090", SETTING_CALIBRATED);
     table_note(
         table,
         "Adam in host memory: gradients go there beside the backward pass, %.1f GB/s per "

@@ -19,11 +19,12 @@ static const Shown shown[] = {
      PLACEMENT_VIRTUAL, SCHEDULE_ZERO_BUBBLE},
 };
 
-static int add_one(Tables *tables, const Practice *practice, const Model *model, const Shown *s) {
+static int add_one(Tables *tables, const Efficiency *efficiency, const Model *model,
+                   const Shown *s) {
     enum { GPUS = 4, MICRO_BATCHES = 8 };
     bool deferred = s->schedule == SCHEDULE_ZERO_BUBBLE;
     Configuration c = {.model = model,
-                       .cluster = {gpu_find("rtx4090"), GPUS, 1, NETWORK_2X25G, *practice},
+                       .cluster = {gpu_find("rtx4090"), GPUS, 1, NETWORK_2X25G, *efficiency},
                        .stage = {.batch = 1,
                                  .optimizer = optimizer_defaults(OPTIMIZER_ADAM),
                                  .deferred = deferred},
@@ -38,7 +39,7 @@ static int add_one(Tables *tables, const Practice *practice, const Model *model,
 }
 
 int paper_add_timelines(Tables *tables) {
-    const Practice *calibrated = paper_practice("rtx4090", SETTING_CALIBRATED);
+    const Efficiency *calibrated = paper_efficiency("rtx4090", SETTING_CALIBRATED);
     Model *model = calibrated ? model_create("G-1.6B") : NULL;
     int failed = !model;
     for (size_t i = 0; i < sizeof shown / sizeof *shown && !failed; i++)

@@ -169,13 +169,15 @@ typedef struct {
 /* The step of a pipeline, simulated from the block times of one stage.  -1 and an error. */
 static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup *pipeline,
                              const BlockCost *block, const Method *method) {
-    Gpu here = {
-        .key = "here", .name = "this machine", .link_rate = all->rate, .memory_bytes = INFINITY};
-    Practice practice = practice_default;
-    practice.link = 1;
-    practice.link_latency_s = all->latency_s;
+    Gpu here = {.key = "here",
+                .name = "this machine",
+                .interconnect_bandwidth = all->rate,
+                .memory_bytes = INFINITY};
+    Efficiency efficiency = efficiency_default;
+    efficiency.interconnect = 1;
+    efficiency.interconnect_latency_s = all->latency_s;
     Configuration c = {.model = pipeline->model,
-                       .cluster = {&here, method->ranks, 1, all->rate, practice},
+                       .cluster = {&here, method->ranks, 1, all->rate, efficiency},
                        .stage = pipeline->stage_settings,
                        .schedule = pipeline->pipeline.kind,
                        .submodels = method->submodels,
@@ -265,7 +267,7 @@ static int add_pipelines(Tables *tables, const Options *asked, const MeasuredNet
     snprintf(title, sizeof title, "Pipelines of threads, measured and simulated: %.70s, batch %s",
              network->model, network->batch);
     all.table = tables_add(tables, name, title, "step", columns, 5);
-    if (!all.table || bench_link(&all.latency_s, &all.rate)) return -1;
+    if (!all.table || bench_transport(&all.latency_s, &all.rate)) return -1;
     const int *parts = presets[asked->preset].parts;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
         for (int i = 0; i < MOST_PARTS && parts[i]; i++)
@@ -273,7 +275,7 @@ static int add_pipelines(Tables *tables, const Options *asked, const MeasuredNet
     table_note(
         all.table,
         "Simulated from the block times of one stage on one thread, with as large "
-        "micro-batches; 1F1B; a rank per thread.  The link between threads, measured: %.1f us, "
+        "micro-batches; 1F1B; a rank per thread.  Messages between threads, measured: %.1f us, "
         "%.1f GB/s.  Mean absolute deviation %.1f %%.",
         1e6 * all.latency_s, 1e-9 * all.rate, 100 * all.off / all.table->rows);
     return 0;

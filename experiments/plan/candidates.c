@@ -97,7 +97,7 @@ int plan_candidates(Plan **plans, const Space *s) {
                            .per_node = per_node,
                            .nodes = (gpus + per_node - 1) / per_node,
                            .network_rate = s->network_rate,
-                           .practice = s->practice};
+                           .efficiency = s->efficiency};
         Plan plan = {.way = s->way,
                      .gpus = gpus,
                      .price = s->price,

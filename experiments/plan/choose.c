@@ -53,7 +53,7 @@ static int work_of(Works *works, const Configuration *c) {
                 .batch = c->stage.batch,
                 .block = calloc((size_t)c->model->blocks, sizeof *w->block)};
     if (!w->block || block_costs(w->block, c->model, &c->stage, works->active, c->cluster.gpu,
-                                 &c->cluster.practice))
+                                 &c->cluster.efficiency))
         return -1;
     for (int b = 0; b < c->model->blocks; b++)
         for (int pass = 0; pass < PASSES; pass++) w->pass_s[pass] += w->block[b].pass_s[pass];

@@ -95,9 +95,9 @@ static void note_choices(Table *table, const Question *q) {
                "The last row may have other submodels, and another precision if none is given.");
     if (o->plan_cache) note_cache(table, q->model, (Precision)o->precision);
     for (int p = 0; p < PRECISIONS && *o->trace; p++)
-        if (fabs(q->practice.products[p] - practice_default.products[p]) > 0)
+        if (fabs(q->efficiency.products[p] - efficiency_default.products[p]) > 0)
             table_note(table, "Products in %s at %.3g %% of the peak, as measured (%.200s).",
-                       precision_names[p], 100 * q->practice.products[p], o->trace);
+                       precision_names[p], 100 * q->efficiency.products[p], o->trace);
 }
 
 static int add_settings(Tables *tables, const Question *q, const Answers *a) {

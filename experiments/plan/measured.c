@@ -1,4 +1,4 @@
-/* From a measured step to the rate that GPUs reach in practice. */
+/* From a measured step to the rate that GPUs reach in efficiency. */
 #include <math.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static int read_passes(Timed *timed, const char *path) {
     return 0;
 }
 
-int plan_calibrate(Practice *practice, const Gpu *gpu, const char *path) {
+int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     Timed timed = {0};
     Prediction p;
     int failed =
@@ -50,7 +50,7 @@ int plan_calibrate(Practice *practice, const Gpu *gpu, const char *path) {
         failed =
             error_set("%.200s: no times of a full update in it; bcd trace --out writes them", path);
     Configuration c = {.model = timed.model,
-                       .cluster = {gpu, 1, 1, NETWORK_2X25G, *practice},
+                       .cluster = {gpu, 1, 1, NETWORK_2X25G, *efficiency},
                        .stage = {.batch = timed.batch,
                                  .precision = timed.precision,
                                  .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
@@ -58,12 +58,12 @@ int plan_calibrate(Practice *practice, const Gpu *gpu, const char *path) {
                        .pipeline = 1,
                        .replicas = 1,
                        .micro_batches = 1};
-    double *rate = &c.cluster.practice.products[timed.precision];
+    double *rate = &c.cluster.efficiency.products[timed.precision];
     failed = failed || simulate(&p, NULL, &c, NULL);
     if (!failed && simulate_calibrate(&c, rate, timed.passes_s + p.update_s))
         failed = error_set("%.200s: no %s takes the %.3g ms that passes over %s took there", path,
                            gpu->name, 1e3 * timed.passes_s, timed.model->name);
-    if (!failed) practice->products[timed.precision] = *rate;
+    if (!failed) efficiency->products[timed.precision] = *rate;
     model_free(timed.model);
     return failed ? -1 : 0;
 }

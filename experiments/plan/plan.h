@@ -31,7 +31,7 @@ typedef struct {
     double price; /* dollars per hour of a GPU; NAN: not known */
     int per_node;
     double network_rate; /* as in Cluster */
-    Practice practice;
+    Efficiency efficiency;
     OptimizerSettings optimizer;
     int batch;   /* samples per update */
     bool cached; /* BCD's frozen prefix */
@@ -79,7 +79,7 @@ typedef struct {
     const Options *options;
     Model *model;
     const Gpu *gpu;                       /* of --gpu; NULL: any */
-    Practice practice;                    /* measured, if there is a --trace */
+    Efficiency efficiency;                /* measured, if there is a --trace */
     double tokens;                        /* whose cost is told; images for an image model */
     double multiplier[MULTIPLIERS_SHOWN]; /* published: average, language, worst; ours */
     int multipliers;
@@ -103,10 +103,10 @@ void choices_add(Choices *choices, int value);
 /* ---- measured.c ------------------------------------------------------------------------------
  */
 
-/* Sets the rate of products in *practice, at that precision, so that the simulated passes of the
+/* Sets the rate of products in *efficiency, at that precision, so that the simulated passes of the
  * model that `bcd trace --out PATH` measured on such a GPU take as long as measured.  -1 and an
  * error. */
-int plan_calibrate(Practice *practice, const Gpu *gpu, const char *path);
+int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
 
 /* ---- words.c ---------------------------------------------------------------------------------
  */

@@ -62,7 +62,7 @@ static int read_multipliers(Question *q) {
 }
 
 int question_open(Question *q, const Options *o, const char *spec) {
-    *q = (Question){.options = o, .tokens = o->train_tokens, .practice = practice_default};
+    *q = (Question){.options = o, .tokens = o->train_tokens, .efficiency = efficiency_default};
     bool any = strcmp(o->gpu, "any") == 0 || (o->search && !options_given(o, "gpu"));
     if (any && !o->search) return error_set("--gpu any: only with --search; else name one");
     if (!any && !(q->gpu = gpu_find(o->gpu))) return -1;
@@ -72,7 +72,7 @@ int question_open(Question *q, const Options *o, const char *spec) {
     if (!*spec) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(spec, 0, o->context);
     if (!q->model || check_sizes(o, q->model)) return -1;
-    return *o->trace ? plan_calibrate(&q->practice, q->gpu, o->trace) : 0;
+    return *o->trace ? plan_calibrate(&q->efficiency, q->gpu, o->trace) : 0;
 }
 
 void question_free(Question *q) {
@@ -105,7 +105,7 @@ int question_space(Space *space, const Question *q, Way way, const Gpu *gpu, boo
         .gpu = gpu,
         .per_node = o->per_node,
         .network_rate = o->network * 1e9 / 8,
-        .practice = q->practice,
+        .efficiency = q->efficiency,
         .optimizer = optimizer_defaults((OptimizerKind)o->optimizer),
         .batch = o->batch,
         .cached = o->plan_cache,

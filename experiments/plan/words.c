@@ -47,10 +47,10 @@ static double message_share(const Plan *plan) {
     Configuration c = plan->configuration;
     Gpu gpu = *c.cluster.gpu;
     Prediction free;
-    gpu.link_rate = INFINITY;
+    gpu.interconnect_bandwidth = INFINITY;
     c.cluster.gpu = &gpu;
     c.cluster.network_rate = INFINITY;
-    c.cluster.practice.link_latency_s = c.cluster.practice.network_latency_s = 0;
+    c.cluster.efficiency.interconnect_latency_s = c.cluster.efficiency.network_latency_s = 0;
     if (c.pipeline == 1 || simulate(&free, NULL, &c, NULL)) return 0;
     return fmax(0, 1 - free.passes_s / plan->prediction.passes_s);
 }

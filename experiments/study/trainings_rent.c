@@ -14,7 +14,7 @@ int plan_rent(Rent *rent, const Setup *setup, double steps, const char *prices) 
         .cluster = {.gpu = gpu_find(rent->gpu),
                     .per_node = 1,
                     .nodes = 1,
-                    .practice = practice_default},
+                    .efficiency = efficiency_default},
         .stage = setup->stage_settings,
         .placement = PLACEMENT_PLAIN,
         .submodels = o->submodels,

@@ -32,6 +32,6 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
 
 /* The link between threads of this process: the time of an empty message, and bytes per second.
  * -1 and an error. */
-int bench_link(double *latency_s, double *rate);
+int bench_transport(double *latency_s, double *rate);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct {
     /* Bytes by role on the device, and in host memory beside: see cuda/plan.h. */
     /* For pipelines; see dist/transport.h.  NULL: built without NCCL. */
     void (*message_free)(void *message);
-    struct Link *(*link_nccl_create)(struct Link *control);
+    struct Transport *(*transport_nccl_create)(struct Transport *control);
     int (*memory_plan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                        const StageSettings *settings, const bool *active);
 } DeviceModule;

@@ -5,7 +5,7 @@
 /* From now on the first such signal is remembered, and a second one kills, which is safe: files are
  * written whole or not at all. */
 void interrupt_catch(void);
-/* For a process that follows another: the other decides, and tells. */
+/* For a worker process: the coordinator decides, and tells. */
 void interrupt_ignore(void);
 /* The same after so many seconds. */
 void interrupt_after(double seconds);

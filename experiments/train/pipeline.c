@@ -39,33 +39,33 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
 
 /* MPI carries what NCCL does not: the ids that its communicators are made from, and what is on the
  * host. */
-static Link *join_for_nccl(const Options *o) {
+static Transport *join_for_nccl(const Options *o) {
     const DeviceModule *device;
     if (o->device != DEVICE_CUDA) {
         error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
         return NULL;
     }
     if (setup_device(&device, o)) return NULL;
-    if (!device->link_nccl_create) {
+    if (!device->transport_nccl_create) {
         error_set("--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
         return NULL;
     }
-    Link *control = link_module_mpi(o->timeout);
-    return control ? device->link_nccl_create(control) : NULL;
+    Transport *control = transport_module_mpi(o->timeout);
+    return control ? device->transport_nccl_create(control) : NULL;
 }
 
-int pipeline_join(Link **world, const Options *o) {
+int pipeline_join(Transport **world, const Options *o) {
     PipelineKind kind;
     int ranks;
     *world = NULL;
     if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
-    *world = kind == PIPELINE_MPI ? link_module_mpi(o->timeout) : join_for_nccl(o);
+    *world = kind == PIPELINE_MPI ? transport_module_mpi(o->timeout) : join_for_nccl(o);
     return *world ? 0 : -1;
 }
 
-void pipeline_give_up(Link *world, const char *why) {
-    world->is->give_up(world, why);
+void pipeline_abort(Transport *world, const char *why) {
+    world->is->abort(world, why);
     world->is->free(world);
 }
 
@@ -172,10 +172,10 @@ int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], co
 
 const char *pipeline_describe(char text[160], const Setup *s) {
     const Options *o = &s->options;
-    char copies[32] = "";
-    if (o->replicas > 1) snprintf(copies, sizeof copies, ", %d copies", o->replicas);
+    char replicas[32] = "";
+    if (o->replicas > 1) snprintf(replicas, sizeof replicas, ", %d replicas", o->replicas);
     snprintf(text, 160, "%d rank%s (%.12s)%s, %s placement, %s, %d part%s", s->ranks,
-             s->ranks == 1 ? "" : "s", o->world ? o->pipeline : "threads", copies,
+             s->ranks == 1 ? "" : "s", o->world ? o->pipeline : "threads", replicas,
              placement_names[o->placement], schedule_names[o->pipeline_schedule], o->accumulate,
              o->accumulate == 1 ? "" : "s");
     return text;

@@ -1,20 +1,20 @@
 /* --pipeline: a training over several ranks.  The process of rank 0 does all that a training on one
- * device does; the others only follow (coordinator.h), and are told by it what to train. */
+ * device does; the others are its workers (coordinator.h), and are told what to train. */
 #ifndef EXPERIMENTS_PIPELINE_H
 #define EXPERIMENTS_PIPELINE_H
 
 #include "setup.h"
 
-/* Joins the processes that were started together: *world is the link between them, NULL where there
- * is but one.  -1 and an error: launched without the names, a rank that does not come ... */
-int pipeline_join(Link **world, const Options *options);
+/* Joins the processes that were started together: *world is the transport between them, NULL where
+ * there is but one.  -1 and an error: launched without the names, a rank that does not come ... */
+int pipeline_join(Transport **world, const Options *options);
 
-/* For ranks above 0: follows until the training is over.  Takes over the link.  0; -1 and an error,
- * which is empty when another rank has told the same already. */
-int pipeline_follow(Link *world, const Options *options);
+/* For ranks above 0: works until the training is over.  Takes over the transport.  0; -1 and an
+ * error, which is empty when another rank has told the same already. */
+int pipeline_worker(Transport *world, const Options *options);
 
-/* Tells the ranks that wait to follow that there will be nothing, and why; frees the link. */
-void pipeline_give_up(Link *world, const char *why);
+/* Tells the workers, which wait, that there will be nothing, and why; frees the transport. */
+void pipeline_abort(Transport *world, const char *why);
 
 /* Which rank holds what, from the options and the partition of an opened setup; Figure 2 makes the
  * partition, too.  Nothing without --pipeline. */

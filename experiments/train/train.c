@@ -172,7 +172,7 @@ static int train(Training *t, RunSummary *summary) {
 int train_run(const Options *options, RunSummary *summary) {
     Training t;
     int failed = train_open(&t, options) || train(&t, summary);
-    if (options->world && !t.setup.took_world) pipeline_give_up(options->world, error_message());
+    if (options->world && !t.setup.took_world) pipeline_abort(options->world, error_message());
     train_close(&t);
     return failed ? -1 : 0;
 }
@@ -183,7 +183,7 @@ int command_train(const Options *asked) {
     if (pipeline_join(&options.world, asked)) return -1;
     if (options.world && options.world->rank > 0) {
         interrupt_ignore(); /* rank 0 decides */
-        return pipeline_follow(options.world, asked);
+        return pipeline_worker(options.world, asked);
     }
     if (train_run(&options, &summary)) return -1;
     /* The shell's way of saying that a signal ended it. */

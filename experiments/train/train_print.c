@@ -122,7 +122,7 @@ static void print_host_memory(const Setup *s) {
 static void print_fullest_rank(const Setup *s) {
     size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
     char peak[32], plan[32];
-    const MemCount *each = engine_lead_counts(s->engine);
+    const MemCount *each = coordinator_counts(s->engine);
     int fullest = 0;
     for (int r = 1; r < s->ranks; r++)
         if (each[r].total_peak > each[fullest].total_peak) fullest = r;

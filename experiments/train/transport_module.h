@@ -1,11 +1,11 @@
-/* Links that are libraries of their own, beside the program, loaded when asked for. */
+/* Transports that are libraries of their own, beside the program, loaded when asked for. */
 #ifndef EXPERIMENTS_TRANSPORT_MODULE_H
 #define EXPERIMENTS_TRANSPORT_MODULE_H
 
 #include "../../dist/transport.h"
 
-/* link_mpi_create (dist/mpi/transport_mpi.h) of libbcd-mpi.so.  NULL and an error that says what is
- * missing. */
-Link *link_module_mpi(double timeout_s);
+/* transport_mpi_create (dist/mpi/transport_mpi.h) of libbcd-mpi.so.  NULL and an error that says
+ * what is missing. */
+Transport *transport_module_mpi(double timeout_s);
 
 #endif

@@ -1,6 +1,6 @@
-/* bench [ops|steps|links|tokens|report] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast each
- * op, each training step, each kind of link, the tokenizer and a report is, beside what this
- * machine can do. Everything by default, in about five minutes. */
+/* bench [ops|steps|transports|tokens|report] [gpt2|resnet] [--quick] [--cpu-time]: prints how fast
+ * each op, each training step, each kind of transport, the tokenizer and a report is, beside what
+ * this machine can do. Everything by default, in about five minutes. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,17 +32,18 @@ static const Job jobs[] =
 enum { JOBS = sizeof jobs / sizeof *jobs, QUICK_JOBS = sizeof quick_jobs / sizeof *quick_jobs };
 
 typedef struct {
-    bool ops, steps, links, tokens, report, gpt2, resnet, quick, cpu_time;
+    bool ops, steps, transports, tokens, report, gpt2, resnet, quick, cpu_time;
 } Wanted;
 
 static int usage(const char *wrong) {
-    fprintf(stderr,
-            "bench: unknown \"%s\"\n"
-            "usage: bench [ops|steps|links|tokens|report] [gpt2|resnet] [--quick] [--cpu-time]\n"
-            "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
-            "--cpu-time: one thread, processor time; for a machine that others use too (not for "
-            "links and the report)\n",
-            wrong);
+    fprintf(
+        stderr,
+        "bench: unknown \"%s\"\n"
+        "usage: bench [ops|steps|transports|tokens|report] [gpt2|resnet] [--quick] [--cpu-time]\n"
+        "       bench serve MODEL OPTIMIZER BATCH [--cpu-time]\n"
+        "--cpu-time: one thread, processor time; for a machine that others use too (not for "
+        "transports and the report)\n",
+        wrong);
     return 2;
 }
 
@@ -51,7 +52,7 @@ static int parse(Wanted *wanted, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         bool *flag = !strcmp(argv[i], "ops")          ? &wanted->ops
                      : !strcmp(argv[i], "steps")      ? &wanted->steps
-                     : !strcmp(argv[i], "links")      ? &wanted->links
+                     : !strcmp(argv[i], "transports") ? &wanted->transports
                      : !strcmp(argv[i], "tokens")     ? &wanted->tokens
                      : !strcmp(argv[i], "report")     ? &wanted->report
                      : !strcmp(argv[i], "gpt2")       ? &wanted->gpt2
@@ -62,8 +63,8 @@ static int parse(Wanted *wanted, int argc, char **argv) {
         if (!flag) return usage(argv[i]);
         *flag = true;
     }
-    if (!wanted->ops && !wanted->steps && !wanted->links && !wanted->tokens && !wanted->report)
-        wanted->ops = wanted->steps = wanted->links = wanted->tokens = wanted->report = true;
+    if (!wanted->ops && !wanted->steps && !wanted->transports && !wanted->tokens && !wanted->report)
+        wanted->ops = wanted->steps = wanted->transports = wanted->tokens = wanted->report = true;
     if (!wanted->gpt2 && !wanted->resnet) wanted->gpt2 = wanted->resnet = true;
     return 0;
 }
@@ -87,7 +88,7 @@ static int run(Wanted wanted) {
                 status = bench_steps(j->spec, j->optimizer, j->batch, machine, j->rounds, j->steps);
             if (status) return -1;
         }
-    if (wanted.links && !wanted.cpu_time && bench_links(least_ms)) return -1;
+    if (wanted.transports && !wanted.cpu_time && bench_transport(least_ms)) return -1;
     const char *data = getenv("BCD_DATA");
     if (wanted.tokens && bench_tokens(data ? data : "datasets", least_ms)) return -1;
     if (!wanted.report || wanted.cpu_time) return 0;

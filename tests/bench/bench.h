@@ -59,11 +59,12 @@ int bench_steps(const char *spec, const char *optimizer, int batch, Machine mach
  * 1 to 3: a third), prints the milliseconds of each step on one line.  One warm-up step before. */
 int bench_serve(const char *spec, const char *optimizer, int batch);
 
-/* ---- links.c ------------------------------------------------------------------------------------
+/* ---- transports.c
+ * ------------------------------------------------------------------------------------
  */
 
-/* How long messages take between two ranks of this machine, over each kind of link. */
-int bench_links(double least_ms);
+/* How long messages take between two ranks of this machine, over each kind of transport. */
+int bench_transport(double least_ms);
 
 /* ---- tokens.c -----------------------------------------------------------------------------------
  */

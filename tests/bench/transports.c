@@ -10,20 +10,20 @@
 
 /* One rank of two, who throw a message to and fro. */
 typedef struct {
-    Link *link;
+    Transport *transport;
     size_t bytes;
     char *data;
     int failed;
 } Player;
 
 static int throw_ball(Player *p) {
-    Transfer t = link_send(1 - p->link->rank, CHANNEL_VALUES, p->data, p->bytes);
-    return p->link->is->exchange(p->link, &t, 1);
+    Transfer t = transport_send(1 - p->transport->rank, CHANNEL_VALUES, p->data, p->bytes);
+    return p->transport->is->sendrecv(p->transport, &t, 1);
 }
 
 static int catch_ball(Player *p) {
-    Transfer t = link_receive(1 - p->link->rank, CHANNEL_VALUES, p->data, p->bytes);
-    return p->link->is->exchange(p->link, &t, 1);
+    Transfer t = transport_receive(1 - p->transport->rank, CHANNEL_VALUES, p->data, p->bytes);
+    return p->transport->is->sendrecv(p->transport, &t, 1);
 }
 
 static void there_and_back(void *context) {
@@ -35,29 +35,29 @@ static void there_and_back(void *context) {
 static void *play_back(void *context) {
     Player *p = context;
     while (catch_ball(p) == 0 && throw_ball(p) == 0) continue;
-    p->link->is->free(p->link);
+    p->transport->is->free(p->transport);
     return NULL;
 }
 
 /* *ms: one way. */
 static int measure(double *ms, size_t bytes, double least_ms) {
-    Link *link[2];
+    Transport *transport[2];
     Player player[2];
     pthread_t other;
-    if (link_local_create(link, 2, 1, 60, NULL)) return -1;
-    for (int r = 0; r < 2; r++) player[r] = (Player){link[r], bytes, calloc(bytes, 1), 0};
+    if (transport_local_create(transport, 2, 1, 60, NULL)) return -1;
+    for (int r = 0; r < 2; r++) player[r] = (Player){transport[r], bytes, calloc(bytes, 1), 0};
     if (!player[0].data || !player[1].data || pthread_create(&other, NULL, play_back, &player[1]))
         return error_set("bench: no memory or no thread");
     Times times = bench_repeat(there_and_back, &player[0], least_ms);
     *ms = times_median(&times) / 2;
-    link[0]->is->give_up(link[0], "measured");
-    link[0]->is->free(link[0]);
+    transport[0]->is->abort(transport[0], "measured");
+    transport[0]->is->free(transport[0]);
     pthread_join(other, NULL);
     for (int r = 0; r < 2; r++) free(player[r].data);
     return player[0].failed;
 }
 
-int bench_links(double least_ms) {
+int bench_transport(double least_ms) {
     enum { SMALL = 8, MIDDLE = 1 << 20, LARGE = 1 << 24 };
     double small, middle, large;
     if (measure(&small, SMALL, least_ms) || measure(&middle, MIDDLE, least_ms) ||

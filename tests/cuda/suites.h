@@ -14,5 +14,5 @@ SUITE(stage_memory)
 SUITE(stage_fixtures)
 SUITE(stage_pipeline)
 #ifdef HAS_NCCL
-SUITE(link_nccl)
+SUITE(transport_nccl)
 #endif

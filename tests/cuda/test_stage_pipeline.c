@@ -242,7 +242,7 @@ static void messages_are_used_again(void) {
     CHECK(small && left && small->data != left->data, "one place for two");
     message_free(small);
     message_users_remove();
-    message_free(left); /* after the last user: by a link that is freed later */
+    message_free(left); /* after the last user: by a transport that is freed later */
     device_free(source);
     for (int k = 0; k < 2; k++) stream_free(streams[k]);
 }

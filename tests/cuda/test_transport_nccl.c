@@ -17,7 +17,7 @@ enum { MOST_RANKS = 4, PATIENCE_S = 600 };
 
 typedef struct Rank Rank;
 struct Rank {
-    Link *link;
+    Transport *transport;
     int (*play)(Rank *rank);
     Stream stream;
     int result, wrong;
@@ -26,25 +26,25 @@ struct Rank {
 
 static void *run_rank(void *argument) {
     Rank *rank = argument;
-    Link *control = rank->link;
+    Transport *control = rank->transport;
     rank->result = -1;
-    rank->link = device_open() ? NULL : link_nccl_create(control);
-    rank->stream = rank->link ? stream_create() : NULL;
+    rank->transport = device_open() ? NULL : transport_nccl_create(control);
+    rank->stream = rank->transport ? stream_create() : NULL;
     if (rank->stream) rank->result = rank->play(rank);
     strcpy(rank->error, rank->result ? error_message() : "");
-    if (rank->link) rank->link->is->free(rank->link);
+    if (rank->transport) rank->transport->is->free(rank->transport);
     stream_free(rank->stream);
     return NULL;
 }
 
 static void run_ranks(Rank *rank, int ranks, double timeout_s, int (*play)(Rank *rank)) {
-    Link *link[MOST_RANKS];
+    Transport *transport[MOST_RANKS];
     pthread_t thread[MOST_RANKS];
-    if (!CHECK(link_local_create(link, ranks, 8, timeout_s, message_free) == 0, "%s",
+    if (!CHECK(transport_local_create(transport, ranks, 8, timeout_s, message_free) == 0, "%s",
                error_message()))
         return;
     for (int r = 0; r < ranks; r++) {
-        rank[r] = (Rank){.link = link[r], .play = play};
+        rank[r] = (Rank){.transport = transport[r], .play = play};
         if (pthread_create(&thread[r], NULL, run_rank, &rank[r])) abort();
     }
     for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
@@ -59,7 +59,7 @@ static Transfer give(Rank *rank, int peer, Channel channel, int round, size_t co
     Transfer t = {true, peer, channel, NULL, count * sizeof(int), message_new(count * sizeof(int))};
     DeviceMessage *message = t.message;
     int *x = malloc(t.bytes);
-    for (size_t i = 0; i < count; i++) x[i] = number(rank->link->rank, round, i);
+    for (size_t i = 0; i < count; i++) x[i] = number(rank->transport->rank, round, i);
     stream_wait_event(rank->stream, message->ready);
     copy_to_device(rank->stream, message->data, x, t.bytes);
     event_record(message->ready, rank->stream);
@@ -89,23 +89,24 @@ static Transfer get(int peer, Channel channel, size_t count) {
  * with one rank, to itself. */
 static int ring(Rank *rank) {
     static const size_t counts[] = {1, 100, 4097, 300000, 33};
-    Link *link = rank->link;
-    int up = (link->rank + 1) % link->ranks, down = (link->rank + link->ranks - 1) % link->ranks;
+    Transport *transport = rank->transport;
+    int up = (transport->rank + 1) % transport->ranks,
+        down = (transport->rank + transport->ranks - 1) % transport->ranks;
     for (int round = 0; round < 10; round++) {
         size_t count = counts[round % 5];
-        int word = link->rank, from = -1;
+        int word = transport->rank, from = -1;
         Transfer batch[6] = {give(rank, up, CHANNEL_VALUES, round, count),
                              give(rank, down, CHANNEL_GRADIENTS, round, 7),
-                             link_send(up, CHANNEL_TOGETHER, &word, sizeof word),
+                             transport_send(up, CHANNEL_TOGETHER, &word, sizeof word),
                              get(up, CHANNEL_GRADIENTS, 7),
                              get(down, CHANNEL_VALUES, count),
-                             link_receive(down, CHANNEL_TOGETHER, &from, sizeof from)};
-        if (link->is->exchange(link, batch, 6)) return -1;
+                             transport_receive(down, CHANNEL_TOGETHER, &from, sizeof from)};
+        if (transport->is->sendrecv(transport, batch, 6)) return -1;
         look_at(rank, &batch[3], round);
         look_at(rank, &batch[4], round);
         rank->wrong += from != down || batch[0].message || batch[1].message;
     }
-    return link_barrier(link);
+    return transport_barrier(transport);
 }
 
 static void check_ring(int ranks) {
@@ -128,18 +129,21 @@ static void ranks_send_each_other(void) {
 
 /* As schedules do: all sends, then all receives. */
 static int ahead(Rank *rank) {
-    Link *link = rank->link;
-    int up = (link->rank + 1) % link->ranks, down = (link->rank + link->ranks - 1) % link->ranks;
+    Transport *transport = rank->transport;
+    int up = (transport->rank + 1) % transport->ranks,
+        down = (transport->rank + transport->ranks - 1) % transport->ranks;
     for (int i = 0; i < 3; i++) {
         Transfer values = give(rank, up, CHANNEL_VALUES, i, 50);
         Transfer gradients = give(rank, down, CHANNEL_GRADIENTS, i, 60);
-        if (link->is->exchange(link, &values, 1) || link->is->exchange(link, &gradients, 1))
+        if (transport->is->sendrecv(transport, &values, 1) ||
+            transport->is->sendrecv(transport, &gradients, 1))
             return -1;
     }
     for (int i = 0; i < 3; i++) {
         Transfer gradients = get(up, CHANNEL_GRADIENTS, 60);
         Transfer values = get(down, CHANNEL_VALUES, 50);
-        if (link->is->exchange(link, &gradients, 1) || link->is->exchange(link, &values, 1))
+        if (transport->is->sendrecv(transport, &gradients, 1) ||
+            transport->is->sendrecv(transport, &values, 1))
             return -1;
         look_at(rank, &gradients, i);
         look_at(rank, &values, i);
@@ -160,10 +164,11 @@ static void sends_go_ahead_of_receives(void) {
  */
 
 static int wrong_length(Rank *rank) {
-    Link *link = rank->link;
-    int up = (link->rank + 1) % link->ranks, down = (link->rank + link->ranks - 1) % link->ranks;
+    Transport *transport = rank->transport;
+    int up = (transport->rank + 1) % transport->ranks,
+        down = (transport->rank + transport->ranks - 1) % transport->ranks;
     Transfer batch[2] = {give(rank, up, CHANNEL_VALUES, 0, 4), get(down, CHANNEL_VALUES, 2)};
-    int failed = link->is->exchange(link, batch, 2);
+    int failed = transport->is->sendrecv(transport, batch, 2);
     message_free(batch[0].message);
     return failed;
 }
@@ -181,17 +186,18 @@ static atomic_int waiting; /* of the others in `leave` */
 static int leave(Rank *rank) {
     static const struct timespec moment = {0, 10000000};
     Transfer t = get(1, CHANNEL_VALUES, 5);
-    while (rank->link->rank == 1 && waiting) nanosleep(&moment, NULL);
-    if (rank->link->rank == 1) return 0;
-    int failed = rank->link->rank == 2 ? rank->link->is->exchange(rank->link, &t, 1)
-                                       : link_barrier(rank->link);
+    while (rank->transport->rank == 1 && waiting) nanosleep(&moment, NULL);
+    if (rank->transport->rank == 1) return 0;
+    int failed = rank->transport->rank == 2 ? rank->transport->is->sendrecv(rank->transport, &t, 1)
+                                            : transport_barrier(rank->transport);
     waiting--;
     return failed;
 }
 
 static int give_up(Rank *rank) {
-    if (rank->link->rank == 1) rank->link->is->give_up(rank->link, "bcd: the loss is nan");
-    return rank->link->rank == 1 ? 0 : leave(rank);
+    if (rank->transport->rank == 1)
+        rank->transport->is->abort(rank->transport, "bcd: the loss is nan");
+    return rank->transport->rank == 1 ? 0 : leave(rank);
 }
 
 static bool all_say(Rank *rank, double timeout_s, int (*play)(Rank *rank), const char *words) {
@@ -219,7 +225,7 @@ static void missing_rank_is_named(void) {
           "\"%s\", \"%s\"", rank[0].error, rank[2].error);
 }
 
-void test_link_nccl(void) {
+void test_transport_nccl(void) {
     RUN(sends_to_itself);
     RUN(ranks_send_each_other);
     RUN(sends_go_ahead_of_receives);

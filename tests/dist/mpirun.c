@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 bool mpi_is_here(void) {
-    return access(BCD_LINK_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+    return access(BCD_TRANSPORT_RANKS, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
 }
 
 /* Open MPI: more ranks than processors, and root, which containers are.  What MPI itself leaves

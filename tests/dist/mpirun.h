@@ -7,7 +7,7 @@
 
 #include "../test.h"
 
-/* Whether mpirun is here and the MPI link was built. */
+/* Whether mpirun is here and the MPI transport was built. */
 bool mpi_is_here(void);
 #define NEED_MPI() \
     if (!mpi_is_here()) SKIP("no mpirun, or built without mpicc")

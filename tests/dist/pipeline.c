@@ -14,37 +14,38 @@ static void need(bool ok, const char *what) {
     exit(2);
 }
 
-/* ---- a link that counts what goes through it ----------------------------------------------------
+/* ---- a transport that counts what goes through it
+ * ----------------------------------------------------
  */
 
 typedef struct {
-    Link base;
-    Link *real_one;
+    Transport base;
+    Transport *real_one;
     Traffic *sent;
 } CountedLink;
 
-static int counted_exchange(Link *link, Transfer *transfers, int count) {
-    CountedLink *c = (CountedLink *)(void *)link;
+static int counted_sendrecv(Transport *transport, Transfer *transfers, int count) {
+    CountedLink *c = (CountedLink *)(void *)transport;
     for (int i = 0; i < count; i++) {
         c->sent->values += transfers[i].send && transfers[i].channel == CHANNEL_VALUES;
         c->sent->gradients += transfers[i].send && transfers[i].channel == CHANNEL_GRADIENTS;
     }
-    return c->real_one->is->exchange(c->real_one, transfers, count);
+    return c->real_one->is->sendrecv(c->real_one, transfers, count);
 }
 
-static void counted_give_up(Link *link, const char *why) {
-    Link *real_one = ((CountedLink *)(void *)link)->real_one;
-    real_one->is->give_up(real_one, why);
+static void counted_abort(Transport *transport, const char *why) {
+    Transport *real_one = ((CountedLink *)(void *)transport)->real_one;
+    real_one->is->abort(real_one, why);
 }
 
-static void counted_free(Link *link) {
-    Link *real_one = ((CountedLink *)(void *)link)->real_one;
+static void counted_free(Transport *transport) {
+    Transport *real_one = ((CountedLink *)(void *)transport)->real_one;
     real_one->is->free(real_one);
-    free(link);
+    free(transport);
 }
 
-static Link *counted(Link *real_one, Traffic *sent) {
-    static const LinkClass class = {counted_exchange, counted_give_up, counted_free};
+static Transport *counted(Transport *real_one, Traffic *sent) {
+    static const TransportClass class = {counted_sendrecv, counted_abort, counted_free};
     CountedLink *c = malloc(sizeof *c);
     need(c, "memory");
     *c = (CountedLink){*real_one, real_one, sent};
@@ -55,19 +56,19 @@ static Link *counted(Link *real_one, Traffic *sent) {
 /* ---- ranks --------------------------------------------------------------------------------------
  */
 
-static Link *group(Link *world, int first, int step, int count) {
+static Transport *group(Transport *world, int first, int step, int count) {
     int member[PIPELINE_MOST];
     for (int i = 0; i < count; i++) member[i] = first + i * step;
-    Link *link = link_group(world, member, count);
-    need(link, "link");
-    return link;
+    Transport *transport = transport_group(world, member, count);
+    need(transport, "transport");
+    return transport;
 }
 
-static Engine *make_rank(void *context, Link *world) {
+static Engine *make_rank(void *context, Transport *world) {
     Pipeline *p = context;
     int ranks = p->how.ranks, place = world->rank % ranks, me = world->rank;
-    Link *link = counted(group(world, me - place, 1, ranks), &p->sent[me]);
-    Link *copies = p->how.copies > 1 ? group(world, place, ranks, p->how.copies) : NULL;
+    Transport *transport = counted(group(world, me - place, 1, ranks), &p->sent[me]);
+    Transport *replicas = p->how.replicas > 1 ? group(world, place, ranks, p->how.replicas) : NULL;
     RankBlocks blocks;
     need(rank_blocks_create(&blocks, &p->placement, p->tiny.model, place) == 0, "blocks");
     StageSettings settings = p->settings;
@@ -75,7 +76,8 @@ static Engine *make_rank(void *context, Link *world) {
     settings.in_flight = blocks.in_flight;
     p->stage[me] = p->create(p->tiny.model, settings);
     need(p->stage[me], "stage");
-    return engine_rank_create(p->stage[me], link, copies, &p->placement, blocks, p->how.settings);
+    return engine_rank_create(p->stage[me], transport, replicas, &p->placement, blocks,
+                              p->how.settings);
 }
 
 static void place(Pipeline *p, const char *spec) {
@@ -91,14 +93,14 @@ static void place(Pipeline *p, const char *spec) {
 
 static void take_recipe(Pipeline *p, const Recipe *recipe) {
     int parts = p->how.settings.micro_batches;
-    if (p->how.copies < 1) p->how.copies = 1;
+    if (p->how.replicas < 1) p->how.replicas = 1;
     p->how.settings.cache_bytes = recipe->cache_bytes;
     p->how.settings.cache_dir = recipe->cache_dir;
     p->how.settings.samples = p->tiny.data->samples;
     p->how.settings.augmented = recipe->augmented;
     p->create = recipe->create ? recipe->create : stage_ref_create;
     p->settings = p->tiny.stage->settings;
-    int share = (p->tiny.settings.batch + p->how.copies - 1) / p->how.copies;
+    int share = (p->tiny.settings.batch + p->how.replicas - 1) / p->how.replicas;
     p->settings.batch = (share + parts - 1) / parts;
     p->settings.deferred = p->how.settings.kind == SCHEDULE_ZERO_BUBBLE;
 }
@@ -113,10 +115,10 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     p->tiny.stage = NULL;
     place(p, recipe->spec);
     int capacity = engine_rank_capacity(&p->placement, p->how.settings);
-    need(link_local_create(p->link, p->how.ranks * p->how.copies, capacity, timeout_s,
-                           how->message_free) == 0,
-         "link");
-    p->tiny.engine = engine_team_create(p->tiny.model, p->link, make_rank, p);
+    need(transport_local_create(p->transport, p->how.ranks * p->how.replicas, capacity, timeout_s,
+                                how->message_free) == 0,
+         "transport");
+    p->tiny.engine = engine_team_create(p->tiny.model, p->transport, make_rank, p);
 }
 
 void pipeline_close(Pipeline *p) {

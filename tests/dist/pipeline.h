@@ -1,4 +1,4 @@
-/* A tiny training (tests/ref/tiny.h) over a pipeline of threads, or copies of one, instead of one
+/* A tiny training (tests/ref/tiny.h) over a pipeline of threads, or replicas of one, instead of one
  * stage. */
 #ifndef TESTS_DIST_PIPELINE_H
 #define TESTS_DIST_PIPELINE_H
@@ -6,13 +6,13 @@
 #include "../../dist/engine_rank.h"
 #include "../ref/tiny.h"
 
-enum { PIPELINE_MOST = 8 }; /* ranks of all copies */
+enum { PIPELINE_MOST = 8 }; /* ranks of all replicas */
 
 typedef struct {
     PlacementKind placement;
     int ranks, submodels;                /* of the placement; those that train are the recipe's */
     PipelineSettings settings;           /* the cache's are the recipe's */
-    int copies;                          /* 1 */
+    int replicas;                        /* 1 */
     void (*message_free)(void *message); /* of the stages that the recipe creates, or NULL */
 } PipelineRecipe;
 
@@ -30,7 +30,7 @@ typedef struct {
     Stage *stage[PIPELINE_MOST]; /* of each rank, owned by the engine; look at it between calls,
                                     after one of engine->is->memory */
     Traffic sent[PIPELINE_MOST];
-    Link *link[PIPELINE_MOST];
+    Transport *transport[PIPELINE_MOST];
 } Pipeline;
 
 /* Ends the program when something fails; a NULL engine when the engine refused. */

@@ -226,11 +226,11 @@ void pipeline_check_frozen_tied(const StageKind *kind) {
 /* ---- failures -----------------------------------------------------------------------------------
  */
 
-static void check_bad_loss(const char *spec, int copies, int samples, int submodel,
+static void check_bad_loss(const char *spec, int replicas, int samples, int submodel,
                            const StageKind *kind) {
     Recipe recipe = recipe_with(spec, kind);
-    PipelineRecipe how = plain(copies > 1 ? 2 : 3, kind);
-    how.copies = copies;
+    PipelineRecipe how = plain(replicas > 1 ? 2 : 3, kind);
+    how.replicas = replicas;
     Pipeline many;
     pipeline_open(&many, &recipe, &how);
     Engine *engine = many.tiny.engine;
@@ -257,7 +257,8 @@ static void check_bad_loss(const char *spec, int copies, int samples, int submod
 }
 
 /* A loss that is not a number stops every rank with the line of one device, and changes nothing:
- * not even running statistics, also where a copy had no samples and would have got the others'. */
+ * not even running statistics, also where a replica had no samples and would have got the others'.
+ */
 void pipeline_check_bad_loss(const StageKind *kind) {
     check_bad_loss(LLAMA, 1, 4, 1, kind);
     for (int submodel = 0; submodel < 3; submodel++) {

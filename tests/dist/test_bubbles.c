@@ -89,7 +89,7 @@ static void plan_make(Plan *plan, const Row *row) {
 
 static Configuration configuration(const Model *model, const Plan *plan, const Row *row) {
     Configuration c = {.model = model,
-                       .cluster = {gpu_find("a100"), RANKS, 1, NETWORK_2X25G, practice_default},
+                       .cluster = {gpu_find("a100"), RANKS, 1, NETWORK_2X25G, efficiency_default},
                        .stage = {.batch = 1, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
                        .schedule = row->schedule,
                        .submodels = row->submodels,
@@ -97,7 +97,7 @@ static Configuration configuration(const Model *model, const Plan *plan, const R
                        .replicas = 1,
                        .slack = row->slack,
                        .placed = &plan->placement};
-    c.cluster.practice.link_latency_s = 0;
+    c.cluster.efficiency.interconnect_latency_s = 0;
     c.stage.deferred = !row->together;
     return c;
 }

@@ -12,7 +12,7 @@ enum { SLOTS = 64 }; /* samples in a piece of the cache's memory */
 
 typedef struct {
     const char *name, *spec;
-    int copies, ranks;
+    int replicas, ranks;
     PlacementKind placement;
     int submodels, micro_batches;
     ScheduleKind kind;
@@ -40,15 +40,16 @@ static const Row rows[] = {
     {"2 ranks, part of the data", LLAMA, 1, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2,
      .fraction = 0.5},
     {"2 ranks, a batch of 5", LLAMA, 1, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2, .batch = 5},
-    {"2 copies of 1 rank", LLAMA, 2, 1, PLACEMENT_PLAIN, 1, .micro_batches = 1},
-    {"2 copies of 2 ranks", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2},
-    {"2 copies of 2 ranks, virtual stages", LLAMA, 2, 2, PLACEMENT_VIRTUAL, 3, .micro_batches = 2},
-    {"2 copies of 2 ranks, a batch of 5", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2,
+    {"2 replicas of 1 rank", LLAMA, 2, 1, PLACEMENT_PLAIN, 1, .micro_batches = 1},
+    {"2 replicas of 2 ranks", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2},
+    {"2 replicas of 2 ranks, virtual stages", LLAMA, 2, 2, PLACEMENT_VIRTUAL, 3,
+     .micro_batches = 2},
+    {"2 replicas of 2 ranks, a batch of 5", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2,
      .batch = 5},
-    {"3 copies of 2 ranks, an empty share", LLAMA, 3, 2, PLACEMENT_PLAIN, 1, .micro_batches = 1},
-    {"2 copies of 2 ranks, all in a file", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2,
+    {"3 replicas of 2 ranks, an empty share", LLAMA, 3, 2, PLACEMENT_PLAIN, 1, .micro_batches = 1},
+    {"2 replicas of 2 ranks, all in a file", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 2,
      .bytes = 1, .dir = "/tmp"},
-    {"resnet, 2 copies of 2 ranks", RESNET, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 1},
+    {"resnet, 2 replicas of 2 ranks", RESNET, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 1},
 };
 
 /* Three submodels of five steps, twice around: an epoch of three steps, then from the cache. */
@@ -71,7 +72,7 @@ static PipelineRecipe pipeline_of(const Row *row) {
     return (PipelineRecipe){.placement = row->placement,
                             .ranks = row->ranks,
                             .submodels = row->submodels,
-                            .copies = row->copies,
+                            .replicas = row->replicas,
                             .settings = {.micro_batches = row->micro_batches, .kind = row->kind}};
 }
 
@@ -126,23 +127,23 @@ static int sent_by_step(Pipeline *p, Batch *batch) {
     return values_sent(p) - before;
 }
 
-/* The second time nothing comes up to the lowest active block, whichever copy has computed it; a
+/* The second time nothing comes up to the lowest active block, whichever replica has computed it; a
  * sample that is new to one of them brings that one's prefix back. */
 static void nothing_runs_below(void) {
     Recipe recipe = {.spec = LLAMA, .cache_bytes = 1 << 20, .micro_batches = 4};
     PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
                           .ranks = 3,
                           .submodels = 1,
-                          .copies = 2,
+                          .replicas = 2,
                           .settings = {.micro_batches = 2}};
     Pipeline p;
     pipeline_open(&p, &recipe, &how);
     Batch batch = tiny_batch(&p.tiny, 4), all = tiny_batch(&p.tiny, 12);
     tiny_activate(&p.tiny, 2);
-    int every = how.copies * 2 * how.settings.micro_batches; /* two boundaries */
+    int every = how.replicas * 2 * how.settings.micro_batches; /* two boundaries */
     CHECK(sent_by_step(&p, &batch) == every, "the first step sends all");
     CHECK(sent_by_step(&p, &batch) == 0, "values were sent to blocks that have them");
-    for (int i = 0; i < 2; i++) { /* what the other copy computed */
+    for (int i = 0; i < 2; i++) { /* what the other replica computed */
         int *targets = batch.targets, *tokens = batch.tokens, width = p.tiny.model->targets;
         batch.ids[i] = i + 2;
         batch.ids[i + 2] = i;
@@ -154,9 +155,9 @@ static void nothing_runs_below(void) {
             tokens[other] = token;
         }
     }
-    CHECK(sent_by_step(&p, &batch) == 0, "a copy does not know the others' outputs");
-    Batch some = batch_slice(&all, p.tiny.model, 2, 6); /* 4 and 5 are new, to the second copy */
-    CHECK(sent_by_step(&p, &some) == every / 2, "one copy runs its prefix");
+    CHECK(sent_by_step(&p, &batch) == 0, "a replica does not know the others' outputs");
+    Batch some = batch_slice(&all, p.tiny.model, 2, 6); /* 4 and 5 are new, to the second replica */
+    CHECK(sent_by_step(&p, &some) == every / 2, "one replica runs its prefix");
     CHECK(sent_by_step(&p, &some) == 0, "both have it now");
     tiny_activate(&p.tiny, 1);
     CHECK(sent_by_step(&p, &some) == every, "another prefix");

@@ -24,12 +24,12 @@ static const PipelineRecipe virtual_2 = {.placement = PLACEMENT_VIRTUAL,
                                          .submodels = 3,
                                          .settings = {.micro_batches = 4},
                                          .message_free = message_stage_free};
-static const PipelineRecipe copies_2 = {.placement = PLACEMENT_PLAIN,
-                                        .ranks = 2,
-                                        .submodels = 1,
-                                        .copies = 2,
-                                        .settings = {.micro_batches = 2},
-                                        .message_free = message_stage_free};
+static const PipelineRecipe replicas_2 = {.placement = PLACEMENT_PLAIN,
+                                          .ranks = 2,
+                                          .submodels = 1,
+                                          .replicas = 2,
+                                          .settings = {.micro_batches = 2},
+                                          .message_free = message_stage_free};
 
 /* As with host arrays; nothing else goes between the stages. */
 static void messages_are_values(const void *data) {
@@ -78,7 +78,7 @@ static void *refuse_message(Stage *stage, size_t count) {
 
 typedef struct {
     const char *name, *reason;
-    int copies;
+    int replicas;
     Stage *(*create)(const Model *model, StageSettings settings);
 } Failure;
 
@@ -87,7 +87,7 @@ static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageCl
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const StageSettings *settings = &stage->settings;
     if (!settings->local || !settings->local[stage->model->blocks - 1]) return stage;
-    pthread_mutex_lock(&lock); /* copies come here at the same time */
+    pthread_mutex_lock(&lock); /* replicas come here at the same time */
     if (!class->free) {
         *class = *stage->is;
         damage(class);
@@ -120,7 +120,7 @@ static const Failure failures[] = {
     {"activate", "no 4096 bytes", 1, fails_to_activate},
     {"a value that is refused", "no room for tensor", 1, fails_to_write},
     {"a message", "numbers for a message", 1, fails_to_send},
-    {"a message, 2 copies", "numbers for a message", 2, fails_to_send},
+    {"a message, 2 replicas", "numbers for a message", 2, fails_to_send},
 };
 
 /* The others learn it: nobody says that a rank was waited for. */
@@ -129,7 +129,7 @@ static void one_ends_all(const void *data) {
     Recipe recipe = {.spec = LLAMA, .create = failure->create, .micro_batches = 4};
     PipelineRecipe how = plain_3;
     Pipeline p;
-    how.copies = failure->copies;
+    how.replicas = failure->replicas;
     pipeline_open(&p, &recipe, &how);
     CHECK(tiny_train(&p.tiny, NULL, NULL) == -1, "trained all the same");
     CHECK(strstr(error_message(), failure->reason) && strstr(error_message(), " gave up: "),
@@ -140,11 +140,11 @@ static void one_ends_all(const void *data) {
 
 /* Otherwise a checkpoint would go without what is on other ranks. */
 static void reading_from_the_lost_is_an_error(const void *data) {
-    const int *copies = data;
+    const int *replicas = data;
     Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
     PipelineRecipe how = plain_3;
     Pipeline p;
-    how.copies = *copies;
+    how.replicas = *replicas;
     how.message_free = NULL;
     pipeline_open(&p, &recipe, &how);
     Engine *engine = p.tiny.engine;
@@ -152,7 +152,7 @@ static void reading_from_the_lost_is_an_error(const void *data) {
     real *room = malloc(count * sizeof *room);
     if (!room) abort();
     CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == count, "%s", error_message());
-    p.link[2]->is->give_up(p.link[2], "it is lost");
+    p.transport[2]->is->abort(p.transport[2], "it is lost");
     CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, room) == READ_FAILED, "read");
     CHECK(engine->is->read(engine, TENSOR_PARAMETER, 0, NULL) == READ_FAILED, "counted");
     CHECK(strstr(error_message(), "rank 2 gave up: it is lost"), "\"%s\"", error_message());
@@ -163,10 +163,10 @@ static void reading_from_the_lost_is_an_error(const void *data) {
 void test_pipeline_ends(void) {
     RUN_ROW("messages, 3 ranks", messages_are_values, &plain_3);
     RUN_ROW("messages, 2 ranks, virtual stages", messages_are_values, &virtual_2);
-    RUN_ROW("messages, 2 copies", messages_are_values, &copies_2);
+    RUN_ROW("messages, 2 replicas", messages_are_values, &replicas_2);
     static const int one = 1, two = 2;
     RUN_ROW("reading, 3 ranks", reading_from_the_lost_is_an_error, &one);
-    RUN_ROW("reading, 2 copies", reading_from_the_lost_is_an_error, &two);
+    RUN_ROW("reading, 2 replicas", reading_from_the_lost_is_an_error, &two);
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         RUN_ROW(failures[i].name, one_ends_all, &failures[i]);
 }

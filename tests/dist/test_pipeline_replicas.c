@@ -1,5 +1,5 @@
-/* Copies of a pipeline that share out each batch: the training of one stage but for the order in
- * which gradients are added up, and the same bits on every copy. */
+/* Replicas of a pipeline that share out each batch: the training of one stage but for the order in
+ * which gradients are added up, and the same bits on every replica. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,27 +14,28 @@
 
 typedef struct {
     const char *name, *spec;
-    int copies, ranks;
+    int replicas, ranks;
     PlacementKind placement;
-    int submodels, micro_batches; /* of the placement; of each copy */
+    int submodels, micro_batches; /* of the placement; of each replica */
     int batch, trained;
     double clip;
 } Row;
 
 static const Row rows[] = {
-    {"2 copies of 1 rank, full update", LLAMA, 2, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
-    {"2 copies of 2 ranks, full update", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
-    {"2 copies of 2 ranks", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 3},
-    {"2 copies of 2 ranks, virtual stages", LLAMA, 2, 2, PLACEMENT_VIRTUAL, 3, 2, 4, .trained = 3},
-    {"2 copies of 2 ranks, clipped", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 3,
-     .clip = 0.05},
-    {"2 copies of 2 ranks, a smaller share", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 5, .trained = 3},
-    {"3 copies of 2 ranks, an empty share", LLAMA, 3, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 3},
-    {"4 copies of 1 rank, a sample each", LLAMA, 4, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 2},
-    {"2 copies of 2 ranks, tied embedding", GPT, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
-    {"2 copies of 2 ranks, tied embedding, 3 submodels", GPT, 2, 2, PLACEMENT_PLAIN, 1, 1, 4,
+    {"2 replicas of 1 rank, full update", LLAMA, 2, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
+    {"2 replicas of 2 ranks, full update", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
+    {"2 replicas of 2 ranks", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 3},
+    {"2 replicas of 2 ranks, virtual stages", LLAMA, 2, 2, PLACEMENT_VIRTUAL, 3, 2, 4,
      .trained = 3},
-    {"2 copies of 2 ranks, resnet", RESNET, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
+    {"2 replicas of 2 ranks, clipped", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 3,
+     .clip = 0.05},
+    {"2 replicas of 2 ranks, a smaller share", LLAMA, 2, 2, PLACEMENT_PLAIN, 1, 2, 5, .trained = 3},
+    {"3 replicas of 2 ranks, an empty share", LLAMA, 3, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 3},
+    {"4 replicas of 1 rank, a sample each", LLAMA, 4, 1, PLACEMENT_PLAIN, 1, 1, 4, .trained = 2},
+    {"2 replicas of 2 ranks, tied embedding", GPT, 2, 2, PLACEMENT_PLAIN, 1, 2, 4, .trained = 1},
+    {"2 replicas of 2 ranks, tied embedding, 3 submodels", GPT, 2, 2, PLACEMENT_PLAIN, 1, 1, 4,
+     .trained = 3},
+    {"2 replicas of 2 ranks, resnet", RESNET, 2, 2, PLACEMENT_PLAIN, 1, 1, 4, .trained = 1},
 };
 
 enum { STEPS = 6 };
@@ -45,14 +46,14 @@ static Recipe recipe_of(const Row *row) {
                     .steps = STEPS,
                     .batch = row->batch,
                     .clip = row->clip,
-                    .micro_batches = row->copies * row->micro_batches};
+                    .micro_batches = row->replicas * row->micro_batches};
 }
 
 static PipelineRecipe pipeline_of(const Row *row) {
     return (PipelineRecipe){.placement = row->placement,
                             .ranks = row->ranks,
                             .submodels = row->submodels,
-                            .copies = row->copies,
+                            .replicas = row->replicas,
                             .settings = {.micro_batches = row->micro_batches}};
 }
 
@@ -79,8 +80,8 @@ static void check_numbers(const real *a, const real *b, size_t count, double uni
     CHECK(error <= units * (double)REAL_EPS * (largest + 1), "%s is off by %g", name, error);
 }
 
-/* A gradient is a sum of as many terms as before, grouped by copies: off by a few units in the last
- * place of the largest partial sum at each step, which the update scales by less than 1. */
+/* A gradient is a sum of as many terms as before, grouped by replicas: off by a few units in the
+ * last place of the largest partial sum at each step, which the update scales by less than 1. */
 static void check_close(const Tiny *one, const Tiny *many) {
     for (int p = 0; p < one->model->params; p++) {
         size_t count;
@@ -92,11 +93,11 @@ static void check_close(const Tiny *one, const Tiny *many) {
     }
 }
 
-/* Every copy has the first one's bits, of whatever a rank holds. */
+/* Every replica has the first one's bits, of whatever a rank holds. */
 static void check_copies(const Pipeline *many, TensorRole role, int tensors) {
     many->tiny.engine->is->memory(many->tiny.engine); /* all are at rest */
     int ranks = many->how.ranks;
-    for (int r = ranks; r < ranks * many->how.copies; r++)
+    for (int r = ranks; r < ranks * many->how.replicas; r++)
         for (int i = 0; i < tensors; i++) {
             Stage *a = many->stage[r % ranks], *b = many->stage[r];
             size_t count = a->is->read(a, role, i, NULL);
@@ -164,14 +165,14 @@ static void step(Tiny *tiny, Batch batch) {
     CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.05, &loss) == 0, "%s", error_message());
 }
 
-/* After a step they are the mean of what each copy's share alone would have made of them; those of
- * frozen blocks have not moved. */
+/* After a step they are the mean of what each replica's share alone would have made of them; those
+ * of frozen blocks have not moved. */
 static void statistics_are_averaged(void) {
     Recipe recipe = {.spec = RESNET, .submodels = 2}, half = {.spec = RESNET, .submodels = 2};
     PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
                           .ranks = 2,
                           .submodels = 1,
-                          .copies = 2,
+                          .replicas = 2,
                           .settings = {.micro_batches = 1}};
     Pipeline many;
     Tiny share[2], untouched;
@@ -219,14 +220,14 @@ static int step_of(Pipeline *p, int samples) {
     return failed;
 }
 
-/* Gradients that are not numbers stay in the memory of a copy; its empty share of the next step has
- * none of them. */
+/* Gradients that are not numbers stay in the memory of a replica; its empty share of the next step
+ * has none of them. */
 static void lost_step_is_forgotten(void) {
     Recipe recipe = {.spec = LLAMA, .batch = 6};
     PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
                           .ranks = 2,
                           .submodels = 1,
-                          .copies = 3,
+                          .replicas = 3,
                           .settings = {.micro_batches = 1}};
     Pipeline p, other;
     pipeline_open(&p, &recipe, &how);
@@ -250,7 +251,7 @@ static void lost_step_is_forgotten(void) {
     pipeline_close(&other);
 }
 
-void test_pipeline_copies(void) {
+void test_pipeline_replicas(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, trains_like_one_stage, &rows[i]);
     RUN(statistics_are_averaged);

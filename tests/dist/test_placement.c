@@ -69,13 +69,14 @@ static void placement_refuses_too_many_pieces(void) {
  */
 
 static Configuration configuration(const Model *model, const PlacementRow *row) {
-    return (Configuration){.model = model,
-                           .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, practice_default},
-                           .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
-                           .submodels = row->submodels,
-                           .pipeline = row->ranks,
-                           .replicas = 1,
-                           .micro_batches = 5};
+    return (Configuration){
+        .model = model,
+        .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, efficiency_default},
+        .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
+        .submodels = row->submodels,
+        .pipeline = row->ranks,
+        .replicas = 1,
+        .micro_batches = 5};
 }
 
 /* Keeps the larger sum of bytes in most. */

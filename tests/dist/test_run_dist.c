@@ -8,7 +8,7 @@ static void killed_rank_is_named_and_three_go_on(void) {
     static char said[1 << 14];
     char line[2000];
     NEED_MPI();
-    if (TEST_SANITIZED) SKIP("the MPI link is watched in link_mpi");
+    if (TEST_SANITIZED) SKIP("the MPI transport is watched in transport_mpi");
     snprintf(line, sizeof line, "%s/tests/dist/run_dist --quick --bcd %s --out %s", BCD_SOURCE_DIR,
              BCD_PROGRAM, scratch_path("dist"));
     int status = run_shell(said, sizeof said, line);

@@ -11,7 +11,7 @@ static const char gpt[] = "gpt:layers=10,width=64,heads=4,context=32,vocabulary=
 static Configuration configuration(const Model *model, int pipeline, int submodels) {
     return (Configuration){
         .model = model,
-        .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, practice_default},
+        .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, efficiency_default},
         .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM), .deferred = true},
         .placement = submodels > 1 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,
         .submodels = submodels,
@@ -34,8 +34,8 @@ static void one_rank_adds_up(void) {
     size_t bytes[MEM_ROLES];
     Prediction p;
     for (int b = 0; b < model->blocks; b++) active[b] = true;
-    CHECK(block_costs(cost, model, &c.stage, active, c.cluster.gpu, &c.cluster.practice) == 0, "%s",
-          error_message());
+    CHECK(block_costs(cost, model, &c.stage, active, c.cluster.gpu, &c.cluster.efficiency) == 0,
+          "%s", error_message());
     CHECK(memory_plan(bytes, model, &c.stage, active) == 0, "%s", error_message());
     c.micro_batches = 3;
     CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
@@ -64,7 +64,7 @@ static void bubble_in_closed_form(void) {
     for (int pipeline = 1; pipeline <= 4; pipeline++) {
         if (12 % pipeline) continue;
         Configuration c = configuration(model, pipeline, 1);
-        c.cluster.practice.link_latency_s = 0;
+        c.cluster.efficiency.interconnect_latency_s = 0;
         c.micro_batches = 8;
         Prediction p;
         CHECK(simulate(&p, NULL, &c, cost) == 0, "%s", error_message());
@@ -106,13 +106,13 @@ static void replicas_reduce_active_gradients(void) {
     Model *model = model_create(gpt);
     Configuration c = configuration(model, 1, 1);
     c.replicas = 4;
-    c.cluster.practice.link_latency_s = 0;
+    c.cluster.efficiency.interconnect_latency_s = 0;
     Prediction full, third;
     CHECK(simulate(&full, NULL, &c, NULL) == 0, "%s", error_message());
     c.submodels = 3;
     c.placement = PLACEMENT_VIRTUAL;
     CHECK(simulate(&third, NULL, &c, NULL) == 0, "%s", error_message());
-    double rate = c.cluster.gpu->link_rate * c.cluster.practice.link;
+    double rate = c.cluster.gpu->interconnect_bandwidth * c.cluster.efficiency.interconnect;
     double bytes = 4.0 * (double)model->param_count * 2 * 3 / 4;
     CHECK(near(full.reduce_s, bytes / rate), "%g s, not %g", full.reduce_s, bytes / rate);
     CHECK(near(third.reduce_s, full.reduce_s / 3), "a third takes %g of %g s", third.reduce_s,
@@ -136,19 +136,19 @@ static void network_between_nodes_only(void) {
             c.cluster.nodes = 8;
             c.replicas = replicas;
             CHECK(simulate(&p, NULL, &c, cost) == 0, "%s", error_message());
-            double link = cluster_message_s(&c.cluster, 0, 0, bytes);
+            double interconnect = cluster_message_s(&c.cluster, 0, 0, bytes);
             double network = cluster_message_s(&c.cluster, 0, per_node, bytes), way = 0;
             for (int r = 0; r < 3; r++) {
                 bool across = (r + 1) % per_node == 0;
                 /* The second pipeline of nodes of three lies otherwise. */
                 if (replicas == 2) across |= (4 + r + 1) % per_node == 0;
-                way += across ? network : link;
+                way += across ? network : interconnect;
             }
             CHECK(near(p.passes_s, 24 + 3 + 2 * way), "%d per node, %d pipelines: %g s, not %g",
                   per_node, replicas, p.passes_s, 27 + 2 * way);
         }
-    CHECK(cluster_message_s(&(Cluster){gpu_find("a100"), 8, 1, NETWORK_2X25G, practice_default}, 0,
-                            7, 0) == practice_default.link_latency_s,
+    CHECK(cluster_message_s(&(Cluster){gpu_find("a100"), 8, 1, NETWORK_2X25G, efficiency_default},
+                            0, 7, 0) == efficiency_default.interconnect_latency_s,
           "an empty message takes its latency");
     model_free(model);
 }
@@ -203,14 +203,14 @@ static void offload_is_per_step(void) {
     CHECK(many.update_s <= one.update_s, "more micro-batches hide more: %g, %g s", one.update_s,
           many.update_s);
     double count = (double)model->param_count, rate = c.cluster.gpu->host_rate * 0.8;
-    double least = count * 28 / c.cluster.practice.host_memory_rate + count * 4 / rate;
+    double least = count * 28 / c.cluster.efficiency.host_memory_rate + count * 4 / rate;
     CHECK(many.update_s >= least * (1 - 1e-12), "%g s, at least %g", many.update_s, least);
     CHECK(near(one.host_bytes, 16 * count), "%g bytes on the host", one.host_bytes);
     /* A process alone may be slower than its node. */
     double alone = many.update_s - least;
-    c.cluster.practice.host_process_rate = c.cluster.practice.host_memory_rate / 4;
+    c.cluster.efficiency.host_process_rate = c.cluster.efficiency.host_memory_rate / 4;
     CHECK(simulate(&many, NULL, &c, NULL) == 0, "%s", error_message());
-    double slower = count * 28 * 4 / c.cluster.practice.host_memory_rate + count * 4 / rate;
+    double slower = count * 28 * 4 / c.cluster.efficiency.host_memory_rate + count * 4 / rate;
     CHECK(fabs(many.update_s - slower - alone) < 1e-9, "%g s, not %g", many.update_s, slower);
     model_free(model);
 }
@@ -220,7 +220,7 @@ static void calibration_finds_the_number(void) {
     Model *model = model_create("gpt2");
     Configuration c = configuration(model, 1, 3);
     Prediction p;
-    double *fraction = &c.cluster.practice.products[PRECISION_FP32];
+    double *fraction = &c.cluster.efficiency.products[PRECISION_FP32];
     *fraction = 0.31;
     CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
     *fraction = 0.73;
@@ -239,12 +239,12 @@ static void check_scores(const char *spec, double in) {
     Model *model = model_create(spec);
     Configuration c = configuration(model, 1, 1);
     Prediction fused, dense;
-    c.cluster.practice.launch_s = 0;
-    c.cluster.practice.products[PRECISION_FP32] = 1e9; /* bytes alone */
+    c.cluster.efficiency.launch_s = 0;
+    c.cluster.efficiency.products[PRECISION_FP32] = 1e9; /* bytes alone */
     CHECK(simulate(&fused, NULL, &c, NULL) == 0, "%s", error_message());
-    c.cluster.practice.scores_in_memory = true;
+    c.cluster.efficiency.scores_in_memory = true;
     CHECK(simulate(&dense, NULL, &c, NULL) == 0, "%s", error_message());
-    double rate = c.cluster.gpu->memory_rate * c.cluster.practice.memory;
+    double rate = c.cluster.gpu->memory_rate * c.cluster.efficiency.memory;
     double scores = 10 * 19 * 2 * 4 * 32 * 32 * 4 / rate;
     double arrays = 10 * (in + 1 + 1 + 2 * in) * 2 * 32 * 64 * 4 / rate;
     CHECK(fabs(dense.passes_s - fused.passes_s - scores + arrays) < 1e-6 * dense.passes_s,

@@ -1,4 +1,5 @@
-/* Links over MPI: mpirun starts build/link-mpi-ranks (mpi/ranks.c).  Skipped where it is not. */
+/* Transports over MPI: mpirun starts build/transport-mpi-ranks (mpi/ranks.c).  Skipped where it is
+ * not. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ static void let_processes_play(Played *played, int ranks, double timeout_s, cons
     snprintf(directory, sizeof directory, "%s", scratch_path("ranks/x"));
     *strrchr(directory, '/') = 0;
     snprintf(line, sizeof line, "timeout -k 5 %d mpirun -n %d %s %s %g %s", 2 * PATIENCE_S, ranks,
-             BCD_LINK_RANKS, play->name, timeout_s, directory);
+             BCD_TRANSPORT_RANKS, play->name, timeout_s, directory);
     status = run_shell(said, sizeof said, line);
     for (int r = 0; r < ranks; r++) read_played(&played[r], r);
     test_note("%s, %d ranks: status %d; %s", play->name, ranks, status, said);
@@ -37,40 +38,40 @@ static void ends_well(const char *what) {
 
 static void messages_arrive(void) {
     NEED_MPI();
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks += 2) link_swaps(let_processes_play, ranks);
+    for (int ranks = 1; ranks <= MOST_RANKS; ranks += 2) transport_swaps(let_processes_play, ranks);
     ends_well("swap");
-    link_keeps_order(let_processes_play);
-    link_carries_much(let_processes_play);
+    transport_keeps_order(let_processes_play);
+    transport_carries_much(let_processes_play);
     ends_well("much");
-    link_sends_ahead(let_processes_play, 4);
+    transport_sends_ahead(let_processes_play, 4);
     ends_well("ahead");
 }
 
 static void all_do_things_together(void) {
     NEED_MPI();
-    link_sums(let_processes_play, 4);
+    transport_sums(let_processes_play, 4);
     ends_well("sums");
-    link_broadcasts(let_processes_play, 4);
-    link_shares_much(let_processes_play, 3);
-    link_groups(let_processes_play, 5);
+    transport_broadcasts(let_processes_play, 4);
+    transport_shares_much(let_processes_play, 3);
+    transport_groups(let_processes_play, 5);
     ends_well("groups");
 }
 
 static void wrong_lengths_are_errors(void) {
     NEED_MPI();
-    link_checks_lengths(let_processes_play);
+    transport_checks_lengths(let_processes_play);
     CHECK(status != 0, "mpirun ends well");
 }
 
 static void giving_up_is_told_at_once(void) {
     NEED_MPI();
-    link_loses(let_processes_play, "give-up", "rank 2 gave up: bcd: the loss is nan");
+    transport_loses(let_processes_play, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
 
 /* The others wait for each other, and for it; its line is theirs. */
 static void stopped_rank_is_named(void) {
     NEED_MPI();
-    link_waits(let_processes_play, play_find("stop"), "");
+    transport_waits(let_processes_play, play_find("stop"), "");
 }
 
 /* mpirun sees it at once, says so and ends the others. */
@@ -82,7 +83,7 @@ static void killed_rank_ends_all(void) {
     CHECK(strstr(said, "rank 2") && strstr(said, "signal 9"), "mpirun says: %s", said);
 }
 
-void test_link_mpi(void) {
+void test_transport_mpi(void) {
     RUN(messages_arrive);
     RUN(all_do_things_together);
     RUN(wrong_lengths_are_errors);

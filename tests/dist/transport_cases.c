@@ -22,19 +22,19 @@ static void nothing_wrong(LetPlay let, int ranks, const char *name) {
               played[r].seen[1]);
 }
 
-void link_swaps(LetPlay let, int ranks) { nothing_wrong(let, ranks, "swap"); }
-void link_sends_ahead(LetPlay let, int ranks) { nothing_wrong(let, ranks, "ahead"); }
-void link_shares_much(LetPlay let, int ranks) { nothing_wrong(let, ranks, "large"); }
-void link_carries_much(LetPlay let) { nothing_wrong(let, 2, "much"); }
+void transport_swaps(LetPlay let, int ranks) { nothing_wrong(let, ranks, "swap"); }
+void transport_sends_ahead(LetPlay let, int ranks) { nothing_wrong(let, ranks, "ahead"); }
+void transport_shares_much(LetPlay let, int ranks) { nothing_wrong(let, ranks, "large"); }
+void transport_carries_much(LetPlay let) { nothing_wrong(let, 2, "much"); }
 
-void link_keeps_order(LetPlay let) {
+void transport_keeps_order(LetPlay let) {
     Played played[MOST_RANKS];
     play(played, let, 2, "order");
     for (int i = 0; i < 12; i++)
         CHECK(played[1].seen[i] == i, "message %d is %g", i, played[1].seen[i]);
 }
 
-void link_checks_lengths(LetPlay let) {
+void transport_checks_lengths(LetPlay let) {
     Played played[MOST_RANKS] = {{0}};
     let(played, 2, PATIENCE_S, play_find("wrong-length"));
     for (int r = 0; r < 2; r++)
@@ -42,8 +42,8 @@ void link_checks_lengths(LetPlay let) {
               "rank %d: \"%s\"", r, played[r].error);
 }
 
-/* In the order of ranks, whatever the link and the time: bit for bit. */
-void link_sums(LetPlay let, int ranks) {
+/* In the order of ranks, whatever the transport and the time: bit for bit. */
+void transport_sums(LetPlay let, int ranks) {
     Played played[MOST_RANKS];
     play(played, let, ranks, "sums");
     for (size_t i = 0; i < PLAY_SUMS; i++) {
@@ -55,7 +55,7 @@ void link_sums(LetPlay let, int ranks) {
     }
 }
 
-void link_broadcasts(LetPlay let, int ranks) {
+void transport_broadcasts(LetPlay let, int ranks) {
     Played played[MOST_RANKS];
     play(played, let, ranks, "broadcasts");
     for (int r = 0; r < ranks; r++)
@@ -64,7 +64,7 @@ void link_broadcasts(LetPlay let, int ranks) {
                   played[r].seen[root], root);
 }
 
-void link_groups(LetPlay let, int ranks) {
+void transport_groups(LetPlay let, int ranks) {
     Played played[MOST_RANKS];
     play(played, let, ranks, "groups");
     for (int r = 0; r < ranks; r++) {
@@ -89,7 +89,7 @@ static void check_lost(const Played *played, const char *name, const char *words
     }
 }
 
-void link_loses(LetPlay let, const char *name, const char *words) {
+void transport_loses(LetPlay let, const char *name, const char *words) {
     Played played[MOST_RANKS] = {{0}};
     let(played, 4, PATIENCE_S, play_find(name));
     check_lost(played, name, words);
@@ -103,7 +103,7 @@ static bool all_say(const Played *played, const char *words) {
 
 /* On a busy machine the time may be over before those between have begun to wait for rank 2, and
  * they are named: then longer ones are tried. */
-void link_waits(LetPlay let, const PlayRow *play, const char *what) {
+void transport_waits(LetPlay let, const PlayRow *play, const char *what) {
     Played played[MOST_RANKS];
     char words[100];
     for (double limit_s = 0.25; limit_s < PATIENCE_S; limit_s *= 4) {

@@ -1,4 +1,4 @@
-/* What ranks do in the tests of links, the same over every kind. */
+/* What ranks do in the tests of transports, the same over every kind. */
 #ifndef TESTS_DIST_TRANSPORT_PLAYS_H
 #define TESTS_DIST_TRANSPORT_PLAYS_H
 
@@ -6,9 +6,9 @@
 
 enum { PLAY_SEEN = 64 };
 
-/* What one rank does; returns what the link said.  seen[PLAY_SEEN], zero before, is the rank's, to
- * be looked at after. */
-typedef int (*Play)(Link *link, double *seen);
+/* What one rank does; returns what the transport said.  seen[PLAY_SEEN], zero before, is the
+ * rank's, to be looked at after. */
+typedef int (*Play)(Transport *transport, double *seen);
 
 typedef struct {
     const char *name;

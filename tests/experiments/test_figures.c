@@ -145,7 +145,7 @@ static void case_series(void) {
 static void case_timeline(void) {
     Model *model = model_create("gpt:layers=6,width=64,heads=2,context=64,vocabulary=256");
     Configuration c = {.model = model,
-                       .cluster = {gpu_find("a100"), 2, 1, NETWORK_2X25G, practice_default},
+                       .cluster = {gpu_find("a100"), 2, 1, NETWORK_2X25G, efficiency_default},
                        .stage = {.batch = 1, .deferred = true},
                        .submodels = 1,
                        .pipeline = 2,

@@ -213,7 +213,7 @@ static void case_measured(void) {
     const Gpu *gpu = gpu_find("a100");
     Model *model = model_create("gpt:layers=4,width=1024,heads=8,context=512");
     Configuration c = {.model = model,
-                       .cluster = {gpu, 1, 1, NETWORK_2X25G, practice_default},
+                       .cluster = {gpu, 1, 1, NETWORK_2X25G, efficiency_default},
                        .stage = {.batch = 8,
                                  .precision = PRECISION_BF16,
                                  .optimizer = optimizer_defaults(OPTIMIZER_ADAM)},
@@ -224,13 +224,14 @@ static void case_measured(void) {
     Prediction before, after;
     CHECK(simulate(&before, NULL, &c, NULL) == 0, "%s", error_message());
     write_trace(path, model, 8, 2e3 * before.passes_s);
-    CHECK(plan_calibrate(&c.cluster.practice, gpu, path) == 0, "%s", error_message());
+    CHECK(plan_calibrate(&c.cluster.efficiency, gpu, path) == 0, "%s", error_message());
     CHECK(simulate(&after, NULL, &c, NULL) == 0, "%s", error_message());
     CHECK(fabs(after.passes_s / (2 * before.passes_s) - 1) < 1e-3, "%g s, measured %g",
           after.passes_s, 2 * before.passes_s);
-    double share = c.cluster.practice.products[PRECISION_BF16] / 0.80;
+    double share = c.cluster.efficiency.products[PRECISION_BF16] / 0.80;
     CHECK(share > 0.2 && share < 0.5, "products at %g of what they were", share);
-    CHECK(c.cluster.practice.products[PRECISION_FP32] == practice_default.products[PRECISION_FP32],
+    CHECK(c.cluster.efficiency.products[PRECISION_FP32] ==
+              efficiency_default.products[PRECISION_FP32],
           "fp32 changed too");
     model_free(model);
     CHECK(strstr(run(0, "plan --model G-1.6B --gpu a100 --precision bf16 --trace trace.h5")->out,
@@ -243,8 +244,8 @@ static void case_measured(void) {
 static void case_measured_here(void) {
     run(0,
         "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --out real.h5");
-    Practice practice = practice_default;
-    int failed = plan_calibrate(&practice, gpu_find("a100"), scratch_path("real.h5"));
+    Efficiency efficiency = efficiency_default;
+    int failed = plan_calibrate(&efficiency, gpu_find("a100"), scratch_path("real.h5"));
     CHECK(!failed || strstr(error_message(), "no A100 80GB takes the "), "%s", error_message());
 }
 

@@ -71,8 +71,8 @@ static void figure_2_keeps_its_submodels(void) {
     check_same_checkpoint("by-hand", "figure");
 }
 
-/* Copies add up their gradients: other roundings, the same training; and the same bits again. */
-static void copies_share_the_batch(void) {
+/* Replicas add up their gradients: other roundings, the same training; and the same bits again. */
+static void replicas_share_the_batch(void) {
     run(0, "train " LLAMA "--steps 1 --quiet --out start");
     run(0, "train " LLAMA "--steps 12 --quiet --out alone");
     for (int i = 0; i < 2; i++)
@@ -149,7 +149,7 @@ void test_ranks(void) {
         RUN_ROW(rows[i].name, same_as_one_device, &rows[i]);
     RUN(any_number_of_ranks_resumes);
     RUN(figure_2_keeps_its_submodels);
-    RUN(copies_share_the_batch);
+    RUN(replicas_share_the_batch);
     RUN(memory_is_as_planned);
     RUN(wrong_use_is_told);
     RUN(killed_ranks_resume);

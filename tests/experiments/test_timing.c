@@ -16,14 +16,14 @@ static void calibrated_cell_comes_out(void) {
     for (int g = 0; g < 3; g++) {
         PaperStep step;
         double published = paper_calibration_ms(gpus[g], &step), ms;
-        const Practice *practice = paper_practice(gpus[g], SETTING_CALIBRATED);
-        if (!CHECK(practice, "%s", error_message())) continue;
-        double fraction = practice->products[PRECISION_FP32];
+        const Efficiency *efficiency = paper_efficiency(gpus[g], SETTING_CALIBRATED);
+        if (!CHECK(efficiency, "%s", error_message())) continue;
+        double fraction = efficiency->products[PRECISION_FP32];
         CHECK(fraction > 0.1 && fraction < 0.8, "%s reaches %g of its peak", gpus[g], fraction);
         CHECK(paper_step_ms(&ms, NULL, &step, SETTING_CALIBRATED) == 0, "%s", error_message());
         CHECK(fabs(ms / published - 1) < 1e-5, "%s: %g ms, published %g", gpus[g], ms, published);
     }
-    CHECK(!paper_practice("h200", SETTING_CALIBRATED), "the paper has no H200");
+    CHECK(!paper_efficiency("h200", SETTING_CALIBRATED), "the paper has no H200");
 }
 
 /* Without communication and overlap each submodel takes its share of a full update. */

@@ -1,5 +1,5 @@
-/* What of NCCL a link uses, between threads and under SIMT, where streams do at once what they are
- * told: a group ends when all its messages are where they go. */
+/* What of NCCL a transport uses, between threads and under SIMT, where streams do at once what they
+ * are told: a group ends when all its messages are where they go. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* link-mpi-ranks PLAY TIMEOUT_S DIRECTORY: a rank of tests/dist/test_transport_mpi.c, started by
- * mpirun. Leaves what came of the play in DIRECTORY/RANK, at once and whole. */
+/* transport-mpi-ranks PLAY TIMEOUT_S DIRECTORY: a rank of tests/dist/test_transport_mpi.c, started
+ * by mpirun. Leaves what came of the play in DIRECTORY/RANK, at once and whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +35,18 @@ static void wait_for_others(const char *directory, int ranks) {
 
 int main(int argc, char **argv) {
     const PlayRow *row = argc == 4 ? play_find(argv[1]) : NULL;
-    Link *link = row ? link_module_mpi(strtod(argv[2], NULL)) : NULL;
-    if (!link) {
-        fprintf(stderr, "link-mpi-ranks: %s\n", row ? error_message() : "bad arguments");
+    Transport *transport = row ? transport_module_mpi(strtod(argv[2], NULL)) : NULL;
+    if (!transport) {
+        fprintf(stderr, "transport-mpi-ranks: %s\n", row ? error_message() : "bad arguments");
         return 2;
     }
-    Played played = {.result = row->play(link, played.seen)};
-    int rank = link->rank, ranks = link->ranks;
+    Played played = {.result = row->play(transport, played.seen)};
+    int rank = transport->rank, ranks = transport->ranks;
     if (played.result) {
         snprintf(played.error, sizeof played.error, "%s", error_message());
         fprintf(stderr, "%s\n", played.error);
     }
-    link->is->free(link);
+    transport->is->free(transport);
     if (keep(&played, argv[3], rank)) return 2;
     if (played.result) wait_for_others(argv[3], ranks);
     return played.result != 0;
