@@ -84,6 +84,33 @@ static void a_fraction_is_a_fresh_subset(void) {
     sampler_free(&s);
 }
 
+/* These very orders: another one would continue a training from a checkpoint on other samples than
+ * it left to come, and nothing else would show it. */
+static void orders_are_these(void) {
+    static const struct {
+        uint64_t seed, draw, position;
+        double fraction;
+        int ids[8];
+    } rows[] = {
+        {1, 0, 0, 1, {26, 1, 74, 99, 33, 22, 21, 37}},
+        {1, 0, 92, 1, {24, 48, 6, 27, 14, 69, 15, 17}},
+        {1234567, 0, 0, 1, {9, 49, 21, 79, 35, 72, 50, 22}},
+        {1, 3, 0, 0.25, {44, 7, 70, 66, 11, 74, 72, 82}},
+        {1, 4, 40, 0.25, {74, 56, 98, 10, 78, 34, 73, 87}},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        Sampler s;
+        int ids[8];
+        if (!CHECK(sampler_init(&s, rows[r].seed, 100, rows[r].fraction) == 0, "no sampler"))
+            return;
+        sampler_draw(&s, rows[r].draw);
+        sampler_ids(&s, ids, rows[r].position, 8);
+        for (int i = 0; i < 8; i++)
+            CHECK(ids[i] == rows[r].ids[i], "row %zu: sample %d is %d", r, i, ids[i]);
+        sampler_free(&s);
+    }
+}
+
 static void bounds_are_checked(void) {
     Sampler s;
     static const double bad[] = {0, -1, 1.01, 1e300};
@@ -102,5 +129,6 @@ void test_sampler(void) {
     RUN(any_position_gives_the_same);
     RUN(seeds_differ);
     RUN(a_fraction_is_a_fresh_subset);
+    RUN(orders_are_these);
     RUN(bounds_are_checked);
 }
