@@ -21,7 +21,7 @@ enum {
  */
 
 typedef struct {
-    int n, c;
+    int n, c, stride;       /* numbers from row to row */
     int packs, tiles;       /* packs of V columns in a tile; tiles are blockIdx.y */
     int rows;               /* a block sees at once: thread t has row t / packs, pack t % packs */
     int chunk_rows, chunks; /* chunks are blockIdx.x */
@@ -33,7 +33,7 @@ static inline int round_up(int x, int to) { return (x + to - 1) / to * to; }
 static inline Columns columns_cut(int n, int c, int V, int blocks) {
     Columns cut = {};
     cut.n = n;
-    cut.c = c;
+    cut.c = cut.stride = c;
     cut.tiles = (c / V + 31) / 32;
     cut.packs = (c / V + cut.tiles - 1) / cut.tiles;
     cut.rows = COLUMN_THREADS / cut.packs;
@@ -135,7 +135,7 @@ struct ColumnSum {
 template <typename Term, int V>
 static __device__ __forceinline__ void add_rows(float (&sum)[Term::sums][V], const Term &term,
                                                 const Columns &cut, const ColumnPlace &p) {
-    const size_t c = (size_t)cut.c, column = (size_t)p.column;
+    const size_t stride = (size_t)cut.stride, column = (size_t)p.column;
     int row = p.row;
     /* All loads of a round before the first use: a loop that asks for each row whether there is one
      * waits for each. */
@@ -143,13 +143,13 @@ static __device__ __forceinline__ void add_rows(float (&sum)[Term::sums][V], con
         typename Term::template Row<V> loaded[COLUMN_LOADS];
 #pragma unroll
         for (int k = 0; k < COLUMN_LOADS; k++)
-            loaded[k] = term.template load<V>((size_t)(row + k * cut.rows) * c + column,
+            loaded[k] = term.template load<V>((size_t)(row + k * cut.rows) * stride + column,
                                               row + k * cut.rows);
 #pragma unroll
         for (int k = 0; k < COLUMN_LOADS; k++) term.add(sum, loaded[k], p.column);
     }
     for (; row < p.end; row += cut.rows)
-        term.add(sum, term.template load<V>((size_t)row * c + column, row), p.column);
+        term.add(sum, term.template load<V>((size_t)row * stride + column, row), p.column);
 }
 
 template <typename Term, int V>
@@ -211,28 +211,30 @@ struct PartialSums {
 /* Version 1: a block for each column.  Plain, but a warp's reads lie c elements apart. */
 template <typename Term, typename Finish>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
-    column_sums_plain(Term term, Finish result, int n, int c) {
+    column_sums_plain(Term term, Finish result, int n, int stride) {
     constexpr int Q = Term::sums;
     SHARED(double, scratch, [32]);
     const int column = (int)blockIdx.x;
     float sum[Q][1] = {};
     for (int row = (int)threadIdx.x; row < n; row += COLUMN_THREADS)
-        term.add(sum, term.template load<1>((size_t)row * (size_t)c + (size_t)column, row), column);
+        term.add(sum, term.template load<1>((size_t)row * (size_t)stride + (size_t)column, row),
+                 column);
     double total[Q];
     for (int q = 0; q < Q; q++) total[q] = block_sum((double)sum[q][0], scratch);
     if (threadIdx.x == 0) result.finish(column, total);
 }
 
-/* finish(column, sums of the term over all rows) for every column.  V: that of the term's arrays,
- * if they are packable. */
+/* finish(column, sums of the term over all n rows, `stride` numbers apart) for every column.  V:
+ * that of the term's arrays, if they are packable. */
 template <int V, typename Term, typename Finish>
-static void column_sums(const Run *run, Term term, Finish result, int n, int c) {
+static void column_sums(const Run *run, Term term, Finish result, int n, int c, int stride) {
     if (run->version == 1) {
         LAUNCH((column_sums_plain<Term, Finish>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream,
-               term, result, n, c);
+               term, result, n, stride);
         return;
     }
-    const Columns cut = columns_cut(n, c, V, COLUMN_BLOCKS);
+    Columns cut = columns_cut(n, c, V, COLUMN_BLOCKS);
+    cut.stride = stride;
     float *partial = (float *)run->workspace;
     LAUNCH((column_partials<Term, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, partial,
            term, cut);

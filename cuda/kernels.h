@@ -33,24 +33,29 @@ static inline size_t value_size(Precision precision) {
 /* ---- linear.c (products: matmul.h) ------------------------------------------------------------
  */
 
+/* Rows of y, and of dy, lie `stride` >= o numbers apart: rows of logits are aligned, however many
+ * classes there are.  What lies between rows is neither read nor written. */
 void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
-                         int n, int c, int o);
+                         int n, int c, int o, int stride);
 /* y = gelu(x w + b), and saved = x w + b unless NULL. */
 void cuda_linear_gelu_forward(const Run *run, void *y, void *saved, const void *x, const void *w,
                               const void *b, int n, int c, int o);
 void cuda_linear_input_gradient(const Run *run, void *dx, const void *dy, const void *w, int n,
-                                int c, int o, bool add);
+                                int c, int o, int stride, bool add);
 /* The same through a gelu before this layer: dx = (dy w) gelu'(saved). */
 void cuda_linear_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
                                      const void *saved, int n, int c, int o);
 /* dw and db (either may be NULL). */
 void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const void *dy,
-                                 const void *x, int n, int c, int o, bool add_dw, bool add_db);
+                                 const void *x, int n, int c, int o, int stride, bool add_dw,
+                                 bool add_db);
 
 /* ---- bias.cu ----------------------------------------------------------------------------------
  */
 
-void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, bool add);
+/* db[c] = the sums of dy's columns, whose n rows lie `stride` >= c numbers apart. */
+void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
+                        bool add);
 size_t cuda_bias_gradient_workspace(int n, int c);
 
 /* ---- conv2d.cu, conv2d_weight.cu ---------------------------------------------------------------
@@ -157,9 +162,10 @@ size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary);
  */
 
 /* Forward and gradient in one: loss[rows], correct[rows], and unless `scale` is NULL the logits
- * become their gradient, *scale (softmax - onehot), in place. */
+ * become their gradient, *scale (softmax - onehot), in place.  Rows lie `stride` >= classes numbers
+ * apart; the gradient of what lies between them is 0. */
 void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
-                        const int *targets, const float *scale, int rows, int classes);
+                        const int *targets, const float *scale, int rows, int classes, int stride);
 
 /* What the host reads back of a micro-batch. */
 typedef struct {

@@ -30,7 +30,7 @@ void cuda_matmul(const Run *run, const Product *product) {
     rest.epilogue = EPILOGUE_NONE;
     rest.column_sums = NULL;
     if (product->column_sums)
-        cuda_bias_gradient(run, product->column_sums, rest.a, rest.k, rest.m, false);
+        cuda_bias_gradient(run, product->column_sums, rest.a, rest.k, rest.m, rest.lda, false);
     if (product->epilogue == EPILOGUE_GELU && rest.saved) rest.c = rest.saved;
     with_bias(run, rest);
     if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(run, product->c, rest.c, count);

@@ -31,7 +31,7 @@ typedef struct {
     const void *bias;  /* [n] of the value type, added to each row; NULL: none */
     Epilogue epilogue; /* ldc must be n */
     void *saved;       /* [m][n] of the value type */
-    /* Weight gradients, where transpose_a and lda is m: also gives column_sums[m] = sum over k of
+    /* Weight gradients, where transpose_a: also gives column_sums[m] = sum over k of
      * A[k][m], the bias gradient, which reads A anyway.  Overwritten.  NULL: none.  Without bias
      * or epilogue. */
     float *column_sums;

@@ -7,6 +7,10 @@ static const double BATCHNORM_MOMENTUM = 0.1;
 
 static int positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
 
+static int y_stride(const Node *node, const DeviceIO *io) {
+    return io->y_stride ? io->y_stride : node->out_shape.c;
+}
+
 static CudaConv conv_of(const Node *node, int n) {
     return (CudaConv){.n = n,
                       .h = node->in_shape.h,
@@ -23,7 +27,8 @@ void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io) {
     size_t count = (size_t)rows * (size_t)c;
     switch (node->kind) {
         case OP_LINEAR:
-            cuda_linear_forward(run, io->y, io->x, io->weight, io->bias, rows, c, o);
+            cuda_linear_forward(run, io->y, io->x, io->weight, io->bias, rows, c, o,
+                                y_stride(node, io));
             break;
         case OP_CONV2D:
             cuda_conv2d_forward(run, io->y, io->x, io->weight, conv_of(node, io->n));
@@ -97,7 +102,8 @@ void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *
     if (!io->dx) return;
     switch (node->kind) {
         case OP_LINEAR:
-            cuda_linear_input_gradient(run, io->dx, io->dy, io->weight, rows, c, o, io->add_dx);
+            cuda_linear_input_gradient(run, io->dx, io->dy, io->weight, rows, c, o,
+                                       y_stride(node, io), io->add_dx);
             break;
         case OP_CONV2D:
             cuda_conv2d_input_gradient(run, io->dx, io->dy, io->weight, conv_of(node, io->n),
@@ -155,7 +161,7 @@ void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO 
     switch (node->kind) {
         case OP_LINEAR:
             cuda_linear_weight_gradient(run, io->dweight, io->dbias, io->dy, io->x, rows, c, o,
-                                        io->add_dweight, io->add_dbias);
+                                        y_stride(node, io), io->add_dweight, io->add_dbias);
             break;
         case OP_CONV2D:
             cuda_conv2d_weight_gradient(run, io->dweight, io->dy, io->x, conv_of(node, io->n),

@@ -12,7 +12,8 @@ typedef struct {
     const void *x, *skip;
     const int *tokens;
     void *y;
-    float *aux; /* node_aux_count numbers */
+    int y_stride; /* of a linear layer, from one row of y and dy to the next; 0: its outputs */
+    float *aux;   /* node_aux_count numbers */
     const void *weight, *bias;
     float *running_mean, *running_var;
     bool use_running, hold_running, sums_ready;

@@ -343,9 +343,9 @@ static void norm_weight_gradient(const Run *run, NormTerm<centred, T> term,
                                  StoreNormSums<NormTerm<centred, T>::sums> result, int n, int c) {
     constexpr int V = pack_width<T>();
     if (packable((size_t)c, V, term.dy, term.x))
-        column_sums<V>(run, term, result, n, c);
+        column_sums<V>(run, term, result, n, c, c);
     else
-        column_sums<1>(run, term, result, n, c);
+        column_sums<1>(run, term, result, n, c, c);
 }
 
 #endif

@@ -63,6 +63,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
                    .skip = node->skip < 0 ? NULL : pass_value(s, node->skip),
                    .tokens = m->tokens ? fixed_at(s, s->fixed.inputs) : NULL,
                    .y = pass_value(s, node->out),
+                   .y_stride = value_stride(m, &s->base.settings, node->out),
                    .aux = aux_place(s, index),
                    .weight = node->weight < 0 ? NULL : weight_at(s, node->weight),
                    .bias = node->bias < 0 ? NULL : weight_at(s, node->bias)};
@@ -172,7 +173,8 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
     unsigned char *correct = fixed_at(s, s->fixed.correct);
     const int *targets = fixed_at(s, s->fixed.targets);
     cuda_cross_entropy(&s->run, loss, correct, pass_value(s, m->values - 1), targets,
-                       gradient ? fixed_at(s, s->fixed.scale) : NULL, rows, m->outputs);
+                       gradient ? fixed_at(s, s->fixed.scale) : NULL, rows, m->outputs,
+                       value_stride(m, &s->base.settings, m->values - 1));
     cuda_loss_sums(&s->run, sums, loss, correct, targets, rows, add);
 }
 

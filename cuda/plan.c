@@ -13,6 +13,11 @@
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
+StageSettings device_settings(StageSettings settings) {
+    settings.logits_align = LOGITS_ALIGN;
+    return settings;
+}
+
 static size_t node_workspace(const Model *m, const StageSettings *settings) {
     size_t most = cuda_matmul_workspace(settings->precision);
     for (int i = 0; i < m->nodes; i++)
@@ -65,7 +70,7 @@ int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings
     }
     places->value[0] = places->gradient[0] = (StoredPlace){SIZE_MAX, 0}; /* the batch's */
     for (int v = 1; v < m->values; v++) {
-        size_t bytes = value_count(m, v, settings->batch) * value_bytes(settings);
+        size_t bytes = value_memory(m, settings, v);
         int slots =
             value_is_local(m, settings, v) ? block_in_flight(settings, m->value[v].block) : 0;
         places->value[v] = take_slots(places, bytes, layout->stored[v] ? slots : 0);
@@ -124,16 +129,17 @@ static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own
 }
 
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m,
-                     const StageSettings *settings, const bool *active) {
+                     const StageSettings *asked, const bool *active) {
+    StageSettings settings = device_settings(*asked);
     Layout layout;
-    if (memory_plan(device, m, settings, active)) return -1;
-    if (layout_make(&layout, m, settings, active)) return -1;
-    FixedPlaces fixed = fixed_places(m, settings);
-    Own own = count_own(m, settings, active);
+    if (memory_plan(device, m, &settings, active)) return -1;
+    if (layout_make(&layout, m, &settings, active)) return -1;
+    FixedPlaces fixed = fixed_places(m, &settings);
+    Own own = count_own(m, &settings, active);
     device[MEM_WORKSPACE] = fixed.bytes + scratch_bytes(&layout);
-    if (own.tensors && !settings->offload)
+    if (own.tensors && !settings.offload)
         device[MEM_WORKSPACE] += updater_bytes(own.tensors, m->blocks, own.trained);
-    host_plan(host, settings, own, &fixed);
+    host_plan(host, &settings, own, &fixed);
     layout_free(&layout);
     return 0;
 }

@@ -5,6 +5,12 @@
 
 #include "../ref/layout.h"
 
+/* What a stage on the device makes of the settings it is asked for: rows of the logits start at
+ * multiples of LOGITS_ALIGN numbers, because no fast product of sm_90 takes rows at odd addresses.
+ */
+enum { LOGITS_ALIGN = 64 };
+StageSettings device_settings(StageSettings settings);
+
 /* Workspace that is there whatever is active; on a stage of a pipeline, what its blocks use of it.
  * Places in bytes; first what the host feeds. */
 typedef struct {

@@ -174,7 +174,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         return NULL;
     }
     message_users_add();
-    s->base = (Stage){&class, model, settings};
+    s->base = (Stage){&class, model, device_settings(settings)};
     s->tuning = (StageTuning){.fuse = true, .graphs = true};
     s->run = (Run){.precision = settings.precision};
     if (open_stage(s)) {

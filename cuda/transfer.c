@@ -132,11 +132,39 @@ int transfer_initial(CudaStage *s) {
 typedef struct {
     void *at; /* NULL: does not exist now */
     bool on_host;
-    size_t size, count;
+    size_t size, rows, width, stride; /* numbers in a row, and from one to the next: logits */
 } Tensor;
 
+static Tensor tensor_of(void *at, bool on_host, size_t size, size_t count) {
+    return (Tensor){at, on_host, size, 1, count, count};
+}
+
 static Tensor float_tensor(void *at, bool on_host, size_t count) {
-    return (Tensor){at, on_host, sizeof(float), count};
+    return tensor_of(at, on_host, sizeof(float), count);
+}
+
+/* Rows with gaps between them go one by one, others as one. */
+static Tensor joined(Tensor t) {
+    if (t.stride != t.width) return t;
+    return tensor_of(t.at, t.on_host, t.size, t.rows * t.width);
+}
+
+static int upload_tensor(CudaStage *s, Tensor t, const float *from) {
+    t = joined(t);
+    for (size_t row = 0; row < t.rows; row++)
+        if (upload(s, (char *)t.at + row * t.stride * t.size, t.size, from + row * t.width,
+                   t.width))
+            return -1;
+    return 0;
+}
+
+static int download_tensor(CudaStage *s, float *to, Tensor t) {
+    t = joined(t);
+    for (size_t row = 0; row < t.rows; row++)
+        if (download(s, to + row * t.width, (char *)t.at + row * t.stride * t.size, t.size,
+                     t.width))
+            return -1;
+    return 0;
 }
 
 /* The numbers that are trained: masters where there are any.  A copy of another stage's parameter
@@ -146,7 +174,7 @@ static Tensor parameter_tensor(const CudaStage *s, int number) {
     void *master = master_at(s, number), *host_master = host_master_at(s, number);
     if (master) return float_tensor(master, false, count);
     if (host_master) return float_tensor(host_master, true, count);
-    return (Tensor){weight_at(s, number), false, value_bytes(&s->base.settings), count};
+    return tensor_of(weight_at(s, number), false, value_bytes(&s->base.settings), count);
 }
 
 /* Of a block's output, or with `gradient` that: in the micro-batch in flight. */
@@ -154,8 +182,13 @@ static Tensor value_tensor(const CudaStage *s, int block, bool gradient) {
     const Model *m = s->base.model;
     int out = m->block[block].out;
     if (!value_is_local(m, &s->base.settings, out)) return (Tensor){0};
-    return (Tensor){gradient ? pass_value_gradient(s, out) : pass_value(s, out), false,
-                    value_bytes(&s->base.settings), value_count(m, out, s->n)};
+    const StageSettings *settings = &s->base.settings;
+    size_t width = (size_t)m->value[out].shape.c;
+    return (Tensor){.at = gradient ? pass_value_gradient(s, out) : pass_value(s, out),
+                    .size = value_bytes(settings),
+                    .rows = value_count(m, out, s->n) / width,
+                    .width = width,
+                    .stride = (size_t)value_stride(m, settings, out)};
 }
 
 static Tensor find(const CudaStage *s, TensorRole role, int number) {
@@ -184,12 +217,13 @@ size_t transfer_read(Stage *base, TensorRole role, int number, real *data) {
     CudaStage *s = cuda_stage(base);
     Tensor tensor = find(s, role, number);
     if (!tensor.at) return 0;
-    if (!data) return tensor.count;
+    size_t count = tensor.rows * tensor.width;
+    if (!data) return count;
     if (tensor.on_host)
-        memcpy(data, tensor.at, tensor.count * sizeof(float));
-    else if (download(s, data, tensor.at, tensor.size, tensor.count))
+        memcpy(data, tensor.at, count * sizeof(float));
+    else if (download_tensor(s, data, tensor))
         return READ_FAILED;
-    return tensor.count;
+    return count;
 }
 
 static int refuse_write(const Model *m, TensorRole role, int number) {
@@ -208,9 +242,9 @@ int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     if (!tensor.at) return refuse_write(base->model, role, number);
     s->normed = -1; /* of a value that was another */
     if (tensor.on_host)
-        memcpy(tensor.at, data, tensor.count * sizeof(float));
-    else if (upload(s, tensor.at, tensor.size, data, tensor.count))
+        memcpy(tensor.at, data, tensor.rows * tensor.width * sizeof(float));
+    else if (upload_tensor(s, tensor, data))
         return -1;
     if (role != TENSOR_PARAMETER || tensor.at == weight_at(s, number)) return 0;
-    return upload(s, weight_at(s, number), value_bytes(&base->settings), data, tensor.count);
+    return upload(s, weight_at(s, number), value_bytes(&base->settings), data, tensor.width);
 }

@@ -45,11 +45,23 @@ size_t value_bytes(const StageSettings *settings) {
     return settings->precision == PRECISION_BF16 ? 2 : sizeof(real);
 }
 
+int value_stride(const Model *m, const StageSettings *settings, int value) {
+    const Node *last = &m->node[m->nodes - 1];
+    int c = m->value[value].shape.c, align = settings->logits_align;
+    bool gaps = align && value == m->values - 1 && last->kind == OP_LINEAR && last->out == value;
+    return gaps ? (c + align - 1) / align * align : c;
+}
+
+size_t value_memory(const Model *m, const StageSettings *settings, int value) {
+    size_t rows = value_count(m, value, settings->batch) / (size_t)m->value[value].shape.c;
+    return rows * (size_t)value_stride(m, settings, value) * value_bytes(settings);
+}
+
 /* Room for so many bytes, up to where the next piece may start. */
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 static size_t value_room(LayoutInput q, int value) {
-    return padded(value_count(q.model, value, q.settings->batch) * value_bytes(q.settings));
+    return padded(value_memory(q.model, q.settings, value));
 }
 
 static bool param_active(const Model *model, int param, const bool *active) {

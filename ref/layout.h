@@ -52,6 +52,11 @@ BlockRoom layout_room(Layout *layout, const Model *model, const StageSettings *s
                       const bool *active, int block);
 
 size_t value_count(const Model *model, int value, int batch);
+/* Numbers from one row of a value to the next: its channels; of the logits, where a linear layer
+ * writes them, a multiple of settings.logits_align. */
+int value_stride(const Model *model, const StageSettings *settings, int value);
+/* Bytes of a value of settings.batch samples, with the gaps between its rows. */
+size_t value_memory(const Model *model, const StageSettings *settings, int value);
 /* Whether a stage with these settings holds a block; a value (one that its blocks write, or the one
  * that the block below them hands up); a parameter (tied ones too). */
 bool block_is_local(const StageSettings *settings, int block);

@@ -10,11 +10,11 @@ static size_t stored_bytes(const Model *m, const Layout *layout, const StageSett
                            const Block *block) {
     size_t values = 0, aux = 0;
     for (int v = block->first_value; v < block->end_value; v++)
-        values += (size_t)(layout->stored[v] + layout->stored_gradient[v]) *
-                  value_count(m, v, settings->batch);
+        values +=
+            (size_t)(layout->stored[v] + layout->stored_gradient[v]) * value_memory(m, settings, v);
     for (int i = block->first_node; i < block->end_node; i++)
         if (layout->stored_aux[i]) aux += node_aux_count(&m->node[i], settings->batch);
-    return values * value_bytes(settings) + aux * sizeof(real);
+    return values + aux * sizeof(real);
 }
 
 /* Of a stage: its blocks, and what the blocks below hand up to it. */
@@ -27,7 +27,7 @@ static size_t stage_activations(const Model *m, const Layout *layout,
         if (block_is_local(settings, b))
             one = stored_bytes(m, layout, settings, &m->block[b]);
         else if (value_is_local(m, settings, out) && layout->stored[out])
-            one = value_count(m, out, settings->batch) * value_bytes(settings);
+            one = value_memory(m, settings, out);
         bytes += one * (size_t)block_in_flight(settings, b);
     }
     return bytes;
@@ -97,8 +97,7 @@ static void add_room(BlockMemory *memory, const Model *m, Layout *layout,
                      const StageSettings *settings, const bool *active, int b) {
     BlockRoom room = layout_room(layout, m, settings, active, b);
     int out = m->block[b].out;
-    if (layout->stored[out])
-        memory->kept_output = value_count(m, out, settings->batch) * value_bytes(settings);
+    if (layout->stored[out]) memory->kept_output = value_memory(m, settings, out);
     memory->buffers = buffer_bytes(m, settings, b);
     memory->scratch = room.scratch;
     memory->boundary = room.boundary;

@@ -48,6 +48,9 @@ typedef struct {
     OptimizerSettings optimizer;
     uint64_t seed; /* of the initial parameters */
     Precision precision;
+    /* Rows of the logits start at multiples of so many numbers, where a device wants rows aligned
+     * (a vocabulary may be odd); 0: no gaps. */
+    int logits_align;
     /* A stage of a pipeline; NULL: the whole model, one micro-batch at a time. */
     const bool *local;    /* [blocks] that live on this stage, with the tied parameters they use */
     const int *in_flight; /* [blocks]: micro-batches in flight; looked at by every activate */

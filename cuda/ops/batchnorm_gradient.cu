@@ -58,9 +58,9 @@ static void gradient_sums(const Run *run, float *sums, GradientTerm<T> term, con
     constexpr int V = pack_width<T>();
     const StoreSums result = {sums, rstd, c};
     if (packable((size_t)c, V, term.dy, term.x, term.y, term.mean))
-        column_sums<V>(run, term, result, n, c);
+        column_sums<V>(run, term, result, n, c, c);
     else
-        column_sums<1>(run, term, result, n, c);
+        column_sums<1>(run, term, result, n, c, c);
 }
 
 void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void *x, const void *y,

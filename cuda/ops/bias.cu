@@ -10,16 +10,17 @@ struct StoreSum {
 };
 
 template <typename T>
-static void bias(const Run *run, float *db, const T *dy, int n, int c, bool add) {
+static void bias(const Run *run, float *db, const T *dy, int n, int c, int stride, bool add) {
     constexpr int V = pack_width<T>();
-    if (packable((size_t)c, V, dy))
-        column_sums<V>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c);
+    if (packable((size_t)c, V, dy) && stride % V == 0)
+        column_sums<V>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c, stride);
     else
-        column_sums<1>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c);
+        column_sums<1>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c, stride);
 }
 
-void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, bool add) {
-    WITH_VALUES(run, T, bias<T>(run, db, (const T *)dy, n, c, add));
+void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
+                        bool add) {
+    WITH_VALUES(run, T, bias<T>(run, db, (const T *)dy, n, c, stride, add));
 }
 
 size_t cuda_bias_gradient_workspace(int n, int c) { return columns_workspace(n, c, 1); }

@@ -227,7 +227,7 @@ static bool product_at_once(const Run *run, const CudaConv *conv) {
 
 void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, CudaConv conv) {
     if (product_at_once(run, &conv)) {
-        cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
+        cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o);
     } else if (run->version == 1) {
         if (run->precision == PRECISION_BF16)
             run_forward_plain<__nv_bfloat16>(run, y, x, w, &conv);
@@ -242,7 +242,8 @@ void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, 
 void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
                                 CudaConv conv, bool add) {
     if (product_at_once(run, &conv)) {
-        cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
+        cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o,
+                                   add);
     } else if (run->version == 1) {
         if (run->precision == PRECISION_BF16)
             run_gradient_plain<__nv_bfloat16>(run, dx, dy, w, &conv, add);

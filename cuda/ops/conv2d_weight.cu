@@ -154,7 +154,7 @@ void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, cons
     const bool bf16 = run->precision == PRECISION_BF16, tensor = run->version != 2;
     if (run->version == 0 && conv2d_is_product(&conv))
         cuda_linear_weight_gradient(run, dw, NULL, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o,
-                                    add, false);
+                                    conv.o, add, false);
     else if (run->version == 1 && bf16)
         run_plain<__nv_bfloat16>(run, dw, dy, x, &conv, add);
     else if (run->version == 1)

@@ -16,17 +16,24 @@ static __device__ __forceinline__ float own_gradient(float own, float most, floa
     return expm1f(own - most - logf(sum));
 }
 
+/* x[from..to) = 0, by `lanes` threads. */
+template <typename T>
+static __device__ __forceinline__ void clear(T *x, int from, int to, int lane, int lanes) {
+    for (int j = from + lane; j < to; j += lanes) x[j] = from_float<T>(0);
+}
+
 /* ---- version 1: a block a row, one number at a time: largest, sum, gradient -------------------
  */
 
 template <typename T>
 __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logits,
-                                    const int *targets, const float *scale, int classes) {
+                                    const int *targets, const float *scale, int classes,
+                                    int stride) {
     SHARED(float, scratch, [32]);
     const int row = (int)blockIdx.x, t = targets[row], first = (int)threadIdx.x;
-    T *x = logits + (size_t)row * (size_t)classes;
+    T *x = logits + (size_t)row * (size_t)stride;
     if (t < 0) {
-        for (int j = first; scale && j < classes; j += (int)blockDim.x) x[j] = from_float<T>(0);
+        if (scale) clear(x, 0, stride, first, (int)blockDim.x);
         if (first == 0) loss[row] = correct[row] = 0;
         return;
     }
@@ -49,6 +56,7 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
         const float p = expf(to_float(x[j]) - most) / sum;
         x[j] = from_float<T>(*scale * (j == t ? own_gradient(own, most, sum) : p));
     }
+    clear(x, classes, stride, first, (int)blockDim.x);
 }
 
 /* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time -----
@@ -167,11 +175,6 @@ static __device__ __forceinline__ void write_row(const Row<T> &row, int classes,
     if (row.lane < row.head) write_one(x + row.lane, shift, factor);
 }
 
-template <typename T>
-static __device__ __forceinline__ void clear_row(T *x, int classes, int lane, int lanes) {
-    for (int j = lane; j < classes; j += lanes) x[j] = from_float<T>(0);
-}
-
 /* Over the lanes that share a row.  Also orders what they read before what they write then. */
 template <bool wide>
 static __device__ __forceinline__ Seen combined(Seen seen, float *scratch) {
@@ -189,15 +192,15 @@ enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
 template <typename T, bool wide>
 __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
     cross_entropy_rows(float *loss, unsigned char *correct, T *logits, const int *targets,
-                       const float *scale, int rows, int classes) {
+                       const float *scale, int rows, int classes, int stride) {
     SHARED(float, scratch, [32]);
     const int lanes = wide ? WIDE : 32, lane = (int)threadIdx.x % lanes;
     const int number = wide ? (int)blockIdx.x : (int)blockIdx.x * ROWS + (int)threadIdx.x / 32;
     if (number >= rows) return;
     const int t = targets[number];
-    T *const x = logits + (size_t)number * (size_t)classes;
+    T *const x = logits + (size_t)number * (size_t)stride;
     if (t < 0) {
-        if (scale) clear_row(x, classes, lane, lanes);
+        if (scale) clear(x, 0, stride, lane, lanes);
         if (lane == 0) loss[number] = correct[number] = 0;
         return;
     }
@@ -210,6 +213,7 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
     }
     if (!scale) return;
     write_row(row, classes, seen.most, *scale / seen.sum);
+    clear(x, classes, stride, lane, lanes);
     if (wide)
         __syncthreads();
     else
@@ -219,24 +223,26 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
 
 template <typename T>
 static void cross_entropy(const Run *run, float *loss, unsigned char *correct, T *logits,
-                          const int *targets, const float *scale, int rows, int classes) {
+                          const int *targets, const float *scale, int rows, int classes,
+                          int stride) {
     const int wide_from = 1024;
     if (rows <= 0) return;
     if (run->version == 1)
         LAUNCH(cross_entropy_plain<T>, rows, 256, 0, run->stream, loss, correct, logits, targets,
-               scale, classes);
+               scale, classes, stride);
     else if (classes >= wide_from)
         LAUNCH((cross_entropy_rows<T, true>), rows, WIDE, 0, run->stream, loss, correct, logits,
-               targets, scale, rows, classes);
+               targets, scale, rows, classes, stride);
     else
         LAUNCH((cross_entropy_rows<T, false>), grid_blocks((size_t)rows, ROWS), 32 * ROWS, 0,
-               run->stream, loss, correct, logits, targets, scale, rows, classes);
+               run->stream, loss, correct, logits, targets, scale, rows, classes, stride);
 }
 
 void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
-                        const int *targets, const float *scale, int rows, int classes) {
-    WITH_VALUES(run, T,
-                cross_entropy(run, loss, correct, (T *)logits, targets, scale, rows, classes));
+                        const int *targets, const float *scale, int rows, int classes, int stride) {
+    WITH_VALUES(
+        run, T,
+        cross_entropy(run, loss, correct, (T *)logits, targets, scale, rows, classes, stride));
 }
 
 /* ---- sums of a micro-batch ---------------------------------------------------------------------

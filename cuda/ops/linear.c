@@ -2,11 +2,11 @@
 #include "../matmul.h"
 
 void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
-                         int n, int c, int o) {
+                         int n, int c, int o, int stride) {
     Product product = {.c = y,
                        .a = x,
                        .b = w,
-                       .ldc = o,
+                       .ldc = stride,
                        .lda = c,
                        .ldb = c,
                        .transpose_b = true,
@@ -35,35 +35,37 @@ void cuda_linear_gelu_forward(const Run *run, void *y, void *saved, const void *
     cuda_matmul(run, &product);
 }
 
-static Product input_gradient(void *dx, const void *dy, const void *w, int n, int c, int o) {
+static Product input_gradient(void *dx, const void *dy, const void *w, int n, int c, int o,
+                              int stride) {
     return (Product){
-        .c = dx, .a = dy, .b = w, .ldc = c, .lda = o, .ldb = c, .m = n, .n = c, .k = o};
+        .c = dx, .a = dy, .b = w, .ldc = c, .lda = stride, .ldb = c, .m = n, .n = c, .k = o};
 }
 
 void cuda_linear_input_gradient(const Run *run, void *dx, const void *dy, const void *w, int n,
-                                int c, int o, bool add) {
-    Product product = input_gradient(dx, dy, w, n, c, o);
+                                int c, int o, int stride, bool add) {
+    Product product = input_gradient(dx, dy, w, n, c, o, stride);
     product.add = add;
     cuda_matmul(run, &product);
 }
 
 void cuda_linear_gelu_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
                                      const void *saved, int n, int c, int o) {
-    Product product = input_gradient(dx, dy, w, n, c, o);
+    Product product = input_gradient(dx, dy, w, n, c, o, o);
     product.epilogue = EPILOGUE_GELU_GRADIENT;
     product.saved = (void *)saved; /* which this epilogue only reads */
     cuda_matmul(run, &product);
 }
 
 void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const void *dy,
-                                 const void *x, int n, int c, int o, bool add_dw, bool add_db) {
+                                 const void *x, int n, int c, int o, int stride, bool add_dw,
+                                 bool add_db) {
     bool together = dw && db && !add_db; /* the product reads dy anyway */
     if (dw) {
         Product product = {.c = dw,
                            .a = dy,
                            .b = x,
                            .ldc = c,
-                           .lda = o,
+                           .lda = stride,
                            .ldb = c,
                            .transpose_a = true,
                            .m = o,
@@ -74,5 +76,5 @@ void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const voi
                            .column_sums = together ? db : NULL};
         cuda_matmul(run, &product);
     }
-    if (db && !together) cuda_bias_gradient(run, db, dy, n, o, add_db);
+    if (db && !together) cuda_bias_gradient(run, db, dy, n, o, stride, add_db);
 }

@@ -40,7 +40,20 @@ typedef struct {
     unsigned char *host, *device;
     size_t at[PLACES], bytes[PLACES], total;
     bool bf16;
+    int align;
 } Image;
+
+/* How an array lies on the device: rows with gaps between them, or one row. */
+typedef struct {
+    size_t rows, width, stride; /* numbers */
+} Rows;
+
+static Rows rows_of(const CaseData *data, Array array, int align) {
+    size_t count = data->array[array].count, c = (size_t)data->node.out_shape.c;
+    bool logits = data->node.kind == OP_LINEAR && (array == ARRAY_Y || array == ARRAY_DY);
+    if (!align || !logits) return (Rows){1, count, count};
+    return (Rows){count / c, c, (c + (size_t)align - 1) / (size_t)align * (size_t)align};
+}
 
 static size_t place_bytes(const CaseData *data, How how, int place) {
     if (place == TOKENS)
@@ -49,11 +62,12 @@ static size_t place_bytes(const CaseData *data, How how, int place) {
     if (place == WORKSPACE) return cuda_node_workspace(&data->node, data->row->n, how.precision);
     Array array = (Array)place;
     size_t size = array_is_value(array) ? value_size(how.precision) : sizeof(float);
-    return data->array[array].count * size;
+    Rows rows = rows_of(data, array, how.align);
+    return rows.rows * rows.stride * size;
 }
 
 static int image_create(Image *image, const CaseData *data, How how) {
-    *image = (Image){.bf16 = how.precision == PRECISION_BF16};
+    *image = (Image){.bf16 = how.precision == PRECISION_BF16, .align = how.align};
     for (int i = 0; i < PLACES; i++) {
         /* The workspace is aligned to 256 bytes. */
         image->at[i] = image->total + (i == WORKSPACE ? (size_t)ALIGN : (size_t)BEFORE);
@@ -98,10 +112,27 @@ static void check_guards(const Image *image) {
     }
 }
 
+/* Between host and image; the gaps are NaN, and stay so. */
+static void move_rows(const Image *image, const CaseData *data, Array array, bool up) {
+    Rows r = rows_of(data, array, image->align);
+    bool bf16 = image->bf16 && array_is_value(array);
+    size_t size = bf16 ? 2 : sizeof(float), gap = (r.stride - r.width) * size;
+    for (size_t i = 0; i < r.rows; i++) {
+        unsigned char *at = image->host + image->at[array] + i * r.stride * size;
+        real *host = data->array[array].data + i * r.width;
+        if (up)
+            put_numbers(at, host, r.width, bf16);
+        else
+            get_numbers(host, at, r.width, bf16);
+        if (up) memset(at + r.width * size, 0xff, gap);
+        for (size_t k = 0; k < gap; k++)
+            CHECK(at[r.width * size + k] == 0xff, "something wrote between rows of %s",
+                  array_names[array]);
+    }
+}
+
 static void upload(const Image *image, const CaseData *data, Stream stream) {
-    for (Array a = 0; a < ARRAYS; a++)
-        put_numbers(image->host + image->at[a], data->array[a].data, data->array[a].count,
-                    image->bf16 && array_is_value(a));
+    for (Array a = 0; a < ARRAYS; a++) move_rows(image, data, a, true);
     if (image->bytes[TOKENS])
         memcpy(image->host + image->at[TOKENS], data->tokens, image->bytes[TOKENS]);
     copy_to_device(stream, image->device, image->host, image->total);
@@ -114,9 +145,7 @@ static void download(const Image *image, CaseData *data, Stream stream) {
     const char *error = device_wait(stream) ? error_message() : NULL;
     CHECK(!error, "%s", error);
     check_guards(image);
-    for (Array a = 0; a < ARRAYS; a++)
-        get_numbers(data->array[a].data, image->host + image->at[a], data->array[a].count,
-                    image->bf16 && array_is_value(a));
+    for (Array a = 0; a < ARRAYS; a++) move_rows(image, data, a, false);
 }
 
 /* Where the array that `host` points to is on the device; NULL stays NULL. */
@@ -133,6 +162,7 @@ static DeviceIO device_io(const Image *image, const CaseData *data, const NodeIO
         .skip = on_device(image, data, io->skip),
         .tokens = io->tokens ? (int *)(void *)(image->device + image->at[TOKENS]) : NULL,
         .y = on_device(image, data, io->y),
+        .y_stride = image->align ? (int)rows_of(data, ARRAY_Y, image->align).stride : 0,
         .aux = on_device(image, data, io->aux),
         .weight = on_device(image, data, io->weight),
         .bias = on_device(image, data, io->bias),

@@ -11,6 +11,8 @@ typedef struct {
     Precision precision;
     int version;
     int order; /* 0 .. device_orders() - 1 */
+    int align; /* rows of a linear layer's y and dy start at multiples of so many numbers; 0: no
+                  gaps */
 } How;
 
 typedef enum { RUN_FORWARD = 1, RUN_GRADIENTS = 2 } Calls;

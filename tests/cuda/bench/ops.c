@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../../cuda/node.h"
+#include "../../../cuda/plan.h"
 #include "../../../ref/error.h"
 #include "../../bench/work.h"
 #include "bench.h"
@@ -46,16 +47,27 @@ static void *take(NodeRun *r, size_t count, size_t size) {
     return at;
 }
 
+/* Numbers from one row of the node's output to the next, as the stage has them. */
+static size_t row_stride(const Model *m, const Node *node) {
+    const StageSettings settings = device_settings((StageSettings){0});
+    return (size_t)value_stride(m, &settings, node->out);
+}
+
+static size_t output_room(const Model *m, const Node *node, int n) {
+    const Shape s = node->out_shape;
+    return (size_t)n * (size_t)s.h * (size_t)s.w * row_stride(m, node);
+}
+
 /* One set, from r->at on. */
 static DeviceIO lay_out(NodeRun *r, const Model *m, int n) {
     const Node *node = r->node;
     const size_t in = (size_t)n * shape_count(node->in_shape), size = value_size(r->precision);
-    const size_t out = (size_t)n * shape_count(node->out_shape);
+    const size_t out = output_room(m, node, n);
     const size_t weight = node->weight < 0 ? 0 : m->param[node->weight].count;
     const size_t bias = node->bias < 0 ? 0 : m->param[node->bias].count;
     const size_t channels = node->running < 0 ? 0 : (size_t)node->in_shape.c;
     const bool tokens = node->kind == OP_EMBEDDING;
-    DeviceIO io = {.n = n};
+    DeviceIO io = {.n = n, .y_stride = (int)row_stride(m, node)};
     io.tokens = take(r, tokens ? in : 0, sizeof(int));
     io.x = take(r, tokens ? 0 : in, size);
     io.skip = take(r, node->skip < 0 ? 0 : out, size);
@@ -78,7 +90,7 @@ static int fill_set(const Bench *b, NodeRun *r, const Model *m, int set) {
     const DeviceIO *io = &r->io[set];
     const Node *node = r->node;
     const size_t in = (size_t)io->n * shape_count(node->in_shape);
-    const size_t out = (size_t)io->n * shape_count(node->out_shape);
+    const size_t out = output_room(m, node, io->n);
     struct {
         const void *array;
         size_t count;

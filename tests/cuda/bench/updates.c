@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../cuda/plan.h"
 #include "../../../cuda/update.h"
 #include "../../../ref/error.h"
 #include "bench.h"
@@ -23,20 +24,22 @@ typedef struct {
     int *targets;
     float *loss, *scale;
     unsigned char *correct;
-    int rows, classes;
+    int rows, classes, stride;
     size_t set_bytes;
 } LossRun;
 
 static void run_loss(const Run *run, void *context, int set) {
     LossRun *r = context;
     cuda_cross_entropy(run, r->loss, r->correct, r->logits + (size_t)set * r->set_bytes, r->targets,
-                       r->scale, r->rows, r->classes);
+                       r->scale, r->rows, r->classes, r->stride);
 }
 
 static int measure_loss(Bench *b, int rows, int classes, Precision p) {
-    const size_t count = (size_t)rows * (size_t)classes, n = (size_t)rows;
+    const int stride = (classes + LOGITS_ALIGN - 1) / LOGITS_ALIGN * LOGITS_ALIGN;
+    const size_t count = (size_t)rows * (size_t)stride, n = (size_t)rows;
     const float scale = 1 / (float)rows;
-    LossRun r = {.rows = rows, .classes = classes, .set_bytes = count * value_size(p)};
+    LossRun r = {
+        .rows = rows, .classes = classes, .stride = stride, .set_bytes = count * value_size(p)};
     const int wanted = timer_sets(b, (double)r.set_bytes);
     const int sets = timer_fits(r.set_bytes * (size_t)wanted) ? wanted : 1;
     char name[H5_NAME];
