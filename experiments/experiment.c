@@ -7,34 +7,36 @@
 #include "../ref/error.h"
 #include "commands.h"
 #include "study/multiplier.h"
+#include "study/trainings.h"
 #include "train/interrupt.h"
 
 static const struct {
     const char *name;
+    const TrainingKind *trainings; /* NULL: */
     int (*run)(const Options *options);
     const char *what;
     bool beyond; /* the paper: not in `all` */
 } experiments[] = {
-    {"validity", experiment_validity,
+    {"validity", &training_validity, NULL,
      "trains models fully and by BCD: steps to converge, quality, memory (Table 2)", false},
-    {"compression", experiment_compression,
+    {"compression", &training_compression, NULL,
      "the same with nine tenths of the data for each submodel (Tables 9, 10)", false},
-    {"ufp", experiment_ufp, "the same in 1 to 4 submodels (Table 11)", false},
-    {"finetune", experiment_finetune,
+    {"ufp", &training_ufp, NULL, "the same in 1 to 4 submodels (Table 11)", false},
+    {"finetune", NULL, experiment_finetune,
      "fine-tunes a model (--init, or one it pretrains) fully and by BCD", false},
-    {"switching", experiment_switching,
+    {"switching", &training_switching, NULL,
      "when to switch, in what order, with what state: beyond the paper, and not in `all`", true},
-    {"converged-pilot", experiment_converged_pilot,
+    {"converged-pilot", &training_converged_pilot, NULL,
      "rates, phases and norms that `converged` uses: hours, and not in `all`", true},
-    {"converged", experiment_converged,
+    {"converged", &training_converged, NULL,
      "long trainings, fully and by BCD, each to its own convergence: many hours, not in `all`",
      true},
-    {"memory", experiment_memory,
+    {"memory", NULL, experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", false},
-    {"cost", experiment_cost,
+    {"cost", NULL, experiment_cost,
      "dollars and GPU hours saved, by published and simulated times (Tables 5 to 7, 12 to 14)",
      false},
-    {"timing", experiment_timing,
+    {"timing", NULL, experiment_timing,
      "steps, simulated and measured (Tables 3, 4, 15, 16, Figures 4 and 6)", false},
 };
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
@@ -65,7 +67,8 @@ static int run(int e, const Options *options, bool all) {
         snprintf(own.multiplier, sizeof own.multiplier, "%.480s/validity.h5", dir);
         if (access(own.multiplier, R_OK)) *own.multiplier = 0;
     }
-    return experiments[e].run(&own);
+    return experiments[e].trainings ? trainings_run(experiments[e].trainings, &own)
+                                    : experiments[e].run(&own);
 }
 
 static void print_end(const Options *options) {

@@ -1,16 +1,10 @@
-/* The experiments of `bcd experiment NAME`: each a function like those of commands.h, and a row in
- * experiment.c. */
+/* The experiments of `bcd experiment NAME`: each a row in experiment.c; those that are more than a
+ * table of trainings have a function like those of commands.h. */
 #ifndef EXPERIMENTS_EXPERIMENT_H
 #define EXPERIMENTS_EXPERIMENT_H
 
 #include "cli/options.h"
 
-int experiment_validity(const Options *options);
-int experiment_compression(const Options *options);
-int experiment_ufp(const Options *options);
-int experiment_switching(const Options *options);
-int experiment_converged_pilot(const Options *options);
-int experiment_converged(const Options *options);
 int experiment_finetune(const Options *options);
 int experiment_memory(const Options *options);
 int experiment_cost(const Options *options);

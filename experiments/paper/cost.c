@@ -4,9 +4,9 @@
 #include "../experiment.h"
 #include "../store/rundir.h"
 #include "../study/multiplier.h"
-#include "../study/paper.h"
 #include "../train/setup.h"
 #include "paper.h"
+#include "trainings.h"
 
 const char *const cost_gpus[COST_GPUS] = {"rtx4090", "a100", "a800"};
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "../../ref/memory.h"
-#include "../study/paper.h"
 #include "paper.h"
+#include "trainings.h"
 
 enum { MOST_SUBMODELS = 5, COLUMNS = PAPER_MODELS + 1 };
 
@@ -85,8 +85,9 @@ int paper_add_small_memory(Tables *tables) {
                               "ResNet-14",
                               "table: row", columns, 6);
     if (!table) return -1;
-    for (size_t r = 0; r < paper_row_count; r++)
-        if (!isnan(paper_rows[r].memory_mib) && add_small(table, &paper_rows[r])) return -1;
+    for (int number = 9; number <= 11; number++)
+        for (const PaperRow *row = paper_rows(number); row->table; row++)
+            if (add_small(table, row)) return -1;
     table_note(table,
                "\"from its W\": W (1 + k/M) with the W that the table's own full update implies, k "
                "= 3 for Adam, 2 for SGD with momentum.");

@@ -5,8 +5,8 @@
 
 #include "../cli/price.h"
 #include "../paper/published.h"
+#include "../paper/trainings.h"
 #include "../study/multiplier.h"
-#include "../study/paper.h"
 #include "../train/setup.h"
 #include "plan.h"
 

@@ -1,7 +1,7 @@
 /* The page: one file, nothing loaded from elsewhere. */
 #include <stdio.h>
 
-#include "../study/paper.h"
+#include "../paper/trainings.h"
 #include "gnuplot.h"
 #include "report_parts.h"
 #include "report_style.h"

@@ -37,8 +37,7 @@ int checkpoint_settings(const char *path, Options *options) {
     return failed;
 }
 
-/* ---- tensors -----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static int read_tensor(const H5File *file, const Setup *setup, int group, int number, real *room) {
     TensorRole role = checkpoint_groups[group].role;
@@ -74,8 +73,7 @@ static int read_groups(const H5File *file, const Setup *setup, int groups) {
 /* Parameters and buffers come first in checkpoint_groups. */
 enum { MODEL_GROUPS = 2 };
 
-/* ---- resume ------------------------------------------------------------------------------------
- */
+/* ---- resume ---------------------------------------------------------------------------------- */
 
 static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
     int64_t submodel;
@@ -150,8 +148,7 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
     return failed ? -1 : 0;
 }
 
-/* ---- evaluation --------------------------------------------------------------------------------
- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 /* Flags that make sense over a stored run: where things are, how much of them, what computes.  A
  * network trained on a device is evaluated anywhere, so the device is not the stored one. */

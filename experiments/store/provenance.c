@@ -128,8 +128,7 @@ int provenance_read(const H5File *file, const char *group, Provenance *p) {
     return 0;
 }
 
-/* ---- of many runs ------------------------------------------------------------------------------
- */
+/* ---- of many runs ---------------------------------------------------------------------------- */
 
 static const H5Column numbers[] = {
     {"threads", H5_INT, offsetof(Provenance, threads), NULL},

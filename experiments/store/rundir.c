@@ -114,8 +114,7 @@ int rundir_settings(const char *place, Options *options) {
     return failed;
 }
 
-/* ---- kept checkpoints --------------------------------------------------------------------------
- */
+/* ---- kept checkpoints ------------------------------------------------------------------------ */
 
 /* The step of a name checkpoint-STEP.h5, or -1. */
 static long long step_of(const char *name) {

@@ -10,8 +10,7 @@
 
 enum { VERSION = 1 };
 
-/* ---- rows in memory ----------------------------------------------------------------------------
- */
+/* ---- rows in memory -------------------------------------------------------------------------- */
 
 /* Makes room for one more row and returns its place. */
 static void *add_row(void **rows, size_t *count, size_t *room, size_t size) {
@@ -122,8 +121,7 @@ void runfile_free(RunFile *run) {
     memset(run, 0, sizeof *run);
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 #define LOSS_UNIT "nats per target"
 
@@ -170,8 +168,7 @@ static const H5Column memory_columns[] = {
 const RunTable run_curve = {TABLE(curve_columns)}, run_evaluation = {TABLE(evaluation_columns)},
                run_switches = {TABLE(switch_columns)};
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void write_partition(H5File *file, const RunFile *run) {
     H5Dim submodel = {"submodel", (size_t)run->submodels, NULL};
@@ -213,8 +210,7 @@ int runfile_write(const RunFile *run, const char *path) {
     return h5_commit(&file);
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_header(RunFile *run, const H5File *file) {
     char format[H5_NAME];

@@ -106,8 +106,7 @@ int settings_lacking(char *text, size_t size, const Options *options, const char
     return 0;
 }
 
-/* ---- of many runs ------------------------------------------------------------------------------
- */
+/* ---- of many runs ---------------------------------------------------------------------------- */
 
 static H5Kind column_kind(const Option *option) {
     return is_real(option)                  ? H5_DOUBLE
@@ -189,8 +188,7 @@ int settings_read_columns(const H5File *file, const char *group, Options *first,
     return failed;
 }
 
-/* ---- a resume ----------------------------------------------------------------------------------
- */
+/* ---- a resume -------------------------------------------------------------------------------- */
 
 static int refuse_change(const Option *option, const char *stored, const char *asked) {
     return error_set(

@@ -8,8 +8,7 @@
 
 #include "../../ref/error.h"
 
-/* ---- what tells trainings apart --------------------------------------------------------------
- */
+/* ---- what tells trainings apart -------------------------------------------------------------- */
 
 /* Flags that say how the submodels take turns. */
 static bool is_of_method(const char *flag) {
@@ -96,8 +95,7 @@ static int compare_keys(const void *x, const void *y) {
     return order ? order : compare_numbers(a->number, b->number);
 }
 
-/* ---- the order -------------------------------------------------------------------------------
- */
+/* ---- the order ------------------------------------------------------------------------------- */
 
 static void free_keys(Key *key, int rows) {
     for (int r = 0; key && r < rows; r++) {
@@ -155,6 +153,7 @@ static void fill(Cases *cases, const Key *key, int rows) {
         if (other_case) *++item = (Case){.method = method};
         item->methods += other_method;
         cases->cases += other_case;
+        cases->methods += other_method;
         method->seeds++;
         *next++ = key[r].number;
     }
@@ -180,6 +179,14 @@ void cases_free(Cases *cases) {
     free(cases->method);
     free(cases->row);
     *cases = (Cases){0};
+}
+
+const CaseMethod *cases_next(const Cases *cases, const CaseMethod *method, const Case **item) {
+    method = method ? method + 1 : cases->method;
+    if (method == cases->method + cases->methods) return NULL;
+    *item = cases->item;
+    while (method >= (*item)->method + (*item)->methods) ++*item;
+    return method;
 }
 
 const StudyRow *case_first(const Cases *cases, const CaseMethod *method) {
@@ -217,8 +224,7 @@ bool case_is_plain(const Cases *cases, const Case *item, const CaseMethod *metho
     return true;
 }
 
-/* ---- names -----------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* The number behind "key=" in a specification; 0: none. */
 static int number_of(const char *spec, const char *key) {
@@ -274,8 +280,15 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
     return text;
 }
 
-/* ---- means -----------------------------------------------------------------------------------
- */
+const char *case_label(const Cases *cases, const Case *item, const CaseMethod *method,
+                       char text[CASE_LABEL]) {
+    char name[CASE_NAME], how[CASE_NAME];
+    snprintf(text, CASE_LABEL, "%s %s", case_name(case_first(cases, method), name),
+             case_method(cases, item, method, how));
+    return text;
+}
+
+/* ---- means ----------------------------------------------------------------------------------- */
 
 void mean_add(Mean *mean, double value) {
     if (!isfinite(value)) return;

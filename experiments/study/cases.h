@@ -20,9 +20,9 @@ typedef struct {
 
 typedef struct {
     const Study *study;
-    int cases;
-    Case *item; /* in order of their first row */
-    CaseMethod *method;
+    int cases, methods;
+    Case *item;         /* in order of their first row */
+    CaseMethod *method; /* of all cases, one behind the other */
     int *row;
     int left_out; /* rows with the settings and seed of an earlier one, but other losses */
 } Cases;
@@ -32,6 +32,10 @@ typedef struct {
  * seed, and the same data.  -1 and an error when memory runs out; cases_free is safe either way. */
 int cases_make(Cases *cases, const Study *study);
 void cases_free(Cases *cases);
+
+/* The method after this one, of all cases in their order (NULL: the first), and its case; NULL at
+ * the end. */
+const CaseMethod *cases_next(const Cases *cases, const CaseMethod *method, const Case **item);
 
 /* The first row of a method: what all its seeds have in common can be read there. */
 const StudyRow *case_first(const Cases *cases, const CaseMethod *method);
@@ -51,6 +55,10 @@ const char *case_network(const StudyRow *row, char text[CASE_NAME]);
 const char *case_name(const StudyRow *row, char text[CASE_NAME]);
 const char *case_method(const Cases *cases, const Case *item, const CaseMethod *method,
                         char text[CASE_NAME]);
+/* case_name and case_method: "resnet8 cifar10 sgd BCD-1/3". */
+enum { CASE_LABEL = 2 * CASE_NAME };
+const char *case_label(const Cases *cases, const Case *item, const CaseMethod *method,
+                       char text[CASE_LABEL]);
 
 /* A running mean; what is not finite does not count. */
 typedef struct {

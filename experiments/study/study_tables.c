@@ -1,134 +1,82 @@
 #include "study_tables.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <string.h>
 
-#include "study_tables_parts.h"
+#include "../paper/trainings.h"
+#include "measures.h"
 
-double study_trained_bytes(const StudyRow *row) {
-    return row->peak[MEM_PARAMETERS] + row->peak[MEM_GRADIENTS] + row->peak[MEM_STATE];
+/* ---- each training with what tells it from all others ---------------------------------------- */
+
+static void put_training(Table *table, const StudyRow *row, const char *what) {
+    table_row(table, "%s", what);
+    table_text(table, 0, SOURCE_NONE, "%" PRId64, row->seed);
+    table_text(table, 1, SOURCE_NONE, "%.16s", row->commit);
+    table_text(table, 2, SOURCE_NONE, "%.16s", row->checksum);
+    table_text(table, 3, SOURCE_NONE, "%.20s %.20s", row->device, row->precision);
+    table_text(table, 4, SOURCE_NONE, "%" PRId64, row->threads);
+    table_put(table, 5, (double)row->steps, row->seconds);
 }
 
-double study_score(const StudyRow *row) {
-    return study_is_images(row) ? 100 * row->accuracy : row->perplexity;
-}
-
-void study_put_mean(Table *table, int column, const Mean *mean, Source source) {
-    table_mean(table, column, mean_value(mean), mean_spread(mean), source);
-}
-
-double study_end(const StudyRow *row, StudyAxis axis) {
-    return row->curve_rows ? study_at(row, row->curve_rows - 1, axis) : NAN;
-}
-
-const char study_clock_note[] =
-    "Seconds are compared only where both trainings had the same processor or GPU and as many "
-    "threads.";
-
-double study_per_update(const StudyRow *row, StudyAxis axis) {
-    return study_end(row, axis) / study_end(row, AXIS_UPDATES);
-}
-
-double study_time_ratio(const StudyRow *row, const StudyRow *full) {
-    if (!study_same_clock(row, full)) return NAN;
-    return study_per_update(row, AXIS_SECONDS) / study_per_update(full, AXIS_SECONDS);
-}
-
-bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method) {
-    for (int s = 0; s < method->seeds; s++) {
+/* Whether the seeds of a method did not all come from one program and machine. */
+static bool is_mixed(const Cases *cases, const CaseMethod *method) {
+    const StudyRow *first = case_first(cases, method);
+    for (int s = 1; s < method->seeds; s++) {
         const StudyRow *row = &cases->study->row[method->row[s]];
-        if (row->submodels > 1 && case_partner(cases, item, row)) return true;
+        if (strcmp(row->commit, first->commit) || !study_same_clock(row, first)) return true;
     }
     return false;
 }
 
-bool study_any_pairs(const Cases *cases) {
-    for (int c = 0; c < cases->cases; c++)
-        for (int m = 0; m < cases->item[c].methods; m++)
-            if (study_pairs(cases, &cases->item[c], &cases->item[c].method[m])) return true;
-    return false;
-}
-
-/* ---- B-F multipliers -------------------------------------------------------------------------
- */
-
-enum { PUBLISHED, TRAININGS, UPDATES, VALIDATION, MULTIPLIER_COLUMNS };
-
-static const TableColumn multiplier_columns[MULTIPLIER_COLUMNS] = {
-    [PUBLISHED] = {"published", "Table 2", "mean", COLUMN_NUMBER, 2, SOURCE_NONE},
-    [TRAININGS] = {"trainings", "trainings", "here", COLUMN_NUMBER, 0, SOURCE_NONE},
-    [UPDATES] = {"training_loss", "to equal loss", "in training", COLUMN_NUMBER, 2, SOURCE_NONE},
-    [VALIDATION] = {"validation_loss", "to equal loss", "in validation", COLUMN_NUMBER, 2,
-                    SOURCE_NONE},
-};
-
-/* Adam and AdamW count together, as the paper's "Adam" may be either. */
-static bool same_kind(const char *optimizer, const char *kind) {
-    return !strncmp(optimizer, kind, strlen(kind));
-}
-
-/* One row: the trainings by BCD-1/3 on all of the data; images -1: of both kinds. */
-static void put_multipliers(Table *table, const Cases *cases, const char *optimizer, int images) {
-    Mean updates = {0}, validation = {0};
-    for (int c = 0; c < cases->cases; c++)
-        for (int m = 0; m < cases->item[c].methods; m++) {
-            const CaseMethod *method = &cases->item[c].method[m];
-            if (!study_is_third(case_first(cases, method)) ||
-                !case_is_plain(cases, &cases->item[c], method))
-                continue;
-            for (int s = 0; s < method->seeds; s++) {
-                const StudyRow *row = &cases->study->row[method->row[s]];
-                if (!same_kind(row->optimizer, optimizer) ||
-                    (images >= 0 && study_is_images(row) != (images == 1)))
-                    continue;
-                mean_add(&updates, row->multiplier);
-                mean_add(&validation, row->valid_multiplier);
-            }
-        }
-    table_number(table, PUBLISHED, paper_mean_multiplier(optimizer, images), SOURCE_RECOMPUTED);
-    table_number(table, TRAININGS, updates.count, SOURCE_NONE);
-    study_put_mean(table, UPDATES, &updates, SOURCE_MEASURED);
-    study_put_mean(table, VALIDATION, &validation, SOURCE_MEASURED);
-}
-
-int study_add_multipliers(Tables *tables, const Cases *cases) {
-    static const struct {
-        const char *label, *optimizer;
-        int images;
-    } rows[] = {{"SGD, image models", "sgd", 1},
-                {"SGD, language models", "sgd", 0},
-                {"Adam, image models", "adam", 1},
-                {"Adam, language models", "adam", 0},
-                {"Adam, all (printed: 1.39)", "adam", -1}};
-    Table *table =
-        tables_add(tables, "multipliers", "B-F multipliers: updates of BCD-1/3 over full updates",
-                   "optimizer, networks", multiplier_columns, MULTIPLIER_COLUMNS);
+static int add_trainings(Tables *tables, const Cases *cases) {
+    static const TableColumn columns[] = {
+        {"seed", "seed", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"commit", "commit", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"checksum", "data checksum", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"where", "device", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"threads", "threads", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"updates", "updates", "", COLUMN_NUMBER, 0, SOURCE_MEASURED},
+        {"seconds", "time", "s", COLUMN_NUMBER, 1, SOURCE_MEASURED},
+    };
+    char what[CASE_LABEL], mixed[CASE_LABEL] = "";
+    const Case *item;
+    Table *table = tables_add(tables, "trainings", "The trainings", "training", columns, 7);
     if (!table) return -1;
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        table_row(table, "%s", rows[r].label);
-        put_multipliers(table, cases, rows[r].optimizer, rows[r].images);
+    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));) {
+        case_label(cases, item, m, what);
+        for (int s = 0; s < m->seeds; s++) put_training(table, &cases->study->row[m->row[s]], what);
+        if (!*mixed && is_mixed(cases, m)) strcpy(mixed, what);
     }
-    table_note(
-        table,
-        "Means over all trainings here with three submodels, all of the data and a full update "
-        "of the same seed; spread: the standard deviation of a single one.  Adam: and AdamW.");
-    table_note(
-        table,
-        "Of three updates of BCD-1/3 a parameter takes part in one: far from convergence, as "
-        "trainings of minutes are, about three times as many are to be expected.  The published "
-        "trainings went on to convergence.");
-    table_note(table, "%s", paper_notes[PAPER_NOTE_MULTIPLIER]);
+    if (cases->left_out)
+        table_note(table,
+                   "Left out: %d with the settings and seed of another one here, but other losses; "
+                   "of these the one read first counts.",
+                   cases->left_out);
+    if (*mixed)
+        table_note(
+            table,
+            "Means are over trainings of different commits, processors or numbers of threads: "
+            "of %s, for one.",
+            mixed);
+    table_note(table,
+               "Time: of training, evaluations left out.  Everything needed to repeat one is in "
+               "its file.");
     return 0;
 }
 
+/* ---- all ------------------------------------------------------------------------------------- */
+
 int study_tables(Tables *tables, const Study *study) {
+    static int (*const add[])(Tables *, const Cases *) = {
+        paper_add_table2,    paper_add_table9_10, paper_add_table11,   paper_add_multipliers,
+        study_add_same_loss, study_add_budgets,   paper_add_finetuned, study_add_switching,
+        paper_add_ufp,       add_trainings};
     Cases cases;
     if (!study->rows) return 0;
     if (cases_make(&cases, study)) return -1;
-    int failed = study_add_published(tables, &cases) || study_add_multipliers(tables, &cases) ||
-                 study_add_same_loss(tables, &cases) || study_add_budgets(tables, &cases) ||
-                 study_add_finetuned(tables, &cases) || study_add_switching(tables, &cases) ||
-                 study_add_ufp(tables, &cases) || study_add_trainings(tables, &cases);
+    int failed = 0;
+    for (size_t a = 0; a < sizeof add / sizeof *add && !failed; a++)
+        failed = add[a](tables, &cases);
     cases_free(&cases);
     return failed ? -1 : 0;
 }

@@ -278,20 +278,3 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
     plan_free(&plan);
     return status;
 }
-
-int experiment_validity(const Options *options) {
-    return trainings_run(&training_validity, options);
-}
-int experiment_compression(const Options *options) {
-    return trainings_run(&training_compression, options);
-}
-int experiment_switching(const Options *options) {
-    return trainings_run(&training_switching, options);
-}
-int experiment_converged(const Options *options) {
-    return trainings_run(&training_converged, options);
-}
-int experiment_converged_pilot(const Options *options) {
-    return trainings_run(&training_converged_pilot, options);
-}
-int experiment_ufp(const Options *options) { return trainings_run(&training_ufp, options); }

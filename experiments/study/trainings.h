@@ -42,8 +42,11 @@ typedef struct {
     size_t curve_rows; /* a row of a stored curve is a mean over so many updates; 0: over one */
 } TrainingKind;
 
-extern const TrainingKind training_validity, training_compression, training_ufp, training_switching,
-    training_converged, training_converged_pilot; /* the last two in trainings_converged.c */
+extern const TrainingKind training_validity;                            /* paper/table02.c */
+extern const TrainingKind training_compression;                         /* paper/table09_10.c */
+extern const TrainingKind training_ufp;                                 /* paper/table11.c */
+extern const TrainingKind training_switching;                           /* switching.c */
+extern const TrainingKind training_converged, training_converged_pilot; /* trainings_converged.c */
 
 /* One training of the plan. */
 typedef struct {

@@ -6,8 +6,8 @@
 
 #include "../../ref/error.h"
 #include "../experiment.h"
+#include "../paper/trainings.h"
 #include "../train/setup.h"
-#include "paper.h"
 #include "trainings.h"
 
 void plan_free(Plan *plan) {
@@ -29,6 +29,12 @@ static int add_variants(Plan *plan, const Options *asked, const TrainingEntry *e
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 enum { LIST = 16 };
+
+/* What the command line says to train. */
+typedef struct {
+    int models, optimizers;
+    const char *model[LIST], *optimizer[LIST];
+} Wanted;
 
 /* Cuts text at any of the separators, in place. */
 static int cut_list(char *text, const char *separators, const char *item[LIST]) {
@@ -102,14 +108,13 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
 
 /* The optimizers asked for, or else the entry's own. */
 static int add_entry(Plan *plan, const Options *asked, const TrainingEntry *entry,
-                     const char *const *optimizers, int optimizer_count, int seed) {
-    char own[64];
-    const char *list[LIST];
-    snprintf(own, sizeof own, "%s", entry->optimizers);
-    int count = optimizer_count ? optimizer_count : cut_list(own, ",", list);
+                     const Wanted *wanted, int seed) {
+    char text[64];
+    const char *own[LIST], *const *optimizer = wanted->optimizers ? wanted->optimizer : own;
+    snprintf(text, sizeof text, "%s", entry->optimizers);
+    int count = wanted->optimizers ? wanted->optimizers : cut_list(text, ",", own);
     for (int o = 0; o < count; o++)
-        if (add_variants(plan, asked, entry, optimizer_count ? optimizers[o] : list[o], seed))
-            return -1;
+        if (add_variants(plan, asked, entry, optimizer[o], seed)) return -1;
     return 0;
 }
 
@@ -121,16 +126,15 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 
 /* All of one seed before the next: what is stopped early is a whole table of fewer seeds.  Or, of
  * long trainings, all seeds of an entry: then it is some whole rows of the table. */
-static int add_preset(Plan *plan, const Options *asked, const char *const *models, int model_count,
-                      const char *const *optimizers, int optimizer_count) {
+static int add_preset(Plan *plan, const Options *asked, const Wanted *wanted) {
     TrainingEntry known[TRAINING_ENTRIES + 1], *entry = calloc(LIST, sizeof known);
     if (!entry) return error_set("%s: out of memory", plan->kind->name);
     usable_entries(known, plan, asked);
     int count = 0, found = 0, most = 0;
-    if (!model_count)
+    if (!wanted->models)
         for (; known[count].model; count++) entry[count] = known[count];
-    for (int m = 0; m < model_count && found >= 0; m++, count += found)
-        found = find_entries(entry + count, known, models[m], asked);
+    for (int m = 0; m < wanted->models && found >= 0; m++, count += found)
+        found = find_entries(entry + count, known, wanted->model[m], asked);
     int failed = found < 0;
     for (int e = 0; e < count; e++)
         if (seeds_of(asked, &entry[e]) > most) most = seeds_of(asked, &entry[e]);
@@ -139,7 +143,7 @@ static int add_preset(Plan *plan, const Options *asked, const char *const *model
         int e = plan->kind->by_entry ? i / most : i % count;
         int seed = plan->kind->by_entry ? i % most : i / count;
         if (seed < seeds_of(asked, &entry[e]))
-            failed = add_entry(plan, asked, &entry[e], optimizers, optimizer_count, seed);
+            failed = add_entry(plan, asked, &entry[e], wanted, seed);
     }
     free(entry);
     if (failed) return -1;
@@ -154,19 +158,11 @@ static int add_preset(Plan *plan, const Options *asked, const char *const *model
  * alone: NAN for the others. */
 static double published_epochs(const PaperRow *row) {
     if (!row->iterations) return row->duration;
-    for (size_t r = 0; r < paper_row_count; r++) {
-        const PaperRow *p = &paper_rows[r];
-        if (p->table == 11 && p->submodels == row->submodels && !strcmp(p->data, row->data) &&
+    for (const PaperRow *p = paper_table11; p->table; p++)
+        if (p->submodels == row->submodels && !strcmp(p->data, row->data) &&
             !strcmp(p->optimizer, row->optimizer))
             return p->duration;
-    }
     return NAN;
-}
-
-static bool in_tables(const TrainingKind *kind, int table) {
-    for (int i = 0; kind->tables[i]; i++)
-        if (kind->tables[i] == table) return true;
-    return false;
 }
 
 /* "epochs=639 batch=128": as long as published. */
@@ -177,32 +173,32 @@ static void published_length(char settings[64], const PaperRow *row) {
              isnan(epochs) ? row->duration : epochs, tokens ? 1 : 128);
 }
 
+static int add_published(Plan *plan, const Options *asked, const PaperRow *p, int seed) {
+    char settings[64];
+    published_length(settings, p);
+    TrainingEntry entry = {.model = p->model,
+                           .data = p->data,
+                           .optimizers = p->optimizer,
+                           .settings = settings,
+                           .sgd = "",
+                           .adam = ""};
+    /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
+    int submodels = p->table == 2 && p->submodels > 1 ? 0 : p->submodels;
+    Variant variant = {.submodels = submodels, .fraction = p->fraction};
+    return plan_add_row(plan, asked, &entry, p->optimizer, &variant, seed);
+}
+
 /* The published trainings; those on WebText2, which nobody publishes as a file, where the user has
  * it. */
-static int add_published(Plan *plan, const Options *asked, const char *const *models,
-                         int model_count, const char *const *optimizers, int optimizer_count,
-                         int seed) {
+static int add_tables(Plan *plan, const Options *asked, const Wanted *wanted, int seed) {
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
-    for (size_t r = 0; r < paper_row_count; r++) {
-        const PaperRow *p = &paper_rows[r];
-        if (!in_tables(plan->kind, p->table) ||
-            (!strcmp(p->data, "webtext2") && !data_present(p->data, dir)) ||
-            !listed(p->model, models, model_count) ||
-            !listed(p->optimizer, optimizers, optimizer_count))
-            continue;
-        char settings[64];
-        published_length(settings, p);
-        TrainingEntry entry = {.model = p->model,
-                               .data = p->data,
-                               .optimizers = p->optimizer,
-                               .settings = settings,
-                               .sgd = "",
-                               .adam = ""};
-        /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
-        int submodels = p->table == 2 && p->submodels > 1 ? 0 : p->submodels;
-        Variant variant = {.submodels = submodels, .fraction = p->fraction};
-        if (plan_add_row(plan, asked, &entry, p->optimizer, &variant, seed)) return -1;
-    }
+    for (const int *table = plan->kind->tables; *table; table++)
+        for (const PaperRow *p = paper_rows(*table); p->table; p++)
+            if ((strcmp(p->data, "webtext2") || data_present(p->data, dir)) &&
+                listed(p->model, wanted->model, wanted->models) &&
+                listed(p->optimizer, wanted->optimizer, wanted->optimizers) &&
+                add_published(plan, asked, p, seed))
+                return -1;
     return plan->rows
                ? 0
                : error_set("--models or --optimizers: none of those is in the paper's table");
@@ -216,23 +212,19 @@ int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
     plan->threads = asked->threads;
     plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER ||
                      (kind->hours && asked->preset != PRESET_SMOKE);
-    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
-    const char *model[LIST], *optimizer[LIST];
-    snprintf(models, sizeof models, "%s",
-             *asked->models                  ? asked->models
-             : options_given(asked, "model") ? asked->model
-                                             : "");
-    snprintf(optimizers, sizeof optimizers, "%s",
-             *asked->optimizers                  ? asked->optimizers
-             : options_given(asked, "optimizer") ? optimizer_names[asked->optimizer]
-                                                 : "");
-    int model_count = cut_list(models, " ", model);
-    int optimizer_count = cut_list(optimizers, ", ", optimizer);
-    if (model_count < 0 || optimizer_count < 0) return -1;
-    if (asked->preset != PRESET_PAPER || !kind->tables[0])
-        return add_preset(plan, asked, model, model_count, optimizer, optimizer_count);
+    char models[OPTION_TEXT] = "", optimizers[OPTION_TEXT] = "";
+    if (*asked->models || options_given(asked, "model"))
+        strcpy(models, *asked->models ? asked->models : asked->model);
+    if (*asked->optimizers || options_given(asked, "optimizer"))
+        strcpy(optimizers,
+               *asked->optimizers ? asked->optimizers : optimizer_names[asked->optimizer]);
+    Wanted wanted;
+    wanted.models = cut_list(models, " ", wanted.model);
+    wanted.optimizers = cut_list(optimizers, ", ", wanted.optimizer);
+    if (wanted.models < 0 || wanted.optimizers < 0) return -1;
+    if (asked->preset != PRESET_PAPER || !kind->tables[0]) return add_preset(plan, asked, &wanted);
     int failed = 0;
     for (int seed = 0; seed < seeds_of(asked, NULL) && !failed; seed++)
-        failed = add_published(plan, asked, model, model_count, optimizer, optimizer_count, seed);
+        failed = add_tables(plan, asked, &wanted, seed);
     return failed;
 }

@@ -13,8 +13,7 @@ static const char *const kind_names[] = {"number", "per cent", "deviation", "tex
 static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "stacked bars",
                                                        "timeline"};
 
-/* ---- writing ---------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static bool is_unit(const char *text) {
     static const char *const units[] = {"ms", "s",   "h",      "bytes", "MiB",     "GiB",
@@ -123,8 +122,7 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
     return h5_commit(&file);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 int tables_recognise(const char *path) {
     H5File file;

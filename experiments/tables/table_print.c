@@ -80,8 +80,7 @@ const char *table_legend(const Table *table, char text[TABLE_LEGEND]) {
     return text;
 }
 
-/* ---- terminal --------------------------------------------------------------------------------
- */
+/* ---- terminal -------------------------------------------------------------------------------- */
 
 /* Columns that a text takes: the bytes that begin a character. */
 static int width_of(const char *text) {
@@ -226,8 +225,7 @@ int table_print(FILE *out, const Table *table) {
     return 0;
 }
 
-/* ---- Markdown --------------------------------------------------------------------------------
- */
+/* ---- Markdown -------------------------------------------------------------------------------- */
 
 static void put_escaped(FILE *out, const char *text) {
     for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);

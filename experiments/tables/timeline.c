@@ -13,8 +13,7 @@ static const TableColumn columns[TASK_COLUMNS] = {
     [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
 };
 
-/* ---- making one ---------------------------------------------------------------------------------
- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static int pass_of(Doing what) {
     switch (what) {
@@ -68,8 +67,7 @@ int timeline_add(Tables *tables, const char *name, const char *title, const Conf
     return 0;
 }
 
-/* ---- reading one --------------------------------------------------------------------------------
- */
+/* ---- reading one ----------------------------------------------------------------------------- */
 
 static const Cell *cell(const Table *table, int row, int column) {
     return &table->cell[row * table->columns + column];
@@ -110,8 +108,7 @@ double timeline_end_ms(const Table *table) {
     return most;
 }
 
-/* ---- printing one -------------------------------------------------------------------------------
- */
+/* ---- printing one ---------------------------------------------------------------------------- */
 
 enum { COLUMNS = 86, PIECE = 41 };
 

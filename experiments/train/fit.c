@@ -77,8 +77,7 @@ static bool fits_host(const Need *need, const FitMemory *memory) {
     return !need->host[MEM_ROLES] || (double)need->host[MEM_ROLES] <= memory->host_bytes;
 }
 
-/* ---- what would fit ----------------------------------------------------------------------------
- */
+/* ---- what would fit -------------------------------------------------------------------------- */
 
 /* Ways to need less, one bit each. */
 enum { MORE_SUBMODELS = 1, RECOMPUTE = 2, ACCUMULATE = 4, BF16 = 8, EVERY_WAY = 15 };

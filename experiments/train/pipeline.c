@@ -34,8 +34,7 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
     return error_set("--pipeline %.40s: known are none, local:N, mpi and nccl", text);
 }
 
-/* ---- processes ----------------------------------------------------------------------------------
- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* MPI carries what NCCL does not: the ids that its communicators are made from, and what is on the
  * host. */
@@ -69,8 +68,7 @@ void pipeline_abort(Transport *world, const char *why) {
     world->is->free(world);
 }
 
-/* ---- who holds what -----------------------------------------------------------------------------
- */
+/* ---- who holds what -------------------------------------------------------------------------- */
 
 static int check(const Setup *s) {
     const Options *o = &s->options;
@@ -150,8 +148,7 @@ int pipeline_place(Setup *s) {
     return 0;
 }
 
-/* ---- memory, words ------------------------------------------------------------------------------
- */
+/* ---- memory, words --------------------------------------------------------------------------- */
 
 int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s,
                     FitPlan plan, int rank) {

@@ -9,8 +9,7 @@
 #include "../convert/convert.h"
 #include "pipeline.h"
 
-/* ---- model -------------------------------------------------------------------------------------
- */
+/* ---- model ----------------------------------------------------------------------------------- */
 
 /* Appends ",key=value" (or ":key=value" to a bare preset) unless the key is there already. */
 static void add_key(char spec[OPTION_TEXT], const char *key, int value) {
@@ -78,8 +77,7 @@ Dataset *setup_data(const Options *options, const Model *model, Split split) {
     return data_open(&request);
 }
 
-/* ---- settings ----------------------------------------------------------------------------------
- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 OptimizerSettings setup_optimizer(const Options *o) {
     OptimizerSettings settings = optimizer_defaults((OptimizerKind)o->optimizer);
@@ -221,8 +219,7 @@ int setup_open(Setup *setup, const Options *options) {
     return pipeline_place(setup) || setup_check_memory(setup) ? -1 : 0;
 }
 
-/* ---- engine ------------------------------------------------------------------------------------
- */
+/* ---- engine ---------------------------------------------------------------------------------- */
 
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms) {
     const Options *o = &setup->options;

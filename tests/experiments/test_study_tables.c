@@ -1,6 +1,6 @@
 /* Trainings as tables: published cells beside ours, pairs, budgets, seeds. */
+#include "../../experiments/study/measures.h"
 #include "../../experiments/study/study_tables.h"
-#include "../../experiments/study/study_tables_parts.h"
 
 #include <math.h>
 #include <stdio.h>

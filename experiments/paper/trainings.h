@@ -1,9 +1,12 @@
-/* What the paper published, as data: the tables our validity experiment is held against. */
-#ifndef EXPERIMENTS_PAPER_H
-#define EXPERIMENTS_PAPER_H
+/* The published trainings (Tables 2, 9, 10 and 11), as data, and which of ours stand beside them.
+ * Each table has a file with its cells, the trainings that are run for it, and what it shows. */
+#ifndef EXPERIMENTS_PAPER_TRAININGS_H
+#define EXPERIMENTS_PAPER_TRAININGS_H
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "../study/cases.h"
+#include "../tables/table.h"
 
 typedef enum {
     SCORE_ACCURACY,      /* per cent correct */
@@ -13,7 +16,7 @@ typedef enum {
 
 /* One cell group of a table: a model trained in one way. */
 typedef struct {
-    int table;             /* 2, 9, 10 or 11 */
+    int table;             /* 2, 9, 10 or 11; 0 ends */
     const char *row;       /* as printed */
     const char *model;     /* our preset of that model, or the one that stands for it */
     const char *data;      /* our name of that data set */
@@ -28,8 +31,9 @@ typedef struct {
     double memory_mib; /* NAN where the table has none */
 } PaperRow;
 
-extern const PaperRow paper_rows[];
-extern const size_t paper_row_count;
+extern const PaperRow paper_table2[], paper_table9[], paper_table10[], paper_table11[];
+/* The rows of one of these tables. */
+const PaperRow *paper_rows(int table);
 
 /* Accuracy in per cent, or perplexity, with the misprinted cells put right. */
 double paper_score(const PaperRow *row);
@@ -46,10 +50,10 @@ double paper_multiplier(const PaperRow *row);
  * language models (0), or all (-1). */
 double paper_mean_multiplier(const char *optimizer, int images);
 
-/* The row of a table (0: of Table 2, else of Tables 9, 10 and 11) that was trained most like this:
- * same kind of input, optimizer, number of submodels and part of the data, the model's preset name
- * if there is such a row.  *exact tells whether model and data are the published ones too.  NULL if
- * the paper has no such training; adamw counts as adam, never exact. */
+/* The row of a table that was trained most like this: same kind of input, optimizer, number of
+ * submodels and part of the data, the model's preset name if there is such a row.  *exact tells
+ * whether model and data are the published ones too.  NULL if the table has no such training; adamw
+ * counts as adam, never exact. */
 const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
                            const char *optimizer, int submodels, double fraction, bool *exact);
 
@@ -65,5 +69,30 @@ typedef enum {
     PAPER_NOTES
 } PaperNote;
 extern const char *const paper_notes[PAPER_NOTES + 1];
+
+/* ---- beside.c: a published table with ours beside it ----------------------------------------- */
+
+enum { PAPER_TABLE_NOTES = 5 };
+typedef struct {
+    int table;
+    bool images, iterations; /* of image models; whether it counts updates, not epochs */
+    bool memory;             /* whether it prints memory; else the losses of validation are shown */
+    const char *name, *title;
+    /* Whether a training is what the table is about: a full update alone, of another network, is
+     * there for another comparison.  `exact` as paper_find has it. */
+    bool (*is_about)(const StudyRow *row, bool exact);
+    PaperNote note[PAPER_TABLE_NOTES + 1]; /* PAPER_NOTES ends */
+} PaperTable;
+
+/* Adds it if the study has something for it.  -1 and an error. */
+int paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *table);
+
+/* Each adds tables, where the study has something for them; -1 and an error. */
+int paper_add_table2(Tables *tables, const Cases *cases);
+int paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
+int paper_add_table9_10(Tables *tables, const Cases *cases);
+int paper_add_table11(Tables *tables, const Cases *cases);
+int paper_add_ufp(Tables *tables, const Cases *cases);       /* against the unfrozen part, drawn */
+int paper_add_finetuned(Tables *tables, const Cases *cases); /* --init; and LoRA, published */
 
 #endif

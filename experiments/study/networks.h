@@ -1,4 +1,7 @@
-/* Which networks each experiment trains, in which variants. */
+/* The networks that the experiments train, as entries of their tables (trainings.h). */
+#ifndef EXPERIMENTS_NETWORKS_H
+#define EXPERIMENTS_NETWORKS_H
+
 #include "trainings.h"
 
 /* Rates other than the paper's (0.1 and 1e-4) are for trainings much shorter than the paper's. */
@@ -57,71 +60,4 @@
         .settings = "epochs=6 batch=1", .sgd = "", .adam = ""                 \
     }
 
-const TrainingKind training_validity = {
-    .name = "validity",
-    .tables = {2},
-    .variant = {{1, 1, NULL}, {0, 1, NULL}},
-    .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd,adam"), SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd,adam")},
-                                  LAPTOP_IMAGES("sgd"),
-                                  {LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
-                                  LAPTOP_TEXT("sgd,adam"),
-                                  {LAPTOP_CIFAR(LAPTOP_LESS_RESNET, "sgd,adam"), .full_only = true},
-                                  {LAPTOP_WIKITEXT(LAPTOP_LESS_GPT, "sgd,adam"),
-                                   .full_only = true}},
-               [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"),
-                               GPU_RESNET("resnet14", "cifar10", "sgd,adam", "60"),
-                               GPU_RESNET("resnet20", "cifar10", "sgd,adam", "60"),
-                               GPU_RESNET("resnet50", "cifar10", "sgd", "30"),
-                               GPU_RESNET("resnet101", "cifar100", "sgd", "30"),
-                               GPU_GPT,
-                               {.model = "gpt2-0.15B",
-                                .data = "webtext2",
-                                .optimizers = "sgd,adam",
-                                .settings = "steps=20000 batch=1",
-                                .sgd = "",
-                                .adam = "",
-                                .optional = true}}},
-};
-
-/* Dataset reduction: each submodel sees nine tenths of the data. */
-const TrainingKind training_compression = {
-    .name = "compression",
-    .tables = {9, 10},
-    .variant = {{1, 1, NULL}, {0, 1, NULL}, {0, 0.9, NULL}},
-    .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd"), SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd")},
-                                  LAPTOP_IMAGES("sgd"),
-                                  {LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
-                                  LAPTOP_TEXT("sgd,adam")},
-               [PRESET_GPU] = {GPU_RESNET("resnet14", "cifar10", "sgd", "60"), GPU_GPT}},
-};
-
-/* The unfrozen part: 1 to 1/4 of the network at a time. */
-const TrainingKind training_ufp = {
-    .name = "ufp",
-    .tables = {11},
-    .variant = {{1, 1, NULL}, {2, 1, NULL}, {3, 1, NULL}, {4, 1, NULL}},
-    .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
-                                  LAPTOP_TEXT("sgd,adam")},
-               [PRESET_GPU] = {GPU_GPT}},
-};
-
-/* What a training by BCD depends on beside M: how long a phase is, whether a submodel finds its
- * optimizer's state again, and who comes next.  Each beside the other variants' phases. */
-const TrainingKind training_switching = {
-    .name = "switching",
-    .variant = {{1, 1, NULL},
-                {0, 1, NULL},
-                {0, 1, "switch-every=10"},
-                {0, 1, "switch-every=120"},
-                {0, 1, "keep-state=1"},
-                {0, 1, "switch-every=10 keep-state=1"},
-                {0, 1, "order=descending"},
-                {0, 1, "order=random"}},
-    .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
-               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "adam")}, LAPTOP_TEXT("adam")},
-               [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"), GPU_GPT},
-               [PRESET_PAPER] = {GPU_GPT}},
-};
+#endif

@@ -3,30 +3,22 @@
 #include <math.h>
 #include <string.h>
 
-#include "study_tables_parts.h"
+#include "measures.h"
 
 enum { SEEDS, BUDGET, BCD, FULL, OFF, AHEAD, COLUMNS };
 
 /* What is compared: more of a score is better for images, less for language models. */
 typedef enum { BY_SCORE, BY_LOSS } By;
 
-static const TableColumn columns[][COLUMNS] = {
-    [BY_SCORE] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
-                  [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0, SOURCE_NONE},
-                  [BCD] = {"bcd", "score", "BCD", COLUMN_NUMBER, 2, SOURCE_NONE},
-                  [FULL] = {"full", "score", "full", COLUMN_NUMBER, 2, SOURCE_NONE},
-                  [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 2, SOURCE_NONE},
-                  [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE}},
-    [BY_LOSS] = {[SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
-                 [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0, SOURCE_NONE},
-                 [BCD] = {"bcd", "loss", "BCD", COLUMN_NUMBER, 3, SOURCE_NONE},
-                 [FULL] = {"full", "loss", "full", COLUMN_NUMBER, 3, SOURCE_NONE},
-                 [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 3, SOURCE_NONE},
-                 [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE}},
-};
+static const TableColumn columns[COLUMNS] = {
+    [SEEDS] = {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
+    [BUDGET] = {"budget", "at equal", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [BCD] = {"bcd", "", "BCD", COLUMN_NUMBER, 0, SOURCE_MEASURED},
+    [FULL] = {"full", "", "full", COLUMN_NUMBER, 0, SOURCE_MEASURED},
+    [OFF] = {"difference", "difference", "BCD - full", COLUMN_NUMBER, 0, SOURCE_MEASURED},
+    [AHEAD] = {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE}};
 
-/* ---- a training at a budget ------------------------------------------------------------------
- */
+/* ---- a training at a budget ------------------------------------------------------------------ */
 
 /* Rows of the curve within a budget. */
 static size_t rows_within(const StudyRow *row, StudyAxis axis, double budget) {
@@ -61,8 +53,7 @@ static double score_after(const StudyRow *row, double updates) {
     return before ? score_of(row, before) : NAN;
 }
 
-/* ---- pairs -----------------------------------------------------------------------------------
- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 typedef struct {
     By by;
@@ -124,18 +115,16 @@ static void put(Compared *compared, int equal, const Comparison *sum, const Stud
                 const char *budget) {
     Table *table = compared->table;
     bool more_is_better = sum->by == BY_SCORE && study_is_images(row);
-    table_number(table, SEEDS, sum->off.count, SOURCE_NONE);
+    table_put(table, SEEDS, sum->off.count);
     table_text(table, BUDGET, SOURCE_NONE, "%s", budget);
-    table_number(table, BCD, mean_value(&sum->bcd), SOURCE_MEASURED);
-    table_number(table, FULL, mean_value(&sum->full), SOURCE_MEASURED);
-    study_put_mean(table, OFF, &sum->off, SOURCE_MEASURED);
+    table_put(table, BCD, mean_value(&sum->bcd), mean_value(&sum->full));
+    table_mean(table, OFF, mean_value(&sum->off), mean_spread(&sum->off), SOURCE_MEASURED);
     Verdict verdict = judge(&sum->off, more_is_better ? 1 : -1);
     table_text(table, AHEAD, SOURCE_NONE, "%s", verdict_words[verdict]);
     compared->verdicts[equal][verdict]++;
 }
 
-/* ---- equal memory ----------------------------------------------------------------------------
- */
+/* ---- equal memory ---------------------------------------------------------------------------- */
 
 /* The same data, in the same steps and at the same rate: another network may stand beside it. */
 static bool comparable(const StudyRow *a, const StudyRow *b) {
@@ -150,18 +139,17 @@ static bool comparable(const StudyRow *a, const StudyRow *b) {
 static const CaseMethod *fitting(const Cases *cases, const StudyRow *row, const Case **of) {
     const CaseMethod *best = NULL;
     double most = 0;
-    for (int c = 0; c < cases->cases; c++)
-        for (int m = 0; m < cases->item[c].methods; m++) {
-            const CaseMethod *method = &cases->item[c].method[m];
-            const StudyRow *full = case_first(cases, method);
-            double peak = full->peak[MEM_ROLES];
-            if (strcmp(full->method, "full") || !comparable(full, row) || !(peak > most) ||
-                peak > row->peak[MEM_ROLES])
-                continue;
-            best = method;
-            *of = &cases->item[c];
-            most = peak;
-        }
+    const Case *item;
+    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));) {
+        const StudyRow *full = case_first(cases, m);
+        double peak = full->peak[MEM_ROLES];
+        if (strcmp(full->method, "full") || !comparable(full, row) || !(peak > most) ||
+            peak > row->peak[MEM_ROLES])
+            continue;
+        best = m;
+        *of = item;
+        most = peak;
+    }
     return best;
 }
 
@@ -185,8 +173,7 @@ static void put_memory(Compared *compared, const Cases *cases, const CaseMethod 
     put(compared, AXES, &sum, row, budget);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void write_budget(char text[64], double value, StudyAxis axis) {
     if (axis == AXIS_UPDATES)
@@ -202,10 +189,9 @@ static void write_budget(char text[64], double value, StudyAxis axis) {
 static void put_method(Compared *compared, const Cases *cases, const Case *item,
                        const CaseMethod *method) {
     static const StudyAxis order[AXES] = {AXIS_UPDATES, AXIS_OPERATIONS, AXIS_SECONDS};
-    char name[CASE_NAME], how[CASE_NAME], label[2 * CASE_NAME], budget[64];
+    char label[CASE_LABEL], budget[64];
     const StudyRow *first = case_first(cases, method);
-    snprintf(label, sizeof label, "%s %s", case_name(first, name),
-             case_method(cases, item, method, how));
+    case_label(cases, item, method, label);
     for (int a = 0; a < AXES; a++) {
         Comparison sum = {.by = compared->by};
         for (int s = 0; s < method->seeds; s++) {
@@ -222,20 +208,22 @@ static void put_method(Compared *compared, const Cases *cases, const Case *item,
 }
 
 static int add(Compared *compared, Tables *tables, const Cases *cases, By by) {
+    bool loss = by == BY_LOSS;
+    TableColumn column[COLUMNS];
+    memcpy(column, columns, sizeof column);
+    strcpy(column[BCD].head, loss ? "loss" : "score");
+    strcpy(column[FULL].head, column[BCD].head);
+    column[BCD].decimals = column[FULL].decimals = column[OFF].decimals = loss ? 3 : 2;
     *compared = (Compared){.by = by};
     compared->table =
-        by == BY_SCORE
-            ? tables_add(tables, "equal_score",
-                         "At equal updates, operations, seconds, memory: validation score",
-                         "training", columns[by], COLUMNS)
-            : tables_add(tables, "equal_loss",
-                         "At equal updates, operations, seconds, memory: training loss", "training",
-                         columns[by], COLUMNS);
+        tables_add(tables, loss ? "equal_loss" : "equal_score",
+                   loss ? "At equal updates, operations, seconds, memory: training loss"
+                        : "At equal updates, operations, seconds, memory: validation score",
+                   "training", column, COLUMNS);
     if (!compared->table) return -1;
-    for (int c = 0; c < cases->cases; c++)
-        for (int m = 0; m < cases->item[c].methods; m++)
-            if (study_pairs(cases, &cases->item[c], &cases->item[c].method[m]))
-                put_method(compared, cases, &cases->item[c], &cases->item[c].method[m]);
+    const Case *item;
+    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));)
+        if (study_pairs(cases, item, m)) put_method(compared, cases, item, m);
     return 0;
 }
 
@@ -269,8 +257,7 @@ static int add_loss(Compared *loss, Tables *tables, const Cases *cases) {
     return 0;
 }
 
-/* ---- all verdicts ----------------------------------------------------------------------------
- */
+/* ---- all verdicts ---------------------------------------------------------------------------- */
 
 enum { LOSS_COLUMNS = VERDICTS - 1, COUNT_COLUMNS = 2 * LOSS_COLUMNS };
 

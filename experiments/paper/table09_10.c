@@ -1,0 +1,79 @@
+/* Tables 9 and 10: compression.  Each submodel sees a part of the data. */
+#include <math.h>
+
+#include "../study/networks.h"
+#include "trainings.h"
+
+/* ---- published ------------------------------------------------------------------------------- */
+
+#define GPT(row, opt, m, fraction, epochs, printed, loss, mib)                                    \
+    {                                                                                             \
+        9, row, "gpt2-0.15B", "wikitext2", opt, m, fraction, epochs, false, SCORE_TEN_PERPLEXITY, \
+            printed, loss, mib                                                                    \
+    }
+const PaperRow paper_table9[] = {
+    GPT("0.9 1/3 SGD", "sgd", 3, 0.9, 40, 68.9, 1.9312, 1013.58),
+    GPT("1 1/3 SGD", "sgd", 3, 1.0, 44, 69.1, 1.9343, 1013.58),
+    GPT("1 1 SGD", "sgd", 1, 1.0, 24, 69.6, 1.9407, 1824.45),
+    GPT("0.9 1/3 Adam", "adam", 3, 0.9, 60, 67.5, 1.9110, 1216.30),
+    GPT("1 1/3 Adam", "adam", 3, 1.0, 50, 66.2, 1.8910, 1216.30),
+    GPT("1 1 Adam", "adam", 1, 1.0, 18, 65.9, 1.8869, 2432.60),
+    {0},
+};
+
+#define RESNET14(row, m, fraction, epochs, accuracy, loss, mib)                            \
+    {                                                                                      \
+        10, row, "resnet14", "cifar10", "sgd", m, fraction, epochs, false, SCORE_ACCURACY, \
+            accuracy, loss, mib                                                            \
+    }
+const PaperRow paper_table10[] = {
+    RESNET14("0.9 1/3", 3, 0.9, 427, 88.7, 0.0616, 1.12),
+    RESNET14("1 1/3", 3, 1.0, 391, 89.0, 0.0613, 1.12),
+    RESNET14("1 1", 1, 1.0, 323, 88.9, 0.0708, 2.01),
+    {0},
+};
+
+/* ---- trained here ---------------------------------------------------------------------------- */
+
+/* Dataset reduction: each submodel sees nine tenths of the data. */
+const TrainingKind training_compression = {
+    .name = "compression",
+    .tables = {9, 10},
+    .variant = {{1, 1, NULL}, {0, 1, NULL}, {0, 0.9, NULL}},
+    .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd"), SMOKE_GPT("2")},
+               [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd")},
+                                  LAPTOP_IMAGES("sgd"),
+                                  {LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
+                                  LAPTOP_TEXT("sgd,adam")},
+               [PRESET_GPU] = {GPU_RESNET("resnet14", "cifar10", "sgd", "60"), GPU_GPT}},
+};
+
+/* ---- beside each other ----------------------------------------------------------------------- */
+
+static bool is_about(const StudyRow *row, bool exact) {
+    (void)exact;
+    return row->fraction < 1;
+}
+
+static const PaperTable shown[] = {
+    {.table = 9,
+     .memory = true,
+     .name = "table9",
+     .title = "Table 9: GPT-2 by part of the data and of the parameters",
+     .is_about = is_about,
+     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_ACC, PAPER_NOTE_MEMORY, PAPER_NOTE_GPT2,
+              PAPER_NOTE_EPOCH, PAPER_NOTES}},
+    {.table = 10,
+     .images = true,
+     .memory = true,
+     .name = "table10",
+     .title = "Table 10: ResNet-14 by part of the data and of the parameters",
+     .is_about = is_about,
+     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_MEMORY, PAPER_NOTE_EPOCH, PAPER_NOTES}},
+};
+
+int paper_add_table9_10(Tables *tables, const Cases *cases) {
+    return paper_add_beside(tables, cases, &shown[0]) || paper_add_beside(tables, cases, &shown[1])
+               ? -1
+               : 0;
+}

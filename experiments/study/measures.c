@@ -1,0 +1,97 @@
+#include "measures.h"
+
+#include <math.h>
+
+Table *measure_table(Tables *tables, const char *name, const char *title, const char *row_head,
+                     const MeasureColumn *columns, int count) {
+    TableColumn column[TABLE_COLUMNS];
+    for (int c = 0; c < count; c++) {
+        column[c] = (TableColumn){.decimals = columns[c].decimals, .source = columns[c].source};
+        snprintf(column[c].name, sizeof column->name, "%s", columns[c].name);
+        snprintf(column[c].head, sizeof column->head, "%s", columns[c].head);
+        snprintf(column[c].unit, sizeof column->unit, "%s", columns[c].unit);
+    }
+    return tables_add(tables, name, title, row_head, column, count);
+}
+
+void measure_put(Table *table, int first, const MeasureColumn *columns, int count,
+                 const Cases *cases, const Case *item, const CaseMethod *method, bool paired) {
+    for (int c = 0; c < count; c++) {
+        MeasureKind kind = columns[c].kind;
+        Source source = columns[c].source;
+        Mean mean = {0};
+        for (int s = 0; s < method->seeds && !(s && kind == FIRST_SEED); s++) {
+            const StudyRow *row = &cases->study->row[method->row[s]];
+            Pair pair = {row, case_partner(cases, item, row)};
+            if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
+        }
+        if (kind == SEED_COUNT)
+            table_number(table, first + c, mean.count, source);
+        else
+            table_mean(table, first + c, mean_value(&mean),
+                       kind == OVER_SEEDS ? mean_spread(&mean) : NAN, source);
+    }
+}
+
+double measure_one(const Pair *pair) { return pair->row != NULL; }
+double measure_train_loss(const Pair *pair) { return pair->row->train_loss; }
+double measure_valid_loss(const Pair *pair) { return pair->row->valid_loss; }
+double measure_perplexity(const Pair *pair) { return pair->row->perplexity; }
+double measure_steps(const Pair *pair) { return (double)pair->row->steps; }
+double measure_seconds(const Pair *pair) { return pair->row->seconds; }
+double measure_peak(const Pair *pair) { return pair->row->peak[MEM_ROLES] / MIB; }
+double measure_closed_form(const Pair *pair) { return pair->row->closed_form / MIB; }
+
+double measure_multiplier(const Pair *pair) {
+    return pair->row->submodels > 1 ? pair->row->multiplier : NAN;
+}
+
+double measure_valid_multiplier(const Pair *pair) {
+    return pair->row->submodels > 1 ? pair->row->valid_multiplier : NAN;
+}
+
+double measure_score(const Pair *pair) {
+    return study_is_images(pair->row) ? 100 * pair->row->accuracy : pair->row->perplexity;
+}
+
+double measure_trained(const Pair *pair) {
+    const double *peak = pair->row->peak;
+    return (peak[MEM_PARAMETERS] + peak[MEM_GRADIENTS] + peak[MEM_STATE]) / MIB;
+}
+
+double study_end(const StudyRow *row, StudyAxis axis) {
+    return row->curve_rows ? study_at(row, row->curve_rows - 1, axis) : NAN;
+}
+
+static double per_update(const StudyRow *row, StudyAxis axis) {
+    return study_end(row, axis) / study_end(row, AXIS_UPDATES);
+}
+
+double measure_time_ratio(const Pair *pair) {
+    if (!pair->full || !study_same_clock(pair->row, pair->full)) return NAN;
+    return per_update(pair->row, AXIS_SECONDS) / per_update(pair->full, AXIS_SECONDS);
+}
+
+double measure_operations_ratio(const Pair *pair) {
+    if (!pair->full) return NAN;
+    return per_update(pair->row, AXIS_OPERATIONS) / per_update(pair->full, AXIS_OPERATIONS);
+}
+
+const char study_clock_note[] =
+    "Seconds are compared only where both trainings had the same processor or GPU and as many "
+    "threads.";
+
+bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method) {
+    for (int s = 0; s < method->seeds; s++) {
+        const StudyRow *row = &cases->study->row[method->row[s]];
+        if (row->submodels > 1 && case_partner(cases, item, row)) return true;
+    }
+    return false;
+}
+
+bool study_any_pairs(const Cases *cases) {
+    const Case *item;
+    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));)
+        if (study_pairs(cases, item, m)) return true;
+    return false;
+}
