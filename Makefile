@@ -19,6 +19,7 @@ ifneq ($(THREADS),)
 export OMP_NUM_THREADS := $(THREADS)
 endif
 Q := $(if $(V),,@)
+comma := ,
 say = $(if $(V),,@printf '%-6s %s\n' $(1) $(2))
 
 .DEFAULT_GOAL := all
@@ -101,6 +102,9 @@ programs: all $(addprefix $(BUILD)/,tests-float tests-double tests-simt bench be
 $(BUILD)/bcd: $(call objects,float,experiments/main.c $(ref_c)) $(float_library)
 $(BUILD)/tests-float: $(call objects,float,$(ref_tests_c) $(more_tests_c) $(ref_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float: LDFLAGS += -rdynamic
+# So that tests/ref/test_out_of_memory.c can let an allocation fail.
+$(addprefix $(BUILD)/,tests-float tests-double): LDFLAGS += \
+    $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc aligned_alloc free)
 $(BUILD)/tests-double: $(call objects,double,$(ref_tests_c)) $(double_library)
 $(BUILD)/bench: $(call objects,float,$(bench_c)) $(float_library)
 $(BUILD)/bcd $(BUILD)/tests-float $(BUILD)/tests-double $(BUILD)/bench $(BUILD)/transport-mpi-ranks:

@@ -1,6 +1,7 @@
 /* Every suite, one line each.  Those of ref/ run in float and in double, the others in float. */
 SUITE(random)
 SUITE(alloc)
+SUITE(out_of_memory)
 SUITE(matmul)
 SUITE(conv2d)
 SUITE(cases)

@@ -1,0 +1,167 @@
+/* A training in which the n-th allocation fails, for every n: it ends with an error in one line,
+ * and frees all it had.  The linker sends the calls of malloc, calloc, realloc, aligned_alloc and
+ * free of this program, not those of libraries, to the functions here (--wrap, in the Makefile). */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+#include "tiny.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void __real_free(void *pointer);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void __wrap_free(void *pointer);
+
+/* ---- the allocator ---- */
+
+enum { MOST_LIVE = 4096 };
+
+static struct {
+    bool watching;
+    int calls, fails_at; /* 0: never */
+    void *live[MOST_LIVE];
+    int lives;
+    pthread_mutex_t lock;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Whether this call is the one that fails. */
+static bool fails(void) { return watch.watching && ++watch.calls == watch.fails_at; }
+
+static void *born(void *pointer) {
+    if (!watch.watching || !pointer) return pointer;
+    if (watch.lives == MOST_LIVE) abort();
+    watch.live[watch.lives++] = pointer;
+    return pointer;
+}
+
+static void dies(void *pointer) {
+    for (int i = 0; i < watch.lives; i++)
+        if (watch.live[i] == pointer) {
+            watch.live[i] = watch.live[--watch.lives];
+            return;
+        }
+}
+
+#define LOCKED(expression)                            \
+    pthread_mutex_lock(&watch.lock);                  \
+    void *result = fails() ? NULL : born(expression); \
+    pthread_mutex_unlock(&watch.lock);                \
+    return result
+
+void *__wrap_malloc(size_t size) { LOCKED(__real_malloc(size)); }
+void *__wrap_calloc(size_t count, size_t size) { LOCKED(__real_calloc(count, size)); }
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    LOCKED(__real_aligned_alloc(alignment, size));
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    pthread_mutex_lock(&watch.lock);
+    void *result = fails() ? NULL : __real_realloc(old, size);
+    if (result) {
+        dies(old);
+        born(result);
+    }
+    pthread_mutex_unlock(&watch.lock);
+    return result;
+}
+
+void __wrap_free(void *pointer) {
+    pthread_mutex_lock(&watch.lock);
+    dies(pointer);
+    __real_free(pointer);
+    pthread_mutex_unlock(&watch.lock);
+}
+
+/* ---- trainings ---- */
+
+typedef struct {
+    const char *name, *spec;
+    bool recompute, keep_state;
+    size_t cache_bytes;
+    double fraction;
+} Row;
+
+static const Row rows[] = {
+    {"resnet", "resnet:depth=8,width=2,size=4,classes=3", false, false, 0, 1},
+    {"gpt", "gpt:layers=3,width=4,heads=2,context=3,vocabulary=5", false, true, 0, 0.5},
+    {"recomputed", "llama:layers=3,width=4,heads=2,ffn=6,context=3,vocabulary=5", true, false, 0,
+     1},
+    {"cached", "gpt:layers=3,width=4,heads=2,context=3,vocabulary=5", false, false, 1 << 20, 1},
+};
+
+/* All of a training, from its model to the last block freed; -1 where something failed. */
+static int train(const Row *row, const Dataset *data) {
+    BcdSettings s = {.rule = {.kind = SWITCH_STEPS, .every = 2},
+                     .optimizer = optimizer_defaults(OPTIMIZER_ADAM),
+                     .batch = 4,
+                     .steps = 6,
+                     .fraction = row->fraction,
+                     .seed = 5};
+    BcdState state = {0};
+    Stage *stage = NULL;
+    Engine *engine = NULL;
+    int result = -1;
+    Model *model = model_create(row->spec);
+    if (model && partition_balanced(&s.partition, model, 3) == 0) {
+        stage = stage_ref_create(model, (StageSettings){.batch = 4,
+                                                        .recompute = row->recompute,
+                                                        .keep_state = row->keep_state,
+                                                        .optimizer = s.optimizer,
+                                                        .seed = 5});
+    }
+    if (stage) {
+        engine = engine_single_create(
+            stage, (EngineSettings){.micro_batches = 1, .cache_bytes = row->cache_bytes}, data);
+        if (!engine) stage->is->free(stage);
+    }
+    if (engine) {
+        result = bcd_train(&state, &s, engine, data, NULL, NULL);
+        engine->is->free(engine);
+    }
+    partition_free(&s.partition);
+    model_free(model);
+    return result;
+}
+
+static int train_failing(const Row *row, const Dataset *data, int at) {
+    watch.calls = watch.lives = 0;
+    watch.fails_at = at;
+    watch.watching = true;
+    int result = train(row, data);
+    watch.watching = false;
+    return result;
+}
+
+static void every_allocation_fails_once(const void *of_table) {
+    const Row *row = of_table;
+    Model *model = model_create(row->spec);
+    Dataset *data = tiny_dataset(model, 12, false);
+    /* Scratch of the ops and of OpenMP, which stays for the next training. */
+    if (!CHECK(train(row, data) == 0, "%s", error_message())) return;
+    int all = train_failing(row, data, 0) == 0 ? watch.calls : 0;
+    CHECK(all > 20, "%d allocations", all);
+    CHECK(watch.lives == 0, "without a failure, %d are not freed", watch.lives);
+    for (int n = 1; n <= all; n++) {
+        error_set("nothing");
+        CHECK(train_failing(row, data, n) == -1, "allocation %d of %d failed, unseen", n, all);
+        const char *said = error_message();
+        CHECK(strcmp(said, "nothing") != 0 && *said && !strchr(said, '\n'),
+              "allocation %d of %d: says \"%s\"", n, all, said);
+        CHECK(watch.lives == 0, "allocation %d of %d: %d are not freed", n, all, watch.lives);
+    }
+    dataset_free(data);
+    model_free(model);
+}
+
+void test_out_of_memory(void) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        RUN_ROW(rows[i].name, every_allocation_fails_once, &rows[i]);
+}
