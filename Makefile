@@ -4,6 +4,9 @@
 #   CFLAGS_EXTRA  more compiler flags, e.g. -Werror
 #   THREADS       threads of each process run from here (all processors by default; a test suite: 2)
 #   TESTS         the suites to run: those whose name contains one of these words
+#   MARCH         the processor to build for, as -march= has it; native by default
+#   STATIC=yes    HDF5, PCRE2 and zstd are linked into the programs
+#   SOURCE_DIR    where programs look for files of the source tree; here by default
 #   INSTALL=no    only say which packages are missing, install nothing
 #   V=1           show commands
 ifeq ($(origin CC),default)
@@ -15,6 +18,9 @@ FUZZ_SECONDS ?= 60
 THREADS ?=
 TESTS ?=
 V ?=
+MARCH ?= native
+STATIC ?= no
+SOURCE_DIR ?= $(CURDIR)
 ifneq ($(THREADS),)
 export OMP_NUM_THREADS := $(THREADS)
 endif
@@ -34,7 +40,7 @@ endif
 
 goals := $(or $(MAKECMDGOALS),all)
 # Goals that compile something by themselves; the others need no compiler, or call make again.
-building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz gpu-check,$(goals))
+building := $(filter-out clean help lint format deps sanitize sanitize-% fuzz gpu-check gpu-bundle,$(goals))
 
 # These goals install what is missing, then call make again.  Reading this file changes nothing: any
 # other goal says which packages are missing, and stops.
@@ -54,7 +60,7 @@ endif
 ifndef installing
 ifneq ($(building),)
 accepts = $(shell echo 'int x;' | $(CC) -Werror $(1) -c -x c -o /dev/null - 2>/dev/null && echo $(1))
-native := $(call accepts,-march=native)
+native := $(call accepts,-march=$(MARCH))
 # Compilers prefer 256-bit vectors even where 512 are there; the matrix kernel wants the long ones.
 has_avx512 := $(shell $(CC) $(native) -dM -E -x c /dev/null 2>/dev/null | grep -c -w __AVX512F__)
 wide := $(if $(filter 1,$(has_avx512)),$(call accepts,-mprefer-vector-width=512))
@@ -62,6 +68,11 @@ lib_cflags := $(shell pkg-config --cflags hdf5 libpcre2-8 libcjson libzstd)
 # The high-level HDF5 library (dimension scales) lies beside the plain one and has no .pc file.
 lib_libs := $(shell pkg-config --libs-only-L hdf5) -lhdf5_hl \
             $(shell pkg-config --libs hdf5 libpcre2-8 libcjson libzstd)
+# HDF5's own libraries are named, as its .pc file forgets them; cJSON has no static library.
+ifeq ($(STATIC),yes)
+lib_libs := $(shell pkg-config --libs-only-L hdf5) -Wl,-Bstatic -lhdf5_hl -lhdf5 -lsz -laec -lz -lpcre2-8 -lzstd \
+            -Wl,-Bdynamic -lcjson
+endif
 endif
 
 warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -150,11 +161,11 @@ reads_sources := %/data/sources.o %/tests/fixtures/loader.o \
     %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_experiments.o \
     %/tests/experiments/test_schema.o
 $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(ref_tests_c) $(more_tests_c) $(data_c)))): \
-    CPPFLAGS += -DBCD_SOURCE_DIR='"$(CURDIR)"'
+    CPPFLAGS += -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"'
 # The tests of the command line run the program itself.
 $(BUILD)/float/tests/experiments/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"'
 
-$(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"' -DBCD_SOURCE_DIR='"$(CURDIR)"' \
+$(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"' -DBCD_SOURCE_DIR='"$(SOURCE_DIR)"' \
     -DBCD_TRANSPORT_RANKS='"$(abspath $(BUILD))/transport-mpi-ranks"'
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,7 +1,7 @@
 # The device libraries, built from the same files of cuda/, each loaded by the program at run time:
 #   build/libbcd-simt.so   kernels compiled as C++ for this CPU; always
-#   build/libbcd-cuda.so   kernels compiled by nvcc, with cuBLASLt; where nvcc is found; with the
-#                          NCCL link where nccl.h is found
+#   build/libbcd-cuda.so   kernels compiled by nvcc; where nvcc is found; with the NCCL link where
+#                          nccl.h is found.  cuBLASLt and NCCL are found when they are first used
 # What they need of ref/ they find in the program, so that there is one of everything.
 #   NVCC          the CUDA compiler; from the PATH or CUDA_HOME
 #   CUDA_HOME     /usr/local/cuda by default
@@ -19,7 +19,7 @@ has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/incl
 where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_channels.c %nccl_library.c %nccl_fake.c),$(1))
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
 device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
-simt_tests := $(call where_nccl,$(wildcard tests/simt/*.c tests/simt/*.cu))
+simt_tests := $(call where_nccl,$(filter-out %/profiler.c,$(wildcard tests/simt/*.c tests/simt/*.cu)))
 # Of the tests of ref/ and dist/, the case table, tiny models, pipelines and what they stand on.
 shared_tests := $(BUILD)/float/tests.a
 $(shared_tests): $(call objects,float,$(filter-out tests/main.c tests/ref/test_%.c,$(ref_tests_c)) \
@@ -53,10 +53,10 @@ race_cxx := $(or $(shell command -v g++),$(CXX))
 NVCCFLAGS := -std=c++17 -O3 -lineinfo -ccbin $(CXX) \
     $(foreach arch,$(ARCHS),-gencode arch=compute_$(arch),code=sm_$(arch)) \
     -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS)) \
-    -Xcompiler -fPIC,-fno-exceptions,-fno-threadsafe-statics,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
+    $(NVCCFLAGS_EXTRA) -Xcompiler -fPIC,-fno-exceptions,-fno-threadsafe-statics,-Wall,-Wextra $(if $(findstring -Werror,$(CFLAGS_EXTRA)),-Werror all-warnings)
 cuda_cflags := -isystem $(CUDA_HOME)/include
 cuda_lib := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
-cuda_libs := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcublasLt -lcudart_static -lrt -lpthread -ldl
+cuda_libs := -L$(cuda_lib) -Wl,-rpath,$(cuda_lib) -lcudart_static -lrt -lpthread -ldl
 
 kernels_text := $(CXX) $(CXXFLAGS) $(race_flags)
 nvcc_text := $(NVCC) $(NVCCFLAGS)
@@ -94,7 +94,7 @@ all: $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so)
 
 # ---- libraries -----------------------------------------------------------------------------------
 
-.PHONY: cuda no-nvcc tests-simt race gpu-programs gpu-check
+.PHONY: cuda no-nvcc tests-simt race gpu-programs gpu-check gpu-bundle bundle-programs
 $(BUILD)/libbcd-simt.so: $(BUILD)/device/ref/headers.o $(host_o) $(simt_o) $(simt_kernels_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lm -lpthread -o $@
@@ -123,7 +123,7 @@ $(BUILD)/tests-simt: $(call main_o,simt) $(call device_objects,simt,$(simt_tests
 $(BUILD)/tests-race: $(call main_o,simt) $(faked_o) $(device_tests_o) $(simt_o) $(race_o) $(race_kernels_o) \
     $(call device_objects,simt,$(filter %.c,$(simt_tests))) \
     $(call device_objects,race,$(filter %.cu,$(simt_tests))) $(libraries)
-$(BUILD)/tests-cuda: $(call main_o,gpu) $(call device_objects,gpu,$(wildcard tests/gpu/*.c)) \
+$(BUILD)/tests-cuda: $(call main_o,gpu) $(call device_objects,gpu,tests/gpu/orders.c) \
     $(device_tests_o) $(gpu_o) $(libraries)
 $(BUILD)/tests-cuda: LDLIBS += $(cuda_libs)
 $(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda:
@@ -139,6 +139,18 @@ gpu-check:                            ## all that needs a GPU: tests, sanitizer,
 	tests/cuda/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter simt,$(DEVICE)),--tiny)
 gpu-programs: $(BUILD)/bcd $(BUILD)/libbcd-cuda.so $(BUILD)/tests-cuda $(BUILD)/bench-cuda
 
+# For another machine, which has a driver and maybe nothing to build with: objects of its own, as its
+# processor may be another, and kernels are to be small.
+bundle_programs := bcd $(foreach device,simt $(if $(filter yes,$(CUDA)),cuda),libbcd-$(device).so tests-$(device) bench-$(device))
+gpu-bundle:                           ## a folder to carry to a machine with a GPU, ARCHS=90a
+	$(Q)$(MAKE) BUILD=$(BUILD)/bundle MARCH=x86-64-v3 STATIC=yes SOURCE_DIR=. ARCHS="$(bundle_archs)" CUDA=$(CUDA) \
+	    NVCCFLAGS_EXTRA=--compress-mode=size bundle-programs
+	$(Q)tests/cuda/bundle $(BUILD)/bundle $(BUILD)/gpu-bundle $(bundle_programs)
+bundle_archs := $(if $(filter command line,$(origin ARCHS)),$(ARCHS),90a)
+bundle-programs: $(bundle_programs:%=$(BUILD)/%)
+$(bundle_programs:%=$(BUILD)/%): LDFLAGS += $(if $(filter yes,$(STATIC)),-Wl$(comma)-rpath$(comma)'$$ORIGIN')
+comma := ,
+
 # ---- benchmark -----------------------------------------------------------------------------------
 
 bench_device_o := $(call device_objects,device,$(filter-out %/main.c,$(wildcard tests/cuda/bench/*.c))) \
@@ -146,8 +158,8 @@ bench_device_o := $(call device_objects,device,$(filter-out %/main.c,$(wildcard 
 bench_main_o = $(BUILD)/$(1)/tests/cuda/bench/main.o
 $(call bench_main_o,simt): CPPFLAGS += -DBENCH_DEVICE='"simt"'
 $(call bench_main_o,gpu): CPPFLAGS += -DBENCH_DEVICE='"cuda"'
-$(BUILD)/bench-simt: $(call bench_main_o,simt) $(bench_device_o) $(simt_o) $(simt_kernels_o) $(libraries)
-$(BUILD)/bench-cuda: $(call bench_main_o,gpu) $(bench_device_o) $(gpu_o) $(libraries)
+$(BUILD)/bench-simt: $(call bench_main_o,simt) $(BUILD)/simt/tests/simt/profiler.o $(bench_device_o) $(simt_o) $(simt_kernels_o) $(libraries)
+$(BUILD)/bench-cuda: $(call bench_main_o,gpu) $(BUILD)/gpu/tests/gpu/profiler.o $(bench_device_o) $(gpu_o) $(libraries)
 $(BUILD)/bench-cuda: LDLIBS += $(cuda_libs)
 $(BUILD)/bench-simt $(BUILD)/bench-cuda:
 	$(call say,LINK,$@)

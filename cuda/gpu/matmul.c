@@ -223,11 +223,11 @@ static bool may_fuse(const Product *p) {
 bool library_matmul(const Run *run, const Product *product) {
     const float one = 1, zero = 0;
     Description d;
-    if (!may_fuse(product) || !describe(&d, run, product)) return false;
     pthread_mutex_lock(&lock);
     cublasLtHandle_t handle = library();
     Choice choice = {.used = false};
-    if (handle) choice = *choice_for(handle, run, product, &d);
+    if (handle && may_fuse(product) && describe(&d, run, product))
+        choice = *choice_for(handle, run, product, &d);
     pthread_mutex_unlock(&lock);
     if (!choice.supported) return false;
     cublasStatus_t status =

@@ -12,23 +12,26 @@
  * short goes on where it stopped. */
 
 typedef struct {
-    char part[H5_NAME];      /* "ceiling", "op", "step", "peer" */
-    char work[H5_NAME];      /* model, or op and shapes */
-    char what[H5_NAME];      /* phase of an op; which blocks train */
+    char part[H5_NAME];      /* "ceiling", "op", "step", "peer", "suite", "kernel" */
+    char work[H5_NAME];      /* model, or op and shapes; a suite's name, a kernel's */
+    char what[H5_NAME];      /* pass of an op; which blocks train; the step of a kernel */
     char how[H5_NAME];       /* "plain", "cached prefix", "offload"; of PyTorch its mode */
     char precision[H5_NAME]; /* "-" where it does not matter */
     int n, version;          /* samples; of the kernel */
-    int times;               /* an op stands so often in its model */
+    int times;               /* an op or kernel stands so often in its model; passed cases */
     int repeats;             /* times taken: the median, the least and the most are kept */
     double ms, least, most;
-    double bytes, flops; /* that it must move and do at the least */
-    double floor;        /* ms that those take at the ceilings */
-    double memory;       /* device bytes of a step, as planned */
+    double bytes, flops;  /* that it must move and do at the least */
+    double floor;         /* ms that those take at the ceilings */
+    double predicted;     /* ms, before anything had run (predictions.c); 0: nothing */
+    double memory;        /* device bytes of a step, as planned */
+    char failed[H5_NAME]; /* the error; "": none */
 } Row;
 
 typedef struct {
     char path[H5_PATH];
     Provenance provenance;
+    char state[H5_PATH]; /* of the GPU from stage to stage: clocks, temperature, power */
     Row *row;
     size_t rows, room;
 } Results;
@@ -38,11 +41,19 @@ int results_open(Results *results, const char *path, const Provenance *provenanc
 void results_free(Results *results);
 /* The row with this row's part, work, what, how, precision, n and version; NULL: not measured. */
 const Row *results_find(const Results *results, const Row *like);
+/* Of a step: PyTorch's, in its best mode.  NULL: not measured. */
+const Row *results_peer(const Results *results, const Row *step);
 int results_add(Results *results, const Row *row);
 int results_save(Results *results, double wall_s);
-/* Adds tests/cuda/peers.py's lines from a file that need not be there. */
-int results_add_peers(Results *results, const char *path);
+/* Adds the lines of a file: part, work, samples, precision, what, how, times, median, least, most,
+ * repeats, bytes, error ("-": none), separated by tabs. */
+int results_add_lines(Results *results, const char *path);
+/* All, and what fits half a screen: failures first, then what was predicted. */
 void results_print(const Results *results);
+void results_print_summary(const Results *results); /* summary.c */
+
+/* predictions.c: ms, 0: none.  Made for an H200; where `name` is an H100 for that. */
+double prediction_of(const Row *row, const char *name);
 
 /* ---- the run ----------------------------------------------------------------------------------
  */
@@ -56,8 +67,16 @@ typedef struct {
     Results results;
     double copy;               /* bytes a ms, read plus written */
     double matrix[PRECISIONS]; /* operations a ms */
-    int skipped;
+    double saved_ms;           /* when the file was last written */
+    int skipped, failed;
+    bool lost; /* the device answers no more: this process cannot go on */
 } Bench;
+
+/* Adds a row, and writes the file if that was not done for some seconds. */
+int bench_add(Bench *bench, Row *row);
+/* `row` could not be measured: says why, keeps that with the results, so that it is not tried
+ * again.  0; -1: the device is lost. */
+int bench_failure(Bench *bench, const Row *row);
 
 /* Whether there is time for more; if not, says that `work` is skipped. */
 bool bench_goes_on(Bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -98,7 +117,13 @@ void fill_free(void);
 
 int measure_ceilings(Bench *bench);
 int measure_ops(Bench *bench);
-int measure_updates(Bench *bench); /* loss, optimizer and conversions: called by measure_ops */
+int measure_updates(Bench *bench);   /* loss, optimizer and conversions: called by measure_ops */
+int measure_key_steps(Bench *bench); /* the three that matter most */
 int measure_steps(Bench *bench);
+/* One step of `model` between profiler_start and profiler_stop, after those that warm up. */
+int profile_step(Bench *bench, const char *model);
+/* tests/gpu, tests/simt: for ncu --profile-from-start off. */
+void profiler_start(void);
+void profiler_stop(void);
 
 #endif

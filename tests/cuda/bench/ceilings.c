@@ -146,7 +146,7 @@ static int measure_adam(Bench *b) {
     row.least = times_least(&times);
     row.most = times_most(&times);
     pinned_free(memory);
-    return results_add(&b->results, &row);
+    return bench_add(b, &row);
 }
 
 /* The rates that floors are made of: the faster way to copy, and each precision's product. */
@@ -155,12 +155,12 @@ static int take_ceilings(Bench *b) {
     for (int i = 0; i < 2; i++) {
         Row like = ceiling(copies[i], "-", 0, 0);
         const Row *row = results_find(&b->results, &like);
-        if (row && row->bytes / row->ms > b->copy) b->copy = row->bytes / row->ms;
+        if (row && row->ms > 0 && row->bytes / row->ms > b->copy) b->copy = row->bytes / row->ms;
     }
     for (Precision p = 0; p < PRECISIONS; p++) {
         Row like = ceiling("matrix product", precision_names[p], 0, 0);
         const Row *row = results_find(&b->results, &like);
-        if (row) b->matrix[p] = row->flops / row->ms;
+        if (row && row->ms > 0) b->matrix[p] = row->flops / row->ms;
     }
     return 0;
 }

@@ -1,12 +1,19 @@
-/* bench-cuda [ceilings|ops|steps|table]... [OPTION]...: how fast the device is, beside what it can
- * do.  Everything by default; `table` prints what is in DIR.
+/* bench-cuda [ceilings|key|ops|steps|table|summary]... [OPTION]...: how fast the device is, beside
+ * what it can do.  By default ceilings, steps, ops and table; `key` measures the three steps that
+ * matter most, `table` and `summary` print what is in DIR.
  *
- *   --out DIR     results go to DIR/bench.h5; an interrupted run goes on from it  (default: .)
+ *   --out DIR     results go to DIR/results.h5; an interrupted run goes on from it  (default: .)
  *   --again       measure anew what is there
  *   --seconds S   start no more work after so long                                (default: 480)
  *   --tiny        sizes that show that all works, and measure nothing
+ *   --add FILE    adds the lines of FILE (results.c) to the results
+ *   --state TEXT  adds this to what is kept of the GPU's state: clocks, temperature, power
+ *   --profile gpt2|resnet20  one step of it between cudaProfilerStart and cudaProfilerStop, for ncu
+ *                 --profile-from-start off
  *
- * Exit status 75 when the time was too short for all. */
+ * What cannot be measured is said and kept with the results, and the rest goes on.  Exit status 1:
+ * something failed; 70: the device answers no more, and a new process may go on behind what failed;
+ * 75: nothing failed, and the time was too short for all. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,11 +25,12 @@
 #include "../../bench/bench.h"
 #include "bench.h"
 
-enum { TRY_AGAIN = 75 };
+enum { LOST = 70, TRY_AGAIN = 75, ADDED = 8 };
 
 typedef struct {
-    bool ceilings, ops, steps, table, again;
-    const char *out;
+    bool ceilings, key, ops, steps, table, summary, again;
+    const char *out, *add[ADDED + 1], *state, *profile;
+    int added;
 } Wanted;
 
 bool bench_goes_on(Bench *b, const char *format, ...) {
@@ -40,34 +48,48 @@ bool bench_goes_on(Bench *b, const char *format, ...) {
 static int usage(const char *wrong) {
     fprintf(stderr,
             "bench: unknown \"%s\"\n"
-            "usage: bench-%s [ceilings|ops|steps|table]... [--out DIR] [--again] [--seconds S] "
-            "[--tiny]\n",
+            "usage: bench-%s [ceilings|key|ops|steps|table|summary]... [--out DIR] [--again] "
+            "[--seconds S] [--tiny] [--add FILE]... [--state TEXT] [--profile gpt2|resnet20]\n",
             wrong, BENCH_DEVICE);
     return 2;
 }
 
+/* The value's place of an option that has one. */
+static const char **value_of(Wanted *wanted, const char **seconds, const char *option) {
+    if (!strcmp(option, "--out")) return &wanted->out;
+    if (!strcmp(option, "--state")) return &wanted->state;
+    if (!strcmp(option, "--profile")) return &wanted->profile;
+    if (!strcmp(option, "--seconds")) return seconds;
+    if (!strcmp(option, "--add") && wanted->added < ADDED) return &wanted->add[wanted->added++];
+    return NULL;
+}
+
 static int parse(Wanted *wanted, Bench *b, int argc, char **argv) {
+    const char *seconds = NULL;
     *wanted = (Wanted){.out = "."};
     for (int i = 1; i < argc; i++) {
         bool *flag = !strcmp(argv[i], "ceilings")  ? &wanted->ceilings
+                     : !strcmp(argv[i], "key")     ? &wanted->key
                      : !strcmp(argv[i], "ops")     ? &wanted->ops
                      : !strcmp(argv[i], "steps")   ? &wanted->steps
                      : !strcmp(argv[i], "table")   ? &wanted->table
+                     : !strcmp(argv[i], "summary") ? &wanted->summary
                      : !strcmp(argv[i], "--again") ? &wanted->again
                      : !strcmp(argv[i], "--tiny")  ? &b->tiny
                                                    : NULL;
+        const char **value = flag || i + 1 == argc ? NULL : value_of(wanted, &seconds, argv[i]);
         if (flag)
             *flag = true;
-        else if (i + 1 < argc && !strcmp(argv[i], "--out"))
-            wanted->out = argv[++i];
-        else if (i + 1 < argc && !strcmp(argv[i], "--seconds"))
-            b->seconds = atof(argv[++i]);
+        else if (value)
+            *value = argv[++i];
         else
             return usage(argv[i]);
     }
-    if (!wanted->ceilings && !wanted->ops && !wanted->steps && !wanted->table)
+    if (seconds) b->seconds = atof(seconds);
+    if (!wanted->ceilings && !wanted->key && !wanted->ops && !wanted->steps && !wanted->table &&
+        !wanted->summary && !wanted->added && !wanted->state && !wanted->profile)
         wanted->ceilings = wanted->ops = wanted->steps = wanted->table = true;
-    if (wanted->ops || wanted->steps) wanted->ceilings = true;
+    if (wanted->key || wanted->ops || wanted->steps) wanted->ceilings = true;
     return 0;
 }
 
@@ -77,17 +99,56 @@ static int open_device(Bench *b) {
     return b->stream ? 0 : -1;
 }
 
+static int save(Bench *b) {
+    b->saved_ms = bench_now_ms();
+    return results_save(&b->results, 1e-3 * (b->saved_ms - b->start_ms));
+}
+
+int bench_add(Bench *b, Row *row) {
+    const double often = 5000;
+    row->predicted = b->tiny ? 0 : prediction_of(row, b->info.name);
+    if (results_add(&b->results, row)) return -1;
+    return bench_now_ms() - b->saved_ms > often ? save(b) : 0;
+}
+
+/* Errors of the device stay: whoever works on it next is told the same. */
+static bool device_works(const Bench *b) {
+    void *memory = device_alloc(1);
+    if (memory) fill_zero(b->stream, memory, 1);
+    bool works = memory && !device_wait(b->stream);
+    device_free(memory);
+    return works && !device_wait(b->stream);
+}
+
+int bench_failure(Bench *b, const Row *like) {
+    Row row = *like;
+    if (b->lost) return -1;
+    snprintf(row.failed, sizeof row.failed, "%.127s", error_message());
+    row.ms = row.least = row.most = 0;
+    printf("FAILED: %s %s, %s, %s, %d samples, version %d: %s\n", row.part, row.work, row.what,
+           row.precision, row.n, row.version, error_message());
+    b->failed++;
+    if (results_add(&b->results, &row) || save(b)) return -1;
+    b->lost = !device_works(b);
+    return b->lost ? -1 : 0;
+}
+
 static int open_results(Bench *b, const Wanted *wanted) {
     char path[H5_PATH];
     Provenance p;
     if (mkdir(wanted->out, 0777) && errno != EEXIST)
         return error_set("%s: %s", wanted->out, strerror(errno));
     provenance_fill(&p, 1);
-    provenance_set_device(&p, b->device, b->tiny ? "tiny" : "each", &b->info);
-    snprintf(path, sizeof path, "%s/bench.h5", wanted->out);
+    if (b->stream) provenance_set_device(&p, b->device, b->tiny ? "tiny" : "each", &b->info);
+    snprintf(path, sizeof path, "%s/results.h5", wanted->out);
     if (results_open(&b->results, path, &p, wanted->again)) return -1;
-    snprintf(path, sizeof path, "%s/peers.tsv", wanted->out);
-    return results_add_peers(&b->results, path);
+    for (int i = 0; i < wanted->added; i++)
+        if (results_add_lines(&b->results, wanted->add[i])) return -1;
+    size_t length = strlen(b->results.state);
+    if (wanted->state)
+        snprintf(b->results.state + length, sizeof b->results.state - length, "%s%s",
+                 length ? "; " : "", wanted->state);
+    return wanted->added || wanted->state ? save(b) : 0;
 }
 
 /* Saved after each part, whatever became of it. */
@@ -96,22 +157,26 @@ static int part(Bench *b, bool wanted, int (*run)(Bench *)) {
     int status = run(b), saved = 0;
     char message[512];
     snprintf(message, sizeof message, "%s", error_message());
-    saved = results_save(&b->results, 1e-3 * (bench_now_ms() - b->start_ms));
+    saved = save(b);
     if (status) return error_set("%s", message);
     return saved;
 }
 
 static int run(Bench *b, Wanted wanted) {
-    if (open_device(b) || open_results(b, &wanted)) return -1;
-    printf("%s, compute capability %d.%d, %d multiprocessors, %.0f MB of cache, %.1f GB\n",
-           b->info.name, b->info.major, b->info.minor, b->info.multiprocessors,
-           (double)b->info.cache_bytes * 1e-6, (double)b->info.memory_bytes * 1e-9);
+    bool measures = wanted.ceilings || wanted.profile;
+    if ((measures && open_device(b)) || open_results(b, &wanted)) return -1;
+    if (wanted.profile) return profile_step(b, wanted.profile);
+    if (wanted.ceilings)
+        printf("%s, compute capability %d.%d, %d multiprocessors, %.0f MB of cache, %.1f GB\n",
+               b->info.name, b->info.major, b->info.minor, b->info.multiprocessors,
+               (double)b->info.cache_bytes * 1e-6, (double)b->info.memory_bytes * 1e-9);
     int status = part(b, wanted.ceilings, measure_ceilings);
+    if (!status) status = part(b, wanted.key, measure_key_steps);
     if (!status) status = part(b, wanted.steps, measure_steps);
     if (!status) status = part(b, wanted.ops, measure_ops);
-    if (!status) status = results_save(&b->results, 1e-3 * (bench_now_ms() - b->start_ms));
     if (wanted.table) results_print(&b->results);
-    if (b->tiny) printf("\ntiny sizes: the times mean nothing\n");
+    if (wanted.summary) results_print_summary(&b->results);
+    if (b->tiny && measures) printf("\ntiny sizes: the times mean nothing\n");
     if (!status && b->skipped) printf("%d pieces skipped for lack of time\n", b->skipped);
     return status;
 }
@@ -128,5 +193,6 @@ int main(int argc, char **argv) {
     fill_free();
     if (b.stream) stream_free(b.stream);
     results_free(&b.results);
-    return status ? 1 : b.skipped ? TRY_AGAIN : 0;
+    if (b.lost) return LOST;
+    return status || b.failed ? 1 : b.skipped ? TRY_AGAIN : 0;
 }

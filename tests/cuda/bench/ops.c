@@ -214,6 +214,10 @@ static int measure_model(Bench *b, const char *spec, int n, Precision p) {
                            op_names[m->node[i].kind]))
             break;
         status = measure_node(b, m, &m->node[i], n, p, times);
+        if (status) {
+            Row row = row_of(m, &m->node[i], n, p, PASS_FORWARD, 0, times);
+            status = bench_failure(b, &row);
+        }
     }
     model_free(m);
     return status;

@@ -1,4 +1,4 @@
-/* The short table at the end. */
+/* All that was measured, as tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static void print_ceilings(const Results *r) {
     printf("\nceilings%*s median\n", 34, "");
     for (size_t i = 0; i < r->rows; i++) {
         const Row *row = &r->row[i];
-        if (!is(row->part, "ceiling")) continue;
+        if (!is(row->part, "ceiling") || row->failed[0]) continue;
         printf("%-18s %-5s %12.1f %-8s %10.4f ms\n", row->work, row->precision,
                row->flops > 0 ? row->flops / row->ms * 1e-9 : row->bytes / row->ms * 1e-6,
                row->flops > 0 ? "TFLOP/s" : "GB/s", row->ms);
@@ -21,7 +21,9 @@ static void print_ceilings(const Results *r) {
 /* ---- ops: where a step loses most ---- */
 
 /* The kernel that version 0 chooses is what a step pays for. */
-static bool counts(const Row *row) { return is(row->part, "op") && row->version == 0; }
+static bool counts(const Row *row) {
+    return is(row->part, "op") && row->version == 0 && !row->failed[0];
+}
 static double lost(const Row *row) { return (row->ms - row->floor) * row->times; }
 
 static int by_loss(const void *a, const void *b) {
@@ -66,23 +68,12 @@ static const Row *full_of(const Results *r, const Row *row) {
     Row like = *row;
     strcpy(like.what, "full");
     strcpy(like.how, "plain");
-    return results_find(r, &like);
-}
-
-/* PyTorch's best mode of the same step. */
-static const Row *best_peer(const Results *r, const Row *row) {
-    const Row *best = NULL;
-    for (size_t i = 0; i < r->rows; i++) {
-        const Row *peer = &r->row[i];
-        bool same = is(peer->part, "peer") && is(peer->work, row->work) && peer->n == row->n &&
-                    is(peer->precision, row->precision) && is(peer->what, row->what);
-        if (same && (!best || peer->ms < best->ms)) best = peer;
-    }
-    return best;
+    const Row *full = results_find(r, &like);
+    return full && full->ms > 0 ? full : NULL;
 }
 
 static void print_step(const Results *r, const Row *row) {
-    const Row *full = full_of(r, row), *peer = is(row->how, "plain") ? best_peer(r, row) : NULL;
+    const Row *full = full_of(r, row), *peer = is(row->how, "plain") ? results_peer(r, row) : NULL;
     printf("%-9.9s %5d %-5s %-13s %-14s %10.3f %9.1f %6.0f%%", row->work, row->n, row->precision,
            row->what, row->how, row->ms, 1e3 * row->n / row->ms,
            row->ms > 0 ? 100 * row->floor / row->ms : 0);
@@ -98,7 +89,7 @@ static void print_step(const Results *r, const Row *row) {
 static void print_steps(const Results *r) {
     bool any = false;
     for (size_t i = 0; i < r->rows; i++) {
-        if (!is(r->row[i].part, "step")) continue;
+        if (!is(r->row[i].part, "step") || r->row[i].failed[0]) continue;
         if (!any)
             printf("\nsteps%5s %5s %-5s %-13s %-14s %10s %9s %7s %7s %8s  %9s %-10s %6s\n", "", "n",
                    "", "", "", "ms", "samples/s", "ceiling", "/ full", "GB", "PyTorch", "its best",

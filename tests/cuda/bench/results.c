@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,9 @@ static const H5Column columns[] = {
     {"bytes", H5_DOUBLE, offsetof(Row, bytes), "B"},
     {"operations", H5_DOUBLE, offsetof(Row, flops), NULL},
     {"floor", H5_DOUBLE, offsetof(Row, floor), "ms"},
+    {"predicted", H5_DOUBLE, offsetof(Row, predicted), "ms"},
     {"memory", H5_DOUBLE, offsetof(Row, memory), "B"},
+    {"failed", H5_TEXT, offsetof(Row, failed), NULL},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -34,21 +37,24 @@ static int take_rows(Results *r, const H5File *file) {
     if (!rows) return -1;
     r->row = rows;
     r->rows = r->room = count;
-    return 0;
+    return h5_get_text(file, "/", "state", r->state, sizeof r->state);
 }
 
-/* Times of another build, or of another machine, are not continued. */
+/* Times of another build, or of another machine, are not continued.  Who has opened no device only
+ * looks at them, or adds to them. */
 static int continue_from(Results *r) {
     H5File file;
     Provenance old;
     if (h5_open(&file, r->path)) return -1;
     int status = provenance_read(&file, "/", &old);
-    bool same = !status && !strcmp(old.commit, r->provenance.commit) &&
-                !strcmp(old.accelerator, r->provenance.accelerator) &&
-                !strcmp(old.device, r->provenance.device);
+    bool looks = !r->provenance.accelerator[0];
+    bool same = !status && (looks || (!strcmp(old.commit, r->provenance.commit) &&
+                                      !strcmp(old.accelerator, r->provenance.accelerator) &&
+                                      !strcmp(old.device, r->provenance.device)));
     if (same) status = take_rows(r, &file);
     h5_close(&file);
     if (status) return -1;
+    if (looks) r->provenance = old;
     if (same)
         r->provenance.wall = old.wall;
     else
@@ -75,6 +81,7 @@ int results_save(Results *r, double wall_s) {
     p.wall += wall_s;
     if (h5_create(&file, r->path)) return -1;
     provenance_write(&file, "/", &p);
+    h5_set_text(&file, "/", "state", r->state);
     h5_write_table(&file, "rows", columns, COLUMNS, r->row, sizeof *r->row, r->rows);
     return h5_commit(&file);
 }
@@ -91,6 +98,18 @@ const Row *results_find(const Results *r, const Row *like) {
     for (size_t i = 0; i < r->rows; i++)
         if (alike(&r->row[i], like)) return &r->row[i];
     return NULL;
+}
+
+const Row *results_peer(const Results *r, const Row *row) {
+    const Row *best = NULL;
+    for (size_t i = 0; i < r->rows; i++) {
+        const Row *peer = &r->row[i];
+        bool same = !strcmp(peer->part, "peer") && !strcmp(peer->work, row->work) &&
+                    peer->n == row->n && !strcmp(peer->precision, row->precision) &&
+                    !strcmp(peer->what, row->what) && !peer->failed[0];
+        if (same && (!best || peer->ms < best->ms)) best = peer;
+    }
+    return best;
 }
 
 int results_add(Results *r, const Row *row) {
@@ -110,20 +129,28 @@ int results_add(Results *r, const Row *row) {
     return 0;
 }
 
-/* work, samples, precision, part, mode, median, least, most, repeats; separated by tabs. */
-int results_add_peers(Results *r, const char *path) {
+static int line_row(Row *row, const char *line) {
+    *row = (Row){.n = 0};
+    return sscanf(line,
+                  "%127[^\t]\t%127[^\t]\t%d\t%127[^\t]\t%127[^\t]\t%127[^\t]\t%d\t%lf\t%lf\t%lf\t%d"
+                  "\t%lf\t%127[^\t\n]",
+                  row->part, row->work, &row->n, row->precision, row->what, row->how, &row->times,
+                  &row->ms, &row->least, &row->most, &row->repeats, &row->bytes, row->failed);
+}
+
+int results_add_lines(Results *r, const char *path) {
+    enum { FIELDS = 13 };
     FILE *file = fopen(path, "r");
-    char line[512];
-    int status = 0;
+    char line[2048];
+    Row row;
+    int status = file ? 0 : error_set("%s: %s", path, strerror(errno));
     while (file && !status && fgets(line, sizeof line, file)) {
-        Row row = {.part = "peer"};
-        int found = sscanf(
-            line, "%127[^\t]\t%d\t%127[^\t]\t%127[^\t]\t%127[^\t]\t%lf\t%lf\t%lf\t%d", row.work,
-            &row.n, row.precision, row.what, row.how, &row.ms, &row.least, &row.most, &row.repeats);
-        if (found == 9)
-            status = results_add(r, &row);
-        else
-            status = error_set("%s: not a line of peers.py: %s", path, line);
+        if (line_row(&row, line) != FIELDS) {
+            status = error_set("%s: not a line of results: %s", path, line);
+            break;
+        }
+        if (!strcmp(row.failed, "-")) row.failed[0] = 0;
+        status = results_add(r, &row);
     }
     if (file) fclose(file);
     return status;

@@ -1,4 +1,5 @@
-/* Whole training steps through the engine: full, each third, with a cached prefix, with offload. */
+/* Whole training steps through the engine: full, each third, with a cached prefix, with offload;
+ * one of them for a profiler. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,40 +24,51 @@ typedef struct {
     Precision precision;
     Way mode;
     int batch[BATCHES];
+    unsigned parts; /* a bit for each, of those that the mode has */
 } Job;
 
 /* What matters most comes first: time may end before the list does. */
 /* clang-format off */
+enum { FULL = 1, EACH_THIRD = 14, ALL = FULL | EACH_THIRD };
+static const Job key_jobs[] = {
+    {"gpt2", "adamw", PRECISION_BF16, MODE_PLAIN, {32}, FULL},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_PLAIN, {1024}, FULL},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_PLAIN, {8}, EACH_THIRD},
+};
 static const Job jobs[] = {
-    {"gpt2", "adamw", PRECISION_BF16, MODE_PLAIN, {32}},
-    {"resnet20", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}},
-    {"G-1.6B", "adamw", PRECISION_BF16, MODE_PLAIN, {1, 4, 8, 16}},
-    {"gpt2", "adamw", PRECISION_BF16, MODE_CACHED, {32}},
-    {"gpt2", "adamw", PRECISION_BF16, MODE_OFFLOAD, {32}},
-    {"gpt2", "adamw", PRECISION_TF32, MODE_PLAIN, {32}},
-    {"gpt2", "adamw", PRECISION_FP32, MODE_PLAIN, {32}},
-    {"resnet8", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}},
-    {"resnet14", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}},
-    {"resnet8", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}},
-    {"resnet14", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}},
-    {"resnet20", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}},
-    {"resnet8", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}},
-    {"resnet14", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}},
-    {"resnet20", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}},
-    {"resnet20", "sgd", PRECISION_TF32, MODE_CACHED, {128, 1024}},
-    {"resnet20", "sgd", PRECISION_TF32, MODE_OFFLOAD, {128, 1024}},
-    {"G-1.6B", "adamw", PRECISION_BF16, MODE_CACHED, {1, 4, 8, 16}},
-    {"G-1.6B", "adamw", PRECISION_FP32, MODE_PLAIN, {1}},
-    {"G-1.6B", "adamw", PRECISION_TF32, MODE_PLAIN, {1, 4, 8, 16}},
-    {"G-1.6B", "adamw", PRECISION_BF16, MODE_OFFLOAD, {1, 4, 8, 16}},
-    {"G-1.6B", "adamw", PRECISION_FP32, MODE_PLAIN, {4, 8, 16}},
+    {"gpt2", "adamw", PRECISION_BF16, MODE_PLAIN, {32}, ALL},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}, ALL},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_PLAIN, {1, 4, 8, 16}, ALL},
+    {"gpt2", "adamw", PRECISION_BF16, MODE_CACHED, {32}, ALL},
+    {"gpt2", "adamw", PRECISION_BF16, MODE_OFFLOAD, {32}, ALL},
+    {"gpt2", "adamw", PRECISION_TF32, MODE_PLAIN, {32}, ALL},
+    {"gpt2", "adamw", PRECISION_FP32, MODE_PLAIN, {32}, ALL},
+    {"resnet8", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet14", "sgd", PRECISION_TF32, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet8", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet14", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet20", "sgd", PRECISION_BF16, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet8", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet14", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet20", "sgd", PRECISION_FP32, MODE_PLAIN, {128, 1024}, ALL},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_CACHED, {128, 1024}, ALL},
+    {"resnet20", "sgd", PRECISION_TF32, MODE_OFFLOAD, {128, 1024}, ALL},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_CACHED, {1, 4, 8, 16}, ALL},
+    {"G-1.6B", "adamw", PRECISION_FP32, MODE_PLAIN, {1}, ALL},
+    {"G-1.6B", "adamw", PRECISION_TF32, MODE_PLAIN, {1, 4, 8, 16}, ALL},
+    {"G-1.6B", "adamw", PRECISION_BF16, MODE_OFFLOAD, {1, 4, 8, 16}, ALL},
+    {"G-1.6B", "adamw", PRECISION_FP32, MODE_PLAIN, {4, 8, 16}, ALL},
 };
 #define TINY_GPT "gpt:layers=3,width=16,heads=2,context=8,vocabulary=40"
+static const Job tiny_key_jobs[] = {
+    {TINY_GPT, "adamw", PRECISION_BF16, MODE_PLAIN, {2}, FULL},
+    {"resnet:depth=8,width=4,size=8", "sgd", PRECISION_TF32, MODE_PLAIN, {2}, FULL},
+};
 static const Job tiny_jobs[] = {
-    {TINY_GPT, "adamw", PRECISION_BF16, MODE_PLAIN, {1, 2}},
-    {TINY_GPT, "adamw", PRECISION_FP32, MODE_CACHED, {2}},
-    {TINY_GPT, "adamw", PRECISION_BF16, MODE_OFFLOAD, {2}},
-    {"resnet:depth=8,width=4,size=8", "sgd", PRECISION_TF32, MODE_PLAIN, {2}},
+    {TINY_GPT, "adamw", PRECISION_BF16, MODE_PLAIN, {1, 2}, ALL},
+    {TINY_GPT, "adamw", PRECISION_FP32, MODE_CACHED, {2}, ALL},
+    {TINY_GPT, "adamw", PRECISION_BF16, MODE_OFFLOAD, {2}, ALL},
+    {"resnet:depth=8,width=4,size=8", "sgd", PRECISION_TF32, MODE_PLAIN, {2}, ALL},
 };
 /* clang-format on */
 
@@ -86,6 +98,7 @@ static double planned(const Session *s, int part, int batch) {
 
 /* A cached prefix is for thirds; offload is the baseline of BCD, a full step. */
 static bool wanted(const Job *job, int part) {
+    if (!(job->parts >> part & 1)) return false;
     if (job->mode == MODE_CACHED) return part > 0;
     return job->mode == MODE_PLAIN || part == 0;
 }
@@ -126,13 +139,14 @@ static Row row_of(const Session *s, int part, int n) {
     return row;
 }
 
-static bool known(const Bench *b, const Session *s) {
+/* The first row that is not there yet.  false: all are. */
+static bool next_row(const Bench *b, const Session *s, Row *row) {
     for (int i = 0; i < BATCHES && s->job->batch[i]; i++)
         for (int part = 0; part < PARTS; part++) {
-            Row row = row_of(s, part, s->job->batch[i]);
-            if (wanted(s->job, part) && !results_find(&b->results, &row)) return false;
+            *row = row_of(s, part, s->job->batch[i]);
+            if (wanted(s->job, part) && !results_find(&b->results, row)) return true;
         }
-    return true;
+    return false;
 }
 
 /* ---- a session ---- */
@@ -212,7 +226,7 @@ static int measure_part(Bench *b, Session *s, int part, int n) {
     row.flops = work_flops(s->model, n, s->active, first);
     row.floor = b->matrix[s->job->precision] > 0 ? row.flops / b->matrix[s->job->precision] : 0;
     row.memory = planned(s, part, s->settings.batch);
-    return results_add(&b->results, &row);
+    return bench_add(b, &row);
 }
 
 static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
@@ -233,28 +247,60 @@ static int measure_parts(Bench *b, Session *s, const bool fits[PARTS]) {
     return 0;
 }
 
+/* What fails ends the job's session, and not the other jobs. */
 static int run_job(Bench *b, const Job *job) {
     Session s;
     DeviceInfo now;
     bool fits[PARTS];
+    Row row;
     int status = session_prepare(&s, job);
-    if (!status && !known(b, &s) &&
+    if (!status && next_row(b, &s, &row) &&
         bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
                       mode_names[job->mode])) {
         status = device_info(&now);
         int batch = status ? 0 : settle_batch(&s, fits, (double)now.free_bytes);
         if (batch) status = session_open(&s, batch) || measure_parts(b, &s, fits);
-        if (!status) status = results_save(&b->results, 1e-3 * (bench_now_ms() - b->start_ms));
+        if (status && next_row(b, &s, &row)) status = bench_failure(b, &row);
     }
     session_close(&s);
     return status;
 }
 
-int measure_steps(Bench *b) {
-    const Job *list = b->tiny ? tiny_jobs : jobs;
-    const size_t count =
-        b->tiny ? sizeof tiny_jobs / sizeof *tiny_jobs : sizeof jobs / sizeof *jobs;
+static int run_jobs(Bench *b, const Job *list, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (run_job(b, &list[i])) return -1;
     return 0;
+}
+
+#define RUN(bench, list) run_jobs(bench, list, sizeof(list) / sizeof *(list))
+int measure_key_steps(Bench *b) { return b->tiny ? RUN(b, tiny_key_jobs) : RUN(b, key_jobs); }
+int measure_steps(Bench *b) { return b->tiny ? RUN(b, tiny_jobs) : RUN(b, jobs); }
+
+/* ---- for a profiler ---- */
+
+static int profile_session(Bench *b, Session *s, const char *model) {
+    double ms = 0;
+    int status = session_open(s, s->job->batch[0]);
+    work_active(s->active, s->model, 0);
+    if (!status) status = s->engine->is->activate(s->engine, s->active);
+    for (int i = 0; i < WARM_UP && !status; i++) status = timed_step(s, &ms);
+    if (status || device_wait(b->stream)) return -1;
+    profiler_start();
+    status = timed_step(s, &ms);
+    profiler_stop();
+    if (!status) printf("profiled: a step of %s, %d samples, %.3f ms\n", model, s->batch.n, ms);
+    return status;
+}
+
+int profile_step(Bench *b, const char *model) {
+    const Job *list = b->tiny ? tiny_key_jobs : key_jobs;
+    const Job *job = NULL;
+    Session s;
+    for (int i = 0; i < 2; i++)
+        if (!strncmp(list[i].spec, model, strcspn(list[i].spec, ":0123456789"))) job = &list[i];
+    if (!job)
+        return error_set("bench: no step of %s to profile; of gpt2 and resnet20 there is", model);
+    int status = session_prepare(&s, job) || profile_session(b, &s, model);
+    session_close(&s);
+    return status ? -1 : 0;
 }

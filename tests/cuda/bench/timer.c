@@ -84,6 +84,5 @@ int timer_row(Bench *bench, const Task *task, Row *row) {
     bench_progress("%s: %s %s %s", row->part, row->work, row->what, row->precision);
     int status = timer_measure(bench, task, row);
     bench_progress_end();
-    if (status) return -1;
-    return results_add(&bench->results, row);
+    return status ? bench_failure(bench, row) : bench_add(bench, row);
 }
