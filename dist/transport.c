@@ -3,6 +3,7 @@
  * of a pipeline. */
 #include "transport.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,33 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
     }
     free(batch);
     return failed;
+}
+
+/* ---- what is said of failures -------------------------------------------------------------------
+ */
+
+int transport_failed_rank(Transport *transport, int missing,
+                          int (*waits_for)(Transport *transport, int rank)) {
+    for (int hops = 0; waits_for && hops < transport->ranks; hops++) {
+        int next = waits_for(transport, missing);
+        if (next < 0 || next == transport->rank) break;
+        missing = next;
+    }
+    return missing;
+}
+
+int transport_timed_out(const Transport *transport, int failed_rank, const char *what) {
+    return error_set("transport: rank %d waited %g s for rank %d (%s); it has died or hangs",
+                     transport->rank, transport->timeout_s, failed_rank, what);
+}
+
+int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected) {
+    return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu", peer, sent,
+                     transport->rank, expected);
+}
+
+void transport_abort_line(AbortLine line, const Transport *transport, const char *why) {
+    snprintf(line, sizeof(AbortLine), "transport: rank %d gave up: %s", transport->rank, why);
 }
 
 /* ---- adding up ----------------------------------------------------------------------------------

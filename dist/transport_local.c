@@ -31,7 +31,7 @@ typedef struct {
     Queue *queue;     /* [from][to][CHANNELS] */
     int *waiting_for; /* [ranks]: a rank that this one waits for, -1: none */
     bool broken;
-    char why[400];
+    AbortLine why;
 } Hub;
 
 typedef struct {
@@ -49,25 +49,20 @@ static void break_transport(Hub *hub, const char *why) {
     pthread_cond_broadcast(&hub->changed);
 }
 
-/* Who is to blame that `missing` does not come: it may wait for another itself. */
-static int culprit(const Hub *hub, int missing) {
-    for (int i = 0; i < hub->ranks && hub->waiting_for[missing] >= 0; i++)
-        missing = hub->waiting_for[missing];
-    return missing;
+static int local_waits_for(Transport *transport, int rank) {
+    return hub_of(transport)->waiting_for[rank];
 }
 
 /* Locked: sleeps until something changes.  -1 and an error when the transport is broken, or when it
- * is late: then breaks it, naming the rank waited for. */
+ * is late: then breaks it, naming the rank that failed. */
 static int wait_change(Transport *transport, const Deadline *until, int missing, const char *what) {
     Hub *hub = hub_of(transport);
     hub->waiting_for[transport->rank] = missing;
     int late = hub->broken ? 0 : pthread_cond_timedwait(&hub->changed, &hub->lock, until);
     if (late == ETIMEDOUT && !hub->broken) {
-        char why[200];
-        snprintf(why, sizeof why,
-                 "transport: rank %d waited %g s for rank %d (%s); it has died or hangs",
-                 transport->rank, transport->timeout_s, culprit(hub, missing), what);
-        break_transport(hub, why);
+        transport_timed_out(transport, transport_failed_rank(transport, missing, local_waits_for),
+                            what);
+        break_transport(hub, error_message());
     }
     hub->waiting_for[transport->rank] = -1;
     return hub->broken ? error_set("%s", hub->why) : 0;
@@ -137,8 +132,7 @@ static int try_move(Transport *transport, Move *move) {
         Message *m = queue->first;
         if (!m) return 0;
         if (m->bytes != move->t->bytes)
-            return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu",
-                             move->t->peer, m->bytes, transport->rank, move->t->bytes);
+            return transport_wrong_length(transport, move->t->peer, m->bytes, move->t->bytes);
         queue->first = m->next;
         if (!m->next) queue->end = &queue->first;
         queue->count--;
@@ -192,8 +186,8 @@ static int local_sendrecv(Transport *transport, Transfer *transfers, int count) 
 
 static void local_abort(Transport *transport, const char *why) {
     Hub *hub = hub_of(transport);
-    char line[400];
-    snprintf(line, sizeof line, "transport: rank %d gave up: %s", transport->rank, why);
+    AbortLine line;
+    transport_abort_line(line, transport, why);
     pthread_mutex_lock(&hub->lock);
     break_transport(hub, line);
     pthread_mutex_unlock(&hub->lock);

@@ -36,7 +36,7 @@ typedef enum { NOTE_GIVES_UP, NOTE_ASKS, NOTE_ANSWERS } NoteKind;
 typedef struct {
     NoteKind kind;
     int waits_for; /* ANSWERS: a rank or NOBODY */
-    char why[400]; /* GIVES_UP */
+    AbortLine why; /* GIVES_UP */
 } Note;
 enum { TAG_NOTE = CHANNELS, NOBODY = -1, NOT_ANSWERED = -2 };
 
@@ -48,7 +48,7 @@ typedef struct {
     bool inside; /* the rank is in a sendrecv: it moves the list itself */
     int waits_for, answer;
     bool broken; /* MPI is not called any more */
-    char why[400];
+    AbortLine why;
     pthread_t pusher;
     bool ends;
 } MpiTransport;
@@ -111,8 +111,7 @@ static int move_on(const MpiTransport *l, Move *m) {
         if (check(MPI_Test(&m->request, &over, MPI_STATUS_IGNORE))) return -1;
         if (!over) return 0;
         if (m->length != m->t.bytes)
-            return error_set("transport: rank %d sent %zu bytes where rank %d expects %zu",
-                             m->t.peer, (size_t)m->length, l->base.rank, m->t.bytes);
+            return transport_wrong_length(&l->base, m->t.peer, (size_t)m->length, m->t.bytes);
         if (m->started && m->moved == m->t.bytes) return 1;
         if (start_next(m)) return -1;
     }
@@ -214,23 +213,18 @@ static void pause_polling(MpiTransport *l, int times) {
     pthread_mutex_lock(&l->lock);
 }
 
-/* Who is to blame that `missing` does not come: it may wait for another itself, and says so, or
- * says nothing any more. */
-static int find_culprit(MpiTransport *l, int *missing) {
-    double patience_s = l->base.timeout_s < 2 ? l->base.timeout_s / 2 : 1;
-    for (int hops = 0; hops < l->base.ranks; hops++) {
-        const Move *waited;
-        l->answer = NOT_ANSWERED;
-        if (add_note(l, *missing, (Note){.kind = NOTE_ASKS})) return -1;
-        Deadline until = deadline_in(patience_s);
-        for (int times = 0; l->answer == NOT_ANSWERED && !deadline_over(until); times++) {
-            if (progress(l, &waited)) return -1;
-            pause_polling(l, times);
-        }
-        if (l->answer < 0 || l->answer == l->base.rank) return 0;
-        *missing = l->answer;
+/* Asks the rank, which answers while it waits itself. */
+static int mpi_waits_for(Transport *transport, int rank) {
+    MpiTransport *l = of(transport);
+    const Move *waited;
+    Deadline until = deadline_in(transport->timeout_s < 2 ? transport->timeout_s / 2 : 1);
+    l->answer = NOT_ANSWERED;
+    if (add_note(l, rank, (Note){.kind = NOTE_ASKS})) return NOBODY;
+    for (int times = 0; l->answer == NOT_ANSWERED && !deadline_over(until); times++) {
+        if (progress(l, &waited)) return NOBODY;
+        pause_polling(l, times);
     }
-    return 0;
+    return l->answer;
 }
 
 /* Locked.  Until nothing is left that the rank waits for. */
@@ -242,12 +236,9 @@ static int wait_all(MpiTransport *l) {
         int missing = l->waits_for = waited->t.peer;
         const char *what = waited->t.send ? "to take a message" : "to send a message";
         if (deadline_over(until)) {
-            char why[200];
-            if (find_culprit(l, &missing)) break;
-            snprintf(why, sizeof why,
-                     "transport: rank %d waited %g s for rank %d (%s); it has died or hangs",
-                     l->base.rank, l->base.timeout_s, missing, what);
-            break_transport(l, why);
+            int failed_rank = transport_failed_rank(&l->base, missing, mpi_waits_for);
+            transport_timed_out(&l->base, failed_rank, what);
+            break_transport(l, error_message()); /* unless another has, meanwhile */
         }
         pause_polling(l, times);
     }
@@ -294,8 +285,8 @@ static void *push(void *argument) {
 
 static void mpi_abort(Transport *transport, const char *why) {
     MpiTransport *l = of(transport);
-    char line[400];
-    snprintf(line, sizeof line, "transport: rank %d gave up: %s", transport->rank, why);
+    AbortLine line;
+    transport_abort_line(line, transport, why);
     pthread_mutex_lock(&l->lock);
     break_transport(l, line);
     pthread_mutex_unlock(&l->lock);
