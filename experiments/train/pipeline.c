@@ -70,6 +70,15 @@ void pipeline_abort(Transport *world, const char *why) {
 
 /* ---- who holds what -------------------------------------------------------------------------- */
 
+/* What only a pipeline has would be ignored without one. */
+static int check_without_pipeline(const Options *o) {
+    static const char *const flags[] = {"replicas", "placement", "pipeline-schedule"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (options_given(o, flags[i]))
+            return error_set("--%s is of a pipeline; it goes with --pipeline", flags[i]);
+    return 0;
+}
+
 static int check(const Setup *s) {
     const Options *o = &s->options;
     if (s->ranks % o->replicas)
@@ -129,7 +138,7 @@ int pipeline_place(Setup *s) {
     if (!*o->pipeline) return 0; /* a command without that flag */
     if (pipeline_parse(&kind, &s->ranks, o->pipeline)) return -1;
     if (o->world) s->ranks = o->world->ranks;
-    if (!s->ranks) return 0;
+    if (!s->ranks) return check_without_pipeline(o);
     if (check(s)) return -1;
     double *work = malloc((size_t)s->model->blocks * sizeof *work);
     if (!work) return error_set("pipeline: out of memory");
