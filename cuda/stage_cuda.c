@@ -15,9 +15,8 @@ static int stage_activate(Stage *base, const bool *active) {
     const Model *m = base->model;
     if (s->ready && memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
     if (transfer_masters_down(s)) return -1;
-    submodel_free(s);
+    submodel_free(s, active);
     memset(s->gradient_made, 0, (size_t)m->params);
-    if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
     return submodel_allocate(s);
@@ -107,7 +106,7 @@ static int open_stage(CudaStage *s) {
 static void stage_free(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (s->run.stream) device_wait(s->run.stream);
-    if (s->state) submodel_free(s);
+    if (s->state && s->age) submodel_free(s, NULL);
     for (int b = 0; s->state && b < base->model->blocks; b++) state_free(s, b);
     if (base->settings.offload) offload_stop(s);
     arena_close(&s->parameters, &s->counted);

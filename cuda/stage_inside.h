@@ -129,7 +129,8 @@ static inline double clip_norm(const CudaStage *s) { return s->base.settings.opt
 /* ---- stage_memory.c: memory of the submodel s->active ---- */
 
 int submodel_allocate(CudaStage *s);
-void submodel_free(CudaStage *s); /* but for kept state */
+/* But for kept state, and that of blocks of next[blocks] that go on training (NULL: none). */
+void submodel_free(CudaStage *s, const bool *next);
 int state_allocate(CudaStage *s, int param);
 void state_free(CudaStage *s, int block);
 bool is_updated(const CudaStage *s, int param); /* active, and no copy of another stage's */

@@ -181,7 +181,7 @@ int submodel_allocate(CudaStage *s) {
     return device_wait(s->run.stream);
 }
 
-void submodel_free(CudaStage *s) {
+void submodel_free(CudaStage *s, const bool *next) {
     const Model *m = s->base.model;
     step_forget(s);
     s->ready = false;
@@ -189,8 +189,11 @@ void submodel_free(CudaStage *s) {
     if (s->base.settings.offload) offload_close(s);
     arena_close(&s->masters, &s->counted);
     arena_close(&s->gradients, &s->counted);
-    for (int b = 0; b < m->blocks; b++)
-        if (!s->base.settings.keep_state) state_free(s, b);
+    for (int b = 0; b < m->blocks; b++) {
+        if (s->base.settings.keep_state || (next && next[b] && s->active[b])) continue;
+        state_free(s, b);
+        s->age[b] = 0;
+    }
     arena_close(&s->activations, &s->counted);
     arena_close(&s->scratch, &s->counted);
     places_free(&s->trained);

@@ -20,6 +20,9 @@ typedef struct {
      * error if the loss or the gradient's norm is not finite; everything is then as before the
      * step, running statistics too. */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
+    /* The norm of the active submodel's gradient, of one batch; all else is as before.  -1 and an
+     * error if the loss is not finite.  NULL where the engine has none: pipelines. */
+    int (*gradient_norm)(Engine *engine, const Batch *batch, double *norm);
     /* Forward only, running statistics. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
     /* As of a stage; READ_FAILED and an error also where a rank of a pipeline is gone. */

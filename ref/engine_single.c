@@ -175,22 +175,37 @@ static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last
     return last ? timed_update(e, lr) : 0;
 }
 
-static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
-    SingleEngine *e = of(base);
+/* The gradient of a batch, in micro-batches, and with `updates` the update from it. */
+static int run_batch(SingleEngine *e, const Batch *batch, bool updates, double lr, Loss *loss) {
+    const Model *m = e->base.model;
     int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
-    double scale = 1 / batch_counted(batch, base->model);
+    double scale = 1 / batch_counted(batch, m);
     *loss = (Loss){0};
     if (e->settings.times)
-        for (int b = 0; b < base->model->blocks; b++) e->settings.times[b] = (BlockTimes){0};
+        for (int b = 0; b < m->blocks; b++) e->settings.times[b] = (BlockTimes){0};
     for (int first = 0; first < batch->n; first += size) {
         int end = first + size < batch->n ? first + size : batch->n;
-        Batch part = batch_slice(batch, base->model, first, end);
-        if (run_part(e, &part, scale, end == batch->n, lr, loss)) {
+        Batch part = batch_slice(batch, m, first, end);
+        if (run_part(e, &part, scale, updates && end == batch->n, lr, loss)) {
             e->stage->is->discard(e->stage);
             return -1;
         }
     }
     return 0;
+}
+
+static int engine_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
+    return run_batch(of(base), batch, true, lr, loss);
+}
+
+static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) {
+    Stage *stage = of(base)->stage;
+    Loss loss;
+    if (run_batch(of(base), batch, false, 0, &loss)) return -1;
+    *norm = stage->is->gradient_norm(stage);
+    stage->is->discard(stage);
+    if (isfinite(*norm)) return 0;
+    return error_set("bcd: the gradient's norm is %g", *norm);
 }
 
 static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
@@ -267,6 +282,7 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
     static const EngineClass class = {
         .activate = engine_activate,
         .step = engine_step,
+        .gradient_norm = engine_gradient_norm,
         .evaluate = engine_evaluate,
         .read = engine_read,
         .write = engine_write,

@@ -94,10 +94,10 @@ typedef enum { MODE_EVALUATE, MODE_TRAIN } Mode;
 typedef struct Stage Stage;
 typedef struct {
     /* Blocks with active[b] are trained from now on.  Frees the last submodel's gradients, state
-     * (unless keep_state) and activations, then allocates this one's, in this order, so that two
-     * submodels' are never there at the same time; new state is zero.  Parameters and running
-     * statistics stay where they are.  Activating the same blocks again changes nothing.  -1 and an
-     * error when memory runs out. */
+     * (unless keep_state, or its block goes on training) and activations, then allocates this
+     * one's, in this order, so that two submodels' are never there at the same time; new state is
+     * zero.  Parameters and running statistics stay where they are.  Activating the same blocks
+     * again changes nothing.  -1 and an error when memory runs out. */
     int (*activate)(Stage *stage, const bool *active);
     /* Takes the batch's data by reference: it must live until the pass is over.  n is at most
      * settings.batch. */

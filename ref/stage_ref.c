@@ -107,6 +107,11 @@ static int allocate_state(RefStage *s, int param) {
     return 0;
 }
 
+/* Where the next active blocks are these. */
+static bool state_stays(const RefStage *s, int block, const bool *active) {
+    return s->base.settings.keep_state || (s->active[block] && active[block]);
+}
+
 static int stage_activate(Stage *base, const bool *active) {
     RefStage *s = of(base);
     const Model *m = base->model;
@@ -115,9 +120,10 @@ static int stage_activate(Stage *base, const bool *active) {
     for (int p = 0; p < m->params; p++) {
         release(s, &s->gradient[p]);
         s->gradient_made[p] = false;
-        if (!base->settings.keep_state) free_state(s, p);
+        if (!state_stays(s, m->param[p].block, active)) free_state(s, p);
     }
-    if (!base->settings.keep_state) memset(s->age, 0, (size_t)m->blocks * sizeof *s->age);
+    for (int b = 0; b < m->blocks; b++)
+        if (!state_stays(s, b, active)) s->age[b] = 0;
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
     for (int p = 0; p < m->params; p++) {

@@ -5,6 +5,8 @@
 
 #include "error.h"
 
+enum { UNASSIGNED = -2 };
+
 static size_t block_params(const Model *model, int block) {
     size_t count = 0;
     for (int p = model->block[block].first_param; p < model->block[block].end_param; p++)
@@ -16,20 +18,38 @@ static int partition_reserve(Partition *partition, const Model *model, int submo
     *partition = (Partition){.submodels = submodels};
     partition->of_block = calloc((size_t)model->blocks, sizeof *partition->of_block);
     partition->params = calloc((size_t)submodels, sizeof *partition->params);
-    if (partition->of_block && partition->params) return 0;
-    partition_free(partition);
-    return error_set("partition: out of memory");
+    partition->lr_factor = calloc((size_t)submodels, sizeof *partition->lr_factor);
+    if (!partition->of_block || !partition->params || !partition->lr_factor) {
+        partition_free(partition);
+        return error_set("partition: out of memory");
+    }
+    for (int b = 0; b < model->blocks; b++) partition->of_block[b] = UNASSIGNED;
+    for (int m = 0; m < submodels; m++) partition->lr_factor[m] = 1;
+    return 0;
 }
 
 static void measure(Partition *partition, const Model *model) {
-    for (int b = 0; b < model->blocks; b++)
-        partition->params[partition->of_block[b]] += block_params(model, b);
+    for (int b = 0; b < model->blocks; b++) {
+        int submodel = partition->of_block[b];
+        size_t params = block_params(model, b);
+        if (submodel == ALWAYS_ACTIVE)
+            partition->always_params += params;
+        else
+            partition->params[submodel] += params;
+    }
     size_t largest = 0;
     for (int m = 0; m < partition->submodels; m++)
         if (partition->params[m] > largest) largest = partition->params[m];
-    double mean = (double)model->param_count / partition->submodels;
-    partition->imbalance = (double)largest / mean - 1;
+    double others = (double)(model->param_count - partition->always_params);
+    partition->imbalance = (double)largest / (others / partition->submodels) - 1;
 }
+
+double partition_share(const Partition *partition, const Model *model) {
+    double always = (double)partition->always_params / (double)model->param_count;
+    return always + (1 - always) / partition->submodels;
+}
+
+/* ---- balanced ---- */
 
 /* least[m][b]: least sum of squares of the first b items in m parts; cut[m][b]: where the last of
  * them begins.  Dynamic programming over b and m. */
@@ -70,24 +90,7 @@ int cut_contiguous(int *part, const double *cost, int items, int parts, int fewe
     return reserved ? 0 : error_set("partition: out of memory");
 }
 
-int partition_balanced(Partition *partition, const Model *model, int submodels) {
-    int blocks = model->blocks;
-    if (submodels < 1 || submodels > blocks)
-        return error_set("partition: %d submodels of %d blocks; use 1 to %d", submodels, blocks,
-                         blocks);
-    if (partition_reserve(partition, model, submodels)) return -1;
-    double *share = malloc((size_t)blocks * sizeof *share);
-    for (int b = 0; share && b < blocks; b++)
-        share[b] = (double)block_params(model, b) / (double)model->param_count;
-    int failed = share ? cut_contiguous(partition->of_block, share, blocks, submodels, 1)
-                       : error_set("partition: out of memory");
-    free(share);
-    if (failed)
-        partition_free(partition);
-    else
-        measure(partition, model);
-    return failed;
-}
+/* ---- by hand ---- */
 
 /* The block a name or number of `length` characters stands for, or -1. */
 static int find_block(const Model *model, const char *name, size_t length) {
@@ -115,15 +118,32 @@ static int assign_range(Partition *partition, const Model *model, const char *it
     if (last < first)
         return error_set("partition: %.*s runs backwards", (int)(length < 60 ? length : 60), item);
     for (int b = first; b <= last; b++) {
-        if (partition->of_block[b] >= 0)
-            return error_set("partition: block %s is in two submodels", model->block[b].name);
+        if (partition->of_block[b] != UNASSIGNED && submodel != ALWAYS_ACTIVE)
+            return error_set("partition: block %s is %s", model->block[b].name,
+                             partition->of_block[b] == ALWAYS_ACTIVE
+                                 ? "always active, so in no submodel"
+                                 : "in two submodels");
         partition->of_block[b] = submodel;
     }
     return 0;
 }
 
+/* How many blocks are left to the submodels, or -1. */
+static int assign_always(Partition *partition, const Model *model, const char *always) {
+    int left = 0;
+    for (const char *text = always ? always : ""; *text;) {
+        size_t length = strcspn(text, ",");
+        if (strcmp(always, "ends") == 0)
+            partition->of_block[0] = partition->of_block[model->blocks - 1] = ALWAYS_ACTIVE;
+        else if (assign_range(partition, model, text, length, ALWAYS_ACTIVE))
+            return -1;
+        text += length + (text[length] == ',');
+    }
+    for (int b = 0; b < model->blocks; b++) left += partition->of_block[b] == UNASSIGNED;
+    return left;
+}
+
 static int assign_all(Partition *partition, const Model *model, const char *text) {
-    for (int b = 0; b < model->blocks; b++) partition->of_block[b] = -1;
     for (int submodel = 0;; text++) {
         size_t length = strcspn(text, ",/");
         if (assign_range(partition, model, text, length, submodel)) return -1;
@@ -132,18 +152,19 @@ static int assign_all(Partition *partition, const Model *model, const char *text
         if (*text == '/') submodel++;
     }
     for (int b = 0; b < model->blocks; b++)
-        if (partition->of_block[b] < 0)
+        if (partition->of_block[b] == UNASSIGNED)
             return error_set("partition: block %s is in no submodel", model->block[b].name);
     return 0;
 }
 
-int partition_parse(Partition *partition, const Model *model, const char *text) {
+int partition_parse(Partition *partition, const Model *model, const char *text,
+                    const char *always) {
     int submodels = 1;
     for (const char *c = text; *c; c++) submodels += *c == '/';
     if (submodels > model->blocks)
         return error_set("partition: %d submodels of %d blocks", submodels, model->blocks);
     if (partition_reserve(partition, model, submodels)) return -1;
-    if (assign_all(partition, model, text)) {
+    if (assign_always(partition, model, always) < 0 || assign_all(partition, model, text)) {
         partition_free(partition);
         return -1;
     }
@@ -151,12 +172,68 @@ int partition_parse(Partition *partition, const Model *model, const char *text) 
     return 0;
 }
 
+/* The `left` blocks that are not always active. */
+static int assign_balanced(Partition *partition, const Model *model, int left) {
+    double *share = malloc((size_t)left * sizeof *share);
+    int *part = malloc((size_t)left * sizeof *part), i = 0, submodels = partition->submodels;
+    bool reserved = share && part;
+    for (int b = 0; reserved && b < model->blocks; b++)
+        if (partition->of_block[b] == UNASSIGNED)
+            share[i++] = (double)block_params(model, b) / (double)model->param_count;
+    int failed = reserved ? cut_contiguous(part, share, left, submodels, 1)
+                          : error_set("partition: out of memory");
+    for (int b = i = 0; !failed && b < model->blocks; b++)
+        if (partition->of_block[b] == UNASSIGNED) partition->of_block[b] = part[i++];
+    free(share);
+    free(part);
+    return failed;
+}
+
+static int check_submodels(int submodels, int blocks) {
+    if (blocks == 0) return error_set("partition: every block is always active");
+    if (submodels >= 1 && submodels <= blocks) return 0;
+    return error_set("partition: %d submodels of %d blocks; use 1 to %d", submodels, blocks,
+                     blocks);
+}
+
+int partition_balanced(Partition *partition, const Model *model, int submodels,
+                       const char *always) {
+    if (check_submodels(submodels, model->blocks) || partition_reserve(partition, model, submodels))
+        return -1;
+    int left = assign_always(partition, model, always);
+    if (left < 0 || check_submodels(submodels, left) || assign_balanced(partition, model, left)) {
+        partition_free(partition);
+        return -1;
+    }
+    measure(partition, model);
+    return 0;
+}
+
+int partition_lr(Partition *partition, const char *text) {
+    const char *rest = text;
+    for (int m = 0; m < partition->submodels; m++) {
+        char *end;
+        double factor = strtod(rest, &end);
+        bool last = m == partition->submodels - 1;
+        if (end == rest || *end != (last ? 0 : ',') || !(factor > 0 && factor <= 1e6))
+            return error_set(
+                "partition: \"%.60s\" is not %d factors of the learning rate above 0, "
+                "separated by commas",
+                text, partition->submodels);
+        partition->lr_factor[m] = factor;
+        rest = end + 1;
+    }
+    return 0;
+}
+
 void partition_free(Partition *partition) {
     free(partition->of_block);
     free(partition->params);
+    free(partition->lr_factor);
     *partition = (Partition){0};
 }
 
 void partition_active(const Partition *partition, const Model *model, int submodel, bool *active) {
-    for (int b = 0; b < model->blocks; b++) active[b] = partition->of_block[b] == submodel;
+    for (int b = 0; b < model->blocks; b++)
+        active[b] = partition->of_block[b] == submodel || partition->of_block[b] == ALWAYS_ACTIVE;
 }

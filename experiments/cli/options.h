@@ -60,8 +60,10 @@ typedef struct Options {
     /* block coordinate descent */
     int submodels;
     char partition[OPTION_TEXT]; /* by hand; "": balanced */
-    int order;                   /* Order */
-    SwitchKind switch_kind;      /* --switch-every */
+    char always_active[OPTION_TEXT], submodel_lr[OPTION_TEXT];
+    int switch_warmup;
+    int order;              /* Order */
+    SwitchKind switch_kind; /* --switch-every */
     double switch_every;
     int auto_window, auto_min, auto_max;
     double auto_tolerance;

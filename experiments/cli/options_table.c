@@ -77,9 +77,14 @@ const Option option_table[] = {
      "parts the network is trained in; 1 is ordinary training", TRAINING},
     {"partition", "LIST", TEXT(partition), FIXED, "", "balanced by parameters", SECTION,
      "by hand: blocks by number or name, submodels separated by /, as in 0-2/3-4", TRAINING},
-    {"order", "cyclic|descending|random", CHOICE(order, order_names, ORDER_KINDS), FIXED, "cyclic",
-     NULL, SECTION,
-     "which submodel comes next; random: another order each cycle, and never one twice in a row",
+    {"always-active", "LIST", TEXT(always_active), FIXED, "", "none", SECTION,
+     "blocks that train beside every submodel, as in embedding,head; ends: the first and the last",
+     TRAINING},
+    {"order", "cyclic|descending|random|gauss-southwell", CHOICE(order, order_names, ORDER_KINDS),
+     FIXED, "cyclic", NULL, SECTION,
+     "which submodel comes next; random: another order each cycle, and never one twice in a row; "
+     "gauss-southwell: the one with the largest gradient, which takes a forward and backward pass "
+     "of each submodel at each switch",
      TRAINING},
     {"switch-every", "K|Ee|auto", OPTION_IS_SWITCH, 0, 0, 0, NULL, 0, FIXED, "1e", NULL, SECTION,
      "next submodel after K steps, E epochs (2e), or when the loss stops falling", TRAINING},
@@ -93,6 +98,10 @@ const Option option_table[] = {
      TRAINING},
     {"keep-state", NULL, FLAG(keep_state), FIXED, "0", NULL, SECTION,
      "keep a submodel's optimizer state when another becomes active", TRAINING},
+    {"switch-warmup", "STEPS", INT(switch_warmup, 0, MANY), FIXED, "0", NULL, SECTION,
+     "after each switch, rise to the rate in so many steps", TRAINING},
+    {"submodel-lr", "LIST", TEXT(submodel_lr), FIXED, "", "1 each", SECTION,
+     "factors of the learning rate, one for each submodel, as in 1,0.5,2", TRAINING},
     {"frozen-norm", "running|batch", CHOICE(frozen_norm, frozen_norm_names, 2), FIXED, "running",
      NULL, SECTION, "statistics a frozen batch norm uses", TRAINING},
 #undef SECTION

@@ -27,7 +27,7 @@ int memory_sums(MemorySums *sums, const Model *model, const OptimizerSettings *o
                 int submodels, bool recompute) {
     size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1];
     Partition partition;
-    if (partition_balanced(&partition, model, submodels)) return -1;
+    if (partition_balanced(&partition, model, submodels, NULL)) return -1;
     FitTraining training = {
         .model = model,
         .partition = &partition,

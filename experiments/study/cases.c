@@ -12,9 +12,10 @@
 
 /* Flags that say how the submodels take turns. */
 static bool is_of_method(const char *flag) {
-    static const char *const flags[] = {"fraction",     "submodels",   "partition",      "order",
-                                        "switch-every", "auto-window", "auto-tolerance", "auto-min",
-                                        "auto-max",     "keep-state",  "frozen-norm",    "method"};
+    static const char *const flags[] = {
+        "fraction",    "submodels",      "partition",     "order",       "switch-every",
+        "auto-window", "auto-tolerance", "auto-min",      "auto-max",    "keep-state",
+        "frozen-norm", "method",         "switch-warmup", "submodel-lr", "always-active"};
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
         if (strcmp(flag, flags[f]) == 0) return true;
     return false;

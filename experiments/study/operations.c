@@ -4,7 +4,7 @@
 
 #include "../../ref/error.h"
 #include "../../ref/layout.h"
-#include "../../ref/submodel.h"
+#include "../train/setup.h"
 
 int model_operations(double *operations, const Model *model, const bool *active) {
     StageSettings settings = {.batch = 1};
@@ -22,8 +22,7 @@ int model_operations(double *operations, const Model *model, const bool *active)
 }
 
 static int make_partition(Partition *partition, const Model *model, const StudyRow *row) {
-    if (!*row->settings.partition) return partition_balanced(partition, model, (int)row->submodels);
-    if (partition_parse(partition, model, row->settings.partition)) return -1;
+    if (setup_partition(partition, model, &row->settings)) return -1;
     if (partition->submodels == row->submodels) return 0;
     partition_free(partition);
     return error_set("%s: its partition has not the %d submodels it tells", row->name,

@@ -104,7 +104,7 @@ static int change(FitTraining *to, Partition *partition, const FitTraining *now,
     }
     if (!(ways & MORE_SUBMODELS)) return 0;
     to->partition = partition;
-    return partition_balanced(partition, now->model, submodels);
+    return partition_balanced(partition, now->model, submodels, now->always);
 }
 
 /* Adds "--submodels 3 --recompute (1.2 GiB)". */

@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     const Model *model;
     const Partition *partition;
+    const char *always; /* blocks in no submodel, as partition_balanced takes them; or NULL */
     StageSettings settings;
     int batch, accumulate; /* a batch is computed in so many parts */
     /* Of one rank of a pipeline, else NULL: settings.local and .slots are those of `blocks`. */

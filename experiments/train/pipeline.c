@@ -88,6 +88,10 @@ static int check(const Setup *s) {
         return error_set("--replicas %d: a batch has %d samples", o->replicas, o->batch);
     if (o->method == METHOD_OFFLOAD)
         return error_set("--method offload is for one device, not for --pipeline");
+    if (o->placement == PLACEMENT_FIGURE2 && *o->always_active)
+        return error_set("--always-active: --placement figure2 puts every block into a submodel");
+    if (o->order == ORDER_GAUSS_SOUTHWELL)
+        return error_set("--order gauss-southwell is for one device, not for --pipeline");
     if (o->device_cache)
         return error_set("--device-cache is for one device; with --pipeline use --cache");
     return 0;
@@ -112,7 +116,7 @@ static int keep_partition(Setup *s) {
         }
     if (used >= OPTION_TEXT) return error_set("--placement figure2: too many blocks to write down");
     partition_free(&s->bcd.partition);
-    return partition_parse(&s->bcd.partition, s->model, o->partition);
+    return setup_partition(&s->bcd.partition, s->model, o);
 }
 
 static int place(Setup *s, PlacementKind kind, const double *work, const int *submodel_of) {
@@ -163,6 +167,7 @@ int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], co
                     FitPlan plan, int rank) {
     RankBlocks blocks;
     FitTraining training = {.model = s->model,
+                            .always = s->options.always_active,
                             .partition = &s->bcd.partition,
                             .settings = s->stage_settings,
                             .placement = &s->placement,

@@ -94,13 +94,22 @@ OptimizerSettings setup_optimizer(const Options *o) {
     return settings;
 }
 
-static int make_partition(Partition *partition, const Model *model, const Options *o) {
-    if (!o->partition[0]) return partition_balanced(partition, model, o->submodels);
-    if (partition_parse(partition, model, o->partition)) return -1;
-    if (options_given(o, "submodels") && o->submodels != partition->submodels)
-        return error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
-                         partition->submodels);
-    return 0;
+static int check_partition(const Partition *partition, const Options *o) {
+    if (!options_given(o, "submodels") || o->submodels == partition->submodels) return 0;
+    return error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
+                     partition->submodels);
+}
+
+int setup_partition(Partition *partition, const Model *model, const Options *o) {
+    const char *always = o->always_active;
+    if (*o->partition ? partition_parse(partition, model, o->partition, always)
+                      : partition_balanced(partition, model, o->submodels, always))
+        return -1;
+    if (check_partition(partition, o) == 0 &&
+        (!*o->submodel_lr || partition_lr(partition, o->submodel_lr) == 0))
+        return 0;
+    partition_free(partition);
+    return -1;
 }
 
 /* A model to start from says itself what it is. */
@@ -134,7 +143,7 @@ int setup_check(const Options *asked) {
     else if (o->batch && o->accumulate > o->batch)
         failed = error_set("--accumulate %d: a batch has %d samples", o->accumulate, o->batch);
     else
-        failed = setup_check_device(o) || make_partition(&partition, model, o);
+        failed = setup_check_device(o) || setup_partition(&partition, model, o);
     if (!failed && o->method == METHOD_OFFLOAD && partition.submodels > 1)
         failed = error_set(
             "--method offload updates all parameters at each step; it goes with one submodel, "
@@ -206,11 +215,12 @@ int setup_open(Setup *setup, const Options *options) {
     if (resolve_model(&setup->options) || setup_check(o) || setup_device(&setup->device, o) ||
         open_model_and_data(setup))
         return -1;
-    if (make_partition(&bcd->partition, setup->model, o)) return -1;
+    if (setup_partition(&bcd->partition, setup->model, o)) return -1;
     bcd->optimizer = setup_optimizer(o);
     resolve(setup);
     bcd->order = (Order)o->order;
     bcd->rule = switch_rule(o);
+    bcd->switch_warmup = o->switch_warmup;
     bcd->batch = o->batch;
     bcd->steps = o->steps;
     bcd->fraction = o->fraction;

@@ -52,6 +52,7 @@ void setup_free(Setup *setup);
  * vocabulary) and `context` go in where the specification names none (0: leave as it is). */
 Model *setup_model(const char *spec, int outputs, int context);
 OptimizerSettings setup_optimizer(const Options *options);
+int setup_partition(Partition *partition, const Model *model, const Options *options);
 
 /* Checks that need no data: model, partition, name and kind of the data, flags that exclude each
  * other.  -1 and an error. */

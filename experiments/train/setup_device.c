@@ -46,6 +46,7 @@ int setup_provenance(Provenance *provenance, const Options *o) {
 
 static FitTraining fit_training(const Setup *s) {
     return (FitTraining){.model = s->model,
+                         .always = s->options.always_active,
                          .partition = &s->bcd.partition,
                          .settings = s->stage_settings,
                          .batch = s->options.batch,

@@ -34,9 +34,12 @@ static void print_submodels(const Setup *s) {
     printf("BCD, %d submodels of", partition->submodels);
     for (int m = 0; m < partition->submodels && m < 12; m++)
         printf("%s %s", m ? "," : "", format_count((double)partition->params[m], count));
-    printf("%s parameters (the largest %.1f %% over the mean), %s order, next one ",
-           partition->submodels > 12 ? ", ..." : "", 100 * partition->imbalance,
-           order_names[s->bcd.order]);
+    printf("%s parameters (the largest %.1f %% over the mean)",
+           partition->submodels > 12 ? ", ..." : "", 100 * partition->imbalance);
+    if (partition->always_params)
+        printf(", %s beside them always active",
+               format_count((double)partition->always_params, count));
+    printf(", %s order, next one ", order_names[s->bcd.order]);
     if (rule->kind == SWITCH_AUTO)
         printf("when the loss stops falling\n");
     else
@@ -150,15 +153,14 @@ static void print_memory(const Training *t) {
     Precision precision = s->stage_settings.precision;
     double held = (double)(m[MEM_PARAMETERS].peak + m[MEM_GRADIENTS].peak + m[MEM_STATE].peak);
     char submodels[16], form[48];
-    snprintf(submodels, sizeof submodels, "%d", s->bcd.partition.submodels);
+    double parts = 1 / partition_share(&s->bcd.partition, s->model);
+    snprintf(submodels, sizeof submodels, "%.3g", parts);
     /* The form counts the active submodel's optimizer state, in the memory that computes; ranks
      * have their peaks at different times. */
     if (s->stage_settings.offload || s->stage_settings.keep_state || s->ranks) return;
-    printf(
-        "parameters, gradients and state %s; closed form %s %s, for equal submodels\n",
-        format_bytes(held, peak), memory_closed_form_text(form, optimizer, precision, submodels),
-        format_bytes(memory_closed_form(s->model, optimizer, precision, s->bcd.partition.submodels),
-                     planned));
+    printf("parameters, gradients and state %s; closed form %s %s, for equal submodels\n",
+           format_bytes(held, peak), memory_closed_form_text(form, optimizer, precision, submodels),
+           format_bytes(memory_closed_form(s->model, optimizer, precision, parts), planned));
 }
 
 void train_print_end(Training *t, const RunSummary *summary) {

@@ -45,6 +45,8 @@ const PipelineRow pipeline_rows[] = {
      SCHEDULE_ZERO_BUBBLE, .trained = 3},
     {"llama, 3 ranks, adam, clipped", LLAMA, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
      .clip = 0.05, .trained = 3},
+    {"llama, 3 ranks, ends always active", LLAMA, 3, PLACEMENT_PLAIN, 1, 2,
+     .optimizer = OPTIMIZER_ADAM, .always = "ends", .trained = 2},
     {"llama, 3 ranks, one micro-batch", LLAMA, 3, PLACEMENT_PLAIN, 1, 1, .trained = 3},
     {"llama, 2 ranks, a part without samples", LLAMA, 2, PLACEMENT_PLAIN, 1, 3, .trained = 3},
     {"grouped, 3 ranks, adam", GROUPED, 3, PLACEMENT_PLAIN, 1, 2, .optimizer = OPTIMIZER_ADAM,
@@ -71,6 +73,7 @@ static Recipe recipe_of(const PipelineRow *row, const StageKind *kind) {
                     .steps = 7,
                     .optimizer = row->optimizer,
                     .clip = row->clip,
+                    .always = row->always,
                     .recompute = row->recompute,
                     .frozen_norm = row->frozen_norm,
                     .micro_batches = row->micro_batches};

@@ -24,7 +24,8 @@ typedef struct {
     FrozenNorm frozen_norm;
     OptimizerKind optimizer;
     double clip;
-    int trained; /* submodels that train in turn; 1: full update */
+    const char *always; /* active beside each submodel */
+    int trained;        /* submodels that train in turn; 1: full update */
 } PipelineRow;
 extern const PipelineRow pipeline_rows[]; /* a NULL name ends */
 

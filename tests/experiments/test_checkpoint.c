@@ -44,6 +44,11 @@ static const Place places[] = {
      GPT " --submodels 2 --switch-every auto --auto-window 2 --auto-min 4 "
          "--auto-max 6 --optimizer adamw --accumulate 2 --clip 1",
      5},
+    {"Lion, ends always active, rates of the phase",
+     GPT " --submodels 2 --switch-every 4 --optimizer lion --always-active ends "
+         "--switch-warmup 3 --submodel-lr 1,0.5",
+     6},
+    {"largest gradient first", RESNET " --submodels 3 --switch-every 2 --order gauss-southwell", 4},
     {"augmented", RESNET " --submodels 2 --switch-every 5 --augment --schedule cosine --warmup 2",
      7},
 };

@@ -79,7 +79,7 @@ static void refuses_with_advice(const void *row) {
     const Case *c = row;
     Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
     Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 1) == 0, "%s", error_message()))
+    if (!CHECK(model && partition_balanced(&partition, model, 1, NULL) == 0, "%s", error_message()))
         return;
     FitMemory memory = {.plan = plan,
                         .name = "FAKE",
@@ -102,7 +102,7 @@ static void refuses_with_advice(const void *row) {
 static void counts_the_cache(void) {
     Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
     Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 2) == 0, "%s", error_message()))
+    if (!CHECK(model && partition_balanced(&partition, model, 2, NULL) == 0, "%s", error_message()))
         return;
     FitMemory memory = {.plan = plan, .name = "FAKE", .bytes = 200 * UNIT, .cache = 12 * UNIT};
     FitTraining training = training_of(&(Case){.name = "two submodels"}, model, &partition);
@@ -123,7 +123,7 @@ static void counts_the_cache(void) {
 static void counts_kept_state(void) {
     Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
     Partition partition;
-    if (!CHECK(model && partition_balanced(&partition, model, 2) == 0, "%s", error_message()))
+    if (!CHECK(model && partition_balanced(&partition, model, 2, NULL) == 0, "%s", error_message()))
         return;
     FitTraining training = training_of(&(Case){.name = "kept state"}, model, &partition);
     training.settings.keep_state = true;

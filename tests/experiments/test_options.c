@@ -53,7 +53,8 @@ static const Wrong wrong[] = {
     {"train --batch 99999999999",
      "--batch \"99999999999\": it takes a whole number from 1 to 1048576"},
     {"train --steps 5 --epochs 2", "--steps and --epochs both say how long to train; give one"},
-    {"train --order upwards", "--order \"upwards\": it takes cyclic, descending or random"},
+    {"train --order upwards",
+     "--order \"upwards\": it takes cyclic, descending, random or gauss-southwell"},
     {"train --optimizer sdg", "--optimizer \"sdg\": it takes sgd, adam, adamw or lion"},
     {"train --device gpu", "--device \"gpu\": it takes cpu, cuda or simt"},
     {"train --precision fp16", "--precision \"fp16\": it takes fp32, tf32 or bf16"},
@@ -106,6 +107,10 @@ static const Wrong mismatched[] = {
     {"train --device simt --device-cache 1M --augment",
      "--augment changes the images at each visit, so what --cache keeps would not be exact; drop "
      "one of them"},
+    {"train --submodels 3 --submodel-lr 1,2",
+     "partition: \"1,2\" is not 3 factors of the learning rate above 0, separated by commas"},
+    {"train --always-active end",
+     "partition: no block \"end\" in resnet8; blocks are stem to head, or 0 to 4"},
     {"train --submodels 3 --partition 0-2/3-4", "--submodels 3: --partition \"0-2/3-4\" has 2"},
 };
 
@@ -176,11 +181,12 @@ static void reaches_the_settings(void) {
     Setup s;
     CHECK(parse(&o,
                 "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
-                "--partition 0-2/3-4 --order random --switch-every auto --auto-window 7 "
+                "--partition 0-2/3 --order random --switch-every auto --auto-window 7 "
                 "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
                 "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --decay "
                 "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
-                "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute") == 0,
+                "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
+                "--switch-warmup 3 --submodel-lr 1,0.5") == 0,
           "%s", error_message());
     if (!CHECK(setup_open(&s, &o) == 0, "%s", error_message())) return;
     const BcdSettings *b = &s.bcd;
@@ -188,6 +194,9 @@ static void reaches_the_settings(void) {
     const OptimizerSettings *a = &b->optimizer;
     CHECK(s.train->samples == 64 && s.valid->samples == 64, "limit");
     CHECK(b->partition.submodels == 2 && b->partition.of_block[3] == 1, "partition");
+    CHECK(b->partition.of_block[4] == ALWAYS_ACTIVE && b->partition.lr_factor[1] == 0.5 &&
+              b->switch_warmup == 3,
+          "remedies");
     CHECK(b->order == ORDER_RANDOM && b->batch == 16 && b->fraction == 0.5 && b->seed == 77 &&
               b->steps == 5 && s.steps_per_epoch == 2,
           "loop: %d steps", (int)b->steps);

@@ -31,6 +31,8 @@ static const Row rows[] = {
     {"llama, 3 ranks, recompute", LLAMA "--recompute ", "local:3"},
     {"llama, 2 ranks, cached prefix", LLAMA "--cache 1M ", "local:2"},
     {"llama, 3 ranks, cached prefix in a file", LLAMA "--cache 1 ", "local:3"},
+    {"llama, 2 ranks, ends always active", LLAMA "--always-active ends --switch-warmup 2 ",
+     "local:2"},
     {"resnet, 3 ranks", STAGES, "local:3"},
     {"resnet, 2 ranks, keeps state", STAGES "--keep-state ", "local:2"},
 };
@@ -116,6 +118,9 @@ static const struct {
     {"--pipeline-schedule 1f1b --pipeline none",
      "--pipeline-schedule is of a pipeline; it goes with --pipeline"},
     {"--pipeline local:16 --replicas 16", "--replicas 16: a batch has 8 samples"},
+    {"--pipeline local:2 --order gauss-southwell", "--order gauss-southwell is for one device"},
+    {"--pipeline local:2 --placement figure2 --always-active ends",
+     "--placement figure2 puts every block into a submodel"},
     {"--pipeline local:7", "too few for 7 ranks"},
     {"--pipeline local:4 --placement virtual", "too few for 4 pieces"},
 };

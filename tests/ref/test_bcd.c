@@ -1,4 +1,5 @@
 /* What block coordinate descent promises, on networks of every family. */
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 
 #include "../test.h"
 #include "tiny.h"
+#include "tolerance.h"
 
 /* Runs a case for each tiny model. */
 static void for_models(const char *const *specs, const char *name,
@@ -31,7 +33,8 @@ static int check_who_moved(void *context, const BcdState *state, const Loss *los
     Watched *w = context;
     for (int b = 0; b < w->tiny->model->blocks; b++) {
         uint64_t parameters = tiny_parameters_hash(w->tiny, b), all = tiny_block_hash(w->tiny, b);
-        bool active = w->tiny->settings.partition.of_block[b] == state->submodel;
+        int submodel = w->tiny->settings.partition.of_block[b];
+        bool active = submodel == state->submodel || submodel == ALWAYS_ACTIVE;
         if (active)
             CHECK(parameters != w->parameters[b], "step %d: active %s stays as it was",
                   (int)state->step, w->tiny->model->block[b].name);
@@ -45,9 +48,12 @@ static int check_who_moved(void *context, const BcdState *state, const Loss *los
 }
 
 static void only_active_blocks_move(const void *spec) {
-    for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++) {
+    for (int way = 0; way < 3; way++) {
         Tiny tiny;
-        tiny_open(&tiny, &(Recipe){.spec = spec, .frozen_norm = norm, .steps = 7});
+        tiny_open(&tiny, &(Recipe){.spec = spec,
+                                   .frozen_norm = way == 1 ? FROZEN_BATCH : FROZEN_RUNNING,
+                                   .always = way == 2 ? "ends" : NULL,
+                                   .steps = 7});
         size_t blocks = (size_t)tiny.model->blocks;
         Watched w = {&tiny, malloc(blocks * sizeof(uint64_t)), malloc(blocks * sizeof(uint64_t))};
         for (int b = 0; b < tiny.model->blocks; b++) {
@@ -110,6 +116,41 @@ static void one_submodel_is_ordinary_training(const void *spec) {
     }
 }
 
+/* ---- block selection ---------------------------------------------------------------------------
+ */
+
+/* The norm of each submodel's gradient is that of the whole model's, in its parameters; asking for
+ * it leaves parameters and buffers as they are. */
+static void gradient_norms_are_the_whole_models(const void *spec) {
+    Recipe recipe = {.spec = spec, .micro_batches = 2, .frozen_norm = FROZEN_BATCH};
+    Tiny whole, parts;
+    tiny_open(&parts, &recipe);
+    recipe.submodels = 1;
+    tiny_open(&whole, &recipe);
+    const Model *m = whole.model;
+    Batch batch = tiny_batch(&whole, 4);
+    double norm, sum = 0;
+    uint64_t before = 0, after = 0;
+    for (int b = 0; b < m->blocks; b++) before += tiny_block_hash(&parts, b);
+    tiny_activate(&whole, 0);
+    CHECK(whole.engine->is->gradient_norm(whole.engine, &batch, &norm) == 0, "%s", error_message());
+    for (int submodel = 0; submodel < 3; submodel++) {
+        double one;
+        tiny_activate(&parts, submodel);
+        CHECK(parts.engine->is->gradient_norm(parts.engine, &batch, &one) == 0, "%s",
+              error_message());
+        CHECK(one > 0, "submodel %d has no gradient", submodel);
+        sum += one * one;
+    }
+    for (int b = 0; b < m->blocks; b++) after += tiny_block_hash(&parts, b);
+    CHECK(fabs(sqrt(sum) - norm) <= tolerance((double)m->param_count, norm),
+          "norms of submodels make %g, of all %g", sqrt(sum), norm);
+    CHECK(before == after, "%s has changed", m->name);
+    batch_free(&batch);
+    tiny_close(&whole);
+    tiny_close(&parts);
+}
+
 /* ---- ways that must not matter
  * ------------------------------------------------------------------- */
 
@@ -133,7 +174,11 @@ static void recompute_is_stored(const void *spec) {
 }
 
 static void threads_do_not_matter(const void *spec) {
-    Recipe recipe = {.spec = spec, .clip = 0.1, .optimizer = OPTIMIZER_ADAMW};
+    Recipe recipe = {.spec = spec,
+                     .clip = 0.1,
+                     .optimizer = OPTIMIZER_ADAMW,
+                     .order = ORDER_GAUSS_SOUTHWELL,
+                     .always = "ends"};
     int threads = omp_get_max_threads();
     Tiny one, more;
     omp_set_num_threads(1);
@@ -221,6 +266,7 @@ static void inexact_cache_is_refused(void) {
 void test_bcd(void) {
     for_models(tiny_models, "only active blocks move", only_active_blocks_move);
     for_models(tiny_models, "one submodel", one_submodel_is_ordinary_training);
+    for_models(tiny_models, "gradient norms", gradient_norms_are_the_whole_models);
     for_models(tiny_models, "recompute", recompute_is_stored);
     for_models(tiny_models, "threads", threads_do_not_matter);
     for_models(tiny_models, "cache", cached_prefix_is_exact);

@@ -1,8 +1,11 @@
 /* The loop of bcd.c alone, driving an engine that only takes notes and tells losses from a script:
  * who is trained when, on which samples, at which rate. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/bcd_select.h"
+#include "../../ref/error.h"
 #include "../test.h"
 #include "tiny.h"
 
@@ -15,8 +18,11 @@ typedef struct {
     int steps, activations;
     int trained[MOST]; /* which submodel was active in each step */
     double lr[MOST];
-    int *ids[MOST]; /* [batch] */
-    int active;     /* submodel */
+    int *ids[MOST];      /* [batch] */
+    int active;          /* submodel */
+    const double *norms; /* of the gradient, by phase and submodel: gauss-southwell's script */
+    int asked;           /* norms so far */
+    int probed;          /* first sample of the batch asked about last */
 } Notes;
 
 static int note_activate(Engine *engine, const bool *active) {
@@ -42,7 +48,17 @@ static int note_step(Engine *engine, const Batch *batch, double lr, Loss *loss) 
     return 0;
 }
 
-static const EngineClass note_class = {.activate = note_activate, .step = note_step};
+/* On the batch that the phase's first step will train on. */
+static int note_gradient_norm(Engine *engine, const Batch *batch, double *norm) {
+    Notes *n = (Notes *)(void *)engine;
+    int phase = n->asked++ / SUBMODELS;
+    n->probed = batch->ids[0];
+    *norm = n->norms[phase * SUBMODELS + n->active];
+    return isnan(*norm) ? error_set("test: no norm") : 0;
+}
+
+static const EngineClass note_class = {
+    .activate = note_activate, .step = note_step, .gradient_norm = note_gradient_norm};
 
 typedef struct {
     Model *model;
@@ -62,7 +78,7 @@ static void loop_open(Loop *loop, Order order, SwitchRule rule, int samples, int
                                    .steps = (uint64_t)steps,
                                    .fraction = 1,
                                    .seed = 11};
-    if (partition_balanced(&loop->settings.partition, loop->model, SUBMODELS)) abort();
+    if (partition_balanced(&loop->settings.partition, loop->model, SUBMODELS, NULL)) abort();
     loop->notes =
         (Notes){.base = {&note_class, loop->model}, .partition = &loop->settings.partition};
 }
@@ -111,6 +127,10 @@ static void descending_goes_down(void) {
     loop_close(&loop);
 }
 
+static int selected(const BcdSettings *settings, uint64_t phase) {
+    return bcd_select(&(BcdState){.phase = phase}, settings, NULL, NULL);
+}
+
 static void random_order_is_a_fresh_permutation(void) {
     enum { CYCLES = 96 };
     Loop loop;
@@ -136,7 +156,7 @@ static void random_order_is_a_fresh_permutation(void) {
     loop.settings.seed++;
     int differ = 0;
     for (int i = 0; i < loop.notes.steps; i++)
-        differ += bcd_select(&loop.settings, (uint64_t)i) != loop.notes.trained[i];
+        differ += selected(&loop.settings, (uint64_t)i) != loop.notes.trained[i];
     CHECK(differ > loop.notes.steps / 3, "another seed changes %d of %d", differ, loop.notes.steps);
     loop_close(&loop);
 }
@@ -148,9 +168,9 @@ static void a_switch_is_to_another_submodel(void) {
         int begins[MOST_SUBMODELS] = {0}, after[MOST_SUBMODELS][MOST_SUBMODELS] = {{0}};
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             BcdSettings s = {.partition.submodels = submodels, .order = ORDER_RANDOM, .seed = seed};
-            begins[bcd_select(&s, 0)]++;
+            begins[selected(&s, 0)]++;
             for (uint64_t phase = 1; phase < PHASES; phase++)
-                after[bcd_select(&s, phase - 1)][bcd_select(&s, phase)]++;
+                after[selected(&s, phase - 1)][selected(&s, phase)]++;
         }
         for (int i = 0; i < submodels; i++) {
             CHECK(begins[i] > 0, "%d of %d never begins", i, submodels);
@@ -242,6 +262,68 @@ static void rate_follows_the_schedule(void) {
     loop_close(&loop);
 }
 
+/* After a switch the rate rises to the schedule's; and each submodel has its factor of it. */
+static void rate_follows_the_phase(void) {
+    Loop loop;
+    loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 5}, 8, 2, 22);
+    loop.settings.switch_warmup = 4;
+    CHECK(partition_lr(&loop.settings.partition, "1,0.5,2,0.25") == 0, "%s", error_message());
+    loop_run(&loop);
+    for (int i = 0; i < 22; i++) {
+        static const double rise[] = {0.25, 0.5, 0.75, 1, 1}, factor[] = {1, 0.5, 2, 0.25};
+        double lr = 0.1 * factor[i / 5 % SUBMODELS] * rise[i % 5];
+        CHECK(fabs(loop.notes.lr[i] - lr) <= 1e-15, "step %d: rate %g, not %g", i, loop.notes.lr[i],
+              lr);
+    }
+    loop_close(&loop);
+}
+
+/* The largest gradient trains, the first of equal ones; asked of the very batch it then trains on,
+ * once for each submodel and phase. */
+static void gauss_southwell_takes_the_largest(void) {
+    static const double norms[] = {1, 3, 2, 3, /* 1 */ 0, 0, 0, 1e-9, /* 3 */ 5, 4, 4, 4 /* 0 */};
+    static const int trained[] = {1, 1, 3, 3, 0, 0};
+    Loop loop;
+    loop_open(&loop, ORDER_GAUSS_SOUTHWELL, (SwitchRule){.kind = SWITCH_STEPS, .every = 2}, 8, 1,
+              6);
+    loop.notes.norms = norms;
+    loop_run(&loop);
+    for (int i = 0; i < 6; i++)
+        CHECK(loop.notes.trained[i] == trained[i], "step %d trains %d", i, loop.notes.trained[i]);
+    CHECK(loop.notes.asked == 3 * SUBMODELS, "%d norms were asked for", loop.notes.asked);
+    CHECK(loop.notes.probed == loop.notes.ids[4][0], "of sample %d, trained on %d",
+          loop.notes.probed, loop.notes.ids[4][0]);
+    loop_close(&loop);
+}
+
+static void what_cannot_be_selected_is_an_error(void) {
+    static const double none[] = {1, NAN};
+    Loop loop;
+    loop_open(&loop, ORDER_GAUSS_SOUTHWELL, (SwitchRule){.kind = SWITCH_STEPS, .every = 2}, 8, 1,
+              6);
+    loop.notes.norms = none;
+    Engine *engine = &loop.notes.base;
+    CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
+              strcmp(error_message(), "test: no norm") == 0 && loop.state.step == 0,
+          "a norm that fails: %s", error_message());
+    EngineClass pipeline = note_class;
+    pipeline.gradient_norm = NULL;
+    engine->is = &pipeline;
+    CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
+              strstr(error_message(), "one device"),
+          "an engine without norms: %s", error_message());
+    loop.settings.order = ORDER_KINDS;
+    CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
+              strstr(error_message(), "no order"),
+          "an unknown order: %s", error_message());
+    loop.settings.order = ORDER_CYCLIC;
+    loop.settings.rule.kind = SWITCH_KINDS;
+    CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
+              strstr(error_message(), "no switch rule"),
+          "an unknown rule: %s", error_message());
+    loop_close(&loop);
+}
+
 static int stop_at_seven(void *context, const BcdState *state, const Loss *loss, double lr) {
     (void)loss;
     (void)lr;
@@ -269,5 +351,8 @@ void test_bcd_loop(void) {
     RUN(auto_leaves_when_the_loss_stands_still);
     RUN(reduction_draws_a_subset_for_each_phase);
     RUN(rate_follows_the_schedule);
+    RUN(rate_follows_the_phase);
+    RUN(gauss_southwell_takes_the_largest);
+    RUN(what_cannot_be_selected_is_an_error);
     RUN(the_watch_may_stop_it);
 }

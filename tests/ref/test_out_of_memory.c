@@ -110,7 +110,7 @@ static int train(const Row *row, const Dataset *data) {
     Engine *engine = NULL;
     int result = -1;
     Model *model = model_create(row->spec);
-    if (model && partition_balanced(&s.partition, model, 3) == 0) {
+    if (model && partition_balanced(&s.partition, model, 3, NULL) == 0) {
         stage = stage_ref_create(model, (StageSettings){.batch = 4,
                                                         .recompute = row->recompute,
                                                         .keep_state = row->keep_state,

@@ -49,7 +49,7 @@ static void balance_is_the_best_there_is(const void *spec) {
     if (!CHECK(m, "%s", error_message())) return;
     for (int submodels = 1; submodels <= 5 && submodels <= m->blocks; submodels++) {
         Partition p;
-        if (!CHECK(partition_balanced(&p, m, submodels) == 0, "%s", error_message())) break;
+        if (!CHECK(partition_balanced(&p, m, submodels, NULL) == 0, "%s", error_message())) break;
         double best = least(m, 0, submodels), got = squares(m, p.of_block, submodels);
         CHECK(got <= best * (1 + 1e-12), "%d submodels: %g, best %g", submodels, got, best);
         size_t total = 0, largest = 0;
@@ -74,12 +74,13 @@ static void balance_is_the_best_there_is(const void *spec) {
 static void too_many_are_refused(void) {
     Model *m = model_create("resnet8");
     Partition p;
-    CHECK(partition_balanced(&p, m, 5) == 0, "one block each: %s", error_message());
+    CHECK(partition_balanced(&p, m, 5, NULL) == 0, "one block each: %s", error_message());
     partition_free(&p);
-    CHECK(partition_balanced(&p, m, 6) == -1, "6 submodels of 5 blocks");
+    CHECK(partition_balanced(&p, m, 6, NULL) == -1, "6 submodels of 5 blocks");
     CHECK(strcmp(error_message(), "partition: 6 submodels of 5 blocks; use 1 to 5") == 0, "\"%s\"",
           error_message());
-    CHECK(partition_balanced(&p, m, 0) == -1 && partition_balanced(&p, m, -1) == -1, "none");
+    CHECK(partition_balanced(&p, m, 0, NULL) == -1 && partition_balanced(&p, m, -1, NULL) == -1,
+          "none");
     model_free(m);
 }
 
@@ -88,30 +89,37 @@ typedef struct {
     const char *text;
     int of_block[5];   /* expected, or */
     const char *error; /* the line expected */
+    const char *always;
 } Row;
 
 /* clang-format off */
 static const Row rows[] = {
-    {"0-1/2/3-4", {0, 0, 1, 2, 2}, NULL},
-    {"stem,head/block1-block3", {0, 1, 1, 1, 0}, NULL},
-    {"stem-head", {0, 0, 0, 0, 0}, NULL},
-    {"4/3/2/1/0", {4, 3, 2, 1, 0}, NULL},
-    {"0-block1,4/2,3", {0, 0, 1, 1, 0}, NULL},
-    {"0-3", {0}, "partition: block head is in no submodel"},
-    {"0-2/2-4", {0}, "partition: block block2 is in two submodels"},
-    {"0-4/0", {0}, "partition: block stem is in two submodels"},
-    {"3-1/0,2,4", {0}, "partition: 3-1 runs backwards"},
-    {"0-4/", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"0,,1-4", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"0-5", {0}, "partition: no block \"5\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"0-4x", {0}, "partition: no block \"4x\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"stem-tail", {0}, "partition: no block \"tail\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"-1-4", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"0-+4", {0}, "partition: no block \"+4\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"0- 4", {0}, "partition: no block \" 4\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"99999999999999999999", {0}, "partition: no block \"99999999999999999999\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"0/1/2/3/4/0", {0}, "partition: 6 submodels of 5 blocks"},
+    {"0-1/2/3-4", {0, 0, 1, 2, 2}, NULL, NULL},
+    {"stem,head/block1-block3", {0, 1, 1, 1, 0}, NULL, NULL},
+    {"stem-head", {0, 0, 0, 0, 0}, NULL, NULL},
+    {"4/3/2/1/0", {4, 3, 2, 1, 0}, NULL, NULL},
+    {"0-block1,4/2,3", {0, 0, 1, 1, 0}, NULL, NULL},
+    {"0-3", {0}, "partition: block head is in no submodel", NULL},
+    {"1/2,3", {-1, 0, 1, 1, -1}, NULL, "ends"},
+    {"stem/block1/3-4", {0, 1, -1, 2, 2}, NULL, "block2"},
+    {"0,3", {0, -1, -1, 0, -1}, NULL, "head,1-2"},
+    {"0-3", {0, 0, 0, 0, -1}, NULL, "4,head"},
+    {"0-4", {0}, "partition: block stem is always active, so in no submodel", "ends"},
+    {"0-4", {0}, "partition: no block \"end\" in resnet8; blocks are stem to head, or 0 to 4", "end"},
+    {"0-2/2-4", {0}, "partition: block block2 is in two submodels", NULL},
+    {"0-4/0", {0}, "partition: block stem is in two submodels", NULL},
+    {"3-1/0,2,4", {0}, "partition: 3-1 runs backwards", NULL},
+    {"0-4/", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"0,,1-4", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"0-5", {0}, "partition: no block \"5\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"0-4x", {0}, "partition: no block \"4x\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"stem-tail", {0}, "partition: no block \"tail\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"-1-4", {0}, "partition: no block \"\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"0-+4", {0}, "partition: no block \"+4\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"0- 4", {0}, "partition: no block \" 4\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"99999999999999999999", {0}, "partition: no block \"99999999999999999999\" in resnet8; blocks are stem to head, or 0 to 4", NULL},
+    {"0/1/2/3/4/0", {0}, "partition: 6 submodels of 5 blocks", NULL},
 };
 /* clang-format on */
 
@@ -119,19 +127,20 @@ static void text_is_read(const void *argument) {
     const Row *row = argument;
     Model *m = model_create("resnet8");
     Partition p;
-    int result = partition_parse(&p, m, row->text);
+    int result = partition_parse(&p, m, row->text, row->always);
     if (row->error) {
         CHECK(result == -1 && strcmp(error_message(), row->error) == 0, "\"%s\": \"%s\"", row->text,
               result ? error_message() : "accepted");
     } else if (CHECK(result == 0, "\"%s\": %s", row->text, error_message())) {
-        size_t params = 0;
+        size_t params = p.always_params;
         for (int b = 0; b < 5; b++) {
             CHECK(p.of_block[b] == row->of_block[b], "\"%s\": block %d in %d", row->text, b,
                   p.of_block[b]);
             bool active[5];
             partition_active(&p, m, p.of_block[b], active);
             for (int c = 0; c < 5; c++)
-                CHECK(active[c] == (p.of_block[c] == p.of_block[b]), "active %d", c);
+                CHECK(active[c] == (p.of_block[c] == p.of_block[b] || p.of_block[c] == -1),
+                      "active %d", c);
         }
         for (int s = 0; s < p.submodels; s++) params += p.params[s];
         CHECK(params == m->param_count, "\"%s\": %zu parameters", row->text, params);
@@ -140,7 +149,57 @@ static void text_is_read(const void *argument) {
     model_free(m);
 }
 
+/* The ends beside, the rest is cut as a model of the middle alone would be. */
+static void ends_may_be_always_active(void) {
+    Model *m = model_create("resnet20");
+    Partition p;
+    if (!CHECK(partition_balanced(&p, m, 3, "ends") == 0, "%s", error_message())) return;
+    size_t total = p.always_params;
+    for (int s = 0; s < 3; s++) total += p.params[s];
+    CHECK(total == m->param_count &&
+              (double)p.always_params == params_of(m, 0) + params_of(m, m->blocks - 1),
+          "%zu parameters, %zu always active", total, p.always_params);
+    CHECK(p.of_block[0] == ALWAYS_ACTIVE && p.of_block[m->blocks - 1] == ALWAYS_ACTIVE, "ends");
+    CHECK(p.of_block[1] == 0 && p.of_block[m->blocks - 2] == 2, "the middle");
+    double always = (double)p.always_params, all = (double)m->param_count;
+    double share = partition_share(&p, m), expected = (always + (all - always) / 3) / all;
+    CHECK(fabs(share - expected) <= 1e-15, "a share of %g, not %g", share, expected);
+    size_t largest = p.params[0];
+    for (int s = 1; s < 3; s++) largest = p.params[s] > largest ? p.params[s] : largest;
+    expected = 3 * (double)largest / (all - always) - 1;
+    CHECK(fabs(p.imbalance - expected) <= 1e-12, "imbalance %g, not %g", p.imbalance, expected);
+    partition_free(&p);
+    CHECK(partition_balanced(&p, m, 1, "stem-head") == -1 &&
+              strstr(error_message(), "every block is always active"),
+          "%s", error_message());
+    CHECK(partition_balanced(&p, m, 10, "ends") == -1 &&
+              strstr(error_message(), "10 submodels of 9 blocks"),
+          "%s", error_message());
+    model_free(m);
+}
+
+static void rates_are_read(void) {
+    static const struct {
+        const char *text;
+        bool good;
+    } lists[] = {{"1,0.5,2", true}, {"1,0.5", false},  {"1,0.5,2,", false}, {"1,0.5,2,3", false},
+                 {"1,,2", false},   {"1,0,2", false},  {"1,-1,2", false},   {"", false},
+                 {"1,x,2", false},  {"1,nan,2", false}};
+    Model *m = model_create("resnet8");
+    Partition p;
+    if (!CHECK(partition_balanced(&p, m, 3, NULL) == 0, "%s", error_message())) return;
+    for (int s = 0; s < 3; s++) CHECK(p.lr_factor[s] == 1, "submodel %d: %g", s, p.lr_factor[s]);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        CHECK((partition_lr(&p, lists[i].text) == 0) == lists[i].good, "\"%s\"", lists[i].text);
+    CHECK(partition_lr(&p, "1,0.5,2") == 0 && p.lr_factor[1] == 0.5 && p.lr_factor[2] == 2, "%g %g",
+          p.lr_factor[1], p.lr_factor[2]);
+    partition_free(&p);
+    model_free(m);
+}
+
 void test_partition(void) {
+    RUN(ends_may_be_always_active);
+    RUN(rates_are_read);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         RUN_ROW(specs[i], balance_is_the_best_there_is, specs[i]);
     RUN(too_many_are_refused);

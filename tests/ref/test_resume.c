@@ -34,12 +34,19 @@ static void stopped_is_uninterrupted(const void *spec) {
         .steps = 9,
         .rule = {
             .kind = SWITCH_AUTO, .window = 2, .tolerance = 0.5, .min_steps = 3, .max_steps = 8}};
+    Recipe lisa = {.spec = spec, .steps = 7, .always = "ends", .optimizer = OPTIMIZER_ADAM};
+    Recipe rates = {.spec = spec, .steps = 8, .switch_warmup = 3, .submodel_lr = "1,0.5,2"};
+    Recipe greedy = {.spec = spec, .steps = 7, .order = ORDER_GAUSS_SOUTHWELL, .fraction = 0.5};
+    rates.rule.every = 4;
     kept.rule.every = 1;
     check_resumes(&sgd, "SGD, random order, reduced data");
     check_resumes(&adamw, "AdamW, clipped");
     check_resumes(&lion, "Lion");
     check_resumes(&kept, "Adam, state kept");
     check_resumes(&converging, "switched by convergence");
+    check_resumes(&lisa, "ends always active");
+    check_resumes(&rates, "rates of the phase and the submodel");
+    check_resumes(&greedy, "largest gradient first");
 }
 
 /* ---- optimizer state at a switch ----------------------------------------------------------------
@@ -90,7 +97,34 @@ static void state_is_dropped_or_kept(const void *spec) {
     }
 }
 
+/* What trains in every phase has one state, which sees every update; the others start again. */
+static int check_ages(void *context, const BcdState *state, const Loss *loss, double lr) {
+    (void)loss;
+    (void)lr;
+    const Tiny *tiny = context;
+    uint64_t of_phase = state->phase_steps ? state->phase_steps : 2;
+    for (int b = 0; b < tiny->model->blocks; b++) {
+        int submodel = tiny->settings.partition.of_block[b];
+        uint64_t age = tiny->engine->is->age(tiny->engine, b);
+        uint64_t expected = submodel == ALWAYS_ACTIVE     ? state->step
+                            : submodel == state->submodel ? of_phase
+                                                          : 0;
+        CHECK(age == expected, "step %d: %s has seen %d updates, not %d", (int)state->step,
+              tiny->model->block[b].name, (int)age, (int)expected);
+    }
+    return 0;
+}
+
+static void always_active_keeps_its_state(const void *spec) {
+    Tiny tiny;
+    tiny_open(&tiny, &(Recipe){.spec = spec, .steps = 8, .always = "ends"});
+    CHECK(tiny_train(&tiny, check_ages, &tiny) == 0, "%s", error_message());
+    tiny_close(&tiny);
+}
+
 void test_resume(void) {
+    RUN_ROW("resnet: always active", always_active_keeps_its_state, tiny_models[0]);
+    RUN_ROW("gpt: always active", always_active_keeps_its_state, tiny_models_without_batchnorm[0]);
     RUN_ROW("resnet", stopped_is_uninterrupted, tiny_models[0]);
     RUN_ROW("gpt", stopped_is_uninterrupted, tiny_models_without_batchnorm[0]);
     RUN_ROW("resnet: state", state_is_dropped_or_kept, tiny_models[0]);

@@ -97,6 +97,7 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
     tiny->settings = (BcdSettings){
         .order = recipe->order,
         .rule = recipe->rule,
+        .switch_warmup = recipe->switch_warmup,
         .optimizer = optimizer_of(recipe),
         .batch = or_usual(recipe->batch, 4),
         .steps = (uint64_t)or_usual(recipe->steps, 9),
@@ -105,8 +106,11 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
     };
     BcdSettings *s = &tiny->settings;
     if (s->rule.kind == SWITCH_STEPS && !(s->rule.every > 0)) s->rule.every = 2;
-    need(!partition_balanced(&s->partition, tiny->model, or_usual(recipe->submodels, 3)),
+    need(!partition_balanced(&s->partition, tiny->model, or_usual(recipe->submodels, 3),
+                             recipe->always),
          recipe->spec);
+    if (recipe->submodel_lr)
+        need(!partition_lr(&s->partition, recipe->submodel_lr), recipe->submodel_lr);
     int parts = or_usual(recipe->micro_batches, 1);
     StageSettings stage = {.batch = (s->batch + parts - 1) / parts,
                            .recompute = recipe->recompute,

@@ -20,10 +20,12 @@ typedef struct {
     Stage *(*create)(const Model *model, StageSettings settings); /* the CPU's */
     Precision precision;
     bool offload;
-    int submodels; /* 3 */
-    int samples;   /* 12 */
-    int batch;     /* 4 */
-    int steps;     /* 9 */
+    int submodels;                    /* 3 */
+    const char *always, *submodel_lr; /* none; 1 each */
+    int switch_warmup;
+    int samples; /* 12 */
+    int batch;   /* 4 */
+    int steps;   /* 9 */
     OptimizerKind optimizer;
     double momentum, clip, lr; /* 0.9 for SGD, none, 0.05 */
     double eps;                /* 1e-8 */

@@ -1,0 +1,104 @@
+/* Orders of submodels.  A row sees where the training stands and the engine, so that an order can
+ * depend on the gradients.  To add one: its function, its row and its name in bcd_settings.h. */
+#include "bcd_select.h"
+
+#include <stdlib.h>
+
+#include "error.h"
+#include "random.h"
+
+typedef struct {
+    const BcdState *state;
+    const BcdSettings *settings;
+    Engine *engine;
+    const Batch *next;
+} Selection;
+
+static int turn_of(const Selection *s) {
+    return (int)(s->state->phase % (uint64_t)s->settings->partition.submodels);
+}
+
+/* 0, 1, ... M - 1, 0, ... */
+static int cyclic(const Selection *s) { return turn_of(s); }
+
+/* M - 1, ... 1, 0, M - 1, ... */
+static int descending(const Selection *s) {
+    return s->settings->partition.submodels - 1 - turn_of(s);
+}
+
+/* The submodel at place `turn` of a cycle's permutation. */
+static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
+    int submodels = settings->partition.submodels;
+    int chosen = turn; /* Fisher-Yates, followed backwards from there */
+    for (int i = 1; i < submodels; i++) {
+        int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * 65536 + (uint64_t)i,
+                                  (uint32_t)i + 1);
+        if (chosen == i)
+            chosen = j;
+        else if (chosen == j)
+            chosen = i;
+    }
+    return chosen;
+}
+
+/* A fresh permutation each cycle; where one would begin with the submodel that ended the last,
+ * which would be no switch, its first two change places.  Of two submodels that leaves open only
+ * which of them begins. */
+static int random_order(const Selection *s) {
+    int submodels = s->settings->partition.submodels, turn = turn_of(s);
+    uint64_t cycle = submodels > 2 ? s->state->phase / (uint64_t)submodels : 0;
+    bool again = cycle > 0 &&
+                 shuffled(s->settings, cycle, 0) == shuffled(s->settings, cycle - 1, submodels - 1);
+    return shuffled(s->settings, cycle, again && turn < 2 ? 1 - turn : turn);
+}
+
+/* The submodel whose gradient is largest, the lowest of those (the Gauss-Southwell rule for blocks:
+ * Nutini et al. 2015, section 7).  Each submodel is activated and asked in turn, which costs M
+ * forward and backward passes at each switch, but no more memory than training. */
+static int gauss_southwell(const Selection *s) {
+    int largest = -1;
+    double largest_norm = -1;
+    if (!s->engine->is->gradient_norm)
+        return error_set("bcd: an order by gradients trains on one device, not in a pipeline");
+    for (int m = 0; m < s->settings->partition.submodels; m++) {
+        double norm;
+        if (bcd_activate(s->settings, s->engine, m) ||
+            s->engine->is->gradient_norm(s->engine, s->next, &norm))
+            return -1;
+        if (norm > largest_norm) {
+            largest = m;
+            largest_norm = norm;
+        }
+    }
+    return largest;
+}
+
+const char *const order_names[ORDER_KINDS] = {
+    [ORDER_CYCLIC] = "cyclic",
+    [ORDER_DESCENDING] = "descending",
+    [ORDER_RANDOM] = "random",
+    [ORDER_GAUSS_SOUTHWELL] = "gauss-southwell",
+};
+static int (*const choose[ORDER_KINDS])(const Selection *) = {
+    [ORDER_CYCLIC] = cyclic,
+    [ORDER_DESCENDING] = descending,
+    [ORDER_RANDOM] = random_order,
+    [ORDER_GAUSS_SOUTHWELL] = gauss_southwell,
+};
+
+int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
+               const Batch *next) {
+    if ((unsigned)settings->order >= ORDER_KINDS)
+        return error_set("bcd: no order of number %d", (int)settings->order);
+    return choose[settings->order](&(Selection){state, settings, engine, next});
+}
+
+int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel) {
+    const Model *model = engine->model;
+    bool *active = malloc((size_t)model->blocks * sizeof *active);
+    if (!active) return error_set("bcd: out of memory");
+    partition_active(&settings->partition, model, submodel, active);
+    int failed = engine->is->activate(engine, active);
+    free(active);
+    return failed;
+}
