@@ -134,7 +134,8 @@ typedef struct Options {
     char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
     double train_tokens;          /* of the training whose cost is told */
     bool markdown;
-    char table[OPTION_TEXT]; /* "": all */
+    char table[OPTION_TEXT];   /* "": all */
+    char figures[OPTION_TEXT]; /* directory; "": none */
 
     /* bcd plan */
     char gpu[OPTION_TEXT];   /* key of gpu_table, or "any" */

@@ -98,12 +98,12 @@ const CommandInfo command_table[COMMANDS] = {
      "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
      "  bcd export runs/tuned --out tuned"},
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
-     "FILE is what an experiment wrote or the run.h5 of a training.  Prints tables beside the\n"
-     "published numbers and writes one HTML page with figures (drawn by gnuplot), by default\n"
-     "report.html beside the first FILE.  --markdown prints the tables as Markdown instead,\n"
-     "--table NAME one of them.\n\n"
-     "  bcd report runs/validity/validity.h5\n"
-     "  bcd report runs/a/run.h5 runs/b/run.h5 --out both.html"},
+     "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
+     "page with figures, which Python draws, by default report.html beside the first FILE; of\n"
+     "one's own runs first what BCD saves and costs beside the full update.  --markdown prints\n"
+     "the tables as Markdown instead, --table NAME one of them.\n\n"
+     "  bcd report runs/full runs/bcd --out both.html\n"
+     "  bcd report runs/validity/validity.h5 --figures figures      ... each as SVG and PDF, too"},
     {COMMAND_PLAN, "plan", "", "what a training would take on other GPUs: memory, time, dollars", 0,
      0,
      "Before renting anything: says for full update, offload and BCD whether a model fits GPUs\n"

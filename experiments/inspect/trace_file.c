@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../report/figures.h"
-#include "../report/gnuplot.h"
+#include "../report/report.h"
 #include "../tables/table.h"
 #include "trace.h"
 
@@ -71,14 +70,6 @@ static Options settings_of(const Setup *setup) {
     return o;
 }
 
-static int draw(const char *path, const Tables *tables) {
-    char *script = figure_cycle(tables, "cycle"), *svg = script ? gnuplot_svg(script) : NULL;
-    free(script);
-    int failed = !svg || figure_write(path, svg, "One BCD cycle: what each block holds");
-    free(svg);
-    return failed ? -1 : 0;
-}
-
 int trace_write(const Setup *setup, const Trace *traces, int count) {
     const char *out = setup->options.out, *figure = setup->options.figure;
     if (!*out && !*figure) return 0;
@@ -87,7 +78,7 @@ int trace_write(const Setup *setup, const Trace *traces, int count) {
     int failed = setup_provenance(&tables.provenance, &setup->options);
     for (int i = 0; i < count && !failed; i++) failed = add_step(&tables, setup, &traces[i]);
     failed = failed || (*out && tables_write(&tables, &options, out)) ||
-             (*figure && draw(figure, &tables));
+             (*figure && page_draw_cycle(&tables, figure) != PAGE_WRITTEN);
     tables_free(&tables);
     return failed ? -1 : 0;
 }

@@ -1,157 +1,221 @@
-#include "page.h"
-
+/* The page: Python (page.py) makes it, from the files of tables and from what is written here for
+ * it: the trainings, their tables, their order. */
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "gnuplot.h"
+#include "../paper/trainings.h"
+#include "../train/library.h"
+#include "report.h"
 
-int page_begin(Page *page, bool drawable) {
-    *page = (Page){.drawable = drawable};
-    page->out = open_memstream(&page->text, &page->size);
-    return page->out ? 0 : error_set("report: out of memory");
-}
+extern char **environ;
 
-void put_text(FILE *out, const char *text) {
-    while (*text) {
-        size_t plain = strcspn(text, "&<>\"'");
-        fwrite(text, 1, plain, out);
-        text += plain;
-        if (!*text) return;
-        fputs(*text == '&'   ? "&amp;"
-              : *text == '<' ? "&lt;"
-              : *text == '>' ? "&gt;"
-              : *text == '"' ? "&quot;"
-                             : "&#39;",
-              out);
-        text++;
+enum { PATH = 1024, NO_PACKAGE = 3, MOST_ARGUMENTS = 8 + OPTIONS_POSITIONAL };
+
+/* ---- running Python ---------------------------------------------------------------------------
+ */
+
+/* page.py: below the directory of the program, in share/bcd where it is installed, or in the source
+ * tree that the program was built in. */
+static int find_script(char path[PATH]) {
+    static const char *const places[] = {"../share/bcd/page.py", "../experiments/report/page.py",
+                                         "../../experiments/report/page.py"};
+    char program[512];
+    if (program_path(program, sizeof program, "report")) return -1;
+    *strrchr(program, '/') = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, PATH, "%s/%s", program, places[i]);
+        if (access(path, R_OK) == 0) return 0;
     }
+    return error_set("report: page.py is neither beside the program nor in its source tree");
 }
 
-void put_element(FILE *out, const char *tag, const char *text) {
-    fprintf(out, "<%s>", tag);
-    put_text(out, text);
-    fprintf(out, "</%.*s>\n", (int)strcspn(tag, " "), tag);
+/* The exit status; 127 where there is no such Python.  What it complains goes to `complaints`. */
+static int run_one(char *const argv[], FILE *complaints) {
+    posix_spawn_file_actions_t streams;
+    pid_t child;
+    int status = 127;
+    posix_spawn_file_actions_init(&streams);
+    posix_spawn_file_actions_adddup2(&streams, fileno(complaints), 2);
+    if (posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0)
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+    posix_spawn_file_actions_destroy(&streams);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : status;
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* The last line of the complaints. */
+static PageResult refuse(FILE *complaints) {
+    char line[400] = "", next[400];
+    rewind(complaints);
+    while (fgets(next, sizeof next, complaints))
+        if (*next != '\n') strcpy(line, next);
+    line[strcspn(line, "\n")] = 0;
+    error_set("report: %s", *line ? line : "the page could not be made");
+    return PAGE_FAILED;
+}
 
-void page_figure(Page *page, char *script, const char *id, const char *label, const char *caption) {
-    if (!script || fflush(page->out)) {
-        free(script);
-        return;
+/* The Python that PYTHON names, else the first one that has the packages.  -B: nothing is written
+ * into the source tree. */
+static PageResult run_python(const char *const arguments[], int count) {
+    const char *own = getenv("PYTHON"), *names[] = {own ? own : "python3", "/usr/bin/python3"};
+    char script[PATH], *argv[MOST_ARGUMENTS] = {NULL, "-B", script};
+    FILE *complaints = tmpfile();
+    if (!complaints || find_script(script)) {
+        if (complaints) fclose(complaints);
+        return PAGE_FAILED;
     }
-    if (page->figures == page->room) {
-        int room = page->room ? 2 * page->room : 32;
-        PageFigure *grown = realloc(page->figure, (size_t)room * sizeof *grown);
-        if (!grown) {
-            free(script);
-            return;
+    for (int i = 0; i < count; i++) argv[3 + i] = (char *)(uintptr_t)arguments[i];
+    int status = NO_PACKAGE;
+    for (int i = 0; i < (own ? 1 : 2) && (status == NO_PACKAGE || status == 127); i++) {
+        rewind(complaints);
+        argv[0] = (char *)(uintptr_t)names[i];
+        status = run_one(argv, complaints);
+    }
+    PageResult result = PAGE_WRITTEN;
+    if (status == NO_PACKAGE || status == 127) {
+        error_set(
+            "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
+            "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
+        result = PAGE_NO_PYTHON;
+    } else if (status) {
+        result = refuse(complaints);
+    }
+    fclose(complaints);
+    return result;
+}
+
+/* ---- what Python is given ----------------------------------------------------------------------
+ */
+
+typedef struct {
+    int64_t training; /* row of the study */
+    char of[H5_NAME]; /* "resnet8 cifar10 sgd", and after a new line the case's number */
+    char method[H5_NAME];
+} OrderRow;
+
+static void write_order(H5File *file, const Cases *cases) {
+    static const H5Column columns[] = {
+        {"training", H5_INT64, offsetof(OrderRow, training), NULL},
+        {"case", H5_TEXT, offsetof(OrderRow, of), NULL},
+        {"method", H5_TEXT, offsetof(OrderRow, method), NULL},
+    };
+    OrderRow *row = calloc((size_t)cases->study->rows + 1, sizeof *row);
+    size_t rows = 0;
+    for (int c = 0; row && c < cases->cases; c++)
+        for (int m = 0; m < cases->item[c].methods; m++) {
+            const CaseMethod *method = &cases->item[c].method[m];
+            char name[CASE_NAME];
+            for (int s = 0; s < method->seeds; s++, rows++) {
+                row[rows].training = method->row[s];
+                case_method(cases, &cases->item[c], method, row[rows].method);
+                case_name(case_first(cases, method), name);
+                snprintf(row[rows].of, H5_NAME, "%.116s\n%d", name, c);
+            }
         }
-        page->figure = grown;
-        page->room = room;
+    if (row)
+        h5_write_table(file, "/order", columns, 3, row, sizeof *row, rows);
+    else
+        h5_fail(file, "/order");
+    free(row);
+}
+
+/* Of all trainings one behind the other, as the curves in a study's file; NAN: unknown. */
+static void write_operations(H5File *file, const Study *study) {
+    size_t total = 0, at = 0;
+    for (int r = 0; r < study->rows; r++) total += study->row[r].curve_rows;
+    double *values = malloc((total + 1) * sizeof *values);
+    for (int r = 0; values && r < study->rows; r++)
+        for (size_t i = 0; i < study->row[r].curve_rows; i++)
+            values[at++] = study_at(&study->row[r], i, AXIS_OPERATIONS);
+    H5Dim dim = {"step", total, NULL};
+    if (values)
+        h5_write(file, "/operations", H5_DOUBLE, values, 1, &dim, NULL);
+    else
+        h5_fail(file, "/operations");
+    free(values);
+}
+
+static void write_notes(H5File *file) {
+    char notes[PAPER_NOTES * TABLE_NOTE] = "";
+    for (int n = 0; paper_notes[n]; n++) {
+        size_t used = strlen(notes);
+        snprintf(notes + used, sizeof notes - used, "%s%s", used ? "\n" : "", paper_notes[n]);
     }
-    PageFigure *figure = &page->figure[page->figures++];
-    *figure = (PageFigure){.at = page->size, .script = script};
-    snprintf(figure->id, sizeof figure->id, "%s", id);
-    snprintf(figure->label, sizeof figure->label, "%s", label);
-    snprintf(figure->caption, sizeof figure->caption, "%s", caption);
+    h5_set_text(file, "/", "convergence", study_convergence_rule);
+    h5_set_text(file, "/", "notes", notes);
 }
 
-/* gnuplot gives the marks of every drawing the same ids: told apart by the figure's own. */
-static void put_svg(FILE *out, const char *svg, const char *id) {
-    static const char *const before[] = {" id='", " id=\"", "href='#", NULL};
-    while (*svg) {
-        size_t plain = strcspn(svg + 1, " h") + 1;
-        for (int b = 0; before[b]; b++) {
-            size_t length = strlen(before[b]);
-            if (strncmp(svg, before[b], length)) continue;
-            fwrite(svg, 1, length, out);
-            fprintf(out, "%s_", id);
-            svg += length;
-            plain = 0;
-            break;
-        }
-        fwrite(svg, 1, plain, out);
-        svg += plain;
+static int write_page(const Report *report, const char *path) {
+    H5File file;
+    if (h5_create(&file, path)) return -1;
+    h5_set_text(&file, "/", "format", "bcd page");
+    h5_set_text(&file, "/", "lacking", report->study.lacking);
+    h5_set_text(&file, "/", "unfinished", report->study.unfinished);
+    write_notes(&file);
+    write_order(&file, &report->cases);
+    write_operations(&file, &report->study);
+    return h5_commit(&file);
+}
+
+/* A directory that goes with what is in it. */
+typedef struct {
+    char dir[256], trainings[300], page[300], tables[300];
+} Scratch;
+
+static int open_scratch(Scratch *scratch) {
+    const char *parent = getenv("TMPDIR");
+    snprintf(scratch->dir, sizeof scratch->dir, "%.200s/bcd-report-XXXXXX",
+             parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(scratch->dir))
+        return error_set("report: no directory can be made in %s", parent ? parent : "/tmp");
+    snprintf(scratch->trainings, sizeof scratch->trainings, "%s/trainings.h5", scratch->dir);
+    snprintf(scratch->page, sizeof scratch->page, "%s/page.h5", scratch->dir);
+    snprintf(scratch->tables, sizeof scratch->tables, "%s/tables.h5", scratch->dir);
+    return 0;
+}
+
+static void close_scratch(const Scratch *scratch) {
+    remove(scratch->trainings);
+    remove(scratch->page);
+    remove(scratch->tables);
+    rmdir(scratch->dir);
+}
+
+PageResult page_write(const Report *report, const char *path, const char *figures) {
+    const char *arguments[MOST_ARGUMENTS - 4] = {path, figures};
+    const Options none = {.command = COMMAND_REPORT};
+    PageResult result = PAGE_FAILED;
+    Scratch scratch;
+    int count = 2;
+    if (open_scratch(&scratch)) return PAGE_FAILED;
+    if (report->study.rows) {
+        arguments[count++] = scratch.trainings;
+        arguments[count++] = scratch.page;
     }
+    for (int f = 0; f < report->files && f < OPTIONS_POSITIONAL; f++)
+        arguments[count++] = *report->path[f] ? report->path[f] : scratch.tables;
+    if (!report->study.rows || (study_write(&report->study, scratch.trainings) == 0 &&
+                                write_page(report, scratch.page) == 0 &&
+                                tables_write(&report->file[0], &none, scratch.tables) == 0))
+        result = run_python(arguments, count);
+    close_scratch(&scratch);
+    return result;
 }
 
-static void put_figure(FILE *out, const PageFigure *figure) {
-    fprintf(out, "<figure><div class=\"scroll\"><svg role=\"img\" aria-label=\"");
-    put_text(out, figure->label);
-    putc('"', out);
-    put_svg(out, figure->svg + strlen("<svg"), figure->id);
-    fprintf(out, "</div>");
-    if (*figure->caption) put_element(out, "figcaption", figure->caption);
-    fprintf(out, "</figure>\n");
-}
-
-static void put_missing(FILE *out, const PageFigure *figure) {
-    fprintf(out, "<p class=\"warning\">A figure is missing here, gnuplot did not draw it: ");
-    put_text(out, figure->label);
-    fprintf(out, ".</p>\n");
-}
-
-static void draw_figures(Page *page) {
-    char **svg = calloc((size_t)page->figures + 1, sizeof *svg);
-    char **script = calloc((size_t)page->figures + 1, sizeof *script);
-    for (int f = 0; f < page->figures && script; f++) script[f] = page->figure[f].script;
-    if (svg && script) gnuplot_draw(svg, script, page->figures);
-    for (int f = 0; f < page->figures && svg; f++) page->figure[f].svg = svg[f];
-    free(svg);
-    free(script);
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static void put_page(FILE *out, const Page *page) {
-    size_t at = 0;
-    for (int f = 0; f < page->figures; f++) {
-        const PageFigure *figure = &page->figure[f];
-        fwrite(page->text + at, 1, figure->at - at, out);
-        if (figure->svg)
-            put_figure(out, figure);
-        else
-            put_missing(out, figure);
-        at = figure->at;
-    }
-    fwrite(page->text + at, 1, page->size - at, out);
-}
-
-static int write_whole(const Page *page, const char *path) {
-    char temporary[1024];
-    snprintf(temporary, sizeof temporary, "%.900s.%ld.part", path, (long)getpid());
-    FILE *out = fopen(temporary, "w");
-    if (!out) return error_set("report: %s cannot be written; is its directory there?", path);
-    put_page(out, page);
-    bool failed = ferror(out);
-    int status = 0;
-    if (fclose(out) || failed)
-        status = error_set("report: %s: writing failed; is the disk full?", path);
-    if (!status && rename(temporary, path))
-        status = error_set("report: %s cannot be written; is it a directory?", path);
-    if (status) remove(temporary);
-    return status;
-}
-
-static void page_free(Page *page) {
-    for (int f = 0; f < page->figures; f++) {
-        free(page->figure[f].script);
-        free(page->figure[f].svg);
-    }
-    free(page->figure);
-    free(page->text);
-    *page = (Page){0};
-}
-
-int page_write(Page *page, const char *path) {
-    bool failed = ferror(page->out);
-    int status = 0;
-    if (fclose(page->out) || failed) status = error_set("report: out of memory for the page");
-    if (!status && page->figures) draw_figures(page);
-    if (!status) status = write_whole(page, path);
-    page_free(page);
-    return status;
+PageResult page_draw_cycle(const Tables *tables, const char *path) {
+    const Options none = {.command = COMMAND_TRACE};
+    PageResult result = PAGE_FAILED;
+    Scratch scratch;
+    if (open_scratch(&scratch)) return PAGE_FAILED;
+    const char *arguments[] = {path, "cycle", scratch.tables};
+    if (tables_write(tables, &none, scratch.tables) == 0) result = run_python(arguments, 3);
+    close_scratch(&scratch);
+    return result;
 }

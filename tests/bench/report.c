@@ -102,7 +102,7 @@ static double cpu_ms(const struct rusage *usage) {
            1e-3 * (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
 }
 
-/* As the command does it, what it prints thrown away; *cpu: the processor time, gnuplot's too. */
+/* As the command does it, what it prints thrown away; *cpu: the processor time, Python's too. */
 static int report_once(double *ms, double *cpu, const char *directory, int files) {
     Options options;
     static char path[FILES_MOST][PATH];

@@ -1,5 +1,6 @@
 #include "report_sample.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +13,14 @@ size_t count_of(const char *text, const char *what) {
     return count;
 }
 
-void sample_report(Report *report, Study study) {
-    *report = (Report){.study = study};
-    CHECK(report_prepare(report) == 0, "%s", error_message());
+bool has_figures(void) {
+    static int status = -1;
+    char command[512];
+    const char *python = getenv("PYTHON");
+    snprintf(command, sizeof command, "'%s' -c 'import h5py, matplotlib, jinja2' 2>/dev/null",
+             python ? python : "/usr/bin/python3");
+    if (status < 0) status = system(command);
+    return status == 0;
 }
 
 void sample_seed(Study *study, int row, int64_t seed, double more) {

