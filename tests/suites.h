@@ -64,5 +64,7 @@ SUITE(schema)
 SUITE(trace)
 SUITE(trainings)
 SUITE(trainings_plan)
+SUITE(plateau)
+SUITE(results)
 SUITE(finetune)
 #endif

@@ -136,6 +136,7 @@ typedef struct Options {
     bool markdown;
     char table[OPTION_TEXT];   /* "": all */
     char figures[OPTION_TEXT]; /* directory; "": none */
+    char study[OPTION_TEXT];   /* to write; "": none */
 
     /* bcd plan */
     char gpu[OPTION_TEXT];   /* key of gpu_table, or "any" */

@@ -176,10 +176,18 @@ static int make_page(const Report *report, const Options *options) {
     return 0;
 }
 
+/* What is computed from the curves is computed anew; what was trained stays as it was. */
+static int write_study(const Report *report, const char *path) {
+    if (!report->study.rows)
+        return error_set("report: --study %s: no trainings in these files", path);
+    return study_write(&report->study, path);
+}
+
 static int make_report(Report *report, const Options *options) {
     if (read_files(report, options) || report_prepare(report)) return -1;
     if (*report->study.lacking) fprintf(stderr, "bcd: %s\n", report->study.lacking);
     if (*report->study.unfinished) fprintf(stderr, "bcd: %s\n", report->study.unfinished);
+    if (*options->study) return write_study(report, options->study);
     int printed = print_tables(report, options);
     if (printed < 0) return -1;
     if (*options->table && !printed) return no_table(report, options);

@@ -10,12 +10,13 @@
 
 /* ---- what tells trainings apart -------------------------------------------------------------- */
 
-/* Flags that say how the submodels take turns. */
+/* Flags that say how the submodels take turns; and the rate, for each method may have its best. */
 static bool is_of_method(const char *flag) {
     static const char *const flags[] = {
-        "fraction",    "submodels",      "partition",     "order",       "switch-every",
-        "auto-window", "auto-tolerance", "auto-min",      "auto-max",    "keep-state",
-        "frozen-norm", "method",         "switch-warmup", "submodel-lr", "always-active"};
+        "fraction",      "submodels",   "partition",      "order",
+        "switch-every",  "auto-window", "auto-tolerance", "auto-min",
+        "auto-max",      "keep-state",  "frozen-norm",    "method",
+        "switch-warmup", "submodel-lr", "always-active",  "lr"};
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
         if (strcmp(flag, flags[f]) == 0) return true;
     return false;
@@ -46,9 +47,9 @@ static char *case_key(const StudyRow *row) {
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n%.9g\n%.9g\n", row->model, row->data,
+    fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n%.9g\n", row->model, row->data,
             strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer, row->device,
-            row->precision, row->batch, row->lr, row->weight_decay);
+            row->precision, row->batch, row->weight_decay);
     write_settings(out, row, false);
     return fclose(out) ? NULL : text;
 }
@@ -58,8 +59,8 @@ static char *method_key(const StudyRow *row) {
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%.9g\n", row->method, row->order,
-            row->switching, row->submodels, row->steps, row->fraction);
+    fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%.9g\n%.9g\n", row->method, row->order,
+            row->switching, row->submodels, row->steps, row->fraction, row->lr);
     write_settings(out, row, true);
     return fclose(out) ? NULL : text;
 }
@@ -196,7 +197,9 @@ const StudyRow *case_first(const Cases *cases, const CaseMethod *method) {
 
 /* Whether a full update is the better one to compare a row with. */
 static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyRow *row) {
-    if (!than || than->steps == row->steps) return !than;
+    if (!than) return true;
+    if ((full->lr == row->lr) != (than->lr == row->lr)) return full->lr == row->lr;
+    if (than->steps == row->steps) return false;
     return full->steps == row->steps || full->steps > than->steps;
 }
 
@@ -257,7 +260,8 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
                         char text[CASE_NAME]) {
     char own[32], other[32];
     const StudyRow *row = case_first(cases, method);
-    bool order = false, switching = false, steps = false, state = false, flags = false;
+    bool order = false, switching = false, steps = false, state = false, rate = false, norm = false,
+         flags = false;
     study_method(row, own);
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *twin = case_first(cases, &item->method[m]);
@@ -266,14 +270,21 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
         order |= turns && strcmp(twin->order, row->order) != 0;
         switching |= turns && strcmp(twin->switching, row->switching) != 0;
         state |= turns && twin->settings.keep_state != row->settings.keep_state;
+        norm |= turns && twin->settings.frozen_norm != row->settings.frozen_norm;
         steps |= twin->steps != row->steps;
+        rate |= twin->lr != row->lr;
         flags |= !strcmp(twin->order, row->order) && !strcmp(twin->switching, row->switching) &&
-                 twin->settings.keep_state == row->settings.keep_state && twin->steps == row->steps;
+                 twin->settings.keep_state == row->settings.keep_state &&
+                 twin->settings.frozen_norm == row->settings.frozen_norm &&
+                 twin->steps == row->steps && twin->lr == row->lr;
     }
     int used = snprintf(text, CASE_NAME, "%s", own);
     if (switching) used += snprintf(text + used, 24, " every %.12s", row->switching);
     if (order && strcmp(row->order, "cyclic"))
         used += snprintf(text + used, 16, " %.10s", row->order);
+    if (norm && row->settings.frozen_norm == FROZEN_BATCH)
+        used += snprintf(text + used, 16, " batch norms");
+    if (rate) used += snprintf(text + used, 24, " rate %.6g", row->lr);
     if (state && row->settings.keep_state) used += snprintf(text + used, 16, " keeps state");
     if (steps) used += snprintf(text + used, 32, ", %" PRId64 " updates", row->steps);
     if (flags) /* some other flag */

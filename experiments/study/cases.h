@@ -12,7 +12,7 @@ typedef struct {
     const int *row; /* [seeds] in study->row, in order of the seed */
 } CaseMethod;
 
-/* Same network, data, optimizer with all its settings, batch, device and precision. */
+/* Same network, data, optimizer with all its settings but the rate, batch, device and precision. */
 typedef struct {
     int methods;
     const CaseMethod *method; /* full updates first, then by M, by the part of the data, as read */
@@ -39,8 +39,8 @@ const CaseMethod *cases_next(const Cases *cases, const CaseMethod *method, const
 
 /* The first row of a method: what all its seeds have in common can be read there. */
 const StudyRow *case_first(const Cases *cases, const CaseMethod *method);
-/* The row of the full update (in the device's memory) with the same seed; of several the one with
- * as many updates, or else the longest; NULL: none. */
+/* The row of the full update (in the device's memory) with the same seed; of several one of the
+ * same rate, then the one with as many updates, or else the longest; NULL: none. */
 const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row);
 
 /* Whether no method before has the same M and part of the data: the others of these differ in when

@@ -4,17 +4,25 @@
 
 #include "../../ref/error.h"
 #include "cases.h"
+#include "plateau.h"
+
+#define NUMBER(macro) TEXT(macro)
+#define TEXT(value) #value
 
 const char study_convergence_rule[] =
     "A training by BCD is compared with the full update of the same network, data, optimizer, "
-    "batch, rate, device, precision and seed, and with nothing else. Both training losses are "
+    "batch, device, precision and seed, and with nothing else; of the same rate if there is one. "
+    "Both training losses are "
     "smoothed by a trailing mean over a fortieth of the shorter training, at least ten updates. "
     "Each has a lowest smoothed loss; the higher of the two, which both reached, is the level. A "
     "training has converged at the first step whose smoothed loss is at or below the level. The "
     "B-F multiplier is steps to converge with BCD over steps to converge with the full update, to "
     "the same loss. The same is done with the validation losses, on the straight lines between "
     "evaluations. All of it depends on how long the two were trained; the paper's rule is not "
-    "stated.";
+    "stated. Its own convergence, beside no other training: the first mean of " NUMBER(PLATEAU_MEAN)
+    " evaluations that no later such mean betters by more than " NUMBER(PLATEAU_POINTS)
+    " points of accuracy within " NUMBER(PLATEAU_IMAGE_EPOCHS) " epochs (images), or by more than "
+    NUMBER(PLATEAU_NATS) " nats within " NUMBER(PLATEAU_TOKEN_EPOCHS) " (text).";
 
 static double sum(const CurveRow *curve, size_t begin, size_t end) {
     double total = 0;
@@ -126,6 +134,7 @@ int study_converge(Study *study) {
     Cases cases;
     for (int r = 0; r < study->rows; r++) {
         forget(&study->row[r]);
+        if (plateau_fill(&study->row[r])) return -1;
         if (study->row[r].curve_rows > longest) longest = study->row[r].curve_rows;
     }
     if (cases_make(&cases, study)) return -1;

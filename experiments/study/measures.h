@@ -62,6 +62,7 @@ bool study_any_pairs(const Cases *cases);
 double study_student(int n);
 
 /* Each adds tables, where the study has something for them; -1 and an error. */
+int study_add_converged(Tables *tables, const Cases *cases); /* each by itself */
 int study_add_same_loss(Tables *tables, const Cases *cases); /* and an update, beside a full one */
 int study_add_budgets(Tables *tables, const Cases *cases);   /* at equal updates, seconds, ... */
 int study_add_switching(Tables *tables, const Cases *cases); /* when, and in what order */

@@ -12,16 +12,18 @@
 #include "../train/setup.h"
 
 #define TEXT(field, what) \
-    { {#field, H5_TEXT, offsetof(StudyRow, field), NULL}, what }
+    { {#field, H5_TEXT, offsetof(StudyRow, field), NULL}, what, false }
 #define INTEGER(field, unit, what) \
-    { {#field, H5_INT64, offsetof(StudyRow, field), unit}, what }
+    { {#field, H5_INT64, offsetof(StudyRow, field), unit}, what, false }
 #define REAL(field, unit, what) \
-    { {#field, H5_DOUBLE, offsetof(StudyRow, field), unit}, what }
+    { {#field, H5_DOUBLE, offsetof(StudyRow, field), unit}, what, false }
+#define COMPUTED(field, unit, what) \
+    { {#field, H5_DOUBLE, offsetof(StudyRow, field), unit}, what, true }
 #define PEAK(name, role, what) \
-    { {name, H5_DOUBLE, offsetof(StudyRow, peak) + (role) * sizeof(double), "bytes"}, what }
+    { {name, H5_DOUBLE, offsetof(StudyRow, peak) + (role) * sizeof(double), "bytes"}, what, false }
 
 const StudyColumn study_columns[] = {
-    {{"row", H5_TEXT, offsetof(StudyRow, name), NULL}, "name of the training"},
+    {{"row", H5_TEXT, offsetof(StudyRow, name), NULL}, "name of the training", false},
     TEXT(model, "preset or specification"),
     TEXT(input, "images or tokens"),
     TEXT(data, "data set"),
@@ -40,18 +42,24 @@ const StudyColumn study_columns[] = {
     REAL(fraction, NULL, "SR: part of the data each submodel sees"),
     INTEGER(steps, "steps", "updates done"),
     REAL(epochs, "epochs", "passes over the data, whichever submodel was active"),
-    REAL(steps_to_converge, "steps", "updates until the smoothed training loss was at `level`"),
-    REAL(epochs_to_converge, "epochs", "the same in epochs"),
-    REAL(level, "nats per target",
-         "the smoothed training loss at which it is compared with its full update"),
-    REAL(multiplier, NULL, "B-F: steps_to_converge over that of the full update"),
-    REAL(valid_steps, "steps", "updates until the validation loss was at `valid_level`"),
-    REAL(valid_level, "nats per target", "the validation loss at which they are compared"),
-    REAL(valid_multiplier, NULL, "valid_steps over those of the full update"),
+    COMPUTED(steps_to_converge, "steps", "updates until the smoothed training loss was at `level`"),
+    COMPUTED(epochs_to_converge, "epochs", "the same in epochs"),
+    COMPUTED(level, "nats per target",
+             "the smoothed training loss at which it is compared with its full update"),
+    COMPUTED(multiplier, NULL, "B-F: steps_to_converge over that of the full update"),
+    COMPUTED(valid_steps, "steps", "updates until the validation loss was at `valid_level`"),
+    COMPUTED(valid_level, "nats per target", "the validation loss at which they are compared"),
+    COMPUTED(valid_multiplier, NULL, "valid_steps over those of the full update"),
     REAL(accuracy, NULL, "0 to 1, on the validation split at the end"),
     REAL(perplexity, NULL, "exp(valid_loss)"),
     REAL(valid_loss, "nats per target", "on the validation split at the end"),
-    REAL(train_loss, "nats per target", "smoothed, at the end"),
+    COMPUTED(train_loss, "nats per target", "smoothed, at the end"),
+    COMPUTED(plateau_steps, "steps", "updates to its own convergence"),
+    COMPUTED(plateau_epochs, "epochs", "the same in epochs"),
+    COMPUTED(plateau_score, NULL, "there: mean of five evaluations, per cent or perplexity"),
+    COMPUTED(plateau_spread, NULL, "their standard deviation"),
+    COMPUTED(end_score, NULL, "mean of the last five evaluations, per cent or perplexity"),
+    COMPUTED(end_spread, NULL, "their standard deviation"),
     PEAK("peak_parameters", MEM_PARAMETERS, "measured: weights, active or frozen"),
     PEAK("peak_buffers", MEM_BUFFERS, "measured: running statistics"),
     PEAK("peak_gradients", MEM_GRADIENTS, "measured: of the active submodel"),

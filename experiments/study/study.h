@@ -32,6 +32,8 @@ typedef struct {
     double train_loss, valid_loss, accuracy, perplexity;
     double level, steps_to_converge, epochs_to_converge, multiplier;
     double valid_level, valid_steps, valid_multiplier; /* the same by the validation loss */
+    double plateau_steps, plateau_epochs, plateau_score, plateau_spread; /* plateau.h */
+    double end_score, end_spread;
     double seconds, wall, rate;
     double peak[MEM_ROLES + 1], closed_form; /* the last peak is that of all roles together */
     CurveRow *curve;
@@ -51,6 +53,7 @@ typedef struct {
 typedef struct {
     H5Column column;
     const char *what;
+    bool computed; /* from the curves, by study_converge: a file need not have it */
 } StudyColumn;
 
 extern const StudyColumn study_columns[];
@@ -113,9 +116,9 @@ double study_loss(const StudyRow *row, size_t end, size_t window);
 
 /* Fills level, steps_to_converge, epochs_to_converge, multiplier, and the same of the validation
  * loss, of every BCD row that has a full update beside it (cases.h), by this rule, which is stored
- * in the file; and train_loss of all.  A full update has multiplier 1 and no level of its own: it
- * was at that of a BCD row after steps_to_converge / multiplier updates.  0, or -1 and an error
- * when memory runs out. */
+ * in the file; train_loss and plateau_steps ... end_spread of all.  A full update has multiplier 1
+ * and no level of its own: it was at that of a BCD row after steps_to_converge / multiplier
+ * updates.  0, or -1 and an error when memory runs out. */
 extern const char study_convergence_rule[];
 int study_converge(Study *study);
 

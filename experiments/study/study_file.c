@@ -1,4 +1,5 @@
 /* A study's HDF5 file. */
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,12 +191,29 @@ static int read_part(const H5File *file, const Study *study, int first, const Pa
     return failed;
 }
 
+/* The columns to read: what is computed from the curves may be missing. */
+static int drop_missing(H5Column *columns, const H5File *file) {
+    int kept = 0;
+    for (int c = 0; c < study_column_count; c++) {
+        char path[PATH];
+        snprintf(path, sizeof path, "/table/%s", columns[c].name);
+        if (!study_columns[c].computed || h5_exists(file, path)) columns[kept++] = columns[c];
+    }
+    return kept;
+}
+
+static void forget_computed(StudyRow *row) {
+    for (int c = 0; c < study_column_count; c++)
+        if (study_columns[c].computed)
+            *(double *)(void *)((char *)row + study_columns[c].column.offset) = NAN;
+}
+
 static int read_rows(Study *study, const H5File *file) {
     H5Column *columns = table_columns();
     if (!columns) return -1;
     size_t count;
-    StudyRow *rows =
-        h5_read_table(file, "/table", columns, study_column_count, sizeof *rows, &count);
+    int kept = drop_missing(columns, file);
+    StudyRow *rows = h5_read_table(file, "/table", columns, kept, sizeof *rows, &count);
     free(columns);
     if (!rows) return -1;
     int failed = 0;
@@ -204,6 +222,7 @@ static int read_rows(Study *study, const H5File *file) {
         failed = !row;
         if (!row) break;
         *row = rows[r];
+        if (kept < study_column_count) forget_computed(row);
         options_defaults(&row->settings, COMMAND_TRAIN);
     }
     free(rows);

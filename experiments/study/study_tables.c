@@ -68,9 +68,9 @@ static int add_trainings(Tables *tables, const Cases *cases) {
 
 int study_tables(Tables *tables, const Study *study) {
     static int (*const add[])(Tables *, const Cases *) = {
-        paper_add_table2,    paper_add_table9_10, paper_add_table11,   paper_add_multipliers,
-        study_add_same_loss, study_add_budgets,   paper_add_finetuned, study_add_switching,
-        paper_add_ufp,       add_trainings};
+        paper_add_table2,    paper_add_table9_10, paper_add_table11, paper_add_multipliers,
+        study_add_converged, study_add_same_loss, study_add_budgets, paper_add_finetuned,
+        study_add_switching, paper_add_ufp,       add_trainings};
     Cases cases;
     if (!study->rows) return 0;
     if (cases_make(&cases, study)) return -1;

@@ -46,7 +46,7 @@ extern const TrainingKind training_validity;                            /* paper
 extern const TrainingKind training_compression;                         /* paper/table09_10.c */
 extern const TrainingKind training_ufp;                                 /* paper/table11.c */
 extern const TrainingKind training_switching;                           /* switching.c */
-extern const TrainingKind training_converged, training_converged_pilot; /* trainings_converged.c */
+extern const TrainingKind training_converged, training_converged_pilot; /* converged.c */
 
 /* One training of the plan. */
 typedef struct {

@@ -147,35 +147,6 @@ static void case_all(void) {
           "%s", printed->out);
 }
 
-/* The tables of paper_repro.md, between "<!-- table FILES NAME -->" and "<!-- end -->", are what
- * the program prints of the committed files. */
-static void case_paper_repro(void) {
-    static const char marker[] = "<!-- table ",
-                      directory[] = BCD_SOURCE_DIR "/experiments/results/";
-    static char text[1 << 20];
-    int tables = 0;
-    FILE *file = fopen(BCD_SOURCE_DIR "/paper_repro.md", "r");
-    if (!CHECK(file, "no paper_repro.md")) return;
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    for (char *at = text; (at = strstr(at, marker)); tables++) {
-        char files[256] = "", name[64] = "", paths[2048] = "";
-        char *begin = strchr(at, '\n'), *end = strstr(at, "<!-- end -->");
-        CHECK(sscanf(at + strlen(marker), "%255s %63s -->", files, name) == 2, "%.80s", at);
-        if (!CHECK(begin && end, "no end: %s", name)) break;
-        for (char *name_of = strtok(files, ","); name_of; name_of = strtok(NULL, ",")) {
-            size_t used = strlen(paths);
-            snprintf(paths + used, sizeof paths - used, "%s%s ", directory, name_of);
-        }
-        const Printed *printed = run(0, "report %s--markdown --table %s", paths, name);
-        CHECK(strlen(printed->out) == (size_t)(end - begin - 1) &&
-                  !strncmp(printed->out, begin + 1, strlen(printed->out)),
-              "table %s is not as in the files: make paper-tables", name);
-        at = end;
-    }
-    CHECK(tables > 3, "%d tables", tables);
-}
-
 static void case_report(void) {
     const Printed *printed = run(0, "report all/memory.h5 --markdown");
     CHECK(strstr(printed->out, "| G-1.6B | 1615775744 c | 24.077 p | 24.076 r |"), "%s",
@@ -366,5 +337,4 @@ void test_experiments(void) {
     RUN(case_cost_measured);
     RUN(case_report);
     RUN(case_all);
-    RUN(case_paper_repro);
 }

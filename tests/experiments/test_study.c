@@ -243,6 +243,34 @@ static void case_partners(void) {
     study_free(&study);
 }
 
+/* Each method at its best rate: another rate is another method, and the full update it has. */
+static void case_rates(void) {
+    Study study = sample_study();
+    StudyRow *own = add_like(&study, 1);
+    own->lr = own->settings.lr = 0.05;
+    Cases cases;
+    char text[CASE_NAME];
+    if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
+    const Case *item = &cases.item[0];
+    const int full = 0, bcd = 4;
+    CHECK(cases.cases == 2 && item->methods == 3, "%d cases", cases.cases);
+    CHECK(case_partner(&cases, item, &study.row[bcd]) == &study.row[full], "the only full update");
+    bool named = false;
+    for (int m = 0; m < item->methods; m++)
+        named |= !strcmp(case_method(&cases, item, &item->method[m], text), "BCD-1/3 rate 0.05");
+    CHECK(named, "a rate is not told");
+    cases_free(&cases);
+    StudyRow *twin = add_like(&study, full);
+    twin->lr = twin->settings.lr = 0.05;
+    twin->steps *= 2;
+    if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
+    CHECK(case_partner(&cases, &cases.item[0], &study.row[bcd]) == &study.row[5] &&
+              case_partner(&cases, &cases.item[0], &study.row[1]) == &study.row[full],
+          "of the same rate");
+    cases_free(&cases);
+    study_free(&study);
+}
+
 static void case_means(void) {
     Mean mean = {0};
     CHECK(isnan(mean_value(&mean)) && isnan(mean_spread(&mean)), "of nothing");
@@ -269,6 +297,7 @@ static void case_operations(void) {
     CurveRow curve[3] = {{.step = 1}, {.step = 2, .submodel = 1}, {.step = 3, .submodel = 2}};
     StudyRow row = {.submodels = 3, .batch = 4, .curve = curve, .curve_rows = 3};
     strcpy(row.spec, "gpt:layers=1,width=16,heads=2,context=8,vocabulary=256");
+    row.settings.submodels = 3;
     if (!CHECK(study_operations(&row) == 0, "%s", error_message())) return;
     for (int i = 0; i < 3; i++) {
         double step = row.operations[i] - (i ? row.operations[i - 1] : 0);
@@ -282,7 +311,7 @@ static void case_operations(void) {
           "a thinned curve: %g", row.operations ? row.operations[1] : NAN);
     for (uint64_t i = 0; i < 3; i++) curve[i].step = i + 1;
     curve[0].submodel = curve[1].submodel = curve[2].submodel = 0;
-    row.submodels = 1;
+    row.submodels = row.settings.submodels = 1;
     CHECK(study_operations(&row) == 0 &&
               row.operations[2] == 3 * 4 * (forward + backward + linear + head),
           "full: %g", row.operations ? row.operations[2] : NAN);
@@ -290,7 +319,7 @@ static void case_operations(void) {
     CHECK(study_operations(&row) == -1 && !row.operations &&
               isnan(study_at(&row, 0, AXIS_OPERATIONS)),
           "two submodels that are one");
-    row.submodels = 2;
+    row.submodels = row.settings.submodels = 2;
     curve[1].submodel = 2;
     CHECK(study_operations(&row) == -1 && !row.operations &&
               strstr(error_message(), "submodel 3 of 2"),
@@ -310,6 +339,7 @@ void test_study(void) {
     RUN(case_thinned);
     RUN(case_cases);
     RUN(case_partners);
+    RUN(case_rates);
     RUN(case_means);
     RUN(case_operations);
 }

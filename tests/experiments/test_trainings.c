@@ -43,6 +43,10 @@ static void case_whole_experiment(void) {
                       study.row[r].name);
         }
     study_free(&study);
+    run(0, "report whole/validity.h5 --study whole/again.h5");
+    CHECK(study_read(&study, scratch_path("whole/again.h5")) == 0 && study.rows == 8, "%s",
+          error_message());
+    study_free(&study);
     printed = run(0, "report whole/validity.h5");
     CHECK(strstr(printed->out, "BCD-1/3") && (strstr(printed->out, "\nno page: ") ||
                                               file_exists(scratch_path("whole/report.html"))),

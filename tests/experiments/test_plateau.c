@@ -1,0 +1,85 @@
+/* The rule that says after how long a training converged, on curves drawn by hand. */
+#include "../../experiments/study/plateau.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+
+enum { MOST = 24 };
+
+/* A value an epoch, from the first on; improvements of more than 1 within 3 epochs count. */
+static int find(const double *value, int n) {
+    double epoch[MOST];
+    for (int i = 0; i < n; i++) epoch[i] = i + 1;
+    return plateau_find(epoch, value, n, 1, 3);
+}
+
+static void case_curves(void) {
+    static const struct {
+        const char *what;
+        int n, at; /* the answer */
+        double value[MOST];
+    } curves[] = {
+        {"nothing", 0, -1, {0}},
+        {"fewer than five", 4, -1, {9, 9, 9, 9}},
+        {"five: what comes after is not known", 5, -1, {9, 9, 9, 9, 9}},
+        {"flat for less than the patience", 7, -1, {9, 9, 9, 9, 9, 9, 9}},
+        {"flat for as long", 8, 4, {9, 9, 9, 9, 9, 9, 9, 9}},
+        {"always falling", 12, -1, {120, 110, 100, 90, 80, 70, 60, 50, 40, 30, 20, 10}},
+        /* means from the fifth on: 80, 70, 61, 54, 50, 50, ...: 50 is the ninth's */
+        {"falling, then flat", 14, 8, {100, 90, 80, 70, 60, 50, 45, 45, 50, 60, 50, 45, 45, 50}},
+        /* means 9, 9 - 5/5, ...: the fall of a mean is 1, which is not more than 1 */
+        {"by no more than the amount", 8, 4, {9, 9, 9, 9, 9, 4, 9, 9}},
+        {"by a little more", 8, -1, {9, 9, 9, 9, 9, 3, 9, 9}},
+        /* means 9, 9, 9, 9, 9, 5: that comes in the fifth epoch after */
+        {"better again, but too late", 10, 4, {9, 9, 9, 9, 9, 9, 9, 9, 9, -11}},
+        /* one lucky value moves the mean of five by a fifth of itself */
+        {"noise", 9, 4, {9, 8, 10, 9, 9, 10, 8, 8, 10}},
+        {"worse and worse", 9, 4, {1, 2, 3, 4, 5, 6, 7, 8, 9}},
+        {"slowly, but more than the amount in three epochs",
+         12,
+         -1,
+         {20, 19.5, 19, 18.5, 18, 17.5, 17, 16.5, 16, 15.5, 15, 14.5}},
+    };
+    for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) {
+        int at = find(curves[c].value, curves[c].n);
+        CHECK(at == curves[c].at, "%s: after %d, not %d", curves[c].what, at, curves[c].at);
+    }
+}
+
+/* Accuracy 50, 60, 70, 80, 80, ... of 20 evaluations, every second epoch of 10 updates: the means
+ * of five are 68, 74, 78, 80, 80, ...; the last that is better by more than half a point is the
+ * eighth, after 16 epochs. */
+static void case_row(void) {
+    EvaluationRow evaluation[20];
+    StudyRow row = {.steps = 400,
+                    .epochs = 40,
+                    .submodels = 1,
+                    .evaluation = evaluation,
+                    .evaluation_rows = 20};
+    snprintf(row.input, sizeof row.input, "images");
+    for (int e = 0; e < 20; e++)
+        evaluation[e] = (EvaluationRow){
+            .step = 20 * ((uint64_t)e + 1), .accuracy = 0.1 * (e < 3 ? 5 + e : 8), .loss = 10 - e};
+    evaluation[19].accuracy = 0.85;
+    if (!CHECK(plateau_fill(&row) == 0, "%s", error_message())) return;
+    CHECK(row.plateau_steps == 160 && fabs(row.plateau_epochs - 16) < 1e-12, "after %g epochs",
+          row.plateau_epochs);
+    CHECK(fabs(row.plateau_score - 80) < 1e-9 && fabs(row.plateau_spread) < 1e-9, "%g, spread %g",
+          row.plateau_score, row.plateau_spread);
+    CHECK(fabs(row.end_score - 81) < 1e-9 && fabs(row.end_spread - sqrt(5)) < 1e-9,
+          "at the end %g, spread %g", row.end_score, row.end_spread);
+    CHECK(fabs(plateau_score(&row, 119, NULL) - 68) < 1e-9 && isnan(plateau_score(&row, 99, NULL)),
+          "after fewer updates: %g", plateau_score(&row, 119, NULL));
+    /* Of text the loss counts, and it falls by a nat each time: never. */
+    snprintf(row.input, sizeof row.input, "tokens");
+    CHECK(plateau_fill(&row) == 0 && isnan(row.plateau_steps) && isnan(row.plateau_score),
+          "text after %g", row.plateau_steps);
+}
+
+void test_plateau(void) {
+    RUN(case_curves);
+    RUN(case_row);
+}
