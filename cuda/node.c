@@ -2,9 +2,6 @@
 
 #include "matmul.h"
 
-/* Running statistics move a tenth of the way each step, as on the CPU. */
-static const double BATCHNORM_MOMENTUM = 0.1;
-
 static int positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
 
 static int y_stride(const Node *node, const DeviceIO *io) {

@@ -70,7 +70,7 @@ static size_t buffer_bytes(const Model *m, const StageSettings *settings, int bl
     return 2 * count * sizeof(real);
 }
 
-/* Of the loss: itself, log-sum-exp and correctness of each target. */
+/* Of the loss: itself, log of the sum and correctness of each target. */
 static size_t loss_bytes(const Model *m, const StageSettings *settings) {
     return (size_t)settings->batch * (size_t)m->targets * (2 * sizeof(real) + 1);
 }

@@ -11,6 +11,7 @@
 #define REF_MODEL_H
 
 #include "ops/attention.h"
+#include "ops/conv2d.h"
 #include "real.h"
 
 typedef enum {
@@ -29,7 +30,7 @@ typedef enum {
     OP_KINDS
 } OpKind;
 
-extern const char *const op_names[OP_KINDS];
+const char *op_name(OpKind kind);
 
 /* One sample of a value.  Images are h x w x c (channels last); a sequence of t tokens is 1 x t x
  * c; a feature vector is 1 x 1 x c. */
@@ -125,12 +126,23 @@ extern const Preset model_presets[];
 /* Initial value number i of parameter p under a seed. */
 real model_initial(const Model *model, int param, uint64_t seed, size_t i);
 
+/* ---- op_table.c: what every device must know of an op ---- */
+
+/* Positions of a sample: pixels or tokens. */
+int node_positions(const Node *node);
+/* The shape of a convolution of n images. */
+Conv node_conv(const Node *node, int n);
+
+/* Running statistics move a tenth of the way each step, as is usual. */
+#define BATCHNORM_MOMENTUM 0.1
+
 /* The three things a training step does with a node. */
 typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES } Pass;
 
 /* Multiply-adds, times two, of one sample in one pass.  A linear layer or convolution costs the
  * same in each; causal attention 2 t^2 c forward and 5 t^2 c backward (five products instead of
- * two, the scores being recomputed).  Norms and elementwise ops count as zero. */
+ * two, the scores being recomputed), where it is not causal twice that.  Norms and elementwise ops
+ * count as zero. */
 double node_flops(const Node *node, Pass pass);
 
 /* Numbers a node keeps beside its output for the backward pass (norm statistics, attention's

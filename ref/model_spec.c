@@ -215,7 +215,8 @@ static int build_transformer(Builder *b, Family family, const double *v) {
                                .factor = setting(family, v, "rope_factor"),
                                .low = setting(family, v, "rope_low"),
                                .high = setting(family, v, "rope_high"),
-                               .original = setting(family, v, "rope_original")}},
+                               .original = setting(family, v, "rope_original")},
+                      .causal = true},
         .tied = !llama || setting(family, v, "tied") > 0,
         .eps = setting(family, v, "eps")};
     if (check_attention(&s.attention, width, d > 0)) return -1;

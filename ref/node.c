@@ -1,168 +1,218 @@
+/* The kernels of the CPU: a row for each op, and what each of its three passes calls.  A plain op
+ * and its fast twin have one signature (ops/ops.h), so one row serves both: in two tables
+ * everything but the prefix would stand twice. */
 #include "node.h"
 
-#include "ops/ops.h"
+#include <assert.h>
+#include <stdlib.h>
 
-/* Running statistics move a tenth of the way each step, as is usual. */
-static const double BATCHNORM_MOMENTUM = 0.1;
+#include "fast/fast.h"
 
-static int positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
+/* The op of ref/ops or of ref/fast, as io says. */
+#define CPU(name, ...) (io->plain ? name(__VA_ARGS__) : fast_##name(__VA_ARGS__))
 
-static Conv conv_of(const Node *node, int n) {
-    return (Conv){.n = n,
-                  .h = node->in_shape.h,
-                  .w = node->in_shape.w,
-                  .c = node->in_shape.c,
-                  .o = node->out_shape.c,
-                  .kernel = node->kernel,
-                  .stride = node->stride,
-                  .pad = node->pad};
+static int rows_of(const Node *node, const NodeIO *io) { return io->n * node_positions(node); }
+
+static size_t count_of(const Node *node, const NodeIO *io) {
+    return (size_t)io->n * shape_count(node->in_shape);
 }
 
-void node_forward(const Node *node, const NodeIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    size_t count = (size_t)rows * (size_t)c;
-    switch (node->kind) {
-        case OP_LINEAR:
-            linear_forward(io->y, io->x, io->weight, io->bias, rows, c, o);
-            break;
-        case OP_CONV2D:
-            conv2d_forward(io->y, io->x, io->weight, conv_of(node, io->n));
-            break;
-        case OP_BATCHNORM:
-            batchnorm_forward(io->y, io->aux, io->aux + c, io->running_mean, io->running_var, io->x,
-                              io->skip, io->weight, io->bias, rows, c, node->relu, io->use_running,
-                              io->hold_running ? 0 : BATCHNORM_MOMENTUM);
-            break;
-        case OP_LAYERNORM:
-            layernorm_forward(io->y, io->aux, io->aux + rows, io->x, io->weight, io->bias, rows, c,
-                              node->eps);
-            break;
-        case OP_RMSNORM:
-            rmsnorm_forward(io->y, io->aux, io->x, io->weight, rows, c, node->eps);
-            break;
-        case OP_ATTENTION:
-            attention_forward(io->y, io->aux, io->x, io->n, positions(node), node->attention);
-            break;
-        case OP_RELU:
-            relu_forward(io->y, io->x, count);
-            break;
-        case OP_GELU:
-            gelu_forward(io->y, io->x, count);
-            break;
-        case OP_SWIGLU:
-            swiglu_forward(io->y, io->x, rows, o);
-            break;
-        case OP_ADD:
-            add_forward(io->y, io->x, io->skip, count);
-            break;
-        case OP_AVGPOOL:
-            avgpool_forward(io->y, io->x, io->n, positions(node), c);
-            break;
-        case OP_EMBEDDING:
-            embedding_forward(io->y, io->tokens, io->weight, io->bias, io->n, positions(node), o);
-            break;
-        case OP_KINDS:
-            break;
-    }
+static void linear(const Node *node, const NodeIO *io) {
+    CPU(linear_forward, io->y, io->x, io->weight, io->bias, rows_of(node, io), node->in_shape.c,
+        node->out_shape.c);
 }
 
-static void batchnorm_node_sums(const Node *node, const NodeIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c;
-    batchnorm_sums(io->aux + 2 * c, io->dy, io->x, io->y, io->aux, io->aux + c, rows, c,
-                   node->relu);
+static void linear_dx(const Node *node, const NodeIO *io) {
+    CPU(linear_input_gradient, io->dx, io->dy, io->weight, rows_of(node, io), node->in_shape.c,
+        node->out_shape.c, io->add_dx);
 }
 
-static void batchnorm_node_input_gradient(const Node *node, const NodeIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c;
-    if (!io->use_running) batchnorm_node_sums(node, io);
-    batchnorm_input_gradient(io->dx, io->dskip, io->dy, io->x, io->y, io->weight, io->aux,
-                             io->aux + c, io->aux + 2 * c, rows, c, node->relu, io->use_running,
-                             io->add_dx, io->add_dskip);
+static void linear_dw(const Node *node, const NodeIO *io) {
+    const int rows = rows_of(node, io), c = node->in_shape.c, o = node->out_shape.c;
+    if (io->dweight)
+        CPU(linear_weight_gradient, io->dweight, io->dy, io->x, rows, c, o, io->add_dweight);
+    if (io->dbias) CPU(bias_gradient, io->dbias, io->dy, rows, o, io->add_dbias);
 }
+
+static void conv2d(const Node *node, const NodeIO *io) {
+    CPU(conv2d_forward, io->y, io->x, io->weight, node_conv(node, io->n));
+}
+
+static void conv2d_dx(const Node *node, const NodeIO *io) {
+    CPU(conv2d_input_gradient, io->dx, io->dy, io->weight, node_conv(node, io->n), io->add_dx);
+}
+
+static void conv2d_dw(const Node *node, const NodeIO *io) {
+    CPU(conv2d_weight_gradient, io->dweight, io->dy, io->x, node_conv(node, io->n),
+        io->add_dweight);
+}
+
+static void batchnorm(const Node *node, const NodeIO *io) {
+    const int c = node->in_shape.c;
+    CPU(batchnorm_forward, io->y, io->aux, io->aux + c, io->running_mean, io->running_var, io->x,
+        io->skip, io->weight, io->bias, rows_of(node, io), c, node->relu, io->use_running,
+        io->hold_running ? 0 : BATCHNORM_MOMENTUM);
+}
+
+static void batchnorm_sum(const Node *node, const NodeIO *io) {
+    const int c = node->in_shape.c;
+    CPU(batchnorm_sums, io->aux + 2 * c, io->dy, io->x, io->y, io->aux, io->aux + c,
+        rows_of(node, io), c, node->relu);
+}
+
+static void batchnorm_dx(const Node *node, const NodeIO *io) {
+    const int c = node->in_shape.c;
+    if (!io->use_running) batchnorm_sum(node, io);
+    CPU(batchnorm_input_gradient, io->dx, io->dskip, io->dy, io->x, io->y, io->weight, io->aux,
+        io->aux + c, io->aux + 2 * c, rows_of(node, io), c, node->relu, io->use_running, io->add_dx,
+        io->add_dskip);
+}
+
+/* The sums are the gradients. */
+static void batchnorm_dw(const Node *node, const NodeIO *io) {
+    const int c = node->in_shape.c;
+    if (!io->sums_ready) batchnorm_sum(node, io);
+    add_input_gradient(io->dbias, io->aux + 2 * c, (size_t)c, io->add_dbias);
+    add_input_gradient(io->dweight, io->aux + 3 * c, (size_t)c, io->add_dweight);
+}
+
+static void layernorm(const Node *node, const NodeIO *io) {
+    const int rows = rows_of(node, io);
+    CPU(layernorm_forward, io->y, io->aux, io->aux + rows, io->x, io->weight, io->bias, rows,
+        node->in_shape.c, node->eps);
+}
+
+static void layernorm_dx(const Node *node, const NodeIO *io) {
+    const int rows = rows_of(node, io);
+    CPU(layernorm_input_gradient, io->dx, io->dy, io->x, io->weight, io->aux, io->aux + rows, rows,
+        node->in_shape.c, io->add_dx);
+}
+
+static void layernorm_dw(const Node *node, const NodeIO *io) {
+    const int rows = rows_of(node, io), c = node->in_shape.c;
+    CPU(layernorm_weight_gradient, io->dweight, io->dy, io->x, io->aux, io->aux + rows, rows, c,
+        io->add_dweight);
+    CPU(bias_gradient, io->dbias, io->dy, rows, c, io->add_dbias);
+}
+
+static void rmsnorm(const Node *node, const NodeIO *io) {
+    CPU(rmsnorm_forward, io->y, io->aux, io->x, io->weight, rows_of(node, io), node->in_shape.c,
+        node->eps);
+}
+
+static void rmsnorm_dx(const Node *node, const NodeIO *io) {
+    CPU(rmsnorm_input_gradient, io->dx, io->dy, io->x, io->weight, io->aux, rows_of(node, io),
+        node->in_shape.c, io->add_dx);
+}
+
+static void rmsnorm_dw(const Node *node, const NodeIO *io) {
+    CPU(rmsnorm_weight_gradient, io->dweight, io->dy, io->x, io->aux, rows_of(node, io),
+        node->in_shape.c, io->add_dweight);
+}
+
+static void attention(const Node *node, const NodeIO *io) {
+    CPU(attention_forward, io->y, io->aux, io->x, io->n, node_positions(node), node->attention);
+}
+
+static void attention_dx(const Node *node, const NodeIO *io) {
+    CPU(attention_input_gradient, io->dx, io->dy, io->x, io->y, io->aux, io->n,
+        node_positions(node), node->attention, io->add_dx);
+}
+
+static void relu(const Node *node, const NodeIO *io) {
+    CPU(relu_forward, io->y, io->x, count_of(node, io));
+}
+
+static void relu_dx(const Node *node, const NodeIO *io) {
+    CPU(relu_input_gradient, io->dx, io->dy, io->y, count_of(node, io), io->add_dx);
+}
+
+static void gelu(const Node *node, const NodeIO *io) {
+    CPU(gelu_forward, io->y, io->x, count_of(node, io));
+}
+
+static void gelu_dx(const Node *node, const NodeIO *io) {
+    CPU(gelu_input_gradient, io->dx, io->dy, io->x, count_of(node, io), io->add_dx);
+}
+
+static void swiglu(const Node *node, const NodeIO *io) {
+    CPU(swiglu_forward, io->y, io->x, rows_of(node, io), node->out_shape.c);
+}
+
+static void swiglu_dx(const Node *node, const NodeIO *io) {
+    CPU(swiglu_input_gradient, io->dx, io->dy, io->x, rows_of(node, io), node->out_shape.c,
+        io->add_dx);
+}
+
+static void add(const Node *node, const NodeIO *io) {
+    CPU(add_forward, io->y, io->x, io->skip, count_of(node, io));
+}
+
+static void add_dx(const Node *node, const NodeIO *io) {
+    const size_t count = count_of(node, io);
+    if (io->dskip) CPU(add_input_gradient, io->dskip, io->dy, count, io->add_dskip);
+    if (io->dx) CPU(add_input_gradient, io->dx, io->dy, count, io->add_dx);
+}
+
+static void avgpool(const Node *node, const NodeIO *io) {
+    CPU(avgpool_forward, io->y, io->x, io->n, node_positions(node), node->in_shape.c);
+}
+
+static void avgpool_dx(const Node *node, const NodeIO *io) {
+    CPU(avgpool_input_gradient, io->dx, io->dy, io->n, node_positions(node), node->in_shape.c,
+        io->add_dx);
+}
+
+static void embedding(const Node *node, const NodeIO *io) {
+    CPU(embedding_forward, io->y, io->tokens, io->weight, io->bias, io->n, node_positions(node),
+        node->out_shape.c);
+}
+
+static void embedding_dw(const Node *node, const NodeIO *io) {
+    const int t = node_positions(node), c = node->out_shape.c;
+    if (io->dweight)
+        CPU(embedding_weight_gradient, io->dweight, io->dy, io->tokens, io->n, t, c,
+            node->vocabulary, io->add_dweight);
+    if (io->dbias) CPU(embedding_position_gradient, io->dbias, io->dy, io->n, t, c, io->add_dbias);
+}
+
+typedef void NodePass(const Node *node, const NodeIO *io);
+
+/* NULL: tokens have no gradient, and not every op has parameters. */
+typedef struct {
+    NodePass *forward, *input_gradient, *weight_gradient;
+} Kernels;
+
+static const Kernels kernels[] = {
+    [OP_LINEAR] = {linear, linear_dx, linear_dw},
+    [OP_CONV2D] = {conv2d, conv2d_dx, conv2d_dw},
+    [OP_BATCHNORM] = {batchnorm, batchnorm_dx, batchnorm_dw},
+    [OP_LAYERNORM] = {layernorm, layernorm_dx, layernorm_dw},
+    [OP_RMSNORM] = {rmsnorm, rmsnorm_dx, rmsnorm_dw},
+    [OP_ATTENTION] = {attention, attention_dx, NULL},
+    [OP_RELU] = {relu, relu_dx, NULL},
+    [OP_GELU] = {gelu, gelu_dx, NULL},
+    [OP_SWIGLU] = {swiglu, swiglu_dx, NULL},
+    [OP_ADD] = {add, add_dx, NULL},
+    [OP_AVGPOOL] = {avgpool, avgpool_dx, NULL},
+    [OP_EMBEDDING] = {embedding, NULL, embedding_dw},
+};
+static_assert(sizeof kernels / sizeof *kernels == OP_KINDS, "a row for every op");
+
+/* No model has another kind: the builder made it. */
+static const Kernels *kernels_of(const Node *node) {
+    if (node->kind >= OP_KINDS || !kernels[node->kind].forward) abort();
+    return &kernels[node->kind];
+}
+
+void node_forward(const Node *node, const NodeIO *io) { kernels_of(node)->forward(node, io); }
 
 void node_input_gradient(const Node *node, const NodeIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    size_t count = (size_t)rows * (size_t)c;
-    if (node->kind == OP_ADD && io->dskip)
-        add_input_gradient(io->dskip, io->dy, count, io->add_dskip);
-    if (node->kind == OP_BATCHNORM) {
-        if (io->dx || io->dskip) batchnorm_node_input_gradient(node, io);
-        return;
-    }
-    if (!io->dx) return;
-    switch (node->kind) {
-        case OP_LINEAR:
-            linear_input_gradient(io->dx, io->dy, io->weight, rows, c, o, io->add_dx);
-            break;
-        case OP_CONV2D:
-            conv2d_input_gradient(io->dx, io->dy, io->weight, conv_of(node, io->n), io->add_dx);
-            break;
-        case OP_LAYERNORM:
-            layernorm_input_gradient(io->dx, io->dy, io->x, io->weight, io->aux, io->aux + rows,
-                                     rows, c, io->add_dx);
-            break;
-        case OP_RMSNORM:
-            rmsnorm_input_gradient(io->dx, io->dy, io->x, io->weight, io->aux, rows, c, io->add_dx);
-            break;
-        case OP_ATTENTION:
-            attention_input_gradient(io->dx, io->dy, io->x, io->y, io->aux, io->n, positions(node),
-                                     node->attention, io->add_dx);
-            break;
-        case OP_RELU:
-            relu_input_gradient(io->dx, io->dy, io->y, count, io->add_dx);
-            break;
-        case OP_GELU:
-            gelu_input_gradient(io->dx, io->dy, io->x, count, io->add_dx);
-            break;
-        case OP_SWIGLU:
-            swiglu_input_gradient(io->dx, io->dy, io->x, rows, o, io->add_dx);
-            break;
-        case OP_ADD:
-            add_input_gradient(io->dx, io->dy, count, io->add_dx);
-            break;
-        case OP_AVGPOOL:
-            avgpool_input_gradient(io->dx, io->dy, io->n, positions(node), c, io->add_dx);
-            break;
-        case OP_BATCHNORM: /* above */
-        case OP_EMBEDDING: /* tokens have no gradient */
-        case OP_KINDS:
-            break;
-    }
+    NodePass *pass = kernels_of(node)->input_gradient;
+    if (pass && (io->dx || io->dskip)) pass(node, io);
 }
 
 void node_weight_gradient(const Node *node, const NodeIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    switch (node->kind) {
-        case OP_LINEAR:
-            if (io->dweight)
-                linear_weight_gradient(io->dweight, io->dy, io->x, rows, c, o, io->add_dweight);
-            if (io->dbias) bias_gradient(io->dbias, io->dy, rows, o, io->add_dbias);
-            break;
-        case OP_CONV2D:
-            conv2d_weight_gradient(io->dweight, io->dy, io->x, conv_of(node, io->n),
-                                   io->add_dweight);
-            break;
-        case OP_BATCHNORM:
-            if (!io->sums_ready) batchnorm_node_sums(node, io);
-            add_input_gradient(io->dbias, io->aux + 2 * c, (size_t)c, io->add_dbias);
-            add_input_gradient(io->dweight, io->aux + 3 * c, (size_t)c, io->add_dweight);
-            break;
-        case OP_LAYERNORM:
-            layernorm_weight_gradient(io->dweight, io->dy, io->x, io->aux, io->aux + rows, rows, c,
-                                      io->add_dweight);
-            bias_gradient(io->dbias, io->dy, rows, c, io->add_dbias);
-            break;
-        case OP_RMSNORM:
-            rmsnorm_weight_gradient(io->dweight, io->dy, io->x, io->aux, rows, c, io->add_dweight);
-            break;
-        case OP_EMBEDDING:
-            embedding_weight_gradient(io->dweight, io->dy, io->tokens, io->n, positions(node), o,
-                                      node->vocabulary, io->add_dweight);
-            if (io->dbias)
-                embedding_position_gradient(io->dbias, io->dy, io->n, positions(node), o,
-                                            io->add_dbias);
-            break;
-        default:
-            break; /* nothing to train */
-    }
+    NodePass *pass = kernels_of(node)->weight_gradient;
+    if (pass && (io->dweight || io->dbias)) pass(node, io);
 }

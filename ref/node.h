@@ -1,6 +1,6 @@
-/* Runs one node on the CPU: the dispatch from a table row to a function of ops/ops.h.  The stage
- * walks a block with these three calls; the case table of the tests calls them one node at a time.
- */
+/* Runs one node on the CPU: from a row of the model's table to a function of ops/ops.h, plain or
+ * fast.  The stage walks a block with these three calls; the case table of the tests calls them one
+ * node at a time. */
 #ifndef REF_NODE_H
 #define REF_NODE_H
 
@@ -9,6 +9,7 @@
 /* Everything one call touches; what an op does not have is NULL.  n samples of node->in_shape. */
 typedef struct {
     int n;
+    bool plain;           /* the op of ref/ops, else that of ref/fast */
     const real *x, *skip; /* inputs */
     const int *tokens;    /* embedding: [n][t] instead of x */
     real *y;

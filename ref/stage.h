@@ -166,8 +166,10 @@ struct Stage {
     StageSettings settings;
 };
 
-/* The CPU stage: the whole model, parameters initialised from the seed.  NULL and an error if
- * memory runs out. */
+/* The CPU stage: the whole model, parameters initialised from the seed, with the fast ops of
+ * ref/fast.  NULL and an error if memory runs out. */
 Stage *stage_ref_create(const Model *model, StageSettings settings);
+/* The same with the plain ops of ref/ops, on one thread: slow, for learning and for doubt. */
+Stage *stage_plain_create(const Model *model, StageSettings settings);
 
 #endif

@@ -2,8 +2,8 @@
  * needs, and leaves the mathematics to node.h. */
 #include <string.h>
 
+#include "fast/fast.h"
 #include "node.h"
-#include "ops/ops.h"
 #include "stage_ref.h"
 
 static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
@@ -47,6 +47,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
     bool training = s->mode == MODE_TRAIN;
     NodeIO io = {.n = s->batch.n,
+                 .plain = s->plain,
                  .x = stage_value(s, node->in),
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
@@ -87,7 +88,8 @@ Loss stage_loss(Stage *base, double scale) {
     const Model *m = base->model;
     real *logits = stage_value(s, m->values - 1);
     int rows = s->batch.n * m->targets;
-    cross_entropy_forward(s->loss, s->lse, s->correct, logits, s->batch.targets, rows, m->outputs);
+    (s->plain ? cross_entropy_forward : fast_cross_entropy_forward)(
+        s->loss, s->log_sum, s->correct, logits, s->batch.targets, rows, m->outputs);
     Loss loss = {0};
     for (int i = 0; i < rows; i++) {
         loss.loss_sum += (double)s->loss[i];
@@ -95,8 +97,8 @@ Loss stage_loss(Stage *base, double scale) {
         loss.count += s->batch.targets[i] >= 0;
     }
     if (s->mode == MODE_TRAIN && s->layout.lowest < m->blocks)
-        cross_entropy_input_gradient(logits, logits, s->lse, s->batch.targets, (real)scale, rows,
-                                     m->outputs);
+        (s->plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
+            logits, logits, s->log_sum, s->batch.targets, (real)scale, rows, m->outputs);
     return loss;
 }
 

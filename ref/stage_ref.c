@@ -256,7 +256,7 @@ static void stage_free(Stage *base) {
         if (s->before) release(s, &s->before[i]);
     }
     release(s, &s->loss);
-    release(s, &s->lse);
+    release(s, &s->log_sum);
     mem_free(&s->counted, s->correct);
     free(s->param);
     free(s->buffer);
@@ -310,12 +310,12 @@ static int allocate_model(RefStage *s) {
     if (!block_is_local(&s->base.settings, m->blocks - 1)) return 0;
     size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;
     s->loss = numbers(s, MEM_WORKSPACE, rows);
-    s->lse = numbers(s, MEM_WORKSPACE, rows);
+    s->log_sum = numbers(s, MEM_WORKSPACE, rows);
     s->correct = mem_alloc(&s->counted, MEM_WORKSPACE, rows, 1);
-    return s->loss && s->lse && s->correct ? 0 : -1;
+    return s->loss && s->log_sum && s->correct ? 0 : -1;
 }
 
-Stage *stage_ref_create(const Model *model, StageSettings settings) {
+static Stage *create(const Model *model, StageSettings settings, bool plain) {
     if (optimizer_check(&settings.optimizer)) return NULL;
     static const StageClass class = {
         .activate = stage_activate,
@@ -342,10 +342,19 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         return NULL;
     }
     s->base = (Stage){&class, model, settings};
+    s->plain = plain;
     /* Nothing is active yet: the layout is that of evaluation. */
     if (allocate_tables(s) || allocate_model(s) || allocate_activations(s)) {
         stage_free(&s->base);
         return NULL;
     }
     return &s->base;
+}
+
+Stage *stage_ref_create(const Model *model, StageSettings settings) {
+    return create(model, settings, false);
+}
+
+Stage *stage_plain_create(const Model *model, StageSettings settings) {
+    return create(model, settings, true);
 }

@@ -7,6 +7,7 @@
 
 typedef struct {
     Stage base;
+    bool plain; /* the ops of ref/ops, else those of ref/fast */
     MemCount counted;
     real **param;        /* [params] */
     real **buffer;       /* [buffers] */
@@ -25,7 +26,7 @@ typedef struct {
     /* [slots][values]: gradients stored for deferred weight gradients */
     real **value_gradient;
     real *scratch, *boundary[2], *boundary_gradient[2];
-    real *loss, *lse; /* [batch * targets] */
+    real *loss, *log_sum; /* [batch * targets] */
     unsigned char *correct;
     bool *has_grad; /* [values]: this backward pass has written its gradient */
     Batch batch;    /* in flight, by reference */

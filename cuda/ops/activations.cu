@@ -85,7 +85,7 @@ struct Relu {
 };
 struct ReluGradient {
     static constexpr bool binary = true;
-    static __device__ __forceinline__ float at(float dy, float y) { return y > 0 ? dy : 0; }
+    static __device__ __forceinline__ float at(float dy, float y) { return y <= 0 ? 0 : dy; }
 };
 
 void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count) {

@@ -35,7 +35,7 @@ struct GradientTerm {
         load_floats(center, mean + column);
 #pragma unroll
         for (int j = 0; j < V; j++) {
-            if (y) dz[j] = out[j] > 0 ? dz[j] : 0;
+            if (y) dz[j] = out[j] <= 0 ? 0 : dz[j];
             sum[0][j] += dz[j];
             sum[1][j] = fmaf(dz[j], value[j] - center[j], sum[1][j]);
         }
@@ -116,7 +116,7 @@ static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, si
         const int j = (int)(i % (size_t)gradient.c);
         const bool batch = a.x;
         float dz = to_float(a.dy[i]);
-        if (a.y) dz = to_float(a.y[i]) > 0 ? dz : 0;
+        if (a.y) dz = to_float(a.y[i]) <= 0 ? 0 : dz;
         if (a.dskip)
             a.dskip[i] =
                 from_float<T>(gradient.add_dskip ? __fadd_rn(to_float(a.dskip[i]), dz) : dz);
@@ -153,7 +153,7 @@ static __device__ __forceinline__ void store_gradient(const Loaded<T, V> &in,
     if (a.y) {
         unpack(other, in.y);
 #pragma unroll
-        for (int j = 0; j < V; j++) dz[j] = other[j] > 0 ? dz[j] : 0;
+        for (int j = 0; j < V; j++) dz[j] = other[j] <= 0 ? 0 : dz[j];
     }
     if (a.dskip) {
         if (gradient.add_dskip) unpack(other, in.dskip);

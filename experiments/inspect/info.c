@@ -98,7 +98,7 @@ static void print_block(const Model *model, int number) {
            format_count((double)block_params(model, block), params), shape,
            format_count(block_flops(model, block), flops));
     for (int n = block->first_node; n < block->end_node; n++)
-        printf("%s%s", n > block->first_node ? " " : "", op_names[model->node[n].kind]);
+        printf("%s%s", n > block->first_node ? " " : "", op_name(model->node[n].kind));
     printf("\n");
 }
 

@@ -1,7 +1,7 @@
 /* Elementwise ops: relu, gelu, SwiGLU, addition. */
 #include <string.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "rows.h"
 #include "vexp.h"
 
@@ -12,7 +12,7 @@ static void relu_block(real *restrict y, const real *restrict x, size_t count) {
     for (size_t i = 0; i < count; i++) y[i] = x[i] <= 0 ? 0 : x[i];
 }
 
-void relu_forward(real *y, const real *x, size_t count) {
+void fast_relu_forward(real *y, const real *x, size_t count) {
 #pragma omp parallel for if (count > PARALLEL)
     for (size_t at = 0; at < count; at += BLOCK) relu_block(y + at, x + at, block_size(count - at));
 }
@@ -20,12 +20,12 @@ void relu_forward(real *y, const real *x, size_t count) {
 static void relu_gradient_block(real *restrict dx, const real *restrict dy, const real *restrict y,
                                 size_t count, bool add) {
     if (add)
-        for (size_t i = 0; i < count; i++) dx[i] += y[i] > 0 ? dy[i] : 0;
+        for (size_t i = 0; i < count; i++) dx[i] += y[i] <= 0 ? 0 : dy[i];
     else
-        for (size_t i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+        for (size_t i = 0; i < count; i++) dx[i] = y[i] <= 0 ? 0 : dy[i];
 }
 
-void relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add) {
+void fast_relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add) {
 #pragma omp parallel for if (count > PARALLEL)
     for (size_t at = 0; at < count; at += BLOCK)
         relu_gradient_block(dx + at, dy + at, y + at, block_size(count - at), add);
@@ -49,7 +49,7 @@ static void gelu_block(real *y, const real *x, size_t count) {
     }
 }
 
-void gelu_forward(real *y, const real *x, size_t count) {
+void fast_gelu_forward(real *y, const real *x, size_t count) {
 #pragma omp parallel for if (count > PARALLEL)
     for (size_t at = 0; at < count; at += BLOCK) gelu_block(y + at, x + at, block_size(count - at));
 }
@@ -66,7 +66,7 @@ static void gelu_gradient_block(real *dx, const real *dy, const real *x, size_t 
     }
 }
 
-void gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
+void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
 #pragma omp parallel for if (count > PARALLEL)
     for (size_t at = 0; at < count; at += BLOCK)
         gelu_gradient_block(dx + at, dy + at, x + at, block_size(count - at), add);
@@ -74,7 +74,7 @@ void gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, 
 
 /* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---------------------------------------- */
 
-void swiglu_forward(real *y, const real *x, int n, int f) {
+void fast_swiglu_forward(real *y, const real *x, int n, int f) {
     const size_t width = (size_t)f;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
@@ -105,7 +105,7 @@ static void swiglu_gradient_row(real *dx, const real *dy, const real *x, size_t 
     }
 }
 
-void swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, int f, bool add) {
+void fast_swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, int f, bool add) {
     const size_t width = (size_t)f;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
@@ -121,15 +121,15 @@ static void add_block(real *y, const real *a, const real *b, size_t count) {
     for (size_t i = 0; i < count; i++) y[i] = a[i] + b[i];
 }
 
-void add_forward(real *y, const real *a, const real *b, size_t count) {
+void fast_add_forward(real *y, const real *a, const real *b, size_t count) {
 #pragma omp parallel for if (count > PARALLEL)
     for (size_t at = 0; at < count; at += BLOCK)
         add_block(y + at, a + at, b + at, block_size(count - at));
 }
 
-void add_input_gradient(real *dx, const real *dy, size_t count, bool add) {
+void fast_add_input_gradient(real *dx, const real *dy, size_t count, bool add) {
     if (add) {
-        add_forward(dx, dx, dy, count);
+        fast_add_forward(dx, dx, dy, count);
         return;
     }
 #pragma omp parallel for if (count > PARALLEL)

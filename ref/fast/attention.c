@@ -1,13 +1,14 @@
-/* Causal multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay
+/* Multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay
  * in cache, with the softmax's maximum and sum carried along from tile to tile, and probabilities
  * recomputed in the backward pass from the log-sum-exp of each row (FlashAttention, Dao et al.
- * 2022).  Tiles above the diagonal are never touched.  One thread does a whole head of a sample, in
- * the backward pass all query heads of a group, one after the other, so that the sums of dk and dv
- * over them have one order. */
+ * 2022).  Tiles above the diagonal of causal attention are never touched.  One thread does a whole
+ * head of a sample, in the backward pass all query heads of a group, one after the other, so that
+ * the sums of dk and dv over them have one order. */
 #include <math.h>
 #include <string.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
+#include "matmul.h"
 #include "rope.h"
 #include "rows.h"
 #include "vexp.h"
@@ -20,6 +21,7 @@ typedef struct {
     int t, d, stride, y_stride;
     const real *q, *k, *v;
     real scale;
+    bool causal;
     const Angles *angles; /* NULL: none */
 } Head;
 
@@ -44,6 +46,7 @@ static Head head_at(const real *qkv, int sample, int head, int t, const Attentio
                   k,
                   k + row_at(a->groups, a->d),
                   (real)(1 / sqrt((double)a->d)),
+                  a->causal,
                   angles};
 }
 
@@ -67,10 +70,18 @@ static void scores(real *s, const Head *h, Span queries, Span keys) {
     }
 }
 
-/* Keys of the tile that a query may look at: those up to its own position. */
-static int visible(int query, Span keys) {
-    const int count = query + 1 - keys.start;
+/* How many keys a query may look at: the first so many. */
+static int keys_of(const Head *h, int query) { return h->causal ? query + 1 : h->t; }
+
+/* Those of them in a tile. */
+static int visible(const Head *h, int query, Span keys) {
+    const int count = keys_of(h, query) - keys.start;
     return count < keys.size ? count : keys.size;
+}
+
+/* The end of the keys that any query of a tile looks at. */
+static int keys_end(const Head *h, Span queries) {
+    return keys_of(h, queries.start + queries.size - 1);
 }
 
 /* Lanes below `count`. */
@@ -115,12 +126,12 @@ static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
         most[i] = (real)-INFINITY;
         sum[i] = 0;
     }
-    for (int start = 0; start <= queries.start; start += TILE) {
+    for (int start = 0; start < keys_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
         scores(s, h, queries, keys);
         for (int i = 0; i < queries.size; i++) {
             const real shrink = softmax_row(s + i * TILE, most + i, sum + i, h->scale,
-                                            visible(queries.start + i, keys));
+                                            visible(h, queries.start + i, keys));
             if (start > 0) scale_row(y + row_at(i, h->y_stride), shrink, h->d);
         }
         matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->stride), h->stride, false,
@@ -141,7 +152,7 @@ static void forward_head(real *y, real *lse, const Head *h) {
         forward_tile(y + row_at(start, h->y_stride), lse + start, h, tile_at(start, h->t));
 }
 
-void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
+void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
     const int c = a.heads * a.d;
     const bool turned = a.rope.base > 0;
     Angles angles = {0};
@@ -188,12 +199,12 @@ static void score_gradient(const HeadGradient *d, const Head *h, const real *ds,
     }
 }
 
-/* p = exp(scale s - lse) and ds = scale p (dp - dot), in place of s and dp. */
-static void gradient_row(real *s, real *dp, real lse, real dot, real scale, int count) {
+/* p = exp(scale s - lse) and ds = slope p (dp - dot), in place of s and dp. */
+static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real slope, int count) {
     for (int j = 0; j < TILE; j += LANES) {
         const vec_bits seen = lanes_below(count - j);
         vec p = vec_select(seen, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
-        vec ds = vec_select(seen, scale * p * (vec_load(dp + j) - dot), (vec){0});
+        vec ds = vec_select(seen, slope * p * (vec_load(dp + j) - dot), (vec){0});
         vec_store(s + j, p);
         vec_store(dp + j, ds);
     }
@@ -213,15 +224,19 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
     real p[TILE * TILE], dp[TILE * TILE], dot[TILE];
     for (int i = 0; i < queries.size; i++) /* = sum_j p dp */
         dot[i] = dot_product(dy + row_at(i, h->y_stride), y + row_at(i, h->y_stride), h->d);
-    for (int start = 0; start <= queries.start; start += TILE) {
+    for (int start = 0; start < keys_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
         const size_t at = row_at(start, h->stride);
         scores(p, h, queries, keys);
         matmul(dp, TILE, dy, h->y_stride, false, h->v + at, h->stride, true, queries.size,
                keys.size, h->d, false);
-        for (int i = 0; i < queries.size; i++)
-            gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale,
-                         visible(queries.start + i, keys));
+        for (int i = 0; i < queries.size; i++) {
+            const int query = queries.start + i;
+            /* The weight of a single key is 1 whatever its score: no gradient, but for rounding. */
+            const real slope = keys_of(h, query) == 1 ? 0 : h->scale;
+            gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale, slope,
+                         visible(h, query, keys));
+        }
         matmul(d->v + at, h->stride, p, TILE, true, dy, h->y_stride, false, keys.size, h->d,
                queries.size, true);
         score_gradient(d, h, dp, queries, keys);
@@ -248,8 +263,8 @@ static void gradient_head(const HeadGradient *d, const real *dy, const real *y, 
     }
 }
 
-void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
-                              const real *lse, int n, int t, Attention a, bool add) {
+void fast_attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
+                                   const real *lse, int n, int t, Attention a, bool add) {
     const int c = a.heads * a.d, shared = a.heads / a.groups;
     const bool turned = a.rope.base > 0;
     Angles angles = {0};

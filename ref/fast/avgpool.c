@@ -1,5 +1,5 @@
 /* Global average pooling: the mean over all positions of an image, for each channel. */
-#include "../ops/ops.h"
+#include "fast.h"
 #include "rows.h"
 
 static void average(real *restrict y, const real *restrict x, int s, int c) {
@@ -9,7 +9,7 @@ static void average(real *restrict y, const real *restrict x, int s, int c) {
     for (int j = 0; j < c; j++) y[j] /= (real)s;
 }
 
-void avgpool_forward(real *y, const real *x, int n, int s, int c) {
+void fast_avgpool_forward(real *y, const real *x, int n, int s, int c) {
     const size_t image = (size_t)s * (size_t)c;
 #pragma omp parallel for if ((size_t)n * image > PARALLEL)
     for (int i = 0; i < n; i++) average(y + (size_t)i * (size_t)c, x + (size_t)i * image, s, c);
@@ -24,7 +24,7 @@ static void spread(real *restrict dx, const real *restrict dy, int s, int c, boo
     }
 }
 
-void avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool add) {
+void fast_avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool add) {
     const size_t image = (size_t)s * (size_t)c;
 #pragma omp parallel for if ((size_t)n * image > PARALLEL)
     for (int i = 0; i < n; i++)

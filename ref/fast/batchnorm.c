@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "rows.h"
 #include "vexp.h"
 
@@ -40,7 +40,7 @@ INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column,
 INLINE void gradient_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
     vec mean = vec_load_part(a->mean + column, left, 0);
     vec dz = vec_load_part(a->dy + at, left, 0);
-    if (a->y) dz = vec_select(vec_load_part(a->y + at, left, 0) > 0, dz, (vec){0});
+    if (a->y) dz = vec_select(vec_load_part(a->y + at, left, 0) <= 0, (vec){0}, dz);
     acc[0] += dz;
     acc[1] += dz * (vec_load_part(a->x + at, left, 0) - mean);
 }
@@ -182,9 +182,9 @@ INLINE void normalise_row(real *restrict y, const real *restrict x, const real *
     }
 }
 
-void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real *running_var,
-                       const real *x, const real *skip, const real *g, const real *b, int n, int c,
-                       bool relu, bool use_running, double momentum) {
+void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real *running_var,
+                            const real *x, const real *skip, const real *g, const real *b, int n,
+                            int c, bool relu, bool use_running, double momentum) {
     if (use_running) {
         for (int j = 0; j < c; j++) {
             mean[j] = running_mean[j];
@@ -214,8 +214,8 @@ void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real
 
 /* ---- Gradients ----------------------------------------------------------------------------- */
 
-void batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, const real *mean,
-                    const real *rstd, int n, int c, bool relu) {
+void fast_batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, const real *mean,
+                         const real *rstd, int n, int c, bool relu) {
     for (int channel = 0; channel < c; channel += SUM_SLAB) {
         const int width = at_most(SUM_SLAB, c - channel);
         const SumArguments a = {.dy = dy, .x = x, .y = relu ? y : NULL, .mean = mean};
@@ -234,7 +234,7 @@ INLINE void gradient_row(real *dx, real *dskip, const real *dy, const real *x, c
     for (size_t j = 0; j < width; j += LANES) {
         const size_t left = width - j;
         vec dz = vec_load_part(dy + j, left, 0);
-        if (y) dz = vec_select(vec_load_part(y + j, left, 0) > 0, dz, (vec){0});
+        if (y) dz = vec_select(vec_load_part(y + j, left, 0) <= 0, (vec){0}, dz);
         if (dskip) {
             vec old = add_dskip ? vec_load_part(dskip + j, left, 0) : (vec){0};
             vec_store_part(dskip + j, old + dz, left);
@@ -263,10 +263,10 @@ static void gradient_terms(Terms *t, const real *g, const real *mean, const real
     }
 }
 
-void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real *x, const real *y,
-                              const real *g, const real *mean, const real *rstd, const real *sums,
-                              int n, int c, bool relu, bool use_running, bool add_dx,
-                              bool add_dskip) {
+void fast_batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real *x,
+                                   const real *y, const real *g, const real *mean, const real *rstd,
+                                   const real *sums, int n, int c, bool relu, bool use_running,
+                                   bool add_dx, bool add_dskip) {
     for (int channel = 0; channel < c; channel += WIDE) {
         const Wide wide = wide_rows(n, c, channel);
         Terms t = {0};

@@ -14,16 +14,12 @@
  *   for each tile of pixels x outputs: run over taps and channels. */
 #include <omp.h>
 
-#include "../ops/ops.h"
 #include "correlate.h"
+#include "fast.h"
 #include "scratch.h"
 #include "tile.h"
 
 enum { GROUP_BYTES = 256 << 10 }; /* images that share a pass over the weights */
-
-int conv2d_out(int size, int kernel, int stride, int pad) {
-    return (size + 2 * pad - kernel) / stride + 1;
-}
 
 static Planes forward_planes(const Conv *conv) {
     return planes_of(conv->h + 2 * conv->pad, conv->w + 2 * conv->pad, conv->pad, conv->stride,
@@ -151,9 +147,9 @@ static void run(const Job *job, const real *w) {
     }
 }
 
-void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
+void fast_conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
     if (conv2d_is_product(&conv)) {
-        linear_forward(y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
+        fast_linear_forward(y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
         return;
     }
     run(&(Job){.conv = &conv,
@@ -168,9 +164,9 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
         w);
 }
 
-void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
+void fast_conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
     if (conv2d_is_product(&conv)) {
-        linear_input_gradient(dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
+        fast_linear_input_gradient(dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
         return;
     }
     run(&(Job){.conv = &conv,

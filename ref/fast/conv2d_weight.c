@@ -8,8 +8,8 @@
  * sum, and these are added in order at the end: the bits do not depend on the threads. */
 #include <omp.h>
 
-#include "../ops/ops.h"
 #include "correlate.h"
+#include "fast.h"
 #include "scratch.h"
 #include "tile.h"
 
@@ -161,9 +161,9 @@ static void reduce_block(real *dw, const Plan *plan, const real *partials, int k
         }
 }
 
-void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add) {
+void fast_conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add) {
     if (conv2d_is_product(&conv)) {
-        linear_weight_gradient(dw, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o, add);
+        fast_linear_weight_gradient(dw, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o, add);
         return;
     }
     Plan plan = plan_of(conv);

@@ -3,7 +3,7 @@
 #ifndef REF_FAST_CORRELATE_H
 #define REF_FAST_CORRELATE_H
 
-#include "../ops/ops.h"
+#include "fast.h"
 
 /* One tap at every pixel: a matrix product over pixels, which needs no correlation. */
 static inline bool conv2d_is_product(const Conv *conv) {

@@ -1,8 +1,10 @@
-/* Cross-entropy of softmax(logits), which is never stored: the loss needs only the log-sum-exp of
- * a row, and the gradient is recomputed from it. */
+/* Cross-entropy of softmax(logits), which is never stored: the loss needs only the largest logit
+ * of a row and the log of the sum of exponentials above it.  The gradient looks for the largest
+ * again, which costs little beside the exponentials, and subtracts it first: x - max has nothing of
+ * what all x share, where x - lse, lse rounded, would have its rounding. */
 #include <math.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "rows.h"
 #include "vexp.h"
 
@@ -27,52 +29,53 @@ static double sum_exp(const real *x, size_t count, real shift) {
     return total;
 }
 
-static void forward_row(real *loss, real *lse, unsigned char *correct, const real *logits,
+static void forward_row(real *loss, real *log_sum, unsigned char *correct, const real *logits,
                         int target, size_t classes) {
-    *loss = *lse = 0;
+    *loss = *log_sum = 0;
     *correct = 0;
     if (target < 0) return;
     const size_t at = (size_t)target;
     const real before = largest(logits, at), after = largest(logits + at, classes - at);
     const real most = before > after ? before : after, own = logits[at];
-    const double log_sum = log(sum_exp(logits, classes, most));
-    *lse = (real)((double)most + log_sum);
-    *loss = (real)((double)most - (double)own + log_sum);
+    const double log_of_sum = log(sum_exp(logits, classes, most));
+    *log_sum = (real)log_of_sum;
+    *loss = (real)((double)most - (double)own + log_of_sum);
     *correct = own >= after && (at == 0 || own > before);
 }
 
-void cross_entropy_forward(real *loss, real *lse, unsigned char *correct, const real *logits,
-                           const int *targets, int rows, int classes) {
+void fast_cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct,
+                                const real *logits, const int *targets, int rows, int classes) {
     const size_t width = (size_t)classes;
 #pragma omp parallel for if ((size_t)rows * width > PARALLEL)
     for (int row = 0; row < rows; row++)
-        forward_row(loss + row, lse + row, correct + row, logits + (size_t)row * width,
+        forward_row(loss + row, log_sum + row, correct + row, logits + (size_t)row * width,
                     targets[row], width);
 }
 
 /* dlogits may be logits: each vector is read before it is written. */
-static void gradient_row(real *dlogits, const real *logits, real lse, int target, real scale,
+static void gradient_row(real *dlogits, const real *logits, real log_sum, int target, real scale,
                          size_t classes) {
     if (target < 0) {
         for (size_t j = 0; j < classes; j++) dlogits[j] = 0;
         return;
     }
     const size_t at = (size_t)target;
+    const real most = largest(logits, classes);
     /* The target's probability minus 1, without cancellation where it is near 1. */
-    const real own = scale * (real)expm1((double)(logits[at] - lse));
+    const real own = scale * (real)expm1((double)logits[at] - (double)most - (double)log_sum);
     for (size_t j = 0; j < classes; j += LANES) {
         vec x = vec_load_part(logits + j, classes - j, 0);
-        vec_store_part(dlogits + j, scale * vec_exp(x - lse), classes - j);
+        vec_store_part(dlogits + j, scale * vec_exp(x - most - log_sum), classes - j);
     }
     dlogits[at] = own;
 }
 
-void cross_entropy_input_gradient(real *dlogits, const real *logits, const real *lse,
-                                  const int *targets, real scale, int rows, int classes) {
+void fast_cross_entropy_input_gradient(real *dlogits, const real *logits, const real *log_sum,
+                                       const int *targets, real scale, int rows, int classes) {
     const size_t width = (size_t)classes;
 #pragma omp parallel for if ((size_t)rows * width > PARALLEL)
     for (int row = 0; row < rows; row++) {
         const size_t at = (size_t)row * width;
-        gradient_row(dlogits + at, logits + at, lse[row], targets[row], scale, width);
+        gradient_row(dlogits + at, logits + at, log_sum[row], targets[row], scale, width);
     }
 }

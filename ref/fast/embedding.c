@@ -1,15 +1,15 @@
 /* Embeddings: a row of a table for each token, plus one for each position. */
 #include <string.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "rows.h"
 
 static void add_rows(real *restrict y, const real *restrict x, int c) {
     for (int j = 0; j < c; j++) y[j] += x[j];
 }
 
-void embedding_forward(real *y, const int *tokens, const real *token, const real *position, int n,
-                       int t, int c) {
+void fast_embedding_forward(real *y, const int *tokens, const real *token, const real *position,
+                            int n, int t, int c) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * (size_t)t * width > PARALLEL)
     for (int place = 0; place < n * t; place++) {
@@ -21,8 +21,8 @@ void embedding_forward(real *y, const int *tokens, const real *token, const real
 
 /* A token may stand at several places, so threads share the channels, not the places: each walks
  * all places in order over its own slice of every row. */
-void embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, int n, int t, int c,
-                               int vocabulary, bool add) {
+void fast_embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, int n, int t,
+                                    int c, int vocabulary, bool add) {
     enum { SLICE = 64 };
     const size_t width = (size_t)c;
     if (!add) {
@@ -39,7 +39,8 @@ void embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, 
     }
 }
 
-void embedding_position_gradient(real *dposition, const real *dy, int n, int t, int c, bool add) {
+void fast_embedding_position_gradient(real *dposition, const real *dy, int n, int t, int c,
+                                      bool add) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * (size_t)t * width > PARALLEL)
     for (int place = 0; place < t; place++) {

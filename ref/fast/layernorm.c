@@ -1,7 +1,7 @@
 /* Layer normalisation over the channels of each row (Ba, Kiros, Hinton 2016). */
 #include <math.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "norm.h"
 #include "rows.h"
 #include "vexp.h"
@@ -22,8 +22,8 @@ static void forward_row(real *y, real *mean, real *rstd, const real *x, const re
     *rstd = r;
 }
 
-void layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g, const real *b,
-                       int n, int c, double eps) {
+void fast_layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g,
+                            const real *b, int n, int c, double eps) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
@@ -51,8 +51,8 @@ static void gradient_row(real *restrict dx, const real *restrict dy, const real 
             dx[j] = rstd * (dy[j] * g[j] - average - (x[j] - mean) * slope);
 }
 
-void layernorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
-                              const real *mean, const real *rstd, int n, int c, bool add) {
+void fast_layernorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
+                                   const real *mean, const real *rstd, int n, int c, bool add) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
@@ -91,7 +91,7 @@ void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *me
     }
 }
 
-void layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
-                               const real *rstd, int n, int c, bool add) {
+void fast_layernorm_weight_gradient(real *dg, const real *dy, const real *x, const real *mean,
+                                    const real *rstd, int n, int c, bool add) {
     norm_scale_gradient(dg, dy, x, mean, rstd, n, c, add);
 }

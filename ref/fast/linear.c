@@ -2,19 +2,21 @@
 #include <omp.h>
 #include <string.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "matmul.h"
 
-void linear_forward(real *y, const real *x, const real *w, const real *b, int n, int c, int o) {
+void fast_linear_forward(real *y, const real *x, const real *w, const real *b, int n, int c,
+                         int o) {
     matmul_bias(y, o, x, c, false, w, c, true, b, n, o, c);
 }
 
-void linear_input_gradient(real *dx, const real *dy, const real *w, int n, int c, int o, bool add) {
+void fast_linear_input_gradient(real *dx, const real *dy, const real *w, int n, int c, int o,
+                                bool add) {
     matmul(dx, c, dy, o, false, w, c, false, n, c, o, add);
 }
 
-void linear_weight_gradient(real *dw, const real *dy, const real *x, int n, int c, int o,
-                            bool add) {
+void fast_linear_weight_gradient(real *dw, const real *dy, const real *x, int n, int c, int o,
+                                 bool add) {
     matmul(dw, c, dy, o, true, x, c, false, o, c, n, add);
 }
 
@@ -26,7 +28,7 @@ static void sum_rows(real *db, const real *dy, int n, int c, int begin, int end,
 }
 
 /* Threads take columns, so that no sum is divided among them. */
-void bias_gradient(real *db, const real *dy, int n, int c, bool add) {
+void fast_bias_gradient(real *db, const real *dy, int n, int c, bool add) {
     enum { COLUMNS = 256 }; /* a cache line per row would leave the memory mostly idle */
 #pragma omp parallel for schedule(static)
     for (int j = 0; j < c; j += COLUMNS)

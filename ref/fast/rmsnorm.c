@@ -1,7 +1,7 @@
 /* Root mean square normalisation over the channels of each row (Zhang & Sennrich 2019, eq. 4). */
 #include <math.h>
 
-#include "../ops/ops.h"
+#include "fast.h"
 #include "norm.h"
 #include "rows.h"
 #include "vexp.h"
@@ -17,7 +17,8 @@ static void forward_row(real *y, real *rrms, const real *x, const real *g, size_
     *rrms = r;
 }
 
-void rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c, double eps) {
+void fast_rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c,
+                          double eps) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
@@ -40,8 +41,8 @@ static void gradient_row(real *restrict dx, const real *restrict dy, const real 
         for (size_t j = 0; j < c; j++) dx[j] = rrms * (dy[j] * g[j] - x[j] * slope);
 }
 
-void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
-                            const real *rrms, int n, int c, bool add) {
+void fast_rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
+                                 const real *rrms, int n, int c, bool add) {
     const size_t width = (size_t)c;
 #pragma omp parallel for if ((size_t)n * width > PARALLEL)
     for (int row = 0; row < n; row++) {
@@ -50,7 +51,7 @@ void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real 
     }
 }
 
-void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,
-                             int c, bool add) {
+void fast_rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real *rrms, int n,
+                                  int c, bool add) {
     norm_scale_gradient(dg, dy, x, NULL, rrms, n, c, add);
 }

@@ -5,15 +5,6 @@
 #include "rows.h"
 #include "scratch.h"
 
-double rope_frequency(const Rope *rope, int pair, int d) {
-    const double frequency = pow(rope->base, -2.0 * pair / d);
-    if (!(rope->factor > 1)) return frequency;
-    if (!(rope->original > 0)) return frequency / rope->factor;
-    const double turns = rope->original * frequency / (2 * acos(-1));
-    const double kept = fmin(fmax((turns - rope->low) / (rope->high - rope->low), 0), 1);
-    return kept * frequency + (1 - kept) * frequency / rope->factor;
-}
-
 Angles rope_angles(const Rope *rope, int t, int d) {
     const size_t half = (size_t)(d / 2), count = (size_t)t * half;
     real *cosine = scratch(SCRATCH_ROPE, 2 * count), *sine = cosine + count;

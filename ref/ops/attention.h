@@ -2,6 +2,8 @@
 #ifndef REF_OPS_ATTENTION_H
 #define REF_OPS_ATTENTION_H
 
+#include <stdbool.h>
+
 /* Rotary positions (RoFormer, Su et al. 2021): elements i and i + d/2 of a head of d at position p
  * are a pair, turned by the angle p * frequency(i).  frequency(i) = base^(-2i/d), and for a longer
  * context than a model was first trained for, scaled:
@@ -16,12 +18,13 @@ typedef struct {
     double original;
 } Rope;
 
-/* Causal attention of `heads` heads of d numbers.  Keys and values have `groups` heads, which
+/* Attention of `heads` heads of d numbers.  Keys and values have `groups` heads, which
  * divides heads: query head h looks at h / (heads / groups) (grouped queries, Ainslie et al. 2023).
  * groups == heads: each its own (Vaswani et al. 2017). */
 typedef struct {
     int heads, groups, d;
     Rope rope;
+    bool causal; /* a position looks at itself and those before it; else at all */
 } Attention;
 
 #ifdef __cplusplus

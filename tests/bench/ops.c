@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../../ref/fast/fast.h"
 #include "../../ref/node.h"
-#include "../../ref/ops/ops.h"
 #include "../../ref/optimizer.h"
 #include "../../ref/random.h"
 #include "bench.h"
@@ -132,7 +132,7 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
             printf(" %27s", "-");
             continue;
         }
-        bench_progress("%s: %s", model->name, op_names[node->kind]);
+        bench_progress("%s: %s", model->name, op_name(node->kind));
         Times taken = bench_repeat(run_node, &run, least_ms);
         bench_progress_end();
         double ms = times_median(&taken), flops = n * node_flops(node, (Pass)p);
@@ -142,7 +142,7 @@ static int bench_node(const Model *model, const Node *node, int times, int n, Ma
     }
     printf("\n");
     arena_free(&arena);
-    return arena.failed ? error_set("bench: out of memory for %s", op_names[node->kind]) : 0;
+    return arena.failed ? error_set("bench: out of memory for %s", op_name(node->kind)) : 0;
 }
 
 static void print_totals(const Totals *totals, Machine machine) {
@@ -154,7 +154,7 @@ static void print_totals(const Totals *totals, Machine machine) {
         double flops = totals->flops[k][0] + totals->flops[k][1] + totals->flops[k][2];
         all += sum;
         if (sum > 0) {
-            printf("  %-12s %9.2f ms = %8.2f + %8.2f + %8.2f", op_names[k], sum, ms[0], ms[1],
+            printf("  %-12s %9.2f ms = %8.2f + %8.2f + %8.2f", op_name(k), sum, ms[0], ms[1],
                    ms[2]);
             if (flops > 0)
                 printf("   %6.2f GFLOP, %4.0f GF/s, %3.0f%% of the peak", flops * 1e-9,
@@ -176,12 +176,14 @@ typedef struct {
 
 static void run_loss(void *context) {
     LossRun *r = context;
-    cross_entropy_forward(r->loss, r->lse, r->correct, r->logits, r->targets, r->rows, r->classes);
+    fast_cross_entropy_forward(r->loss, r->lse, r->correct, r->logits, r->targets, r->rows,
+                               r->classes);
 }
 
 static void run_loss_gradient(void *context) {
     LossRun *r = context;
-    cross_entropy_input_gradient(r->logits, r->logits, r->lse, r->targets, 1, r->rows, r->classes);
+    fast_cross_entropy_input_gradient(r->logits, r->logits, r->lse, r->targets, 1, r->rows,
+                                      r->classes);
 }
 
 static int bench_loss(const Model *model, int n, Machine machine, double least_ms) {

@@ -76,5 +76,5 @@ void work_name(char *text, size_t size, const Node *node) {
     if (node->kind == OP_ATTENTION)
         snprintf(extra, sizeof extra, " %d/%d%s", node->attention.heads, node->attention.groups,
                  node->attention.rope.base > 0 ? "+rope" : "");
-    snprintf(text, size, "%s%s %s -> %s", op_names[node->kind], extra, from, to);
+    snprintf(text, size, "%s%s %s -> %s", op_name(node->kind), extra, from, to);
 }

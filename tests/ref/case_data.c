@@ -159,7 +159,7 @@ static real draw_real(const Case *row, uint64_t seed, Array array, size_t i) {
     if (array == ARRAY_VARIANCE || (array == ARRAY_WEIGHT && is_norm(row->node.kind)))
         return (real)(0.5 + u);
     double scale = array == ARRAY_X && row->scale > 0 ? row->scale : 1;
-    return (real)(scale * (2 * u - 1));
+    return (real)((array == ARRAY_X ? row->offset : 0) + scale * (2 * u - 1));
 }
 
 void case_create(CaseData *data, const Case *row, bool integers) {

@@ -6,8 +6,10 @@
 #define IN(...) .in_shape = {__VA_ARGS__} /* h, w, c */
 #define OUT(...) .out_shape = {__VA_ARGS__}
 #define SAME(...) IN(__VA_ARGS__), OUT(__VA_ARGS__)
-#define HEADS(heads, groups, d) .attention = {heads, groups, d, {.base = 0}}
-#define TURNED(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}}
+#define HEADS(heads, groups, d) .attention = {heads, groups, d, {.base = 0}, .causal = true}
+#define ALL_KEYS(heads, groups, d, ...) \
+    .attention = {heads, groups, d, {__VA_ARGS__}, .causal = false}
+#define TURNED(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true}
 
 /* One row, one line. */
 /* clang-format off */
@@ -57,6 +59,9 @@ const Case cases[] = {
     {"batchnorm one row", {OP_BATCHNORM, SAME(1, 1, 7)}, .n = 1, .cancels = 317},
     {"batchnorm large", {OP_BATCHNORM, SAME(16, 16, 16), .relu = true}, .n = 9, .skip = true},
     {"batchnorm 136, two tiles", {OP_BATCHNORM, SAME(3, 5, 136), .relu = true}, .n = 2, .skip = true},
+    {"batchnorm at 1000", {OP_BATCHNORM, SAME(5, 3, 17)}, .n = 3, .offset = 1000},
+    {"batchnorm at 1000, long columns", {OP_BATCHNORM, SAME(11, 10, 20)}, .n = 10, .offset = 1000},
+    {"batchnorm at -1000, two tiles", {OP_BATCHNORM, SAME(3, 5, 136), .relu = true}, .n = 2, .skip = true, .offset = -1000},
     {"batchnorm running", {OP_BATCHNORM, SAME(5, 3, 17)}, .n = 3, .use_running = true},
     {"batchnorm running relu", {OP_BATCHNORM, SAME(3, 3, 5), .relu = true}, .n = 4, .use_running = true},
     {"batchnorm running skip", {OP_BATCHNORM, SAME(4, 3, 16)}, .n = 3, .skip = true, .use_running = true},
@@ -113,6 +118,13 @@ const Case cases[] = {
     {"attention rope, 2 groups, head of 124", {OP_ATTENTION, IN(1, 40, 1240), OUT(1, 40, 744), TURNED(6, 2, 124, .base = 10000)}, .n = 1},
     {"attention rope, one group, head of 128", {OP_ATTENTION, IN(1, 70, 512), OUT(1, 70, 256), TURNED(2, 1, 128, .base = 500000)}, .n = 1},
     {"attention rope, one group, head of 300", {OP_ATTENTION, IN(1, 9, 1200), OUT(1, 9, 600), TURNED(2, 1, 300, .base = 10000)}, .n = 1},
+
+    {"attention to all, one position", {OP_ATTENTION, IN(1, 1, 12), OUT(1, 1, 4), ALL_KEYS(2, 2, 2, .base = 0)}, .n = 2},
+    {"attention to all, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), ALL_KEYS(3, 3, 5, .base = 0)}, .n = 2},
+    {"attention to all, three tiles", {OP_ATTENTION, IN(1, 129, 24), OUT(1, 129, 8), ALL_KEYS(1, 1, 8, .base = 0)}, .n = 1},
+    {"attention to all, 2 groups", {OP_ATTENTION, IN(1, 67, 64), OUT(1, 67, 32), ALL_KEYS(4, 2, 8, .base = 0)}, .n = 2},
+    {"attention to all, rope", {OP_ATTENTION, IN(1, 70, 36), OUT(1, 70, 12), ALL_KEYS(2, 2, 6, .base = 10000)}, .n = 1},
+    {"attention to all, sharp", {OP_ATTENTION, IN(1, 65, 48), OUT(1, 65, 16), ALL_KEYS(2, 2, 8, .base = 0)}, .n = 1, .scale = 6},
 
     {"relu 1", {OP_RELU, SAME(1, 1, 1)}, .n = 1},
     {"relu", {OP_RELU, SAME(3, 5, 7)}, .n = 3},

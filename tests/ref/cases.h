@@ -1,6 +1,6 @@
 /* The table of cases: one row is one op with shapes, and every row is put through every test of
- * test_cases.c by itself.  To prove a new op, add rows to cases.c and its formula to naive.c.
- * Another device runs the same rows against the CPU. */
+ * test_cases.c by itself: the plain op, and the fast one against it.  To prove a new op, add rows
+ * to cases.c.  Another device runs the same rows against the plain op. */
 #ifndef TESTS_REF_CASES_H
 #define TESTS_REF_CASES_H
 
@@ -12,7 +12,8 @@ typedef struct {
     Node node; /* kind, shapes and settings; case_create numbers the values and tensors */
     int n;     /* samples */
     bool skip, bias, use_running;
-    double scale; /* of the inputs x; 0 stands for 1 */
+    double scale;  /* of the inputs x; 0 stands for 1 */
+    double offset; /* added to them */
     /* How much larger than 1 the terms are that cancel in a gradient: 1 / deviation where a norm
      * divides by next to nothing.  0 stands for 1. */
     double cancels;
@@ -50,9 +51,9 @@ typedef struct {
     int *tokens;           /* embedding: [n][t] */
 } CaseData;
 
-/* Inputs are uniform in (-1, 1) (scales of norms in (0.5, 1.5), x times row->scale), or with
- * `integers` small whole numbers, none of them 0 or 1 in magnitude in x, to stay clear of the kink
- * of relu.  Outputs are NaN. */
+/* Inputs are uniform in (-1, 1) (scales of norms in (0.5, 1.5), x times row->scale, plus
+ * row->offset), or with `integers` small whole numbers, none of them 0 or 1 in magnitude in x, to
+ * stay clear of the kink of relu.  Outputs are NaN. */
 void case_create(CaseData *data, const Case *row, bool integers);
 void case_free(CaseData *data);
 

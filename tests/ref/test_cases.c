@@ -1,5 +1,5 @@
-/* Every row of cases.c through every test.  What an op promises is in ref/ops/ops.h and ref/node.h;
- * each function here holds one of those promises. */
+/* Every row of cases.c through every test, the plain ops and the fast ones.  What an op promises is
+ * in ref/ops/ops.h and ref/node.h; each function here holds one of those promises. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -7,14 +7,13 @@
 
 #include "../../ref/ops/ops.h"
 #include "../test.h"
-#include "naive.h"
 #include "promises.h"
 #include "tolerance.h"
 
-static double largest(const double *x, size_t count) {
-    double m = 0;
-    for (size_t i = 0; i < count; i++) m = fmax(m, fabs(x[i]));
-    return m;
+static NodeIO run_io(const CaseData *data, bool plain) {
+    NodeIO io = case_io(data);
+    io.plain = plain;
+    return io;
 }
 
 static void check_same_bits(const CaseData *a, const CaseData *b, Array from, const char *what) {
@@ -25,52 +24,70 @@ static void check_same_bits(const CaseData *a, const CaseData *b, Array from, co
     }
 }
 
-static void check_near(const CaseData *data, Array array, const double *truth) {
-    Guarded got = data->array[array];
+static double largest(Guarded x) {
+    double m = 0;
+    for (size_t i = 0; i < x.count; i++) m = fmax(m, fabs((double)x.data[i]));
+    return m;
+}
+
+static void check_near(const CaseData *data, const CaseData *truth, Array array, size_t count,
+                       bool whole) {
     const Case *row = data->row;
-    double allowed =
-        tolerance(case_length(row, array), case_magnitude(row, largest(truth, got.count)));
-    for (size_t i = 0; i < got.count; i++) {
-        double error = fabs((double)got.data[i] - truth[i]);
+    const Guarded got = data->array[array], expected = truth->array[array];
+    const double size = case_magnitude(row, largest(expected));
+    const double allowed = whole ? 0 : tolerance(case_length(row, array), size);
+    for (size_t i = 0; i < count; i++) {
+        double error = fabs((double)got.data[i] - (double)expected.data[i]);
         CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (error %.3g, allowed %.3g)",
-              array_names[array], i, (double)got.data[i], truth[i], error, allowed);
+              array_names[array], i, (double)got.data[i], (double)expected.data[i], error, allowed);
     }
 }
 
-static void forward_meets_formula(const Case *row) {
-    CaseData data;
-    Naive naive;
-    case_create(&data, row, false);
-    naive_create(&naive, &data);
-    NodeIO io = case_io(&data);
-    node_forward(&data.node, &io);
-    naive_forward(&naive);
-    check_near(&data, ARRAY_Y, naive.array[ARRAY_Y]);
-    check_near(&data, ARRAY_MEAN, naive.array[ARRAY_MEAN]);
-    check_near(&data, ARRAY_VARIANCE, naive.array[ARRAY_VARIANCE]);
-    naive_free(&naive);
-    case_free(&data);
+static void copy_array(Guarded to, Guarded from) {
+    if (to.count) memcpy(to.data, from.data, to.count * sizeof *to.data);
 }
 
-static void forward_is_exact(const Case *row) {
-    CaseData data;
-    Naive naive;
-    case_create(&data, row, true);
-    naive_create(&naive, &data);
-    NodeIO io = case_io(&data);
-    node_forward(&data.node, &io);
-    naive_forward(&naive);
-    for (size_t i = 0; i < naive.count[ARRAY_Y]; i++)
-        CHECK((double)io.y[i] == naive.array[ARRAY_Y][i], "y[%zu] is %.9g, not %.9g", i,
-              (double)io.y[i], naive.array[ARRAY_Y][i]);
-    naive_free(&naive);
-    case_free(&data);
+/* Each call is judged alone: the fast gradients start from what the plain forward pass saved. */
+static void check_fast(const Case *row, bool whole) {
+    CaseData fast, truth;
+    case_create(&fast, row, whole);
+    case_create(&truth, row, whole);
+    NodeIO io = case_io(&fast), wanted = case_io(&truth);
+    wanted.plain = true;
+    node_forward(&fast.node, &io);
+    node_forward(&truth.node, &wanted);
+    for (Array a = ARRAY_MEAN; a <= ARRAY_AUX; a++) {
+        size_t count = truth.array[a].count;
+        /* Half of batch norm's aux is for sums of the backward pass. */
+        if (a == ARRAY_AUX && row->node.kind == OP_BATCHNORM) count /= 2;
+        check_near(&fast, &truth, a, count, whole);
+    }
+    copy_array(fast.array[ARRAY_Y], truth.array[ARRAY_Y]);
+    copy_array(fast.array[ARRAY_AUX], truth.array[ARRAY_AUX]);
+    node_input_gradient(&fast.node, &io);
+    node_weight_gradient(&fast.node, &io);
+    node_input_gradient(&truth.node, &wanted);
+    node_weight_gradient(&truth.node, &wanted);
+    for (Array a = ARRAY_DX; a < ARRAYS; a++)
+        check_near(&fast, &truth, a, truth.array[a].count, whole);
+    case_free(&fast);
+    case_free(&truth);
 }
 
-static void writes_all_and_nothing_else(const Case *row) {
+static void fast_meets_plain(const Case *row, bool plain) {
+    (void)plain;
+    check_fast(row, false);
+}
+
+static void fast_is_exact(const Case *row, bool plain) {
+    (void)plain;
+    check_fast(row, true);
+}
+
+static void writes_all_and_nothing_else(const Case *row, bool plain) {
     CaseData data;
     case_create(&data, row, false);
-    NodeIO io = case_io(&data);
+    NodeIO io = run_io(&data, plain);
     case_run(&data, &io);
     for (Array a = 0; a < ARRAYS; a++) {
         size_t nan = guarded_first_nan(data.array[a]);
@@ -82,27 +99,27 @@ static void writes_all_and_nothing_else(const Case *row) {
 }
 
 /* With hold_running not even the running statistics move, and the outputs are the same. */
-static void inputs_stay_as_they_are(const Case *row) {
+static void inputs_stay_as_they_are(const Case *row, bool plain) {
     CaseData held, fresh;
     case_create(&held, row, false);
     case_create(&fresh, row, false);
-    NodeIO io = case_io(&held);
+    NodeIO io = run_io(&held, plain);
     io.hold_running = true;
     case_run(&held, &io);
     for (Array a = 0; a < ARRAY_Y; a++)
         CHECK(guarded_first_difference(held.array[a], fresh.array[a]) == held.array[a].count,
               "%s was changed", array_names[a]);
-    io = case_io(&fresh);
+    io = run_io(&fresh, plain);
     case_run(&fresh, &io);
     check_same_bits(&fresh, &held, ARRAY_Y, "running statistics moved and held");
     case_free(&held);
     case_free(&fresh);
 }
 
-static void repeats_on_any_threads(const Case *row) {
+static void repeats_on_any_threads(const Case *row, bool plain) {
     CaseData first, again;
     case_create(&first, row, false);
-    NodeIO io = case_io(&first);
+    NodeIO io = run_io(&first, plain);
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
     case_run(&first, &io);
@@ -111,7 +128,7 @@ static void repeats_on_any_threads(const Case *row) {
         snprintf(what, sizeof what, "1 and %d threads", t);
         omp_set_num_threads(t);
         case_create(&again, row, false);
-        io = case_io(&again);
+        io = run_io(&again, plain);
         case_run(&again, &io);
         check_same_bits(&first, &again, ARRAY_MEAN, what);
         case_free(&again);
@@ -135,15 +152,15 @@ static void alone(NodeIO *io, const CaseData *data, int s) {
     io->dweight = io->dbias = NULL;
 }
 
-static void samples_do_not_meet(const Case *row) {
+static void samples_do_not_meet(const Case *row, bool plain) {
     if (case_mixes_samples(row)) return;
     CaseData together, apart;
     case_create(&together, row, false);
     case_create(&apart, row, false);
-    NodeIO io = case_io(&together);
+    NodeIO io = run_io(&together, plain);
     case_run(&together, &io);
     for (int s = 0; s < row->n; s++) {
-        io = case_io(&apart);
+        io = run_io(&apart, plain);
         alone(&io, &apart, s);
         case_run(&apart, &io);
     }
@@ -159,10 +176,10 @@ static void samples_do_not_meet(const Case *row) {
 }
 
 /* A training that breaks down must be seen to: NaN in the input is NaN in the output. */
-static void nan_is_not_swallowed(const Case *row) {
+static void nan_is_not_swallowed(const Case *row, bool plain) {
     CaseData data;
     case_create(&data, row, false);
-    NodeIO io = case_io(&data);
+    NodeIO io = run_io(&data, plain);
     io.hold_running = true;
     if (data.array[ARRAY_X].count) {
         data.array[ARRAY_X].data[0] = (real)NAN;
@@ -173,14 +190,47 @@ static void nan_is_not_swallowed(const Case *row) {
     case_free(&data);
 }
 
+/* Where the output of a relu is NaN its gradient comes through, as in PyTorch. */
+static void relu_passes_nan_back(const Case *row, bool plain) {
+    if (row->node.kind != OP_RELU && !(row->node.relu && row->skip)) return;
+    CaseData data;
+    case_create(&data, row, false);
+    NodeIO io = run_io(&data, plain);
+    case_run(&data, &io);
+    data.array[ARRAY_Y].data[0] = (real)NAN;
+    node_input_gradient(&data.node, &io);
+    const real got = row->skip ? io.dskip[0] : io.dx[0];
+    CHECK(got == io.dy[0], "the gradient at a NaN is %g, not %g", (double)got, (double)io.dy[0]);
+    case_free(&data);
+}
+
+/* A query that looks at one key gives it all its weight, however the scores are: neither has a
+ * gradient, and rounding may not make one, of which Adam would make full steps. */
+static void one_key_has_no_gradient(const Case *row, bool plain) {
+    const Attention *a = &row->node.attention;
+    const int t = row->node.in_shape.w, width = row->node.in_shape.c;
+    if (row->node.kind != OP_ATTENTION || (t > 1 && !a->causal)) return;
+    CaseData data;
+    case_create(&data, row, false);
+    NodeIO io = run_io(&data, plain);
+    case_run(&data, &io);
+    const int zeros = (a->heads + (t == 1 ? a->groups : 0)) * a->d;
+    for (int s = 0; s < row->n; s++)
+        for (int i = 0; i < zeros; i++) {
+            const double dx = (double)io.dx[(size_t)(s * t) * (size_t)width + (size_t)i];
+            CHECK(dx == 0, "sample %d: dqkv[%d] is %g", s, i, dx);
+        }
+    case_free(&data);
+}
+
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_PARAMETERS = 4, WANTS = 8 };
 
 /* Gradients when x and y hold what saved_for_backward asks for and otherwise NaN, then are not
  * there at all (and the sums of batch norm are those of the input gradient before). */
-static void check_wants(const CaseData *all, int wants) {
+static void check_wants(const CaseData *all, int wants, bool plain) {
     CaseData data;
     case_create(&data, all->row, false);
-    NodeIO io = case_io(&data);
+    NodeIO io = run_io(&data, plain);
     node_forward(&data.node, &io);
     if (!(wants & WANT_DX)) io.dx = NULL;
     if (!(wants & WANT_DSKIP)) io.dskip = NULL;
@@ -215,46 +265,67 @@ static void check_wants(const CaseData *all, int wants) {
     case_free(&data);
 }
 
-static void reads_what_it_keeps(const Case *row) {
+static void reads_what_it_keeps(const Case *row, bool plain) {
     CaseData all;
     case_create(&all, row, false);
-    NodeIO io = case_io(&all);
+    NodeIO io = run_io(&all, plain);
     case_run(&all, &io);
     for (int wants = 1; wants < WANTS; wants++) {
         if ((wants & WANT_DX) && !io.dx) continue;
         if ((wants & WANT_DSKIP) && !io.dskip) continue;
         if ((wants & WANT_PARAMETERS) && !io.dweight) continue;
-        check_wants(&all, wants);
+        check_wants(&all, wants, plain);
     }
     case_free(&all);
 }
 
+typedef void Promise(const Case *row, bool plain);
+enum { PLAIN = 1, FAST = 2, BOTH = PLAIN | FAST };
 static const struct {
     const char *name;
-    void (*check)(const Case *row);
-    bool exact; /* for ops whose whole numbers stay exact */
+    Promise *check;
+    int of;       /* which ops promise it */
+    bool exact;   /* for ops whose whole numbers stay exact */
+    bool doubles; /* differences drown in float's rounding */
 } promises[] = {
-    {"forward", forward_meets_formula, false},
-    {"forward, whole numbers", forward_is_exact, true},
-    {"gradients", gradients_meet_differences, false},
-    {"gradients, whole numbers", gradients_are_exact, true},
-    {"writes", writes_all_and_nothing_else, false},
-    {"inputs", inputs_stay_as_they_are, false},
-    {"threads", repeats_on_any_threads, false},
-    {"accumulates", accumulates, false},
-    {"samples", samples_do_not_meet, false},
-    {"NaN", nan_is_not_swallowed, false},
-    {"keeps", reads_what_it_keeps, false},
+    {"gradients", gradients_meet_differences, PLAIN, false, true},
+    {"gradients, whole numbers", gradients_are_exact, PLAIN, true, true},
+    {"as the plain op", fast_meets_plain, FAST, false, false},
+    {"as the plain op, whole numbers", fast_is_exact, FAST, true, false},
+    {"writes", writes_all_and_nothing_else, BOTH, false, false},
+    {"inputs", inputs_stay_as_they_are, BOTH, false, false},
+    {"threads", repeats_on_any_threads, BOTH, false, false},
+    {"accumulates", accumulates, BOTH, false, false},
+    {"samples", samples_do_not_meet, BOTH, false, false},
+    {"NaN", nan_is_not_swallowed, BOTH, false, false},
+    {"NaN at a relu", relu_passes_nan_back, BOTH, false, false},
+    {"one key", one_key_has_no_gradient, BOTH, false, false},
+    {"keeps", reads_what_it_keeps, BOTH, false, false},
 };
+enum { PROMISES = sizeof promises / sizeof *promises };
 
 typedef struct {
     const Case *row;
-    void (*check)(const Case *row);
+    Promise *check;
+    bool plain;
 } Turn;
 
 static void take_turn(const void *turn) {
     const Turn *now = turn;
-    now->check(now->row);
+    now->check(now->row, now->plain);
+}
+
+static void run_row(const Case *row, bool plain) {
+    for (int p = 0; p < PROMISES; p++) {
+        if (!(promises[p].of & (plain ? PLAIN : FAST))) continue;
+        if (promises[p].exact && !case_exact(row)) continue;
+        if (promises[p].doubles && sizeof(real) < sizeof(double)) continue;
+        char name[112];
+        snprintf(name, sizeof name, "%s: %s, %s", row->name, plain ? "plain" : "fast",
+                 promises[p].name);
+        Turn turn = {row, promises[p].check, plain};
+        RUN_ROW(name, take_turn, &turn);
+    }
 }
 
 static void rows_make_sense(void) {
@@ -269,17 +340,37 @@ static void rows_make_sense(void) {
               cases[i].name, h, w, node->out_shape.h, node->out_shape.w);
     }
     for (int kind = 0; kind < OP_KINDS; kind++)
-        CHECK(seen[kind], "%s has no row in cases.c", op_names[kind]);
+        CHECK(seen[kind], "%s has no row in cases.c", op_name((OpKind)kind));
+}
+
+/* The same rule by wavelengths, as Llama 3.1's own code says it. */
+static double frequency_of(const Rope *rope, int pair, int d) {
+    const double frequency = pow(rope->base, -2.0 * pair / d);
+    if (rope->original <= 0) return rope->factor > 0 ? frequency / rope->factor : frequency;
+    const double wavelength = 2 * acos(-1) / frequency;
+    if (wavelength < rope->original / rope->high) return frequency;
+    if (wavelength > rope->original / rope->low) return frequency / rope->factor;
+    const double smooth = (rope->original / wavelength - rope->low) / (rope->high - rope->low);
+    return (1 - smooth) * frequency / rope->factor + smooth * frequency;
+}
+
+static void positions_turn_as_published(void) {
+    for (int i = 0; i < case_count; i++) {
+        const Attention *a = &cases[i].node.attention;
+        for (int pair = 0; a->rope.base > 0 && pair < a->d / 2; pair++) {
+            const double got = rope_frequency(&a->rope, pair, a->d);
+            const double expected = frequency_of(&a->rope, pair, a->d);
+            CHECK(fabs(got - expected) <= 1e-14 * expected, "%s: pair %d turns by %.17g, not %.17g",
+                  cases[i].name, pair, got, expected);
+        }
+    }
 }
 
 void test_cases(void) {
     RUN(rows_make_sense);
-    for (int i = 0; i < case_count; i++)
-        for (size_t p = 0; p < sizeof promises / sizeof *promises; p++) {
-            if (promises[p].exact && !case_exact(&cases[i])) continue;
-            char name[96];
-            snprintf(name, sizeof name, "%s: %s", cases[i].name, promises[p].name);
-            Turn turn = {&cases[i], promises[p].check};
-            RUN_ROW(name, take_turn, &turn);
-        }
+    RUN(positions_turn_as_published);
+    for (int i = 0; i < case_count; i++) {
+        run_row(&cases[i], true);
+        run_row(&cases[i], false);
+    }
 }

@@ -1,10 +1,12 @@
-/* Cross-entropy has targets instead of a second input, so it has its own table. */
+/* Cross-entropy has targets instead of a second input, so it has its own table: each row for the
+ * plain op and the fast one. */
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/ops/ops.h"
+#include "../../ref/fast/fast.h"
 #include "../../ref/random.h"
 #include "../test.h"
 #include "guarded.h"
@@ -16,23 +18,33 @@ typedef struct {
     double scale;     /* of the logits */
     int ignore_every; /* this many-th target is ignored; 0: none */
     bool whole;       /* whole numbers: many equal logits */
+    double offset;    /* that all logits share */
 } Row;
 
 static const Row rows[] = {
-    {"one class", 3, 1, 1, 0, false},
-    {"two classes", 1, 2, 1, 0, false},
-    {"ten classes", 33, 10, 3, 4, false},
-    {"17 classes", 5, 17, 1, 2, false},
-    {"31 classes, equal logits", 40, 31, 2, 0, true},
-    {"257 classes", 7, 257, 5, 3, false},
-    {"a vocabulary", 3, 50257, 3, 0, false},
-    {"all ignored", 4, 11, 1, 1, false},
-    {"huge logits", 5, 33, 3e4, 0, false},
-    {"many rows", 1100, 64, 4, 5, false},
+    {"one class", 3, 1, 1, 0, false, 0},
+    {"two classes", 1, 2, 1, 0, false, 0},
+    {"ten classes", 33, 10, 3, 4, false, 0},
+    {"17 classes", 5, 17, 1, 2, false, 0},
+    {"31 classes, equal logits", 40, 31, 2, 0, true, 0},
+    {"257 classes", 7, 257, 5, 3, false, 0},
+    {"a vocabulary", 3, 50257, 3, 0, false, 0},
+    {"all ignored", 4, 11, 1, 1, false, 0},
+    {"huge logits", 5, 33, 3e4, 0, false, 0},
+    {"many rows", 1100, 64, 4, 5, false, 0},
+    {"all logits near 100", 9, 50, 1, 0, false, 100},
+    {"all logits near 1000", 9, 50, 1, 0, false, 1e3},
+    {"all logits near -1000", 9, 50, 1, 0, false, -1e3},
+    {"all logits near 10000", 9, 50, 1, 0, false, 1e4},
 };
 
 typedef struct {
-    Guarded logits, loss, lse, gradient;
+    const Row *row;
+    bool plain;
+} Turn;
+
+typedef struct {
+    Guarded logits, loss, log_sum, gradient;
     unsigned char *correct;
     int *targets;
 } Data;
@@ -41,14 +53,14 @@ static void create(Data *data, const Row *row) {
     size_t n = (size_t)row->rows, count = n * (size_t)row->classes;
     data->logits = guarded_create(count);
     data->loss = guarded_create(n);
-    data->lse = guarded_create(n);
+    data->log_sum = guarded_create(n);
     data->gradient = guarded_create(count);
     data->correct = malloc(n);
     data->targets = malloc(n * sizeof(int));
     if (!data->correct || !data->targets) abort();
     memset(data->correct, 7, n);
     for (size_t i = 0; i < count; i++) {
-        double u = row->scale * (2 * random_uniform(1, 2, i) - 1);
+        double u = row->offset + row->scale * (2 * random_uniform(1, 2, i) - 1);
         data->logits.data[i] = (real)(row->whole ? floor(u) : u);
     }
     for (size_t i = 0; i < n; i++) {
@@ -60,7 +72,7 @@ static void create(Data *data, const Row *row) {
 static void destroy(Data *data) {
     guarded_free(&data->logits);
     guarded_free(&data->loss);
-    guarded_free(&data->lse);
+    guarded_free(&data->log_sum);
     guarded_free(&data->gradient);
     free(data->correct);
     free(data->targets);
@@ -68,20 +80,20 @@ static void destroy(Data *data) {
 
 static const real SCALE = (real)0.25;
 
-static void run(Data *data, const Row *row) {
-    cross_entropy_forward(data->loss.data, data->lse.data, data->correct, data->logits.data,
-                          data->targets, row->rows, row->classes);
-    cross_entropy_input_gradient(data->gradient.data, data->logits.data, data->lse.data,
-                                 data->targets, SCALE, row->rows, row->classes);
+/* Rows [first, end). */
+static void run_rows(Data *data, Turn turn, int first, int end) {
+    const int classes = turn.row->classes, count = end - first;
+    const real *logits = data->logits.data + (ptrdiff_t)first * classes;
+    real *log_sum = data->log_sum.data + first;
+    real *gradient = data->gradient.data + (ptrdiff_t)first * classes;
+    (turn.plain ? cross_entropy_forward : fast_cross_entropy_forward)(
+        data->loss.data + first, log_sum, data->correct + first, logits, data->targets + first,
+        count, classes);
+    (turn.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
+        gradient, logits, log_sum, data->targets + first, SCALE, count, classes);
 }
 
-/* -log of the target's share, by the formula, in double. */
-static double naive_lse(const real *logits, int classes) {
-    double most = (double)logits[0], sum = 0;
-    for (int j = 1; j < classes; j++) most = fmax(most, (double)logits[j]);
-    for (int j = 0; j < classes; j++) sum += exp((double)logits[j] - most);
-    return most + log(sum);
-}
+static void run(Data *data, Turn turn) { run_rows(data, turn, 0, turn.row->rows); }
 
 static int first_largest(const real *logits, int classes) {
     int best = 0;
@@ -90,12 +102,22 @@ static int first_largest(const real *logits, int classes) {
     return best;
 }
 
+/* log sum exp(x - most), by the formula, in double. */
+static double log_sum_of(const real *logits, double most, int classes) {
+    double sum = 0;
+    for (int j = 0; j < classes; j++) sum += exp((double)logits[j] - most);
+    return log(sum);
+}
+
+/* Inputs near an offset are exact, and so, nearly, are their distances from the largest: what all
+ * share costs no digits. */
 static void check_row(const Data *data, const Row *row, int i) {
     int classes = row->classes, target = data->targets[i];
     const real *logits = data->logits.data + (size_t)i * (size_t)classes;
     const real *gradient = data->gradient.data + (size_t)i * (size_t)classes;
-    double lse = naive_lse(logits, classes),
-           allowed = tolerance(1, fmax(row->scale, 1) + log(classes));
+    const double most = (double)logits[first_largest(logits, classes)];
+    const double log_sum = log_sum_of(logits, most, classes);
+    const double allowed = tolerance(1, fmax(row->scale, 1) + log(classes));
     if (target < 0) {
         CHECK(data->loss.data[i] == 0 && data->correct[i] == 0, "row %d is ignored: loss %g, %d", i,
               (double)data->loss.data[i], data->correct[i]);
@@ -103,12 +125,12 @@ static void check_row(const Data *data, const Row *row, int i) {
             CHECK(gradient[j] == 0, "row %d is ignored: dlogits[%d] %g", i, j, (double)gradient[j]);
         return;
     }
-    double error = fabs((double)data->loss.data[i] - (lse - (double)logits[target]));
+    double error = fabs((double)data->loss.data[i] - (most - (double)logits[target] + log_sum));
     CHECK(error <= allowed, "loss[%d]: error %g, allowed %g", i, error, allowed);
     CHECK(data->correct[i] == (first_largest(logits, classes) == target), "correct[%d] %d", i,
           data->correct[i]);
     for (int j = 0; j < classes; j++) {
-        double p = exp((double)logits[j] - lse);
+        double p = exp((double)logits[j] - most - log_sum);
         double expected = (double)SCALE * (p - (j == target));
         /* The error of the log-sum-exp is a relative error of every probability. */
         double allowed_j = (double)SCALE * (p * allowed + tolerance(1, 1));
@@ -119,13 +141,14 @@ static void check_row(const Data *data, const Row *row, int i) {
 }
 
 static void meets_formula(const void *argument) {
-    const Row *row = argument;
+    const Turn turn = *(const Turn *)argument;
+    const Row *row = turn.row;
     Data data;
     create(&data, row);
-    run(&data, row);
+    run(&data, turn);
     for (int i = 0; i < row->rows; i++) check_row(&data, row, i);
-    CHECK(guarded_intact(data.logits) && guarded_intact(data.loss) && guarded_intact(data.lse) &&
-              guarded_intact(data.gradient),
+    CHECK(guarded_intact(data.logits) && guarded_intact(data.loss) &&
+              guarded_intact(data.log_sum) && guarded_intact(data.gradient),
           "something wrote beside an array");
     destroy(&data);
 }
@@ -137,16 +160,17 @@ static void same_bits(Guarded a, Guarded b, const char *what) {
 }
 
 static void repeats_on_any_threads(const void *argument) {
-    const Row *row = argument;
+    const Turn turn = *(const Turn *)argument;
+    const Row *row = turn.row;
     Data one, more;
     int threads = omp_get_max_threads();
     create(&one, row);
     omp_set_num_threads(1);
-    run(&one, row);
+    run(&one, turn);
     for (int t = 1; t <= 3; t++) {
         omp_set_num_threads(t);
         create(&more, row);
-        run(&more, row);
+        run(&more, turn);
         same_bits(one.loss, more.loss, "loss");
         same_bits(one.gradient, more.gradient, "dlogits");
         destroy(&more);
@@ -156,29 +180,26 @@ static void repeats_on_any_threads(const void *argument) {
 }
 
 static void gradient_in_place(const void *argument) {
-    const Row *row = argument;
+    const Turn turn = *(const Turn *)argument;
+    const Row *row = turn.row;
     Data data;
     create(&data, row);
-    run(&data, row);
-    cross_entropy_input_gradient(data.logits.data, data.logits.data, data.lse.data, data.targets,
-                                 SCALE, row->rows, row->classes);
+    run(&data, turn);
+    (turn.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
+        data.logits.data, data.logits.data, data.log_sum.data, data.targets, SCALE, row->rows,
+        row->classes);
     same_bits(data.gradient, data.logits, "in place and apart");
     destroy(&data);
 }
 
 static void rows_do_not_meet(const void *argument) {
-    const Row *row = argument;
+    const Turn turn = *(const Turn *)argument;
+    const Row *row = turn.row;
     Data together, apart;
     create(&together, row);
     create(&apart, row);
-    run(&together, row);
-    for (int i = 0; i < row->rows; i++) {
-        size_t at = (size_t)i * (size_t)row->classes;
-        cross_entropy_forward(apart.loss.data + i, apart.lse.data + i, apart.correct + i,
-                              apart.logits.data + at, apart.targets + i, 1, row->classes);
-        cross_entropy_input_gradient(apart.gradient.data + at, apart.logits.data + at,
-                                     apart.lse.data + i, apart.targets + i, SCALE, 1, row->classes);
-    }
+    run(&together, turn);
+    for (int i = 0; i < row->rows; i++) run_rows(&apart, turn, i, i + 1);
     same_bits(together.loss, apart.loss, "loss alone");
     same_bits(together.gradient, apart.gradient, "dlogits alone");
     destroy(&together);
@@ -187,7 +208,8 @@ static void rows_do_not_meet(const void *argument) {
 
 /* Wherever it stands in a row that counts, and infinity too. */
 static void breakdown_shows_in_the_loss(const void *argument) {
-    const Row *row = argument;
+    const Turn turn = *(const Turn *)argument;
+    const Row *row = turn.row;
     static const double bad[] = {NAN, INFINITY};
     Data data;
     create(&data, row);
@@ -198,8 +220,7 @@ static void breakdown_shows_in_the_loss(const void *argument) {
             size_t j = at + random_below(4, 5, (uint64_t)(4 * i + k), (uint32_t)row->classes);
             real before = data.logits.data[j];
             data.logits.data[j] = (real)bad[k / 2];
-            cross_entropy_forward(data.loss.data + i, data.lse.data + i, data.correct + i,
-                                  data.logits.data + at, data.targets + i, 1, row->classes);
+            run_rows(&data, turn, i, i + 1);
             CHECK(!isfinite(data.loss.data[i]), "logit %zu is %g, loss[%d] is %g", j - at,
                   bad[k / 2], i, (double)data.loss.data[i]);
             data.logits.data[j] = before;
@@ -208,12 +229,19 @@ static void breakdown_shows_in_the_loss(const void *argument) {
     destroy(&data);
 }
 
+static void run_turn(Turn turn) {
+    char name[64];
+    snprintf(name, sizeof name, "%s, %s", turn.row->name, turn.plain ? "plain" : "fast");
+    RUN_ROW(name, meets_formula, &turn);
+    RUN_ROW(name, repeats_on_any_threads, &turn);
+    RUN_ROW(name, gradient_in_place, &turn);
+    RUN_ROW(name, breakdown_shows_in_the_loss, &turn);
+    RUN_ROW(name, rows_do_not_meet, &turn);
+}
+
 void test_cross_entropy(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        RUN_ROW(rows[i].name, meets_formula, &rows[i]);
-        RUN_ROW(rows[i].name, repeats_on_any_threads, &rows[i]);
-        RUN_ROW(rows[i].name, gradient_in_place, &rows[i]);
-        RUN_ROW(rows[i].name, breakdown_shows_in_the_loss, &rows[i]);
-        RUN_ROW(rows[i].name, rows_do_not_meet, &rows[i]);
+        run_turn((Turn){&rows[i], true});
+        run_turn((Turn){&rows[i], false});
     }
 }

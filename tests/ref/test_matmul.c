@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../ref/ops/ops.h"
+#include "../../ref/fast/matmul.h"
 #include "../../ref/random.h"
 #include "../test.h"
 #include "guarded.h"

@@ -184,7 +184,7 @@ static int measure_node(Bench *b, const Model *m, const Node *node, int n, Preci
     if (known(b, m, node, n, p)) return 0;
     lay_out(&run, m, n);
     if (!timer_fits(run.at)) {
-        printf("%s of %d samples, %s: does not fit\n", op_names[node->kind], n, precision_names[p]);
+        printf("%s of %d samples, %s: does not fit\n", op_name(node->kind), n, precision_names[p]);
         return 0;
     }
     int status = node_open(b, &run, m, n);
@@ -211,7 +211,7 @@ static int measure_model(Bench *b, const char *spec, int n, Precision p) {
         }
         if (seen) continue;
         if (!bench_goes_on(b, "ops of %s, %s, from %s on", spec, precision_names[p],
-                           op_names[m->node[i].kind]))
+                           op_name(m->node[i].kind)))
             break;
         status = measure_node(b, m, &m->node[i], n, p, times);
         if (status) {

@@ -1,0 +1,87 @@
+/* Two-dimensional cross-correlation with zero padding (LeCun et al. 1989).  With stride s, padding
+ * p and taps (u, v) of the kernel:
+ *
+ *   y[n][i][j][o]  = sum over u, v, c of x[n][i s + u - p][j s + v - p][c] w[o][u][v][c]
+ *
+ * where x is 0 outside of the image.  The gradients are sums over the same products. */
+#include "plain.h"
+
+int conv2d_out(int size, int kernel, int stride, int pad) {
+    return (size + 2 * pad - kernel) / stride + 1;
+}
+
+/* The channels of a pixel of an image [h][w][c], or NULL in the padding. */
+static const real *pixel(const real *images, ptrdiff_t image, int row, int column, int h, int w,
+                         int c) {
+    if (row < 0 || row >= h || column < 0 || column >= w) return NULL;
+    return images + ((image * h + row) * w + column) * c;
+}
+
+static const real *tap(const real *weights, Conv v, ptrdiff_t output, int row, int column) {
+    return weights + ((output * v.kernel + row) * v.kernel + column) * v.c;
+}
+
+void conv2d_forward(real *y, const real *x, const real *w, Conv v) {
+    const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
+    const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
+    for (int n = 0; n < v.n; n++)
+        for (int i = 0; i < oh; i++)
+            for (int j = 0; j < ow; j++)
+                for (int o = 0; o < v.o; o++) {
+                    double sum = 0;
+                    for (int a = 0; a < v.kernel; a++)
+                        for (int b = 0; b < v.kernel; b++) {
+                            const real *in = pixel(x, n, i * v.stride + a - v.pad,
+                                                   j * v.stride + b - v.pad, v.h, v.w, v.c);
+                            const real *weight = tap(w, v, o, a, b);
+                            for (int c = 0; in && c < v.c; c++) sum += (double)in[c] * weight[c];
+                        }
+                    *y++ = (real)sum;
+                }
+}
+
+/* The output position whose tap `offset` sees input position `at`; -1: there is none. */
+static int output_of(int at, int offset, Conv v) {
+    const int moved = at + v.pad - offset;
+    return moved >= 0 && moved % v.stride == 0 ? moved / v.stride : -1;
+}
+
+/* dx[n][i][j][c] = sum over the outputs that see pixel (i, j), and o, of dy[..][o] w[o][a][b][c] */
+void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv v, bool add) {
+    const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
+    const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
+    for (int n = 0; n < v.n; n++)
+        for (int i = 0; i < v.h; i++)
+            for (int j = 0; j < v.w; j++)
+                for (int c = 0; c < v.c; c++) {
+                    double sum = 0;
+                    for (int a = 0; a < v.kernel; a++)
+                        for (int b = 0; b < v.kernel; b++) {
+                            const real *out =
+                                pixel(dy, n, output_of(i, a, v), output_of(j, b, v), oh, ow, v.o);
+                            for (int o = 0; out && o < v.o; o++)
+                                sum += (double)out[o] * tap(w, v, o, a, b)[c];
+                        }
+                    put(dx++, sum, add);
+                }
+}
+
+/* dw[o][a][b][c] = sum over n, i, j of dy[n][i][j][o] x[n][i s + a - p][j s + b - p][c] */
+void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv v, bool add) {
+    const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
+    const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
+    for (int o = 0; o < v.o; o++)
+        for (int a = 0; a < v.kernel; a++)
+            for (int b = 0; b < v.kernel; b++)
+                for (int c = 0; c < v.c; c++) {
+                    double sum = 0;
+                    for (int n = 0; n < v.n; n++)
+                        for (int i = 0; i < oh; i++)
+                            for (int j = 0; j < ow; j++) {
+                                const real *in = pixel(x, n, i * v.stride + a - v.pad,
+                                                       j * v.stride + b - v.pad, v.h, v.w, v.c);
+                                if (in) sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, v.o)[o];
+                            }
+                    put(dw++, sum, add);
+                }
+}
