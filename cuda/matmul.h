@@ -52,6 +52,15 @@ size_t cuda_matmul_workspace(Precision precision);
  * piece, and nothing was done. */
 bool library_matmul(const Run *run, const Product *product);
 
+/* While this is on, the first product of a shape measures all that the library offers for it (what
+ * C held is lost), and the fastest is taken from then on. */
+void library_matmul_tune(bool on);
+/* Writes down what was found.  The file is read again where BCD_LT_TABLE names it, or it lies as
+ * matmul.txt beside the program; it serves one GPU and one version of the library.  -1 and an
+ * error.
+ */
+int library_matmul_save(const char *path);
+
 /* repeat.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */
 void cuda_repeat_row(const Run *run, void *c, const void *row, int m, int n, int ldc);
 

@@ -76,3 +76,12 @@ FORWARD_CALL(cublasLtMatmul,
               cudaStream_t stream),
              (handle, product, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
               algorithm, workspace, workspace_bytes, stream))
+FORWARD_CALL(cublasLtMatmulAlgoCheck,
+             (cublasLtHandle_t handle, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+              const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulHeuristicResult_t *result),
+             (handle, product, a, b, c, d, algorithm, result))
+FORWARD_CALL(cublasLtMatmulAlgoConfigGetAttribute,
+             (const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulAlgoConfigAttributes_t what,
+              void *value, size_t size, size_t *written),
+             (algorithm, what, value, size, written))

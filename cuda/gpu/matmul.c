@@ -4,18 +4,16 @@
  * product is asked for as C' = B' A': its first operand is our B, its second our A, it has n rows
  * and m columns, and a bias along its rows is one along our columns.
  *
- * Algorithms come from the library's heuristic and not from timing: timing would choose
- * differently from run to run, and with it the bits.  For the same reason partial sums may be kept
- * apart and added in float, in a fixed order, but not accumulated in the output. */
+ * matmul_algorithms.c chooses how the library computes a shape; the choice is kept. */
 #include "../matmul.h"
 
-#include <cublasLt.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 
-/* ---- the library ---- */
+#include "matmul_algorithms.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what is static here */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the library and the choices */
 
 /* NULL and a note when there is none. */
 static cublasLtHandle_t library(void) {
@@ -40,50 +38,47 @@ size_t cuda_matmul_workspace(Precision precision) {
     return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 
-/* ---- what is asked for ---- */
-
-/* All that the choice of an algorithm depends on; compared as bytes. */
-typedef struct {
-    int m, n, k, ldc, lda, ldb;
-    unsigned char precision, transpose_a, transpose_b, c_float, bias, epilogue, saved, sums;
-    unsigned char workspace;                              /* is there any */
-    unsigned char align_a, align_b, align_c, align_extra; /* bytes, at most 16 */
-    unsigned char unused[3];
-} Key;
+/* ---- the shape ---- */
 
 /* The largest power of two up to 16 that divides the address. */
-static unsigned char alignment(const void *pointer) {
+static int alignment(const void *pointer) {
     uintptr_t address = (uintptr_t)pointer | 16;
-    return (unsigned char)(address & (0 - address));
+    return (int)(address & (0 - address));
 }
 
-/* The bias, or what is used in its place, and the saved input. */
-static unsigned char alignment_of_extras(const Product *product) {
-    const void *vector = product->column_sums ? product->column_sums : product->bias;
-    unsigned char a = alignment(vector), b = alignment(product->saved);
+/* The bias, or what is used in its place. */
+static const void *vector_of(const Product *p) {
+    return p->column_sums ? (const void *)p->column_sums : p->bias;
+}
+
+static int alignment_of_extras(const Product *p) {
+    int a = alignment(vector_of(p)), b = alignment(p->saved);
     return a < b ? a : b;
 }
 
-static Key key_of(const Run *run, const Product *p) {
-    Key key;
-    memset(&key, 0, sizeof key);
-    key.m = p->m, key.n = p->n, key.k = p->k;
-    key.ldc = p->ldc, key.lda = p->lda, key.ldb = p->ldb;
-    key.precision = (unsigned char)run->precision;
-    key.transpose_a = p->transpose_a, key.transpose_b = p->transpose_b;
-    key.c_float = p->c_float, key.bias = p->bias != NULL;
-    key.epilogue = (unsigned char)p->epilogue;
-    key.saved = p->saved != NULL, key.sums = p->column_sums != NULL;
-    key.workspace = run->workspace != NULL;
-    key.align_a = alignment(p->a), key.align_b = alignment(p->b), key.align_c = alignment(p->c);
-    key.align_extra = alignment_of_extras(p);
-    return key;
+static MatmulShape shape_of(const Run *run, const Product *p) {
+    return (MatmulShape){.number = {[SHAPE_M] = p->m,
+                                    [SHAPE_N] = p->n,
+                                    [SHAPE_K] = p->k,
+                                    [SHAPE_LDC] = p->ldc,
+                                    [SHAPE_LDA] = p->lda,
+                                    [SHAPE_LDB] = p->ldb,
+                                    [SHAPE_PRECISION] = (int)run->precision,
+                                    [SHAPE_TRANSPOSE_A] = p->transpose_a,
+                                    [SHAPE_TRANSPOSE_B] = p->transpose_b,
+                                    [SHAPE_C_FLOAT] = p->c_float,
+                                    [SHAPE_BIAS] = p->bias != NULL,
+                                    [SHAPE_EPILOGUE] = (int)p->epilogue,
+                                    [SHAPE_SAVED] = p->saved != NULL,
+                                    [SHAPE_COLUMN_SUMS] = p->column_sums != NULL,
+                                    [SHAPE_WORKSPACE] = run->workspace != NULL,
+                                    [SHAPE_ALIGN_A] = alignment(p->a),
+                                    [SHAPE_ALIGN_B] = alignment(p->b),
+                                    [SHAPE_ALIGN_C] = alignment(p->c),
+                                    [SHAPE_ALIGN_EXTRAS] = alignment_of_extras(p)}};
 }
 
-typedef struct {
-    cublasLtMatmulDescOpaque_t product;
-    cublasLtMatrixLayoutOpaque_t a, b, c;
-} Description;
+/* ---- what is asked for ---- */
 
 static uint32_t epilogue_of(const Product *p) {
     uint32_t bias = p->bias ? CUBLASLT_EPILOGUE_BIAS : 0;
@@ -94,24 +89,32 @@ static uint32_t epilogue_of(const Product *p) {
     return bias ? bias : (uint32_t)CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-static bool set(Description *description, cublasLtMatmulDescAttributes_t attribute,
+static bool set(MatmulDescription *description, cublasLtMatmulDescAttributes_t attribute,
                 const void *value, size_t size) {
     return cublasLtMatmulDescSetAttribute(&description->product, attribute, value, size) ==
            CUBLAS_STATUS_SUCCESS;
 }
 
+/* A bias is of the value type, column sums are float; the library's default would be the type of
+ * C, whatever the vector is. */
+static bool describe_vector(MatmulDescription *to, const Product *p, cudaDataType_t value) {
+    const void *vector = vector_of(p);
+    int32_t type = (int32_t)(p->column_sums ? CUDA_R_32F : value);
+    return !vector || (set(to, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector) &&
+                       set(to, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
+}
+
 /* The transposes, what follows the product, and its pointers (whose alignment is looked at). */
-static bool describe_product(Description *to, const Product *p) {
+static bool describe_product(MatmulDescription *to, const Product *p, cudaDataType_t value) {
     int32_t a = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     int32_t b = p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     uint32_t epilogue = epilogue_of(p);
     int64_t ld = p->ldc;
-    const void *vector = p->column_sums ? (const void *)p->column_sums : p->bias;
     if (!set(to, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a) ||
         !set(to, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b) ||
-        !set(to, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue))
+        !set(to, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) ||
+        !describe_vector(to, p, value))
         return false;
-    if (vector && !set(to, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector, sizeof vector)) return false;
     return !p->saved ||
            (set(to, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &p->saved, sizeof p->saved) &&
             set(to, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &ld, sizeof ld));
@@ -124,7 +127,7 @@ static bool layout(cublasLtMatrixLayout_t to, cudaDataType_t type, bool transpos
                                     ld) == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool describe(Description *to, const Run *run, const Product *p) {
+static bool describe(MatmulDescription *to, const Run *run, const Product *p) {
     cudaDataType_t value = run->precision == PRECISION_BF16 ? CUDA_R_16BF : CUDA_R_32F;
     cublasComputeType_t compute =
         run->precision == PRECISION_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -132,110 +135,73 @@ static bool describe(Description *to, const Run *run, const Product *p) {
            layout(&to->a, value, p->transpose_b, p->n, p->k, p->ldb) &&
            layout(&to->b, value, p->transpose_a, p->k, p->m, p->lda) &&
            layout(&to->c, p->c_float ? CUDA_R_32F : value, false, p->n, p->m, p->ldc) &&
-           describe_product(to, p);
+           describe_product(to, p, value);
 }
 
-/* ---- the algorithms ---- */
-
-typedef struct {
-    Key key;
-    bool used, supported;
-    cublasLtMatmulAlgo_t algorithm;
-    size_t workspace;
-} Choice;
-
-static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what,
-                   const void *value, size_t size) {
-    return cublasLtMatmulPreferenceSetAttribute(preference, what, value, size) ==
-           CUBLAS_STATUS_SUCCESS;
-}
-
-/* The best that the heuristic knows within the limits. */
-static bool choose(Choice *choice, cublasLtHandle_t handle, const Description *description,
-                   Precision precision) {
-    enum { ASKED = 8 };
-    cublasLtMatmulHeuristicResult_t found[ASKED];
-    cublasLtMatmulPreferenceOpaque_t preference;
-    int count = 0;
-    uint64_t workspace = choice->key.workspace ? cuda_matmul_workspace(precision) : 0;
-    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    uint32_t a = choice->key.align_b, b = choice->key.align_a, c = choice->key.align_c;
-    if (cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS ||
-        !prefer(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                sizeof workspace) ||
-        !prefer(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme) ||
-        !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof a) ||
-        !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof b) ||
-        !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c) ||
-        !prefer(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c))
-        return false;
-    Description d = *description; /* the library takes pointers to what it does not change */
-    if (cublasLtMatmulAlgoGetHeuristic(handle, &d.product, &d.a, &d.b, &d.c, &d.c, &preference,
-                                       ASKED, found, &count) != CUBLAS_STATUS_SUCCESS)
-        return false;
-    for (int i = 0; i < count; i++)
-        if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= workspace) {
-            choice->algorithm = found[i].algo;
-            choice->workspace = found[i].workspaceSize;
-            return true;
-        }
-    return false;
-}
-
-static size_t hash(const Key *key) {
-    const unsigned char *bytes = (const unsigned char *)key;
-    uint64_t value = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < sizeof *key; i++) value = (value ^ bytes[i]) * 0x100000001b3u;
-    return (size_t)(value >> 32);
-}
-
-/* The choice for this product; under the lock.  A full table forgets: a model has some dozens of
- * shapes. */
-static const Choice *choice_for(cublasLtHandle_t handle, const Run *run, const Product *product,
-                                const Description *description) {
-    enum { CHOICES = 1024, NEAR = 16 };
-    static Choice table[CHOICES];
-    Key key = key_of(run, product);
-    size_t start = hash(&key);
-    Choice *choice = &table[start % CHOICES];
-    for (size_t i = 0; i < NEAR; i++) {
-        Choice *at = &table[(start + i) % CHOICES];
-        if (at->used && memcmp(&at->key, &key, sizeof key) == 0) return at;
-        if (!at->used) {
-            choice = at;
-            break;
-        }
-    }
-    *choice = (Choice){.key = key, .used = true};
-    choice->supported = choose(choice, handle, description, run->precision);
-    return choice;
+/* Gelu, its gradient and sums of columns are the library's for half precision only.  The rows of
+ * what is saved must be multiples of 8 values, and vectors lie at multiples of 16 bytes, which the
+ * library moves at once. */
+static bool may_fuse(const Run *run, const Product *p) {
+    bool half_only = p->column_sums || p->epilogue != EPILOGUE_NONE;
+    if (half_only && run->precision != PRECISION_BF16) return false;
+    return (!p->saved || p->ldc % 8 == 0) &&
+           (!(half_only || p->bias) || alignment_of_extras(p) == 16);
 }
 
 /* ---- the product ---- */
 
-/* Asked in the header: the rows of what is saved must be multiples of 8 values, and vectors lie at
- * multiples of 16 bytes where the library moves 16 bytes at once. */
-static bool may_fuse(const Product *p) {
-    bool extras = p->bias || p->column_sums || p->epilogue != EPILOGUE_NONE;
-    return (!p->saved || p->ldc % 8 == 0) && (!extras || alignment_of_extras(p) == 16);
+static cublasStatus_t launch(const MatmulCall *call, const MatmulAlgorithm *algorithm) {
+    const float one = 1, zero = 0;
+    const Product *p = call->product;
+    MatmulDescription d = call->description;
+    return cublasLtMatmul(call->library, &d.product, &one, p->b, &d.a, p->a, &d.b,
+                          p->add ? &one : &zero, p->c, &d.c, p->c, &d.c, &algorithm->code,
+                          call->run->workspace, algorithm->workspace, call->run->stream);
+}
+
+/* The product by the first algorithm that the library does not refuse; those before it are dropped
+ * for good, so that the next call takes the same.  Under the lock. */
+static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
+    while (choice->first < choice->count) {
+        cublasStatus_t status = launch(call, &choice->algorithm[choice->first]);
+        if (status == CUBLAS_STATUS_SUCCESS) return true;
+        bool refused =
+            status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+        matmul_log_refusal(choice, cublasLtGetStatusString(status));
+        if (!refused) {
+            device_note("matrix product %d x %d x %d: %s", call->product->m, call->product->n,
+                        call->product->k, cublasLtGetStatusString(status));
+            return true; /* what would follow has no device any more */
+        }
+        choice->first++;
+    }
+    return false;
 }
 
 bool library_matmul(const Run *run, const Product *product) {
-    const float one = 1, zero = 0;
-    Description d;
+    MatmulCall call = {.run = run, .product = product, .launch = launch};
+    bool done = false;
     pthread_mutex_lock(&lock);
-    cublasLtHandle_t handle = library();
-    Choice choice = {.used = false};
-    if (handle && may_fuse(product) && describe(&d, run, product))
-        choice = *choice_for(handle, run, product, &d);
+    call.library = library();
+    if (!call.library)
+        done = true; /* which has been noted */
+    else if (may_fuse(run, product) && describe(&call.description, run, product))
+        done = multiply(&call, matmul_choice(&call, shape_of(run, product)));
     pthread_mutex_unlock(&lock);
-    if (!choice.supported) return false;
-    cublasStatus_t status =
-        cublasLtMatmul(handle, &d.product, &one, product->b, &d.a, product->a, &d.b,
-                       product->add ? &one : &zero, product->c, &d.c, product->c, &d.c,
-                       &choice.algorithm, run->workspace, choice.workspace, run->stream);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        device_note("matrix product %d x %d x %d: %s", product->m, product->n, product->k,
-                    cublasLtGetStatusString(status));
-    return true;
+    return done;
+}
+
+/* ---- tuning ---- */
+
+void library_matmul_tune(bool on) {
+    pthread_mutex_lock(&lock);
+    matmul_tune(on);
+    pthread_mutex_unlock(&lock);
+}
+
+int library_matmul_save(const char *path) {
+    pthread_mutex_lock(&lock);
+    int status = matmul_table_save(path);
+    pthread_mutex_unlock(&lock);
+    return status;
 }

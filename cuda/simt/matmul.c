@@ -154,3 +154,10 @@ size_t cuda_matmul_workspace(Precision precision) {
     (void)precision;
     return 0;
 }
+
+/* There is one way here, and nothing to choose. */
+void library_matmul_tune(bool on) { (void)on; }
+
+int library_matmul_save(const char *path) {
+    return error_set("%s: products on the CPU have no algorithms to choose from", path);
+}

@@ -1,7 +1,8 @@
 /* How far a device's number may be from the oracle's, which computed in float from the very same
  * inputs (in bf16: rounded ones, and the gradients from the device's own y and aux).
  *
- * With the unit roundoffs u(float) = 2^-24, u(tf32) = 2^-11, u(bf16) = 2^-8, a sum of `length`
+ * With the unit roundoffs u(float) = 2^-24, u(tf32) = 2^-11 (of the library's products 2^-10: see
+ * accuracy.c), u(bf16) = 2^-8, a sum of `length`
  * products, terms up to `size` (tests/ref/tolerance.h), may be off by
  *
  *   2 tolerance(length, size)    float sums, on either side
@@ -12,7 +13,10 @@
  * product has a deviation of scale / 3.  Rounding both to tf32 moves it by sqrt(2) u / sqrt(3) of
  * that (the error is even within +-u, less for most mantissas): 0.27 u scale, times sqrt(length)
  * for the sum, times five to six deviations for the worst of some ten thousand numbers: 1.6,
- * rounded up to 2 u sqrt(length) scale.  In bf16 the operands come as bf16: nothing is rounded.
+ * rounded up to 2 u sqrt(length) scale.  Cut off instead, a product loses 0.72 u of itself on the
+ * average (the mean of 1/m over mantissas), which over a sum is as much of the result, at most 1.5
+ * sqrt(length) scale: 1.1 u, and 0.7 u for the part that is random: the same bound.  In bf16 the
+ * operands come as bf16: nothing is rounded.
  *
  * attention: each score is off by a few u times the product of two inputs, scale^2, and the
  * weights, which sum to 1, by as much, relatively, and by u each for their own rounding (in bf16

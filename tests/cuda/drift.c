@@ -11,7 +11,7 @@ enum { SAMPLES = 8 };
 
 double unit_roundoff(Precision precision) {
     static const double of[PRECISIONS] = {
-        [PRECISION_FP32] = 0x1p-24, [PRECISION_TF32] = 0x1p-11, [PRECISION_BF16] = 0x1p-8};
+        [PRECISION_FP32] = 0x1p-24, [PRECISION_TF32] = 0x1p-10, [PRECISION_BF16] = 0x1p-8};
     return of[precision];
 }
 

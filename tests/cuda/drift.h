@@ -23,7 +23,8 @@ typedef struct {
 Snapshot snapshot_take(const Tiny *tiny, TensorRole role);
 void snapshot_free(Snapshot *snapshot);
 
-/* Unit roundoff: of half a unit in the last place. */
+/* How far a number is from the one that is meant: half a unit in the last place; in tf32 a whole
+ * one, which the library's products may cut off (accuracy.c). */
 double unit_roundoff(Precision precision);
 
 /* CHECKs that the training of this recipe changes every parameter as the oracle's does, and the

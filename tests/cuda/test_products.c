@@ -141,10 +141,11 @@ static double gelu(double x) {
 
 static double gelu_slope(double x) { return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5; }
 
-/* Of the sum before what follows: two operands rounded to tf32, k times, at random (accuracy.h),
- * and sums in float. */
+/* Of the sum before what follows: two operands cut to tf32, k times (accuracy.c), and sums in
+ * float.
+ */
 static double product_error(const Data *d, double value) {
-    double k = d->row->k, operands = d->precision == PRECISION_TF32 ? 2 * 0x1p-11 * sqrt(k) : 0;
+    double k = d->row->k, operands = d->precision == PRECISION_TF32 ? 2 * 0x1p-10 * sqrt(k) : 0;
     return operands + tolerance(k + 2, fmax(1, fabs(value)));
 }
 

@@ -10,6 +10,8 @@
  *   --state TEXT  adds this to what is kept of the GPU's state: clocks, temperature, power
  *   --profile gpt2|resnet20  one step of it between cudaProfilerStart and cudaProfilerStop, for ncu
  *                 --profile-from-start off
+ *   --tune-matmul FILE  measures every algorithm of each matrix product that comes by, and writes
+ * the fastest to FILE (cuda/matmul.h)
  *
  * What cannot be measured is said and kept with the results, and the rest goes on.  Exit status 1:
  * something failed; 70: the device answers no more, and a new process may go on behind what failed;
@@ -21,6 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../../cuda/matmul.h"
 #include "../../../ref/error.h"
 #include "../../bench/bench.h"
 #include "bench.h"
@@ -29,7 +32,7 @@ enum { LOST = 70, TRY_AGAIN = 75, ADDED = 8 };
 
 typedef struct {
     bool ceilings, key, ops, steps, table, summary, again;
-    const char *out, *add[ADDED + 1], *state, *profile;
+    const char *out, *add[ADDED + 1], *state, *profile, *tune;
     int added;
 } Wanted;
 
@@ -49,7 +52,8 @@ static int usage(const char *wrong) {
     fprintf(stderr,
             "bench: unknown \"%s\"\n"
             "usage: bench-%s [ceilings|key|ops|steps|table|summary]... [--out DIR] [--again] "
-            "[--seconds S] [--tiny] [--add FILE]... [--state TEXT] [--profile gpt2|resnet20]\n",
+            "[--seconds S] [--tiny] [--add FILE]... [--state TEXT] [--profile gpt2|resnet20] "
+            "[--tune-matmul FILE]\n",
             wrong, BENCH_DEVICE);
     return 2;
 }
@@ -59,6 +63,7 @@ static const char **value_of(Wanted *wanted, const char **seconds, const char *o
     if (!strcmp(option, "--out")) return &wanted->out;
     if (!strcmp(option, "--state")) return &wanted->state;
     if (!strcmp(option, "--profile")) return &wanted->profile;
+    if (!strcmp(option, "--tune-matmul")) return &wanted->tune;
     if (!strcmp(option, "--seconds")) return seconds;
     if (!strcmp(option, "--add") && wanted->added < ADDED) return &wanted->add[wanted->added++];
     return NULL;
@@ -171,9 +176,11 @@ static int run(Bench *b, Wanted wanted) {
                b->info.name, b->info.major, b->info.minor, b->info.multiprocessors,
                (double)b->info.cache_bytes * 1e-6, (double)b->info.memory_bytes * 1e-9);
     int status = part(b, wanted.ceilings, measure_ceilings);
+    if (wanted.tune) library_matmul_tune(true);
     if (!status) status = part(b, wanted.key, measure_key_steps);
     if (!status) status = part(b, wanted.steps, measure_steps);
     if (!status) status = part(b, wanted.ops, measure_ops);
+    if (wanted.tune && !status) status = library_matmul_save(wanted.tune);
     if (wanted.table) results_print(&b->results);
     if (wanted.summary) results_print_summary(&b->results);
     if (b->tiny && measures) printf("\ntiny sizes: the times mean nothing\n");

@@ -1,0 +1,200 @@
+#include "matmul_algorithms.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the log ----------------------------------------------------------------------------------
+ */
+
+bool matmul_logging(void) {
+    const char *wanted = getenv("BCD_LT_LOG");
+    return wanted && *wanted && strcmp(wanted, "0") != 0;
+}
+
+static unsigned configured(const cublasLtMatmulAlgo_t *code,
+                           cublasLtMatmulAlgoConfigAttributes_t what) {
+    uint32_t value =
+        0; /* the cluster's shape is 16 bits: the lower half, as all hosts here have it */
+    size_t size = what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? sizeof(uint16_t) : sizeof value;
+    return cublasLtMatmulAlgoConfigGetAttribute(code, what, &value, size, &size) ==
+                   CUBLAS_STATUS_SUCCESS
+               ? value
+               : 0;
+}
+
+static void log_choice(const MatmulChoice *choice, int i, const char *what) {
+    static const char *const epilogues[] = {"", " gelu", " gelu'"};
+    const int *s = choice->shape.number;
+    fprintf(stderr, "cublasLt: %d x %d x %d %c%c %s%s, ld %d %d %d,%s%s%s%s: ", s[SHAPE_M],
+            s[SHAPE_N], s[SHAPE_K], s[SHAPE_TRANSPOSE_A] ? 'T' : 'N',
+            s[SHAPE_TRANSPOSE_B] ? 'T' : 'N', precision_names[s[SHAPE_PRECISION]],
+            s[SHAPE_C_FLOAT] ? " to float" : "", s[SHAPE_LDC], s[SHAPE_LDA], s[SHAPE_LDB],
+            s[SHAPE_BIAS] ? " bias" : "", epilogues[s[SHAPE_EPILOGUE]],
+            s[SHAPE_SAVED] ? " saved" : "", s[SHAPE_COLUMN_SUMS] ? " column sums" : "");
+    if (i < choice->count) {
+        const cublasLtMatmulAlgo_t *code = &choice->algorithm[i].code;
+        fprintf(stderr, "algorithm %u, tile %u, stages %u, split-K %u, cluster %u, %zu bytes, ",
+                configured(code, CUBLASLT_ALGO_CONFIG_ID),
+                configured(code, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                configured(code, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                configured(code, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                configured(code, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID),
+                choice->algorithm[i].workspace);
+        fprintf(stderr, "%d of %d, ", i + 1, choice->count);
+    }
+    fprintf(stderr, "%s\n", what);
+}
+
+void matmul_log_refusal(const MatmulChoice *choice, const char *why) {
+    if (matmul_logging()) log_choice(choice, choice->first, why);
+}
+
+/* ---- the library's heuristic ------------------------------------------------------------------
+ */
+
+static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what,
+                   const void *value, size_t size) {
+    return cublasLtMatmulPreferenceSetAttribute(preference, what, value, size) ==
+           CUBLAS_STATUS_SUCCESS;
+}
+
+static size_t workspace_of(const MatmulShape *shape) {
+    Precision precision = (Precision)shape->number[SHAPE_PRECISION];
+    return shape->number[SHAPE_WORKSPACE] ? cuda_matmul_workspace(precision) : 0;
+}
+
+static bool set_limits(cublasLtMatmulPreference_t preference, const MatmulShape *shape) {
+    uint64_t workspace = workspace_of(shape);
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t a = (uint32_t)shape->number[SHAPE_ALIGN_B], b = (uint32_t)shape->number[SHAPE_ALIGN_A],
+             c = (uint32_t)shape->number[SHAPE_ALIGN_C];
+    return prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                  sizeof workspace) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &a, sizeof a) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b, sizeof b) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof c) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof c);
+}
+
+static void add_candidate(MatmulChoice *choice, const cublasLtMatmulHeuristicResult_t *found) {
+    if (choice->count == MATMUL_CANDIDATES || found->state != CUBLAS_STATUS_SUCCESS ||
+        found->workspaceSize > workspace_of(&choice->shape))
+        return;
+    choice->algorithm[choice->count++] = (MatmulAlgorithm){found->algo, found->workspaceSize};
+}
+
+static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
+    cublasLtMatmulHeuristicResult_t found[MATMUL_CANDIDATES];
+    cublasLtMatmulPreferenceOpaque_t preference;
+    int count = 0;
+    MatmulDescription d = call->description;
+    if (cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS ||
+        !set_limits(&preference, &choice->shape) ||
+        cublasLtMatmulAlgoGetHeuristic(call->library, &d.product, &d.a, &d.b, &d.c, &d.c,
+                                       &preference, MATMUL_CANDIDATES, found,
+                                       &count) != CUBLAS_STATUS_SUCCESS)
+        return;
+    for (int i = 0; i < count; i++) add_candidate(choice, &found[i]);
+}
+
+/* ---- what was measured ------------------------------------------------------------------------
+ */
+
+static void ask_table(MatmulChoice *choice, const MatmulCall *call) {
+    const cublasLtMatmulAlgo_t *code = matmul_table_find(&choice->shape);
+    cublasLtMatmulHeuristicResult_t found = {.state = CUBLAS_STATUS_NOT_INITIALIZED};
+    MatmulDescription d = call->description;
+    if (!code) return;
+    if (cublasLtMatmulAlgoCheck(call->library, &d.product, &d.a, &d.b, &d.c, &d.c, code, &found) !=
+        CUBLAS_STATUS_SUCCESS)
+        return;
+    found.algo = *code;
+    add_candidate(choice, &found);
+}
+
+static bool tuning;
+
+void matmul_tune(bool on) { tuning = on; }
+
+/* Milliseconds of one product, the best of some; INFINITY where the library refuses it.  What C
+ * held is lost: repeated sums would grow without end, so that none are added. */
+static double measure(const MatmulCall *asked, const MatmulAlgorithm *algorithm) {
+    enum { ROUNDS = 5, EACH = 8 };
+    Product product = *asked->product;
+    MatmulCall alone = *asked, *call = &alone;
+    product.add = false;
+    alone.product = &product;
+    double best = INFINITY;
+    Event from = event_create(), to = event_create();
+    bool good = from && to && call->launch(call, algorithm) == CUBLAS_STATUS_SUCCESS;
+    for (int round = 0; round < ROUNDS && good; round++) {
+        event_record(from, call->run->stream);
+        for (int i = 0; i < EACH && good; i++)
+            good = call->launch(call, algorithm) == CUBLAS_STATUS_SUCCESS;
+        event_record(to, call->run->stream);
+        good = good && event_wait(to) == 0;
+        if (good) best = fmin(best, event_ms(from, to) / EACH);
+    }
+    if (from) event_free(from);
+    if (to) event_free(to);
+    return good ? best : INFINITY;
+}
+
+/* Puts the fastest candidate first and notes it in the table. */
+static void measure_all(MatmulChoice *choice, const MatmulCall *call) {
+    int best = 0;
+    double best_ms = INFINITY;
+    for (int i = 0; i < choice->count; i++) {
+        double ms = measure(call, &choice->algorithm[i]);
+        char text[64];
+        snprintf(text, sizeof text, "%.4f ms", ms);
+        if (matmul_logging()) log_choice(choice, i, text);
+        if (!(ms < best_ms)) continue;
+        best = i;
+        best_ms = ms;
+    }
+    if (!(best_ms < INFINITY)) return;
+    MatmulAlgorithm first = choice->algorithm[0];
+    choice->algorithm[0] = choice->algorithm[best];
+    choice->algorithm[best] = first;
+    matmul_table_add(&choice->shape, &choice->algorithm[0].code);
+}
+
+/* ---- the choices ------------------------------------------------------------------------------
+ */
+
+static size_t hash(const MatmulShape *shape) {
+    const unsigned char *bytes = (const unsigned char *)shape;
+    uint64_t value = 0xcbf29ce484222325u; /* FNV-1a */
+    for (size_t i = 0; i < sizeof *shape; i++) value = (value ^ bytes[i]) * 0x100000001b3u;
+    return (size_t)(value >> 32);
+}
+
+static void choose(MatmulChoice *choice, const MatmulCall *call) {
+    if (!tuning) ask_table(choice, call);
+    ask_heuristic(choice, call);
+    if (tuning) measure_all(choice, call);
+    if (matmul_logging()) log_choice(choice, 0, choice->count ? "chosen" : "the library has none");
+}
+
+/* A full table forgets: a model has some dozens of shapes. */
+MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape) {
+    enum { CHOICES = 1024, NEAR = 16 };
+    static MatmulChoice choices[CHOICES];
+    size_t start = hash(&shape);
+    MatmulChoice *choice = &choices[start % CHOICES];
+    for (size_t i = 0; i < NEAR; i++) {
+        MatmulChoice *at = &choices[(start + i) % CHOICES];
+        if (at->used && memcmp(&at->shape, &shape, sizeof shape) == 0) return at;
+        if (!at->used) {
+            choice = at;
+            break;
+        }
+    }
+    *choice = (MatmulChoice){.shape = shape, .used = true};
+    choose(choice, call);
+    return choice;
+}

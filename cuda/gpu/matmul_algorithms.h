@@ -1,0 +1,86 @@
+/* How the library computes each shape of product.  Algorithms come from a table that was measured
+ * once for this GPU and this version of the library, or else from the library's heuristic; never
+ * from timing during a training, which would choose differently from run to run, and with it the
+ * bits.  For the same reason partial sums may be kept apart and added in float, in a fixed order,
+ * but not accumulated in the output.  Inside of gpu/matmul.c, and called under its lock. */
+#ifndef CUDA_GPU_MATMUL_ALGORITHMS_H
+#define CUDA_GPU_MATMUL_ALGORITHMS_H
+
+#include <cublasLt.h>
+
+#include "../matmul.h"
+
+/* All that the choice depends on. */
+enum {
+    SHAPE_M,
+    SHAPE_N,
+    SHAPE_K,
+    SHAPE_LDC,
+    SHAPE_LDA,
+    SHAPE_LDB,
+    SHAPE_PRECISION,
+    SHAPE_TRANSPOSE_A,
+    SHAPE_TRANSPOSE_B,
+    SHAPE_C_FLOAT,
+    SHAPE_BIAS,
+    SHAPE_EPILOGUE,
+    SHAPE_SAVED,
+    SHAPE_COLUMN_SUMS,
+    SHAPE_WORKSPACE, /* is there any */
+    SHAPE_ALIGN_A,   /* bytes, at most 16 */
+    SHAPE_ALIGN_B,
+    SHAPE_ALIGN_C,
+    SHAPE_ALIGN_EXTRAS,
+    SHAPE_NUMBERS
+};
+typedef struct {
+    int number[SHAPE_NUMBERS];
+} MatmulShape;
+
+typedef struct {
+    cublasLtMatmulAlgo_t code;
+    size_t workspace;
+} MatmulAlgorithm;
+
+enum { MATMUL_CANDIDATES = 8 };
+typedef struct {
+    MatmulShape shape;
+    bool used;
+    int first, count; /* algorithms before `first` were refused */
+    MatmulAlgorithm algorithm[MATMUL_CANDIDATES];
+} MatmulChoice;
+
+typedef struct {
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t a, b, c;
+} MatmulDescription;
+
+/* A product that is about to run. */
+typedef struct MatmulCall MatmulCall;
+struct MatmulCall {
+    cublasLtHandle_t library;
+    const Run *run;
+    const Product *product;
+    MatmulDescription description;
+    cublasStatus_t (*launch)(const MatmulCall *call, const MatmulAlgorithm *algorithm);
+};
+
+/* The choice for a call's shape; made at the first call, then kept.  count 0: the library has no
+ * such product. */
+MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape);
+
+/* BCD_LT_LOG=1 in the environment: every choice is told on stderr. */
+bool matmul_logging(void);
+/* That the algorithm at choice->first was refused. */
+void matmul_log_refusal(const MatmulChoice *choice, const char *why);
+
+void matmul_tune(bool on); /* as library_matmul_tune of matmul.h */
+
+/* ---- matmul_table.c ---- */
+
+/* NULL: that shape was not measured. */
+const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape);
+void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code);
+int matmul_table_save(const char *path); /* as library_matmul_save of matmul.h */
+
+#endif
