@@ -85,8 +85,7 @@ static void groups_are_links(void) {
 
 static void missing_rank_is_named(void) {
     capacity = 1;
-    transport_waits(let_threads_play, play_find("leave"), "");
-    transport_waits(let_threads_play, play_find("leave-chain"), "");
+    transport_waits(let_threads_play, "leave");
 }
 
 static void giving_up_is_told_at_once(void) {

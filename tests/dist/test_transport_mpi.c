@@ -71,7 +71,7 @@ static void giving_up_is_told_at_once(void) {
 /* The others wait for each other, and for it; its line is theirs. */
 static void stopped_rank_is_named(void) {
     NEED_MPI();
-    transport_waits(let_processes_play, play_find("stop"), "");
+    transport_waits(let_processes_play, "stop");
 }
 
 /* mpirun sees it at once, says so and ends the others. */

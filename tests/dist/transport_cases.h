@@ -33,8 +33,7 @@ enum { PATIENCE_S = 600 };
 /* Of four: rank 2 is missing; the others are told, and end with the same line, which has these
  * words. */
 void transport_loses(LetPlay let, const char *play, const char *words);
-/* Likewise, but nobody tells them: after a short time limit they say that the rank `late` (2 of
- * transport_plays) was waited for so long, for `what`. */
-void transport_waits(LetPlay let, const PlayRow *play, const char *what);
+/* Likewise, but nobody tells them: after a short time limit they name the rank that failed. */
+void transport_waits(LetPlay let, const char *play);
 
 #endif

@@ -29,10 +29,11 @@ typedef struct {
  *  large         Sums and a broadcast of a million numbers.  seen: wrong sums, wrong numbers
  *  groups        Even and odd ranks add up rank + 1 among themselves, then each sends to the next
  *                of its group.  seen: the sum, and the rank that the message came from
- *  leave         Rank 2 leaves, the others wait for it
- *  leave-chain   Likewise; rank 1 for it alone, ranks 0 and 3 for all
+ *  leave         Rank 2 leaves.  Rank 3 waits for rank 0, that for rank 1, and that, which comes
+ *                when half the time is over, for rank 2: the first whose patience ends does not
+ *                wait for the rank that failed
  *  give-up       Rank 2 gives up: "bcd: the loss is nan"
- *  kill, stop    Rank 2, a process, kills or stops itself (signals), instead of leaving the chain
+ *  kill, stop    Rank 2, a process, kills or stops itself (signals), instead of leaving
  */
 const PlayRow *play_find(const char *name);
 
