@@ -17,7 +17,8 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
                            const Placement *placement, RankBlocks blocks,
                            PipelineSettings settings);
 
-/* The most messages a channel needs to hold, whatever submodel is active. */
+/* Messages that a channel must hold, whatever submodel is active: a sender that waits when there
+ * are as many does not deadlock.  No less than schedule_bound of all chunks together. */
 int engine_rank_capacity(const Placement *placement, PipelineSettings settings);
 
 #endif

@@ -18,16 +18,6 @@ int schedule_bound(const SchedulePlan *plan, int chunk) {
     return (above + v - 1) / v + (v > 1) + plan->slack;
 }
 
-int schedule_capacity(const SchedulePlan *plan, int from, int to, bool gradient) {
-    int capacity = 0;
-    for (int low = 0; low + 1 < plan->chunks; low++) {
-        int sender = plan->rank_of[gradient ? low + 1 : low];
-        int receiver = plan->rank_of[gradient ? low : low + 1];
-        if (sender == from && receiver == to) capacity += schedule_bound(plan, low);
-    }
-    return capacity;
-}
-
 /* ---- life ---------------------------------------------------------------------------------------
  */
 

@@ -80,9 +80,4 @@ void schedule_free(Schedule *schedule);
  */
 int schedule_bound(const SchedulePlan *plan, int chunk);
 
-/* The most messages that need to be on their way from a rank to another, values or gradients.  A
- * sender that waits when there are as many does not deadlock, and keeps the ranks that only run
- * forward from running ahead. */
-int schedule_capacity(const SchedulePlan *plan, int from, int to, bool gradient);
-
 #endif

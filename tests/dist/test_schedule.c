@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../dist/engine_rank.h"
 #include "../../dist/schedule.h"
 #include "../test.h"
 
@@ -56,6 +57,12 @@ static void hold(Machine *m, int chunk, int change) {
     if ((m->held[chunk] += change) > m->most_held[chunk]) m->most_held[chunk] = m->held[chunk];
 }
 
+/* What the program gives its channels. */
+static int capacity(const SchedulePlan *p) {
+    Placement placement = {.chunks = p->chunks};
+    return engine_rank_capacity(&placement, (PipelineSettings){.slack = p->slack});
+}
+
 /* False: the channel is full. */
 static bool send(Machine *m, const Task *t) {
     const int *rank_of = m->setting->rank_of;
@@ -66,7 +73,7 @@ static bool send(Machine *m, const Task *t) {
     int from = rank_of[t->chunk], to = rank_of[peer(t)];
     int *sent = &m->channel[from][to][gradient].sent;
     int waiting = *sent - m->channel[from][to][gradient].received;
-    if (waiting == schedule_capacity(&m->setting->plan, from, to, gradient)) return false;
+    if (waiting == capacity(&m->setting->plan)) return false;
     m->channel[from][to][gradient].message[(*sent)++] = arriving;
     return true;
 }
