@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 
 #include "../cli/price.h"
 #include "../experiment.h"
@@ -22,11 +23,19 @@ static int read_settings(CostSettings *settings, const Options *options) {
     for (int g = 0; g < COST_GPUS; g++)
         if (price_find(&settings->price[g], gpu_find(cost_gpus[g]), options->price)) return -1;
     if (multiplier_read(ours, options->multiplier)) return -1;
+    char *end;
+    strtod(options->multiplier, &end);
+    settings->ours = *end ? SOURCE_MEASURED : SOURCE_GIVEN; /* of files, or a number */
     settings->multipliers = MULTIPLIER_OURS + !isnan(*ours);
     return 0;
 }
 
 /* ---- one saving with each multiplier --------------------------------------------------------- */
+
+Source cost_source(const CostSettings *settings, int multiplier, Source times) {
+    bool ours = multiplier == MULTIPLIER_OURS;
+    return ours && times == SOURCE_RECOMPUTED ? settings->ours : times;
+}
 
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
     static const char *const names[MULTIPLIERS] = {"tables", "average", "language", "worst",
@@ -39,7 +48,9 @@ int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
     for (int c = 0; c < SAVED_WITH; c++) columns[c] = fixed[c];
     for (int m = 0; m < settings->multipliers; m++) {
         TableColumn *column = &columns[SAVED_WITH + m];
-        *column = (TableColumn){.kind = COLUMN_PERCENT, .decimals = 1, .source = SOURCE_RECOMPUTED};
+        *column = (TableColumn){.kind = COLUMN_PERCENT,
+                                .decimals = 1,
+                                .source = cost_source(settings, m, SOURCE_RECOMPUTED)};
         snprintf(column->name, sizeof column->name, "multiplier_%s", names[m]);
         snprintf(column->head, sizeof column->head, "%.4g", settings->multiplier[m]);
         snprintf(column->unit, sizeof column->unit, "%s", names[m]);

@@ -43,19 +43,23 @@ static int add_training(Table *table, const CostSettings *settings, const PaperD
                                    settings->price[2], settings->price[0]};
     Iteration iteration[BCD + 1];
     double cost[BCD + 1];
+    Source from[BCD + 1];
     find_iterations(iteration, row);
     for (int i = 0; i <= BCD; i++) {
         double ms = iteration[i].ms;
         if (source == SOURCE_SIMULATED && !isnan(ms) &&
             paper_step_ms(&ms, NULL, &iteration[i].step, SETTING_CALIBRATED))
             return -1;
+        from[i] = source;
+        if (paper_step_source(&iteration[i].step) == SOURCE_PUBLISHED) from[i] = SOURCE_RECOMPUTED;
         cost[i] = dollars(settings, ms, iteration[i].step.gpus, price[i]);
     }
     if (isnan(cost[FULL])) return 0; /* L-8.0B: not determined */
     table_row(table, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
-    for (int c = 0; c < BCD; c++) table_number(table, c, cost[c], source);
+    for (int c = 0; c < BCD; c++) table_number(table, c, cost[c], from[c]);
     for (int m = 0; m < settings->multipliers; m++)
-        table_number(table, BCD + m, settings->multiplier[m] * cost[BCD], source);
+        table_number(table, BCD + m, settings->multiplier[m] * cost[BCD],
+                     cost_source(settings, m, from[BCD]));
     return 0;
 }
 

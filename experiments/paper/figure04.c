@@ -12,8 +12,11 @@ static int put_pair(Table *table, int column, const PaperStep *step, double publ
                     double times) {
     double ms;
     if (paper_step_ms(&ms, NULL, step, SETTING_CALIBRATED)) return -1;
-    table_put(table, column, published * times, ms * times);
-    if (times == 1) table_number(table, column, published, SOURCE_PUBLISHED);
+    Source source = paper_step_source(step);
+    bool product = times != 1;
+    table_number(table, column, published * times, product ? SOURCE_RECOMPUTED : SOURCE_PUBLISHED);
+    if (product && source == SOURCE_PUBLISHED) source = SOURCE_RECOMPUTED;
+    table_number(table, column + 1, ms * times, source);
     return 0;
 }
 

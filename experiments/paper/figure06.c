@@ -16,7 +16,8 @@ static int add_row(Table *table, const PaperUfp *ufp, int parts) {
         PaperStep step = {"rtx4090", ufp[i].model, {1, ufp[i].gpus}, TIMED_BCD, parts, 0};
         double ms;
         if (paper_step_ms(&ms, NULL, &step, SETTING_CALIBRATED)) return -1;
-        table_put(table, 1 + 2 * i, ufp[i].ms[parts - PAPER_LEAST_UFP], ms);
+        table_put(table, 1 + 2 * i, ufp[i].ms[parts - PAPER_LEAST_UFP]);
+        table_number(table, 2 + 2 * i, ms, paper_step_source(&step));
     }
     return 0;
 }

@@ -32,6 +32,7 @@ typedef struct {
     int multipliers;         /* without those that are NAN: MULTIPLIER_OURS is the last */
     double price[COST_GPUS]; /* dollars per hour: of the paper, or as told */
     bool priced;             /* as told */
+    Source ours;             /* where MULTIPLIER_OURS comes from */
     double tokens;
 } CostSettings;
 
@@ -44,6 +45,9 @@ enum {
     SAVED_WITH,
     SAVED_COLUMNS = SAVED_WITH + MULTIPLIERS
 };
+/* Where a number comes from that is made of published (recomputed) or simulated times and of a
+ * multiplier. */
+Source cost_source(const CostSettings *settings, int multiplier, Source times);
 /* Fills those columns; returns how many, which is one less without a multiplier of our own. */
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings);
 /* Fills their cells, the first in column `first`. */

@@ -89,6 +89,16 @@ const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting) {
     return setting == SETTING_ROOFLINE ? roofline : calibrated;
 }
 
+Source paper_step_source(const PaperStep *step) {
+    PaperStep used;
+    paper_calibration_ms(step->gpu, &used);
+    bool offload = step->method == TIMED_OFFLOAD && strcmp(step->gpu, "rtx4090") == 0;
+    bool same = strcmp(step->model, used.model) == 0 && paper_gpus(step->gpus) == 1 &&
+                !step->micro_batches &&
+                (offload || (step->method == used.method && step->submodels == used.submodels));
+    return same ? SOURCE_PUBLISHED : SOURCE_SIMULATED;
+}
+
 /* ---- one step -------------------------------------------------------------------------------- */
 
 int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting) {

@@ -10,6 +10,7 @@
 #define EXPERIMENTS_STEPS_H
 
 #include "../../dist/simulate.h"
+#include "../tables/table.h"
 #include "published.h"
 
 typedef enum {
@@ -34,6 +35,10 @@ typedef struct {
 
 /* The published time from which a GPU's fraction is found. */
 double paper_calibration_ms(const char *gpu, PaperStep *step);
+
+/* Where the simulated time of a step in SETTING_CALIBRATED comes from: SOURCE_PUBLISHED where it is
+ * one of those that were calibrated with, for it is the published one again. */
+Source paper_step_source(const PaperStep *step);
 
 /* What a GPU of the paper reaches in a setting, found once.  NULL and an error. */
 const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting);

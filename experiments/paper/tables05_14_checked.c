@@ -69,8 +69,13 @@ static int add_simulated_row(Table *table, const CostSettings *settings,
     table_row(table, "%s %s", row->gpu, row->model);
     table_put(table, 0, full_ms, bcd_ms, hours / paper_time_ratio(row) - 1, row->worst,
               row->average);
+    Source from_full = paper_step_source(&full), from_bcd = paper_step_source(&bcd);
+    bool known = from_full == SOURCE_PUBLISHED && from_bcd == SOURCE_PUBLISHED;
+    table_number(table, 0, full_ms, from_full);
+    table_number(table, 1, bcd_ms, from_bcd);
     for (int m = 0; m < settings->multipliers; m++)
-        table_number(table, WITH + m, 1 - settings->multiplier[m] * ratio, SOURCE_SIMULATED);
+        table_number(table, WITH + m, 1 - settings->multiplier[m] * ratio,
+                     cost_source(settings, m, known ? SOURCE_RECOMPUTED : SOURCE_SIMULATED));
     return 0;
 }
 

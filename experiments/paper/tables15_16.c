@@ -38,6 +38,8 @@ static int add_ufp(Table *table, const PaperUfp *u, int parts, double *off) {
     table_put(table, 0, published, ms[SETTING_ROOFLINE], ms[SETTING_ROOFLINE] / published - 1,
               ms[SETTING_CALIBRATED], *off, cached, ms[SETTING_FILLED], flops,
               flops / published - 1);
+    step.method = TIMED_BCD;
+    table_number(table, 3, ms[SETTING_CALIBRATED], paper_step_source(&step));
     return 0;
 }
 
