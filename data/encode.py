@@ -13,7 +13,7 @@ tokenizer.model by `sentencepiece`.  A FILE is plain text, one document, or JSON
                                                      together by the model's chat template (jinja2)
 
 Standard output gets a line "NAME VOCABULARY MASKED" and then 32-bit little-endian tokens; the
-highest bit marks one that is read and not learned.  An error is one line, and exit status 1."""
+highest bit marks one that is read and not learned.  An error is one line, and exit status 1, or 3 where a package is missing."""
 import array
 import json
 import os
@@ -26,7 +26,11 @@ BATCH = 256
 
 
 class Stop(Exception):
-    pass
+    status = 1
+
+
+class Missing(Stop):
+    status = 3  # another Python may have the package
 
 
 def name_of(path):
@@ -50,7 +54,7 @@ def package(name):
     try:
         return __import__(name)
     except ImportError:
-        raise Stop(f"the Python package {name} is missing; type: pip install {name}") from None
+        raise Missing(f"the Python package {name} is missing; type: pip install {name}") from None
 
 
 class Fast:
@@ -213,6 +217,7 @@ if __name__ == "__main__":
     try:
         main()
     except Stop as reason:
-        sys.exit(f"tokenize: {reason}")
+        print(f"tokenize: {reason}", file=sys.stderr)
+        sys.exit(reason.status)
     except (OSError, UnicodeDecodeError, ValueError) as reason:
         sys.exit(f"tokenize: {reason}")

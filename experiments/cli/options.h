@@ -30,8 +30,6 @@ enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 112 };
 typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
 extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
 
-typedef enum { TOKENIZER_BYTES, TOKENIZER_GPT2, TOKENIZER_KINDS } TokenizerKind;
-
 typedef enum { DEVICE_CPU, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
 
@@ -114,7 +112,7 @@ typedef struct Options {
     int top_k;
 
     /* bcd tokenize */
-    int tokenizer; /* TokenizerKind */
+    char tokenizer[OPTION_TEXT];
 
     /* bcd gradients */
     char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];

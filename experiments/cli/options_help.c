@@ -49,7 +49,11 @@ const CommandInfo command_table[COMMANDS] = {
      OPTIONS_POSITIONAL,
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
      "with zstd (.zst), and writes one token file for bcd train --data FILE.tokens.\n\n"
-     "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens"},
+     "With --tokenizer DIR also prompts and chats, whose answers alone are learned:\n"
+     "  {\"prompt\": \"2 + 2 =\", \"answer\": \" 4\"}\n"
+     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n\n"
+     "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens\n"
+     "  bcd tokenize chats.jsonl --tokenizer DIR"},
     {COMMAND_TRACE, "trace", "", "one training step, block by block", 0, 0,
      "Shows for each block whether it is active or frozen, how long its forward pass and "
      "gradients\n"

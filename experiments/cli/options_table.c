@@ -11,8 +11,6 @@ const char *const split_names[SPLIT_NAMES] = {
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
-static const char *const tokenizer_names[] = {
-    [TOKENIZER_BYTES] = "bytes", [TOKENIZER_GPT2] = "gpt2"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
@@ -219,8 +217,10 @@ const Option option_table[] = {
      "choose among the K likeliest tokens", COMMAND_SAMPLE},
     {"model", "SPEC", TEXT(model), LOCAL, "", "all presets, in a table", SECTION,
      "show the blocks of one model", COMMAND_INFO},
-    {"tokenizer", "bytes|gpt2", CHOICE(tokenizer, tokenizer_names, TOKENIZER_KINDS), LOCAL, "gpt2",
-     NULL, SECTION, "how to cut text", COMMAND_TOKENIZE},
+    {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL, SECTION,
+     "how to cut text; DIR: as the model there does, by its tokenizer.json or tokenizer.model "
+     "(needs Python and the package tokenizers or sentencepiece)",
+     COMMAND_TOKENIZE},
     {"out", "FILE", TEXT(out), LOCAL, "", "the input's name, ending in .tokens", SECTION,
      "token file to write", COMMAND_TOKENIZE},
     {"checkpoint", "FILE", TEXT(checkpoint), LOCAL, "", NULL, SECTION, "checkpoint.h5 of a run",

@@ -1,6 +1,7 @@
 /* `bcd tokenize`: text into a token file. */
 #include "../../data/tokenize.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "../commands.h"
 #include "../train/interrupt.h"
 #include "../train/progress.h"
+#include "../train/python.h"
 
 static int show(void *context, const TokenizeStats *stats) {
     double *shown = context, now = clock_seconds();
@@ -36,8 +38,29 @@ static int name_output(char out[OPTION_TEXT], const char *input) {
     return 0;
 }
 
+/* By data/encode.py, with the tokenizer of a model's directory. */
+static int tokenize_by_model(const char *out, const Options *o, TokenizeStats *stats) {
+    const char *arguments[1 + OPTIONS_POSITIONAL] = {o->tokenizer};
+    if (access(o->tokenizer, F_OK))
+        return error_set("--tokenizer \"%s\": it is bytes, gpt2, or the directory of a model",
+                         o->tokenizer);
+    FILE *encoded = tmpfile();
+    if (!encoded) return error_set("tokenize: no temporary file: %s", strerror(errno));
+    for (int i = 0; i < o->positionals; i++) arguments[1 + i] = o->positional[i];
+    int failed =
+        python_run("data/encode.py", arguments, 1 + o->positionals, encoded) != PYTHON_DONE;
+    rewind(encoded);
+    failed = failed || tokenize_encoded(out, encoded, stats);
+    fclose(encoded);
+    if (failed) return -1;
+    printf("%s: %llu tokens\ntrain on it with: bcd train --init %s --data %s\n", out,
+           (unsigned long long)stats->tokens, o->tokenizer, out);
+    return 0;
+}
+
 int command_tokenize(const Options *o) {
     char out[OPTION_TEXT];
+    const bool bytes = strcmp(o->tokenizer, "bytes") == 0;
     strcpy(out, o->out);
     if (!out[0] && name_output(out, o->positional[0])) return -1;
     if (strlen(out) < 8 || strcmp(out + strlen(out) - 7, ".tokens") != 0)
@@ -45,10 +68,11 @@ int command_tokenize(const Options *o) {
             "--out %s: the name must end in .tokens, by which bcd train --data knows "
             "it",
             out);
-    Tokenizer *tokenizer = data_tokenizer(o->tokenizer == TOKENIZER_GPT2 ? "wikitext2" : "text",
-                                          o->data_dir[0] ? o->data_dir : NULL);
-    if (!tokenizer) return -1;
     TokenizeStats stats;
+    if (!bytes && strcmp(o->tokenizer, "gpt2") != 0) return tokenize_by_model(out, o, &stats);
+    Tokenizer *tokenizer =
+        data_tokenizer(bytes ? "text" : "wikitext2", o->data_dir[0] ? o->data_dir : NULL);
+    if (!tokenizer) return -1;
     double shown = 0;
     interrupt_catch();
     int result = tokenize_file(out, o->positional, o->positionals, tokenizer, &stats, show, &shown);

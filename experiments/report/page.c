@@ -1,94 +1,31 @@
 /* The page: Python (page.py) makes it, from the files of tables and from what is written here for
  * it: the trainings, their tables, their order. */
-#include <errno.h>
 #include <math.h>
-#include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../ref/error.h"
 #include "../paper/trainings.h"
-#include "../train/library.h"
+#include "../train/python.h"
 #include "report.h"
 
-extern char **environ;
+enum { MOST_ARGUMENTS = PYTHON_ARGUMENTS };
 
-enum { PATH = 1024, NO_PACKAGE = 3, MOST_ARGUMENTS = 8 + OPTIONS_POSITIONAL };
-
-/* ---- running Python ---------------------------------------------------------------------------
- */
-
-/* page.py: below the directory of the program, in share/bcd where it is installed, or in the source
- * tree that the program was built in. */
-static int find_script(char path[PATH]) {
-    static const char *const places[] = {"../share/bcd/page.py", "../experiments/report/page.py",
-                                         "../../experiments/report/page.py"};
-    char program[512];
-    if (program_path(program, sizeof program, "report")) return -1;
-    *strrchr(program, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, PATH, "%s/%s", program, places[i]);
-        if (access(path, R_OK) == 0) return 0;
+static PageResult run_page(const char *const arguments[], int count) {
+    switch (python_run("experiments/report/page.py", arguments, count, NULL)) {
+        case PYTHON_DONE:
+            return PAGE_WRITTEN;
+        case PYTHON_MISSING:
+            error_set(
+                "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
+                "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
+            return PAGE_NO_PYTHON;
+        default:
+            return PAGE_FAILED;
     }
-    return error_set("report: page.py is neither beside the program nor in its source tree");
-}
-
-/* The exit status; 127 where there is no such Python.  What it complains goes to `complaints`. */
-static int run_one(char *const argv[], FILE *complaints) {
-    posix_spawn_file_actions_t streams;
-    pid_t child;
-    int status = 127;
-    posix_spawn_file_actions_init(&streams);
-    posix_spawn_file_actions_adddup2(&streams, fileno(complaints), 2);
-    if (posix_spawnp(&child, argv[0], &streams, NULL, argv, environ) == 0)
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    posix_spawn_file_actions_destroy(&streams);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : status;
-}
-
-/* The last line of the complaints. */
-static PageResult refuse(FILE *complaints) {
-    char line[400] = "", next[400];
-    rewind(complaints);
-    while (fgets(next, sizeof next, complaints))
-        if (*next != '\n') strcpy(line, next);
-    line[strcspn(line, "\n")] = 0;
-    error_set("report: %s", *line ? line : "the page could not be made");
-    return PAGE_FAILED;
-}
-
-/* The Python that PYTHON names, else the first one that has the packages.  -B: nothing is written
- * into the source tree. */
-static PageResult run_python(const char *const arguments[], int count) {
-    const char *own = getenv("PYTHON"), *names[] = {own ? own : "python3", "/usr/bin/python3"};
-    char script[PATH], *argv[MOST_ARGUMENTS] = {NULL, "-B", script};
-    FILE *complaints = tmpfile();
-    if (!complaints || find_script(script)) {
-        if (complaints) fclose(complaints);
-        return PAGE_FAILED;
-    }
-    for (int i = 0; i < count; i++) argv[3 + i] = (char *)(uintptr_t)arguments[i];
-    int status = NO_PACKAGE;
-    for (int i = 0; i < (own ? 1 : 2) && (status == NO_PACKAGE || status == 127); i++) {
-        rewind(complaints);
-        argv[0] = (char *)(uintptr_t)names[i];
-        status = run_one(argv, complaints);
-    }
-    PageResult result = PAGE_WRITTEN;
-    if (status == NO_PACKAGE || status == 127) {
-        error_set(
-            "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
-            "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
-        result = PAGE_NO_PYTHON;
-    } else if (status) {
-        result = refuse(complaints);
-    }
-    fclose(complaints);
-    return result;
 }
 
 /* ---- what Python is given ----------------------------------------------------------------------
@@ -204,7 +141,7 @@ PageResult page_write(const Report *report, const char *path, const char *figure
     if (!report->study.rows || (study_write(&report->study, scratch.trainings) == 0 &&
                                 write_page(report, scratch.page) == 0 &&
                                 tables_write(&report->file[0], &none, scratch.tables) == 0))
-        result = run_python(arguments, count);
+        result = run_page(arguments, count);
     close_scratch(&scratch);
     return result;
 }
@@ -215,7 +152,7 @@ PageResult page_draw_cycle(const Tables *tables, const char *path) {
     Scratch scratch;
     if (open_scratch(&scratch)) return PAGE_FAILED;
     const char *arguments[] = {path, "cycle", scratch.tables};
-    if (tables_write(tables, &none, scratch.tables) == 0) result = run_python(arguments, 3);
+    if (tables_write(tables, &none, scratch.tables) == 0) result = run_page(arguments, 3);
     close_scratch(&scratch);
     return result;
 }

@@ -1,0 +1,59 @@
+/* Text cut by a model's own tokenizer: prompts and chats too. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../data/tokens.h"
+#include "../../ref/error.h"
+#include "cli.h"
+
+/* A tokenizer of whole words, in the format of the tokenizers package. */
+static void make_word_tokenizer(void) {
+    scratch_text(
+        "wordy/tokenizer.json",
+        "{\"version\": \"1.0\", \"added_tokens\": [], \"normalizer\": null, "
+        "\"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, \"post_processor\": null, "
+        "\"decoder\": null, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"?\", "
+        "\"vocab\": {\"?\": 0, \"</s>\": 1, \"a\": 2, \"b\": 3, \"user\": 4, \"bot\": 5}}}");
+    scratch_text("wordy/tokenizer_config.json",
+                 "{\"eos_token\": \"</s>\", \"chat_template\": \"{% for m in messages %} "
+                 "{{ 'user' if m.role == 'user' else 'bot' }} {{ m.content }}{% endfor %}"
+                 "{% if add_generation_prompt %} bot {% endif %}\"}");
+}
+
+static const struct {
+    const char *line;
+    int count, token[8]; /* -1 - token: no target */
+} encoded[] = {
+    {"{\"text\": \"a b c\"}", 4, {2, 3, 0, 1}},
+    {"{\"prompt\": \"a b\", \"answer\": \"b\"}", 4, {-3, -4, 3, 1}},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+     "\"content\": \"b a\"}, {\"role\": \"user\", \"content\": \"b\"}]}",
+     7,
+     {-5, -3, -6, 3, 2, -5, -4}},
+};
+
+static void text_by_the_models_own_tokenizer(void) {
+    make_word_tokenizer();
+    for (size_t i = 0; i < sizeof encoded / sizeof *encoded; i++) {
+        Tokens tokens;
+        scratch_text("own.jsonl", encoded[i].line);
+        const Printed *printed = program_run("tokenize own.jsonl --tokenizer wordy", 0);
+        if (printed->status && strstr(printed->error, "missing")) SKIP("%s", printed->error);
+        CHECK(printed->status == 0, "%s: %s", encoded[i].line, printed->error);
+        if (!CHECK(tokens_open(&tokens, scratch_path("own.tokens")) == 0, "%s", error_message()))
+            continue;
+        CHECK((int)tokens.count == encoded[i].count, "%zu tokens", tokens.count);
+        for (size_t t = 0; t < tokens.count && t < 8; t++) {
+            int token = tokens_at(&tokens, t), want = encoded[i].token[t];
+            CHECK((tokens_is_target(&tokens, t) ? token : -1 - token) == want,
+                  "%s: token %zu is %d, not %d", encoded[i].line, t, token, want);
+        }
+        tokens_free(&tokens);
+    }
+    scratch_text("own.jsonl", "{\"text\": \"a\"}\n{\"prompt\": 3}\n");
+    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:2: no object with");
+    scratch_text("own.jsonl", "{\"text\": \"a\"\n");
+    check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:1: no JSON");
+}
+
+void test_tokenizer(void) { RUN(text_by_the_models_own_tokenizer); }
