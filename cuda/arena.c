@@ -10,7 +10,7 @@ int arena_open(Arena *arena, MemCount *counted, MemRole role, size_t bytes, size
     if (!arena->base)
         return error_set(
             "memory: the device has no %zu bytes for %s (%zu bytes in use); use a smaller batch, "
-            "more submodels, --recompute or --precision bf16",
+            "more submodels, recompute, or bf16",
             bytes, mem_role_names[role], counted->total_current);
     arena->requested = requested;
     mem_count(counted, role, requested);

@@ -112,9 +112,11 @@ Loss step_loss(const CudaStage *s) {
 
 int step_check(const CudaStage *s) {
     double loss = s->answer->sums.loss_sum, norm = s->answer->norm;
-    if (!isfinite(loss)) return error_set("bcd: the loss is %g; lower --lr, or set --clip", loss);
+    if (!isfinite(loss))
+        return error_set("bcd: the loss is %g; lower the learning rate, or clip the gradient",
+                         loss);
     if (clip_norm(s) > 0 && !isfinite(norm))
-        return error_set("bcd: the gradient's norm is %g; lower --lr", norm);
+        return error_set("bcd: the gradient's norm is %g; lower the learning rate", norm);
     return 0;
 }
 

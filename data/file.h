@@ -8,7 +8,7 @@
 enum { PATH_BYTES = 1024 };
 
 /* What to do about a missing data file: the end of an error line. */
-#define FETCH_HINT "data/fetch gets it; --data-dir or BCD_DATA says where it is"
+#define FETCH_HINT "data/fetch gets it; BCD_DATA says where it is"
 
 /* Overwrites path[PATH_BYTES] with "dir/name".  -1 and an error if it does not fit. */
 int path_join(char *path, const char *dir, const char *name);

@@ -42,7 +42,7 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
     if (!base) {
         error_set(
             "memory: no %zu bytes for %s (%zu bytes in use); use a smaller batch, more "
-            "submodels or --recompute",
+            "submodels, or recompute",
             bytes, mem_role_names[role], counted->total_current);
         return NULL;
     }

@@ -113,7 +113,8 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
 
 static int check_loss(const Loss *loss) {
     if (isfinite(loss->loss_sum)) return 0;
-    return error_set("bcd: the loss is %g; lower --lr, or set --clip", loss->loss_sum);
+    return error_set("bcd: the loss is %g; lower the learning rate, or clip the gradient",
+                     loss->loss_sum);
 }
 
 /* Forward from block `first`, loss, gradients. */
@@ -137,7 +138,8 @@ static int update(SingleEngine *e, double lr) {
     double clip = stage->settings.optimizer.clip_norm, scale = 1;
     if (clip > 0) {
         double norm = stage->is->gradient_norm(stage);
-        if (!isfinite(norm)) return error_set("bcd: the gradient's norm is %g; lower --lr", norm);
+        if (!isfinite(norm))
+            return error_set("bcd: the gradient's norm is %g; lower the learning rate", norm);
         if (norm > clip) scale = clip / norm;
     }
     stage->is->update(stage, lr, scale);
@@ -259,13 +261,12 @@ int engine_check_cache(const Stage *stage, int samples, bool augmented) {
     if (samples < 1) return error_set("cache: needs the data set it is for");
     if (augmented)
         return error_set(
-            "cache: random augmentation changes the images at each visit, so a cached "
-            "prefix would not be exact; drop --augment or --cache");
+            "cache: random augmentation changes the images each time, so a cached prefix would "
+            "not be exact; train without one of them");
     if (stage->model->buffers && stage->settings.frozen_norm == FROZEN_BATCH)
         return error_set(
-            "cache: frozen batch norms that use batch statistics depend on the batch, "
-            "so a cached prefix would not be exact; drop --frozen-norm batch or "
-            "--cache");
+            "cache: frozen batch norms that use batch statistics depend on the batch, so a "
+            "cached prefix would not be exact; train without one of them");
     return 0;
 }
 

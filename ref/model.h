@@ -66,7 +66,7 @@ typedef struct {
     int rank, dim[4];
     size_t count;
     int block;   /* the block it belongs to, hence the submodel that trains it */
-    bool matrix; /* rank >= 2: what "--decay matrices" decays */
+    bool matrix; /* rank >= 2: what may decay alone */
     Init init;
     double deviation; /* of INIT_NORMAL */
 } Param;
@@ -93,9 +93,26 @@ typedef struct {
     int in, out;                /* values */
 } Block;
 
+/* The sizes of a GPT or LLaMA. */
+typedef struct {
+    int layers, width, ffn, context, vocabulary;
+    Attention attention;
+    bool tied;  /* the head's weight is the token embedding; always of a GPT */
+    double eps; /* of its norms */
+} TransformerSizes;
+
+/* The sizes of a ResNet, of basic or bottleneck blocks. */
+typedef struct {
+    int depth, width, classes, size;
+    bool fused; /* batch norm, residual addition and relu as one node; else as three */
+} ResnetSizes;
+
 typedef struct Model {
     char name[320];
-    char spec[320]; /* the canonical specification: model_create(spec) gives the same model */
+    char spec[320];     /* the canonical specification: model_create(spec) gives the same model */
+    const char *family; /* "resnet", "bottleneck", "gpt" or "llama" */
+    TransformerSizes transformer; /* all 0 in a ResNet */
+    ResnetSizes resnet;           /* all 0 in a transformer */
     int blocks, nodes, params, buffers, values;
     Block *block;
     Node *node;

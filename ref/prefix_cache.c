@@ -107,7 +107,7 @@ static int put_one(PrefixCache *c, const real *value, int id) {
         if (!c->dir) return 0;
         if (c->file < 0 && open_file(c)) return -1;
         if (transfer(c, slot, NULL, value))
-            return error_set("cache: cannot write to %s: %s; use a smaller --cache or none", c->dir,
+            return error_set("cache: cannot write to %s: %s; use a smaller cache or none", c->dir,
                              strerror(errno));
     }
     c->slot[id] = slot;

@@ -73,7 +73,7 @@ static int must_be(const Config *config, const char *key, bool left_out, bool ou
 }
 
 static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
-    ConvertSizes s = {0};
+    TransformerSizes s = {0};
     char eps[40];
     int ffn = 0, positions = 0;
     if (read_size(c, "n_layer", &s.layers) || read_size(c, "n_embd", &s.width) ||
@@ -133,8 +133,8 @@ static int check_window(const Config *c, int context) {
                      c->path, window);
 }
 
-static int llama_spec(char spec[OPTION_TEXT], const Config *c, bool mistral, int context) {
-    ConvertSizes s = {0};
+static int llama_like_spec(char spec[OPTION_TEXT], const Config *c, bool mistral, int context) {
+    TransformerSizes s = {0};
     char eps[40];
     int positions = 0, tied = cJSON_IsTrue(find(c, "tie_word_embeddings"));
     Attention *a = &s.attention;
@@ -167,6 +167,31 @@ static int llama_spec(char spec[OPTION_TEXT], const Config *c, bool mistral, int
     return 0;
 }
 
+static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
+    return llama_like_spec(spec, c, false, context);
+}
+
+static int mistral_spec(char spec[OPTION_TEXT], const Config *c, int context) {
+    return llama_like_spec(spec, c, true, context);
+}
+
+/* By their model_type. */
+static const struct {
+    const char *model_type;
+    int (*spec)(char spec[OPTION_TEXT], const Config *config, int context);
+} readers[] = {{"gpt2", gpt_spec}, {"llama", llama_spec}, {"mistral", mistral_spec}};
+enum { READERS = sizeof readers / sizeof *readers };
+
+static int read_spec(char spec[OPTION_TEXT], const Config *config, int context) {
+    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(config->root, "model_type");
+    const char *type = cJSON_IsString(kind) ? kind->valuestring : "not given";
+    if (!cJSON_IsObject(config->root)) return error_set("%s: no JSON object", config->path);
+    for (int i = 0; i < READERS; i++)
+        if (strcmp(readers[i].model_type, type) == 0) return readers[i].spec(spec, config, context);
+    return error_set("%s: model_type is %.40s; known are gpt2, llama and mistral", config->path,
+                     type);
+}
+
 int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     char path[PATH_BYTES];
     size_t bytes;
@@ -175,19 +200,7 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     if (!text) return -1;
     cJSON *root = cJSON_ParseWithLength((const char *)text, bytes);
     Config config = {path, root};
-    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(root, "model_type");
-    int failed;
-    if (!cJSON_IsObject(root))
-        failed = error_set("%s: no JSON object", path);
-    else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "gpt2") == 0)
-        failed = gpt_spec(spec, &config, context);
-    else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "llama") == 0)
-        failed = llama_spec(spec, &config, false, context);
-    else if (cJSON_IsString(kind) && strcmp(kind->valuestring, "mistral") == 0)
-        failed = llama_spec(spec, &config, true, context);
-    else
-        failed = error_set("%s: model_type is %.40s; known are gpt2, llama and mistral", path,
-                           cJSON_IsString(kind) ? kind->valuestring : "not given");
+    int failed = read_spec(spec, &config, context);
     cJSON_Delete(root);
     free(text);
     return failed;
@@ -198,7 +211,7 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
 
 enum { GPT2_END_OF_TEXT = 50256 };
 
-static void add_gpt(cJSON *root, ConvertSizes s) {
+static void add_gpt(cJSON *root, TransformerSizes s) {
     cJSON_AddStringToObject(root, "model_type", "gpt2");
     cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
                          cJSON_CreateString("GPT2LMHeadModel"));
@@ -227,7 +240,7 @@ static void add_rope(cJSON *root, const char *name, const Rope *r) {
     cJSON_AddNumberToObject(to, "original_max_position_embeddings", r->original);
 }
 
-static void add_llama(cJSON *root, ConvertSizes s) {
+static void add_llama(cJSON *root, TransformerSizes s) {
     const Attention *a = &s.attention;
     cJSON_AddStringToObject(root, "model_type", "llama");
     cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
@@ -249,15 +262,19 @@ static void add_llama(cJSON *root, ConvertSizes s) {
     cJSON_AddBoolToObject(root, "tie_word_embeddings", s.tied);
 }
 
+/* By the name of our family. */
+static const struct {
+    const char *family;
+    void (*add)(cJSON *root, TransformerSizes sizes);
+} writers[] = {{"gpt", add_gpt}, {"llama", add_llama}};
+enum { WRITERS = sizeof writers / sizeof *writers };
+
 int convert_write_config(const char *path, const Model *model) {
     AtomicFile file;
     cJSON *root = cJSON_CreateObject();
-    ConvertSizes sizes = convert_sizes(model);
-    if (convert_family(model) == 1)
-        add_gpt(root, sizes);
-    else
-        add_llama(root, sizes);
-    cJSON_AddNumberToObject(root, "vocab_size", sizes.vocabulary);
+    for (int i = 0; i < WRITERS; i++)
+        if (strcmp(writers[i].family, model->family) == 0) writers[i].add(root, model->transformer);
+    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
     cJSON_AddStringToObject(root, "torch_dtype", "float32");
     char *text = cJSON_Print(root);
     cJSON_Delete(root);

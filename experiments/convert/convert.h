@@ -32,8 +32,8 @@ int convert_write_config(const char *path, const Model *model);
 
 enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
 
-/* What they call one of our parameters: `parts` tensors of so many rows, which follow each other in
- * ours; turned: theirs is [in][out]. */
+/* Of models that convert_knows.  What they call one of our parameters: `parts` tensors of so many
+ * rows, which follow each other in ours; turned: theirs is [in][out]. */
 typedef struct {
     char name[CONVERT_PARTS][CONVERT_NAME];
     size_t rows[CONVERT_PARTS];
@@ -45,16 +45,7 @@ void convert_name(TheirName *theirs, const Model *model, int param);
 /* The first tensor of layer `layer`, from 0. */
 void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer);
 
-/* Whether the model is of a kind they have: GPT-2 (1), LLaMA (2), else 0. */
-int convert_family(const Model *model);
-
-/* Sizes of a transformer out of its tables. */
-typedef struct {
-    int layers, width, ffn, context, vocabulary;
-    Attention attention;
-    bool tied; /* the head's matrix is the token embedding */
-    double eps;
-} ConvertSizes;
-ConvertSizes convert_sizes(const Model *model);
+/* Whether the model's family is one that they have: GPT-2 or LLaMA. */
+bool convert_knows(const Model *model);
 
 #endif

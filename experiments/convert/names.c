@@ -51,18 +51,27 @@ static const Pair llama_rest[] = {
     {NULL, {NULL}, false},
 };
 
-int convert_family(const Model *model) {
-    if (strncmp(model->spec, "gpt:", 4) == 0) return 1;
-    return strncmp(model->spec, "llama:", 6) == 0 ? 2 : 0;
+/* By the name of our family. */
+typedef struct {
+    const char *family, *layers;
+    const Pair *layer, *rest;
+} Naming;
+static const Naming namings[] = {
+    {"gpt", "transformer.h", gpt_layer, gpt_rest},
+    {"llama", "model.layers", llama_layer, llama_rest},
+};
+
+static const Naming *naming_of(const Model *model) {
+    for (size_t i = 0; i < sizeof namings / sizeof *namings; i++)
+        if (strcmp(namings[i].family, model->family) == 0) return &namings[i];
+    return NULL;
 }
 
-static const char *layer_prefix(const Model *model) {
-    return convert_family(model) == 1 ? "transformer.h" : "model.layers";
-}
+bool convert_knows(const Model *model) { return naming_of(model); }
 
 void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer) {
-    const Pair *first = convert_family(model) == 1 ? gpt_layer : llama_layer;
-    snprintf(name, CONVERT_NAME, "%s.%d.%s", layer_prefix(model), layer, first->theirs[0]);
+    const Naming *naming = naming_of(model);
+    snprintf(name, CONVERT_NAME, "%s.%d.%s", naming->layers, layer, naming->layer->theirs[0]);
 }
 
 /* Parts are of equal size, but for the keys and values of groups. */
@@ -70,20 +79,20 @@ static void divide_rows(TheirName *theirs, const Model *model, int param) {
     const size_t rows = (size_t)model->param[param].dim[0];
     for (int i = 0; i < theirs->parts; i++) theirs->rows[i] = rows / (size_t)theirs->parts;
     if (theirs->parts < 3) return; /* not q, k, v */
-    const Attention a = convert_sizes(model).attention;
+    const Attention a = model->transformer.attention;
     theirs->rows[0] = (size_t)(a.heads * a.d);
     theirs->rows[1] = theirs->rows[2] = (size_t)(a.groups * a.d);
 }
 
 void convert_name(TheirName *theirs, const Model *model, int param) {
-    bool gpt = convert_family(model) == 1;
+    const Naming *naming = naming_of(model);
     const char *name = model->param[param].name;
     char prefix[32] = "";
     int layer, skip = 0;
-    const Pair *pair = gpt ? gpt_rest : llama_rest;
+    const Pair *pair = naming->rest;
     if (sscanf(name, "block%d.%n", &layer, &skip) == 1 && skip) {
-        pair = gpt ? gpt_layer : llama_layer;
-        snprintf(prefix, sizeof prefix, "%s.%d.", layer_prefix(model), layer - 1);
+        pair = naming->layer;
+        snprintf(prefix, sizeof prefix, "%s.%d.", naming->layers, layer - 1);
     }
     *theirs = (TheirName){.parts = 0};
     while (pair->ours && strcmp(pair->ours, name + skip)) pair++;
@@ -91,17 +100,4 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
     for (int i = 0; i < CONVERT_PARTS && pair->theirs[i]; i++)
         snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s", prefix, pair->theirs[i]);
     divide_rows(theirs, model, param);
-}
-
-ConvertSizes convert_sizes(const Model *m) {
-    ConvertSizes s = {.layers = m->blocks - 2, .context = m->input.w, .vocabulary = m->outputs};
-    s.tied = m->node[m->nodes - 1].weight == 0; /* the first parameter: the embedding's */
-    s.width = m->value[m->block[0].out].shape.c;
-    for (int i = m->block[1].first_node; i < m->block[1].end_node; i++) {
-        if (m->node[i].kind == OP_ATTENTION) s.attention = m->node[i].attention;
-        if (m->node[i].eps > 0) s.eps = m->node[i].eps;
-    }
-    for (int p = m->block[1].first_param; p < m->block[1].end_param; p++)
-        if (strcmp(m->param[p].name, "block1.mlp.down.weight") == 0) s.ffn = m->param[p].dim[1];
-    return s;
 }

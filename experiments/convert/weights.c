@@ -143,7 +143,7 @@ static int load_param(Engine *engine, const Weights *w, int param) {
 static int check_depth(const Weights *w, const Model *model) {
     char name[CONVERT_NAME];
     const Safetensors *file;
-    const int layers = convert_sizes(model).layers;
+    const int layers = model->transformer.layers;
     convert_layer_name(name, model, layers);
     if (!find(w, name, &file)) return 0;
     return error_set("%s: holds %s; the model has %d layer%s", file->path, name, layers,
@@ -213,8 +213,8 @@ int convert_save(const char *dir, Engine *engine) {
     SafetensorsWriter writer;
     SafeTensor *list = NULL;
     TheirName *names = NULL;
-    if (!convert_family(m)) return error_set("export: for GPT-2 and LLaMA models, not %s", m->name);
-    if (convert_sizes(m).width % convert_sizes(m).attention.heads)
+    if (!convert_knows(m)) return error_set("export: for GPT-2 and LLaMA models, not %s", m->name);
+    if (m->transformer.width % m->transformer.attention.heads)
         return error_set("export: theirs have a width that is a multiple of their heads, not %s",
                          m->name);
     if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||

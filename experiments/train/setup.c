@@ -129,7 +129,7 @@ int setup_check(const Options *asked) {
         failed =
             error_set("the model %s reads %s, the data set %s holds %s", o->model,
                       model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
-    else if (*o->init && !convert_family(model))
+    else if (*o->init && !convert_knows(model))
         failed = error_set("--init: for models that gpt2 and llama name, not %s", o->model);
     else if (o->augment && tokens)
         failed = error_set("--augment is for images; %s holds tokens", o->data);

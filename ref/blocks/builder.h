@@ -38,21 +38,4 @@ int build_avgpool(Builder *b, int in);
 /* context 0: no position embedding. */
 int build_embedding(Builder *b, int in, int vocabulary, int width, int context);
 
-/* The families. Sizes have been checked by the caller. */
-typedef struct {
-    int layers, width, ffn, context, vocabulary;
-    Attention attention;
-    bool tied;  /* the head's weight is the token embedding; always of a GPT */
-    double eps; /* of its norms */
-} TransformerSizes;
-typedef struct {
-    int depth, width, classes, size;
-    bool fused; /* batch norm, residual addition and relu as one node; else as three */
-} ResnetSizes;
-void build_gpt(Builder *b, TransformerSizes sizes);
-void build_llama(Builder *b, TransformerSizes sizes);
-/* -1 and an error when no such depth exists. */
-int build_resnet(Builder *b, ResnetSizes sizes);     /* basic blocks, depth 6n + 2 */
-int build_bottleneck(Builder *b, ResnetSizes sizes); /* ResNet-50, -101 and their kin */
-
 #endif

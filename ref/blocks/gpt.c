@@ -2,7 +2,8 @@
  * and around a residual | final norm and head, whose weight is the token embedding. */
 #include <math.h>
 
-#include "builder.h"
+#include "../error.h"
+#include "transformer.h"
 
 static int gpt_block(Builder *b, int x, TransformerSizes s) {
     /* GPT-2 scales what enters the residual stream by the number of its contributions. */
@@ -19,7 +20,7 @@ static int gpt_block(Builder *b, int x, TransformerSizes s) {
     return build_add(b, h, x);
 }
 
-void build_gpt(Builder *b, TransformerSizes s) {
+static void gpt_blocks(Builder *b, TransformerSizes s) {
     int x = build_input(b, (Shape){1, s.context, 1}, true);
     build_block(b, "embedding");
     int token = b->model->params; /* the first parameter of the block */
@@ -32,3 +33,24 @@ void build_gpt(Builder *b, TransformerSizes s) {
     x = build_layernorm(b, "norm", x, s.eps);
     build_linear_tied(b, x, token);
 }
+
+static int gpt_build(Builder *b, const Settings *settings) {
+    const int width = whole(settings, "width"), heads = whole(settings, "heads");
+    TransformerSizes s = transformer_sizes(settings);
+    if (width % heads)
+        return error_set("model: width %d is not a multiple of %d heads", width, heads);
+    s.ffn = 4 * width;
+    s.attention = (Attention){.heads = heads, .groups = heads, .d = width / heads, .causal = true};
+    s.tied = true;
+    if (transformer_check(&s)) return -1;
+    b->model->transformer = s;
+    gpt_blocks(b, s);
+    return 0;
+}
+
+const Family family_gpt = {
+    .name = "gpt",
+    .key = {REQUIRED("layers", 1, 4096), REQUIRED("width", 1, 65536), REQUIRED("heads", 1, 1024),
+            REQUIRED("context", 1, 1 << 20), USUAL("vocabulary", 50257, 2, 1 << 24), NORM_EPS},
+    .build = gpt_build,
+};

@@ -3,7 +3,8 @@
  * positions, or a tied head. */
 #include <math.h>
 
-#include "builder.h"
+#include "../error.h"
+#include "transformer.h"
 
 static int llama_block(Builder *b, int x, TransformerSizes s) {
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
@@ -20,7 +21,7 @@ static int llama_block(Builder *b, int x, TransformerSizes s) {
     return build_add(b, h, x);
 }
 
-void build_llama(Builder *b, TransformerSizes s) {
+static void llama_blocks(Builder *b, TransformerSizes s) {
     int x = build_input(b, (Shape){1, s.context, 1}, true);
     build_block(b, "embedding");
     int token = b->model->params; /* the first parameter of the block */
@@ -36,3 +37,50 @@ void build_llama(Builder *b, TransformerSizes s) {
     else
         build_linear(b, "", x, s.vocabulary, false, 0.02);
 }
+
+/* The feed-forward's default is 8/3 of the width (Touvron et al. 2023), rounded up. */
+static void llama_derive(Settings *s) {
+    const int width = whole(s, "width"), heads = whole(s, "heads");
+    double *ffn = setting_in(s, "ffn"), *groups = setting_in(s, "groups"),
+           *size = setting_in(s, "head_size");
+    if (*ffn == 0) *ffn = (8 * width / 3 + 31) / 32 * 32;
+    if ((int)*groups == heads) *groups = 0;
+    if ((int)*size * heads == width) *size = 0;
+}
+
+static int llama_build(Builder *b, const Settings *settings) {
+    const int width = whole(settings, "width"), heads = whole(settings, "heads"),
+              groups = whole(settings, "groups"), d = whole(settings, "head_size");
+    TransformerSizes s = transformer_sizes(settings);
+    s.ffn = whole(settings, "ffn");
+    s.attention = (Attention){.heads = heads,
+                              .groups = groups ? groups : heads,
+                              .d = d ? d : width / heads,
+                              .rope = {.base = setting(settings, "rope_base"),
+                                       .factor = setting(settings, "rope_factor"),
+                                       .low = setting(settings, "rope_low"),
+                                       .high = setting(settings, "rope_high"),
+                                       .original = setting(settings, "rope_original")},
+                              .causal = true};
+    s.tied = whole(settings, "tied") > 0;
+    if (d == 0 && width % heads)
+        return error_set("model: width %d is not a multiple of %d heads; give head_size", width,
+                         heads);
+    if (transformer_check(&s)) return -1;
+    b->model->transformer = s;
+    llama_blocks(b, s);
+    return 0;
+}
+
+const Family family_llama = {
+    .name = "llama",
+    .key = {REQUIRED("layers", 1, 4096), REQUIRED("width", 2, 65536), REQUIRED("heads", 1, 1024),
+            DERIVED("ffn", 1, 1 << 20), REQUIRED("context", 1, 1 << 20),
+            USUAL("vocabulary", 32000, 2, 1 << 24), NORM_EPS, SELDOM("groups", 1, 1024),
+            SELDOM("head_size", 2, 1024), SELDOM("tied", 0, 1),
+            SELDOM_REAL("rope_base", 10000, 1, 1e12), SELDOM_REAL("rope_factor", 1, 1, 1e6),
+            SELDOM_REAL("rope_low", 0, 1e-6, 1e6), SELDOM_REAL("rope_high", 0, 1e-6, 1e6),
+            SELDOM("rope_original", 1, 1 << 24)},
+    .derive = llama_derive,
+    .build = llama_build,
+};

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "../error.h"
-#include "builder.h"
+#include "family.h"
 
 /* relu(bn(x) + skip), as one node or as its parts; skip -1: none. */
 static int norm_relu(Builder *b, const char *name, int x, int skip, bool fused) {
@@ -62,7 +62,16 @@ static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int 
     build_linear(b, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
 }
 
-int build_resnet(Builder *b, ResnetSizes s) {
+static ResnetSizes sizes_of(const Settings *settings) {
+    return (ResnetSizes){.depth = whole(settings, "depth"),
+                         .width = whole(settings, "width"),
+                         .classes = whole(settings, "classes"),
+                         .size = whole(settings, "size"),
+                         .fused = whole(settings, "fused") != 0};
+}
+
+static int resnet_build(Builder *b, const Settings *settings) {
+    ResnetSizes s = b->model->resnet = sizes_of(settings);
     int n = (s.depth - 2) / 6;
     if (n < 1 || 6 * n + 2 != s.depth)
         return error_set("model: resnet depth %d is not 6n+2; use 8, 14, 20, 26, 32, 44, 56 ...",
@@ -71,7 +80,8 @@ int build_resnet(Builder *b, ResnetSizes s) {
     return 0;
 }
 
-int build_bottleneck(Builder *b, ResnetSizes s) {
+static int bottleneck_build(Builder *b, const Settings *settings) {
+    ResnetSizes s = b->model->resnet = sizes_of(settings);
     static const struct {
         int depth, blocks[4];
     } known[] = {
@@ -86,3 +96,16 @@ int build_bottleneck(Builder *b, ResnetSizes s) {
     return error_set("model: no bottleneck ResNet of depth %d; use 14, 26, 50, 101 or 152",
                      s.depth);
 }
+
+const Family family_resnet = {
+    .name = "resnet",
+    .key = {REQUIRED("depth", 8, 1202), USUAL("width", 16, 1, 4096),
+            USUAL("classes", 10, 2, 100000), USUAL("size", 32, 4, 1024), USUAL("fused", 1, 0, 1)},
+    .build = resnet_build,
+};
+const Family family_bottleneck = {
+    .name = "bottleneck",
+    .key = {REQUIRED("depth", 14, 152), USUAL("width", 64, 1, 4096),
+            USUAL("classes", 10, 2, 100000), USUAL("size", 32, 8, 1024), USUAL("fused", 1, 0, 1)},
+    .build = bottleneck_build,
+};

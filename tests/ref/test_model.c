@@ -76,6 +76,34 @@ static const char *const specs[] = {
     "llama3.2-3B",
 };
 
+/* The family and its sizes, given and derived. */
+static void sizes_are_told(void) {
+    Model *m = model_create("llama3.2-3B");
+    if (!CHECK(m, "%s", error_message())) return;
+    const TransformerSizes *s = &m->transformer;
+    CHECK(!strcmp(m->family, "llama") && s->layers == 28 && s->width == 3072 && s->ffn == 8192 &&
+              s->context == 8192 && s->vocabulary == 128256 && s->tied && s->eps == 1e-5,
+          "%s: %s of width %d", m->spec, m->family, s->width);
+    CHECK(s->attention.heads == 24 && s->attention.groups == 8 && s->attention.d == 128 &&
+              s->attention.rope.base == 500000 && s->attention.rope.factor == 32,
+          "%d heads, %d groups, %d each", s->attention.heads, s->attention.groups, s->attention.d);
+    CHECK(m->resnet.depth == 0, "a ResNet of depth %d", m->resnet.depth);
+    model_free(m);
+    m = model_create("gpt2");
+    if (!CHECK(m, "%s", error_message())) return;
+    CHECK(!strcmp(m->family, "gpt") && m->transformer.ffn == 3072 && m->transformer.tied &&
+              m->transformer.attention.groups == 12 && m->transformer.attention.d == 64,
+          "%s: feed-forward of %d", m->spec, m->transformer.ffn);
+    model_free(m);
+    m = model_create("resnet101:fused=0");
+    if (!CHECK(m, "%s", error_message())) return;
+    CHECK(!strcmp(m->family, "bottleneck") && m->resnet.depth == 101 && m->resnet.width == 64 &&
+              m->resnet.classes == 100 && m->resnet.size == 32 && !m->resnet.fused &&
+              m->transformer.layers == 0,
+          "%s: %s of depth %d", m->spec, m->family, m->resnet.depth);
+    model_free(m);
+}
+
 static bool same_shape(Shape a, Shape b) { return a.h == b.h && a.w == b.w && a.c == b.c; }
 
 static void check_node(const Model *m, const Block *block, const Node *node, bool *used) {
@@ -293,6 +321,7 @@ static void a_wrong_specification_is_refused(const void *argument) {
 }
 
 void test_model(void) {
+    RUN(sizes_are_told);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         RUN_ROW(counts[i].spec, parameters_are_as_published, &counts[i]);
     RUN(every_preset_exists);

@@ -1,0 +1,27 @@
+#include "transformer.h"
+
+#include "../error.h"
+
+TransformerSizes transformer_sizes(const Settings *settings) {
+    return (TransformerSizes){.layers = whole(settings, "layers"),
+                              .width = whole(settings, "width"),
+                              .context = whole(settings, "context"),
+                              .vocabulary = whole(settings, "vocabulary"),
+                              .eps = setting(settings, "eps")};
+}
+
+int transformer_check(const TransformerSizes *s) {
+    const Attention *a = &s->attention;
+    const Rope *r = &a->rope;
+    const int given = (r->low > 0) + (r->high > 0) + (r->original > 0);
+    if (a->heads % a->groups)
+        return error_set("model: %d heads are not a multiple of %d groups", a->heads, a->groups);
+    if (r->base > 0 && a->d % 2)
+        return error_set("model: rotary positions need an even head size, not %d", a->d);
+    if (given % 3 || (given && !(r->factor > 1)))
+        return error_set(
+            "model: rope_low, rope_high and rope_original go together, with a rope_factor above 1");
+    if (given && !(r->low < r->high))
+        return error_set("model: rope_low=%g is not below rope_high=%g", r->low, r->high);
+    return 0;
+}
