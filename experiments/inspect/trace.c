@@ -9,13 +9,7 @@
 #include "../commands.h"
 #include "../store/provenance.h"
 #include "../study/operations.h"
-
-typedef struct {
-    Setup setup;
-    Batch batch;
-    BlockTimes *times; /* the engine fills these at each step */
-    double update_ms;
-} Tracer;
+#include "../train/bench.h"
 
 static void trace_free(Trace *trace) {
     free(trace->active);
@@ -54,50 +48,22 @@ const char *trace_part(const Model *model, const Trace *trace, int block) {
                                                                : "frozen";
 }
 
-static double lesser(double a, double b) { return a < b ? a : b; }
-
-/* Keeps the lesser of each time: what disturbs a machine only ever adds. */
-static void keep_least(Trace *trace, const Tracer *tracer, bool first) {
-    for (int b = 0; b < tracer->setup.model->blocks; b++) {
-        BlockTimes *kept = &trace->times[b];
-        const BlockTimes *now = &tracer->times[b];
-        if (first) *kept = *now;
-        kept->forward_ms = lesser(kept->forward_ms, now->forward_ms);
-        kept->input_gradient_ms = lesser(kept->input_gradient_ms, now->input_gradient_ms);
-        kept->weight_gradient_ms = lesser(kept->weight_gradient_ms, now->weight_gradient_ms);
-    }
-    trace->update_ms = first ? tracer->update_ms : lesser(trace->update_ms, tracer->update_ms);
-}
-
 /* A step to warm up, then a few, or one if it takes long. */
-static int measure(Tracer *tracer, Trace *trace) {
-    enum { TRIES = 8 };
-    const double enough_ms = 2000;
-    Engine *engine = tracer->setup.engine;
-    double spent_ms = 0;
-    for (int i = -1; i < TRIES && (i < 1 || spent_ms < enough_ms); i++) {
-        Loss loss;
-        if (engine->is->step(engine, &tracer->batch, tracer->setup.options.lr, &loss)) return -1;
-        if (i >= 0) keep_least(trace, tracer, i == 0);
-        BlockTimes sum = time_sum(tracer->times, tracer->setup.model->blocks);
-        spent_ms += sum.forward_ms + sum.input_gradient_ms + sum.weight_gradient_ms;
-    }
-    trace->sum = time_sum(trace->times, tracer->setup.model->blocks);
+static int run_trace(Bench *bench, Trace *trace) {
+    const BenchPace pace = {1, 1, 8, 2000};
+    const Setup *setup = &bench->setup;
+    const Model *model = setup->model;
+    size_t blocks = (size_t)model->blocks;
+    double step_ms;
+    if (bench_steps(bench, trace->submodel, pace, &step_ms) ||
+        memory_blocks(trace->bytes, model, &setup->stage_settings, bench->active))
+        return -1;
+    memcpy(trace->active, bench->active, blocks * sizeof *trace->active);
+    memcpy(trace->times, bench->least, blocks * sizeof *trace->times);
+    trace->update_ms = bench->least_update_ms;
+    trace->sum = time_sum(trace->times, model->blocks);
     trace->passes_ms =
         trace->sum.forward_ms + trace->sum.input_gradient_ms + trace->sum.weight_gradient_ms;
-    return 0;
-}
-
-static int run_trace(Tracer *tracer, Trace *trace) {
-    Setup *setup = &tracer->setup;
-    const Model *model = setup->model;
-    if (trace->submodel < 0)
-        memset(trace->active, 1, (size_t)model->blocks * sizeof *trace->active);
-    else
-        partition_active(&setup->bcd.partition, model, trace->submodel, trace->active);
-    if (setup->engine->is->activate(setup->engine, trace->active) || measure(tracer, trace) ||
-        memory_blocks(trace->bytes, model, &setup->stage_settings, trace->active))
-        return -1;
     for (int b = 0; b < model->blocks; b++) {
         trace->total.parameters += trace->bytes[b].parameters;
         trace->total.gradients += trace->bytes[b].gradients;
@@ -109,10 +75,10 @@ static int run_trace(Tracer *tracer, Trace *trace) {
 }
 
 /* The full update first, then the submodels asked for. */
-static int run_all(Tracer *tracer, Trace *traces, int count, int first) {
+static int run_all(Bench *bench, Trace *traces, int count, int first) {
     for (int i = 0; i < count; i++)
-        if (trace_reserve(&traces[i], tracer->setup.model->blocks, i ? first + i - 1 : -1) ||
-            run_trace(tracer, &traces[i]))
+        if (trace_reserve(&traces[i], bench->setup.model->blocks, i ? first + i - 1 : -1) ||
+            run_trace(bench, &traces[i]))
             return -1;
     return 0;
 }
@@ -142,27 +108,9 @@ static void print_all(const Setup *setup, const Provenance *here, const Trace *t
         setup->device ? ",\n         by the device's own clock" : "");
 }
 
-static int prepare(Tracer *tracer, const Options *options) {
-    Options asked = *options;
-    bool told = options_given(options, "submodels") || *options->partition;
-    if (!told && options->method != METHOD_OFFLOAD) asked.submodels = 3;
-    Setup *setup = &tracer->setup;
-    if (setup_open(setup, &asked)) return -1;
-    tracer->times = calloc((size_t)setup->model->blocks, sizeof *tracer->times);
-    if (!tracer->times) return error_set("trace: out of memory");
-    int n = setup->options.batch, samples = setup->train->samples;
-    if (setup_engine(setup, NULL, tracer->times, &tracer->update_ms) ||
-        batch_reserve(&tracer->batch, setup->model, n))
-        return -1;
-    for (int i = 0; i < n; i++) tracer->batch.ids[i] = i % samples;
-    tracer->batch.n = n;
-    setup->train->fetch(setup->train, &tracer->batch, 0);
-    return 0;
-}
-
-static int trace_command(Tracer *tracer, const Options *options) {
-    if (prepare(tracer, options)) return -1;
-    int submodels = tracer->setup.bcd.partition.submodels, first = 0, count = submodels + 1;
+static int trace_all(Bench *bench, const Options *options) {
+    const Setup *setup = &bench->setup;
+    int submodels = setup->bcd.partition.submodels, first = 0, count = submodels + 1;
     if (options->active > submodels)
         return error_set("--active %d: there are %d submodels, counted from 1", options->active,
                          submodels);
@@ -174,22 +122,20 @@ static int trace_command(Tracer *tracer, const Options *options) {
     Trace *traces = calloc((size_t)count, sizeof *traces);
     if (!traces) return error_set("trace: out of memory");
     Provenance here;
-    int failed =
-        run_all(tracer, traces, count, first) || setup_provenance(&here, &tracer->setup.options);
-    if (!failed) failed = trace_write(&tracer->setup, traces, count);
-    if (!failed) print_all(&tracer->setup, &here, traces, count);
+    int failed = run_all(bench, traces, count, first) || setup_provenance(&here, &setup->options) ||
+                 trace_write(setup, traces, count);
+    if (!failed) print_all(setup, &here, traces, count);
     for (int i = 0; i < count; i++) trace_free(&traces[i]);
     free(traces);
     return failed;
 }
 
 int command_trace(const Options *options) {
-    Tracer *tracer = calloc(1, sizeof *tracer);
-    if (!tracer) return error_set("trace: out of memory");
-    int status = trace_command(tracer, options);
-    batch_free(&tracer->batch);
-    setup_free(&tracer->setup);
-    free(tracer->times);
-    free(tracer);
-    return status;
+    Options asked = *options;
+    Bench bench;
+    bool told = options_given(options, "submodels") || *options->partition;
+    if (!told && options->method != METHOD_OFFLOAD) asked.submodels = 3;
+    int failed = bench_open(&bench, &asked, true) || trace_all(&bench, options);
+    bench_close(&bench);
+    return failed ? -1 : 0;
 }

@@ -8,6 +8,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../study/operations.h"
+#include "../study/study_file.h"
 #include "../study/study_tables.h"
 
 /* DIR/report.html beside the first file, unless told otherwise. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "converge.h"
 #include "measures.h"
 
 enum { SEEDS, BUDGET, BCD, FULL, OFF, AHEAD, COLUMNS };

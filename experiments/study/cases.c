@@ -22,8 +22,6 @@ static bool is_of_method(const char *flag) {
     return false;
 }
 
-static bool is_seed(const char *flag) { return strcmp(flag, "seed") == 0; }
-
 /* Two texts: equal ones are the same case, and the same method of it. */
 typedef struct {
     const StudyRow *row;
@@ -32,36 +30,26 @@ typedef struct {
     char *of_case, *of_method;
 } Key;
 
-static void write_settings(FILE *out, const StudyRow *row, bool of_method) {
-    char text[OPTION_TEXT];
+/* What two rows of a case have in common, or else two of a method of it. */
+static char *write_key(const StudyRow *row, bool of_method) {
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    if (of_method)
+        fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%.9g\n%.9g\n", row->method, row->order,
+                row->switching, row->submodels, row->steps, row->fraction, row->lr);
+    else
+        fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n%.9g\n", row->model, row->data,
+                strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer, row->device,
+                row->precision, row->batch, row->weight_decay);
+    char value[OPTION_TEXT];
     for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
         if (option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
-            !is_seed(option->name) && is_of_method(option->name) == of_method)
-            fprintf(out, "%s\n", options_format(&row->settings, o, text));
+            strcmp(option->name, "seed") && is_of_method(option->name) == of_method)
+            fprintf(out, "%s\n", options_format(&row->settings, o, value));
     }
-}
-
-static char *case_key(const StudyRow *row) {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n%.9g\n", row->model, row->data,
-            strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer, row->device,
-            row->precision, row->batch, row->weight_decay);
-    write_settings(out, row, false);
-    return fclose(out) ? NULL : text;
-}
-
-static char *method_key(const StudyRow *row) {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
-    fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%.9g\n%.9g\n", row->method, row->order,
-            row->switching, row->submodels, row->steps, row->fraction, row->lr);
-    write_settings(out, row, true);
     return fclose(out) ? NULL : text;
 }
 
@@ -74,19 +62,6 @@ static int compare_methods(const Key *a, const Key *b) {
     if (!order) order = is_offload(a->row) - is_offload(b->row);
     if (!order) order = compare_numbers(b->row->fraction, a->row->fraction);
     return order ? order : compare_numbers(a->method_first, b->method_first);
-}
-
-static int compare_by_text(const void *x, const void *y) {
-    const Key *a = x, *b = y;
-    int order = strcmp(a->of_case, b->of_case);
-    return order ? order : compare_numbers(a->number, b->number);
-}
-
-static int compare_methods_by_text(const void *x, const void *y) {
-    const Key *a = x, *b = y;
-    int order = compare_numbers(a->first, b->first);
-    if (!order) order = strcmp(a->of_method, b->of_method);
-    return order ? order : compare_numbers(a->number, b->number);
 }
 
 static int compare_keys(const void *x, const void *y) {
@@ -113,20 +88,19 @@ static Key *sorted_keys(const Study *study) {
     bool failed = !key;
     for (int r = 0; r < study->rows && !failed; r++) {
         const StudyRow *row = &study->row[r];
-        key[r] = (Key){row, r, r, r, case_key(row), method_key(row)};
+        key[r] = (Key){row, r, 0, 0, write_key(row, false), write_key(row, true)};
         failed = !key[r].of_case || !key[r].of_method;
     }
     if (failed) {
         free_keys(key, study->rows);
         return NULL;
     }
-    qsort(key, (size_t)study->rows, sizeof *key, compare_by_text);
-    for (int r = 1; r < study->rows; r++)
-        if (strcmp(key[r].of_case, key[r - 1].of_case) == 0) key[r].first = key[r - 1].first;
-    qsort(key, (size_t)study->rows, sizeof *key, compare_methods_by_text);
-    for (int r = 1; r < study->rows; r++)
-        if (key[r].first == key[r - 1].first && !strcmp(key[r].of_method, key[r - 1].of_method))
-            key[r].method_first = key[r - 1].method_first;
+    for (int r = 0; r < study->rows; r++) {
+        while (strcmp(key[key[r].first].of_case, key[r].of_case) != 0) key[r].first++;
+        while (key[key[r].method_first].first != key[r].first ||
+               strcmp(key[key[r].method_first].of_method, key[r].of_method) != 0)
+            key[r].method_first++;
+    }
     qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
     return key;
 }

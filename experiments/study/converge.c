@@ -4,6 +4,7 @@
 
 #include "../../ref/error.h"
 #include "cases.h"
+#include "converge.h"
 #include "plateau.h"
 
 #define NUMBER(macro) TEXT(macro)

@@ -7,6 +7,8 @@
 
 #include "../../ref/error.h"
 #include "cases.h"
+#include "converge.h"
+#include "study_file.h"
 
 /* In order of what is priced: language models by Adam, by SGD, image models likewise. */
 enum { KINDS = 4 };

@@ -5,6 +5,7 @@
 #include "../../ref/error.h"
 #include "../../ref/layout.h"
 #include "../train/setup.h"
+#include "converge.h"
 
 int model_operations(double *operations, const Model *model, const bool *active) {
     StageSettings settings = {.batch = 1};

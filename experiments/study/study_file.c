@@ -1,4 +1,7 @@
-/* A study's HDF5 file. */
+#include "study_file.h"
+
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -7,7 +10,7 @@
 
 #include "../../ref/error.h"
 #include "../store/settings.h"
-#include "study.h"
+#include "converge.h"
 
 enum { PATH = 2 * H5_NAME, VERSION = 2 };
 
@@ -34,9 +37,9 @@ typedef struct {
             offsetof(StudyRow, count)                                            \
     }
 static const Part parts[] = {
-    PART("training", run_curve, curve, curve_rows),
-    PART("evaluation", run_evaluation, evaluation, evaluation_rows),
-    PART("switches", run_switches, switches, switch_rows),
+    PART("/training", run_curve, curve, curve_rows),
+    PART("/evaluation", run_evaluation, evaluation, evaluation_rows),
+    PART("/switches", run_switches, switches, switch_rows),
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -48,54 +51,40 @@ static size_t *number_of(const Part *part, const StudyRow *row) {
     return (size_t *)(void *)((char *)row + part->number_at);
 }
 
-/* How many rows the trainings from `first` on have together; begin[r], count[r]: of each. */
-static size_t count_rows(const Study *study, int first, const Part *part, uint64_t *begin,
-                         uint64_t *count) {
+/* How many rows all trainings have together; begin[r], count[r]: of each. */
+static size_t count_rows(const Study *study, const Part *part, uint64_t *begin, uint64_t *count) {
     size_t total = 0;
-    for (int r = first; r < study->rows; r++) {
-        begin[r - first] = total;
-        count[r - first] = *number_of(part, &study->row[r]);
-        total += count[r - first];
+    for (int r = 0; r < study->rows; r++) {
+        begin[r] = total;
+        count[r] = *number_of(part, &study->row[r]);
+        total += count[r];
     }
     return total;
 }
 
-static void write_column(H5File *file, const Study *study, const Part *part, int column,
-                         size_t total) {
-    const H5Column *c = &part->table->column[column];
-    char path[PATH], scale[PATH];
-    size_t size = h5_kind_size(c->kind), at = 0;
-    char *values = malloc(total * size + 1);
-    for (int r = 0; r < study->rows && values; r++) {
-        const StudyRow *row = &study->row[r];
-        for (size_t i = 0; i < *number_of(part, row); i++, at += size)
-            memcpy(values + at, *rows_of(part, row) + i * part->row_size + c->offset, size);
-    }
-    snprintf(path, sizeof path, "/%s/%s", part->name, c->name);
-    snprintf(scale, sizeof scale, "/%s/%s", part->name, part->table->column[0].name);
-    H5Dim dim = {part->table->column[0].name, total, column ? scale : NULL};
-    if (values)
-        h5_write(file, path, c->kind, values, 1, &dim, c->unit);
-    else
-        h5_fail(file, path);
-    free(values);
-}
-
+/* All of them in memory first: each column is one data set. */
 static void write_part(H5File *file, const Study *study, const Part *part) {
     H5Dim dim = {"row", (size_t)study->rows, "/table/row"};
     char path[PATH];
-    uint64_t *begin = calloc(2 * dim.size + 1, sizeof *begin);
-    if (!begin) {
+    uint64_t *begin = calloc(2 * dim.size + 1, sizeof *begin), *count = begin + dim.size;
+    size_t total = begin ? count_rows(study, part, begin, count) : 0;
+    char *rows = malloc(total * part->row_size + 1);
+    for (int r = 0; r < study->rows && begin && rows; r++)
+        if (count[r])
+            memcpy(rows + begin[r] * part->row_size, *rows_of(part, &study->row[r]),
+                   count[r] * part->row_size);
+    if (begin && rows) {
+        snprintf(path, sizeof path, "/curves/%s_first", part->name + 1);
+        h5_write(file, path, H5_UINT64, begin, 1, &dim, NULL);
+        snprintf(path, sizeof path, "/curves/%s_rows", part->name + 1);
+        h5_write(file, path, H5_UINT64, count, 1, &dim, NULL);
+        h5_write_table(file, part->name, part->table->column, part->table->columns, rows,
+                       part->row_size, total);
+    } else {
         h5_fail(file, part->name);
-        return;
     }
-    size_t total = count_rows(study, 0, part, begin, begin + dim.size);
-    snprintf(path, sizeof path, "/curves/%s_first", part->name);
-    h5_write(file, path, H5_UINT64, begin, 1, &dim, NULL);
-    snprintf(path, sizeof path, "/curves/%s_rows", part->name);
-    h5_write(file, path, H5_UINT64, begin + dim.size, 1, &dim, NULL);
-    for (int c = 0; c < part->table->columns; c++) write_column(file, study, part, c, total);
     free(begin);
+    free(rows);
 }
 
 /* Longer than a column of the table may be. */
@@ -142,52 +131,40 @@ int study_write(const Study *study, const char *path) {
 }
 
 /* Where each training begins is how many rows those before it have: only the latter is read. */
-static int read_counts(const H5File *file, const Study *study, int first, const Part *part,
-                       size_t *total) {
+static int share_out(const H5File *file, const Study *study, int first, const Part *part,
+                     const char *all, size_t total) {
     char path[PATH];
-    size_t rows = (size_t)(study->rows - first);
+    size_t rows = (size_t)(study->rows - first), used = 0;
     uint64_t *count = calloc(rows + 1, sizeof *count);
-    if (!count) return error_set("%s: out of memory", file->path);
-    snprintf(path, sizeof path, "/curves/%s_rows", part->name);
-    int failed = h5_read(file, path, H5_UINT64, count, 1, &rows);
-    uint64_t left = *total;
+    snprintf(path, sizeof path, "/curves/%s_rows", part->name + 1);
+    int failed = count ? h5_read(file, path, H5_UINT64, count, 1, &rows) : -1;
     for (size_t r = 0; r < rows && !failed; r++) {
         StudyRow *row = &study->row[first + (int)r];
-        failed = count[r] > left
-                     ? error_set("%s: %s: more rows than /%s has", file->path, path, part->name)
-                     : 0;
-        if (failed) break;
-        left -= count[r];
-        *rows_of(part, row) = calloc(count[r] + 1, part->row_size);
-        *number_of(part, row) = *rows_of(part, row) ? count[r] : 0;
-        failed = *rows_of(part, row) ? 0 : error_set("%s: out of memory", file->path);
+        if (count[r] > total - used) {
+            failed = error_set("%s: %s: more rows than %s has", file->path, path, part->name);
+            break;
+        }
+        char *own = *rows_of(part, row) = malloc(count[r] * part->row_size + 1);
+        if (!own) {
+            failed = error_set("%s: out of memory", file->path);
+            break;
+        }
+        memcpy(own, all + used * part->row_size, count[r] * part->row_size);
+        *number_of(part, row) = count[r];
+        used += count[r];
     }
-    *total -= left;
     free(count);
+    if (!failed && used < total)
+        failed = error_set("%s: %s: more rows than expected", file->path, part->name);
     return failed;
 }
 
 static int read_part(const H5File *file, const Study *study, int first, const Part *part) {
-    char path[PATH];
     size_t total;
-    snprintf(path, sizeof path, "/%s/%s", part->name, part->table->column[0].name);
-    if (h5_length(file, path, &total)) return -1;
-    size_t used = total;
-    if (read_counts(file, study, first, part, &used)) return -1;
-    int failed = used == total ? 0 : error_set("%s: %s: more rows than expected", file->path, path);
-    char *values = malloc(used * H5_NAME + 1);
-    if (!values) failed = error_set("%s: out of memory", file->path);
-    for (int c = 0; c < part->table->columns && !failed; c++) {
-        const H5Column *column = &part->table->column[c];
-        size_t wide = h5_kind_size(column->kind), at = 0;
-        snprintf(path, sizeof path, "/%s/%s", part->name, column->name);
-        failed = h5_read(file, path, column->kind, values, 1, &used);
-        for (int r = first; r < study->rows && !failed; r++)
-            for (size_t i = 0; i < *number_of(part, &study->row[r]); i++, at += wide)
-                memcpy(*rows_of(part, &study->row[r]) + i * part->row_size + column->offset,
-                       values + at, wide);
-    }
-    free(values);
+    char *all = h5_read_table(file, part->name, part->table->column, part->table->columns,
+                              part->row_size, &total);
+    int failed = all ? share_out(file, study, first, part, all, total) : -1;
+    free(all);
     return failed;
 }
 
@@ -287,6 +264,38 @@ static int read_run(Study *study, const char *path) {
     }
     runfile_free(&run);
     return failed ? -1 : 0;
+}
+
+/* ---- whether what a file says can be a training: a report is made of nothing else ---------------
+ */
+
+/* Its losses are numbers (a training that comes to another one stops), its updates come in order.
+ */
+static int check_curve(const StudyRow *row, const char *path) {
+    for (size_t i = 0; i < row->curve_rows; i++) {
+        const CurveRow *here = &row->curve[i];
+        if (!isfinite(here->loss))
+            return error_set("%s: %s: damaged: the loss of update %" PRIu64 " is %g", path,
+                             row->name, here->step, here->loss);
+        if (here->step <= (i ? here[-1].step : 0) || !(here->seconds >= (i ? here[-1].seconds : 0)))
+            return error_set("%s: %s: damaged: row %zu of its curve is before row %zu", path,
+                             row->name, i + 1, i);
+    }
+    for (size_t e = 1; e < row->evaluation_rows; e++)
+        if (row->evaluation[e].step < row->evaluation[e - 1].step)
+            return error_set("%s: %s: damaged: evaluation %zu is before evaluation %zu", path,
+                             row->name, e + 1, e);
+    return 0;
+}
+
+int study_check(const StudyRow *row, const char *path) {
+    if (row->submodels < 1 || row->submodels > INT_MAX)
+        return error_set("%s: %s: damaged: it tells %" PRId64 " submodels", path, row->name,
+                         row->submodels);
+    if (row->steps < 0 || row->batch < 1)
+        return error_set("%s: %s: damaged: it tells %" PRId64 " updates of %" PRId64 " samples",
+                         path, row->name, row->steps, row->batch);
+    return check_curve(row, path);
 }
 
 /* All trainings of a file have the same columns.  One file's line is enough to tell. */

@@ -14,7 +14,10 @@
 #include "../train/progress.h"
 #include "../train/setup.h"
 #include "../train/train.h"
+#include "converge.h"
+#include "estimate.h"
 #include "operations.h"
+#include "study_file.h"
 #include "study_tables.h"
 
 /* Whether the row has been trained already, to the length asked for.  -1 and an error: trained, but

@@ -87,20 +87,4 @@ int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
  * none can be started. */
 int plan_run_ahead(const Plan *plan, const bool *finished, int jobs, int threads);
 
-/* Of all rows together on one GPU of a kind. */
-typedef struct {
-    const char *gpu; /* key of gpu_table */
-    double hours, dollars_per_hour;
-    int too_large; /* rows that do not fit its memory */
-} Rent;
-
-/* trainings_rent.c: adds a training of so many steps.  prices: --price.  -1 and an error. */
-int plan_rent(Rent *rent, const Setup *setup, double steps, const char *prices);
-void plan_rent_print(const Rent *rent);
-
-/* Measures a few steps of each network, prints how long each row and all would take here (measured)
- * and what they would cost on rented GPUs (simulated), and sets `work` to the seconds here.  -1 and
- * an error, e.g. where a data set is missing. */
-int plan_estimate(Plan *plan, const Options *asked);
-
 #endif

@@ -1,4 +1,5 @@
 #include "study_sample.h"
+#include "../../experiments/study/converge.h"
 
 #include <math.h>
 #include <stdio.h>

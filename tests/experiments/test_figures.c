@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/study/study_file.h"
 #include "../../experiments/tables/timeline.h"
 #include "cli.h"
 #include "report_sample.h"

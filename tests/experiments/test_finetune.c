@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "../../experiments/experiment.h"
+#include "../../experiments/study/converge.h"
+#include "../../experiments/study/study_file.h"
 #include "../../experiments/study/study_tables.h"
 #include "../../ref/error.h"
 #include "cli.h"

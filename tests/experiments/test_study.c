@@ -6,6 +6,7 @@
 
 #include "../../experiments/paper/trainings.h"
 #include "../../experiments/study/cases.h"
+#include "../../experiments/study/converge.h"
 #include "../../experiments/study/operations.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../experiments/study/converge.h"
 #include "../../experiments/study/operations.h"
 #include "../../ref/error.h"
 #include "cli.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../experiments/study/study.h"
+#include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"

@@ -1,0 +1,110 @@
+/* How long a plan would take on this machine, from a few steps of each network, and on a rented
+ * GPU: simulated, step by step of each submodel. */
+#include "estimate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../dist/simulate.h"
+#include "../../ref/error.h"
+#include "../cli/price.h"
+#include "../train/bench.h"
+#include "../train/progress.h"
+
+/* Of all rows together on one GPU of a kind. */
+typedef struct {
+    const char *gpu; /* key of gpu_table */
+    double hours, dollars_per_hour;
+    int too_large; /* rows that do not fit its memory */
+} Rent;
+enum { RENTS = 2 };
+
+/* Adds a training of so many steps.  -1 and an error. */
+static int add_rent(Rent *rent, const Setup *setup, double steps, const char *prices) {
+    Prediction prediction;
+    const Options *o = &setup->options;
+    Configuration configuration = {
+        .model = setup->model,
+        .cluster = {.gpu = gpu_find(rent->gpu),
+                    .per_node = 1,
+                    .nodes = 1,
+                    .efficiency = efficiency_default},
+        .stage = setup->stage_settings,
+        .placement = PLACEMENT_PLAIN,
+        .submodels = o->submodels,
+        .pipeline = 1,
+        .replicas = 1,
+        .micro_batches = o->accumulate,
+    };
+    if (!configuration.cluster.gpu ||
+        price_find(&rent->dollars_per_hour, configuration.cluster.gpu, prices) ||
+        simulate(&prediction, NULL, &configuration, NULL))
+        return -1;
+    rent->hours += steps * prediction.step_s / 3600;
+    rent->too_large += !prediction.fits;
+    return 0;
+}
+
+static void print_rent(const Rent *rent) {
+    printf("on one %s, simulated: %.3g hours", gpu_find(rent->gpu)->name, rent->hours);
+    if (rent->dollars_per_hour > 0)
+        printf(", %.2f dollars at %.2f an hour", rent->hours * rent->dollars_per_hour,
+               rent->dollars_per_hour);
+    if (rent->too_large) printf("; %d trainings do not fit its memory", rent->too_large);
+    printf("\n");
+}
+
+/* Steps of a row, and seconds of one full step where that is not known yet (0): the lesser of two,
+ * the first also warming up. */
+static int measure_row(const PlanRow *row, double *steps, double *step_seconds, Rent rent[RENTS],
+                       const char *prices) {
+    Bench bench = {0};
+    double ms;
+    int failed;
+    if (*step_seconds == 0) {
+        failed = bench_open(&bench, &row->options, false) ||
+                 bench_steps(&bench, -1, (BenchPace){.least = 2, .most = 2}, &ms);
+        if (!failed) *step_seconds = 1e-3 * ms;
+    } else {
+        failed = setup_open(&bench.setup, &row->options) != 0;
+    }
+    *steps = failed ? 0 : (double)bench.setup.bcd.steps;
+    for (int g = 0; g < RENTS && !failed; g++)
+        failed = add_rent(&rent[g], &bench.setup, *steps, prices);
+    bench_close(&bench);
+    return failed ? -1 : 0;
+}
+
+static bool same_network(const Options *a, const Options *b) {
+    return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) && a->batch == b->batch;
+}
+
+int plan_estimate(Plan *plan, const Options *asked) {
+    double *step_seconds = calloc((size_t)plan->rows, sizeof *step_seconds), total = 0;
+    if (!step_seconds) return error_set("experiment: out of memory");
+    Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
+    char text[32];
+    int failed = 0;
+    printf("%d trainings; timing a few steps of each network\n", plan->rows);
+    for (int r = 0; r < plan->rows && !failed; r++) {
+        const Options *o = &plan->row[r].options;
+        double steps;
+        fflush(stdout);
+        for (int twin = 0; twin < r; twin++)
+            if (same_network(o, &plan->row[twin].options)) step_seconds[r] = step_seconds[twin];
+        failed = measure_row(&plan->row[r], &steps, &step_seconds[r], rent, asked->price);
+        if (failed) break;
+        double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
+        double seconds = steps * step_seconds[r] * part;
+        plan->row[r].work = seconds;
+        total += seconds;
+        printf("  %-52s %9.0f steps %14s\n", plan->row[r].name, steps, format_time(seconds, text));
+    }
+    free(step_seconds);
+    if (failed) return -1;
+    printf("together about %s on this machine, evaluations not counted%s\n",
+           format_time(total, text), asked->yes ? "" : "; start it with --yes");
+    for (int g = 0; g < RENTS; g++) print_rent(&rent[g]);
+    return 0;
+}
