@@ -9,6 +9,8 @@
 
 #include "../../ref/error.h"
 #include "../paper/trainings.h"
+#include "../study/converge.h"
+#include "../study/study_file.h"
 #include "../train/python.h"
 #include "report.h"
 

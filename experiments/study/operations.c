@@ -23,7 +23,9 @@ int model_operations(double *operations, const Model *model, const bool *active)
 }
 
 static int make_partition(Partition *partition, const Model *model, const StudyRow *row) {
-    if (setup_partition(partition, model, &row->settings)) return -1;
+    Options settings = row->settings;
+    settings.submodels = (int)row->submodels;
+    if (setup_partition(partition, model, &settings)) return -1;
     if (partition->submodels == row->submodels) return 0;
     partition_free(partition);
     return error_set("%s: its partition has not the %d submodels it tells", row->name,

@@ -4,7 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/study/study.h"
+#include "../../experiments/study/converge.h"
+#include "../../experiments/study/study_file.h"
 #include "../../ref/error.h"
 #include "cli.h"
 

@@ -1,4 +1,5 @@
 /* Which trainings a command line asks for. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,12 @@ static void case_plan(void) {
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     }
+    /* The time left goes by operations: of equal parts an update of BCD-1/M takes
+     * (1 + (1 + 1/M) / 2 + 1/M) / 3 of a full one, forward, input and weight gradients. */
+    for (int r = 0; r < plan.rows; r += 2)
+        CHECK(plan.row[r].work > 0 &&
+                  fabs(plan.row[r + 1].work / plan.row[r].work - (1 + 0.75 + 0.5) / 3) <= 1e-12,
+              "BCD-1/2 works %g of a full update", plan.row[r + 1].work / plan.row[r].work);
     plan_free(&plan);
 }
 
