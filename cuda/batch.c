@@ -7,11 +7,11 @@
 
 int batch_open(CudaStage *s) {
     for (int k = 0; k < 2; k++) {
-        Feed *feed = &s->feed[k];
-        feed->pinned = pinned_alloc(s->fixed.fed);
-        feed->read = event_create();
-        if (!feed->pinned || !feed->read)
-            return error_set("memory: the host has no %zu bytes for batches", s->fixed.fed);
+        BatchBuffer *buffer = &s->batch_buffer[k];
+        buffer->pinned = pinned_alloc(s->fixed.sent);
+        buffer->read = event_create();
+        if (!buffer->pinned || !buffer->read)
+            return error_set("memory: the host has no %zu bytes for batches", s->fixed.sent);
     }
     s->answer = pinned_alloc(sizeof *s->answer);
     return s->answer ? 0 : error_set("memory: the host has no page-locked memory");
@@ -19,29 +19,29 @@ int batch_open(CudaStage *s) {
 
 void batch_close(CudaStage *s) {
     for (int k = 0; k < 2; k++) {
-        pinned_free(s->feed[k].pinned);
-        if (s->feed[k].read) event_free(s->feed[k].read);
+        pinned_free(s->batch_buffer[k].pinned);
+        if (s->batch_buffer[k].read) event_free(s->batch_buffer[k].read);
     }
     pinned_free(s->answer);
 }
 
-/* The feed of the batch in flight. */
-static Feed *own_feed(CudaStage *s) {
-    if (!s->feeding) {
-        s->fed = !s->fed;
-        s->feeding = true;
-        Feed *next = &s->feed[s->fed];
+/* The staging buffer of the batch in flight. */
+static BatchBuffer *own_buffer(CudaStage *s) {
+    if (!s->filling) {
+        s->filled = !s->filled;
+        s->filling = true;
+        BatchBuffer *next = &s->batch_buffer[s->filled];
         event_wait(next->read);
         next->inputs = next->targets = next->scale = next->slots = false;
     }
-    return &s->feed[s->fed];
+    return &s->batch_buffer[s->filled];
 }
 
 static void send(CudaStage *s, size_t place, const void *data, size_t bytes) {
-    Feed *feed = own_feed(s);
-    memcpy(feed->pinned + place, data, bytes);
-    copy_to_device(s->run.stream, fixed_at(s, place), feed->pinned + place, bytes);
-    event_record(feed->read, s->run.stream);
+    BatchBuffer *buffer = own_buffer(s);
+    memcpy(buffer->pinned + place, data, bytes);
+    copy_to_device(s->run.stream, fixed_at(s, place), buffer->pinned + place, bytes);
+    event_record(buffer->read, s->run.stream);
 }
 
 void batch_select(Stage *base, int micro_batch) {
@@ -56,17 +56,17 @@ void batch_begin(Stage *base, const Batch *batch, Mode mode) {
     s->n = batch->n;
     s->mode = mode;
     s->normed = -1;
-    s->feeding = false;
+    s->filling = false;
     if (mode != MODE_TRAIN || s->stepping) return;
     copy_on_device(s->run.stream, s->buffers_before.base, s->buffers.base, s->buffer_bytes);
     s->stepping = true;
 }
 
-void batch_feed_inputs(CudaStage *s) {
+void batch_send_inputs(CudaStage *s) {
     const Model *m = s->base.model;
-    Feed *feed = own_feed(s);
-    if (feed->inputs) return;
-    feed->inputs = true;
+    BatchBuffer *buffer = own_buffer(s);
+    if (buffer->inputs) return;
+    buffer->inputs = true;
     size_t count = (size_t)s->n * shape_count(m->input);
     if (m->tokens)
         send(s, s->fixed.inputs, s->batch.tokens, count * sizeof(int));
@@ -76,26 +76,26 @@ void batch_feed_inputs(CudaStage *s) {
         cuda_from_float(&s->run, fixed_at(s, s->fixed.images), fixed_at(s, s->fixed.inputs), count);
 }
 
-void batch_feed_targets(CudaStage *s) {
-    Feed *feed = own_feed(s);
-    if (feed->targets) return;
-    feed->targets = true;
+void batch_send_targets(CudaStage *s) {
+    BatchBuffer *buffer = own_buffer(s);
+    if (buffer->targets) return;
+    buffer->targets = true;
     send(s, s->fixed.targets, s->batch.targets,
          (size_t)s->n * (size_t)s->base.model->targets * sizeof(int));
 }
 
 /* The first time in a batch nothing can still be reading the place. */
-static void feed_small(CudaStage *s, size_t place, const void *data, size_t bytes, bool *fed) {
-    if (*fed) event_wait(s->feed[s->fed].read);
-    *fed = true;
+static void send_small(CudaStage *s, size_t place, const void *data, size_t bytes, bool *sent) {
+    if (*sent) event_wait(s->batch_buffer[s->filled].read);
+    *sent = true;
     send(s, place, data, bytes);
 }
 
-void batch_feed_scale(CudaStage *s, double scale) {
+void batch_send_scale(CudaStage *s, double scale) {
     float number = (float)scale;
-    feed_small(s, s->fixed.scale, &number, sizeof number, &own_feed(s)->scale);
+    send_small(s, s->fixed.scale, &number, sizeof number, &own_buffer(s)->scale);
 }
 
-void batch_feed_slots(CudaStage *s, const int *slots, int n) {
-    feed_small(s, s->fixed.slots, slots, (size_t)n * sizeof *slots, &own_feed(s)->slots);
+void batch_send_slots(CudaStage *s, const int *slots, int n) {
+    send_small(s, s->fixed.slots, slots, (size_t)n * sizeof *slots, &own_buffer(s)->slots);
 }

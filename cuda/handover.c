@@ -8,7 +8,7 @@ void *handover_create(Stage *base, size_t count) {
 
 static void *boundary(const CudaStage *s, TensorRole role, int block) {
     int out = s->base.model->block[block].out;
-    return role == TENSOR_VALUE ? pass_value(s, out) : pass_value_gradient(s, out);
+    return role == TENSOR_VALUE ? value_at(s, out) : value_gradient_at(s, out);
 }
 
 static size_t boundary_bytes(const CudaStage *s, int block) {

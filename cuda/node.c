@@ -1,217 +1,274 @@
+/* The ops on the device, one row each: its launchers, what they need, how many versions there are.
+ */
 #include "node.h"
 
 #include "matmul.h"
 
-static int positions(const Node *node) { return node->in_shape.h * node->in_shape.w; }
+/* A call on a node, and its sizes. */
+typedef struct {
+    const Run *run;
+    const Node *node;
+    const DeviceIO *io;
+    int n, positions, rows; /* rows = n * positions, of c numbers in and o out */
+    int c, o;
+    int y_stride; /* numbers from one row of y to the next */
+    size_t count; /* numbers in */
+} Call;
 
-static int y_stride(const Node *node, const DeviceIO *io) {
-    return io->y_stride ? io->y_stride : node->out_shape.c;
+static Call call_of(const Run *run, const Node *node, const DeviceIO *io, int n) {
+    Call k = {.run = run, .node = node, .io = io, .n = n};
+    k.positions = node->in_shape.h * node->in_shape.w;
+    k.rows = n * k.positions;
+    k.c = node->in_shape.c;
+    k.o = node->out_shape.c;
+    k.y_stride = io && io->y_stride ? io->y_stride : k.o;
+    k.count = (size_t)k.rows * (size_t)k.c;
+    return k;
 }
 
-static CudaConv conv_of(const Node *node, int n) {
-    return (CudaConv){.n = n,
-                      .h = node->in_shape.h,
-                      .w = node->in_shape.w,
-                      .c = node->in_shape.c,
-                      .o = node->out_shape.c,
-                      .kernel = node->kernel,
-                      .stride = node->stride,
-                      .pad = node->pad};
+/* ---- linear -------------------------------------------------------------------------------------
+ */
+
+static void linear_forward(Call k) {
+    cuda_linear_forward(k.run, k.io->y, k.io->x, k.io->weight, k.io->bias, k.rows, k.c, k.o,
+                        k.y_stride);
 }
+static void linear_input_gradient(Call k) {
+    cuda_linear_input_gradient(k.run, k.io->dx, k.io->dy, k.io->weight, k.rows, k.c, k.o,
+                               k.y_stride, k.io->add_dx);
+}
+static void linear_weight_gradient(Call k) {
+    cuda_linear_weight_gradient(k.run, k.io->dweight, k.io->dbias, k.io->dy, k.io->x, k.rows, k.c,
+                                k.o, k.y_stride, k.io->add_dweight, k.io->add_dbias);
+}
+static size_t linear_workspace(Call k, Precision precision) {
+    size_t product = cuda_matmul_workspace(precision);
+    size_t bias = cuda_bias_gradient_workspace(k.rows, k.o);
+    return product > bias ? product : bias;
+}
+
+/* ---- conv2d -------------------------------------------------------------------------------------
+ */
+
+static CudaConv conv_of(Call k) {
+    return (CudaConv){.n = k.n,
+                      .h = k.node->in_shape.h,
+                      .w = k.node->in_shape.w,
+                      .c = k.c,
+                      .o = k.o,
+                      .kernel = k.node->kernel,
+                      .stride = k.node->stride,
+                      .pad = k.node->pad};
+}
+static void conv2d_forward(Call k) {
+    cuda_conv2d_forward(k.run, k.io->y, k.io->x, k.io->weight, conv_of(k));
+}
+static void conv2d_input_gradient(Call k) {
+    cuda_conv2d_input_gradient(k.run, k.io->dx, k.io->dy, k.io->weight, conv_of(k), k.io->add_dx);
+}
+static void conv2d_weight_gradient(Call k) {
+    cuda_conv2d_weight_gradient(k.run, k.io->dweight, k.io->dy, k.io->x, conv_of(k),
+                                k.io->add_dweight);
+}
+static size_t conv2d_workspace(Call k, Precision precision) {
+    return cuda_conv2d_workspace(precision, conv_of(k));
+}
+
+/* ---- batchnorm: aux is mean, rstd, and the sums over channels of dy x_hat and dy ---------------
+ */
+
+static void batchnorm_forward(Call k) {
+    cuda_batchnorm_forward(k.run, k.io->y, k.io->aux, k.io->aux + k.c, k.io->running_mean,
+                           k.io->running_var, k.io->x, k.io->skip, k.io->weight, k.io->bias, k.rows,
+                           k.c, k.node->relu, k.io->use_running,
+                           k.io->hold_running ? 0 : BATCHNORM_MOMENTUM);
+}
+static void batchnorm_sums(Call k) {
+    cuda_batchnorm_sums(k.run, k.io->aux + 2 * k.c, k.io->dy, k.io->x, k.io->y, k.io->aux,
+                        k.io->aux + k.c, k.rows, k.c, k.node->relu);
+}
+static void batchnorm_input_gradient(Call k) {
+    if (!k.io->use_running) batchnorm_sums(k);
+    cuda_batchnorm_input_gradient(k.run, k.io->dx, k.io->dskip, k.io->dy, k.io->x, k.io->y,
+                                  k.io->weight, k.io->aux, k.io->aux + k.c, k.io->aux + 2 * k.c,
+                                  k.rows, k.c, k.node->relu, k.io->use_running, k.io->add_dx,
+                                  k.io->add_dskip);
+}
+/* The sums are the gradients; float whatever the precision. */
+static void batchnorm_weight_gradient(Call k) {
+    Run floats = *k.run;
+    size_t c = (size_t)k.c;
+    floats.precision = PRECISION_FP32;
+    if (!k.io->sums_ready) batchnorm_sums(k);
+    if (k.io->dbias)
+        cuda_add_input_gradient(&floats, k.io->dbias, k.io->aux + 2 * c, c, k.io->add_dbias);
+    if (k.io->dweight)
+        cuda_add_input_gradient(&floats, k.io->dweight, k.io->aux + 3 * c, c, k.io->add_dweight);
+}
+static size_t batchnorm_workspace(Call k, Precision precision) {
+    (void)precision;
+    return cuda_batchnorm_workspace(k.rows, k.c);
+}
+
+/* ---- layernorm, rmsnorm -------------------------------------------------------------------------
+ */
+
+/* What the gradient is added to. */
+static const void *addend(Call k) { return k.io->add_dx ? k.io->dx : NULL; }
+
+static void layernorm_forward(Call k) {
+    cuda_layernorm_forward(k.run, k.io->y, NULL, k.io->aux, k.io->aux + k.rows, k.io->x, NULL,
+                           k.io->weight, k.io->bias, k.rows, k.c, k.node->eps);
+}
+static void layernorm_input_gradient(Call k) {
+    cuda_layernorm_input_gradient(k.run, k.io->dx, addend(k), k.io->dy, k.io->x, k.io->weight,
+                                  k.io->aux, k.io->aux + k.rows, k.rows, k.c);
+}
+static void layernorm_weight_gradient(Call k) {
+    cuda_layernorm_weight_gradient(k.run, k.io->dweight, k.io->dbias, k.io->dy, k.io->x, k.io->aux,
+                                   k.io->aux + k.rows, k.rows, k.c, k.io->add_dweight,
+                                   k.io->add_dbias);
+}
+static size_t layernorm_workspace(Call k, Precision precision) {
+    (void)precision;
+    return cuda_layernorm_workspace(k.rows, k.c);
+}
+
+static void rmsnorm_forward(Call k) {
+    cuda_rmsnorm_forward(k.run, k.io->y, NULL, k.io->aux, k.io->x, NULL, k.io->weight, k.rows, k.c,
+                         k.node->eps);
+}
+static void rmsnorm_input_gradient(Call k) {
+    cuda_rmsnorm_input_gradient(k.run, k.io->dx, addend(k), k.io->dy, k.io->x, k.io->weight,
+                                k.io->aux, k.rows, k.c);
+}
+static void rmsnorm_weight_gradient(Call k) {
+    cuda_rmsnorm_weight_gradient(k.run, k.io->dweight, k.io->dy, k.io->x, k.io->aux, k.rows, k.c,
+                                 k.io->add_dweight);
+}
+static size_t rmsnorm_workspace(Call k, Precision precision) {
+    (void)precision;
+    return cuda_rmsnorm_workspace(k.rows, k.c);
+}
+
+/* ---- attention ----------------------------------------------------------------------------------
+ */
+
+static void attention_forward(Call k) {
+    cuda_attention_forward(k.run, k.io->y, k.io->aux, k.io->x, k.n, k.positions, k.node->attention);
+}
+static void attention_input_gradient(Call k) {
+    cuda_attention_input_gradient(k.run, k.io->dx, k.io->dy, k.io->x, k.io->y, k.io->aux, k.n,
+                                  k.positions, k.node->attention, k.io->add_dx);
+}
+static size_t attention_workspace(Call k, Precision precision) {
+    return cuda_attention_workspace(precision, k.n, k.positions, k.node->attention);
+}
+
+/* ---- without parameters -------------------------------------------------------------------------
+ */
+
+static void relu_forward(Call k) { cuda_relu_forward(k.run, k.io->y, k.io->x, k.count); }
+static void relu_input_gradient(Call k) {
+    cuda_relu_input_gradient(k.run, k.io->dx, k.io->dy, k.io->y, k.count, k.io->add_dx);
+}
+
+static void gelu_forward(Call k) { cuda_gelu_forward(k.run, k.io->y, k.io->x, k.count); }
+static void gelu_input_gradient(Call k) {
+    cuda_gelu_input_gradient(k.run, k.io->dx, k.io->dy, k.io->x, k.count, k.io->add_dx);
+}
+
+static void swiglu_forward(Call k) { cuda_swiglu_forward(k.run, k.io->y, k.io->x, k.rows, k.o); }
+static void swiglu_input_gradient(Call k) {
+    cuda_swiglu_input_gradient(k.run, k.io->dx, k.io->dy, k.io->x, k.rows, k.o, k.io->add_dx);
+}
+
+static void add_forward(Call k) { cuda_add_forward(k.run, k.io->y, k.io->x, k.io->skip, k.count); }
+static void add_input_gradient(Call k) {
+    if (k.io->dskip)
+        cuda_add_input_gradient(k.run, k.io->dskip, k.io->dy, k.count, k.io->add_dskip);
+    if (k.io->dx) cuda_add_input_gradient(k.run, k.io->dx, k.io->dy, k.count, k.io->add_dx);
+}
+
+static void avgpool_forward(Call k) {
+    cuda_avgpool_forward(k.run, k.io->y, k.io->x, k.n, k.positions, k.c);
+}
+static void avgpool_input_gradient(Call k) {
+    cuda_avgpool_input_gradient(k.run, k.io->dx, k.io->dy, k.n, k.positions, k.c, k.io->add_dx);
+}
+
+/* ---- embedding: tokens have no gradient ---------------------------------------------------------
+ */
+
+static void embedding_forward(Call k) {
+    cuda_embedding_forward(k.run, k.io->y, k.io->tokens, k.io->weight, k.io->bias, k.n, k.positions,
+                           k.o);
+}
+static void embedding_weight_gradient(Call k) {
+    if (k.io->dweight)
+        cuda_embedding_weight_gradient(k.run, k.io->dweight, k.io->dy, k.io->tokens, k.n,
+                                       k.positions, k.o, k.node->vocabulary, k.io->add_dweight);
+    if (k.io->dbias)
+        cuda_embedding_position_gradient(k.run, k.io->dbias, k.io->dy, k.n, k.positions, k.o,
+                                         k.io->add_dbias);
+}
+static size_t embedding_workspace(Call k, Precision precision) {
+    (void)precision;
+    return cuda_embedding_workspace(k.n, k.positions, k.o, k.node->vocabulary);
+}
+
+/* ---- the table ----------------------------------------------------------------------------------
+ */
+
+/* NULL: the op has none, or needs none.  A linear layer is a product and kernels (version 1), or
+ * all in one (2); the others have a plain kernel (1) and fast ones. */
+typedef struct {
+    int versions;
+    void (*forward)(Call);
+    void (*input_gradient)(Call);  /* some of dx, dskip is wanted */
+    void (*weight_gradient)(Call); /* some of dweight, dbias is wanted */
+    size_t (*workspace)(Call, Precision);
+} DeviceOp;
+
+static const DeviceOp ops[OP_KINDS] = {
+    [OP_LINEAR] = {2, linear_forward, linear_input_gradient, linear_weight_gradient,
+                   linear_workspace},
+    [OP_CONV2D] = {3, conv2d_forward, conv2d_input_gradient, conv2d_weight_gradient,
+                   conv2d_workspace},
+    [OP_BATCHNORM] = {2, batchnorm_forward, batchnorm_input_gradient, batchnorm_weight_gradient,
+                      batchnorm_workspace},
+    [OP_LAYERNORM] = {2, layernorm_forward, layernorm_input_gradient, layernorm_weight_gradient,
+                      layernorm_workspace},
+    [OP_RMSNORM] = {2, rmsnorm_forward, rmsnorm_input_gradient, rmsnorm_weight_gradient,
+                    rmsnorm_workspace},
+    [OP_ATTENTION] = {2, attention_forward, attention_input_gradient, NULL, attention_workspace},
+    [OP_RELU] = {2, relu_forward, relu_input_gradient, NULL, NULL},
+    [OP_GELU] = {2, gelu_forward, gelu_input_gradient, NULL, NULL},
+    [OP_SWIGLU] = {2, swiglu_forward, swiglu_input_gradient, NULL, NULL},
+    [OP_ADD] = {2, add_forward, add_input_gradient, NULL, NULL},
+    [OP_AVGPOOL] = {2, avgpool_forward, avgpool_input_gradient, NULL, NULL},
+    [OP_EMBEDDING] = {2, embedding_forward, NULL, embedding_weight_gradient, embedding_workspace},
+};
 
 void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    size_t count = (size_t)rows * (size_t)c;
-    switch (node->kind) {
-        case OP_LINEAR:
-            cuda_linear_forward(run, io->y, io->x, io->weight, io->bias, rows, c, o,
-                                y_stride(node, io));
-            break;
-        case OP_CONV2D:
-            cuda_conv2d_forward(run, io->y, io->x, io->weight, conv_of(node, io->n));
-            break;
-        case OP_BATCHNORM:
-            cuda_batchnorm_forward(run, io->y, io->aux, io->aux + c, io->running_mean,
-                                   io->running_var, io->x, io->skip, io->weight, io->bias, rows, c,
-                                   node->relu, io->use_running,
-                                   io->hold_running ? 0 : BATCHNORM_MOMENTUM);
-            break;
-        case OP_LAYERNORM:
-            cuda_layernorm_forward(run, io->y, NULL, io->aux, io->aux + rows, io->x, NULL,
-                                   io->weight, io->bias, rows, c, node->eps);
-            break;
-        case OP_RMSNORM:
-            cuda_rmsnorm_forward(run, io->y, NULL, io->aux, io->x, NULL, io->weight, rows, c,
-                                 node->eps);
-            break;
-        case OP_ATTENTION:
-            cuda_attention_forward(run, io->y, io->aux, io->x, io->n, positions(node),
-                                   node->attention);
-            break;
-        case OP_RELU:
-            cuda_relu_forward(run, io->y, io->x, count);
-            break;
-        case OP_GELU:
-            cuda_gelu_forward(run, io->y, io->x, count);
-            break;
-        case OP_SWIGLU:
-            cuda_swiglu_forward(run, io->y, io->x, rows, o);
-            break;
-        case OP_ADD:
-            cuda_add_forward(run, io->y, io->x, io->skip, count);
-            break;
-        case OP_AVGPOOL:
-            cuda_avgpool_forward(run, io->y, io->x, io->n, positions(node), c);
-            break;
-        case OP_EMBEDDING:
-            cuda_embedding_forward(run, io->y, io->tokens, io->weight, io->bias, io->n,
-                                   positions(node), o);
-            break;
-        case OP_KINDS:
-            break;
-    }
-}
-
-static void batchnorm_sums(const Run *run, const Node *node, const DeviceIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c;
-    cuda_batchnorm_sums(run, io->aux + 2 * c, io->dy, io->x, io->y, io->aux, io->aux + c, rows, c,
-                        node->relu);
-}
-
-static void batchnorm_input_gradient(const Run *run, const Node *node, const DeviceIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c;
-    if (!io->use_running) batchnorm_sums(run, node, io);
-    cuda_batchnorm_input_gradient(run, io->dx, io->dskip, io->dy, io->x, io->y, io->weight, io->aux,
-                                  io->aux + c, io->aux + 2 * c, rows, c, node->relu,
-                                  io->use_running, io->add_dx, io->add_dskip);
+    ops[node->kind].forward(call_of(run, node, io, io->n));
 }
 
 void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    size_t count = (size_t)rows * (size_t)c;
-    const void *addend = io->add_dx ? io->dx : NULL;
-    if (node->kind == OP_ADD && io->dskip)
-        cuda_add_input_gradient(run, io->dskip, io->dy, count, io->add_dskip);
-    if (node->kind == OP_BATCHNORM) {
-        if (io->dx || io->dskip) batchnorm_input_gradient(run, node, io);
-        return;
-    }
-    if (!io->dx) return;
-    switch (node->kind) {
-        case OP_LINEAR:
-            cuda_linear_input_gradient(run, io->dx, io->dy, io->weight, rows, c, o,
-                                       y_stride(node, io), io->add_dx);
-            break;
-        case OP_CONV2D:
-            cuda_conv2d_input_gradient(run, io->dx, io->dy, io->weight, conv_of(node, io->n),
-                                       io->add_dx);
-            break;
-        case OP_LAYERNORM:
-            cuda_layernorm_input_gradient(run, io->dx, addend, io->dy, io->x, io->weight, io->aux,
-                                          io->aux + rows, rows, c);
-            break;
-        case OP_RMSNORM:
-            cuda_rmsnorm_input_gradient(run, io->dx, addend, io->dy, io->x, io->weight, io->aux,
-                                        rows, c);
-            break;
-        case OP_ATTENTION:
-            cuda_attention_input_gradient(run, io->dx, io->dy, io->x, io->y, io->aux, io->n,
-                                          positions(node), node->attention, io->add_dx);
-            break;
-        case OP_RELU:
-            cuda_relu_input_gradient(run, io->dx, io->dy, io->y, count, io->add_dx);
-            break;
-        case OP_GELU:
-            cuda_gelu_input_gradient(run, io->dx, io->dy, io->x, count, io->add_dx);
-            break;
-        case OP_SWIGLU:
-            cuda_swiglu_input_gradient(run, io->dx, io->dy, io->x, rows, o, io->add_dx);
-            break;
-        case OP_ADD:
-            cuda_add_input_gradient(run, io->dx, io->dy, count, io->add_dx);
-            break;
-        case OP_AVGPOOL:
-            cuda_avgpool_input_gradient(run, io->dx, io->dy, io->n, positions(node), c, io->add_dx);
-            break;
-        case OP_BATCHNORM: /* above */
-        case OP_EMBEDDING: /* tokens have no gradient */
-        case OP_KINDS:
-            break;
-    }
-}
-
-/* The sums are the gradients; float whatever the precision. */
-static void batchnorm_weight_gradient(const Run *run, const Node *node, const DeviceIO *io) {
-    int c = node->in_shape.c;
-    Run floats = *run;
-    floats.precision = PRECISION_FP32;
-    if (!io->sums_ready) batchnorm_sums(run, node, io);
-    if (io->dbias)
-        cuda_add_input_gradient(&floats, io->dbias, io->aux + 2 * c, (size_t)c, io->add_dbias);
-    if (io->dweight)
-        cuda_add_input_gradient(&floats, io->dweight, io->aux + 3 * c, (size_t)c, io->add_dweight);
+    const DeviceOp *op = &ops[node->kind];
+    if (op->input_gradient && (io->dx || io->dskip))
+        op->input_gradient(call_of(run, node, io, io->n));
 }
 
 void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO *io) {
-    int rows = io->n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    if (!io->dweight && !io->dbias) return;
-    switch (node->kind) {
-        case OP_LINEAR:
-            cuda_linear_weight_gradient(run, io->dweight, io->dbias, io->dy, io->x, rows, c, o,
-                                        y_stride(node, io), io->add_dweight, io->add_dbias);
-            break;
-        case OP_CONV2D:
-            cuda_conv2d_weight_gradient(run, io->dweight, io->dy, io->x, conv_of(node, io->n),
-                                        io->add_dweight);
-            break;
-        case OP_BATCHNORM:
-            batchnorm_weight_gradient(run, node, io);
-            break;
-        case OP_LAYERNORM:
-            cuda_layernorm_weight_gradient(run, io->dweight, io->dbias, io->dy, io->x, io->aux,
-                                           io->aux + rows, rows, c, io->add_dweight, io->add_dbias);
-            break;
-        case OP_RMSNORM:
-            cuda_rmsnorm_weight_gradient(run, io->dweight, io->dy, io->x, io->aux, rows, c,
-                                         io->add_dweight);
-            break;
-        case OP_EMBEDDING:
-            if (io->dweight)
-                cuda_embedding_weight_gradient(run, io->dweight, io->dy, io->tokens, io->n,
-                                               positions(node), o, node->vocabulary,
-                                               io->add_dweight);
-            if (io->dbias)
-                cuda_embedding_position_gradient(run, io->dbias, io->dy, io->n, positions(node), o,
-                                                 io->add_dbias);
-            break;
-        default:
-            break; /* nothing to train */
-    }
+    const DeviceOp *op = &ops[node->kind];
+    if (op->weight_gradient && (io->dweight || io->dbias))
+        op->weight_gradient(call_of(run, node, io, io->n));
 }
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
-    int rows = n * positions(node), c = node->in_shape.c, o = node->out_shape.c;
-    switch (node->kind) {
-        case OP_LINEAR:
-            return larger(cuda_matmul_workspace(precision), cuda_bias_gradient_workspace(rows, o));
-        case OP_CONV2D:
-            return cuda_conv2d_workspace(precision, conv_of(node, n));
-        case OP_BATCHNORM:
-            return cuda_batchnorm_workspace(rows, c);
-        case OP_LAYERNORM:
-            return cuda_layernorm_workspace(rows, c);
-        case OP_RMSNORM:
-            return cuda_rmsnorm_workspace(rows, c);
-        case OP_ATTENTION:
-            return cuda_attention_workspace(precision, n, positions(node), node->attention);
-        case OP_EMBEDDING:
-            return cuda_embedding_workspace(n, positions(node), o, node->vocabulary);
-        default:
-            return 0;
-    }
+    const DeviceOp *op = &ops[node->kind];
+    return op->workspace ? op->workspace(call_of(NULL, node, NULL, n), precision) : 0;
 }
 
-/* A linear layer is a product and kernels, or all in one; the others are plain and fast. */
-int cuda_node_versions(OpKind kind) { return kind == OP_CONV2D ? 3 : 2; }
+int cuda_node_versions(OpKind kind) { return ops[kind].versions; }

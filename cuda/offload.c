@@ -51,19 +51,6 @@ void offload_stop(CudaStage *s) {
     *o = (Offload){0};
 }
 
-int offload_open(CudaStage *s) {
-    if (!s->trained.bytes) return 0;
-    s->offload.gradients = pinned_alloc(s->trained.bytes);
-    return s->offload.gradients ? 0 : refuse(s->trained.bytes, "gradients");
-}
-
-void offload_close(CudaStage *s) {
-    if (s->offload.stream) device_wait(s->offload.stream);
-    pinned_free(s->offload.gradients);
-    s->offload.gradients = NULL;
-    offload_forget(s);
-}
-
 /* ---- gradients down -----------------------------------------------------------------------------
  */
 
@@ -128,9 +115,7 @@ static int update_block(CudaStage *s, int block, double lr, double gradient_scal
     return 0;
 }
 
-/* -1 and an error if the device has failed. */
-static int update_all(CudaStage *s, double lr, double gradient_scale) {
-    step_count_ages(s, true);
+int offload_update(CudaStage *s, double lr, double gradient_scale) {
     send_all(s);
     for (int b = s->base.model->blocks - 1; b >= 0; b--)
         if (update_block(s, b, lr, gradient_scale)) return -1;
@@ -138,17 +123,4 @@ static int update_all(CudaStage *s, double lr, double gradient_scale) {
     stream_wait_event(s->run.stream, s->offload.returned);
     offload_forget(s);
     return 0;
-}
-
-void offload_update(CudaStage *s, double lr, double gradient_scale) {
-    update_all(s, lr, gradient_scale); /* a failure is told by the next step's wait */
-}
-
-int offload_finish(CudaStage *s, double lr) {
-    double clip = clip_norm(s), scale = 1;
-    if (event_wait(s->offload.answered)) return -1;
-    s->answer->norm = clip > 0 ? offload_norm(s) : 0;
-    if (step_check(s)) return -1;
-    if (clip > 0 && s->answer->norm > clip) scale = clip / s->answer->norm;
-    return update_all(s, lr, scale);
 }

@@ -1,54 +1,11 @@
-/* Forward and backward passes: walks a block's nodes, finds the arrays each one needs, and leaves
- * the mathematics to node.h, or to a launcher that does two nodes at once (fuse.h). */
+/* Forward and backward passes: walks a block's nodes, hands each one the arrays it needs, and
+ * leaves the mathematics to node.h, or to a launcher that does two nodes at once (fuse.h). */
 #include <string.h>
 
 #include "node.h"
 #include "stage_inside.h"
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
-
-static bool is_block_output(const Model *m, int value) {
-    return m->block[block_of(m, value)].out == value;
-}
-
-/* NULL of the scratch of blocks that keep all they make. */
-static void *scratch_at(const CudaStage *s, size_t place) {
-    return s->scratch.base ? s->scratch.base + place : NULL;
-}
-
-/* Of the selected micro-batch. */
-static void *stored_at(const CudaStage *s, StoredPlace place, int block) {
-    int slot = s->micro_batch % block_in_flight(&s->base.settings, block);
-    return s->activations.base + place.at + (size_t)slot * place.step;
-}
-
-void *pass_value(const CudaStage *s, int value) {
-    const Model *m = s->base.model;
-    if (value == 0) return fixed_at(s, s->fixed.images);
-    if (s->layout.stored[value]) return stored_at(s, s->stored.value[value], block_of(m, value));
-    if (!is_block_output(m, value)) return scratch_at(s, s->layout.value_at[value]);
-    size_t turn = (size_t)(block_of(m, value) % 2);
-    return scratch_at(s, s->layout.scratch + turn * s->layout.boundary);
-}
-
-void *pass_value_gradient(const CudaStage *s, int value) {
-    const Model *m = s->base.model;
-    value = s->layout.gradient_of[value];
-    if (value == m->values - 1) return pass_value(s, value); /* the last output's replaces it */
-    if (s->layout.stored_gradient[value])
-        return stored_at(s, s->stored.gradient[value], block_of(m, value));
-    if (!is_block_output(m, value)) return scratch_at(s, s->layout.gradient_at[value]);
-    size_t turn = (size_t)(block_of(m, value) % 2);
-    return scratch_at(
-        s, s->layout.scratch + 2 * s->layout.boundary + turn * s->layout.boundary_gradient);
-}
-
-static float *aux_place(const CudaStage *s, int node) {
-    if (s->layout.stored_aux[node])
-        return stored_at(s, s->stored.aux[node],
-                         block_of(s->base.model, s->base.model->node[node].out));
-    return scratch_at(s, s->layout.aux_at[node]);
-}
 
 static int rows_of(const CudaStage *s, const Node *node) {
     return s->n * node->in_shape.h * node->in_shape.w;
@@ -59,12 +16,12 @@ static DeviceIO node_io(const CudaStage *s, int index) {
     const Model *m = s->base.model;
     const Node *node = &m->node[index];
     DeviceIO io = {.n = s->n,
-                   .x = pass_value(s, node->in),
-                   .skip = node->skip < 0 ? NULL : pass_value(s, node->skip),
+                   .x = value_at(s, node->in),
+                   .skip = node->skip < 0 ? NULL : value_at(s, node->skip),
                    .tokens = m->tokens ? fixed_at(s, s->fixed.inputs) : NULL,
-                   .y = pass_value(s, node->out),
+                   .y = value_at(s, node->out),
                    .y_stride = value_stride(m, &s->base.settings, node->out),
-                   .aux = aux_place(s, index),
+                   .aux = aux_at(s, index),
                    .weight = node->weight < 0 ? NULL : weight_at(s, node->weight),
                    .bias = node->bias < 0 ? NULL : weight_at(s, node->bias)};
     if (node->running >= 0) {
@@ -87,7 +44,7 @@ static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
     bool read_again = s->mode == MODE_TRAIN && s->layout.needs_grad[node->out];
-    cuda_linear_gelu_forward(&s->run, pass_value(s, node[1].out), read_again ? io.y : NULL, io.x,
+    cuda_linear_gelu_forward(&s->run, value_at(s, node[1].out), read_again ? io.y : NULL, io.x,
                              io.weight, io.bias, rows_of(s, node), node->in_shape.c,
                              node->out_shape.c);
 }
@@ -160,7 +117,7 @@ static void run_forward(CudaStage *s, const Block *block, bool again) {
 }
 
 void pass_forward(Stage *base, int block) {
-    if (block == 0) batch_feed_inputs(cuda_stage(base));
+    if (block == 0) batch_send_inputs(cuda_stage(base));
     run_forward(cuda_stage(base), &base->model->block[block], false);
 }
 
@@ -168,11 +125,11 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
     const Model *m = s->base.model;
     int rows = s->n * m->targets;
     bool gradient = s->mode == MODE_TRAIN && s->layout.lowest < m->blocks;
-    batch_feed_targets(s);
+    batch_send_targets(s);
     float *loss = fixed_at(s, s->fixed.loss);
     unsigned char *correct = fixed_at(s, s->fixed.correct);
     const int *targets = fixed_at(s, s->fixed.targets);
-    cuda_cross_entropy(&s->run, loss, correct, pass_value(s, m->values - 1), targets,
+    cuda_cross_entropy(&s->run, loss, correct, value_at(s, m->values - 1), targets,
                        gradient ? fixed_at(s, s->fixed.scale) : NULL, rows, m->outputs,
                        value_stride(m, &s->base.settings, m->values - 1));
     cuda_loss_sums(&s->run, sums, loss, correct, targets, rows, add);
@@ -187,7 +144,7 @@ static void *wanted_gradient(CudaStage *s, int value, bool *add) {
     if (value < 0 || !s->layout.needs_grad[value]) return NULL;
     *add = s->has_grad[value];
     s->has_grad[value] = true;
-    return pass_value_gradient(s, value);
+    return value_gradient_at(s, value);
 }
 
 /* Through the linear node and the gelu before it. */
@@ -197,8 +154,8 @@ static void gelu_linear_gradient(CudaStage *s, int index) {
     bool add;
     void *dx = wanted_gradient(s, gelu->in, &add);
     if (!dx) return;
-    cuda_linear_gelu_input_gradient(&s->run, dx, pass_value_gradient(s, node->out), io.weight,
-                                    pass_value(s, gelu->in), rows_of(s, node), node->in_shape.c,
+    cuda_linear_gelu_input_gradient(&s->run, dx, value_gradient_at(s, node->out), io.weight,
+                                    value_at(s, gelu->in), rows_of(s, node), node->in_shape.c,
                                     node->out_shape.c);
 }
 
@@ -209,8 +166,8 @@ static void norm_residual_gradient(CudaStage *s, int index) {
     bool add;
     void *dx = wanted_gradient(s, node->in, &add);
     if (!dx) return;
-    const void *residual = pass_value_gradient(s, s->fusion[index].residual);
-    const void *dy = pass_value_gradient(s, node->out);
+    const void *residual = value_gradient_at(s, s->fusion[index].residual);
+    const void *dy = value_gradient_at(s, node->out);
     int rows = rows_of(s, node), c = node->in_shape.c;
     if (node->kind == OP_LAYERNORM)
         cuda_layernorm_input_gradient(&s->run, dx, residual, dy, io.x, io.weight, io.aux,
@@ -222,7 +179,7 @@ static void norm_residual_gradient(CudaStage *s, int index) {
 static void node_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    io.dy = pass_value_gradient(s, node->out);
+    io.dy = value_gradient_at(s, node->out);
     if (!s->fusion[index].skip_given) io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
     io.dx = wanted_gradient(s, node->in, &io.add_dx);
     if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
@@ -233,7 +190,7 @@ void pass_input_gradient(Stage *base, int block) {
     CudaStage *s = cuda_stage(base);
     const Block *b = &base->model->block[block];
     if (block < s->layout.lowest) return;
-    if (block == 0) batch_feed_inputs(s);
+    if (block == 0) batch_send_inputs(s);
     if (base->settings.recompute) run_forward(s, b, true);
     for (int v = b->first_value; v < b->end_value; v++) s->has_grad[v] = false;
     s->has_grad[b->in] = false;
@@ -270,13 +227,13 @@ void pass_weight_gradient(Stage *base, int block) {
     const Model *m = base->model;
     const Block *b = &m->block[block];
     if (!block_trains(s, b)) return;
-    if (block == 0) batch_feed_inputs(s);
+    if (block == 0) batch_send_inputs(s);
     if (base->settings.deferred && base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active)) continue;
         DeviceIO io = node_io(s, i);
-        io.dy = pass_value_gradient(s, node->out);
+        io.dy = value_gradient_at(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);
         io.sums_ready = node_sums_ready(&s->layout, m, node, &base->settings, s->active);

@@ -11,20 +11,19 @@
 #include "stage_inside.h"
 #include "update.h"
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 StageSettings device_settings(StageSettings settings) {
     settings.logits_align = LOGITS_ALIGN;
     return settings;
 }
 
 static size_t node_workspace(const Model *m, const StageSettings *settings) {
-    size_t most = cuda_matmul_workspace(settings->precision);
-    for (int i = 0; i < m->nodes; i++)
-        if (block_is_local(settings, m->value[m->node[i].out].block))
-            most = larger(most,
-                          cuda_node_workspace(&m->node[i], settings->batch, settings->precision));
-    return most;
+    size_t max = cuda_matmul_workspace(settings->precision);
+    for (int i = 0; i < m->nodes; i++) {
+        if (!block_is_local(settings, m->value[m->node[i].out].block)) continue;
+        size_t bytes = cuda_node_workspace(&m->node[i], settings->batch, settings->precision);
+        if (bytes > max) max = bytes;
+    }
+    return max;
 }
 
 /* Takes room behind what is there; returns its place. */
@@ -41,7 +40,7 @@ FixedPlaces fixed_places(const Model *m, const StageSettings *settings) {
     FixedPlaces f = {.scale = take(&end, sizeof(float)), .slots = take(&end, batch * sizeof(int))};
     f.targets = take(&end, rows * sizeof(int));
     f.inputs = f.images = take(&end, inputs * (m->tokens ? sizeof(int) : sizeof(float)));
-    f.fed = end;
+    f.sent = end;
     if (!m->tokens && settings->precision == PRECISION_BF16)
         f.images = take(&end, inputs * value_bytes(settings));
     f.loss = take(&end, rows * sizeof(float));
@@ -125,7 +124,7 @@ static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own
     if (bf16 && offload) host[MEM_PARAMETERS] += own.numbers * value_bytes(settings);
     if (offload) host[MEM_GRADIENTS] = own.trained * sizeof(float);
     if (offload) host[MEM_STATE] = vectors * own.trained * sizeof(float);
-    host[MEM_WORKSPACE] = 2 * fixed->fed + BOUNCE_BYTES;
+    host[MEM_WORKSPACE] = 2 * fixed->sent + STAGING_BYTES;
 }
 
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m,

@@ -12,11 +12,11 @@ enum { LOGITS_ALIGN = 64 };
 StageSettings device_settings(StageSettings settings);
 
 /* Workspace that is there whatever is active; on a stage of a pipeline, what its blocks use of it.
- * Places in bytes; first what the host feeds. */
+ * Places in bytes; first what the host sends. */
 typedef struct {
     size_t scale, slots;    /* float; int [batch] */
     size_t targets, inputs; /* int [batch * targets]; int tokens or float images */
-    size_t fed;             /* the end of that part */
+    size_t sent;            /* the end of that part */
     size_t images;          /* of the value type; `inputs` itself unless bf16 */
     size_t loss, correct;   /* [batch * targets] */
     size_t sums;            /* LossSums [2]: of the step so far, of one call */

@@ -10,12 +10,19 @@
 #include "message.h"
 #include "stage_inside.h"
 
+/* With what was recorded or sent of it. */
+static void submodel_close(CudaStage *s, const bool *next) {
+    step_forget(s);
+    submodel_free(s, next);
+    offload_forget(s);
+}
+
 static int stage_activate(Stage *base, const bool *active) {
     CudaStage *s = cuda_stage(base);
     const Model *m = base->model;
     if (s->ready && memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
-    if (transfer_masters_down(s)) return -1;
-    submodel_free(s, active);
+    if (masters_down(s)) return -1;
+    submodel_close(s, active);
     memset(s->gradient_made, 0, (size_t)m->params);
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
@@ -25,7 +32,7 @@ static int stage_activate(Stage *base, const bool *active) {
 static Loss stage_loss(Stage *base, double scale) {
     CudaStage *s = cuda_stage(base);
     LossSums *sums = (LossSums *)fixed_at(s, s->fixed.sums) + 1;
-    batch_feed_scale(s, scale);
+    batch_send_scale(s, scale);
     pass_loss(s, sums, false);
     copy_to_host(s->run.stream, &s->answer->sums, sums, sizeof *sums);
     if (device_wait(s->run.stream)) return (Loss){.loss_sum = NAN};
@@ -79,8 +86,8 @@ static int open_buffers(CudaStage *s) {
 }
 
 static int open_host_memory(CudaStage *s) {
-    s->bounce = pinned_alloc(BOUNCE_BYTES);
-    if (!s->bounce) return error_set("memory: the host has no page-locked memory");
+    s->staging = pinned_alloc(STAGING_BYTES);
+    if (!s->staging) return error_set("memory: the host has no page-locked memory");
     if (!has_masters(s) && !s->base.settings.offload) return 0;
     size_t bytes = s->floats.block[s->base.model->blocks]; /* copies have none */
     s->host_masters = pinned_alloc(bytes);
@@ -106,7 +113,7 @@ static int open_stage(CudaStage *s) {
 static void stage_free(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (s->run.stream) device_wait(s->run.stream);
-    if (s->state && s->age) submodel_free(s, NULL);
+    if (s->state && s->age) submodel_close(s, NULL);
     for (int b = 0; s->state && b < base->model->blocks; b++) state_free(s, b);
     if (base->settings.offload) offload_stop(s);
     arena_close(&s->parameters, &s->counted);
@@ -116,7 +123,7 @@ static void stage_free(Stage *base) {
     arena_close(&s->cache, &s->counted);
     batch_close(s);
     times_close(s);
-    pinned_free(s->bounce);
+    pinned_free(s->staging);
     pinned_free(s->host_masters);
     places_free(&s->weights);
     places_free(&s->floats);

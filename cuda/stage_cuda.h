@@ -2,8 +2,9 @@
  * (ref/stage_ref.c), in fp32, tf32 or bf16.
  *
  *   stage_cuda.c     life, and the table of calls
- *   stage_memory.c   what a submodel allocates;  plan.h the same in numbers
- *   transfer.c       tensors to and from the host, float masters
+ *   plan.h           what a submodel takes, in numbers;  addresses.c  where each array lies
+ *   stage_memory.c   what a submodel allocates, its optimizer state and float masters
+ *   transfer.c       tensors to and from the host
  *   batch.c          a micro-batch on its way to the device
  *   pass.c, fuse.h   forward and backward over a block, neighbouring nodes in one launch
  *   step.c           a whole step as one CUDA graph

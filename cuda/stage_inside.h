@@ -10,13 +10,13 @@
 #include "stage_cuda.h"
 #include "update.h"
 
-/* What a micro-batch is fed with, in page-locked memory.  Two of them take turns, so that one is
- * filled while the device still reads the other. */
+/* The staging buffer of a micro-batch, in page-locked memory.  Two of them take turns, so that one
+ * is filled while the device still reads the other. */
 typedef struct {
-    char *pinned;                       /* laid out as the fed part of FixedPlaces */
+    char *pinned;                       /* laid out as the sent part of FixedPlaces */
     Event read;                         /* the device is done with it */
-    bool inputs, targets, scale, slots; /* fed in this batch */
-} Feed;
+    bool inputs, targets, scale, slots; /* sent of this batch */
+} BatchBuffer;
 
 /* A step recorded as a graph, by all that shapes it. */
 typedef struct {
@@ -92,9 +92,9 @@ typedef struct {
     bool stepping; /* one has started, and is neither updated nor discarded */
     FixedPlaces fixed;
     Arena workspace; /* laid out as `fixed` */
-    Feed feed[2];
-    int fed;      /* the one of the batch in flight */
-    bool feeding; /* which has been fed something */
+    BatchBuffer batch_buffer[2];
+    int filled;   /* the one of the batch in flight */
+    bool filling; /* something of it has been sent */
     Answer *answer;
     Batch batch; /* in flight, by reference */
     int n;       /* its samples */
@@ -111,10 +111,10 @@ typedef struct {
     size_t cache_width;
     Charge *charge; /* [charges], room for charges_room; events are used again */
     int charges, charges_room;
-    char *bounce; /* page-locked, BOUNCE_BYTES */
+    char *staging; /* page-locked, STAGING_BYTES */
 } CudaStage;
 
-enum { BOUNCE_BYTES = 1 << 22 };
+enum { STAGING_BYTES = 1 << 22 };
 
 static inline CudaStage *cuda_stage(Stage *base) { return (CudaStage *)(void *)base; }
 
@@ -126,28 +126,36 @@ static inline bool has_masters(const CudaStage *s) {
 /* 0: no clipping. */
 static inline double clip_norm(const CudaStage *s) { return s->base.settings.optimizer.clip_norm; }
 
+/* Each of these files calls only those above it here.
+ *
+ * ---- addresses.c: NULL is what does not exist now, or not on this stage ---- */
+
+void *weight_at(const CudaStage *s, int param);
+float *buffer_at(const CudaStage *s, int buffer);
+float *gradient_at(const CudaStage *s, int param);
+float *master_at(const CudaStage *s, int param); /* on the device */
+float *host_master_at(const CudaStage *s, int param);
+float *state_at(const CudaStage *s, int vector, int param);
+bool is_updated(const CudaStage *s, int param);    /* active, and no copy of another stage's */
+size_t block_bytes(const CudaStage *s, int block); /* of its parameters as floats, gaps included */
+/* A value of the batch in flight, its gradient, and what a node keeps beside its output. */
+void *value_at(const CudaStage *s, int value);
+void *value_gradient_at(const CudaStage *s, int value);
+float *aux_at(const CudaStage *s, int node);
+static inline void *fixed_at(const CudaStage *s, size_t place) { return s->workspace.base + place; }
+
 /* ---- stage_memory.c: memory of the submodel s->active ---- */
 
 int submodel_allocate(CudaStage *s);
-/* But for kept state, and that of blocks of next[blocks] that go on training (NULL: none). */
 void submodel_free(CudaStage *s, const bool *next);
 int state_allocate(CudaStage *s, int param);
 void state_free(CudaStage *s, int block);
-bool is_updated(const CudaStage *s, int param); /* active, and no copy of another stage's */
-float *state_at(const CudaStage *s, int vector, int param); /* NULL: none */
-float *gradient_at(const CudaStage *s, int param);          /* NULL: frozen */
-float *master_at(const CudaStage *s, int param);            /* on the device; NULL: none */
-float *host_master_at(const CudaStage *s, int param);       /* NULL: none */
-void *weight_at(const CudaStage *s, int param);             /* NULL: not here */
-float *buffer_at(const CudaStage *s, int buffer);           /* NULL: not here */
+/* Masters of the active blocks, if there are any, to the host, and waits. */
+int masters_down(CudaStage *s);
 
 /* ---- transfer.c ---- */
 
 int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
-/* Masters of the active blocks, if there are any, to the host, and waits; and back, on the stream.
- */
-int transfer_masters_down(CudaStage *s);
-void transfer_masters_up(CudaStage *s);
 size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
 int transfer_write(Stage *base, TensorRole role, int number, const real *data);
 /* x rounded to bf16. */
@@ -161,57 +169,11 @@ void batch_begin(Stage *base, const Batch *batch, Mode mode);
 void batch_select(Stage *base, int micro_batch);
 /* Puts the inputs or the targets of the batch in flight at their place on the device, unless they
  * are there: most calls on a stage of a pipeline read neither. */
-void batch_feed_inputs(CudaStage *s);
-void batch_feed_targets(CudaStage *s);
+void batch_send_inputs(CudaStage *s);
+void batch_send_targets(CudaStage *s);
 /* Likewise a number, or n slots of the cache. */
-void batch_feed_scale(CudaStage *s, double scale);
-void batch_feed_slots(CudaStage *s, const int *slots, int n);
-static inline void *fixed_at(const CudaStage *s, size_t place) { return s->workspace.base + place; }
-
-/* ---- pass.c ---- */
-
-/* Where a value of the batch in flight lies, and its gradient. */
-void *pass_value(const CudaStage *s, int value);
-void *pass_value_gradient(const CudaStage *s, int value);
-void pass_forward(Stage *base, int block);
-void pass_input_gradient(Stage *base, int block);
-void pass_weight_gradient(Stage *base, int block);
-/* The loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
-void pass_loss(CudaStage *s, LossSums *sums, bool add);
-
-/* ---- step.c ---- */
-
-int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss);
-void step_forget(CudaStage *s); /* the recorded graphs */
-/* Of the answer: the loss; -1 and an error as the engine's if loss or norm are not finite. */
-Loss step_loss(const CudaStage *s);
-int step_check(const CudaStage *s);
-void step_count_ages(CudaStage *s, bool up); /* of the active blocks, by 1 */
-void step_discard(Stage *base);
-double step_gradient_norm(Stage *base);
-void step_gradient_squares(Stage *base, double *square);
-void step_update(Stage *base, double lr, double gradient_scale);
-
-/* ---- offload.c ---- */
-
-int offload_start(CudaStage *s);
-void offload_stop(CudaStage *s);
-int offload_open(CudaStage *s); /* for a submodel */
-void offload_close(CudaStage *s);
-/* Sends a block's gradients to the host, after what is on the stream now. */
-void offload_send(CudaStage *s, int block);
-void offload_forget(CudaStage *s); /* what was sent: the step is over, or given up */
-double offload_norm(CudaStage *s);
-void offload_update(CudaStage *s, double lr, double gradient_scale);
-/* The end of a step whose gradients are on their way: waits for the loss, then clips and updates
- * block by block.  -1 and an error as StageClass.step. */
-int offload_finish(CudaStage *s, double lr);
-
-/* ---- handover.c: messages ---- */
-
-void *handover_create(Stage *base, size_t count);
-void handover_take(Stage *base, TensorRole role, int block, void *message);
-int handover_give(Stage *base, TensorRole role, int block, void *message);
+void batch_send_scale(CudaStage *s, double scale);
+void batch_send_slots(CudaStage *s, const int *slots, int n);
 
 /* ---- cache.c, times.c ---- */
 
@@ -221,5 +183,41 @@ void cache_get(Stage *base, int block, const int *slots, int n);
 void times_charge(Stage *base, double *ms);
 void times_drop(CudaStage *s); /* what was charged and not yet added */
 void times_close(CudaStage *s);
+
+/* ---- handover.c: messages ---- */
+
+void *handover_create(Stage *base, size_t count);
+void handover_take(Stage *base, TensorRole role, int block, void *message);
+int handover_give(Stage *base, TensorRole role, int block, void *message);
+
+/* ---- offload.c ---- */
+
+int offload_start(CudaStage *s);
+void offload_stop(CudaStage *s);
+/* Sends a block's gradients to the host, after what is on the stream now. */
+void offload_send(CudaStage *s, int block);
+void offload_forget(CudaStage *s); /* what was sent: the step is over, or given up */
+double offload_norm(CudaStage *s);
+/* Updates on the host and sends the weights back, block by block.  -1 and an error if the device
+ * has failed. */
+int offload_update(CudaStage *s, double lr, double gradient_scale);
+
+/* ---- pass.c ---- */
+
+void pass_forward(Stage *base, int block);
+void pass_input_gradient(Stage *base, int block);
+void pass_weight_gradient(Stage *base, int block);
+/* The loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
+void pass_loss(CudaStage *s, LossSums *sums, bool add);
+
+/* ---- step.c ---- */
+
+int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss);
+void step_forget(CudaStage *s);     /* the recorded graphs */
+Loss step_loss(const CudaStage *s); /* of the answer */
+void step_discard(Stage *base);
+double step_gradient_norm(Stage *base);
+void step_gradient_squares(Stage *base, double *square);
+void step_update(Stage *base, double lr, double gradient_scale);
 
 #endif

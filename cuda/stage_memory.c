@@ -7,56 +7,6 @@
 #include "../ref/error.h"
 #include "stage_inside.h"
 
-/* ---- where things are ---------------------------------------------------------------------------
- */
-
-static float *in_array(char *base, size_t place) {
-    return base && place != SIZE_MAX ? (float *)(void *)(base + place) : NULL;
-}
-
-void *weight_at(const CudaStage *s, int param) {
-    return in_array(s->parameters.base, s->weights.param[param]);
-}
-
-float *buffer_at(const CudaStage *s, int buffer) {
-    return in_array(s->buffers.base, s->buffer_place[buffer]);
-}
-
-float *gradient_at(const CudaStage *s, int param) {
-    return in_array(s->gradients.base, s->trained.param[param]);
-}
-
-/* A tied parameter is trained where its own block is; elsewhere it is a copy. */
-static bool trained_here(const CudaStage *s, int param) {
-    return block_is_local(&s->base.settings, s->base.model->param[param].block);
-}
-
-bool is_updated(const CudaStage *s, int param) {
-    return s->active[s->base.model->param[param].block] && trained_here(s, param);
-}
-
-float *master_at(const CudaStage *s, int param) {
-    return trained_here(s, param) ? in_array(s->masters.base, s->trained.param[param]) : NULL;
-}
-
-float *host_master_at(const CudaStage *s, int param) {
-    return trained_here(s, param) ? in_array(s->host_masters, s->floats.param[param]) : NULL;
-}
-
-static size_t block_bytes(const CudaStage *s, int block) {
-    return s->floats.block[block + 1] - s->floats.block[block];
-}
-
-float *state_at(const CudaStage *s, int vector, int param) {
-    int block = s->base.model->param[param].block;
-    const BlockState *state = &s->state[block];
-    if (!s->has_state[param] || vector >= optimizer_state_vectors(&s->base.settings.optimizer))
-        return NULL;
-    char *base = s->base.settings.offload ? state->pinned : state->arena.base;
-    return in_array(base, (size_t)vector * block_bytes(s, block) + s->floats.param[param] -
-                              s->floats.block[block]);
-}
-
 /* ---- optimizer state ----------------------------------------------------------------------------
  */
 
@@ -100,6 +50,30 @@ void state_free(CudaStage *s, int block) {
     arena_close(&s->state[block].arena, &s->counted);
     pinned_free(s->state[block].pinned);
     s->state[block].pinned = NULL;
+}
+
+/* ---- masters ------------------------------------------------------------------------------------
+ */
+
+static void move_masters(CudaStage *s, bool up) {
+    for (int b = 0; b < s->base.model->blocks; b++) {
+        size_t bytes = s->trained.block[b + 1] - s->trained.block[b];
+        if (!bytes) continue;
+        char *device = s->masters.base + s->trained.block[b];
+        char *host = s->host_masters + s->floats.block[b];
+        if (up)
+            copy_to_device(s->run.stream, device, host, bytes);
+        else
+            copy_to_host(s->run.stream, host, device, bytes);
+    }
+}
+
+static void masters_up(CudaStage *s) { move_masters(s, true); }
+
+int masters_down(CudaStage *s) {
+    if (!s->ready || !s->masters.base) return 0;
+    move_masters(s, false);
+    return device_wait(s->run.stream);
 }
 
 /* ---- the submodel -------------------------------------------------------------------------------
@@ -146,6 +120,20 @@ static int updater_open(CudaStage *s) {
     return 0;
 }
 
+/* Offload: where gradients arrive on the host. */
+static int host_gradients_open(CudaStage *s) {
+    size_t bytes = s->trained.bytes;
+    if (bytes && !(s->offload.gradients = pinned_alloc(bytes)))
+        return error_set("memory: the host has no %zu page-locked bytes for gradients", bytes);
+    return 0;
+}
+
+static void host_gradients_close(CudaStage *s) {
+    if (s->offload.stream) device_wait(s->offload.stream);
+    pinned_free(s->offload.gradients);
+    s->offload.gradients = NULL;
+}
+
 static int activations_open(CudaStage *s) {
     const Model *m = s->base.model;
     const StageSettings *settings = &s->base.settings;
@@ -166,13 +154,13 @@ static int trained_open(CudaStage *s) {
         if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, trained->block[m->blocks],
                        trained->own_requested))
             return -1;
-        transfer_masters_up(s);
+        masters_up(s);
     }
     if (arena_open(&s->gradients, &s->counted, MEM_GRADIENTS, trained->bytes, trained->requested))
         return -1;
     for (int p = 0; p < m->params; p++)
         if (is_updated(s, p) && state_allocate(s, p)) return -1;
-    return s->base.settings.offload ? offload_open(s) : updater_open(s);
+    return s->base.settings.offload ? host_gradients_open(s) : updater_open(s);
 }
 
 int submodel_allocate(CudaStage *s) {
@@ -183,10 +171,9 @@ int submodel_allocate(CudaStage *s) {
 
 void submodel_free(CudaStage *s, const bool *next) {
     const Model *m = s->base.model;
-    step_forget(s);
     s->ready = false;
     updater_close(s);
-    if (s->base.settings.offload) offload_close(s);
+    if (s->base.settings.offload) host_gradients_close(s);
     arena_close(&s->masters, &s->counted);
     arena_close(&s->gradients, &s->counted);
     for (int b = 0; b < m->blocks; b++) {

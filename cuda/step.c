@@ -95,7 +95,7 @@ static int perform(CudaStage *s, StepShape shape) {
 /* ---- a step -------------------------------------------------------------------------------------
  */
 
-void step_count_ages(CudaStage *s, bool up) {
+static void count_ages(CudaStage *s, bool up) {
     for (int b = 0; b < s->base.model->blocks; b++)
         if (s->active[b]) s->age[b] += up ? 1 : (uint64_t)-1;
 }
@@ -110,7 +110,7 @@ Loss step_loss(const CudaStage *s) {
     return (Loss){sums->loss_sum, (size_t)sums->count, (size_t)sums->correct};
 }
 
-int step_check(const CudaStage *s) {
+static int check_answer(const CudaStage *s) {
     double loss = s->answer->sums.loss_sum, norm = s->answer->norm;
     if (!isfinite(loss))
         return error_set("bcd: the loss is %g; lower the learning rate, or clip the gradient",
@@ -120,10 +120,22 @@ int step_check(const CudaStage *s) {
     return 0;
 }
 
+/* Of a step whose gradients are on their way to the host: waits for the loss, then clips and
+ * updates there, block by block. */
+static int finish_offload(CudaStage *s, double lr) {
+    double clip = clip_norm(s), scale = 1;
+    if (event_wait(s->offload.answered)) return -1;
+    s->answer->norm = clip > 0 ? offload_norm(s) : 0;
+    if (check_answer(s)) return -1;
+    if (clip > 0 && s->answer->norm > clip) scale = clip / s->answer->norm;
+    count_ages(s, true);
+    return offload_update(s, lr, scale);
+}
+
 /* Waits for the step's answer; the device has not updated if it is bad. */
 static int finish(CudaStage *s, double lr) {
-    if (s->base.settings.offload) return offload_finish(s, lr);
-    return device_wait(s->run.stream) ? -1 : step_check(s);
+    if (s->base.settings.offload) return finish_offload(s, lr);
+    return device_wait(s->run.stream) ? -1 : check_answer(s);
 }
 
 int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss) {
@@ -131,18 +143,18 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     StepShape shape = {s->n, first, any_gradient_made(s), last};
     bool updates = last && !base->settings.offload;
     *loss = (Loss){0};
-    if (first == 0 || s->layout.lowest == 0) batch_feed_inputs(s);
-    batch_feed_targets(s);
-    batch_feed_scale(s, scale);
+    if (first == 0 || s->layout.lowest == 0) batch_send_inputs(s);
+    batch_send_targets(s);
+    batch_send_scale(s, scale);
     if (updates) {
-        step_count_ages(s, true);
+        count_ages(s, true);
         update_prepare(s->updater, s->run.stream, lr, 1, s->age);
     }
     int failed = perform(s, shape);
     note_gradients(s, !last);
     if (!failed && !last) return 0; /* its loss will be part of the last one's */
     if (!failed) failed = finish(s, lr);
-    if (failed && updates) step_count_ages(s, false);
+    if (failed && updates) count_ages(s, false);
     if (failed) return -1;
     *loss = step_loss(s);
     s->stepping = false;
@@ -186,10 +198,10 @@ void step_gradient_squares(Stage *base, double *square) {
 
 void step_update(Stage *base, double lr, double gradient_scale) {
     CudaStage *s = cuda_stage(base);
+    count_ages(s, true);
     if (base->settings.offload) {
-        offload_update(s, lr, gradient_scale);
+        offload_update(s, lr, gradient_scale); /* a failure is told by the next step's wait */
     } else {
-        step_count_ages(s, true);
         if (s->updater) update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->age);
         if (s->updater) update_apply(&s->run, s->updater, NULL);
     }

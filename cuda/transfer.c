@@ -34,7 +34,7 @@ void round_to_bf16(uint16_t *y, const float *x, size_t count) {
 /* ---- in pieces, through page-locked memory ------------------------------------------------------
  */
 
-enum { PIECE = BOUNCE_BYTES / sizeof(float) };
+enum { PIECE = STAGING_BYTES / sizeof(float) };
 
 static size_t piece(size_t count, size_t first) {
     return count - first < PIECE ? count - first : PIECE;
@@ -45,10 +45,10 @@ static int upload(CudaStage *s, void *to, size_t size, const float *from, size_t
     for (size_t first = 0; first < count; first += PIECE) {
         size_t n = piece(count, first);
         if (size == sizeof(float))
-            memcpy(s->bounce, from + first, n * sizeof(float));
+            memcpy(s->staging, from + first, n * sizeof(float));
         else
-            round_to_bf16((uint16_t *)(void *)s->bounce, from + first, n);
-        copy_to_device(s->run.stream, (char *)to + first * size, s->bounce, n * size);
+            round_to_bf16((uint16_t *)(void *)s->staging, from + first, n);
+        copy_to_device(s->run.stream, (char *)to + first * size, s->staging, n * size);
         if (device_wait(s->run.stream)) return -1;
     }
     return 0;
@@ -57,39 +57,15 @@ static int upload(CudaStage *s, void *to, size_t size, const float *from, size_t
 static int download(CudaStage *s, float *to, const void *from, size_t size, size_t count) {
     for (size_t first = 0; first < count; first += PIECE) {
         size_t n = piece(count, first);
-        copy_to_host(s->run.stream, s->bounce, (const char *)from + first * size, n * size);
+        copy_to_host(s->run.stream, s->staging, (const char *)from + first * size, n * size);
         if (device_wait(s->run.stream)) return -1;
-        const uint16_t *halves = (const uint16_t *)(const void *)s->bounce;
+        const uint16_t *halves = (const uint16_t *)(const void *)s->staging;
         if (size == sizeof(float))
-            memcpy(to + first, s->bounce, n * sizeof(float));
+            memcpy(to + first, s->staging, n * sizeof(float));
         else
             for (size_t i = 0; i < n; i++) to[first + i] = float_of(halves[i]);
     }
     return 0;
-}
-
-/* ---- masters ------------------------------------------------------------------------------------
- */
-
-static void move_masters(CudaStage *s, bool up) {
-    for (int b = 0; b < s->base.model->blocks; b++) {
-        size_t bytes = s->trained.block[b + 1] - s->trained.block[b];
-        if (!bytes) continue;
-        char *device = s->masters.base + s->trained.block[b];
-        char *host = s->host_masters + s->floats.block[b];
-        if (up)
-            copy_to_device(s->run.stream, device, host, bytes);
-        else
-            copy_to_host(s->run.stream, host, device, bytes);
-    }
-}
-
-void transfer_masters_up(CudaStage *s) { move_masters(s, true); }
-
-int transfer_masters_down(CudaStage *s) {
-    if (!s->ready || !s->masters.base) return 0;
-    move_masters(s, false);
-    return device_wait(s->run.stream);
 }
 
 /* ---- the start ----------------------------------------------------------------------------------
@@ -113,8 +89,8 @@ static int initial_parameter(CudaStage *s, int param, float *values) {
 
 int transfer_initial(CudaStage *s) {
     const Model *m = s->base.model;
-    float *values = pinned_alloc(BOUNCE_BYTES);
-    int failed = values ? 0 : error_set("memory: the host has no %d bytes", (int)BOUNCE_BYTES);
+    float *values = pinned_alloc(STAGING_BYTES);
+    int failed = values ? 0 : error_set("memory: the host has no %d bytes", (int)STAGING_BYTES);
     for (int p = 0; p < m->params && !failed; p++) failed = initial_parameter(s, p, values);
     for (int k = 0; k < m->buffers && !failed; k++) {
         if (!buffer_at(s, k)) continue;
@@ -184,7 +160,7 @@ static Tensor value_tensor(const CudaStage *s, int block, bool gradient) {
     if (!value_is_local(m, &s->base.settings, out)) return (Tensor){0};
     const StageSettings *settings = &s->base.settings;
     size_t width = (size_t)m->value[out].shape.c;
-    return (Tensor){.at = gradient ? pass_value_gradient(s, out) : pass_value(s, out),
+    return (Tensor){.at = gradient ? value_gradient_at(s, out) : value_at(s, out),
                     .size = value_bytes(settings),
                     .rows = value_count(m, out, s->n) / width,
                     .width = width,

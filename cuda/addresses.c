@@ -1,0 +1,103 @@
+/* Where everything lies, on the device and in host memory, as the layout decided it.  Nothing is
+ * allocated or moved here. */
+#include <stdint.h>
+
+#include "stage_inside.h"
+
+/* ---- parameters ---------------------------------------------------------------------------------
+ */
+
+static float *in_array(char *base, size_t place) {
+    return base && place != SIZE_MAX ? (float *)(void *)(base + place) : NULL;
+}
+
+void *weight_at(const CudaStage *s, int param) {
+    return in_array(s->parameters.base, s->weights.param[param]);
+}
+
+float *buffer_at(const CudaStage *s, int buffer) {
+    return in_array(s->buffers.base, s->buffer_place[buffer]);
+}
+
+float *gradient_at(const CudaStage *s, int param) {
+    return in_array(s->gradients.base, s->trained.param[param]);
+}
+
+/* A tied parameter is trained where its own block is; elsewhere it is a copy. */
+static bool trained_here(const CudaStage *s, int param) {
+    return block_is_local(&s->base.settings, s->base.model->param[param].block);
+}
+
+bool is_updated(const CudaStage *s, int param) {
+    return s->active[s->base.model->param[param].block] && trained_here(s, param);
+}
+
+float *master_at(const CudaStage *s, int param) {
+    return trained_here(s, param) ? in_array(s->masters.base, s->trained.param[param]) : NULL;
+}
+
+float *host_master_at(const CudaStage *s, int param) {
+    return trained_here(s, param) ? in_array(s->host_masters, s->floats.param[param]) : NULL;
+}
+
+size_t block_bytes(const CudaStage *s, int block) {
+    return s->floats.block[block + 1] - s->floats.block[block];
+}
+
+float *state_at(const CudaStage *s, int vector, int param) {
+    int block = s->base.model->param[param].block;
+    const BlockState *state = &s->state[block];
+    if (!s->has_state[param] || vector >= optimizer_state_vectors(&s->base.settings.optimizer))
+        return NULL;
+    char *base = s->base.settings.offload ? state->pinned : state->arena.base;
+    return in_array(base, (size_t)vector * block_bytes(s, block) + s->floats.param[param] -
+                              s->floats.block[block]);
+}
+
+/* ---- values -------------------------------------------------------------------------------------
+ */
+
+static int block_of(const Model *m, int value) { return m->value[value].block; }
+
+static bool is_block_output(const Model *m, int value) {
+    return m->block[block_of(m, value)].out == value;
+}
+
+/* NULL of the scratch of blocks that keep all they make. */
+static void *scratch_at(const CudaStage *s, size_t place) {
+    return s->scratch.base ? s->scratch.base + place : NULL;
+}
+
+/* Of the selected micro-batch. */
+static void *stored_at(const CudaStage *s, StoredPlace place, int block) {
+    int slot = s->micro_batch % block_in_flight(&s->base.settings, block);
+    return s->activations.base + place.at + (size_t)slot * place.step;
+}
+
+void *value_at(const CudaStage *s, int value) {
+    const Model *m = s->base.model;
+    if (value == 0) return fixed_at(s, s->fixed.images);
+    if (s->layout.stored[value]) return stored_at(s, s->stored.value[value], block_of(m, value));
+    if (!is_block_output(m, value)) return scratch_at(s, s->layout.value_at[value]);
+    size_t turn = (size_t)(block_of(m, value) % 2);
+    return scratch_at(s, s->layout.scratch + turn * s->layout.boundary);
+}
+
+void *value_gradient_at(const CudaStage *s, int value) {
+    const Model *m = s->base.model;
+    value = s->layout.gradient_of[value];
+    if (value == m->values - 1) return value_at(s, value); /* the last output's replaces it */
+    if (s->layout.stored_gradient[value])
+        return stored_at(s, s->stored.gradient[value], block_of(m, value));
+    if (!is_block_output(m, value)) return scratch_at(s, s->layout.gradient_at[value]);
+    size_t turn = (size_t)(block_of(m, value) % 2);
+    return scratch_at(
+        s, s->layout.scratch + 2 * s->layout.boundary + turn * s->layout.boundary_gradient);
+}
+
+float *aux_at(const CudaStage *s, int node) {
+    if (s->layout.stored_aux[node])
+        return stored_at(s, s->stored.aux[node],
+                         block_of(s->base.model, s->base.model->node[node].out));
+    return scratch_at(s, s->layout.aux_at[node]);
+}
