@@ -273,6 +273,10 @@ format:                               ## bring every C file into the format
 
 # ---- running -------------------------------------------------------------------------------------
 
+# Threads that wait for each other spin for about 50 us before they sleep, not for milliseconds, in
+# which they would hold up other work, and that them (README, "Limits today").
+run: export GOMP_SPINCOUNT ?= 3000
+run: export KMP_BLOCKTIME ?= 5
 run: $(BUILD)/bcd                     ## train two networks by BCD and fully, make a table and a page
 	$(BUILD)/bcd experiment validity --preset laptop --seeds 1 --out runs/validity
 	$(BUILD)/bcd report runs/validity/validity.h5

@@ -1,4 +1,5 @@
 /* bcd: trains neural networks by block coordinate descent. */
+#include <ctype.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include "plan/plan.h"
 #include "store/provenance.h"
 #include "train/setup.h"
-#include "train/waiting.h"
 
 enum { WRONG_USE = 2 };
 
@@ -25,9 +25,15 @@ static const struct {
     {COMMAND_PLAN, command_plan},
 };
 
+/* Control characters, which names in a file may hold, would do things to the terminal. */
 static int complain(int status) {
+    const char *text = error_message();
     fflush(stdout);
-    if (*error_message()) fprintf(stderr, "bcd: %s\n", error_message()); /* else it is told */
+    if (!*text) return status; /* it is told */
+    fprintf(stderr, "bcd: ");
+    for (; *text; text++)
+        fprintf(stderr, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
+    fprintf(stderr, "\n");
     return status;
 }
 
@@ -42,7 +48,7 @@ static int finish_output(int status) {
 static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
         (options->command == COMMAND_TRAIN && !options->resume[0]))
-        return setup_check(options);
+        return setup_check(options) || setup_check_idle(options) ? -1 : 0;
     if (options->command == COMMAND_PLAN) return plan_check(options);
     if (options->command != COMMAND_INFO || !options->model[0]) return 0;
     Model *model = model_create(options->model);
@@ -56,11 +62,10 @@ int main(int argc, char **argv) {
     Options options;
     if (options_parse(&options, argc, argv)) return complain(WRONG_USE);
     if (options.help) {
-        options_print_help(options.command);
-        if (options.command == COMMAND_EXPERIMENT) experiment_print_list();
+        bool experiments = options.command == COMMAND_EXPERIMENT;
+        options_print_help(options.command, experiments ? experiment_print_list : NULL);
         return finish_output(0);
     }
-    waiting_choose(argv, options.threads ? options.threads : omp_get_max_threads());
     if (check_names(&options)) return complain(WRONG_USE);
     if (options.threads) omp_set_num_threads(options.threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

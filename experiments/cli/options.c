@@ -86,9 +86,13 @@ static int parse_flag(Options *options, int argc, char **argv, int *at) {
         if (equals) return error_set("--%s takes no value", name);
         return options_set(options, name, NULL);
     }
-    if (equals) return options_set(options, name, equals + 1);
-    if (*at >= argc) return error_set("--%s needs a value: --%s %s", name, name, option->argument);
-    return options_set(options, name, argv[(*at)++]);
+    if (!equals && *at >= argc)
+        return error_set("--%s needs a value: --%s %s", name, name, option->argument);
+    const char *value = equals ? equals + 1 : argv[(*at)++];
+    /* An unset variable of the shell; text to go on from may be empty. */
+    if (!*value && option->kind == OPTION_IS_TEXT && strcmp(name, "prompt") != 0)
+        return error_set("--%s \"\": it names nothing; it takes %s", name, option->argument);
+    return options_set(options, name, value);
 }
 
 static int parse_command(Options *options, const char *name) {
@@ -132,6 +136,8 @@ int options_parse(Options *options, int argc, char **argv) {
             if (parse_flag(options, argc, argv, &at)) return -1;
         } else if (argv[at][0] == '-' && argv[at][1]) {
             return error_set("\"%.60s\": flags start with two dashes", argv[at]);
+        } else if (!*argv[at]) {
+            return error_set("\"\" names no file");
         } else if (options->positionals == OPTIONS_POSITIONAL) {
             return error_set("more than %d files", OPTIONS_POSITIONAL);
         } else {

@@ -221,7 +221,8 @@ bool options_given(const Options *options, const char *name);
 /* The value as text that options_set reads back; numbers to the last bit.  Returns `text`. */
 const char *options_format(const Options *options, int row, char text[OPTION_TEXT]);
 
-/* --help: about the program (command 0) or one command. */
-void options_print_help(Command command);
+/* --help: about the program (command 0) or one command; `print_list`, if not NULL, prints what else
+ * it is about before the flags. */
+void options_print_help(Command command, void (*print_list)(void));
 
 #endif

@@ -146,7 +146,9 @@ static size_t edit_distance(const char *a, const char *b) {
 
 /* Keeps the nearer of two names; nothing farther than a third of the name is near. */
 static void nearer(const char *name, const char *candidate, const char **best, size_t *distance) {
-    size_t changes = edit_distance(name, candidate);
+    size_t changes = edit_distance(name, candidate), length = strlen(name);
+    if (length > 1 && changes > 1 && strncmp(name, candidate, length) == 0)
+        changes = 1; /* the beginning of a name is near, however long the rest */
     if (changes >= *distance) return;
     *distance = changes;
     *best = candidate;
@@ -213,7 +215,30 @@ static void print_program_help(void) {
         "  bcd report runs/first/run.h5\n");
 }
 
-void options_print_help(Command command) {
+/* What a command alone is about; told before what it shares with training. */
+static const char *const own_sections[] = {"Plan", "Flags"};
+
+static bool is_own(const char *section) {
+    for (size_t s = 0; s < sizeof own_sections / sizeof *own_sections; s++)
+        if (strcmp(section, own_sections[s]) == 0) return true;
+    return false;
+}
+
+/* The flags of a section; of NULL: of every one that is not a command's own. */
+static void print_flags(Command command, const char *section) {
+    const char *last = "";
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        if (!(option->commands & command) ||
+            (section ? strcmp(option->section, section) != 0 : is_own(option->section)))
+            continue;
+        if (strcmp(last, option->section) != 0) printf("\n%s\n", option->section);
+        last = option->section;
+        print_option(option);
+    }
+}
+
+void options_print_help(Command command, void (*print_list)(void)) {
     if (!command) {
         print_program_help();
         return;
@@ -222,12 +247,8 @@ void options_print_help(Command command) {
     while (info->command != command) info++;
     printf("usage: bcd %s%s%s [FLAGS]\n\n%s\n", info->name, *info->arguments ? " " : "",
            info->arguments, info->teaches);
-    const char *section = "";
-    for (int row = 0; option_table[row].name; row++) {
-        const Option *option = &option_table[row];
-        if (!(option->commands & command)) continue;
-        if (strcmp(section, option->section) != 0) printf("\n%s\n", option->section);
-        section = option->section;
-        print_option(option);
-    }
+    if (print_list) print_list();
+    for (size_t s = 0; s < sizeof own_sections / sizeof *own_sections; s++)
+        print_flags(command, own_sections[s]);
+    print_flags(command, NULL);
 }

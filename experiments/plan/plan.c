@@ -34,6 +34,8 @@ int plan_check(const Options *options) {
     Question q;
     if (options->search && options->scale)
         return error_set("--search and --scale are two questions; give one");
+    if (options_given(options, "budget") && !(options->budget > 0))
+        return error_set("--budget 0 buys no GPU");
     if (options->scale) return check_models(options);
     int failed = question_open(&q, options, options->model);
     failed = failed || (!options->search && check_spaces(&q));

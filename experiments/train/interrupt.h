@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM: finish the step, write a checkpoint, stop. */
+/* Ctrl-C, SIGTERM and SIGHUP: finish the step, write a checkpoint, stop. */
 #ifndef EXPERIMENTS_INTERRUPT_H
 #define EXPERIMENTS_INTERRUPT_H
 

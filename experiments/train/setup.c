@@ -154,6 +154,16 @@ int setup_check(const Options *asked) {
     return failed;
 }
 
+int setup_check_idle(const Options *o) {
+    if (o->batch && o->limit && o->batch > o->limit)
+        return error_set("--batch %d: --limit leaves %d samples", o->batch, o->limit);
+    if ((o->cache || o->device_cache) && o->submodels < 2 && !*o->partition)
+        return error_set(
+            "--cache keeps outputs of frozen blocks; with one submodel there are none: give "
+            "--submodels, or leave it out");
+    return 0;
+}
+
 /* Puts what was left to a default into the options, so that a run stores what it really used. */
 static void resolve(Setup *setup) {
     Options *o = &setup->options;

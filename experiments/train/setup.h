@@ -58,6 +58,9 @@ int setup_partition(Partition *partition, const Model *model, const Options *opt
  * other.  -1 and an error. */
 int setup_check(const Options *options);
 
+/* Of a new training: -1 and an error where flags ask for what could not happen. */
+int setup_check_idle(const Options *options);
+
 /* One split of options->data as the model reads it.  NULL and an error. */
 Dataset *setup_data(const Options *options, const Model *model, Split split);
 

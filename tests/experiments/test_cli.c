@@ -1,6 +1,5 @@
 /* The program from outside: trained, asked, asked for nonsense. */
 #include <math.h>
-#include <omp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,14 @@ static void helps(void) {
     CHECK(strstr(run(0, "train --help")->out, "--switch-every K|Ee|auto"), "no flags");
     CHECK(strstr(run(0, " ")->out, "usage: bcd COMMAND"), "no usage");
     CHECK(strstr(run(0, "help sample")->out, "--temperature"), "help COMMAND");
-    CHECK(strstr(run(0, "help experiment")->out, "\nExperiments\n  validity "), "experiments");
+    const char *help = run(0, "help experiment")->out,
+               *list = strstr(help, "\nExperiments\n  validity ");
+    CHECK(list && list < strstr(help, "\n  --preset") &&
+              strstr(help, "\n  --preset") < strstr(help, "\n  --lr"),
+          "its own flags come first");
+    help = run(0, "help plan")->out;
+    CHECK(strstr(help, "\n  --gpu KEY") < strstr(help, "\n  --context TOKENS"),
+          "plan's own come first");
     for (int i = 0; i < COMMANDS; i++) {
         const Printed *printed = run(0, "%s --help", command_table[i].name);
         CHECK(strstr(printed->out, command_table[i].name) && !*printed->error, "%s",
@@ -27,6 +33,8 @@ static void helps(void) {
 }
 
 static void refuses_wrong_use(void) {
+    check_error(run(2, "plan --model G-10B --search --budget 0"), "--budget 0 buys no GPU");
+    check_error(run(2, "tr\x1b[31m"), "no command \"tr\\x1b[31m\"");
     check_error(run(2, "trian"), "bcd: no command \"trian\"; did you mean bcd train?");
     check_error(run(2, "train --modle x"), "did you mean --model?");
     check_error(run(2, "train --device gpu"), "--device \"gpu\": it takes cpu, cuda or simt");
@@ -196,58 +204,6 @@ static void informs(void) {
     check_error(run(2, "info --model resnet14x"), "no model");
 }
 
-/* What OpenMP says of its settings (and bcd info beside), with this in the environment. */
-static const char *settings_of_openmp(const char *environment) {
-    static char text[1 << 16];
-    char line[1024];
-    snprintf(line, sizeof line,
-             "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT -u KMP_BLOCKTIME OMP_DISPLAY_ENV=VERBOSE %s "
-             "%s info 2>&1",
-             environment, BCD_PROGRAM);
-    FILE *out = popen(line, "r");
-    size_t count = out ? fread(text, 1, sizeof text - 1, out) : 0;
-    text[count] = 0;
-    CHECK(out && pclose(out) == 0, "%s: %s", line, text);
-    return text;
-}
-
-/* GNU's runtime prints the first, LLVM's both. */
-static bool sleeps_at_once(const char *settings) {
-    return strstr(settings, "GOMP_SPINCOUNT = '0'") || strstr(settings, "KMP_BLOCKTIME='0'");
-}
-static bool sleeps_soon(const char *settings) {
-    return strstr(settings, "GOMP_SPINCOUNT = '3000'") || strstr(settings, "KMP_BLOCKTIME='5'");
-}
-
-static void waiting_threads_go_to_sleep(void) {
-    enum { MOST = 600 };
-    static const char *const users[] = {"OMP_WAIT_POLICY=active", "GOMP_SPINCOUNT=77",
-                                        "KMP_BLOCKTIME=77"};
-    for (int i = 0; i < 3; i++) {
-        const char *settings = settings_of_openmp(users[i]);
-        CHECK(!sleeps_at_once(settings) && !sleeps_soon(settings), "%s is not the user's: %s",
-              users[i], settings);
-    }
-    const char *settings = settings_of_openmp("OMP_NUM_THREADS=1");
-    CHECK(sleeps_soon(settings), "one thread waits for nobody: %s", settings);
-    settings = settings_of_openmp("OMP_NUM_THREADS=2"); /* others may be busy here, or not */
-    CHECK(sleeps_soon(settings) || sleeps_at_once(settings), "%s", settings);
-    pid_t busy[MOST];
-    char all[32];
-    int processors = omp_get_num_procs(), count = processors / 2 + 1;
-    if (count > MOST) SKIP("%d processors are too many to keep busy", processors);
-    snprintf(all, sizeof all, "OMP_NUM_THREADS=%d", processors > 1 ? processors : 2);
-    for (int i = 0; i < count; i++)
-        if ((busy[i] = fork()) == 0)
-            for (;;) continue;
-    settings = settings_of_openmp(all);
-    CHECK(sleeps_at_once(settings), "on a busy machine: %s", settings);
-    for (int i = 0; i < count; i++) {
-        kill(busy[i], SIGKILL);
-        waitpid(busy[i], NULL, 0);
-    }
-}
-
 static void tokenizes(void) {
     CHECK(strstr(run(0, "tokenize words.txt --tokenizer bytes --out some.tokens")->out,
                  "some.tokens: 6000 tokens"),
@@ -276,5 +232,4 @@ void test_cli(void) {
     RUN(samples);
     RUN(informs);
     RUN(tokenizes);
-    RUN(waiting_threads_go_to_sleep);
 }

@@ -56,7 +56,8 @@ static void curves_lost(void) {
 }
 
 static void stops_on_ctrl_c(void) {
-    for (int i = 0; i < 2; i++) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (int i = 0; i < 3; i++) {
         ino_t last = inode_of("stopped/checkpoint.h5");
         pid_t process = program_start(i ? "train --resume stopped"
                                         : "train " GPT ENDLESS
@@ -64,9 +65,9 @@ static void stops_on_ctrl_c(void) {
         /* The one at the start; from there a signal is heard, after a step at the earliest. */
         wait_for_saves(process, "stopped/checkpoint.h5", last, 1);
         sleep_ms(30 * i);
-        kill(process, i ? SIGTERM : SIGINT);
+        kill(process, signals[i]);
         int status = program_wait(process);
-        CHECK(status == 128 + (i ? SIGTERM : SIGINT), "status %d", status);
+        CHECK(status == 128 + signals[i], "status %d", status);
         size_t count;
         char *text = read_bytes("started", &count);
         CHECK(strstr(text, "; go on with: bcd train --resume stopped\n"), "printed \"%s\"", text);
