@@ -94,13 +94,17 @@ all: $(BUILD)/libbcd-simt.so $(if $(filter yes,$(CUDA)),$(BUILD)/libbcd-cuda.so)
 
 # ---- libraries -----------------------------------------------------------------------------------
 
-.PHONY: cuda no-nvcc tests-simt race gpu-programs gpu-check gpu-bundle bundle-programs
+.PHONY: cuda machine-code no-nvcc tests-simt race gpu-programs gpu-check gpu-bundle bundle-programs
 $(BUILD)/libbcd-simt.so: $(BUILD)/device/ref/headers.o $(host_o) $(simt_o) $(simt_kernels_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lm -lpthread -o $@
 $(BUILD)/libbcd-cuda.so: $(BUILD)/device/ref/headers.o $(host_o) $(gpu_o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ $(cuda_libs) -lm -o $@
+
+# Of kernels for sm_90a; where there is no cuobjdump this says so.
+machine-code: $(call device_objects,gpu,$(kernels_cu)) ## what nvcc made of the kernels is what they are written for
+	@tests/lint/machine_code $^
 
 cuda: $(if $(NVCC),$(BUILD)/libbcd-cuda.so,no-nvcc) ## the CUDA library alone (make NVCC=... CUDA_HOME=...)
 no-nvcc:
@@ -111,7 +115,7 @@ no-nvcc:
 main_o = $(BUILD)/$(1)/tests/main.o
 $(call main_o,simt): CPPFLAGS += -DTEST_SUITES='"simt/suites.h"' -DTEST_PROGRAM='"simt"'
 $(call main_o,gpu): CPPFLAGS += -DTEST_SUITES='"cuda/suites.h"' -DTEST_PROGRAM='"cuda"'
-$(call main_o,simt) $(call main_o,gpu): CPPFLAGS += $(if $(has_nccl),-DHAS_NCCL)
+$(call main_o,simt) $(call main_o,gpu) $(BUILD)/simt/tests/simt/test_late.o: CPPFLAGS += $(if $(has_nccl),-DHAS_NCCL)
 device_tests_o := $(call device_objects,device,$(device_tests_c)) $(host_o)
 # Under SIMT the NCCL link stands on tests/simt/nccl_fake.c.
 faked_o := $(call device_objects,simt,$(filter %/transport_nccl.c %/nccl_channels.c,$(gpu_c)))

@@ -34,6 +34,10 @@ typedef void SimtRun(const void *closure);
 typedef bool SimtRecord(void *stream, SimtRun *run, const void *closure, size_t bytes);
 void simt_set_recorder(SimtRecord *record);
 
+/* From now on streams are late (late.h): work put on them is done when the host waits, in an order
+ * drawn from the seed.  0: at once, as in the beginning. */
+void simt_set_late(uint64_t seed);
+
 /* This program was built with the race checker (race/). */
 bool simt_checks_races(void);
 

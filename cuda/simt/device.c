@@ -1,7 +1,8 @@
-/* cuda/device.h on the CPU.  Work is done when it is put on a stream, which is one of the orders a
- * GPU may choose; a recording stream keeps it instead, as a GPU would.  The mistakes that a GPU
- * punishes are errors here: copies from or to memory of the wrong kind or beyond its end, waiting
- * for a stream that is being recorded, a recording that other streams have not come back to. */
+/* cuda/device.h on the CPU.  Work is done when it is put on a stream, or late (late.h), which are
+ * orders a GPU may choose; a recording stream keeps it instead, as a GPU would.  The mistakes that
+ * a GPU punishes are errors here: copies from or to memory of the wrong kind or beyond its end,
+ * waiting for a stream that is being recorded, a recording that other streams have not come back
+ * to. */
 #include "../device.h"
 
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "late.h"
 #include "memory.h"
 #include "record.h"
 
@@ -60,7 +62,10 @@ void *device_alloc(size_t bytes) {
     return memory_alloc(MEMORY_DEVICE, bytes);
 }
 
-void device_free(void *device_pointer) { memory_free(MEMORY_DEVICE, device_pointer); }
+void device_free(void *device_pointer) {
+    late_finish_all();
+    memory_free(MEMORY_DEVICE, device_pointer);
+}
 
 void *pinned_alloc(size_t bytes) { return memory_alloc(MEMORY_PINNED, bytes); }
 
@@ -72,11 +77,30 @@ typedef struct {
     void *to;
     const void *from; /* NULL: zeros */
     size_t bytes;
+    const void *pinned; /* of a late stream: must be there still; NULL: is not looked at */
+    uint64_t sum;       /* and, copied from, must hold what it held */
+    bool inside;        /* what is copied stands behind this */
 } Copy;
+
+/* FNV-1a */
+static uint64_t sum_of(const void *memory, size_t bytes) {
+    const unsigned char *at = memory;
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++) sum = (sum ^ at[i]) * 0x100000001b3u;
+    return sum;
+}
 
 static void do_copy(const void *closure) {
     const Copy *copy = closure;
-    if (copy->from)
+    if (copy->pinned && !memory_holds(MEMORY_PINNED, copy->pinned, copy->bytes))
+        simt_note_error("page-locked memory was freed before its %zu bytes were copied",
+                        copy->bytes);
+    else if (copy->pinned == copy->from && copy->from &&
+             sum_of(copy->from, copy->bytes) != copy->sum)
+        simt_note_error("page-locked memory changed before its %zu bytes were copied", copy->bytes);
+    else if (copy->inside)
+        memcpy(copy->to, copy + 1, copy->bytes);
+    else if (copy->from)
         memcpy(copy->to, copy->from, copy->bytes);
     else
         memset(copy->to, 0, copy->bytes);
@@ -84,6 +108,38 @@ static void do_copy(const void *closure) {
 
 static void submit(Stream stream, Copy copy) {
     if (copy.bytes) simt_submit(stream, do_copy, &copy, sizeof copy);
+}
+
+/* With the bytes themselves: they may change from now on. */
+static void submit_inside(Stream stream, Copy copy) {
+    Copy *whole = malloc(sizeof copy + copy.bytes);
+    if (!whole) {
+        simt_note_error("no memory for a copy of %zu bytes", copy.bytes);
+        return;
+    }
+    memcpy(whole + 1, copy.from, copy.bytes);
+    copy.inside = true;
+    *whole = copy;
+    simt_submit(stream, do_copy, whole, sizeof copy + copy.bytes);
+    free(whole);
+}
+
+/* Between the host and a stream that may be late.  Page-locked memory must not change before it has
+ * been copied, and reads as NaN before it has been copied to.  Other memory a GPU's driver copies
+ * to a place of its own at once, and waits for copies to it. */
+static void submit_host(Stream stream, Copy copy, bool down) {
+    bool late = late_on() && copy.bytes && !record_has(stream);
+    const void *host = down ? copy.to : copy.from;
+    bool pinned = memory_holds(MEMORY_PINNED, host, copy.bytes);
+    if (late && pinned && down) simt_poison(copy.to, copy.bytes);
+    if (late && pinned) copy.pinned = host;
+    if (late && pinned && !down) copy.sum = sum_of(host, copy.bytes);
+    if (late && !pinned && !down) {
+        submit_inside(stream, copy);
+        return;
+    }
+    submit(stream, copy);
+    if (late && !pinned) record_finish(stream);
 }
 
 /* Host memory may be anything that is not the device's. */
@@ -98,22 +154,22 @@ static bool in_place(const char *what, const void *memory, size_t bytes, bool de
 void copy_to_device(Stream stream, void *to, const void *from, size_t bytes) {
     if (in_place("copy_to_device, to", to, bytes, true) &&
         in_place("copy_to_device, from", from, bytes, false))
-        submit(stream, (Copy){to, from, bytes});
+        submit_host(stream, (Copy){.to = to, .from = from, .bytes = bytes}, false);
 }
 
 void copy_to_host(Stream stream, void *to, const void *from, size_t bytes) {
     if (in_place("copy_to_host, to", to, bytes, false) &&
         in_place("copy_to_host, from", from, bytes, true))
-        submit(stream, (Copy){to, from, bytes});
+        submit_host(stream, (Copy){.to = to, .from = from, .bytes = bytes}, true);
 }
 
 void copy_on_device(Stream stream, void *to, const void *from, size_t bytes) {
     if (in_place("copy_on_device, to", to, bytes, true) &&
         in_place("copy_on_device, from", from, bytes, true))
-        submit(stream, (Copy){to, from, bytes});
+        submit(stream, (Copy){.to = to, .from = from, .bytes = bytes});
 }
 
 void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
     if (in_place("fill_zero", device_pointer, bytes, true))
-        submit(stream, (Copy){device_pointer, NULL, bytes});
+        submit(stream, (Copy){.to = device_pointer, .bytes = bytes});
 }

@@ -10,11 +10,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../../ref/error.h"
 #include "../device.h"
 #include "engine.h"
+#include "late.h"
 
 enum { STREAMS = 8 }; /* that one recording may draw in */
 
@@ -34,13 +34,14 @@ typedef struct {
 } Recording;
 
 struct SimtStream {
-    bool recorded; /* by `active`; otherwise work is done at once */
+    LateQueue queue;
+    bool recorded; /* by `active`; otherwise work is done at once, or late */
     int number;    /* of this stream among the recorded ones */
     unsigned seen[STREAMS];
 };
 
 typedef struct {
-    double time;        /* milliseconds; NaN: never recorded, or in a graph */
+    LateEvent *late;    /* where it was recorded outside of recordings */
     unsigned recording; /* its number; 0: recorded outside any */
     unsigned seen[STREAMS];
 } SimtEvent;
@@ -54,48 +55,56 @@ static int refuse(const char *error) {
 }
 
 int record_refuses(const char *what) { return active ? refuse(what) : 0; }
+bool record_has(Stream stream) { return ((SimtStream *)stream)->recorded; }
 
 /* ---- streams ---- */
 
+void record_finish(Stream stream) { late_finish(&((SimtStream *)stream)->queue); }
+
 Stream stream_create(void) {
     SimtStream *stream = calloc(1, sizeof *stream);
-    if (!stream) error_set("no memory for a stream");
+    if (!stream)
+        error_set("no memory for a stream");
+    else
+        late_queue_open(&stream->queue);
     return stream;
 }
 
-void stream_free(Stream stream) { free(stream); }
+void stream_free(Stream stream) {
+    SimtStream *s = stream;
+    if (s) late_queue_close(&s->queue);
+    free(s);
+}
 
 int device_wait(Stream stream) {
     SimtStream *s = stream;
     if (s->recorded) return refuse("device_wait: the stream is being recorded");
+    late_finish(&s->queue);
     char text[SIMT_ERROR_BYTES];
     return simt_take_error(text) ? error_set("%s", text) : 0;
 }
 
 /* ---- events ---- */
 
-static double now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 Event event_create(void) {
     SimtEvent *event = calloc(1, sizeof *event);
-    if (!event)
-        error_set("no memory for an event");
-    else
-        event->time = NAN;
-    return event;
+    if (event && (event->late = late_event_new())) return event;
+    free(event);
+    error_set("no memory for an event");
+    return NULL;
 }
 
-void event_free(Event event) { free(event); }
+void event_free(Event event) {
+    SimtEvent *e = event;
+    if (e) late_event_release(e->late);
+    free(e);
+}
 
 void event_record(Event event, Stream stream) {
     SimtEvent *e = event;
     SimtStream *s = stream;
     e->recording = s->recorded ? active->number : 0;
-    e->time = s->recorded ? NAN : now_ms();
+    if (!s->recorded) late_record(&s->queue, e->late);
     memcpy(e->seen, s->seen, sizeof e->seen);
 }
 
@@ -121,7 +130,10 @@ void stream_wait_event(Stream stream, Event event) {
         if (active) active->failed = true;
         return;
     }
-    if (!event_recorded) return;
+    if (!event_recorded) {
+        late_wait(&s->queue, e->late);
+        return;
+    }
     if (!s->recorded) draw_in(s);
     for (int i = 0; i < STREAMS; i++)
         if (s->seen[i] < e->seen[i]) s->seen[i] = e->seen[i];
@@ -130,15 +142,21 @@ void stream_wait_event(Stream stream, Event event) {
 
 int event_wait(Event event) {
     SimtEvent *e = event;
-    return e->recording ? refuse("event_wait: the event is part of a graph") : 0;
+    if (e->recording) return refuse("event_wait: the event is part of a graph");
+    late_reach(e->late);
+    return 0;
 }
 
-/* Work is done when it is put on a stream. */
-int event_over(Event event) { return event_wait(event) ? -1 : 1; }
+int event_over(Event event) {
+    SimtEvent *e = event;
+    if (e->recording) return refuse("event_over: the event is part of a graph");
+    return late_reached(e->late);
+}
 
+/* NaN: one was never recorded, or in a graph. */
 double event_ms(Event from, Event to) {
     const SimtEvent *a = from, *b = to;
-    return b->time - a->time;
+    return a->recording || b->recording ? NAN : b->late->time - a->late->time;
 }
 
 /* ---- graphs ---- */
@@ -149,7 +167,10 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
         simt_note_error("work without a stream");
         return true;
     }
-    if (!s->recorded) return false;
+    if (!s->recorded) {
+        if (late_on()) late_work(&s->queue, run, closure, bytes);
+        return late_on();
+    }
     Work *work = malloc(sizeof *work);
     void *copy = malloc(bytes);
     if (!work || !copy) {
@@ -216,6 +237,7 @@ int graph_launch(Graph graph, Stream stream) {
 void graph_free(Graph graph) {
     Recording *recording = graph;
     if (!recording) return;
+    late_finish_all(); /* it may have been launched */
     for (Work *work = recording->first; work;) {
         Work *next = work->next;
         free(work->closure);

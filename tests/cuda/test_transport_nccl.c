@@ -63,8 +63,7 @@ static Transfer give(Rank *rank, int peer, Channel channel, int round, size_t co
     stream_wait_event(rank->stream, message->ready);
     copy_to_device(rank->stream, message->data, x, t.bytes);
     event_record(message->ready, rank->stream);
-    device_wait(rank->stream);
-    free(x);
+    free(x); /* not page-locked, so it has been read */
     return t;
 }
 

@@ -1,10 +1,14 @@
-/* What of NCCL a transport uses, between threads and under SIMT, where streams do at once what they
- * are told: a group ends when all its messages are where they go. */
+/* What of NCCL a transport uses, between threads and under SIMT: a message is sent and delivered by
+ * the streams, at once or late; a group ends when what it asked for has been sent. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cuda/device.h"
 #include "../../cuda/gpu/nccl_library.h"
+#include "../../cuda/simt/engine.h"
+#include "../../cuda/simt/late.h"
 #include "../../ref/error.h"
 
 typedef struct Sent {
@@ -29,10 +33,10 @@ typedef struct {
     const void *from;
     void *to;
     size_t bytes;
+    Stream stream;
 } Asked;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static Way *ways;
 static int last_id;
 static _Thread_local Asked asked[64]; /* in the group so far */
@@ -104,53 +108,73 @@ static ncclResult_t group_start(void) {
     return ncclSuccess;
 }
 
-static ncclResult_t ask(const void *from, void *to, size_t bytes, int peer, ncclComm_t comm) {
+static ncclResult_t ask(const void *from, void *to, size_t bytes, int peer, ncclComm_t comm,
+                        cudaStream_t stream) {
     if (asks == 64 || peer >= comm->way->ranks) return ncclInvalidArgument;
-    asked[asks++] = (Asked){comm, from, to, bytes};
+    asked[asks++] = (Asked){comm, from, to, bytes, stream};
     return ncclSuccess;
 }
 
 static ncclResult_t send(const void *data, size_t count, ncclDataType_t type, int peer,
                          ncclComm_t comm, cudaStream_t stream) {
-    (void)stream;
-    return type == ncclInt8 ? ask(data, NULL, count, peer, comm) : ncclInvalidArgument;
+    return type == ncclInt8 ? ask(data, NULL, count, peer, comm, stream) : ncclInvalidArgument;
 }
 
 static ncclResult_t receive(void *data, size_t count, ncclDataType_t type, int peer,
                             ncclComm_t comm, cudaStream_t stream) {
-    (void)stream;
-    return type == ncclInt8 ? ask(NULL, data, count, peer, comm) : ncclInvalidArgument;
+    return type == ncclInt8 ? ask(NULL, data, count, peer, comm, stream) : ncclInvalidArgument;
 }
 
-static void put(const Asked *a) {
+static void put(const void *closure) {
+    const Asked *a = closure;
     Sent *sent = malloc(sizeof *sent + a->bytes);
     *sent = (Sent){.bytes = a->bytes};
     memcpy(sent->data, a->from, a->bytes);
+    pthread_mutex_lock(&lock);
     *a->comm->way->end = sent;
     a->comm->way->end = &sent->next;
-    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* What has come, on its way to where it was asked for. */
+typedef struct {
+    Sent *sent;
+    void *to;
+    size_t bytes;
+} Delivery;
+
+static void deliver(const void *closure) {
+    const Delivery *d = closure;
+    memcpy(d->to, d->sent->data, d->sent->bytes < d->bytes ? d->sent->bytes : d->bytes);
+    free(d->sent);
+}
+
+/* The next that was sent, once a stream has come so far; a GPU goes on by itself. */
+static Sent *next_of(Way *way) {
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        Sent *sent = way->first;
+        if (sent) way->first = sent->next;
+        if (!way->first) way->end = &way->first;
+        pthread_mutex_unlock(&lock);
+        if (sent) return sent;
+        if (!late_go_on()) sched_yield();
+    }
 }
 
 static ncclResult_t take(const Asked *a) {
-    Way *way = a->comm->way;
-    while (!way->first) pthread_cond_wait(&changed, &lock);
-    Sent *sent = way->first;
-    ncclResult_t result = sent->bytes == a->bytes ? ncclSuccess : ncclInvalidUsage;
-    memcpy(a->to, sent->data, sent->bytes < a->bytes ? sent->bytes : a->bytes);
-    way->first = sent->next;
-    if (!way->first) way->end = &way->first;
-    free(sent);
+    Delivery delivery = {next_of(a->comm->way), a->to, a->bytes};
+    ncclResult_t result = delivery.sent->bytes == a->bytes ? ncclSuccess : ncclInvalidUsage;
+    simt_submit(a->stream, deliver, &delivery, sizeof delivery);
     return result;
 }
 
 static ncclResult_t group_end(void) {
     ncclResult_t result = ncclSuccess;
-    pthread_mutex_lock(&lock);
     for (int i = 0; i < asks; i++)
-        if (asked[i].from) put(&asked[i]);
+        if (asked[i].from) simt_submit(asked[i].stream, put, &asked[i], sizeof asked[i]);
     for (int i = 0; i < asks && result == ncclSuccess; i++)
         if (asked[i].to) result = take(&asked[i]);
-    pthread_mutex_unlock(&lock);
     return result;
 }
 

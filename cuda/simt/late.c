@@ -1,0 +1,205 @@
+#include "late.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine.h"
+
+/* What a queue holds: work, or with an event the place where that is recorded or waited for. */
+typedef struct LateItem {
+    struct LateItem *next;
+    SimtRun *run;
+    void *closure;
+    LateEvent *event;
+    uint64_t number;  /* of the event's recordings */
+    LateQueue *waits; /* for the one on that queue; NULL: is one */
+} Item;
+
+/* Held while an item is done, too: one thing happens at a time, as launches do. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LateQueue *queues;
+static uint64_t drawn; /* 0: streams are not late */
+
+void simt_set_late(uint64_t seed) {
+    late_finish_all();
+    drawn = seed;
+}
+
+bool late_on(void) { return drawn != 0; }
+
+/* xorshift64; Marsaglia 2003. */
+static uint64_t draw(uint64_t below) {
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 7;
+    drawn ^= drawn << 17;
+    return drawn % below;
+}
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* ---- events and queues ---- */
+
+LateEvent *late_event_new(void) {
+    LateEvent *event = calloc(1, sizeof *event);
+    if (event) *event = (LateEvent){.holders = 1, .time = NAN};
+    return event;
+}
+
+static void release(LateEvent *event) {
+    if (event && --event->holders == 0) free(event);
+}
+
+void late_event_release(LateEvent *event) {
+    pthread_mutex_lock(&lock);
+    release(event);
+    pthread_mutex_unlock(&lock);
+}
+
+void late_queue_open(LateQueue *queue) {
+    pthread_mutex_lock(&lock);
+    *queue = (LateQueue){.next = queues, .end = &queue->first};
+    queues = queue;
+    pthread_mutex_unlock(&lock);
+}
+
+void late_queue_close(LateQueue *queue) {
+    late_finish(queue);
+    pthread_mutex_lock(&lock);
+    LateQueue **at = &queues;
+    while (*at != queue) at = &(*at)->next;
+    *at = queue->next;
+    pthread_mutex_unlock(&lock);
+}
+
+static void put(LateQueue *queue, Item item) {
+    Item *kept = malloc(sizeof *kept);
+    if (!kept) {
+        simt_note_error("no memory for a stream's queue");
+        return;
+    }
+    *kept = item;
+    *queue->end = kept;
+    queue->end = &kept->next;
+}
+
+void late_work(LateQueue *queue, SimtRun *run, const void *closure, size_t bytes) {
+    void *copy = malloc(bytes);
+    if (!copy) {
+        simt_note_error("no memory for a stream's queue");
+        return;
+    }
+    memcpy(copy, closure, bytes);
+    pthread_mutex_lock(&lock);
+    put(queue, (Item){.run = run, .closure = copy});
+    pthread_mutex_unlock(&lock);
+}
+
+void late_record(LateQueue *queue, LateEvent *event) {
+    pthread_mutex_lock(&lock);
+    event->recorded++;
+    event->queue = queue;
+    event->time = NAN;
+    if (drawn) {
+        event->holders++;
+        put(queue, (Item){.event = event, .number = event->recorded});
+    } else {
+        event->done = event->recorded;
+        event->time = now_ms();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void late_wait(LateQueue *queue, LateEvent *event) {
+    pthread_mutex_lock(&lock);
+    if (event->done < event->recorded) {
+        event->holders++;
+        put(queue, (Item){.event = event, .number = event->recorded, .waits = event->queue});
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what happens next; all locked ---- */
+
+static bool can_go(const LateQueue *queue) {
+    const Item *item = queue->first;
+    return item && !(item->waits && item->event->done < item->number);
+}
+
+static void go(LateQueue *queue) {
+    Item *item = queue->first;
+    queue->first = item->next;
+    if (!queue->first) queue->end = &queue->first;
+    if (item->run) {
+        item->run(item->closure);
+    } else if (!item->waits) {
+        if (item->event->done < item->number) item->event->done = item->number;
+        item->event->time = now_ms();
+    }
+    release(item->event);
+    free(item->closure);
+    free(item);
+}
+
+/* One of those that can go; there is one, as nothing waits for what is not on a queue yet. */
+static LateQueue *any(void) {
+    LateQueue *chosen = NULL;
+    uint64_t seen = 0;
+    for (LateQueue *q = queues; q; q = q->next)
+        if (can_go(q) && draw(++seen) == 0) chosen = q;
+    return chosen;
+}
+
+/* What this one waits for, in the end. */
+static LateQueue *needed(LateQueue *queue) {
+    while (!can_go(queue)) queue = queue->first->waits;
+    return queue;
+}
+
+/* Mostly only what is needed, so that the rest is as late as can be; sometimes something else. */
+static void step(LateQueue *queue) { go(draw(4) ? needed(queue) : any()); }
+
+static void reach(LateEvent *event) {
+    while (event->done < event->recorded) step(event->queue);
+}
+
+void late_finish(LateQueue *queue) {
+    pthread_mutex_lock(&lock);
+    while (queue->first) step(queue);
+    pthread_mutex_unlock(&lock);
+}
+
+void late_reach(LateEvent *event) {
+    pthread_mutex_lock(&lock);
+    reach(event);
+    pthread_mutex_unlock(&lock);
+}
+
+bool late_reached(LateEvent *event) {
+    pthread_mutex_lock(&lock);
+    bool reached = event->done == event->recorded;
+    if (!reached) step(event->queue);
+    pthread_mutex_unlock(&lock);
+    return reached;
+}
+
+bool late_go_on(void) {
+    pthread_mutex_lock(&lock);
+    LateQueue *queue = drawn ? any() : NULL;
+    if (queue) go(queue);
+    pthread_mutex_unlock(&lock);
+    return queue != NULL;
+}
+
+void late_finish_all(void) {
+    pthread_mutex_lock(&lock);
+    for (LateQueue *q = queues; q; q = q->next)
+        while (q->first) step(q);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,45 @@
+/* Streams that are late, under SIMT: each keeps what is put on it in a queue, and does it only when
+ * the host waits; how much of which, and in what order, is drawn from a seed, within what a GPU may
+ * do.  So an event that is missing, or page-locked memory that is used again too early, shows. */
+#ifndef SIMT_LATE_H
+#define SIMT_LATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control.h"
+
+/* An event as queues know it; it lives as long as one of them does. */
+typedef struct LateEvent {
+    int holders;
+    uint64_t recorded, done; /* how often it was put on a stream, the last that was reached */
+    struct LateQueue *queue; /* of that stream */
+    double time;             /* ms; NaN: never reached */
+} LateEvent;
+
+typedef struct LateQueue {
+    struct LateQueue *next; /* of all */
+    struct LateItem *first, **end;
+} LateQueue;
+
+bool late_on(void);
+
+LateEvent *late_event_new(void); /* NULL: no memory */
+void late_event_release(LateEvent *event);
+
+void late_queue_open(LateQueue *queue);
+void late_queue_close(LateQueue *queue); /* does what is left */
+
+/* Each is put on the queue; or done at once while streams are not late. */
+void late_work(LateQueue *queue, SimtRun *run, const void *closure, size_t bytes);
+void late_record(LateQueue *queue, LateEvent *event);
+void late_wait(LateQueue *queue, LateEvent *event);
+
+/* Does as much as it takes, and maybe more. */
+void late_finish(LateQueue *queue);
+void late_reach(LateEvent *event);
+bool late_reached(LateEvent *event); /* false: but it has come nearer */
+void late_finish_all(void);
+bool late_go_on(void); /* does one thing that can be done; false: there is none */
+
+#endif
