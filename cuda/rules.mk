@@ -1,6 +1,6 @@
 # The device libraries, built from the same files of cuda/, each loaded by the program at run time:
 #   build/libbcd-simt.so   kernels compiled as C++ for this CPU; always
-#   build/libbcd-cuda.so   kernels compiled by nvcc; where nvcc is found; with the NCCL link where
+#   build/libbcd-cuda.so   kernels compiled by nvcc; where nvcc is found; with the NCCL transport where
 #                          nccl.h is found.  cuBLASLt and NCCL are found when they are first used
 # What they need of ref/ they find in the program, so that there is one of everything.
 #   NVCC          the CUDA compiler; from the PATH or CUDA_HOME
@@ -14,9 +14,9 @@ device_c := $(wildcard cuda/*.c cuda/ops/*.c)
 kernels_cu := $(wildcard cuda/ops/*.cu)
 simt_c := $(wildcard cuda/simt/*.c)
 race_c := $(wildcard cuda/simt/race/*.c)
-# The NCCL link, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
+# The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
 has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
-where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_channels.c %nccl_library.c %nccl_fake.c),$(1))
+where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_library.c %nccl_fake.c),$(1))
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
 device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
 simt_tests := $(call where_nccl,$(filter-out %/profiler.c,$(wildcard tests/simt/*.c tests/simt/*.cu)))
@@ -117,8 +117,8 @@ $(call main_o,simt): CPPFLAGS += -DTEST_SUITES='"simt/suites.h"' -DTEST_PROGRAM=
 $(call main_o,gpu): CPPFLAGS += -DTEST_SUITES='"cuda/suites.h"' -DTEST_PROGRAM='"cuda"'
 $(call main_o,simt) $(call main_o,gpu) $(BUILD)/simt/tests/simt/test_late.o: CPPFLAGS += $(if $(has_nccl),-DHAS_NCCL)
 device_tests_o := $(call device_objects,device,$(device_tests_c)) $(host_o)
-# Under SIMT the NCCL link stands on tests/simt/nccl_fake.c.
-faked_o := $(call device_objects,simt,$(filter %/transport_nccl.c %/nccl_channels.c,$(gpu_c)))
+# Under SIMT the NCCL transport stands on tests/simt/nccl_fake.c.
+faked_o := $(call device_objects,simt,$(filter %/transport_nccl.c,$(gpu_c)))
 $(faked_o) $(BUILD)/simt/tests/simt/nccl_fake.o: CPPFLAGS += $(cuda_cflags)
 libraries := $(shared_tests) $(float_library)
 

@@ -28,7 +28,7 @@ static int make_training(RankEngine *e) {
         rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, e->active);
     schedule_free(&e->training);
     schedule_free(&e->recalling);
-    if (schedule_make(&e->training, &plan)) return -1;
+    if (schedule_make(&e->training, &plan) || way_reserve_all(e, &plan)) return -1;
     if (e->cache.lowest < 0) return 0;
     plan.first = e->placement->chunk_of[e->cache.lowest];
     return schedule_make(&e->recalling, &plan);

@@ -11,6 +11,33 @@ static void **place(RankEngine *e, Way way) {
     return (way.gradient ? e->gradient : e->value) + way.to * e->settings.micro_batches + way.micro;
 }
 
+/* Makes as many messages as can be on their way at once to and from the rank's chunks, and frees
+ * them, for the device keeps their memory: an allocation in a step may stop it, while a message
+ * waits for another rank. */
+int way_reserve_all(RankEngine *e, const SchedulePlan *plan) {
+    const Model *m = e->base.model;
+    Stage *stage = e->stage;
+    int most = 2 * e->placement->chunks * e->settings.micro_batches, made = 0, failed = 0;
+    void **message = e->messages ? calloc((size_t)most, sizeof *message) : NULL;
+    if (!message) return e->messages ? error_set("pipeline: out of memory for messages") : 0;
+    for (int low = 0; low + 1 < e->placement->chunks; low++) {
+        bool mine = chunk_rank(e, low) == e->transport->rank ||
+                    chunk_rank(e, low + 1) == e->transport->rank;
+        int flying = schedule_bound(plan, low), value = m->block[chunk_end_block(e, low) - 1].out;
+        if (flying > plan->micro_batches) flying = plan->micro_batches;
+        if (low >= plan->lowest) flying *= 2; /* gradients, too */
+        for (int i = 0; mine && i < flying && !failed; i++) {
+            size_t count = value_count(m, value, stage->settings.batch);
+            message[made] = stage->is->message_create(stage, count);
+            failed = message[made++] ? 0 : -1;
+        }
+    }
+    for (int i = 0; i < made; i++)
+        if (message[i]) stage->is->message_free(message[i]);
+    free(message);
+    return failed;
+}
+
 /* The block whose output it is, or is the gradient of. */
 static int boundary(const RankEngine *e, Way way) {
     return way.gradient ? chunk_end_block(e, way.to) - 1 : chunk_first_block(e, way.to) - 1;

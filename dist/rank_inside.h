@@ -81,6 +81,8 @@ typedef struct {
 int way_take(RankEngine *engine, Way way);
 int way_give(RankEngine *engine, Way way);
 int way_transfer(RankEngine *engine, Way way, bool send, int peer_chunk);
+/* Before the steps of a plan: where messages are the device's, it has memory for all of them. */
+int way_reserve_all(RankEngine *engine, const SchedulePlan *plan);
 /* Drops what a step that was given up has left on its way. */
 void way_drop_all(RankEngine *engine);
 

@@ -25,6 +25,7 @@ static int load(DeviceModule *module, const char *name) {
     /* what only some builds have: where they fail, they leave NULL */
     (void)library_find(library, "message_free", &found.message_free);
     (void)library_find(library, "transport_nccl_create", &found.transport_nccl_create);
+    (void)library_find(library, "transport_nccl_bytes", &found.transport_nccl_bytes);
     *module = found;
     return 0;
 }

@@ -14,6 +14,7 @@ typedef struct {
     /* For pipelines; see dist/transport.h.  NULL: built without NCCL. */
     void (*message_free)(void *message);
     struct Transport *(*transport_nccl_create)(struct Transport *control);
+    size_t (*transport_nccl_bytes)(void);
     int (*memory_plan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                        const StageSettings *settings, const bool *active);
 } DeviceModule;

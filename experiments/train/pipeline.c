@@ -36,21 +36,23 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* MPI carries what NCCL does not: the ids that its communicators are made from, and what is on the
- * host. */
-static Transport *join_for_nccl(const Options *o) {
+bool pipeline_is_nccl(const Options *o) {
+    PipelineKind kind;
+    int ranks;
+    return pipeline_parse(&kind, &ranks, o->pipeline) == 0 && kind == PIPELINE_NCCL;
+}
+
+/* All kernels are loaded as the device opens: to load one later CUDA may stop the device, which a
+ * kernel of NCCL that waits for another GPU would hang (cuda/transport_nccl.h). */
+static int check_nccl(const Options *o) {
     const DeviceModule *device;
-    if (o->device != DEVICE_CUDA) {
-        error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
-        return NULL;
-    }
-    if (setup_device(&device, o)) return NULL;
-    if (!device->transport_nccl_create) {
-        error_set("--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
-        return NULL;
-    }
-    Transport *control = transport_module_mpi(o->timeout);
-    return control ? device->transport_nccl_create(control) : NULL;
+    if (o->device != DEVICE_CUDA)
+        return error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    if (setup_device(&device, o)) return -1;
+    if (device->transport_nccl_create) return 0;
+    return error_set(
+        "--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
 }
 
 int pipeline_join(Transport **world, const Options *o) {
@@ -59,7 +61,9 @@ int pipeline_join(Transport **world, const Options *o) {
     *world = NULL;
     if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
-    *world = kind == PIPELINE_MPI ? transport_module_mpi(o->timeout) : join_for_nccl(o);
+    if (kind == PIPELINE_NCCL && check_nccl(o)) return -1;
+    *world =
+        transport_module_mpi(o->timeout); /* NCCL's, too: it carries ids and what the host has */
     return *world ? 0 : -1;
 }
 

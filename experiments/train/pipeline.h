@@ -30,6 +30,9 @@ int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], co
 /* "4 ranks (threads), virtual stages, 1f1b, 8 parts: ..." */
 const char *pipeline_describe(char text[160], const Setup *setup);
 
+/* Whether the GPUs of a pipeline are joined by NCCL, which needs memory of theirs. */
+bool pipeline_is_nccl(const Options *options);
+
 /* ---- between pipeline.c and pipeline_engine.c ------------------------------------------------ */
 
 typedef enum {

@@ -15,6 +15,7 @@ typedef struct {
     StageSettings stage;
     PipelineSettings pipeline;
     int replicas;
+    bool nccl; /* carries what passes between the stages */
 } RankRecipe;
 
 /* Ranks first, first + step ... of the world. */
@@ -43,9 +44,12 @@ static Engine *make_rank(void *context, Transport *world) {
     settings.local = blocks.local;
     settings.in_flight = blocks.in_flight;
     if (ok) stage = setup_stage(plan->device, plan->model, settings);
-    if (stage)
+    /* Last of what may fail on one rank alone, for NCCL joins all of them. */
+    if (stage && plan->nccl) pipeline = plan->device->transport_nccl_create(pipeline);
+    if (stage && pipeline)
         return engine_rank_create(stage, pipeline, replicas, plan->placement, blocks,
                                   plan->pipeline);
+    if (stage) stage->is->free(stage);
     if (pipeline) pipeline->is->free(pipeline);
     if (replicas) replicas->is->free(replicas);
     rank_blocks_free(&blocks);
@@ -113,7 +117,8 @@ static RankRecipe plan_of(Setup *s, const char *cache_dir) {
                         .placement = &s->placement,
                         .stage = s->stage_settings,
                         .pipeline = s->pipeline,
-                        .replicas = s->options.replicas};
+                        .replicas = s->options.replicas,
+                        .nccl = pipeline_is_nccl(&s->options)};
 }
 
 static int engine_of_threads(Setup *s, RankRecipe *plan) {
@@ -200,6 +205,7 @@ static Engine *make_remote(RemoteRank *f, Transport *world, const Options *asked
     f->plan.pipeline = f->config->pipeline;
     f->plan.pipeline.cache_dir = f->config->cache_dir[0] ? f->config->cache_dir : NULL;
     f->plan.replicas = f->config->replicas;
+    f->plan.nccl = pipeline_is_nccl(asked);
     return make_rank(&f->plan, world);
 }
 

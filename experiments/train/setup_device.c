@@ -115,6 +115,8 @@ int setup_check_memory(const Setup *s) {
         memory.name = info.name;
         memory.bytes = (double)info.free_bytes;
         memory.host_bytes = installed;
+        if (pipeline_is_nccl(&s->options))
+            memory.bytes -= (double)s->device->transport_nccl_bytes();
     }
     return s->ranks ? check_ranks(s, &memory) : fit_check(&memory, &training);
 }

@@ -6,7 +6,7 @@
 
 #include "../../ref/error.h"
 
-static atomic_int alive, made;
+static atomic_int alive, most, made;
 
 /* Marked, so that a host array in a message's place is noticed. */
 typedef struct {
@@ -29,7 +29,8 @@ static void *message_create(Stage *stage, size_t count) {
         return NULL;
     }
     m->mark = MARK;
-    alive++;
+    int now = ++alive, known = most;
+    while (now > known && !atomic_compare_exchange_weak(&most, &known, now)) continue;
     made++;
     return m;
 }
@@ -50,6 +51,7 @@ void message_stage_free(void *message) {
 
 int message_stage_alive(void) { return alive; }
 int message_stage_made(void) { return made; }
+int message_stage_most(void) { return atomic_exchange(&most, alive); }
 
 Stage *message_stage_create(const Model *model, StageSettings settings) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -10,5 +10,7 @@ void message_stage_free(void *message);
 /* Messages that were made and not freed yet, and all that were ever made. */
 int message_stage_alive(void);
 int message_stage_made(void);
+/* The most alive at any time since the last call. */
+int message_stage_most(void);
 
 #endif

@@ -54,6 +54,24 @@ static void messages_are_values(const void *data) {
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 
+/* A device then has memory for all that a step needs. */
+static void messages_are_made_before_a_step(const void *data) {
+    const PipelineRecipe *how = data;
+    Recipe recipe = {.spec = LLAMA, .steps = 1, .create = message_stage_create};
+    Pipeline p;
+    recipe.micro_batches = how->settings.micro_batches;
+    pipeline_open(&p, &recipe, how);
+    int made = message_stage_made();
+    tiny_activate(&p.tiny, 0);
+    p.tiny.engine->is->memory(p.tiny.engine); /* all ranks have come so far */
+    int reserved = message_stage_made() - made;
+    message_stage_most();
+    CHECK(tiny_train(&p.tiny, NULL, NULL) == 0, "%s", error_message());
+    int most = message_stage_most();
+    CHECK(0 < most && most <= reserved, "%d at a time, %d were made before", most, reserved);
+    pipeline_close(&p);
+}
+
 /* ---- failures of one rank -----------------------------------------------------------------------
  */
 
@@ -164,6 +182,8 @@ void test_pipeline_ends(void) {
     RUN_ROW("messages, 3 ranks", messages_are_values, &plain_3);
     RUN_ROW("messages, 2 ranks, virtual stages", messages_are_values, &virtual_2);
     RUN_ROW("messages, 2 replicas", messages_are_values, &replicas_2);
+    RUN_ROW("made before, 3 ranks", messages_are_made_before_a_step, &plain_3);
+    RUN_ROW("made before, virtual stages", messages_are_made_before_a_step, &virtual_2);
     static const int one = 1, two = 2;
     RUN_ROW("reading, 3 ranks", reading_from_the_lost_is_an_error, &one);
     RUN_ROW("reading, 2 replicas", reading_from_the_lost_is_an_error, &two);

@@ -55,6 +55,8 @@ static ncclResult_t init_rank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
                               ncclConfig_t *config) {
     int number;
     memcpy(&number, &id, sizeof number);
+    /* Kernels of several communicators must fit on the device together. */
+    if (config->maxCTAs == NCCL_CONFIG_UNDEF_INT || config->maxCTAs > 4) return ncclInvalidArgument;
     if (config->blocking || rank >= ranks) return ncclInvalidArgument;
     pthread_mutex_lock(&lock);
     Way *way = ways;
