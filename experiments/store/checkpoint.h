@@ -28,6 +28,9 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
 /* The settings alone, over those in `options` (which must be of COMMAND_TRAIN). */
 int checkpoint_settings(const char *path, Options *options);
 
+/* How many updates have been done there.  -1 and an error. */
+int checkpoint_step(const char *path, uint64_t *step);
+
 /* All of it, into a fresh engine.  Refuses another model, other data, another precision, damage. */
 int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);
 

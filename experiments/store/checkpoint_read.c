@@ -37,6 +37,14 @@ int checkpoint_settings(const char *path, Options *options) {
     return failed;
 }
 
+int checkpoint_step(const char *path, uint64_t *step) {
+    H5File file;
+    if (open_checkpoint(&file, path)) return -1;
+    int failed = h5_get_count(&file, "/bcd", "step", step);
+    h5_close(&file);
+    return failed;
+}
+
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 static int read_tensor(const H5File *file, const Setup *setup, int group, int number, real *room) {

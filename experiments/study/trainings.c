@@ -8,6 +8,7 @@
 #include "../../data/data.h"
 #include "../../ref/error.h"
 #include "../experiment.h"
+#include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
 #include "../train/interrupt.h"
@@ -20,6 +21,15 @@
 #include "study_file.h"
 #include "study_tables.h"
 
+/* Whether a run's weights are those of its last update: an earlier program wrote "finished" before
+ * them, and a full disk came between.  Without a checkpoint only its table is wanted. */
+static bool weights_are_last(const RunFile *run, const char *dir) {
+    char path[RUNDIR_PATH];
+    uint64_t step = 0, last = run->curve_rows ? run->curve[run->curve_rows - 1].step : 0;
+    rundir_path(path, dir, "checkpoint.h5");
+    return access(path, F_OK) || (checkpoint_step(path, &step) == 0 && step == last);
+}
+
 /* Whether the row has been trained already, to the length asked for.  -1 and an error: trained, but
  * with other settings. */
 static int row_finished(const PlanRow *row) {
@@ -29,7 +39,7 @@ static int row_finished(const PlanRow *row) {
     RunFile run;
     if (runfile_read(&run, path)) return -1;
     Options now = run.settings;
-    int finished = strcmp(run.status, "finished") == 0;
+    int finished = strcmp(run.status, "finished") == 0 && weights_are_last(&run, row->options.out);
     if (settings_resume(&now, &row->options)) {
         char cause[400];
         snprintf(cause, sizeof cause, "%s", error_message());

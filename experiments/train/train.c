@@ -108,8 +108,10 @@ static int finish(Training *t) {
     bool evaluated =
         run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
     if (!evaluated && evaluate(t)) return -1;
+    if (save(t)) return -1;
+    /* Last: who reads it may rely on the checkpoint. */
     strcpy(t->run.status, "finished");
-    return save(t);
+    return runfile_write(&t->run, t->run_path);
 }
 
 /* Keeps the curves up to the failure; what trained last is in the checkpoint. */

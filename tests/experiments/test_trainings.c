@@ -158,9 +158,10 @@ static void case_in_pieces(void) {
 }
 
 /* One model, one optimizer, data of its own: two rows. */
-#define TWO_ROWS                                                                            \
+#define TWO_ROWS_OF(steps)                                                                  \
     "experiment validity --preset smoke --models gpt:layers=2,width=16,heads=2,context=16 " \
-    "--data words.tokens --optimizers adam --threads 1 --save-every 20 --steps 120 --out "
+    "--data words.tokens --optimizers adam --threads 1 --save-every 20 --steps " steps " --out "
+#define TWO_ROWS TWO_ROWS_OF("120")
 #define ROW "gpt-layers-2-width-16-heads-2-context-16-words.tokens-adam-"
 
 /* Starts the program and kills it as soon as a file is there.  False: it ended before. */
@@ -241,6 +242,21 @@ static void case_rows_already_there(void) {
     study_free(&study);
 }
 
+/* "finished" beside weights of an earlier update is not the end: a full disk left it so, when a
+ * run's file was written before its checkpoint. */
+static void case_stale_weights(void) {
+    static const char row[] = "stale/rows/" ROW "bcd3", fresh[] = "plain/rows/" ROW "bcd3";
+    run(0, TWO_ROWS_OF("60") "stale");
+    copy_file("early.h5", "stale/rows/" ROW "bcd3/checkpoint.h5");
+    run(0, TWO_ROWS "stale");
+    check_same_checkpoint(row, fresh);
+    copy_file("stale/rows/" ROW "bcd3/checkpoint.h5", "early.h5");
+    const Printed *printed = run(0, TWO_ROWS "stale");
+    CHECK(strstr(printed->out, "full: done before") && !strstr(printed->out, "BCD-1/3: done"), "%s",
+          printed->out);
+    check_same_checkpoint(row, fresh);
+}
+
 static void case_diverged(void) {
     Study study = {0};
     const Printed *printed = run(1, TWO_ROWS "wild --lr 1000 --optimizer sgd");
@@ -260,6 +276,7 @@ void test_trainings(void) {
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
     RUN(case_told_before);
+    RUN(case_stale_weights);
     RUN(case_rows_already_there);
     RUN(case_diverged);
 }
