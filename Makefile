@@ -68,10 +68,11 @@ lib_cflags := $(shell pkg-config --cflags hdf5 libpcre2-8 libcjson libzstd)
 # The high-level HDF5 library (dimension scales) lies beside the plain one and has no .pc file.
 lib_libs := $(shell pkg-config --libs-only-L hdf5) -lhdf5_hl \
             $(shell pkg-config --libs hdf5 libpcre2-8 libcjson libzstd)
-# HDF5's own libraries are named, as its .pc file forgets them; cJSON has no static library.
+# HDF5's own libraries are named, as its .pc file forgets them; cJSON has no static library; and the C
+# library loads libgcc_s by itself when a thread ends, from where only the machine's own would be.
 ifeq ($(STATIC),yes)
 lib_libs := $(shell pkg-config --libs-only-L hdf5) -Wl,-Bstatic -lhdf5_hl -lhdf5 -lsz -laec -lz -lpcre2-8 -lzstd \
-            -Wl,-Bdynamic -lcjson
+            -Wl,-Bdynamic -lcjson -Wl,--no-as-needed -lgcc_s -Wl,--as-needed
 endif
 endif
 
