@@ -95,9 +95,7 @@ static void add_norm(const CudaStage *s, int index) {
 static void run_forward(CudaStage *s, const Block *block, bool again) {
     const Model *m = s->base.model;
     for (int i = block->first_node; i < block->end_node; i++) {
-        /* The last logits have become their gradient, and nothing reads them. */
-        if (again && m->node[i].out == m->values - 1 && node_aux_count(&m->node[i], 1) == 0)
-            continue;
+        if (again && !node_is_read_again(m, &m->node[i])) continue;
         bool last = i + 1 == block->end_node;
         if (!again && s->normed == i) {
             s->normed = -1;
@@ -216,17 +214,11 @@ static float *active_gradient(CudaStage *s, int param, bool *add) {
     return gradient_at(s, param);
 }
 
-static bool block_trains(const CudaStage *s, const Block *block) {
-    for (int i = block->first_node; i < block->end_node; i++)
-        if (node_trains(s->base.model, &s->base.model->node[i], s->active)) return true;
-    return false;
-}
-
 void pass_weight_gradient(Stage *base, int block) {
     CudaStage *s = cuda_stage(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
-    if (!block_trains(s, b)) return;
+    if (!block_trains(m, block, s->active)) return;
     if (block == 0) batch_send_inputs(s);
     if (base->settings.deferred && base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {

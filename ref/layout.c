@@ -72,6 +72,17 @@ bool node_trains(const Model *model, const Node *node, const bool *active) {
     return param_active(model, node->weight, active) || param_active(model, node->bias, active);
 }
 
+bool block_trains(const Model *model, int block, const bool *active) {
+    const Block *b = &model->block[block];
+    for (int i = b->first_node; i < b->end_node; i++)
+        if (node_trains(model, &model->node[i], active)) return true;
+    return false;
+}
+
+bool node_is_read_again(const Model *model, const Node *node) {
+    return node->out != model->values - 1 || node_aux_count(node, 1) > 0;
+}
+
 static int node_block(const Model *model, const Node *node) {
     return model->value[node->out].block;
 }
@@ -212,6 +223,21 @@ static void assign_offsets(Layout *l, LayoutInput q) {
         l->boundary = size_max(l->boundary, room.boundary);
         l->boundary_gradient = size_max(l->boundary_gradient, room.boundary_gradient);
     }
+}
+
+int layout_check(const Model *m, const StageSettings *settings, const bool *active) {
+    bool training = false;
+    for (int b = 0; b < m->blocks; b++) training |= active[b];
+    for (int i = 0; i < m->nodes && training; i++) {
+        const Node *node = &m->node[i];
+        if (node->kind != OP_BATCHNORM || node_uses_running(m, node, settings, active)) continue;
+        if (settings->batch * node_positions(node) == 1)
+            return error_set(
+                "batchnorm: %s of %s has one value a channel in a batch, which has no "
+                "variance; train with more samples at a time",
+                m->block[node_block(m, node)].name, m->name);
+    }
+    return 0;
 }
 
 int layout_make(Layout *l, const Model *m, const StageSettings *settings, const bool *active) {

@@ -38,6 +38,9 @@ typedef struct {
     size_t boundary_gradient; /* likewise of their gradients not stored */
 } Layout;
 
+/* -1 and an error where a batch norm would normalise with the statistics of a single value: its
+ * batch is one sample of one pixel. */
+int layout_check(const Model *model, const StageSettings *settings, const bool *active);
 /* -1 and an error when memory runs out. */
 int layout_make(Layout *layout, const Model *model, const StageSettings *settings,
                 const bool *active);
@@ -68,6 +71,11 @@ int block_in_flight(const StageSettings *settings, int block);
 size_t value_bytes(const StageSettings *settings);
 /* Whether a node trains parameters of an active block, its own or a tied one. */
 bool node_trains(const Model *model, const Node *node, const bool *active);
+/* Whether a block has such a node. */
+bool block_trains(const Model *model, int block, const bool *active);
+/* Whether a block that is computed again needs this node's output: the last logits have become
+ * their gradient, and nothing reads them. */
+bool node_is_read_again(const Model *model, const Node *node);
 /* Whether a batch norm uses running statistics in a training pass. */
 bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
                        const bool *active);

@@ -78,7 +78,7 @@ static size_t loss_bytes(const Model *m, const StageSettings *settings) {
 int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *settings,
                 const bool *active) {
     Layout layout;
-    if (layout_make(&layout, m, settings, active)) return -1;
+    if (layout_check(m, settings, active) || layout_make(&layout, m, settings, active)) return -1;
     size_t loss = block_is_local(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
     BlockMemory parameters = stage_parameters(m, settings, active);
     size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;

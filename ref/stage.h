@@ -47,6 +47,7 @@ typedef struct {
     FrozenNorm frozen_norm; /* which statistics a frozen batch norm uses while training */
     OptimizerSettings optimizer;
     uint64_t seed; /* of the initial parameters */
+    bool plain;    /* the CPU: the ops of ref/ops, slow, in place of those of ref/fast */
     Precision precision;
     /* Rows of the logits start at multiples of so many numbers, where a device wants rows aligned
      * (a vocabulary may be odd); 0: no gaps. */
@@ -97,7 +98,8 @@ typedef struct {
      * (unless keep_state, or its block goes on training) and activations, then allocates this
      * one's, in this order, so that two submodels' are never there at the same time; new state is
      * zero.  Parameters and running statistics stay where they are.  Activating the same blocks
-     * again changes nothing.  -1 and an error when memory runs out. */
+     * again changes nothing.  -1 and an error when memory runs out, or where a batch norm would
+     * have a single value (layout_check). */
     int (*activate)(Stage *stage, const bool *active);
     /* Takes the batch's data by reference: it must live until the pass is over.  n is at most
      * settings.batch. */
@@ -166,10 +168,8 @@ struct Stage {
     StageSettings settings;
 };
 
-/* The CPU stage: the whole model, parameters initialised from the seed, with the fast ops of
- * ref/fast.  NULL and an error if memory runs out. */
+/* The CPU stage: the whole model, parameters initialised from the seed.  NULL and an error if
+ * memory runs out. */
 Stage *stage_ref_create(const Model *model, StageSettings settings);
-/* The same with the plain ops of ref/ops, on one thread: slow, for learning and for doubt. */
-Stage *stage_plain_create(const Model *model, StageSettings settings);
 
 #endif

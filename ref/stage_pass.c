@@ -47,7 +47,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
     bool training = s->mode == MODE_TRAIN;
     NodeIO io = {.n = s->batch.n,
-                 .plain = s->plain,
+                 .plain = s->base.settings.plain,
                  .x = stage_value(s, node->in),
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
@@ -88,7 +88,7 @@ Loss stage_loss(Stage *base, double scale) {
     const Model *m = base->model;
     real *logits = stage_value(s, m->values - 1);
     int rows = s->batch.n * m->targets;
-    (s->plain ? cross_entropy_forward : fast_cross_entropy_forward)(
+    (s->base.settings.plain ? cross_entropy_forward : fast_cross_entropy_forward)(
         s->loss, s->log_sum, s->correct, logits, s->batch.targets, rows, m->outputs);
     Loss loss = {0};
     for (int i = 0; i < rows; i++) {
@@ -97,7 +97,7 @@ Loss stage_loss(Stage *base, double scale) {
         loss.count += s->batch.targets[i] >= 0;
     }
     if (s->mode == MODE_TRAIN && s->layout.lowest < m->blocks)
-        (s->plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
+        (s->base.settings.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
             logits, logits, s->log_sum, s->batch.targets, (real)scale, rows, m->outputs);
     return loss;
 }
@@ -107,8 +107,7 @@ static void recompute(RefStage *s, const Block *b) {
     const Model *m = s->base.model;
     for (int i = b->first_node; i < b->end_node; i++) {
         const Node *node = &m->node[i];
-        /* The last logits have become their gradient, and nothing reads them. */
-        if (node->out == m->values - 1 && node_aux_count(node, 1) == 0) continue;
+        if (!node_is_read_again(m, node)) continue;
         NodeIO io = node_io(s, node);
         io.hold_running = true;
         node_forward(node, &io);
@@ -151,17 +150,12 @@ static real *active_gradient(RefStage *s, int param, bool *add) {
     return s->gradient[param];
 }
 
-static bool block_trains(const RefStage *s, const Block *b) {
-    for (int i = b->first_node; i < b->end_node; i++)
-        if (node_trains(s->base.model, &s->base.model->node[i], s->active)) return true;
-    return false;
-}
-
 void stage_weight_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
-    if (base->settings.deferred && base->settings.recompute && block_trains(s, b)) recompute(s, b);
+    if (base->settings.deferred && base->settings.recompute && block_trains(m, block, s->active))
+        recompute(s, b);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->active)) continue;

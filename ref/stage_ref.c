@@ -116,6 +116,7 @@ static int stage_activate(Stage *base, const bool *active) {
     RefStage *s = of(base);
     const Model *m = base->model;
     if (memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
+    if (layout_check(m, &base->settings, active)) return -1;
     free_activations(s); /* first free, then allocate: the peak is one submodel's */
     for (int p = 0; p < m->params; p++) {
         release(s, &s->gradient[p]);
@@ -315,7 +316,7 @@ static int allocate_model(RefStage *s) {
     return s->loss && s->log_sum && s->correct ? 0 : -1;
 }
 
-static Stage *create(const Model *model, StageSettings settings, bool plain) {
+Stage *stage_ref_create(const Model *model, StageSettings settings) {
     if (optimizer_check(&settings.optimizer)) return NULL;
     static const StageClass class = {
         .activate = stage_activate,
@@ -342,19 +343,10 @@ static Stage *create(const Model *model, StageSettings settings, bool plain) {
         return NULL;
     }
     s->base = (Stage){&class, model, settings};
-    s->plain = plain;
     /* Nothing is active yet: the layout is that of evaluation. */
     if (allocate_tables(s) || allocate_model(s) || allocate_activations(s)) {
         stage_free(&s->base);
         return NULL;
     }
     return &s->base;
-}
-
-Stage *stage_ref_create(const Model *model, StageSettings settings) {
-    return create(model, settings, false);
-}
-
-Stage *stage_plain_create(const Model *model, StageSettings settings) {
-    return create(model, settings, true);
 }

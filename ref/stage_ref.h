@@ -7,7 +7,6 @@
 
 typedef struct {
     Stage base;
-    bool plain; /* the ops of ref/ops, else those of ref/fast */
     MemCount counted;
     real **param;        /* [params] */
     real **buffer;       /* [buffers] */

@@ -30,7 +30,7 @@ enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 112 };
 typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
 extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
 
-typedef enum { DEVICE_CPU, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
+typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
 
 /* offload: ordinary training on a device, with optimizer state and update in host memory. */

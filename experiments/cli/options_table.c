@@ -11,7 +11,7 @@ const char *const split_names[SPLIT_NAMES] = {
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
-const char *const device_names[DEVICE_KINDS] = {"cpu", "cuda", "simt"};
+const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
 static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] = "plain",
@@ -139,10 +139,11 @@ const Option option_table[] = {
 #define SECTION "Running"
     {"threads", "N", INT(threads, 0, 4096), FREE, "0", "all cores", SECTION,
      "never changes the result", RUNNING | COMMAND_INFO | COMMAND_PLAN},
-    {"device", "cpu|cuda|simt", CHOICE(device, device_names, DEVICE_KINDS), ROUNDS, "cpu", NULL,
-     SECTION,
-     "what it runs on: the processor, an NVIDIA GPU, or the GPU's kernels run thread by thread on "
-     "the processor, to test them (tens of times slower)",
+    {"device", "cpu|plain|cuda|simt", CHOICE(device, device_names, DEVICE_KINDS), ROUNDS, "cpu",
+     NULL, SECTION,
+     "what it runs on: the processor; the processor by the loops of ref/ops, as the equations say, "
+     "for learning and for doubt (plain: tens of times slower); an NVIDIA GPU; or the GPU's "
+     "kernels run thread by thread on the processor, to test them (as slow)",
      RUNNING},
     {"precision", "fp32|tf32|bf16", CHOICE(precision, precision_names, PRECISIONS), ROUNDS, "fp32",
      NULL, SECTION,

@@ -54,6 +54,7 @@ static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
 static Stage *make_stage(const Options *o, const Model *model, int batch) {
     StageSettings settings = {.batch = batch,
                               .optimizer = optimizer_defaults(OPTIMIZER_SGD),
+                              .plain = o->device == DEVICE_PLAIN,
                               .precision = (Precision)o->precision};
     settings.optimizer.momentum = 0;
     const DeviceModule *device;

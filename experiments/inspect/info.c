@@ -31,6 +31,7 @@ static void print_build(void) {
            p.compiler, p.flags, major, minor, release);
     printf("threads    %d\n", p.threads);
     printf("cpu        %s, fp32\n", p.cpu);
+    printf("plain      the same by the loops of ref/ops, which say what each op is\n");
     for (int device = DEVICE_CUDA; device < DEVICE_KINDS; device++) {
         DeviceInfo info;
         const DeviceModule *module = device_module_open(device_names[device]);

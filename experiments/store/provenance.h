@@ -11,7 +11,7 @@ typedef struct {
     char commit[64]; /* of the build: git describe --always --dirty; "unknown" outside a checkout */
     char command[1024];
     char compiler[128], flags[256];           /* of the build */
-    char cpu[128], device[32], precision[16]; /* device: cpu, cuda or simt */
+    char cpu[128], device[32], precision[16]; /* device: cpu, plain, cuda or simt */
     /* Of a device beside the CPU; "" without one, and in files written before there were any. */
     char accelerator[96], runtime[48], driver[48], libraries[96];
     char started[32]; /* UTC, ISO 8601 */
@@ -25,7 +25,7 @@ void provenance_remember(int argc, char **argv);
 /* Since then; 0 where it was not remembered. */
 double provenance_seconds(void);
 void provenance_fill(Provenance *provenance, uint64_t seed);
-/* What computes: `device` is cpu, cuda or simt; info of the latter two, else NULL. */
+/* What computes: `device` is cpu, plain, cuda or simt; info of the latter two, else NULL. */
 void provenance_set_device(Provenance *provenance, const char *device, const char *precision,
                            const DeviceInfo *info);
 /* The name of what computes: the accelerator's, or else the processor's. */

@@ -196,6 +196,7 @@ static StageSettings stage_settings(const Options *o, OptimizerSettings optimize
                            .keep_state = o->keep_state,
                            .frozen_norm = (FrozenNorm)o->frozen_norm,
                            .optimizer = optimizer,
+                           .plain = o->device == DEVICE_PLAIN,
                            .seed = o->seed,
                            .precision = (Precision)o->precision,
                            .offload = o->method == METHOD_OFFLOAD};

@@ -6,9 +6,13 @@
 #include "pipeline.h"
 #include "progress.h" /* format_bytes */
 
+static bool on_processor(const Options *o) {
+    return o->device == DEVICE_CPU || o->device == DEVICE_PLAIN;
+}
+
 int setup_check_device(const Options *o) {
     const char *precision = precision_names[o->precision];
-    if (o->device != DEVICE_CPU) return 0;
+    if (!on_processor(o)) return 0;
     if (o->precision != PRECISION_FP32)
         return error_set(
             "--precision %s: the cpu computes in fp32; %s is for --device cuda or simt", precision,
@@ -25,7 +29,7 @@ int setup_check_device(const Options *o) {
 int setup_device(const DeviceModule **device, const Options *o) {
     *device = NULL;
     if (setup_check_device(o)) return -1;
-    if (o->device == DEVICE_CPU) return 0;
+    if (on_processor(o)) return 0;
     *device = device_module_open(device_names[o->device]);
     return *device ? 0 : -1;
 }

@@ -37,7 +37,8 @@ static void refuses_wrong_use(void) {
     check_error(run(2, "tr\x1b[31m"), "no command \"tr\\x1b[31m\"");
     check_error(run(2, "trian"), "bcd: no command \"trian\"; did you mean bcd train?");
     check_error(run(2, "train --modle x"), "did you mean --model?");
-    check_error(run(2, "train --device gpu"), "--device \"gpu\": it takes cpu, cuda or simt");
+    check_error(run(2, "train --device gpu"),
+                "--device \"gpu\": it takes cpu, plain, cuda or simt");
     check_error(run(2, "train --model resnet9x"), "no model \"resnet9x\"");
     check_error(run(2, "train --data cifr"), "no data set \"cifr\"");
     check_error(run(2, "train --model resnet8 --submodels 99"), "99");

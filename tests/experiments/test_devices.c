@@ -314,9 +314,15 @@ static void caches_do_not_matter(void) {
     check_same_checkpoint("plain-steps", "cached");
 }
 
+static void trains_by_the_plain_ops(void) {
+    run(0, "train " LLAMA_WORDS "--steps 4 --quiet --out on-cpu");
+    run(0, "train " LLAMA_WORDS "--steps 4 --quiet --device plain --out plain");
+    double x = loss_at("on-cpu", 4), y = loss_at("plain", 4);
+    CHECK(fabs(x - y) <= 1e-5 * fabs(x), "loss %.8f, by the plain ops %.8f", x, y);
+}
+
 static void offloads(void) {
     if (!has_device("simt")) SKIP("built without SIMT");
-    run(0, "train " LLAMA_WORDS "--steps 4 --quiet --out on-cpu");
     run(0, "train " LLAMA_WORDS "--steps 4 --quiet --device simt --method offload --out offloaded");
     RunFile file;
     if (read_run(&file, "offloaded"))
@@ -384,6 +390,7 @@ void test_devices(void) {
         RUN_ROW(shared_out[i].name, shares_out_the_model, &shared_out[i]);
     RUN(killed_and_resumed);
     RUN(caches_do_not_matter);
+    RUN(trains_by_the_plain_ops);
     RUN(offloads);
     RUN(evaluates_and_samples);
     RUN(traces);

@@ -20,11 +20,11 @@ void test_fixtures(void) {
         {.name = "grouped", .fixture = "grouped"},
         {.name = "grouped, recompute", .fixture = "grouped", .recompute = true},
         {.name = "grouped, 2 micro-batches", .fixture = "grouped", .micro_batches = 2},
-        {.name = "resnet, plain ops", .fixture = "resnet", .create = stage_plain_create},
-        {.name = "bottleneck, plain ops", .fixture = "bottleneck", .create = stage_plain_create},
-        {.name = "gpt, plain ops", .fixture = "gpt", .create = stage_plain_create},
-        {.name = "llama, plain ops", .fixture = "llama", .create = stage_plain_create},
-        {.name = "grouped, plain ops", .fixture = "grouped", .create = stage_plain_create},
+        {.name = "resnet, plain ops", .fixture = "resnet", .plain = true},
+        {.name = "bottleneck, plain ops", .fixture = "bottleneck", .plain = true},
+        {.name = "gpt, plain ops", .fixture = "gpt", .plain = true},
+        {.name = "llama, plain ops", .fixture = "llama", .plain = true},
+        {.name = "grouped, plain ops", .fixture = "grouped", .plain = true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, check_row, &rows[i]);

@@ -298,7 +298,29 @@ static void absurd_models_are_planned(void) {
     model_free(model);
 }
 
+/* As PyTorch: where a channel has one value in a batch, batch statistics are refused. */
+static void one_value_has_no_variance(void) {
+    const char *spec = "resnet:depth=8,width=2,size=4,classes=3"; /* its last images are 1 x 1 */
+    for (int batch = 1; batch <= 2; batch++) {
+        Tiny tiny;
+        tiny_open(&tiny, &(Recipe){.spec = spec, .batch = batch});
+        for (int submodel = 0; submodel < 3; submodel++) {
+            bool *active = active_of(&tiny, submodel);
+            size_t plan[MEM_ROLES];
+            const bool refused = batch == 1 && submodel == 2;
+            CHECK(!memory_plan(plan, tiny.model, &tiny.stage->settings, active) == !refused,
+                  "batch %d, submodel %d: %s", batch, submodel, error_message());
+            CHECK(!tiny.stage->is->activate(tiny.stage, active) == !refused,
+                  "batch %d, submodel %d: %s", batch, submodel, error_message());
+            if (refused) CHECK(strstr(error_message(), "no variance"), "%s", error_message());
+            free(active);
+        }
+        tiny_close(&tiny);
+    }
+}
+
 void test_memory(void) {
+    RUN(one_value_has_no_variance);
     for (int i = 0; tiny_models[i]; i++) {
         RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
         RUN_ROW("closed form", closed_form_holds, tiny_models[i]);

@@ -113,6 +113,7 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
         need(!partition_lr(&s->partition, recipe->submodel_lr), recipe->submodel_lr);
     int parts = or_usual(recipe->micro_batches, 1);
     StageSettings stage = {.batch = (s->batch + parts - 1) / parts,
+                           .plain = recipe->plain,
                            .recompute = recipe->recompute,
                            .keep_state = recipe->keep_state,
                            .frozen_norm = recipe->frozen_norm,

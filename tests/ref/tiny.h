@@ -18,6 +18,7 @@ Dataset *tiny_dataset(const Model *model, int samples, bool augmented);
 typedef struct {
     const char *spec;
     Stage *(*create)(const Model *model, StageSettings settings); /* the CPU's */
+    bool plain;                                                   /* the CPU's plain ops */
     Precision precision;
     bool offload;
     int submodels;                    /* 3 */

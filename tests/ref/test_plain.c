@@ -1,0 +1,58 @@
+/* The CPU's two tables of ops, the plain ones and the fast ones: the same training. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "../test.h"
+#include "tiny.h"
+#include "tolerance.h"
+
+enum { STEPS = 9 };
+
+static int remember(void *context, const BcdState *state, const Loss *loss, double lr) {
+    double *losses = context;
+    (void)lr;
+    losses[state->step - 1] = loss_mean(loss);
+    return 0;
+}
+
+static void train(Tiny *tiny, double losses[STEPS], const void *spec, bool plain) {
+    tiny_open(tiny, &(Recipe){.spec = spec, .steps = STEPS, .plain = plain});
+    CHECK(!tiny_train(tiny, remember, losses), "%s", error_message());
+}
+
+/* Each op's results differ by their rounding, which tolerance() allows for sums as long as the
+ * longest here, some hundred products.  A step passes what it found on to the parameters, a part of
+ * it by the rate and by momentum, and so to the next loss: STEPS times as much at the end. */
+static void is_the_same_curve(const void *spec) {
+    Tiny plain, fast;
+    double expected[STEPS], got[STEPS];
+    train(&plain, expected, spec, true);
+    train(&fast, got, spec, false);
+    for (int i = 0; i < STEPS; i++) {
+        double error = fabs(got[i] - expected[i]);
+        double allowed = (i + 1) * tolerance(256, expected[i]);
+        CHECK(error <= allowed, "step %d: loss %.9g, by the plain ops %.9g (allowed %.3g)", i + 1,
+              got[i], expected[i], allowed);
+    }
+    tiny_close(&plain);
+    tiny_close(&fast);
+}
+
+static void repeats_its_bits(const void *spec) {
+    for (int plain = 0; plain <= 1; plain++) {
+        Tiny first, again;
+        double losses[STEPS];
+        train(&first, losses, spec, plain);
+        train(&again, losses, spec, plain);
+        tiny_check_same(&first, &again, plain ? "plain" : "fast");
+        tiny_close(&first);
+        tiny_close(&again);
+    }
+}
+
+void test_plain(void) {
+    for (const char *const *spec = tiny_models; *spec; spec++) {
+        RUN_ROW(*spec, is_the_same_curve, *spec);
+        RUN_ROW(*spec, repeats_its_bits, *spec);
+    }
+}
