@@ -22,9 +22,14 @@ void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real
                        const real *x, const real *skip, const real *g, const real *b, int n, int c,
                        bool relu, bool use_running, double momentum) {
     for (ptrdiff_t j = 0; j < c; j++) {
-        double m = running_mean[j], variance = running_var[j];
-        if (!use_running) {
+        double m, variance;
+        if (use_running) {
+            m = running_mean[j];
+            variance = running_var[j];
+        } else {
             batch_statistics(&m, &variance, x + j, n, c);
+        }
+        if (!use_running && momentum > 0) {
             const double unbiased = n > 1 ? variance * n / (n - 1) : variance;
             running_mean[j] = (real)((1 - momentum) * running_mean[j] + momentum * m);
             running_var[j] = (real)((1 - momentum) * running_var[j] + momentum * unbiased);
