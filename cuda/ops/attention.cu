@@ -68,8 +68,8 @@ struct Softmax {
 /* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
  * divided by the sum.  scale includes log2(e). */
 template <int D, int M, int N>
-static __device__ __forceinline__ void carry_on(Softmax<M> &softmax, float (&y)[M][D / 8][4],
-                                                float (&s)[M][N][4], float scale) {
+static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4],
+                                                      float (&s)[M][N][4], float scale) {
     float shrink[M][2];
     bool grown = false;
 #pragma unroll
@@ -166,10 +166,10 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         if (key >= query + 16 * M || query >= h.t) continue;
         float s[M][N][4];
         clear(s);
-        multiply_rows<P, D, M, N>(s, q, k_tile);
+        multiply_qkt<P, D, M, N>(s, q, k_tile);
         if (key + S::COLUMNS > query + 1) hide_later(s, query, key);
-        carry_on<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
-        multiply_sum<P, D, M, N>(sum_v, s, k_tile + TILE);
+        online_softmax<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
+        multiply_pv<P, D, M, N>(sum_v, s, k_tile + TILE);
     }
     __syncthreads(); /* the tiles become rows of results */
     if (query < h.t)

@@ -200,8 +200,8 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
         float s[M][N][4], dp[M][N][4];
         clear(s);
         clear(dp);
-        multiply_rows<P, D, M, N>(s, q, k_tile);
-        multiply_rows<P, D, M, N>(dp, dy, k_tile + TILE);
+        multiply_qkt<P, D, M, N>(s, q, k_tile);
+        multiply_qkt<P, D, M, N>(dp, dy, k_tile + TILE);
         if (key + S::COLUMNS > query + 1) hide_later(s, query, key);
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
                     const float p = exp2_fast(fmaf(s[m][j][i], h.scale * LOG2_E, -lse[m][i / 2]));
                     s[m][j][i] = p * (dp[m][j][i] - dots[m][i / 2]);
                 }
-        multiply_sum<P, D, M, N>(dq, s, k_tile);
+        multiply_pv<P, D, M, N>(dq, s, k_tile);
     }
     __syncthreads(); /* the tiles become rows of results */
     if (query < h.t)
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         float p[M][N][4], dp[M][N][4];
         clear(p);
         clear(dp);
-        multiply_rows<P, D, M, N>(p, k, q_tile);
+        multiply_qkt<P, D, M, N>(p, k, q_tile);
         if (query < key + 16 * M || query + S::COLUMNS > h.t) hide_earlier(p, key, query, h.t);
 #pragma unroll
         for (int j = 0; j < N; j++)
@@ -287,8 +287,8 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
                 for (int m = 0; m < M; m++)
                     p[m][j][i] = exp2_fast(fmaf(p[m][j][i], h.scale * LOG2_E, -less));
             }
-        multiply_sum<P, D, M, N>(dv, p, q_tile + TILE);
-        multiply_rows<P, D, M, N>(dp, v, q_tile + TILE);
+        multiply_pv<P, D, M, N>(dv, p, q_tile + TILE);
+        multiply_qkt<P, D, M, N>(dp, v, q_tile + TILE);
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
@@ -297,7 +297,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
 #pragma unroll
                 for (int m = 0; m < M; m++) p[m][j][i] *= dp[m][j][i] - less;
             }
-        multiply_sum<P, D, M, N>(dk, p, q_tile);
+        multiply_pv<P, D, M, N>(dk, p, q_tile);
     }
     __syncthreads(); /* the tiles become rows of results */
     if (key >= h.t) return;

@@ -84,9 +84,9 @@ static void run_gradient_plain(const Run *run, void *dx, const void *dy, const v
 
 /* ---- Versions 2 and 3: the plan ------------------------------------------------------------- */
 
-/* Shared memory of a block, slabs and weights: the smallest limit among the devices that this is
- * built for is 99 KiB, and the larger ones have room for several blocks. */
-enum { SLAB_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS = 32 };
+/* Shared memory of a block, halo tiles and weights: the smallest limit among the devices that this
+ * is built for is 99 KiB, and the larger ones have room for several blocks. */
+enum { HALO_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS = 32 };
 
 /* The pixels of the input gradient with row congruent to a and column to b modulo the stride.  Rows
  * of dy ascend while taps descend, from the last one that reaches such pixels. */
@@ -121,33 +121,33 @@ static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) 
     return c;
 }
 
-/* Chooses between slab and gathering, and how much of it is loaded at a time. */
+/* Chooses between halo tile and gathering, and how much of it is loaded at a time. */
 template <typename Tile>
 static Work plan_work(const Correlation *phase, int phases) {
     typedef typename Tile::Mode Mode;
     const int size = (int)sizeof(typename Mode::Element), in_c = phase[0].in_c;
     Work work = {};
-    int pixels = 0, taps = 1, by_slab = 0, by_tap = 0; /* pixels to load, of all phases */
+    int pixels = 0, taps = 1, by_halo = 0, by_tap = 0; /* pixels to load, of all phases */
     for (int p = 0; p < phases; p++) {
         const Correlation &c = work.phase[p] = phase[p];
-        const int each = slab_pixels(c, Tile::BM), all = c.rows * c.columns;
+        const int each = halo_pixels(c, Tile::BM), all = c.rows * c.columns;
         if (!all) continue;
         work.gather |= each < 0 || all > MAX_TAPS;
-        by_slab += each;
+        by_halo += each;
         by_tap += all * Tile::BM;
         pixels = each > pixels ? each : pixels;
         taps = all > taps ? all : taps;
     }
-    work.gather |= by_slab > by_tap;
-    const int smallest = 2 * Mode::STEP; /* chunk for which a slab is worth while */
+    work.gather |= by_halo > by_tap;
+    const int smallest = 2 * Mode::STEP; /* chunk for which a halo tile is worth while */
     for (int most = MAX_CHUNK;; most /= 2) {
         if (most < smallest) work.gather = true; /* too wide an image */
         if (work.gather) pixels = Tile::BM, most = MAX_CHUNK;
         work.chunks = divide_up(in_c, most);
         work.chunk = divide_up(divide_up(in_c, work.chunks), Mode::STEP) * Mode::STEP;
-        work.slab_size = (pixels + 1) * (work.chunk + Mode::GROUP);
-        work.slabs = Mode::AHEAD && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
-        if (work.gather || work.slabs * work.slab_size * size <= SLAB_BYTES) break;
+        work.halo_size = (pixels + 1) * (work.chunk + Mode::GROUP);
+        work.halos = Mode::AHEAD && work.chunks * (work.gather ? taps : 1) > 1 ? 2 : 1;
+        if (work.gather || work.halos * work.halo_size * size <= HALO_BYTES) break;
     }
     work.by_chunk = divisor_of(work.chunk);
     const int tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * weight_pitch<Tile>(work.chunk);
@@ -166,13 +166,13 @@ static void launch(const Run *run, void *out, const void *in, const void *w,
     typedef typename Tile::Mode::Value Value;
     const Work work = plan_work<Tile>(phase, phases);
     const size_t bytes =
-        (size_t)(work.slabs * work.slab_size + work.weight_buffers * work.weight_size) *
+        (size_t)(work.halos * work.halo_size + work.weight_buffers * work.weight_size) *
         sizeof(typename Tile::Mode::Element);
     int pixels = 0;
     for (int p = 0; p < phases; p++)
         if (phase[p].pixels > pixels) pixels = phase[p].pixels;
-    SHARED_LIMIT(correlate<Tile>, SLAB_BYTES + WEIGHT_BYTES);
-    LAUNCH(correlate<Tile>,
+    SHARED_LIMIT(implicit_gemm<Tile>, HALO_BYTES + WEIGHT_BYTES);
+    LAUNCH(implicit_gemm<Tile>,
            dim3((unsigned)divide_up(pixels, Tile::BM),
                 (unsigned)divide_up(phase[0].out_c, Tile::BN), (unsigned)phases),
            Tile::THREADS, bytes, run->stream, (Value *)out, (const Value *)in, (const Value *)w,

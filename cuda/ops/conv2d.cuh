@@ -10,10 +10,11 @@
  * in between.  The weight gradient pairs the same pixels as the forward pass.
  *
  * A block takes consecutive output pixels, counted over the whole batch.  The input pixels that
- * their taps reach are then one piece of memory too, the slab: it is loaded once, with 16-byte
+ * their taps reach are then one piece of memory too, the halo tile: it is loaded once, with 16-byte
  * accesses, and every tap is a shift within it.  A tap that falls outside the image reads a row of
- * zeros instead, which a bit per pixel and tap decides.  Where a slab would be larger than loading
- * each tap by itself (1x1, large strides), taps are gathered one after the other instead. */
+ * zeros instead, which a bit per pixel and tap decides.  Where a halo tile would be larger than
+ * loading each tap by itself (1x1, large strides), taps are gathered one after the other instead.
+ */
 #ifndef CUDA_OPS_CONV2D_CUH
 #define CUDA_OPS_CONV2D_CUH
 
@@ -91,7 +92,7 @@ static inline Correlation forward_correlation(const CudaConv *conv) {
 /* Host: the input pixels that `tile` consecutive output pixels reach, at most; -1 if they are not
  * one ascending piece.  From m to m' the first tap moves by stride (m' - m), and by `row` more for
  * each end of a row in between, by `image` more for each end of an image. */
-static inline int slab_pixels(const Correlation &c, int tile) {
+static inline int halo_pixels(const Correlation &c, int tile) {
     int row = c.stride * (c.in_w - c.out_w), image = c.in_w * (c.in_h - c.stride * c.out_h);
     if (c.stride + row < 0 || c.stride + row + image < 0) return -1;
     int size = c.out_h * c.out_w, last = tile - 1;
@@ -155,9 +156,9 @@ static __device__ __forceinline__ unsigned taps_inside(const Correlation &c, Pla
     return taps;
 }
 
-/* The rows of a slab: consecutive pixels from `first` on. */
+/* The rows of a halo tile: consecutive pixels from `first` on. */
 template <typename T>
-struct SlabRows {
+struct HaloRows {
     const T *in;
     int first, total, c;
     __device__ __forceinline__ const T *operator()(int r) const {

@@ -1,5 +1,5 @@
-/* The correlation of conv2d_tiles.cuh: what a launch does, the shapes of its tiles, and how slab
- * and weights come into shared memory. */
+/* The correlation of conv2d_tiles.cuh: what a launch does, the shapes of its tiles, and how halo
+ * tile and weights come into shared memory. */
 #ifndef CUDA_OPS_CONV2D_LOAD_CUH
 #define CUDA_OPS_CONV2D_LOAD_CUH
 
@@ -13,9 +13,9 @@ typedef struct {
     int chunk, chunks; /* channels at a time */
     Divisor by_chunk;
     int taps;      /* whose weights are loaded at a time */
-    bool gather;   /* a tap at a time, instead of a slab */
-    int slab_size; /* numbers of a slab, its row of zeros included */
-    int slabs;     /* buffers: 1 or 2 */
+    bool gather;   /* a tap at a time, instead of a halo tile */
+    int halo_size; /* numbers of a halo tile, its row of zeros included */
+    int halos;     /* buffers: 1 or 2 */
     int weight_size, weight_buffers;
 } Work;
 
@@ -45,8 +45,8 @@ static __host__ __device__ __forceinline__ int weight_pitch(int chunk) {
 
 /* One round of the main loop: weights of taps [tap, tap + taps) of a chunk of channels. */
 struct Round {
-    int tap, taps, chunk, slab;
-    bool fresh; /* the first with this slab */
+    int tap, taps, chunk, halo;
+    bool fresh; /* the first with this halo tile */
 };
 
 static __device__ __forceinline__ Round round_of(const Work &work, const Correlation &c, int at) {
@@ -56,11 +56,11 @@ static __device__ __forceinline__ Round round_of(const Work &work, const Correla
         round.tap = at / work.chunks;
         round.taps = 1;
         round.chunk = at % work.chunks;
-        round.slab = at;
+        round.halo = at;
         round.fresh = true;
     } else {
         const int each = (all + work.taps - 1) / work.taps;
-        round.chunk = round.slab = at / each;
+        round.chunk = round.halo = at / each;
         round.tap = at % each * work.taps;
         round.taps = min(work.taps, all - round.tap);
         round.fresh = round.tap == 0;
@@ -141,26 +141,26 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
     }
 }
 
-/* The pixels of a block: `count` of them, the slab begins at pixel `first`. */
+/* The pixels of a block: `count` of them, the halo tile begins at pixel `first`. */
 struct Span {
     int m0, first, count;
 };
 
 template <typename Tile, typename T, typename E>
-static __device__ __forceinline__ void fill_pixels(E *slab, const T *in, const Correlation &c,
+static __device__ __forceinline__ void fill_pixels(E *halo, const T *in, const Correlation &c,
                                                    const Work &work, Round round, Span span) {
     typedef typename Tile::Mode Mode;
     const int pitch = work.chunk + Mode::GROUP, k0 = round.chunk * work.chunk;
     const int groups = work.chunk / Mode::GROUP;
     const bool whole = c.in_c % Mode::GROUP == 0;
-    for (int k = (int)threadIdx.x; k < pitch; k += Tile::THREADS) slab[k] = 0.f;
+    for (int k = (int)threadIdx.x; k < pitch; k += Tile::THREADS) halo[k] = 0.f;
     if (work.gather) {
         const GatheredRows<T> source = {in, c, span.m0, round.tap};
-        fill_rows<Tile::THREADS, 4>(Mode(), slab + pitch, pitch, Tile::BM, groups, source, k0,
+        fill_rows<Tile::THREADS, 4>(Mode(), halo + pitch, pitch, Tile::BM, groups, source, k0,
                                     c.in_c, whole);
     } else {
-        const SlabRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
-        fill_rows<Tile::THREADS, 4>(Mode(), slab + pitch, pitch, span.count, groups, source, k0,
+        const HaloRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
+        fill_rows<Tile::THREADS, 4>(Mode(), halo + pitch, pitch, span.count, groups, source, k0,
                                     c.in_c, whole);
     }
 }

@@ -1,5 +1,5 @@
 /* A correlation as a product of tiles: pixels x (taps, channels) times (taps, channels) x outputs,
- * where the left matrix exists only as shifts of a slab (conv2d.cuh).
+ * where the left matrix exists only as shifts of a halo tile (conv2d.cuh).
  *
  * A block computes WM x WN warps' tiles.  A warp's tile is ROWS pixels x TN outputs, in registers:
  *
@@ -7,9 +7,9 @@
  *   tensor cores    32 x TN: two rows of mma tiles of 16 x 8; ldmatrix moves 16 bytes of a pixel to
  *                   four lanes, which is a fragment of four floats as well as of eight bf16
  *
- * Channels come in chunks that fit shared memory; for each chunk the slab is loaded once, and the
- * weights of some taps at a time.  With copies that need no registers (bf16) the next taps and the
- * next slab are under way while these are multiplied. */
+ * Channels come in chunks that fit shared memory; for each chunk the halo tile is loaded once, and
+ * the weights of some taps at a time.  With copies that need no registers (bf16) the next taps and
+ * the next halo tile are under way while these are multiplied. */
 #ifndef CUDA_OPS_CONV2D_TILES_CUH
 #define CUDA_OPS_CONV2D_TILES_CUH
 
@@ -163,7 +163,8 @@ struct StoreResults {
     }
 };
 
-/* The pixels a lane points to: where the first tap lies in the slab, and which taps are inside. */
+/* The pixels a lane points to: where the first tap lies in the halo tile, and which taps are
+ * inside. */
 template <typename Tile>
 struct Lines {
     int at[Tile::LINES];
@@ -183,8 +184,9 @@ struct Lines {
 
 template <typename Tile>
 static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
-    correlate(typename Tile::Mode::Value *out, const typename Tile::Mode::Value *__restrict__ in,
-              const typename Tile::Mode::Value *__restrict__ w, const Work work) {
+    implicit_gemm(typename Tile::Mode::Value *out,
+                  const typename Tile::Mode::Value *__restrict__ in,
+                  const typename Tile::Mode::Value *__restrict__ w, const Work work) {
     typedef typename Tile::Mode Mode;
     typedef typename Mode::Element Element;
     DYNAMIC_SHARED(Element, memory);
@@ -198,7 +200,7 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     const int row = warp % Tile::WM * Tile::ROWS, column = warp / Tile::WM * Tile::TN;
     const int pitch = work.chunk + Mode::GROUP, w_pitch = weight_pitch<Tile>(work.chunk);
     const int w_tap = (Tile::BY_OUTPUT ? Tile::BN : work.chunk) * w_pitch;
-    Element *const weights = memory + work.slabs * work.slab_size;
+    Element *const weights = memory + work.halos * work.halo_size;
     const Lines<Tile> lines(work, c, span, row, pitch);
     Warp<Tile, Mode::TENSOR> tile;
 
@@ -207,7 +209,7 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     const auto fill = [&](int at) {
         const Round round = round_of(work, c, at);
         if (round.fresh)
-            fill_pixels<Tile>(memory + round.slab % work.slabs * work.slab_size, in, c, work, round,
+            fill_pixels<Tile>(memory + round.halo % work.halos * work.halo_size, in, c, work, round,
                               span);
         fill_weights<Tile>(weights + at % work.weight_buffers * work.weight_size, w, c, work, round,
                            n0);
@@ -221,14 +223,14 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         __syncthreads();
         if (Mode::AHEAD && at + 1 < rounds) fill(at + 1);
         const Round round = round_of(work, c, at);
-        const Element *slab = memory + round.slab % work.slabs * work.slab_size;
+        const Element *halo = memory + round.halo % work.halos * work.halo_size;
         const Element *at_w = weights + at % work.weight_buffers * work.weight_size;
         for (int tap = round.tap; tap < round.tap + round.taps; tap++, at_w += w_tap) {
             const int shift = work.gather ? 0 : tap_shift(c, tap) * pitch;
             const Element *pixel[Tile::LINES];
 #pragma unroll
             for (int i = 0; i < Tile::LINES; i++)
-                pixel[i] = slab + (lines.inside[i] >> (tap & 31) & 1 ? lines.at[i] + shift : 0);
+                pixel[i] = halo + (lines.inside[i] >> (tap & 31) & 1 ? lines.at[i] + shift : 0);
             tile.multiply(pixel, at_w, w_pitch, column, work.chunk);
         }
     }

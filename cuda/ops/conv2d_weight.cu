@@ -99,7 +99,7 @@ static WeightWork plan_work(const CudaConv *conv) {
     typedef typename Product::Mode Mode;
     WeightWork work = {};
     work.c = forward_correlation(conv);
-    const int taps = work.c.rows * work.c.columns, all = slab_pixels(work.c, BP);
+    const int taps = work.c.rows * work.c.columns, all = halo_pixels(work.c, BP);
     const int width = Product::WIDTH > Mode::GROUP ? Product::WIDTH : Mode::GROUP;
     work.channel_tiles = divide_up(conv->c, MAX_CHANNELS);
     work.channels = divide_up(divide_up(conv->c, work.channel_tiles), width) * width;
@@ -127,11 +127,11 @@ static void launch(const Run *run, float *dw, const void *dy, const void *x, con
     size_t bytes =
         (size_t)(work.buffers * work.buffer_size) * sizeof(typename Product::Mode::Element);
     if (bytes < tile) bytes = tile;
-    SHARED_LIMIT(multiply_slice<Product>, SHARED_BYTES);
+    SHARED_LIMIT(implicit_gemm_split_k<Product>, SHARED_BYTES);
     const int tiles = divide_up(conv->o, Product::BO) * work.channel_tiles * work.tap_groups;
     float *to = work.slices > 1 ? (float *)run->workspace : dw;
-    LAUNCH(multiply_slice<Product>, dim3((unsigned)work.slices, (unsigned)tiles), Product::THREADS,
-           bytes, run->stream, to, (const Value *)dy, (const Value *)x, work);
+    LAUNCH(implicit_gemm_split_k<Product>, dim3((unsigned)work.slices, (unsigned)tiles),
+           Product::THREADS, bytes, run->stream, to, (const Value *)dy, (const Value *)x, work);
     if (work.slices == 1) return;
     const int count = conv->o * conv->kernel * conv->kernel * conv->c;
     LAUNCH(sum_slices, (unsigned)divide_up(count, SUM_COLUMNS), SUM_COLUMNS * SUM_ROWS, 0,

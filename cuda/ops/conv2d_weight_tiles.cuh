@@ -2,9 +2,9 @@
  * dy[m][o] x[pixel of m and tap][c].
  *
  * A block sums a tile of BO outputs x up to 9 taps x up to 32 channels over a slice of the pixels,
- * BP at a time: dy of these and the slab of x (conv2d.cuh) lie in shared memory, and each tap pairs
- * the same dy with a shift of the slab.  Its warps, or groups of threads, take turns at the pixels
- * of a tile; what they have is added up in a fixed order at the end.
+ * BP at a time: dy of these and the halo tile of x (conv2d.cuh) lie in shared memory, and each tap
+ * pairs the same dy with a shift of the halo tile.  Its warps, or groups of threads, take turns at
+ * the pixels of a tile; what they have is added up in a fixed order at the end.
  *
  *   plain fp32      a thread has 4 outputs x 3 taps x 4 channels
  *   tensor cores    a warp has 16 MO outputs x 9 taps x 8 NC channels, MO NC = 2; the summed
@@ -23,14 +23,15 @@ typedef struct {
     int channels;      /* of a tile */
     int channel_tiles, tap_groups;
     int group;       /* taps at a time, at most TAPS */
-    bool gather;     /* a tap at a time, instead of a slab */
+    bool gather;     /* a tap at a time, instead of a halo tile */
     int buffers;     /* 1 or 2 */
     int dy_size;     /* numbers of a tile of dy */
-    int buffer_size; /* numbers of a tile of dy and a slab */
+    int buffer_size; /* numbers of a tile of dy and a halo tile */
     bool add;        /* to dw; with one slice only */
 } WeightWork;
 
-/* Where a pixel's first tap lies in the slab (in numbers), and which taps of the group are inside.
+/* Where a pixel's first tap lies in the halo tile (in numbers), and which taps of the group are
+ * inside.
  */
 struct Line {
     int at;
@@ -76,7 +77,7 @@ struct TensorPart {
     }
 
     /* One step of pixels, from `pixel` on, of which a lane needs two (floats) or one (bf16). */
-    __device__ __forceinline__ void multiply_step(const float *dy, const float *slab,
+    __device__ __forceinline__ void multiply_step(const float *dy, const float *halo,
                                                   const Line *lines, int taps_of_group,
                                                   const int *shift) {
         const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
@@ -84,7 +85,7 @@ struct TensorPart {
 #pragma unroll
         for (int i = 0; i < MO; i++) load_gradient(a[i], dy + i * 16);
         const Line low = lines[t], high = lines[t + 4];
-        const float *x = slab + column + g;
+        const float *x = halo + column + g;
 #pragma unroll
         for (int tap = 0; tap < TAPS; tap++) {
             if (tap >= taps_of_group) break;
@@ -99,14 +100,14 @@ struct TensorPart {
         }
     }
     __device__ __forceinline__ void multiply_step(const __nv_bfloat16 *dy,
-                                                  const __nv_bfloat16 *slab, const Line *lines,
+                                                  const __nv_bfloat16 *halo, const Line *lines,
                                                   int taps_of_group, const int *shift) {
         const int lane = (int)threadIdx.x % 32;
         unsigned a[MO][4];
 #pragma unroll
         for (int i = 0; i < MO; i++) load_gradient(a[i], dy + i * 16);
         const Line line = lines[lane % 16];
-        const __nv_bfloat16 *x = slab + column + (NC == 2 ? lane / 16 * 8 : 0);
+        const __nv_bfloat16 *x = halo + column + (NC == 2 ? lane / 16 * 8 : 0);
 #pragma unroll
         for (int tap = 0; tap < TAPS; tap++) {
             if (tap >= taps_of_group) break;
@@ -128,11 +129,11 @@ struct TensorPart {
     }
 
     template <typename E>
-    __device__ __forceinline__ void multiply(const E *dy, const E *slab, const Line *lines,
+    __device__ __forceinline__ void multiply(const E *dy, const E *halo, const Line *lines,
                                              int taps_of_group, const int *shift) {
 #pragma unroll 1
         for (int m = split * Mode::STEP; m < BP && split < splits; m += splits * Mode::STEP)
-            multiply_step(dy + m * (BO + PAD), slab, lines + m, taps_of_group, shift);
+            multiply_step(dy + m * (BO + PAD), halo, lines + m, taps_of_group, shift);
     }
 
     /* Gives each number: output, tap, channel. */
@@ -169,10 +170,10 @@ struct PlainPart {
         first = id % units / (across * (BO / 4)) * 3;
     }
 
-    __device__ __forceinline__ void multiply(const float *dy, const float *slab, const Line *lines,
+    __device__ __forceinline__ void multiply(const float *dy, const float *halo, const Line *lines,
                                              int taps_of_group, const int *shift) {
         if (split >= splits || first >= taps_of_group) return;
-        slab += column;
+        halo += column;
 #pragma unroll 2
         for (int m = split; m < BP; m += splits) {
             const float4 a = *(const float4 *)(dy + m * (BO + PAD) + row);
@@ -181,7 +182,7 @@ struct PlainPart {
             for (int tap = 0; tap < 3; tap++) {
                 const bool inside = line.inside >> (first + tap) & 1;
                 const float4 b =
-                    *(const float4 *)(slab + (inside ? line.at + shift[first + tap] : 0));
+                    *(const float4 *)(halo + (inside ? line.at + shift[first + tap] : 0));
                 multiply_tap(sums[tap], a, b);
             }
         }
@@ -219,7 +220,7 @@ struct GradientRows { /* of dy, from pixel m on */
     }
 };
 
-/* dy, slab and lines of the pixels from m0 on. */
+/* dy, halo tile and lines of the pixels from m0 on. */
 template <typename Product, typename T, typename E>
 static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T *dy, const T *x,
                                                  const WeightWork &work, Part part, int m0) {
@@ -227,7 +228,7 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     constexpr int THREADS = Product::THREADS;
     const Correlation &c = work.c;
     const int pitch = work.channels + Product::PAD;
-    E *slab = buffer + work.dy_size;
+    E *halo = buffer + work.dy_size;
     const int first = place_of(c, m0).at;
     for (int m = (int)threadIdx.x; m < BP; m += THREADS) {
         const Place place = place_of(c, m0 + m);
@@ -236,7 +237,7 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
         line.inside = work.gather ? ~0u : taps_inside(c, place) >> part.tap;
         lines[m] = line;
     }
-    for (int k = (int)threadIdx.x; k < pitch; k += THREADS) slab[k] = 0.f;
+    for (int k = (int)threadIdx.x; k < pitch; k += THREADS) halo[k] = 0.f;
     const GradientRows<T> gradient = {dy, m0, c.pixels, c.out_c};
     fill_rows<THREADS, 2>(Mode(), buffer, Product::BO + Product::PAD, BP, Product::BO / Mode::GROUP,
                           gradient, part.o0, c.out_c, c.out_c % Mode::GROUP == 0);
@@ -244,13 +245,13 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     const int groups = work.channels / Mode::GROUP;
     if (work.gather) {
         const GatheredRows<T> source = {x, c, m0, part.tap};
-        fill_rows<THREADS, 1>(Mode(), slab + pitch, pitch, BP, groups, source, part.c0, c.in_c,
+        fill_rows<THREADS, 1>(Mode(), halo + pitch, pitch, BP, groups, source, part.c0, c.in_c,
                               whole);
     } else {
         const int last = place_of(c, min(m0 + BP, c.pixels) - 1).at;
         const int count = last - first + (c.rows - 1) * c.in_w + c.columns;
-        const SlabRows<T> source = {x, first, c.n * c.in_h * c.in_w, c.in_c};
-        fill_rows<THREADS, 2>(Mode(), slab + pitch, pitch, count, groups, source, part.c0, c.in_c,
+        const HaloRows<T> source = {x, first, c.n * c.in_h * c.in_w, c.in_c};
+        fill_rows<THREADS, 2>(Mode(), halo + pitch, pitch, count, groups, source, part.c0, c.in_c,
                               whole);
     }
 }
@@ -270,8 +271,9 @@ struct AddToTile {
 /* dw, or with several slices partial[slice][o][tap][c]. */
 template <typename Product>
 static __global__ void __launch_bounds__(Product::THREADS, 2)
-    multiply_slice(float *to, const typename Product::Mode::Value *__restrict__ dy,
-                   const typename Product::Mode::Value *__restrict__ x, const WeightWork work) {
+    implicit_gemm_split_k(float *to, const typename Product::Mode::Value *__restrict__ dy,
+                          const typename Product::Mode::Value *__restrict__ x,
+                          const WeightWork work) {
     typedef typename Product::Mode Mode;
     typedef typename Mode::Element Element;
     DYNAMIC_SHARED(Element, memory);

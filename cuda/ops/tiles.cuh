@@ -4,8 +4,8 @@
  * mma's (gpu/gpu.cuh): with g = lane / 4 and t = lane % 4, c[m][j][0], [1] are row 16 m + g,
  * columns 8 j + 2 t and + 1; c[m][j][2], [3] the same of row + 8.  There are two products:
  *
- *   multiply_rows   c += a b^T    a[16 M][D], b[8 N][D]: dot products of rows
- *   multiply_sum    c += p b      p in accumulators [M][N], b[8 N][D], c [M][D / 8]: sums of rows
+ *   multiply_qkt   c += a b^T    a[16 M][D], b[8 N][D]: dot products of rows
+ *   multiply_pv    c += p b      p in accumulators [M][N], b[8 N][D], c [M][D / 8]: sums of rows
  *
  * bf16 and tf32 use the tensor cores, fp32 plain FMAs with the same layout: a lane then computes
  * 2 M rows by 2 N columns from registers, which is what an FMA kernel wants anyway.  Accumulators
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void load_fragment(unsigned (&r)[4], const voi
     }
 }
 
-/* The left side of multiply_rows: rows in shared memory, or, where there are registers for them,
+/* The left side of multiply_qkt: rows in shared memory, or, where there are registers for them,
  * fragments that were loaded once. */
 template <Precision P, int D, int M>
 struct LeftRows {
@@ -162,8 +162,8 @@ struct LeftSide<P, D, M, true> : LeftHeld<P, D, M> {};
 /* ---- c += a b^T ---------------------------------------------------------------------------- */
 
 template <Precision P, int D, int M, int N, typename Left, typename T>
-static __device__ __forceinline__ void multiply_rows_mma(float (&c)[M][N][4], const Left &left,
-                                                         const T *b) {
+static __device__ __forceinline__ void multiply_qkt_mma(float (&c)[M][N][4], const Left &left,
+                                                        const T *b) {
     const int lane = (int)threadIdx.x % 32;
     /* Four 8x8 matrices: both halves of a step for eight rows of b, then for the next eight. */
     const T *mine = b + (lane % 8 + lane / 16 * 8) * ROW<T, D> + lane / 8 % 2 * CHUNK<T>;
@@ -193,8 +193,8 @@ static __device__ __forceinline__ void add_dot(float &sum, float4 a, float4 b) {
 }
 
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_rows_fma(float (&c)[M][N][4], const float *a,
-                                                         const float *b) {
+static __device__ __forceinline__ void multiply_qkt_fma(float (&c)[M][N][4], const float *a,
+                                                        const float *b) {
     const int lane = (int)threadIdx.x % 32;
     const float *a_mine = a + lane / 4 * ROW<float, D>;
     const float *b_mine = b + lane % 4 * 2 * ROW<float, D>;
@@ -216,12 +216,12 @@ static __device__ __forceinline__ void multiply_rows_fma(float (&c)[M][N][4], co
 }
 
 template <Precision P, int D, int M, int N, typename Left, typename T>
-static __device__ __forceinline__ void multiply_rows(float (&c)[M][N][4], const Left &left,
-                                                     const T *b) {
+static __device__ __forceinline__ void multiply_qkt(float (&c)[M][N][4], const Left &left,
+                                                    const T *b) {
     if constexpr (P == PRECISION_FP32)
-        multiply_rows_fma<D, M, N>(c, left.rows, b);
+        multiply_qkt_fma<D, M, N>(c, left.rows, b);
     else
-        multiply_rows_mma<P, D, M, N>(c, left, b);
+        multiply_qkt_mma<P, D, M, N>(c, left, b);
 }
 
 /* ---- c += p b ------------------------------------------------------------------------------ */
@@ -229,9 +229,9 @@ static __device__ __forceinline__ void multiply_rows(float (&c)[M][N][4], const 
 /* Two accumulators side by side are a fragment of 16 columns; b comes transposed out of ldmatrix.
  */
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_sum_bf16(float (&c)[M][D / 8][4],
-                                                         const float (&p)[M][N][4],
-                                                         const __nv_bfloat16 *b) {
+static __device__ __forceinline__ void multiply_pv_bf16(float (&c)[M][D / 8][4],
+                                                        const float (&p)[M][N][4],
+                                                        const __nv_bfloat16 *b) {
     typedef __nv_bfloat16 T;
     const int lane = (int)threadIdx.x % 32;
     const T *mine = b + lane % 16 * ROW<T, D> + lane / 16 * 8;
@@ -260,9 +260,8 @@ static __device__ __forceinline__ void multiply_sum_bf16(float (&c)[M][D / 8][4]
  * not mind the order of its terms: column 2t counts as t, 2t + 1 as t + 4, and the rows of b are
  * taken in the same order. */
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_sum_tf32(float (&c)[M][D / 8][4],
-                                                         const float (&p)[M][N][4],
-                                                         const float *b) {
+static __device__ __forceinline__ void multiply_pv_tf32(float (&c)[M][D / 8][4],
+                                                        const float (&p)[M][N][4], const float *b) {
     const int lane = (int)threadIdx.x % 32;
     const float *mine = b + lane % 4 * 2 * ROW<float, D> + lane / 4;
 #pragma unroll
@@ -284,8 +283,8 @@ static __device__ __forceinline__ void multiply_sum_tf32(float (&c)[M][D / 8][4]
 
 /* The four lanes of a row hand their columns round. */
 template <int D, int M, int N>
-static __device__ __forceinline__ void multiply_sum_fma(float (&c)[M][D / 8][4],
-                                                        const float (&p)[M][N][4], const float *b) {
+static __device__ __forceinline__ void multiply_pv_fma(float (&c)[M][D / 8][4],
+                                                       const float (&p)[M][N][4], const float *b) {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll 1
     for (int source = 0; source < 4; source++) {
@@ -313,14 +312,14 @@ static __device__ __forceinline__ void multiply_sum_fma(float (&c)[M][D / 8][4],
 }
 
 template <Precision P, int D, int M, int N, typename T>
-static __device__ __forceinline__ void multiply_sum(float (&c)[M][D / 8][4],
-                                                    const float (&p)[M][N][4], const T *b) {
+static __device__ __forceinline__ void multiply_pv(float (&c)[M][D / 8][4],
+                                                   const float (&p)[M][N][4], const T *b) {
     if constexpr (P == PRECISION_BF16)
-        multiply_sum_bf16<D, M, N>(c, p, b);
+        multiply_pv_bf16<D, M, N>(c, p, b);
     else if constexpr (P == PRECISION_TF32)
-        multiply_sum_tf32<D, M, N>(c, p, b);
+        multiply_pv_tf32<D, M, N>(c, p, b);
     else
-        multiply_sum_fma<D, M, N>(c, p, b);
+        multiply_pv_fma<D, M, N>(c, p, b);
 }
 
 /* ---- Accumulators -------------------------------------------------------------------------- */
