@@ -31,9 +31,16 @@ static double operand_error(const Case *row, Array array, Precision precision) {
     }
 }
 
+/* Of tolerance(); see the header. */
+static double sum_factor(const Case *row, Precision precision) {
+    bool product = row->node.kind == OP_LINEAR || row->node.kind == OP_CONV2D;
+    return product && precision == PRECISION_FP32 ? 0.25 : 2;
+}
+
 double device_tolerance(const Case *row, Array array, Precision precision, double largest,
                         double value) {
-    double sums = 2 * tolerance(case_length(row, array), case_magnitude(row, largest));
+    double sums = sum_factor(row, precision) *
+                  tolerance(case_length(row, array), case_magnitude(row, largest));
     double before = sums + operand_error(row, array, precision);
     if (precision == PRECISION_BF16 && array_is_value(array))
         return before + U_BF16 * (fabs(value) + before);

@@ -2,12 +2,20 @@
  * inputs (in bf16: rounded ones, and the gradients from the device's own y and aux).
  *
  * With the unit roundoffs u(float) = 2^-24, u(tf32) = 2^-11 (of the library's products 2^-10: see
- * accuracy.c), u(bf16) = 2^-8, a sum of `length`
- * products, terms up to `size` (tests/ref/tolerance.h), may be off by
+ * accuracy.c), u(bf16) = 2^-8, a sum of `length` products, terms up to `size`
+ * (tests/ref/tolerance.h), may be off by
  *
  *   2 tolerance(length, size)    float sums, on either side
  *   + operand                    operands of products that were rounded (below)
  *   + u(bf16) |value|            the result rounded to bf16, where it is stored so
+ *
+ * Linear layers and convolutions in fp32 get an eighth of the first: 2 sqrt(length) u size.  The
+ * oracle sums in double, and only the device's partial sums are rounded.  Their terms have a
+ * deviation of scale / 3, the k-th partial sum sqrt(k) times that; each is off by u / sqrt(3) of
+ * itself, and all of them by 0.14 u length scale: five deviations are 0.7 u length scale.  The
+ * largest result, five deviations as well, is 1.6 sqrt(length) scale, so that this allows 3.3 u
+ * length scale: four times what is expected of the plainest order of summation.  On tensor cores
+ * partial sums may be cut off instead of rounded, which does not walk: those precisions keep all.
  *
  * operand: factors of linear layers and convolutions are at most `scale`, evenly spread, so their
  * product has a deviation of scale / 3.  Rounding both to tf32 moves it by sqrt(2) u / sqrt(3) of
