@@ -24,7 +24,7 @@ int call_share_batch(Transport *world, const Model *m, Batch *batch, int n) {
                : 0;
 }
 
-static int announce(Coordinator *e, Call call) {
+static int announce(Coordinator *e, RemoteCall call) {
     return transport_broadcast(e->world, 0, &call, sizeof call);
 }
 
@@ -34,33 +34,33 @@ static int coordinator_activate(Engine *base, const bool *active) {
     bool *copy = malloc(blocks * sizeof *copy);
     if (!copy) return error_set("pipeline: out of memory");
     memcpy(copy, active, blocks * sizeof *copy);
-    int failed = announce(e, (Call){.kind = CALL_ACTIVATE}) ||
+    int failed = announce(e, (RemoteCall){.kind = CALL_ACTIVATE}) ||
                  transport_broadcast(e->world, 0, copy, blocks * sizeof *copy) ||
                  e->rank->is->activate(e->rank, copy);
     free(copy);
     return failed ? -1 : 0;
 }
 
-static int announce_batch(Coordinator *e, Call call, const Batch *batch) {
+static int announce_batch(Coordinator *e, RemoteCall call, const Batch *batch) {
     Batch same = *batch;
     return announce(e, call) || call_share_batch(e->world, e->base.model, &same, batch->n) ? -1 : 0;
 }
 
 static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     Coordinator *e = of(base);
-    Call call = {.kind = CALL_STEP, .samples = batch->n, .lr = lr};
+    RemoteCall call = {.kind = CALL_STEP, .samples = batch->n, .lr = lr};
     return announce_batch(e, call, batch) ? -1 : e->rank->is->step(e->rank, batch, lr, loss);
 }
 
 static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     Coordinator *e = of(base);
-    Call call = {.kind = CALL_EVALUATE, .samples = batch->n};
+    RemoteCall call = {.kind = CALL_EVALUATE, .samples = batch->n};
     return announce_batch(e, call, batch) ? -1 : e->rank->is->evaluate(e->rank, batch, loss);
 }
 
 static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
     Coordinator *e = of(base);
-    Call call = {.kind = CALL_SIZE, .role = role, .number = number};
+    RemoteCall call = {.kind = CALL_SIZE, .role = role, .number = number};
     if (announce(e, call)) return READ_FAILED;
     size_t count = e->rank->is->read(e->rank, role, number, NULL);
     if (!data || !count || count == READ_FAILED) return count;
@@ -75,7 +75,7 @@ static int coordinator_write(Engine *base, TensorRole role, int number, const re
     real *copy = malloc(bytes + 1);
     if (!copy) return error_set("pipeline: out of memory for a tensor of %zu bytes", bytes);
     memcpy(copy, data, bytes);
-    Call call = {.kind = CALL_WRITE, .role = role, .number = number};
+    RemoteCall call = {.kind = CALL_WRITE, .role = role, .number = number};
     int failed = announce(e, call) || transport_broadcast(e->world, 0, copy, bytes) ||
                  e->rank->is->write(e->rank, role, number, copy);
     free(copy);
@@ -88,7 +88,7 @@ static uint64_t coordinator_age(Engine *base, int block) {
 
 static void coordinator_set_age(Engine *base, int block, uint64_t age) {
     Coordinator *e = of(base);
-    if (announce(e, (Call){.kind = CALL_SET_AGE, .number = block, .age = age}) == 0)
+    if (announce(e, (RemoteCall){.kind = CALL_SET_AGE, .number = block, .age = age}) == 0)
         e->rank->is->set_age(e->rank, block, age);
 }
 
@@ -97,7 +97,7 @@ static void coordinator_set_age(Engine *base, int block, uint64_t age) {
 static const MemCount *coordinator_memory(Engine *base) {
     Coordinator *e = of(base);
     const MemCount *mine = e->rank->is->memory(e->rank);
-    if (announce(e, (Call){.kind = CALL_MEMORY}) ||
+    if (announce(e, (RemoteCall){.kind = CALL_MEMORY}) ||
         transport_gather(e->world, e->each, mine, sizeof *mine))
         return &e->memory;
     e->memory = (MemCount){0};
@@ -119,7 +119,7 @@ static void coordinator_free(Engine *base) {
     Coordinator *e = of(base);
     char cause[400]; /* of the end, perhaps: not to be lost to that of a broken transport */
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (announce(e, (Call){.kind = CALL_END})) error_set("%s", cause);
+    if (announce(e, (RemoteCall){.kind = CALL_END})) error_set("%s", cause);
     e->rank->is->free(e->rank);
     e->world->is->free(e->world);
     free(e->each);

@@ -56,7 +56,7 @@ typedef struct {
     int number;      /* of the tensor; SET_AGE: the block */
     size_t count;    /* READ: numbers in it */
     uint64_t age;
-} Call;
+} RemoteCall;
 
 /* Numbers in a tensor that can be written. */
 size_t call_numbers(const Model *model, TensorRole role, int number);

@@ -7,11 +7,11 @@ typedef struct {
     const StageSettings *settings;
     const Gpu *gpu;
     const Efficiency *efficiency;
-} Question;
+} Roofline;
 
 /* Bytes a pass must move at least: each array it needs read or written once.  Elementwise and norm
  * gradients read the incoming gradient and one saved value, and write one. */
-static double node_bytes(const Question *q, const Node *node, Pass pass) {
+static double node_bytes(const Roofline *q, const Node *node, Pass pass) {
     double value = (double)value_bytes(q->settings), n = q->settings->batch;
     double in = n * (double)shape_count(node->in_shape) * value;
     double out = n * (double)shape_count(node->out_shape) * value;
@@ -34,7 +34,7 @@ static double node_bytes(const Question *q, const Node *node, Pass pass) {
  * writes them; scale and mask, softmax and dropout read and write each; the second product reads
  * them.  Backward: the products read two and write one of them, the second reads one; dropout,
  * softmax (which reads its output, too) and mask each read and write. */
-static double scores_time(const Question *q, const Node *node, Pass pass) {
+static double scores_time(const Roofline *q, const Node *node, Pass pass) {
     double t = node->out_shape.w, n = q->settings->batch;
     double passes = pass == PASS_FORWARD ? 8 : 11, products = pass == PASS_FORWARD ? 2 : 4;
     double scores = n * node->attention.heads * t * t;
@@ -45,7 +45,7 @@ static double scores_time(const Question *q, const Node *node, Pass pass) {
            bytes / (q->gpu->memory_rate * q->efficiency->memory);
 }
 
-static double node_time(const Question *q, const Node *node, Pass pass) {
+static double node_time(const Roofline *q, const Node *node, Pass pass) {
     if (node->kind == OP_ATTENTION && q->efficiency->scores_in_memory)
         return scores_time(q, node, pass) + q->efficiency->launch_s;
     Precision precision = q->settings->precision;
@@ -61,7 +61,7 @@ double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
     return 4 + 8 * (1 + vectors) + (precision == PRECISION_BF16 ? 2 : 0);
 }
 
-static void add_node(BlockCost *cost, const Question *q, const Layout *layout, const bool *active,
+static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, const bool *active,
                      const Node *node) {
     double forward = node_time(q, node, PASS_FORWARD);
     bool below =
@@ -75,7 +75,7 @@ static void add_node(BlockCost *cost, const Question *q, const Layout *layout, c
         cost->pass_s[PASS_WEIGHT_GRADIENT] += node_time(q, node, PASS_WEIGHT_GRADIENT);
 }
 
-static double update_time(const Question *q, const Block *block) {
+static double update_time(const Roofline *q, const Block *block) {
     double count = 0;
     for (int p = block->first_param; p < block->end_param; p++)
         count += (double)q->model->param[p].count;
@@ -85,7 +85,7 @@ static double update_time(const Question *q, const Block *block) {
 
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,
                 const bool *active, const Gpu *gpu, const Efficiency *efficiency) {
-    Question q = {model, settings, gpu, efficiency};
+    Roofline q = {model, settings, gpu, efficiency};
     Layout layout;
     if (layout_make(&layout, model, settings, active)) return -1;
     for (int b = 0; b < model->blocks; b++) {

@@ -28,7 +28,7 @@ static int make_training(RankEngine *e) {
         rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, e->active);
     schedule_free(&e->training);
     schedule_free(&e->recalling);
-    if (schedule_make(&e->training, &plan) || way_reserve_all(e, &plan)) return -1;
+    if (schedule_make(&e->training, &plan) || boundary_reserve_all(e, &plan)) return -1;
     if (e->cache.lowest < 0) return 0;
     plan.first = e->placement->chunk_of[e->cache.lowest];
     return schedule_make(&e->recalling, &plan);
@@ -207,7 +207,7 @@ static const MemCount *rank_memory(Engine *base) {
 
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
-    if (e->value && e->gradient) way_drop_all(e);
+    if (e->value && e->gradient) boundary_drop_all(e);
     rank_cache_close(e);
     free(e->value);
     free(e->gradient);

@@ -7,14 +7,14 @@
 #include "../ref/layout.h"
 #include "rank_inside.h"
 
-static void **place(RankEngine *e, Way way) {
-    return (way.gradient ? e->gradient : e->value) + way.to * e->settings.micro_batches + way.micro;
+static void **place(RankEngine *e, Boundary b) {
+    return (b.gradient ? e->gradient : e->value) + b.to * e->settings.micro_batches + b.micro;
 }
 
 /* Makes as many messages as can be on their way at once to and from the rank's chunks, and frees
  * them, for the device keeps their memory: an allocation in a step may stop it, while a message
  * waits for another rank. */
-int way_reserve_all(RankEngine *e, const SchedulePlan *plan) {
+int boundary_reserve_all(RankEngine *e, const SchedulePlan *plan) {
     const Model *m = e->base.model;
     Stage *stage = e->stage;
     int most = 2 * e->placement->chunks * e->settings.micro_batches, made = 0, failed = 0;
@@ -39,29 +39,29 @@ int way_reserve_all(RankEngine *e, const SchedulePlan *plan) {
 }
 
 /* The block whose output it is, or is the gradient of. */
-static int boundary(const RankEngine *e, Way way) {
-    return way.gradient ? chunk_end_block(e, way.to) - 1 : chunk_first_block(e, way.to) - 1;
+static int boundary_block(const RankEngine *e, Boundary b) {
+    return b.gradient ? chunk_end_block(e, b.to) - 1 : chunk_first_block(e, b.to) - 1;
 }
 
-static TensorRole role(Way way) { return way.gradient ? TENSOR_VALUE_GRADIENT : TENSOR_VALUE; }
+static TensorRole role(Boundary b) { return b.gradient ? TENSOR_VALUE_GRADIENT : TENSOR_VALUE; }
 
-static size_t way_count(const RankEngine *e, Way way) {
+static size_t boundary_count(const RankEngine *e, Boundary b) {
     const Model *m = e->base.model;
-    return value_count(m, m->block[boundary(e, way)].out, part_samples(e, way.micro));
+    return value_count(m, m->block[boundary_block(e, b)].out, part_samples(e, b.micro));
 }
 
-static int reserve(RankEngine *e, Way way) {
-    size_t count = way_count(e, way);
+static int reserve(RankEngine *e, Boundary b) {
+    size_t count = boundary_count(e, b);
     if (e->messages) {
-        *place(e, way) = e->stage->is->message_create(e->stage, count);
-        return *place(e, way) ? 0 : -1;
+        *place(e, b) = e->stage->is->message_create(e->stage, count);
+        return *place(e, b) ? 0 : -1;
     }
-    *place(e, way) = malloc((count + 1) * sizeof(real));
-    return *place(e, way) ? 0 : error_set("pipeline: out of memory for a message");
+    *place(e, b) = malloc((count + 1) * sizeof(real));
+    return *place(e, b) ? 0 : error_set("pipeline: out of memory for a message");
 }
 
-static void drop(RankEngine *e, Way way) {
-    void **here = place(e, way);
+static void drop(RankEngine *e, Boundary b) {
+    void **here = place(e, b);
     if (!e->messages)
         free(*here);
     else if (*here)
@@ -69,47 +69,47 @@ static void drop(RankEngine *e, Way way) {
     *here = NULL;
 }
 
-void way_drop_all(RankEngine *e) {
+void boundary_drop_all(RankEngine *e) {
     for (int c = 0; c < e->placement->chunks; c++)
         for (int k = 0; k < e->settings.micro_batches; k++) {
-            drop(e, (Way){false, c, k});
-            drop(e, (Way){true, c, k});
+            drop(e, (Boundary){false, c, k});
+            drop(e, (Boundary){true, c, k});
         }
 }
 
-int way_take(RankEngine *e, Way way) {
-    if (reserve(e, way)) return -1;
-    void *here = *place(e, way);
+int boundary_take(RankEngine *e, Boundary b) {
+    if (reserve(e, b)) return -1;
+    void *here = *place(e, b);
     if (e->messages)
-        e->stage->is->message_take(e->stage, role(way), boundary(e, way), here);
-    else if (e->stage->is->read(e->stage, role(way), boundary(e, way), here) == READ_FAILED)
+        e->stage->is->message_take(e->stage, role(b), boundary_block(e, b), here);
+    else if (e->stage->is->read(e->stage, role(b), boundary_block(e, b), here) == READ_FAILED)
         return -1;
     return 0;
 }
 
-int way_give(RankEngine *e, Way way) {
-    void *here = *place(e, way);
+int boundary_give(RankEngine *e, Boundary b) {
+    void *here = *place(e, b);
     int failed = e->messages
-                     ? e->stage->is->message_give(e->stage, role(way), boundary(e, way), here)
-                     : e->stage->is->write(e->stage, role(way), boundary(e, way), here);
-    drop(e, way);
+                     ? e->stage->is->message_give(e->stage, role(b), boundary_block(e, b), here)
+                     : e->stage->is->write(e->stage, role(b), boundary_block(e, b), here);
+    drop(e, b);
     return failed;
 }
 
-int way_transfer(RankEngine *e, Way way, bool send, int peer_chunk) {
+int boundary_transfer(RankEngine *e, Boundary b, bool send, int peer_chunk) {
     size_t one = e->messages ? value_bytes(&e->stage->settings) : sizeof(real);
-    if (!send && !e->messages && reserve(e, way)) return -1;
-    void **here = place(e, way);
+    if (!send && !e->messages && reserve(e, b)) return -1;
+    void **here = place(e, b);
     Transfer t = {.send = send,
                   .peer = chunk_rank(e, peer_chunk),
-                  .channel = way.gradient ? CHANNEL_GRADIENTS : CHANNEL_VALUES,
+                  .channel = b.gradient ? CHANNEL_GRADIENTS : CHANNEL_VALUES,
                   .data = e->messages ? NULL : *here,
                   .message = e->messages ? *here : NULL,
-                  .bytes = way_count(e, way) * one};
+                  .bytes = boundary_count(e, b) * one};
     int failed = e->transport->is->sendrecv(e->transport, &t, 1);
     if (e->messages)
         *here = t.message; /* got, or given away */
     else if (send)
-        drop(e, way);
+        drop(e, b);
     return failed;
 }

@@ -76,15 +76,15 @@ int rank_run(RankEngine *engine, const Schedule *schedule);
 typedef struct {
     bool gradient;
     int to, micro;
-} Way;
-/* From the stage to the way, from the way to the stage, between ranks (peer_chunk's). */
-int way_take(RankEngine *engine, Way way);
-int way_give(RankEngine *engine, Way way);
-int way_transfer(RankEngine *engine, Way way, bool send, int peer_chunk);
+} Boundary;
+/* Out of the stage, into the stage, between ranks (peer_chunk's). */
+int boundary_take(RankEngine *engine, Boundary boundary);
+int boundary_give(RankEngine *engine, Boundary boundary);
+int boundary_transfer(RankEngine *engine, Boundary boundary, bool send, int peer_chunk);
 /* Before the steps of a plan: where messages are the device's, it has memory for all of them. */
-int way_reserve_all(RankEngine *engine, const SchedulePlan *plan);
+int boundary_reserve_all(RankEngine *engine, const SchedulePlan *plan);
 /* Drops what a step that was given up has left on its way. */
-void way_drop_all(RankEngine *engine);
+void boundary_drop_all(RankEngine *engine);
 
 /* ---- tied parameters ------------------------------------------------------------------------- */
 

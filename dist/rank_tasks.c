@@ -33,12 +33,13 @@ static int forward(RankEngine *e, int chunk, int micro) {
     int kept = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* inputs of this block are */
     bool recalls = e->cache.recalled && b <= kept && kept < end;
     if (recalls) b = kept;
-    if (!recalls && chunk > 0 && way_give(e, (Way){false, chunk, micro})) return -1;
+    if (!recalls && chunk > 0 && boundary_give(e, (Boundary){false, chunk, micro})) return -1;
     for (; b < end; b++) {
         if (b == kept && rank_cache_pass(e, micro)) return -1;
         stage->is->forward(stage, b);
     }
-    if (chunk + 1 < e->placement->chunks) return way_take(e, (Way){false, chunk + 1, micro});
+    if (chunk + 1 < e->placement->chunks)
+        return boundary_take(e, (Boundary){false, chunk + 1, micro});
     Loss loss = stage->is->loss(stage, e->scale);
     loss_add(&e->loss, &loss);
     return 0;
@@ -48,12 +49,13 @@ static int forward(RankEngine *e, int chunk, int micro) {
  * input gradient of the block below; else the weight gradients have a task of their own. */
 static int backward(RankEngine *e, int chunk, int micro, int lowest) {
     const StageClass *stage = e->stage->is;
-    if (chunk + 1 < e->placement->chunks && way_give(e, (Way){true, chunk, micro})) return -1;
+    if (chunk + 1 < e->placement->chunks && boundary_give(e, (Boundary){true, chunk, micro}))
+        return -1;
     for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--) {
         stage->input_gradient(e->stage, b);
         if (!e->stage->settings.deferred) stage->weight_gradient(e->stage, b);
     }
-    return chunk > lowest ? way_take(e, (Way){true, chunk - 1, micro}) : 0;
+    return chunk > lowest ? boundary_take(e, (Boundary){true, chunk - 1, micro}) : 0;
 }
 
 static void deferred_gradients(RankEngine *e, int chunk) {
@@ -66,13 +68,13 @@ static int perform(RankEngine *e, const Task *t, int lowest) {
     if (part_samples(e, micro) == 0) return 0;
     switch (t->what) {
         case DO_RECEIVE_VALUE:
-            return way_transfer(e, (Way){false, chunk, micro}, false, chunk - 1);
+            return boundary_transfer(e, (Boundary){false, chunk, micro}, false, chunk - 1);
         case DO_SEND_VALUE:
-            return way_transfer(e, (Way){false, chunk + 1, micro}, true, chunk + 1);
+            return boundary_transfer(e, (Boundary){false, chunk + 1, micro}, true, chunk + 1);
         case DO_RECEIVE_GRADIENT:
-            return way_transfer(e, (Way){true, chunk, micro}, false, chunk + 1);
+            return boundary_transfer(e, (Boundary){true, chunk, micro}, false, chunk + 1);
         case DO_SEND_GRADIENT:
-            return way_transfer(e, (Way){true, chunk - 1, micro}, true, chunk - 1);
+            return boundary_transfer(e, (Boundary){true, chunk - 1, micro}, true, chunk - 1);
         case DO_FORWARD:
             turn_to(e, micro);
             return forward(e, chunk, micro);
@@ -104,7 +106,7 @@ int rank_run(RankEngine *e, const Schedule *schedule) {
     int lowest = lowest_backward(schedule, e->placement->chunks);
     for (int i = 0; i < list->tasks; i++)
         if (perform(e, &list->task[i], lowest)) {
-            way_drop_all(e);
+            boundary_drop_all(e);
             return -1;
         }
     return 0;

@@ -38,7 +38,7 @@ static int check(const SchedulePlan *plan) {
 /* Room in the channel from one chunk to its neighbour, for all its micro-batches. */
 static int open_channel(Play *play, int from, int to) {
     const SchedulePlan *plan = play->plan;
-    Channel *c = play_channel(play, from, to);
+    PlayChannel *c = play_channel(play, from, to);
     if (plan->rank_of[from] == plan->rank_of[to]) return 0;
     c->sent += plan->micro_batches; /* counts the room, for now */
     free(c->message);

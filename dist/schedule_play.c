@@ -138,7 +138,7 @@ static void list(Play *play, int rank, Task task) {
     tasks->task[tasks->tasks++] = task;
 }
 
-Channel *play_channel(const Play *play, int from_chunk, int to_chunk) {
+PlayChannel *play_channel(const Play *play, int from_chunk, int to_chunk) {
     int ranks = play->plan->ranks, gradient = to_chunk < from_chunk;
     const int *rank_of = play->plan->rank_of;
     return &play->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
@@ -154,7 +154,7 @@ static void send(Play *play, int from, int to, int micro, double now) {
     const int *rank_of = play->plan->rank_of;
     if (rank_of[from] == rank_of[to]) return;
     bool gradient = to < from;
-    Channel *c = play_channel(play, from, to);
+    PlayChannel *c = play_channel(play, from, to);
     double there = now + way_time(play->plan, from, to);
     list(play, rank_of[from],
          (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro, now, there});
@@ -167,7 +167,7 @@ static void send(Play *play, int from, int to, int micro, double now) {
  * receiver will need only later. */
 static void receive(Play *play, int from, int to, int micro) {
     if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
-    Channel *c = play_channel(play, from, to);
+    PlayChannel *c = play_channel(play, from, to);
     int wanted = *place(play, to, micro, to < from);
     while (c->received <= wanted) list(play, play->plan->rank_of[to], c->message[c->received++]);
 }

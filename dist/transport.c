@@ -169,16 +169,16 @@ typedef struct {
     Transport base;
     Transport *whole;
     int member[];
-} Group;
+} GroupTransport;
 
 static int group_sendrecv(Transport *transport, Transfer *transfers, int count) {
-    const Group *g = (const Group *)(const void *)transport;
+    const GroupTransport *g = (const GroupTransport *)(const void *)transport;
     for (int i = 0; i < count; i++) transfers[i].peer = g->member[transfers[i].peer];
     return g->whole->is->sendrecv(g->whole, transfers, count);
 }
 
 static void group_abort(Transport *transport, const char *why) {
-    Transport *whole = ((Group *)(void *)transport)->whole;
+    Transport *whole = ((GroupTransport *)(void *)transport)->whole;
     whole->is->abort(whole, why);
 }
 
@@ -187,12 +187,12 @@ static void group_free(Transport *transport) { free(transport); }
 Transport *transport_group(Transport *whole, const int *member, int members) {
     static const TransportClass class = {
         .sendrecv = group_sendrecv, .abort = group_abort, .free = group_free};
-    Group *g = malloc(sizeof *g + (size_t)members * sizeof *g->member);
+    GroupTransport *g = malloc(sizeof *g + (size_t)members * sizeof *g->member);
     if (!g) {
         error_set("transport: out of memory for %d ranks", members);
         return NULL;
     }
-    *g = (Group){.base = *whole, .whole = whole};
+    *g = (GroupTransport){.base = *whole, .whole = whole};
     g->base.is = &class;
     g->base.ranks = members;
     for (int i = 0; i < members; i++) {

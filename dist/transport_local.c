@@ -82,7 +82,7 @@ typedef struct {
     Transfer *t;
     Message *message; /* a send's until it is done, a receive's from then on */
     bool done;
-} Move;
+} LocalMove;
 
 static Message *copy_message(const Transfer *t) {
     Message *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
@@ -96,7 +96,7 @@ static Message *copy_message(const Transfer *t) {
 }
 
 /* Copies what is sent. */
-static int prepare(Move *move, Transfer *transfers, int count) {
+static int prepare(LocalMove *move, Transfer *transfers, int count) {
     for (int i = 0; i < count; i++) {
         move[i].t = &transfers[i];
         if (!transfers[i].send) continue;
@@ -108,7 +108,7 @@ static int prepare(Move *move, Transfer *transfers, int count) {
 
 /* Copies what has come, and frees it; also what was not sent, whose sender keeps what he would have
  * given away. */
-static void deliver(Move *move, int count) {
+static void deliver(LocalMove *move, int count) {
     for (int i = 0; i < count; i++) {
         Message *m = move[i].message;
         if (!m) continue;
@@ -119,7 +119,7 @@ static void deliver(Move *move, int count) {
 }
 
 /* Locked.  1: done; 0: not yet possible; -1 and an error. */
-static int try_move(Transport *transport, Move *move) {
+static int try_move(Transport *transport, LocalMove *move) {
     Hub *hub = hub_of(transport);
     Queue *queue = queue_of(transport, move->t);
     if (move->t->send) {
@@ -145,7 +145,7 @@ static int try_move(Transport *transport, Move *move) {
 
 /* Locked.  One round over the batch; those of one channel stay in order.  Returns how many are
  * left, and which is the first of them; -1 and an error. */
-static int try_batch(Transport *transport, Move *move, int count, int *first) {
+static int try_batch(Transport *transport, LocalMove *move, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
         if (move[i].done) continue;
@@ -163,7 +163,7 @@ static int try_batch(Transport *transport, Move *move, int count, int *first) {
 /* Copies are made while the others have the lock. */
 static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
     Hub *hub = hub_of(transport);
-    Move *move = calloc((size_t)count + 1, sizeof *move);
+    LocalMove *move = calloc((size_t)count + 1, sizeof *move);
     if (!move) return error_set("transport: out of memory for %d messages", count);
     int left, first = 0, failed = prepare(move, transfers, count);
     Deadline until = deadline_in(transport->timeout_s);

@@ -34,7 +34,7 @@ static int receive_batch(Worker *w, int samples) {
 
 /* Errors of the training itself (a loss that is not a number) all ranks have together, and go on
  * from: the coordinator decides what becomes of it.  A broken transport shows at the next call. */
-static int worker_batch(Worker *w, const Call *call) {
+static int worker_batch(Worker *w, const RemoteCall *call) {
     Loss loss;
     if (receive_batch(w, call->samples)) return -1;
     if (call->kind == CALL_STEP)
@@ -44,7 +44,7 @@ static int worker_batch(Worker *w, const Call *call) {
     return 0;
 }
 
-static int worker_read(Worker *w, const Call *call) {
+static int worker_read(Worker *w, const RemoteCall *call) {
     Engine *e = w->engine;
     real *data = malloc(call->count * sizeof *data);
     if (!data) return error_set("pipeline: out of memory for a tensor of %zu numbers", call->count);
@@ -53,7 +53,7 @@ static int worker_read(Worker *w, const Call *call) {
     return 0;
 }
 
-static int worker_write(Worker *w, const Call *call) {
+static int worker_write(Worker *w, const RemoteCall *call) {
     Engine *e = w->engine;
     size_t bytes = call_numbers(e->model, call->role, call->number) * sizeof(real);
     real *data = malloc(bytes + 1);
@@ -72,7 +72,7 @@ static int worker_memory(Worker *w) {
     return failed;
 }
 
-static int carry_out(Worker *w, const Call *call) {
+static int carry_out(Worker *w, const RemoteCall *call) {
     Engine *e = w->engine;
     switch (call->kind) {
         case CALL_ACTIVATE:
@@ -99,7 +99,7 @@ static int carry_out(Worker *w, const Call *call) {
 }
 
 static int serve(Worker *w) {
-    Call call = {.kind = CALL_SIZE};
+    RemoteCall call = {.kind = CALL_SIZE};
     while (call.kind != CALL_END) {
         if (transport_broadcast(w->world, 0, &call, sizeof call)) return -1;
         if (carry_out(w, &call)) {

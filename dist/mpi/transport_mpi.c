@@ -20,8 +20,8 @@
 /* Far below the 2 GiB that a call of MPI can count, so that tests see messages of many. */
 enum { PIECE_BYTES = 1 << 24 };
 
-typedef struct Move {
-    struct Move *next;
+typedef struct MpiMove {
+    struct MpiMove *next;
     Transfer t;
     bool copied;         /* t.data is `copy`, and nobody waits */
     uint64_t length;     /* goes first */
@@ -29,7 +29,7 @@ typedef struct Move {
     size_t moved;        /* bytes that are on their way, or were */
     MPI_Request request; /* what is on its way now */
     max_align_t copy[];
-} Move;
+} MpiMove;
 
 /* What ranks tell each other beside, on a tag of its own. */
 typedef enum { NOTE_GIVES_UP, NOTE_ASKS, NOTE_ANSWERS } NoteKind;
@@ -44,7 +44,7 @@ typedef struct {
     Transport base;
     pthread_mutex_t lock; /* of all below, and of MPI itself */
     pthread_cond_t changed;
-    Move *first, **end;
+    MpiMove *first, **end;
     bool inside; /* the rank is in a sendrecv: it moves the list itself */
     int waits_for, answer;
     bool broken; /* MPI is not called any more */
@@ -73,9 +73,9 @@ static int check(int code) {
  */
 
 static int add_move(MpiTransport *l, const Transfer *t, bool copied) {
-    Move *m = malloc(sizeof *m + (copied ? t->bytes : 0));
+    MpiMove *m = malloc(sizeof *m + (copied ? t->bytes : 0));
     if (!m) return error_set("transport: out of memory for a message of %zu bytes", t->bytes);
-    *m = (Move){.t = *t, .copied = copied, .length = t->bytes, .request = MPI_REQUEST_NULL};
+    *m = (MpiMove){.t = *t, .copied = copied, .length = t->bytes, .request = MPI_REQUEST_NULL};
     if (copied) {
         m->t.data = m->copy;
         memcpy(m->copy, t->data, t->bytes);
@@ -85,14 +85,14 @@ static int add_move(MpiTransport *l, const Transfer *t, bool copied) {
     return 0;
 }
 
-static void remove_move(MpiTransport *l, Move **at) {
-    Move *m = *at;
+static void remove_move(MpiTransport *l, MpiMove **at) {
+    MpiMove *m = *at;
     *at = m->next;
     if (!m->next) l->end = at;
     free(m);
 }
 
-static int start_next(Move *m) {
+static int start_next(MpiMove *m) {
     size_t left = m->t.bytes - m->moved;
     size_t size = m->started ? (left < PIECE_BYTES ? left : PIECE_BYTES) : sizeof m->length;
     void *data = m->started ? (char *)m->t.data + m->moved : (void *)&m->length;
@@ -105,7 +105,7 @@ static int start_next(Move *m) {
 }
 
 /* 1: done; 0: not yet; -1 and an error. */
-static int move_on(const MpiTransport *l, Move *m) {
+static int move_on(const MpiTransport *l, MpiMove *m) {
     for (;;) {
         int over = 0;
         if (check(MPI_Test(&m->request, &over, MPI_STATUS_IGNORE))) return -1;
@@ -123,12 +123,12 @@ static bool same_way(const Transfer *a, const Transfer *b) {
 
 /* Moves on what is not behind another of its channel.  *waited: the first that the rank waits for,
  * NULL: none. */
-static int move_all(MpiTransport *l, const Move **waited) {
+static int move_all(MpiTransport *l, const MpiMove **waited) {
     *waited = NULL;
-    for (Move **at = &l->first; *at;) {
-        Move *m = *at;
+    for (MpiMove **at = &l->first; *at;) {
+        MpiMove *m = *at;
         bool behind = false;
-        for (const Move *other = l->first; other != m && !behind; other = other->next)
+        for (const MpiMove *other = l->first; other != m && !behind; other = other->next)
             behind = same_way(&other->t, &m->t);
         int done = behind ? 0 : move_on(l, m);
         if (done < 0) return -1;
@@ -148,7 +148,7 @@ static int move_all(MpiTransport *l, const Move **waited) {
 /* No length goes ahead: all are alike. */
 static int add_note(MpiTransport *l, int to, Note note) {
     Transfer t = transport_send(to, (Channel)TAG_NOTE, &note, sizeof note);
-    Move **at = l->end;
+    MpiMove **at = l->end;
     if (add_move(l, &t, true)) return -1;
     (*at)->started = true;
     return 0;
@@ -162,13 +162,13 @@ static void break_transport(MpiTransport *l, const char *why) {
     snprintf(l->why, sizeof l->why, "%s", why);
     Note note = {.kind = NOTE_GIVES_UP};
     memcpy(note.why, l->why, sizeof note.why);
-    Move **own = l->end;
+    MpiMove **own = l->end;
     for (int r = 0; r < l->base.ranks; r++)
         if (r != l->base.rank && add_note(l, r, note)) return;
     bool left = true;
     for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
         left = false;
-        for (Move *m = *own; m; m = m->next)
+        for (MpiMove *m = *own; m; m = m->next)
             if (move_on(l, m) == 0) left = true;
     }
 }
@@ -195,7 +195,7 @@ static int take_notes(MpiTransport *l) {
 }
 
 /* Locked.  -1 when the transport is or gets broken, why is told by l->why. */
-static int progress(MpiTransport *l, const Move **waited) {
+static int progress(MpiTransport *l, const MpiMove **waited) {
     if (l->broken) return -1;
     if (take_notes(l) == 0 && move_all(l, waited) == 0) return 0;
     break_transport(l, error_message());
@@ -216,7 +216,7 @@ static void pause_polling(MpiTransport *l, int times) {
 /* Asks the rank, which answers while it waits itself. */
 static int mpi_waits_for(Transport *transport, int rank) {
     MpiTransport *l = of(transport);
-    const Move *waited;
+    const MpiMove *waited;
     Deadline until = deadline_in(transport->timeout_s < 2 ? transport->timeout_s / 2 : 1);
     l->answer = NOT_ANSWERED;
     if (add_note(l, rank, (Note){.kind = NOTE_ASKS})) return NOBODY;
@@ -229,7 +229,7 @@ static int mpi_waits_for(Transport *transport, int rank) {
 
 /* Locked.  Until nothing is left that the rank waits for. */
 static int wait_all(MpiTransport *l) {
-    const Move *waited;
+    const MpiMove *waited;
     Deadline until = deadline_in(l->base.timeout_s);
     for (int times = 0; progress(l, &waited) == 0; times++) {
         if (!waited) return 0;
@@ -266,7 +266,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
 /* A thread: pushes on what was sent while the rank computes. */
 static void *push(void *argument) {
     MpiTransport *l = argument;
-    const Move *waited;
+    const MpiMove *waited;
     pthread_mutex_lock(&l->lock);
     for (int times = 0; !l->ends; times++) {
         if (l->inside || !l->first || progress(l, &waited)) {
@@ -296,7 +296,7 @@ static void mpi_abort(Transport *transport, const char *why) {
 static void mpi_free(Transport *transport) {
     MpiTransport *l = of(transport);
     pthread_mutex_lock(&l->lock);
-    for (Move *m = l->first; m; m = m->next) m->copied = false;
+    for (MpiMove *m = l->first; m; m = m->next) m->copied = false;
     pthread_mutex_unlock(&l->lock);
     if (!l->broken) transport_barrier(transport);
     pthread_mutex_lock(&l->lock);

@@ -1,0 +1,51 @@
+/* The communicators of the NCCL transport, one for each direction between neighbours. */
+#ifndef CUDA_GPU_NCCL_DIRECTIONS_H
+#define CUDA_GPU_NCCL_DIRECTIONS_H
+
+#include "../../dist/transport.h"
+#include "../message.h"
+#include "nccl_library.h"
+
+enum { SENDS = 2, DIRECTIONS = 4 };
+
+/* A channel from or to a neighbour. */
+typedef struct {
+    bool send;
+    int peer;
+    Channel channel;
+    ncclComm_t comm;
+    Stream stream;
+} Direction;
+
+typedef struct {
+    Transport base;
+    Transport *control;
+    const NcclLibrary *nccl;
+    Direction direction[DIRECTIONS]; /* the sends first */
+    DeviceMessage **sent;            /* [sends], not yet taken by their receivers */
+    int sends, capacity;
+    bool broken; /* NCCL is not called any more */
+    AbortLine why;
+} NcclTransport;
+
+/* A message and where it goes, or comes from. */
+typedef struct {
+    const Direction *direction;
+    DeviceMessage *message;
+} NcclMove;
+
+/* By all ranks together: makes the communicators, and connects them.  -1 and an error. */
+int directions_open(NcclTransport *transport);
+/* Both ranks of a communicator end it together. */
+void directions_close(NcclTransport *transport);
+/* Ends NCCL's kernels, which else wait for ever; the first reason stays. */
+void directions_break(NcclTransport *transport, const char *why);
+
+/* Starts all in one group, so that none waits for another. */
+int directions_start(const NcclTransport *transport, const NcclMove *move, int moves);
+/* Waits until NCCL has done on the host what it was asked for and, if there is a message, until it
+ * is on the device.  -1 and an error that names the other rank and says `what` is missing. */
+int direction_settle(const NcclTransport *transport, const Direction *direction,
+                     const DeviceMessage *message, const char *what);
+
+#endif
