@@ -25,9 +25,9 @@ static const Prediction predictions[] = {
     {"step", "gpt2", "full", "bf16", 32, 57, 66},
     {"step", "resnet20", "full", "tf32", 1024, 6.0, 7.5},
     /* operations at 60 % of 790 TFLOP/s */
-    {"step", "G-1.6B", "bottom third", "bf16", 8, 130, 135},
-    {"step", "G-1.6B", "middle third", "bf16", 8, 112, 117},
-    {"step", "G-1.6B", "top third", "bf16", 8, 93, 98},
+    {"step", "G-1.6B", "bottom third", "bf16", 8, 136, 141},
+    {"step", "G-1.6B", "middle third", "bf16", 8, 117, 122},
+    {"step", "G-1.6B", "top third", "bf16", 8, 98, 103},
     {"op", "cross_entropy of 50257", "with gradient", "bf16", 32768, 1.7, 2.4},
     {"op", "cross_entropy of 50257", "with gradient", "fp32", 32768, 3.3, 4.7},
     {"op", "adamw", "update", "bf16", 1, 0.94, 1.35},
