@@ -80,7 +80,7 @@ static bool same_network(const Options *a, const Options *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) && a->batch == b->batch;
 }
 
-int plan_estimate(Plan *plan, const Options *asked) {
+int plan_estimate(TrainingPlan *plan, const Options *asked) {
     double *step_seconds = calloc((size_t)plan->rows, sizeof *step_seconds), total = 0;
     if (!step_seconds) return error_set("experiment: out of memory");
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};

@@ -76,7 +76,7 @@ static int choose_data(Options *before, Options *after) {
 /* Sets --init of `after` to a model trained as `before` says.  As trainings_run; without --yes a
  * long one is not trained, and --init stays empty. */
 static int pretrain(Options *after, const Options *before) {
-    Plan plan;
+    TrainingPlan plan;
     char dir[OPTION_TEXT];
     int status = plan_make(&plan, &training_pretraining, before);
     if (!status && plan.rows != 1) status = error_set("--models: one model is fine-tuned");

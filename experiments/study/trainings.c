@@ -76,20 +76,20 @@ static int collect(Study *study, const char *dir, const char *name, size_t every
     return failed;
 }
 
-static bool planned(const Plan *plan, const char *name) {
+static bool planned(const TrainingPlan *plan, const char *name) {
     for (int r = 0; r < plan->rows; r++)
         if (strcmp(plan->row[r].name, name) == 0) return true;
     return false;
 }
 
-static void table_path(char path[RUNDIR_PATH], const Plan *plan) {
+static void table_path(char path[RUNDIR_PATH], const TrainingPlan *plan) {
     char file[64];
     snprintf(file, sizeof file, "%s.h5", plan->kind->name);
     rundir_path(path, plan->dir, file);
 }
 
 /* The rows that an earlier command, e.g. with another M, left in the table: they stay in it. */
-static int find_others(Plan *plan) {
+static int find_others(TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study had = {0};
     table_path(path, plan);
@@ -104,7 +104,7 @@ static int find_others(Plan *plan) {
     return failed ? -1 : 0;
 }
 
-static int write_table(const Plan *plan) {
+static int write_table(const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study study = {0};
     int failed = 0;
@@ -121,7 +121,7 @@ static int write_table(const Plan *plan) {
 /* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct {
-    const Plan *plan;
+    const TrainingPlan *plan;
     double work_left, work_done, seconds; /* of this session */
 } Pace;
 
@@ -138,7 +138,7 @@ static void describe(char text[256], const PlanRow *row) {
 }
 
 static void print_row(const Pace *pace, int number, const char *state) {
-    const Plan *plan = pace->plan;
+    const TrainingPlan *plan = pace->plan;
     char what[256], left[32];
     describe(what, &plan->row[number]);
     printf("row %d of %d: %s%s", number + 1, plan->rows, what, state);
@@ -202,7 +202,7 @@ static RowEnd run_row(Pace *pace, int number) {
 }
 
 /* With --jobs all is trained ahead; going through the rows then finds them done. */
-static int run_ahead(const Plan *plan) {
+static int run_ahead(const TrainingPlan *plan) {
     bool *finished = calloc((size_t)plan->rows, sizeof *finished);
     int failed = finished ? 0 : error_set("%s: out of memory", plan->kind->name);
     for (int r = 0; r < plan->rows && !failed; r++) {
@@ -217,7 +217,7 @@ static int run_ahead(const Plan *plan) {
 }
 
 /* The tables of what was trained, as bcd report prints them. */
-static int print_tables(const Plan *plan) {
+static int print_tables(const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study study = {0};
     Tables tables = {0};
@@ -232,20 +232,20 @@ static int print_tables(const Plan *plan) {
 }
 
 /* `found`: rows that are not in the table yet. */
-static int stopped(const Plan *plan, int found) {
+static int stopped(const TrainingPlan *plan, int found) {
     if (found && write_table(plan)) return -1;
     printf("stopped; the same command goes on\n");
     return interrupt_status();
 }
 
 /* Those of all rows that were trained ahead, or before. */
-static int count_finished(const Plan *plan) {
+static int count_finished(const TrainingPlan *plan) {
     int finished = 0;
     for (int r = 0; r < plan->rows; r++) finished += row_finished(&plan->row[r]) > 0;
     return finished;
 }
 
-static int run_plan(const Plan *plan, bool quiet) {
+static int run_plan(const TrainingPlan *plan, bool quiet) {
     Pace pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0, found = 0;
@@ -267,14 +267,14 @@ static int run_plan(const Plan *plan, bool quiet) {
 }
 
 /* Whether a long experiment has begun already: then it has been told how long it takes. */
-static bool goes_on(const Plan *plan, const Options *options) {
+static bool goes_on(const TrainingPlan *plan, const Options *options) {
     char path[RUNDIR_PATH];
     rundir_path(path, plan->dir, "rows");
     return options->yes && access(path, F_OK) == 0;
 }
 
 int trainings_run(const TrainingKind *kind, const Options *options) {
-    Plan plan;
+    TrainingPlan plan;
     const DeviceModule *device;
     int status = plan_make(&plan, kind, options);
     if (!status) status = setup_device(&device, options); /* before anything is made */

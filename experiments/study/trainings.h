@@ -66,12 +66,12 @@ typedef struct {
     char missing[256]; /* what is trained on other data than it would be */
     int others;        /* rows of the table that are not of this plan */
     char (*other)[H5_NAME];
-} Plan;
+} TrainingPlan;
 
 /* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.
  * plan_free is safe either way. */
-int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked);
-void plan_free(Plan *plan);
+int plan_make(TrainingPlan *plan, const TrainingKind *kind, const Options *asked);
+void plan_free(TrainingPlan *plan);
 
 /* Trains the rows a command line asks for, and writes the table.  Long ones without --yes are only
  * estimated.  0; -1 and an error; the exit status when interrupted. */
@@ -79,12 +79,12 @@ int trainings_run(const TrainingKind *kind, const Options *asked);
 
 /* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on;
  * flags given on the command line go over the entry's settings.  -1 and an error. */
-int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
+int plan_add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                  const char *optimizer, const Variant *variant, int seed);
 
 /* trainings_ahead.c: trains the rows that are not finished [plan->rows], so many at the same time,
  * each with so many threads (0: its share).  A row that fails says so itself; -1 and an error where
  * none can be started. */
-int plan_run_ahead(const Plan *plan, const bool *finished, int jobs, int threads);
+int plan_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads);
 
 #endif

@@ -64,7 +64,7 @@ static void row_arguments(Arguments *a, const PlanRow *row, const char *threads)
     a->text[a->count] = NULL;
 }
 
-static int start(Pool *pool, const Plan *plan, int row, int threads) {
+static int start(Pool *pool, const TrainingPlan *plan, int row, int threads) {
     char program[OPTION_TEXT], number[16];
     Arguments arguments = {0};
     int slot = 0;
@@ -87,7 +87,7 @@ static int start(Pool *pool, const Plan *plan, int row, int threads) {
     return 0;
 }
 
-static void print_end(const Pool *pool, const Plan *plan, int row) {
+static void print_end(const Pool *pool, const TrainingPlan *plan, int row) {
     char left[32];
     double each = (clock_seconds() - pool->started) / pool->ended;
     if (plan->row[row].options.quiet) return;
@@ -97,7 +97,7 @@ static void print_end(const Pool *pool, const Plan *plan, int row) {
 }
 
 /* Waits until a process has ended.  One that fails has said why, and the plan will find it so. */
-static void wait_for_one(Pool *pool, const Plan *plan) {
+static void wait_for_one(Pool *pool, const TrainingPlan *plan) {
     static const struct timespec moment = {0, 20000000};
     bool told = false;
     for (int ended = 0; !ended;) {
@@ -120,7 +120,7 @@ static void wait_for_one(Pool *pool, const Plan *plan) {
     }
 }
 
-int plan_run_ahead(const Plan *plan, const bool *finished, int jobs, int threads) {
+int plan_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads) {
     Pool pool = {.started = clock_seconds()};
     int failed = 0;
     if (jobs > JOBS_MOST) jobs = JOBS_MOST;

@@ -10,13 +10,13 @@
 #include "../train/setup.h"
 #include "trainings.h"
 
-void plan_free(Plan *plan) {
+void plan_free(TrainingPlan *plan) {
     free(plan->row);
     free(plan->other);
-    *plan = (Plan){0};
+    *plan = (TrainingPlan){0};
 }
 
-static int add_variants(Plan *plan, const Options *asked, const TrainingEntry *entry,
+static int add_variants(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                         const char *optimizer, int seed) {
     const Variant *own = entry->variant ? entry->variant : plan->kind->variant;
     for (const Variant *v = own; v->fraction > 0; v++)
@@ -61,7 +61,7 @@ static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry)
 
 /* The entries of a preset that the data there are allow; all but the stand-ins where --data says
  * what to train on. */
-static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], Plan *plan,
+static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingPlan *plan,
                            const Options *asked) {
     const TrainingEntry *known = plan->kind->preset[asked->preset];
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
@@ -107,7 +107,7 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
 }
 
 /* The optimizers asked for, or else the entry's own. */
-static int add_entry(Plan *plan, const Options *asked, const TrainingEntry *entry,
+static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                      const Wanted *wanted, int seed) {
     char text[64];
     const char *own[LIST], *const *optimizer = wanted->optimizers ? wanted->optimizer : own;
@@ -126,7 +126,7 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 
 /* All of one seed before the next: what is stopped early is a whole table of fewer seeds.  Or, of
  * long trainings, all seeds of an entry: then it is some whole rows of the table. */
-static int add_preset(Plan *plan, const Options *asked, const Wanted *wanted) {
+static int add_preset(TrainingPlan *plan, const Options *asked, const Wanted *wanted) {
     TrainingEntry known[TRAINING_ENTRIES + 1], *entry = calloc(LIST, sizeof known);
     if (!entry) return error_set("%s: out of memory", plan->kind->name);
     usable_entries(known, plan, asked);
@@ -173,7 +173,7 @@ static void published_length(char settings[64], const PaperRow *row) {
              isnan(epochs) ? row->duration : epochs, tokens ? 1 : 128);
 }
 
-static int add_published(Plan *plan, const Options *asked, const PaperRow *p, int seed) {
+static int add_published(TrainingPlan *plan, const Options *asked, const PaperRow *p, int seed) {
     char settings[64];
     published_length(settings, p);
     TrainingEntry entry = {.model = p->model,
@@ -190,7 +190,7 @@ static int add_published(Plan *plan, const Options *asked, const PaperRow *p, in
 
 /* The published trainings; those on WebText2, which nobody publishes as a file, where the user has
  * it. */
-static int add_tables(Plan *plan, const Options *asked, const Wanted *wanted, int seed) {
+static int add_tables(TrainingPlan *plan, const Options *asked, const Wanted *wanted, int seed) {
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
@@ -204,8 +204,8 @@ static int add_tables(Plan *plan, const Options *asked, const Wanted *wanted, in
                : error_set("--models or --optimizers: none of those is in the paper's table");
 }
 
-int plan_make(Plan *plan, const TrainingKind *kind, const Options *asked) {
-    *plan = (Plan){.kind = kind};
+int plan_make(TrainingPlan *plan, const TrainingKind *kind, const Options *asked) {
+    *plan = (TrainingPlan){.kind = kind};
     experiment_dir(plan->dir, asked);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
     plan->jobs = asked->jobs;

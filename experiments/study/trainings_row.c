@@ -92,7 +92,7 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
     return variant->fraction < 1 ? options_set(o, "fraction", part) : 0;
 }
 
-int plan_add_row(Plan *plan, const Options *asked, const TrainingEntry *entry,
+int plan_add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                  const char *optimizer, const Variant *variant, int seed) {
     PlanRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
     if (!grown) return error_set("%s: out of memory", plan->kind->name);

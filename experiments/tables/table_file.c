@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/checksum.h"
 #include "../store/settings.h"
 #include "table.h"
 
@@ -12,6 +13,35 @@ static const char format_name[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
 static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "stacked bars",
                                                        "timeline"};
+
+/* ---- checksum ---------------------------------------------------------------------------------
+ */
+
+static uint64_t add_text(uint64_t sum, const char *text) {
+    return checksum_bytes(sum, (const unsigned char *)text, strlen(text) + 1);
+}
+
+/* An empty cell is one NaN of many. */
+static uint64_t add_number(uint64_t sum, double value) {
+    uint64_t bits = 1; /* which no number of a table has */
+    if (!isnan(value)) memcpy(&bits, &value, sizeof bits);
+    return checksum_add(sum, bits);
+}
+
+/* Over what a reader of the table goes by: its words, its columns, its cells with their sources. */
+static uint64_t table_checksum(const Table *table) {
+    uint64_t sum = add_text(add_text(CHECKSUM_START, table->title), table->row_head);
+    for (int n = 0; n < table->notes; n++) sum = add_text(sum, table->note[n]);
+    for (int c = 0; c < table->columns; c++)
+        sum = add_text(add_text(sum, table->column[c].name), table->column[c].head);
+    for (int r = 0; r < table->rows; r++) sum = add_text(sum, table->label[r]);
+    for (int i = 0; i < table->rows * table->columns; i++) {
+        const Cell *cell = &table->cell[i];
+        sum = add_number(add_number(sum, cell->value), cell->spread);
+        sum = checksum_add(add_text(sum, cell->text), cell->source);
+    }
+    return sum;
+}
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -104,6 +134,7 @@ static void write_table(H5File *file, const Table *table, int number) {
     h5_set_text(file, group, "figure", shape_names[table->figure]);
     h5_set_text(file, group, "axis", table->axis);
     h5_set_int(file, group, "number", number);
+    h5_set_count(file, group, "checksum", table_checksum(table));
     for (int c = 0; c < table->columns; c++) write_column(file, group, table, c);
 }
 
@@ -267,7 +298,12 @@ static int read_table(const H5File *file, Table *table) {
     table->figure = (FigureShape)known;
     for (int c = 0; c < table->columns; c++)
         if (read_cells(file, group, table, c)) return -1;
-    return 0;
+    /* Files written before there were any have none. */
+    uint64_t checksum = table_checksum(table);
+    if (h5_has(file, group, "checksum") && h5_get_count(file, group, "checksum", &checksum))
+        return -1;
+    if (checksum == table_checksum(table)) return 0;
+    return error_set("%s: %s: damaged: it does not agree with its checksum", file->path, group);
 }
 
 /* Adds the tables by name in the order they were written in. */

@@ -219,6 +219,30 @@ static void case_bad_files(void) {
     tables_free(&none);
 }
 
+/* A cell that changed on the disk is no cell. */
+static void case_damaged_cell(void) {
+    static const double was = 12.345, is = 12.346;
+    Tables none = {0}, tables = sample_tables();
+    Options options;
+    size_t count, changed = 0;
+    options_defaults(&options, COMMAND_EXPERIMENT);
+    CHECK(tables_write(&tables, &options, scratch_path("cell.h5")) == 0, "%s", error_message());
+    tables_free(&tables);
+    char *bytes = read_bytes("cell.h5", &count);
+    for (size_t i = 0; i + sizeof was <= count; i++)
+        if (memcmp(bytes + i, &was, sizeof was) == 0) {
+            memcpy(bytes + i, &is, sizeof is);
+            changed++;
+        }
+    scratch_file("cell.h5", bytes, count);
+    free(bytes);
+    CHECK(changed == 1, "%zu cells are 12.345", changed);
+    CHECK(tables_read(&none, scratch_path("cell.h5")) == -1 &&
+              strstr(error_message(), "/tables/memory: damaged"),
+          "%s", error_message());
+    tables_free(&none);
+}
+
 /* A failure is remembered until the table is used. */
 static void case_too_much(void) {
     Tables tables = {0};
@@ -247,5 +271,6 @@ void test_tables(void) {
     RUN(case_file_round_trip);
     RUN(case_file_schema);
     RUN(case_bad_files);
+    RUN(case_damaged_cell);
     RUN(case_too_much);
 }

@@ -8,9 +8,9 @@
 #include "../data/scratch.h"
 #include "../test.h"
 
-static int plan_of(Plan *plan, int argc, char **argv) {
+static int plan_of(TrainingPlan *plan, int argc, char **argv) {
     Options options;
-    *plan = (Plan){0};
+    *plan = (TrainingPlan){0};
     if (options_parse(&options, argc, argv)) return -1;
     return plan_make(plan, &training_validity, &options);
 }
@@ -19,7 +19,7 @@ static void case_plan(void) {
     char *argv[] = {"bcd",          "experiment",  "validity", "--preset", "smoke",
                     "--optimizers", "adamw",       "--steps",  "7",        "--out",
                     "somewhere/x",  "--submodels", "2",        NULL};
-    Plan plan;
+    TrainingPlan plan;
     if (!CHECK(plan_of(&plan, 13, argv) == 0, "%s", error_message())) return;
     CHECK(plan.rows == 4, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows; r++) {
@@ -43,7 +43,7 @@ static void case_plan(void) {
 /* The rows of Table 2 that can be run, as long as they were published: 16 of images, 4 of text. */
 static void case_plan_paper(void) {
     char *argv[] = {"bcd", "experiment", "validity", "--preset", "paper", NULL};
-    Plan plan;
+    TrainingPlan plan;
     if (!CHECK(plan_of(&plan, 5, argv) == 0, "%s", error_message())) return;
     CHECK(plan.rows == 20 && plan.long_run, "%d rows", plan.rows);
     CHECK(plan.row[1].options.epochs == 395 && plan.row[1].options.submodels == 3, "%s: %g epochs",
@@ -71,7 +71,7 @@ static void case_plan_paper(void) {
 static void case_variants(void) {
     char *argv[] = {"bcd", "experiment", "ufp", "--preset", "smoke", "--seeds", "2", NULL};
     Options options;
-    Plan plan;
+    TrainingPlan plan;
     if (!CHECK(options_parse(&options, 7, argv) == 0, "%s", error_message())) return;
     CHECK(plan_make(&plan, &training_ufp, &options) == 0, "%s", error_message());
     CHECK(plan.rows == 16, "%d rows", plan.rows); /* two seeds, two optimizers, M = 1 to 4 */
@@ -107,7 +107,7 @@ static void case_variants(void) {
 static void case_plan_by_entry(void) {
     char *argv[] = {"bcd", "experiment", "converged", "--preset", "laptop", NULL};
     Options options;
-    Plan plan;
+    TrainingPlan plan;
     if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
     CHECK(plan_make(&plan, &training_converged, &options) == 0, "%s", error_message());
     CHECK(plan.rows == 9 + 9 + 6 + 6 + 2 * 5 + 2 + 2 && plan.long_run, "%d rows", plan.rows);
@@ -137,7 +137,7 @@ static void case_plan_by_entry(void) {
 static void case_stand_ins(void) {
     char *argv[] = {"bcd", "experiment", "validity", "--data-dir", "/nowhere", NULL};
     Options options;
-    Plan plan;
+    TrainingPlan plan;
     if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
     CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
     /* 3 seeds: of the images one optimizer, of the text two, each twice */
@@ -172,7 +172,7 @@ static void case_plan_mistakes(void) {
                                      {"--submodels", "60"},     {"--models", "gpt:layers=2"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char *argv[] = {"bcd", "experiment", "validity", wrong[i][0], wrong[i][1], NULL};
-        Plan plan;
+        TrainingPlan plan;
         CHECK(plan_of(&plan, 5, argv) == -1 && *error_message(), "%s %s", wrong[i][0], wrong[i][1]);
         plan_free(&plan);
     }
