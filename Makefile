@@ -104,7 +104,7 @@ $(double_library): $(call objects,double,$(ref_c))
 
 # ---- programs ------------------------------------------------------------------------------------
 
-.PHONY: all programs test run run-dist bench bench-peers clean help info deps lint format \
+.PHONY: all programs test run run-dist bench bench-peers install clean help info deps lint format \
         sanitize sanitize-address sanitize-thread fuzz fuzz-programs paper-tables
 all: $(BUILD)/bcd                     ## build the program, build/bcd
 
@@ -294,6 +294,15 @@ bench: $(BUILD)/bench                 ## speed of every op, of whole training st
 PYTHON ?= /usr/bin/python3
 bench-peers: $(BUILD)/bench           ## the same work in PyTorch, where it is installed, side by side
 	$(PYTHON) tests/bench/peers.py $(BUILD)/bench
+
+# The program with its libraries and Python's parts in one directory, where it looks for them.
+PREFIX ?= /usr/local
+install: $(BUILD)/bcd                 ## to PREFIX (/usr/local), below DESTDIR
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install $(BUILD)/bcd $(wildcard $(BUILD)/libbcd-*.so) "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install -m 644 experiments/report/page.py experiments/report/figures.py \
+	    experiments/report/page.html data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"
+	ln -sf ../lib/bcd/bcd "$(DESTDIR)$(PREFIX)/bin/bcd"
 
 clean:                                ## remove everything built
 	rm -rf $(BUILD)

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../ref/error.h"
 #include "commands.h"
@@ -60,6 +61,12 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
     provenance_remember(argc, argv);
     Options options;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        Provenance provenance;
+        provenance_fill(&provenance, 0);
+        printf("bcd %s\n", provenance.commit);
+        return finish_output(0);
+    }
     if (options_parse(&options, argc, argv)) return complain(WRONG_USE);
     if (options.help) {
         bool experiments = options.command == COMMAND_EXPERIMENT;

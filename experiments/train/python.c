@@ -19,7 +19,7 @@ static int find_script(char path[PATH], const char *script) {
     char program[512];
     if (program_path(program, sizeof program, "python")) return -1;
     *strrchr(program, '/') = 0;
-    snprintf(path, PATH, "%s/../share/bcd/%s", program, name);
+    snprintf(path, PATH, "%s/%s", program, name);
     if (access(path, R_OK) == 0) return 0;
     snprintf(path, PATH, "%s/../%s", program, script);
     if (access(path, R_OK) == 0) return 0;

@@ -16,6 +16,7 @@ static void helps(void) {
     CHECK(strstr(run(0, "--help")->out, "bcd train"), "no commands");
     CHECK(strstr(run(0, "train --help")->out, "--switch-every K|Ee|auto"), "no flags");
     CHECK(strstr(run(0, " ")->out, "usage: bcd COMMAND"), "no usage");
+    CHECK(strncmp(run(0, "--version")->out, "bcd ", 4) == 0, "no version");
     CHECK(strstr(run(0, "help sample")->out, "--temperature"), "help COMMAND");
     const char *help = run(0, "help experiment")->out,
                *list = strstr(help, "\nExperiments\n  validity ");
