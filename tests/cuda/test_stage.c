@@ -59,7 +59,9 @@ static void ways_of_training(const void *spec) {
     parts.batch = 7;
     parts.micro_batches = 3; /* of 3, 3 and 1 */
     parts.clip = 0.5;
-    drift_check_training(&parts, "micro-batches");
+    parts.order = ORDER_GAUSS_SOUTHWELL;
+    parts.always = "ends"; /* their state sees every update */
+    drift_check_training(&parts, "micro-batches, by the largest gradient, ends always active");
     kept.keep_state = true;
     kept.optimizer = OPTIMIZER_ADAM;
     drift_check_training(&kept, "kept state");
