@@ -2,23 +2,6 @@
  * what the next chunk needs. */
 #include "rank_inside.h"
 
-int chunk_first_block(const RankEngine *e, int chunk) {
-    int b = 0;
-    while (e->placement->chunk_of[b] != chunk) b++;
-    return b;
-}
-
-int chunk_end_block(const RankEngine *e, int chunk) {
-    int b = chunk_first_block(e, chunk);
-    while (b < e->base.model->blocks && e->placement->chunk_of[b] == chunk) b++;
-    return b;
-}
-
-int part_samples(const RankEngine *e, int micro) {
-    int left = e->batch.n - micro * e->part_size;
-    return left < 0 ? 0 : left < e->part_size ? left : e->part_size;
-}
-
 /* From now on the stage is about this micro-batch. */
 static void turn_to(RankEngine *e, int micro) {
     int first = micro * e->part_size;
