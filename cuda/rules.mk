@@ -153,7 +153,6 @@ gpu-bundle:                           ## a folder to carry to a machine with a G
 bundle_archs := $(if $(filter command line,$(origin ARCHS)),$(ARCHS),90a)
 bundle-programs: $(bundle_programs:%=$(BUILD)/%)
 $(bundle_programs:%=$(BUILD)/%): LDFLAGS += $(if $(filter yes,$(STATIC)),-Wl$(comma)-rpath$(comma)'$$ORIGIN')
-comma := ,
 
 # ---- benchmark -----------------------------------------------------------------------------------
 
