@@ -99,7 +99,7 @@ static Outcome update(RankEngine *e, double lr) {
     if (clip > 0) {
         if (gradient_norm(e, &norm)) return FAILED_ALONE;
         if (!isfinite(norm)) {
-            error_set("bcd: the gradient's norm is %g; lower the learning rate", norm);
+            error_set("the gradient's norm is %g; lower the learning rate", norm);
             return FAILED_TOGETHER;
         }
         if (norm > clip) scale = clip / norm;
@@ -118,7 +118,7 @@ static Outcome try_step(RankEngine *e, double lr, Loss *loss) {
         rank_cache_keep(e))
         return FAILED_ALONE;
     if (isfinite(loss->loss_sum)) return update(e, lr);
-    error_set("bcd: the loss is %g; lower the learning rate, or clip the gradient", loss->loss_sum);
+    error_set("the loss is %g; lower the learning rate, or clip the gradient", loss->loss_sum);
     return FAILED_TOGETHER;
 }
 

@@ -113,7 +113,7 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
 
 static int check_loss(const Loss *loss) {
     if (isfinite(loss->loss_sum)) return 0;
-    return error_set("bcd: the loss is %g; lower the learning rate, or clip the gradient",
+    return error_set("the loss is %g; lower the learning rate, or clip the gradient",
                      loss->loss_sum);
 }
 
@@ -139,7 +139,7 @@ static int update(SingleEngine *e, double lr) {
     if (clip > 0) {
         double norm = stage->is->gradient_norm(stage);
         if (!isfinite(norm))
-            return error_set("bcd: the gradient's norm is %g; lower the learning rate", norm);
+            return error_set("the gradient's norm is %g; lower the learning rate", norm);
         if (norm > clip) scale = clip / norm;
     }
     stage->is->update(stage, lr, scale);
@@ -207,7 +207,7 @@ static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) 
     *norm = stage->is->gradient_norm(stage);
     stage->is->discard(stage);
     if (isfinite(*norm)) return 0;
-    return error_set("bcd: the gradient's norm is %g", *norm);
+    return error_set("the gradient's norm is %g", *norm);
 }
 
 static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {

@@ -1,6 +1,7 @@
 /* Writing checkpoint.h5, and what writing and reading share. */
 #include "checkpoint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,11 @@ static int write_tensors(H5File *file, const Setup *setup, int group, real *room
         if (!count) continue; /* no optimizer state now */
         if (count == READ_FAILED) return -1;
         checkpoint_name(name, model, group, i);
+        for (size_t n = 0; n < count; n++)
+            if (!isfinite(room[n])) {
+                error_set("%s has a number that is NaN or infinite", name + 1);
+                return CHECKPOINT_NOT_FINITE;
+            }
         int rank = checkpoint_shape(dims, model, role, i);
         h5_write(file, name, H5_REAL, room, rank, dims, NULL);
         h5_set_count(file, name, "checksum", checkpoint_checksum(room, count));
@@ -152,9 +158,10 @@ static int write_all(H5File *file, const Setup *setup, const BcdState *state, re
     h5_set_count(file, "/data", "checksum", setup->train->checksum);
     write_state(file, state);
     write_ages(file, setup, age);
-    for (int group = 0; group < CHECKPOINT_GROUPS; group++)
-        if (write_tensors(file, setup, group, room)) return -1;
-    return 0;
+    int failed = 0;
+    for (int group = 0; !failed && group < CHECKPOINT_GROUPS; group++)
+        failed = write_tensors(file, setup, group, room);
+    return failed;
 }
 
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {

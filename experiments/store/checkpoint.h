@@ -21,8 +21,9 @@
 #include "../train/setup.h"
 #include "h5.h"
 
-/* Writes the engine's tensors and where the training is.  -1 and an error; the old file is then as
- * it was. */
+/* Writes the engine's tensors and where the training is.  -1, or NOT_FINITE where a tensor has a
+ * number that is NaN or infinite, and an error; the old file is then as it was. */
+enum { CHECKPOINT_NOT_FINITE = -2 };
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state);
 
 /* The settings alone, over those in `options` (which must be of COMMAND_TRAIN). */

@@ -19,10 +19,10 @@ static int save(Training *t) {
     const Options *o = &t->setup.options;
     t->run.provenance.wall = t->earlier_wall + start - t->started;
     t->save_failed = true;
-    if (train_count_memory(t) || runfile_write(&t->run, t->run_path) ||
-        checkpoint_write(t->checkpoint_path, &t->setup, &t->state) ||
-        (o->keep_last && rundir_keep(t->dir, t->state.step, o->keep_last)))
-        return -1;
+    if (train_count_memory(t) || runfile_write(&t->run, t->run_path)) return -1;
+    int written = checkpoint_write(t->checkpoint_path, &t->setup, &t->state);
+    t->diverged = written == CHECKPOINT_NOT_FINITE;
+    if (written || (o->keep_last && rundir_keep(t->dir, t->state.step, o->keep_last))) return -1;
     t->save_failed = false;
     t->saved = clock_seconds();
     t->save_cost = t->saved - start;
@@ -108,22 +108,26 @@ static int finish(Training *t) {
     bool evaluated =
         run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
     if (!evaluated && evaluate(t)) return -1;
+    double loss = run->evaluations[run->evaluation_rows - 1].loss;
+    t->diverged = !isfinite(loss);
+    if (t->diverged) return error_set("the validation loss is %g", loss);
     if (save(t)) return -1;
     /* Last: who reads it may rely on the checkpoint. */
     strcpy(t->run.status, "finished");
     return runfile_write(&t->run, t->run_path);
 }
 
-/* Keeps the curves up to the failure; what trained last is in the checkpoint. */
+/* Keeps the curves up to the failure; what was finite last is in the checkpoint.  A step that fails
+ * is not counted; one that left numbers that are not finite is. */
 static int note_failure(Training *t) {
     char cause[400];
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (t->save_failed) return error_set("%s", cause);
+    if (t->save_failed && !t->diverged) return error_set("%s", cause);
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
     if (runfile_write(&t->run, t->run_path)) return -1;
     return error_set("step %llu: %s; %s holds the last good state",
-                     (unsigned long long)t->state.step + 1, cause, t->checkpoint_path);
+                     (unsigned long long)t->state.step + !t->diverged, cause, t->checkpoint_path);
 }
 
 static void sum_up(RunSummary *summary, const Training *t) {

@@ -26,6 +26,7 @@ typedef struct {
     double started;          /* clock at the start of this session */
     double earlier_wall;     /* s, of the sessions before */
     bool resumed, save_failed;
+    bool diverged; /* the last step left numbers that are not finite */
 } Training;
 
 /* Directory, lock, settings, model, data, engine, and for a resume the place in the training.

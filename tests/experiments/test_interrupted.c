@@ -102,6 +102,22 @@ static void loss_not_finite(void) {
     run(0, "eval wild");
 }
 
+/* An update can leave numbers that are not finite behind a loss that was: they are not saved, and
+ * the training has failed, whichever step was the last. */
+static void weights_not_finite(void) {
+    for (int steps = 1; steps <= 4; steps++) {
+        const Printed *printed =
+            run(1, "train " RESNET "--steps %d --lr 1000 --weight-decay 1000 --out burst%d --quiet",
+                steps, steps);
+        check_error(printed, "/checkpoint.h5 holds the last good state");
+        printed = run(0, "eval burst%d", steps);
+        CHECK(!strstr(printed->out, "nan") && !strstr(printed->out, "inf"), "%s", printed->out);
+    }
+    check_error(run(1, "train " RESNET "--steps 9 --lr 1000 --weight-decay 1000 --save-every 1 "
+                       "--out burst --quiet"),
+                "has a number that is NaN or infinite; burst/checkpoint.h5 holds the last good");
+}
+
 static void disk_full(void) {
     size_t before, after;
     char *old = read_bytes("uncut/checkpoint.h5", &before);
@@ -141,6 +157,7 @@ void test_interrupted(void) {
     RUN(stops_on_ctrl_c);
     RUN(extends);
     RUN(loss_not_finite);
+    RUN(weights_not_finite);
     RUN(disk_full);
     RUN(damaged_files);
 }
