@@ -188,6 +188,7 @@ static void counted_is_planned(const void *spec) {
                          .create = stage_cuda_create,
                          .precision = way & 1 ? PRECISION_BF16 : PRECISION_FP32,
                          .recompute = way & 2,
+                         .batch = 8, /* two samples a part, which batch norm needs */
                          .micro_batches = 4,
                          .optimizer = OPTIMIZER_ADAM};
         PipelineRecipe how = {.placement = way & 4 ? PLACEMENT_VIRTUAL : PLACEMENT_PLAIN,

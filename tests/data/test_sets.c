@@ -66,7 +66,7 @@ static void missing_files_say_how_to_get_them(void) {
         CHECK(!data_present(rows[i].set, "/nowhere"), "%s is there", rows[i].set);
         CHECK(!open_set(rows[i].set, "/nowhere", SPLIT_TRAIN), "%s opens", rows[i].set);
         CHECK_ERROR(
-            "%s: /nowhere/%s: No such file or directory; data/fetch gets it; --data-dir or "
+            "%s: /nowhere/%s: No such file or directory; data/fetch gets it; "
             "BCD_DATA says where it is",
             rows[i].who, rows[i].file);
     }
