@@ -8,12 +8,12 @@
 enum { MEMORY, TIME, UPDATES, SCORE, AFTER, VERDICT, COLUMNS };
 
 static const TableColumn columns[COLUMNS] = {
-    [MEMORY] = {"memory", "memory", "BCD / full", COLUMN_NUMBER, 2},
-    [TIME] = {"time", "time per update", "BCD / full", COLUMN_NUMBER, 2},
-    [UPDATES] = {"updates", "updates", "BCD / full", COLUMN_NUMBER, 2},
-    [SCORE] = {"score", "on the validation split", "", COLUMN_TEXT, 0},
-    [AFTER] = {"after", "after", "", COLUMN_TEXT, 0},
-    [VERDICT] = {"verdict", "verdict", "", COLUMN_TEXT, 0},
+    [MEMORY] = {"memory", "memory", "BCD / full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [TIME] = {"time", "time per update", "BCD / full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [UPDATES] = {"updates", "updates", "BCD / full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    [SCORE] = {"score", "on the validation split", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [AFTER] = {"after", "after", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    [VERDICT] = {"verdict", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE},
 };
 
 static void copy(Table *to, int column, const Table *from, int row, const char *name) {
