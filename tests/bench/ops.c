@@ -154,8 +154,8 @@ static void print_totals(const Totals *totals, Machine machine) {
         double flops = totals->flops[k][0] + totals->flops[k][1] + totals->flops[k][2];
         all += sum;
         if (sum > 0) {
-            printf("  %-12s %9.2f ms = %8.2f + %8.2f + %8.2f", op_name(k), sum, ms[0], ms[1],
-                   ms[2]);
+            printf("  %-12s %9.2f ms = %8.2f + %8.2f + %8.2f", op_name((OpKind)k), sum, ms[0],
+                   ms[1], ms[2]);
             if (flops > 0)
                 printf("   %6.2f GFLOP, %4.0f GF/s, %3.0f%% of the peak", flops * 1e-9,
                        flops / sum * 1e-6, 100 * flops / sum * 1e-6 / machine.gflops);

@@ -74,8 +74,7 @@ static char *page_of(const char *files) {
 static void case_page(void) {
     static const char *const expected[] = {
         "<h2>Does BCD match the full update?</h2>",
-        "accuracy 71.00 %, full update 71.00 %, after 200 updates: a verdict needs at least 2 "
-        "seeds",
+        "full update 71.00 %, after 200 updates: a verdict needs at least 2 seeds",
         "<h2>resnet8 synthetic sgd</h2>",
         "<section id=\"notes\">",
         "results of these trainings</summary>",
