@@ -115,6 +115,7 @@ static void check_guards(const Image *image) {
 /* Between host and image; the gaps are NaN, and stay so. */
 static void move_rows(const Image *image, const CaseData *data, Array array, bool up) {
     Rows r = rows_of(data, array, image->align);
+    if (!r.width) return; /* the case has no such array */
     bool bf16 = image->bf16 && array_is_value(array);
     size_t size = bf16 ? 2 : sizeof(float), gap = (r.stride - r.width) * size;
     for (size_t i = 0; i < r.rows; i++) {
