@@ -30,7 +30,7 @@ static const struct {
 static int complain(int status) {
     const char *text = error_message();
     fflush(stdout);
-    if (!*text) return status; /* it is told */
+    if (!*text) return status; /* it has been reported */
     fprintf(stderr, "bcd: ");
     for (; *text; text++)
         fprintf(stderr, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);

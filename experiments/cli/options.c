@@ -11,8 +11,8 @@ void options_defaults(Options *options, Command command) {
     memset(options, 0, sizeof *options);
     options->command = command;
     for (int row = 0; option_table[row].name; row++)
-        if (option_table[row].fallback && (option_table[row].commands & command))
-            option_assign(options, row, option_table[row].fallback);
+        if (option_table[row].default_text && (option_table[row].commands & command))
+            option_assign(options, row, option_table[row].default_text);
 }
 
 int options_find(const char *name, Command command) {
@@ -112,12 +112,12 @@ static bool asks_help(const char *argument) {
 
 static int check_positionals(const Options *options) {
     const CommandInfo *info = command_info(options->command);
-    if (options->positionals < info->least)
+    if (options->positionals < info->min)
         return error_set("bcd %s needs %s; see bcd %s --help", info->name, info->arguments,
                          info->name);
-    if (options->positionals > info->most)
+    if (options->positionals > info->max)
         return error_set("bcd %s: \"%.60s\" is one too many; flags start with --", info->name,
-                         options->positional[info->most]);
+                         options->positional[info->max]);
     return 0;
 }
 

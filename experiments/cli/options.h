@@ -25,7 +25,7 @@ typedef enum {
 
 enum { COMMANDS = 11 };
 
-enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MOST = 112 };
+enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MAX = 112 };
 
 typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
 extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
@@ -43,8 +43,11 @@ extern const char *const method_names[METHOD_KINDS];
 typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
 extern const char *const preset_names[PRESET_KINDS];
 
-/* Every setting of every command.  Numbers whose default depends on the model, the data or the
- * optimizer hold it only after setup_open has resolved them; given[] tells what the user set. */
+/* Every setting of every command, as one flat struct: a row of the table then names its field by
+ * one offset, and a run stores and restores what it was given without knowing which commands share
+ * what. Structs of the groups below would lengthen every use and move no code.  Numbers whose
+ * default depends on the model, the data or the optimizer hold it only after setup_open has
+ * resolved them; given[] tells what the user set. */
 typedef struct Options {
     Command command;
     bool help;
@@ -130,7 +133,7 @@ typedef struct Options {
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     char multiplier[OPTION_TEXT]; /* a number, or files of results */
     char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
-    double train_tokens;          /* of the training whose cost is told */
+    double train_tokens;          /* of the training whose cost is reported */
     bool markdown;
     char table[OPTION_TEXT];   /* "": all */
     char figures[OPTION_TEXT]; /* directory; "": none */
@@ -147,7 +150,7 @@ typedef struct Options {
 
     const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
     int positionals;
-    bool given[OPTIONS_MOST]; /* by row of the table */
+    bool given[OPTIONS_MAX]; /* by row of the table */
 
     /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and
      * shows the progress line alone. */
@@ -180,12 +183,12 @@ typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto" */
     OptionKind kind;
     size_t offset; /* of the field in Options */
-    double least, most;
+    double min, max;
     const char *const *choices; /* of a CHOICE */
     int choice_count;
     OptionRole role;
-    const char *fallback;      /* the default, as text; NULL: resolved later from model and data */
-    const char *fallback_says; /* that default in words, for --help; NULL: as `fallback` */
+    const char *default_text;  /* the default, as text; NULL: resolved later from model and data */
+    const char *default_words; /* that default in words, for --help; NULL: as `default_text` */
     const char *section;       /* of --help */
     const char *help;
     unsigned commands; /* bits of Command */
@@ -196,7 +199,7 @@ extern const Option option_table[]; /* ends with name NULL */
 typedef struct {
     Command command;
     const char *name, *arguments, *summary;
-    int least, most;     /* positional arguments */
+    int min, max;        /* positional arguments */
     const char *teaches; /* a few lines: what it does, with examples */
 } CommandInfo;
 

@@ -127,9 +127,9 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Changes of one character (replace, insert, delete, swap neighbours) from a to b. */
 static size_t edit_distance(const char *a, const char *b) {
-    enum { MOST = 40 };
-    size_t n = strlen(a), m = strlen(b), cost[MOST + 1][MOST + 1];
-    if (n > MOST || m > MOST) return MOST;
+    enum { LONGEST = 40 };
+    size_t n = strlen(a), m = strlen(b), cost[LONGEST + 1][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST) return LONGEST;
     for (size_t i = 0; i <= n; i++)
         for (size_t j = 0; j <= m; j++) {
             if (i == 0 || j == 0) {
@@ -195,11 +195,11 @@ static void print_option(const Option *option) {
         column = 0;
     }
     printf("%*s", LEFT - column, "");
-    const char *fallback = option->fallback_says ? option->fallback_says : option->fallback;
-    bool tell = option->kind != OPTION_IS_FLAG && fallback && *fallback;
+    const char *default_text = option->default_words ? option->default_words : option->default_text;
+    bool show = option->kind != OPTION_IS_FLAG && default_text && *default_text;
     snprintf(line, sizeof line, "%s%s%s%s%s", option->help ? option->help : "",
-             tell && option->help ? " " : "", tell ? "[" : "", tell ? fallback : "",
-             tell ? "]" : "");
+             show && option->help ? " " : "", show ? "[" : "", show ? default_text : "",
+             show ? "]" : "");
     print_wrapped(line, LEFT, LEFT);
 }
 
@@ -216,7 +216,7 @@ static void print_program_help(void) {
         "  bcd report runs/first/run.h5\n");
 }
 
-/* What a command alone is about; told before what it shares with training. */
+/* What a command alone is about; printed before what it shares with training. */
 static const char *const own_sections[] = {"Plan", "Flags"};
 
 static bool is_own(const char *section) {

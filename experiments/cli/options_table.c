@@ -26,9 +26,9 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define RUNNING (TRAINING | LOADING | COMMAND_GRADIENTS)
 
 #define TEXT(field) OPTION_IS_TEXT, offsetof(Options, field), 0, 0, NULL, 0
-#define INT(field, least, most) OPTION_IS_INT, offsetof(Options, field), least, most, NULL, 0
-#define COUNT(field, least, most) OPTION_IS_COUNT, offsetof(Options, field), least, most, NULL, 0
-#define REAL(field, least, most) OPTION_IS_REAL, offsetof(Options, field), least, most, NULL, 0
+#define INT(field, min, max) OPTION_IS_INT, offsetof(Options, field), min, max, NULL, 0
+#define COUNT(field, min, max) OPTION_IS_COUNT, offsetof(Options, field), min, max, NULL, 0
+#define REAL(field, min, max) OPTION_IS_REAL, offsetof(Options, field), min, max, NULL, 0
 #define BYTES(field) OPTION_IS_BYTES, offsetof(Options, field), 0, 1e15, NULL, 0
 #define FLAG(field) OPTION_IS_FLAG, offsetof(Options, field), 0, 1, NULL, 0
 #define CHOICE(field, names, count) OPTION_IS_CHOICE, offsetof(Options, field), 0, 0, names, count
@@ -239,7 +239,7 @@ const Option option_table[] = {
      "price of a GPU per hour, as in rtx4090=0.31,a100=1.12; plan: or one number",
      COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"tokens", "N", REAL(train_tokens, 1, 1e18), LOCAL, "1e9", NULL, SECTION,
-     "length of the training whose price is told", COMMAND_EXPERIMENT | COMMAND_PLAN},
+     "length of the training whose price is reported", COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"table", "NAME", TEXT(table), LOCAL, "", "all", SECTION,
      "print this table alone, and write no page", COMMAND_REPORT},
     {"study", "FILE", TEXT(study), LOCAL, "", "none", SECTION,
@@ -312,4 +312,4 @@ const Option option_table[] = {
 #undef SECTION
     {.name = NULL},
 };
-_Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MOST, "raise OPTIONS_MOST");
+_Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX, "raise OPTIONS_MAX");

@@ -10,10 +10,10 @@
 
 /* Range as a person writes it: "from 1 up", "0 to 1". */
 static const char *range(const Option *option, char text[64]) {
-    if (option->most >= 2147483647)
-        snprintf(text, 64, "from %.9g up", option->least);
+    if (option->max >= 2147483647)
+        snprintf(text, 64, "from %.9g up", option->min);
     else
-        snprintf(text, 64, "from %.9g to %.9g", option->least, option->most);
+        snprintf(text, 64, "from %.9g to %.9g", option->min, option->max);
     return text;
 }
 
@@ -27,8 +27,7 @@ static int parse_real(const Option *option, const char *text, double *value) {
     char *end;
     *value = strtod(text, &end);
     if (end == text || *end || !isfinite(*value)) return refuse(option, text, "a number");
-    if (!(*value >= option->least && *value <= option->most))
-        return refuse(option, text, "a number");
+    if (!(*value >= option->min && *value <= option->max)) return refuse(option, text, "a number");
     return 0;
 }
 
@@ -38,7 +37,7 @@ static int parse_whole(const Option *option, const char *text, uint64_t *value) 
     unsigned long long number = strtoull(text, &end, 10);
     if (end == text || *end || errno || *text == '-' || *text == '+')
         return refuse(option, text, "a whole number");
-    if ((double)number < option->least || (double)number > option->most)
+    if ((double)number < option->min || (double)number > option->max)
         return refuse(option, text, "a whole number");
     *value = number;
     return 0;
@@ -54,7 +53,7 @@ static int parse_bytes(const Option *option, const char *text, size_t *value) {
         number *= pow(1024, (double)(unit - units + 1));
         end++;
     }
-    if (end == text || *end || !(number >= 0 && number <= option->most))
+    if (end == text || *end || !(number >= 0 && number <= option->max))
         return error_set("--%s \"%.60s\": it takes bytes, as in 2G, 512M or 65536", option->name,
                          text);
     *value = (size_t)number;

@@ -7,10 +7,10 @@
 typedef struct {
     const char *ours, *theirs[CONVERT_PARTS];
     bool turned;
-} Pair;
+} NamePair;
 
 /* GPT-2 keeps its linear layers as [in][out]. */
-static const Pair gpt_layer[] = {
+static const NamePair gpt_layer[] = {
     {"norm1.weight", {"ln_1.weight"}, false},
     {"norm1.bias", {"ln_1.bias"}, false},
     {"attention.qkv.weight", {"attn.c_attn.weight"}, true},
@@ -25,7 +25,7 @@ static const Pair gpt_layer[] = {
     {"mlp.down.bias", {"mlp.c_proj.bias"}, false},
     {NULL, {NULL}, false},
 };
-static const Pair gpt_rest[] = {
+static const NamePair gpt_rest[] = {
     {"embedding.token.weight", {"transformer.wte.weight"}, false},
     {"embedding.position.weight", {"transformer.wpe.weight"}, false},
     {"head.norm.weight", {"transformer.ln_f.weight"}, false},
@@ -33,7 +33,7 @@ static const Pair gpt_rest[] = {
     {NULL, {NULL}, false},
 };
 
-static const Pair llama_layer[] = {
+static const NamePair llama_layer[] = {
     {"norm1.weight", {"input_layernorm.weight"}, false},
     {"attention.qkv.weight",
      {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"},
@@ -44,7 +44,7 @@ static const Pair llama_layer[] = {
     {"mlp.down.weight", {"mlp.down_proj.weight"}, false},
     {NULL, {NULL}, false},
 };
-static const Pair llama_rest[] = {
+static const NamePair llama_rest[] = {
     {"embedding.token.weight", {"model.embed_tokens.weight"}, false},
     {"head.norm.weight", {"model.norm.weight"}, false},
     {"head.weight", {"lm_head.weight"}, false},
@@ -54,7 +54,7 @@ static const Pair llama_rest[] = {
 /* By the name of our family. */
 typedef struct {
     const char *family, *layers;
-    const Pair *layer, *rest;
+    const NamePair *layer, *rest;
 } Naming;
 static const Naming namings[] = {
     {"gpt", "transformer.h", gpt_layer, gpt_rest},
@@ -89,7 +89,7 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
     const char *name = model->param[param].name;
     char prefix[32] = "";
     int layer, skip = 0;
-    const Pair *pair = naming->rest;
+    const NamePair *pair = naming->rest;
     if (sscanf(name, "block%d.%n", &layer, &skip) == 1 && skip) {
         pair = naming->layer;
         snprintf(prefix, sizeof prefix, "%s.%d.", naming->layers, layer - 1);

@@ -14,7 +14,7 @@
 /* ---- loading ------------------------------------------------------------------------------------
  */
 
-enum { FILES_MOST = 256 };
+enum { FILES_MAX = 256 };
 
 typedef struct {
     const char *dir;
@@ -28,7 +28,7 @@ static int add_file(Weights *w, const char *name) {
     if (path_join(path, w->dir, name)) return -1;
     for (int i = 0; i < w->files; i++)
         if (strcmp(w->file[i].path, path) == 0) return 0;
-    if (w->files == FILES_MOST) return error_set("%s: more than %d files", w->dir, FILES_MOST);
+    if (w->files == FILES_MAX) return error_set("%s: more than %d files", w->dir, FILES_MAX);
     if (safetensors_open(&w->file[w->files], path)) return -1;
     w->files++;
     return 0;
@@ -63,7 +63,7 @@ static void weights_close(Weights *w) {
 
 static int weights_open(Weights *w, const char *dir) {
     char path[PATH_BYTES];
-    *w = (Weights){.dir = dir, .file = calloc(FILES_MOST, sizeof *w->file)};
+    *w = (Weights){.dir = dir, .file = calloc(FILES_MAX, sizeof *w->file)};
     if (!w->file) return error_set("init: out of memory");
     if (path_join(path, dir, "model.safetensors")) return -1;
     return access(path, F_OK) == 0 ? add_file(w, "model.safetensors") : open_listed(w);

@@ -92,9 +92,9 @@ Stage *gradients_stage(const Options *options, const char *checkpoint, int batch
 /* ---- the batch ------------------------------------------------------------------------------- */
 
 static int check_numbers(const H5File *file, const char *name, const int *numbers, size_t count,
-                         int least, int end) {
+                         int min, int end) {
     for (size_t i = 0; i < count; i++)
-        if (numbers[i] < least || numbers[i] >= end)
+        if (numbers[i] < min || numbers[i] >= end)
             return error_set("%s: %s holds %d; the model knows 0 to %d", file->path, name,
                              numbers[i], end - 1);
     return 0;
@@ -176,12 +176,12 @@ static void backward(H5File *file, Stage *stage, real *room) {
 }
 
 static size_t largest_array(const Model *model, int n) {
-    size_t most = checkpoint_largest(model);
+    size_t max = checkpoint_largest(model);
     for (int b = 0; b < model->blocks; b++) {
         size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
-        if (count > most) most = count;
+        if (count > max) max = count;
     }
-    return most;
+    return max;
 }
 
 int gradients_write(const Options *options, const char *path, Stage *stage, const Batch *batch) {

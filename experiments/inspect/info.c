@@ -11,7 +11,7 @@
 #include "../train/progress.h"
 #include "../train/setup.h"
 
-enum { MOST_SUBMODELS = 5 };
+enum { MAX_SUBMODELS = 5 };
 
 static void print_device(const DeviceInfo *info) {
     char memory[32];
@@ -45,7 +45,7 @@ static void print_build(void) {
 
 static void print_costs(const Model *model, OptimizerKind kind, Precision precision) {
     OptimizerSettings optimizer = optimizer_defaults(kind);
-    for (int m = 1; m <= MOST_SUBMODELS; m++) {
+    for (int m = 1; m <= MAX_SUBMODELS; m++) {
         double bytes = memory_closed_form(model, &optimizer, precision, m);
         double mebibytes = bytes / (1024.0 * 1024.0);
         bool large = mebibytes >= 100;
@@ -56,7 +56,7 @@ static void print_costs(const Model *model, OptimizerKind kind, Precision precis
 
 static void print_cost_header(const char *first) {
     printf("%-21s %10s", first, "full");
-    for (int m = 2; m <= MOST_SUBMODELS; m++) printf("   BCD-1/%d", m);
+    for (int m = 2; m <= MAX_SUBMODELS; m++) printf("   BCD-1/%d", m);
     printf("\n");
 }
 

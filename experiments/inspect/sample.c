@@ -24,13 +24,13 @@ static const real *next_logits(Sampling *s) {
     const Model *model = s->setup.model;
     Stage *stage = s->setup.stage;
     size_t context = (size_t)model->input.w;
-    size_t seen = s->count < context ? s->count : context;
+    size_t visible = s->count < context ? s->count : context;
     memset(s->batch.tokens, 0, context * sizeof *s->batch.tokens);
-    memcpy(s->batch.tokens, s->text + s->count - seen, seen * sizeof *s->text);
+    memcpy(s->batch.tokens, s->text + s->count - visible, visible * sizeof *s->text);
     stage->is->begin(stage, &s->batch, MODE_EVALUATE);
     for (int b = 0; b < model->blocks; b++) stage->is->forward(stage, b);
     stage->is->read(stage, TENSOR_VALUE, model->blocks - 1, s->logits);
-    return s->logits + (seen - 1) * (size_t)model->outputs;
+    return s->logits + (visible - 1) * (size_t)model->outputs;
 }
 
 static int descending(const void *a, const void *b) {
@@ -39,13 +39,13 @@ static int descending(const void *a, const void *b) {
 }
 
 /* The smallest logit among the k largest. */
-static int threshold(real *least, const real *logits, int vocabulary, int k) {
+static int threshold(real *min, const real *logits, int vocabulary, int k) {
     size_t count = (size_t)vocabulary;
     real *sorted = malloc(count * sizeof *sorted);
     if (!sorted) return error_set("sample: out of memory");
     memcpy(sorted, logits, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, descending);
-    *least = sorted[k - 1];
+    *min = sorted[k - 1];
     free(sorted);
     return 0;
 }
@@ -56,15 +56,15 @@ static int draw(const real *logits, int vocabulary, const Options *o, double u) 
     for (int v = 1; v < vocabulary; v++)
         if (logits[v] > logits[best]) best = v;
     if (o->temperature <= 0) return best;
-    real least = (real)-INFINITY;
-    if (o->top_k && o->top_k < vocabulary && threshold(&least, logits, vocabulary, o->top_k))
+    real min = (real)-INFINITY;
+    if (o->top_k && o->top_k < vocabulary && threshold(&min, logits, vocabulary, o->top_k))
         return -1;
     double sum = 0, highest = (double)logits[best];
     for (int v = 0; v < vocabulary; v++)
-        if (logits[v] >= least) sum += exp(((double)logits[v] - highest) / o->temperature);
+        if (logits[v] >= min) sum += exp(((double)logits[v] - highest) / o->temperature);
     double left = u * sum;
     for (int v = 0; v < vocabulary; v++) {
-        if (!(logits[v] >= least)) continue;
+        if (!(logits[v] >= min)) continue;
         left -= exp(((double)logits[v] - highest) / o->temperature);
         if (left < 0) return v;
     }

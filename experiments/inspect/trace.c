@@ -1,5 +1,4 @@
-#include "trace.h"
-
+/* `bcd trace`: times a step of every submodel, block by block. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "../store/provenance.h"
 #include "../study/operations.h"
 #include "../train/bench.h"
+#include "trace_file.h"
 
 static void trace_free(Trace *trace) {
     free(trace->active);
@@ -36,18 +36,6 @@ static BlockTimes time_sum(const BlockTimes *times, int blocks) {
     return sum;
 }
 
-int trace_lowest_active(const Model *model, const bool *active) {
-    int b = 0;
-    while (b < model->blocks && !active[b]) b++;
-    return b;
-}
-
-const char *trace_part(const Model *model, const Trace *trace, int block) {
-    return trace->active[block]                                ? "active"
-           : block < trace_lowest_active(model, trace->active) ? "prefix"
-                                                               : "frozen";
-}
-
 /* A step to warm up, then a few, or one if it takes long. */
 static int run_trace(Bench *bench, Trace *trace) {
     const BenchPace pace = {1, 1, 8, 2000};
@@ -59,8 +47,8 @@ static int run_trace(Bench *bench, Trace *trace) {
         memory_blocks(trace->bytes, model, &setup->stage_settings, bench->active))
         return -1;
     memcpy(trace->active, bench->active, blocks * sizeof *trace->active);
-    memcpy(trace->times, bench->least, blocks * sizeof *trace->times);
-    trace->update_ms = bench->least_update_ms;
+    memcpy(trace->times, bench->min_times, blocks * sizeof *trace->times);
+    trace->update_ms = bench->min_update_ms;
     trace->sum = time_sum(trace->times, model->blocks);
     trace->passes_ms =
         trace->sum.forward_ms + trace->sum.input_gradient_ms + trace->sum.weight_gradient_ms;
@@ -103,7 +91,7 @@ static void print_all(const Setup *setup, const Provenance *here, const Trace *t
         "         (. means nothing to do, or nothing to keep)\n"
         "/ full   this step as a fraction of one that updates everything; operations: the same "
         "from\n"
-        "         the shapes alone.  Each time is the least of a few steps, after one to warm "
+        "         the shapes alone.  Each time is the shortest of a few steps, after one to warm "
         "up%s.\n",
         setup->device ? ",\n         by the device's own clock" : "");
 }
@@ -133,8 +121,8 @@ static int trace_all(Bench *bench, const Options *options) {
 int command_trace(const Options *options) {
     Options asked = *options;
     Bench bench;
-    bool told = options_given(options, "submodels") || *options->partition;
-    if (!told && options->method != METHOD_OFFLOAD) asked.submodels = 3;
+    bool given = options_given(options, "submodels") || *options->partition;
+    if (!given && options->method != METHOD_OFFLOAD) asked.submodels = 3;
     int failed = bench_open(&bench, &asked, true) || trace_all(&bench, options);
     bench_close(&bench);
     return failed ? -1 : 0;

@@ -5,7 +5,7 @@
 
 #include "../report/report.h"
 #include "../tables/table.h"
-#include "trace.h"
+#include "trace_file.h"
 
 enum {
     BLOCK_PART,
@@ -55,7 +55,7 @@ static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
     for (int b = 0; b < setup->model->blocks; b++)
         add_block(table, setup->model->block[b].name, trace_part(setup->model, trace, b),
                   &trace->times[b], &trace->bytes[b]);
-    table_note(table, "Each time is the least of a few steps; the update takes %.3f ms.",
+    table_note(table, "Each time is the shortest of a few steps; the update takes %.3f ms.",
                trace->update_ms);
     return 0;
 }

@@ -1,9 +1,21 @@
 /* The tables of `bcd trace`. */
 #include <stdio.h>
 
-#include "trace.h"
+#include "trace_print.h"
 
 enum { NAME = 18, TIME = 8, BYTES = 9, LINE = NAME + 8 + 3 * (TIME + 1) + 4 * (BYTES + 1) };
+
+int trace_lowest_active(const Model *model, const bool *active) {
+    int b = 0;
+    while (b < model->blocks && !active[b]) b++;
+    return b;
+}
+
+const char *trace_part(const Model *model, const Trace *trace, int block) {
+    return trace->active[block]                                ? "active"
+           : block < trace_lowest_active(model, trace->active) ? "prefix"
+                                                               : "frozen";
+}
 
 /* Bytes of a column are shown in one unit, chosen by their sum. */
 typedef struct {
@@ -11,10 +23,10 @@ typedef struct {
     const char *name;
 } Unit;
 
-static Unit choose_unit(double most) {
+static Unit choose_unit(double max) {
     static const Unit units[] = {{1073741824, "GiB"}, {1048576, "MiB"}, {1024, "KiB"}};
     int u = 0;
-    while (u < 2 && most < 2 * units[u].bytes) u++;
+    while (u < 2 && max < 2 * units[u].bytes) u++;
     return units[u];
 }
 

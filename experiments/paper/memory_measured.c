@@ -76,7 +76,7 @@ static int add_row(Table *table, const Options *asked, const MeasuredNetwork *ne
     failed = failed || bench_open(&bench, &options, false);
     for (int k = 0; k < submodels && !failed; k++) {
         double ms;
-        failed = bench_steps(&bench, k, (BenchPace){.least = 1, .most = 1}, &ms);
+        failed = bench_steps(&bench, k, (BenchPace){.min_steps = 1, .max_steps = 1}, &ms);
     }
     failed = failed || fill_row(table, &bench.setup);
     bench_close(&bench);

@@ -1,4 +1,4 @@
-/* Data sets and groups. */
+/* Data sets and tables. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,48 +27,6 @@ hid_t h5_memory_type(H5Kind kind) {
                             [H5_FLOAT] = H5T_NATIVE_FLOAT,
                             [H5_DOUBLE] = H5T_NATIVE_DOUBLE};
     return H5Tcopy(native[kind]);
-}
-
-/* Whether a path exists; H5Lexists fails where a group above does not. */
-static bool exists(hid_t file, const char *name) {
-    char path[2 * H5_NAME];
-    if (strcmp(name, "/") == 0) return true;
-    if (strlen(name) >= sizeof path) return false;
-    strcpy(path, name);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (H5Lexists(file, path, H5P_DEFAULT) <= 0) return false;
-        *slash = '/';
-    }
-    return H5Lexists(file, path, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, path, H5P_DEFAULT) > 0;
-}
-
-bool h5_exists(const H5File *file, const char *name) { return exists(file->id, name); }
-
-static bool make_group(hid_t file, const char *path) {
-    if (exists(file, path)) return true;
-    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
-    H5Pset_obj_track_times(creation, false);
-    hid_t group = H5Gcreate2(file, path, H5P_DEFAULT, creation, H5P_DEFAULT);
-    H5Pclose(creation);
-    return group >= 0 && H5Gclose(group) >= 0;
-}
-
-bool h5_ready(H5File *file, const char *object) {
-    char path[2 * H5_NAME];
-    if (file->failed) return false;
-    errno = 0;
-    if (strlen(object) >= sizeof path) {
-        h5_fail(file, object);
-        return false;
-    }
-    strcpy(path, object);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (!make_group(file->id, path)) h5_fail(file, path);
-        *slash = '/';
-    }
-    return !file->failed;
 }
 
 static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim) {
@@ -102,7 +60,7 @@ void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int
 
 /* Opens a data set and tells its shape. */
 static hid_t open_data(const H5File *file, const char *name, size_t size[H5_RANK], int *rank) {
-    if (!exists(file->id, name)) return h5_refuse(file, name, "is missing");
+    if (!h5_exists(file, name)) return h5_refuse(file, name, "is missing");
     hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT);
     if (set < 0) return h5_refuse(file, name, "is no data set");
     hid_t space = H5Dget_space(set);
@@ -169,7 +127,7 @@ int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int r
 
 int h5_count(const H5File *file, const char *group) {
     H5G_info_t info;
-    if (!exists(file->id, group) || H5Gget_info_by_name(file->id, group, &info, H5P_DEFAULT) < 0)
+    if (!h5_exists(file, group) || H5Gget_info_by_name(file->id, group, &info, H5P_DEFAULT) < 0)
         return h5_refuse(file, group, "is missing");
     return (int)info.nlinks;
 }

@@ -134,11 +134,11 @@ static void kept_path(char path[RUNDIR_PATH], const char *dir, long long step) {
 }
 
 static int remove_old(const char *dir, int keep) {
-    enum { MOST = 4096 };
-    long long *steps = malloc(MOST * sizeof *steps);
+    enum { KEPT_MAX = 4096 };
+    long long *steps = malloc(KEPT_MAX * sizeof *steps);
     DIR *list = steps ? opendir(dir) : NULL;
     int count = 0;
-    for (struct dirent *entry; list && count < MOST && (entry = readdir(list));) {
+    for (struct dirent *entry; list && count < KEPT_MAX && (entry = readdir(list));) {
         steps[count] = step_of(entry->d_name);
         count += steps[count] >= 0;
     }

@@ -238,12 +238,12 @@ static int read_header(RunFile *run, const H5File *file) {
 }
 
 static int read_partition(RunFile *run, const H5File *file) {
-    enum { MOST = 1 << 20 };
+    enum { PARTITION_MAX = 1 << 20 };
     size_t submodels[H5_RANK], blocks[H5_RANK];
     int rank = h5_size(file, "/partition/parameters", submodels);
     int block_rank = h5_size(file, "/partition/of_block", blocks);
     if (rank < 0 || block_rank < 0) return -1;
-    if (rank != 1 || block_rank != 1 || submodels[0] > MOST || blocks[0] > MOST)
+    if (rank != 1 || block_rank != 1 || submodels[0] > PARTITION_MAX || blocks[0] > PARTITION_MAX)
         return error_set("%s: /partition: has another shape than expected", file->path);
     if (runfile_reserve(run, (int)submodels[0], (int)blocks[0])) return -1;
     return h5_read(file, "/partition/parameters", H5_UINT64, run->submodel_parameters, 1,

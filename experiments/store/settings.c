@@ -28,10 +28,10 @@ static void write_setting(H5File *file, const char *group, const Options *option
         h5_set_text(file, group, option->name, text);
 }
 
-void settings_write(H5File *file, const char *group, const Options *options, OptionRole least) {
+void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role) {
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        if (stored_in_a_run(option) && option->role >= least)
+        if (stored_in_a_run(option) && option->role >= min_role)
             write_setting(file, group, options, row);
     }
 }
@@ -88,15 +88,15 @@ static bool length_known(const Options *options, const Option *option) {
            (options_given(options, "steps") || options_given(options, "epochs"));
 }
 
-int settings_lacking(char *text, size_t size, const Options *options, const char *path) {
+int settings_missing(char *text, size_t size, const Options *options, const char *path) {
     size_t used = 0;
     *text = 0;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        const char *taken = option->fallback_says ? option->fallback_says : option->fallback;
+        const char *taken = option->default_words ? option->default_words : option->default_text;
         if (!stored_in_a_run(option) || options->given[row]) continue;
         if (length_known(options, option)) continue;
-        if (!option->fallback)
+        if (!option->default_text)
             return error_set("%s: /settings has no %s, which has no default: damaged", path,
                              option->name);
         if (used < size)

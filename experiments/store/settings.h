@@ -6,9 +6,9 @@
 #include "../cli/options.h"
 #include "h5.h"
 
-/* Writes every flag of `bcd train` whose role is at least `least`: OPTION_ROUNDS for those that
+/* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that
  * decide the result to the bit, OPTION_FREE for all that are stored. */
-void settings_write(H5File *file, const char *group, const Options *options, OptionRole least);
+void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role);
 
 /* Writes every flag that was given, of any command. */
 void settings_write_given(H5File *file, const char *group, const Options *options);
@@ -17,9 +17,9 @@ void settings_write_given(H5File *file, const char *group, const Options *option
 int settings_read(const H5File *file, const char *group, Options *options);
 
 /* After reading: what the file at `path` did not say, each with the default it has been taken as,
- * overwrites text[size]; "": it said all.  A file lacks a flag that came after it, whose default is
- * what was before.  -1 and an error if a flag without default is lacking. */
-int settings_lacking(char *text, size_t size, const Options *options, const char *path);
+ * overwrites text[size]; "": it said all.  A file misses a flag that came after it, whose default
+ * is what was before.  -1 and an error if a flag without default is missing. */
+int settings_missing(char *text, size_t size, const Options *options, const char *path);
 
 /* The settings of many runs, `stride` bytes from one to the next: a data set [rows] for each flag
  * that a run stores, beside the dimension scale `scale`; and back, over what the options held. */

@@ -64,7 +64,7 @@ static int measure_row(const PlanRow *row, double *steps, double *step_seconds, 
     int failed;
     if (*step_seconds == 0) {
         failed = bench_open(&bench, &row->options, false) ||
-                 bench_steps(&bench, -1, (BenchPace){.least = 2, .most = 2}, &ms);
+                 bench_steps(&bench, -1, (BenchPace){.min_steps = 2, .max_steps = 2}, &ms);
         if (!failed) *step_seconds = 1e-3 * ms;
     } else {
         failed = setup_open(&bench.setup, &row->options) != 0;

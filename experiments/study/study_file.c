@@ -302,7 +302,7 @@ int study_check(const StudyRow *row, const char *path) {
 static int note_lacking(Study *study, int first, const char *path) {
     char text[300];
     if (study->rows == first) return 0;
-    if (settings_lacking(text, sizeof text, &study->row[first].settings, path)) return -1;
+    if (settings_missing(text, sizeof text, &study->row[first].settings, path)) return -1;
     if (*text && !*study->lacking)
         snprintf(study->lacking, sizeof study->lacking, "%.80s does not say %s", path, text);
     return 0;

@@ -18,7 +18,7 @@
 #include "../train/progress.h"
 #include "trainings.h"
 
-enum { ARGUMENTS = 2 * OPTIONS_MOST + 8, JOBS_MOST = 256 };
+enum { ARGUMENTS = 2 * OPTIONS_MAX + 8, JOBS_MOST = 256 };
 
 typedef struct {
     pid_t process[JOBS_MOST]; /* 0: free */

@@ -16,7 +16,7 @@ int bench_open(Bench *bench, const Options *options, bool by_block) {
     bench->active = malloc(blocks * sizeof *bench->active);
     bench->now = by_block ? calloc(2 * blocks, sizeof *bench->now) : NULL;
     if (!bench->active || (by_block && !bench->now)) return error_set("bench: out of memory");
-    bench->least = by_block ? bench->now + blocks : NULL;
+    bench->min_times = by_block ? bench->now + blocks : NULL;
     if (setup_engine(setup, NULL, bench->now, by_block ? &bench->update_ms : NULL) ||
         batch_reserve(&bench->batch, setup->model, n))
         return -1;
@@ -35,14 +35,13 @@ void bench_close(Bench *bench) {
 
 static void keep_least(Bench *bench, bool first) {
     for (int b = 0; bench->now && b < bench->setup.model->blocks; b++) {
-        BlockTimes *kept = &bench->least[b], now = bench->now[b];
+        BlockTimes *kept = &bench->min_times[b], now = bench->now[b];
         if (first) *kept = now;
         kept->forward_ms = fmin(kept->forward_ms, now.forward_ms);
         kept->input_gradient_ms = fmin(kept->input_gradient_ms, now.input_gradient_ms);
         kept->weight_gradient_ms = fmin(kept->weight_gradient_ms, now.weight_gradient_ms);
     }
-    bench->least_update_ms =
-        first ? bench->update_ms : fmin(bench->least_update_ms, bench->update_ms);
+    bench->min_update_ms = first ? bench->update_ms : fmin(bench->min_update_ms, bench->update_ms);
 }
 
 int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms) {
@@ -54,7 +53,8 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms) {
     else
         partition_active(&setup->bcd.partition, setup->model, submodel, bench->active);
     if (engine->is->activate(engine, bench->active)) return -1;
-    for (int i = -pace.warm; i < pace.most && (i < pace.least || spent_ms < pace.enough_ms); i++) {
+    for (int i = -pace.warm;
+         i < pace.max_steps && (i < pace.min_steps || spent_ms < pace.enough_ms); i++) {
         Loss loss;
         double start = clock_seconds();
         if (engine->is->step(engine, &bench->batch, setup->options.lr, &loss)) return -1;

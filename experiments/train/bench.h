@@ -8,17 +8,17 @@
 typedef struct {
     Setup setup;
     Batch batch;
-    bool *active;      /* [blocks] the submodel that is timed */
-    BlockTimes *now;   /* [blocks] of the last step; NULL where only whole steps are timed */
-    double update_ms;  /* likewise */
-    BlockTimes *least; /* [blocks] over the steps: what disturbs a machine only ever adds */
-    double least_update_ms;
+    bool *active;          /* [blocks] the submodel that is timed */
+    BlockTimes *now;       /* [blocks] of the last step; NULL where only whole steps are timed */
+    double update_ms;      /* likewise */
+    BlockTimes *min_times; /* [blocks] over the steps: what disturbs a machine only ever adds */
+    double min_update_ms;
 } Bench;
 
-/* How many steps: some to warm up, then at most `most`, but no more than `least` once they have
- * taken enough_ms. */
+/* How many steps: some to warm up, then at most `max_steps`, but no more than `min_steps` once they
+ * have taken enough_ms. */
 typedef struct {
-    int warm, least, most;
+    int warm, min_steps, max_steps;
     double enough_ms;
 } BenchPace;
 
@@ -27,7 +27,7 @@ typedef struct {
 int bench_open(Bench *bench, const Options *options, bool by_block);
 void bench_close(Bench *bench);
 
-/* Activates a submodel, -1: all blocks, and steps; *step_ms: the least.  -1 and an error. */
+/* Activates a submodel, -1: all blocks, and steps; *step_ms: the shortest.  -1 and an error. */
 int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
 
 /* The link between threads of this process: the time of an empty message, and bytes per second.

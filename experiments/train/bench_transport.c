@@ -13,7 +13,7 @@ typedef struct {
     Transport *transport;
     char *data;
     size_t bytes;
-    double seconds; /* the least of the turns */
+    double seconds; /* the shortest of the turns */
     int failed;
 } Player;
 
@@ -63,8 +63,8 @@ static int message_time(double *seconds, size_t bytes) {
 
 int bench_transport(double *latency_s, double *rate) {
     const size_t small = 4, large = 1 << 20;
-    double most;
-    if (message_time(latency_s, small) || message_time(&most, large)) return -1;
-    *rate = (double)large / (most > *latency_s ? most - *latency_s : most);
+    double large_s;
+    if (message_time(latency_s, small) || message_time(&large_s, large)) return -1;
+    *rate = (double)large / (large_s > *latency_s ? large_s - *latency_s : large_s);
     return 0;
 }

@@ -11,11 +11,11 @@ int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation
     Engine *engine = setup->engine;
     Loss sum = {0};
     Batch batch;
-    int most = setup->stage_settings.batch, failed = 0;
-    if (batch_reserve(&batch, setup->model, most)) return -1;
-    for (int first = 0; first < data->samples && !failed; first += most) {
+    int size = setup->stage_settings.batch, failed = 0;
+    if (batch_reserve(&batch, setup->model, size)) return -1;
+    for (int first = 0; first < data->samples && !failed; first += size) {
         Loss part;
-        batch.n = first + most < data->samples ? most : data->samples - first;
+        batch.n = first + size < data->samples ? size : data->samples - first;
         for (int i = 0; i < batch.n; i++) batch.ids[i] = first + i;
         data->fetch(data, &batch, 0);
         failed = engine->is->evaluate(engine, &batch, &part);

@@ -14,14 +14,14 @@ int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *
     return memory_plan(device, model, settings, active);
 }
 
-/* Raises most[] to the bytes of one submodel, and most[MEM_ROLES] to their sum. */
-static void keep_most(size_t most[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
+/* Raises max[] to the bytes of one submodel, and max[MEM_ROLES] to their sum. */
+static void keep_max(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
     size_t sum = 0;
     for (int role = 0; role < MEM_ROLES; role++) {
         sum += bytes[role];
-        if (bytes[role] > most[role]) most[role] = bytes[role];
+        if (bytes[role] > max[role]) max[role] = bytes[role];
     }
-    if (sum > most[MEM_ROLES]) most[MEM_ROLES] = sum;
+    if (sum > max[MEM_ROLES]) max[MEM_ROLES] = sum;
 }
 
 int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan plan,
@@ -45,14 +45,14 @@ int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan p
             continue;
         }
         if (t->settings.keep_state) there[MEM_STATE] = kept;
-        keep_most(device, there);
-        keep_most(host, here);
+        keep_max(device, there);
+        keep_max(host, here);
     }
     free(active);
     return failed;
 }
 
-/* What the memory to compute in must hold, and the host's beside it (none, where they are one). */
+/* What the memory to compute in must hold, and the host's next to it (none, where they are one). */
 typedef struct {
     size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
 } Need;
@@ -81,14 +81,14 @@ static bool fits_host(const Need *need, const FitMemory *memory) {
 
 /* Ways to need less, one bit each. */
 enum { MORE_SUBMODELS = 1, RECOMPUTE = 2, ACCUMULATE = 4, BF16 = 8, EVERY_WAY = 15 };
-enum { MOST_SUBMODELS = 8, MOST_FOUND = 4, TEXT = 256 };
+enum { MAX_SUBMODELS = 8, MAX_FOUND = 4, TEXT = 256 };
 
 typedef struct {
     const FitMemory *memory;
     const FitTraining *now;
     int found;
-    char text[TEXT]; /* what fits */
-    size_t least;    /* bytes of memory to compute in, of all that was tried */
+    char text[TEXT];  /* what fits */
+    size_t min_bytes; /* bytes of memory to compute in, of all that was tried */
 } Search;
 
 /* The training with some ways taken; `partition` keeps a new partition.  -1 where there is no such
@@ -127,7 +127,7 @@ static bool try_change(Search *s, int ways, int submodels, int parts) {
                  need_of(&need, s->memory, &training) == 0;
     partition_free(&partition);
     if (!known) return false;
-    if (need.device[MEM_ROLES] < s->least) s->least = need.device[MEM_ROLES];
+    if (need.device[MEM_ROLES] < s->min_bytes) s->min_bytes = need.device[MEM_ROLES];
     if (!fits_device(&need, s->memory) || !fits_host(&need, s->memory)) return false;
     add_found(s, ways, submodels, parts, need.device[MEM_ROLES]);
     return true;
@@ -144,7 +144,7 @@ static bool no_way(const Search *s, int ways) {
 /* The fewest submodels and the largest part of a batch with which these ways do. */
 static void try_ways(Search *s, int ways) {
     int submodels = s->now->partition->submodels, batch = s->now->batch;
-    int last = ways & MORE_SUBMODELS ? MOST_SUBMODELS : submodels + 1;
+    int last = ways & MORE_SUBMODELS ? MAX_SUBMODELS : submodels + 1;
     if (no_way(s, ways)) return;
     for (int m = submodels + 1; m <= last; m++) {
         if (!(ways & ACCUMULATE)) {
@@ -163,7 +163,7 @@ static int count_ways(int ways) {
 /* One way alone, where that is enough; else two together, and so on. */
 static void search(Search *s) {
     for (int count = 1; count <= 4 && !s->found; count++)
-        for (int ways = 1; ways <= EVERY_WAY && s->found < MOST_FOUND; ways++)
+        for (int ways = 1; ways <= EVERY_WAY && s->found < MAX_FOUND; ways++)
             if (count_ways(ways) == count) try_ways(s, ways);
 }
 
@@ -195,8 +195,8 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     if (need_of(&need, memory, training)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
-    Search s = {.memory = memory, .now = training, .least = need.device[MEM_ROLES]};
-    char roles[TEXT], needs[32], has[32], least[32];
+    Search s = {.memory = memory, .now = training, .min_bytes = need.device[MEM_ROLES]};
+    char roles[TEXT], needs[32], has[32], min_text[32];
     const size_t *bytes = on_device ? need.device : need.host;
     list_roles(roles, bytes);
     format_bytes((double)bytes[MEM_ROLES], needs);
@@ -208,7 +208,7 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     if (!s.found)
         snprintf(s.text, TEXT, "with %srecompute and a sample at a time it still needs %s",
                  training->settings.offload ? "" : "up to 8 submodels, ",
-                 format_bytes((double)s.least, least));
+                 format_bytes((double)s.min_bytes, min_text));
     return error_set("memory: %s needs %s%s (%s), %s has %s; %s%s", training->model->name, needs,
                      on_device ? "" : " of host memory", roles,
                      on_device ? memory->name : "this machine", has, s.found ? "it fits with " : "",

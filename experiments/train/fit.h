@@ -7,7 +7,8 @@
 #include "../../ref/memory.h"
 #include "../../ref/submodel.h"
 
-/* Bytes by role of a stage, in the memory it computes in and in host memory beside; as memory_plan.
+/* Bytes by role of a stage, in the memory it computes in and in host memory next to it; as
+ * memory_plan.
  */
 typedef int (*FitPlan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                        const StageSettings *settings, const bool *active);
@@ -16,7 +17,7 @@ typedef struct {
     FitPlan plan;
     const char *name;  /* "this machine", "NVIDIA H200" */
     double bytes;      /* of memory to compute in, free for us */
-    double host_bytes; /* of host memory beside; 0: it is the same memory */
+    double host_bytes; /* of host memory next to it; 0: it is the same memory */
     bool bf16;         /* it computes in bf16, too */
     size_t cache;      /* wanted for the prefix cache in it */
 } FitMemory;

@@ -11,7 +11,7 @@
 
 static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "mpi", "nccl"};
 
-enum { MOST_LOCAL = 64 };
+enum { MAX_LOCAL = 64 };
 
 int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
     size_t length = strcspn(text, ":");
@@ -24,9 +24,9 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
     if (found == PIPELINE_LOCAL && text[length]) {
         char *end;
         long asked = strtol(text + length + 1, &end, 10);
-        if (*end || end == text + length + 1 || asked < 1 || asked > MOST_LOCAL)
+        if (*end || end == text + length + 1 || asked < 1 || asked > MAX_LOCAL)
             return error_set("--pipeline %.40s: local:N needs a number of ranks from 1 to %d", text,
-                             MOST_LOCAL);
+                             MAX_LOCAL);
         *ranks = (int)asked;
         return 0;
     }

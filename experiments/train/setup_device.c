@@ -88,14 +88,14 @@ int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const 
 
 /* Ranks that are threads share a memory; a process is taken to have one of its own. */
 static int check_ranks(const Setup *s, const FitMemory *memory) {
-    size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1], most = 0, sum = 0;
+    size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1], max = 0, sum = 0;
     char needs[32], has[32];
     for (int r = 0; r < s->ranks; r++) {
         if (setup_rank_memory(bytes, host, s, r)) return -1;
         sum += bytes[MEM_ROLES];
-        if (bytes[MEM_ROLES] > most) most = bytes[MEM_ROLES];
+        if (bytes[MEM_ROLES] > max) max = bytes[MEM_ROLES];
     }
-    double need = (double)(s->options.world ? most : sum);
+    double need = (double)(s->options.world ? max : sum);
     if (need <= memory->bytes) return 0;
     return error_set(
         "memory: %s needs %s %s, %s has %s; more submodels, --recompute or more ranks "

@@ -251,7 +251,7 @@ static void table_is_sound(void) {
         CHECK(option->commands != 0, "--%s belongs to no command", option->name);
         CHECK((option->kind == OPTION_IS_FLAG) == (option->argument == NULL), "--%s: argument",
               option->name);
-        CHECK(option->help || option->fallback_says, "--%s says nothing", option->name);
+        CHECK(option->help || option->default_words, "--%s says nothing", option->name);
         for (int other = row + 1; option_table[other].name; other++)
             CHECK(strcmp(option->name, option_table[other].name) != 0 ||
                       !(option->commands & option_table[other].commands),
@@ -260,7 +260,7 @@ static void table_is_sound(void) {
     for (int i = 0; i < COMMANDS; i++) {
         Options options;
         options_defaults(&options, command_table[i].command);
-        CHECK(command_table[i].least <= command_table[i].most, "%s", command_table[i].name);
+        CHECK(command_table[i].min <= command_table[i].max, "%s", command_table[i].name);
     }
 }
 
