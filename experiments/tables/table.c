@@ -17,24 +17,32 @@ const char *const source_marks[SOURCES] = {"", "g", "m", "s", "c", "r", "p"};
 
 static void fail(Table *table, const char *what) {
     error_set("table %s: %s", table->name, what);
-    table->failed = true;
+    table_fail(table);
 }
+
+void table_fail(Table *table) { table->failed = true; }
 
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count) {
     Table *table = tables->tables < TABLES_MOST ? calloc(1, sizeof *table) : NULL;
-    if (!table || count > TABLE_COLUMNS) {
-        error_set("table %s: out of memory, or more than %d tables or %d columns", name,
-                  TABLES_MOST, TABLE_COLUMNS);
-        free(table);
-        return NULL;
-    }
+    if (table)
+        tables->table[tables->tables++] = table;
+    else
+        table = &tables->lost;
     snprintf(table->name, sizeof table->name, "%s", name);
     snprintf(table->title, sizeof table->title, "%s", title);
     snprintf(table->row_head, sizeof table->row_head, "%s", row_head);
-    for (; table->columns < count; table->columns++)
+    for (; table->columns < count && table->columns < TABLE_COLUMNS; table->columns++)
         table->column[table->columns] = columns[table->columns];
-    return tables->table[tables->tables++] = table;
+    if (table == &tables->lost) fail(table, "out of memory, or too many tables");
+    if (count > TABLE_COLUMNS) fail(table, "too many columns");
+    return table;
+}
+
+bool tables_failed(const Tables *tables) {
+    bool failed = tables->lost.failed;
+    for (int t = 0; t < tables->tables; t++) failed |= tables->table[t]->failed;
+    return failed;
 }
 
 void tables_free(Tables *tables) {
@@ -59,16 +67,16 @@ void table_note(Table *table, const char *format, ...) {
     if (length >= TABLE_NOTE) fail(table, "a note is too long");
 }
 
-/* Room for one more row. */
+/* Makes space for one more row. */
 static bool grow(Table *table) {
-    if (table->rows < table->room) return true;
-    int room = 2 * table->room + 8;
-    char(*label)[H5_NAME] = realloc(table->label, (size_t)room * sizeof *label);
+    if (table->rows < table->capacity) return true;
+    int capacity = 2 * table->capacity + 8;
+    char(*label)[H5_NAME] = realloc(table->label, (size_t)capacity * sizeof *label);
     if (label) table->label = label;
-    Cell *cell = realloc(table->cell, (size_t)room * (size_t)table->columns * sizeof *cell);
+    Cell *cell = realloc(table->cell, (size_t)capacity * (size_t)table->columns * sizeof *cell);
     if (cell) table->cell = cell;
     if (!label || !cell) fail(table, "out of memory");
-    table->room = room;
+    table->capacity = capacity;
     return !table->failed;
 }
 

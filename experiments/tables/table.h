@@ -2,7 +2,7 @@
  * tables; they are printed, written as HDF5 and read back by `bcd report` from here alone.
  *
  * A table remembers its first failure (memory, too many columns); later calls are skipped, and
- * tables_write and table_print report it.  So filling one is a list of plain calls. */
+ * tables_write and table_print report it.  So filling tables is a list of plain calls. */
 #ifndef EXPERIMENTS_TABLE_H
 #define EXPERIMENTS_TABLE_H
 
@@ -14,10 +14,10 @@
 
 /* Where a number comes from. */
 typedef enum {
-    SOURCE_NONE,        /* what the row is about: a name, a price, a ratio of two cells beside it */
-    SOURCE_GIVEN,       /* a data sheet, or the command line */
-    SOURCE_MEASURED,    /* by this program */
-    SOURCE_SIMULATED,   /* by dist/simulate.h */
+    SOURCE_NONE,      /* what the row is about: a name, a price, a ratio of two cells next to it */
+    SOURCE_GIVEN,     /* a data sheet, or the command line */
+    SOURCE_MEASURED,  /* by this program */
+    SOURCE_SIMULATED, /* by dist/simulate.h */
     SOURCE_CLOSED_FORM, /* computed from shapes */
     SOURCE_RECOMPUTED,  /* from other published numbers */
     SOURCE_PUBLISHED,
@@ -74,7 +74,7 @@ typedef struct {
     FigureShape figure; /* and what its axis says, e.g. "ms per iteration" */
     char axis[64];
     char unit[24]; /* in the file, of numbers whose columns say something else below their heads */
-    int notes, columns, rows, room;
+    int notes, columns, rows, capacity;
     char note[TABLE_NOTES][TABLE_NOTE]; /* below the table, a paragraph each */
     TableColumn column[TABLE_COLUMNS];
     char (*label)[H5_NAME]; /* [rows] */
@@ -87,12 +87,19 @@ typedef struct {
     Provenance provenance;
     int tables;
     Table *table[TABLES_MOST];
+    Table lost; /* takes what there is no memory for; failed then */
 } Tables;
 
-/* Appends a table without rows; NULL and an error when memory runs out or there are too many. */
+/* Appends a table without rows.  Where memory runs out, or there are too many, what is returned has
+ * failed. */
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count);
 void tables_free(Tables *tables);
+/* Whether one of them has failed; the error says why. */
+bool tables_failed(const Tables *tables);
+
+/* What was to be filled in could not be computed, as the error says. */
+void table_fail(Table *table);
 
 void table_note(Table *table, const char *format, ...) BCD_PRINTF(2, 3);
 /* Starts a row of empty cells; what follows goes into it. */

@@ -140,9 +140,7 @@ static void write_table(H5File *file, const Table *table, int number) {
 
 int tables_write(const Tables *tables, const Options *options, const char *path) {
     H5File file;
-    for (int t = 0; t < tables->tables; t++)
-        if (tables->table[t]->failed) return -1;
-    if (h5_create(&file, path)) return -1;
+    if (tables_failed(tables) || h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", format_name);
     h5_set_int(&file, "/", "version", VERSION);
     Provenance provenance = tables->provenance;
@@ -261,14 +259,14 @@ static int read_cells(const H5File *file, const char *group, Table *table, int c
     return failed || is_text ? failed : read_spreads(file, group, table, column);
 }
 
-/* Labels, and room for the cells. */
+/* Labels, and empty cells. */
 static int read_rows(const H5File *file, const char *group, Table *table) {
     static const H5Column label = {"row", H5_TEXT, 0, NULL};
     size_t rows;
     table->label = h5_read_table(file, group, &label, 1, sizeof *table->label, &rows);
     if (!table->label) return -1;
     if (rows > 1000000) return damaged(file, group);
-    table->rows = table->room = (int)rows;
+    table->rows = table->capacity = (int)rows;
     table->cell = calloc(rows * (size_t)table->columns + 1, sizeof *table->cell);
     if (!table->cell) return error_set("%s: out of memory", file->path);
     for (size_t r = 0; r < rows; r++) table->label[r][H5_NAME - 1] = 0;
@@ -320,9 +318,8 @@ static int read_names(const H5File *file, Tables *tables) {
             return damaged(file, path);
         snprintf(names[number], H5_NAME, "%s", name);
     }
-    for (int t = 0; t < count; t++)
-        if (!tables_add(tables, names[t], "", "", NULL, 0)) return -1;
-    return count < 0 ? -1 : 0;
+    for (int t = 0; t < count; t++) tables_add(tables, names[t], "", "", NULL, 0);
+    return count < 0 || tables_failed(tables) ? -1 : 0;
 }
 
 int tables_read(Tables *tables, const char *path) {

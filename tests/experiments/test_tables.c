@@ -259,7 +259,16 @@ static void case_too_much(void) {
     table_note(table, "%0*d", TABLE_NOTE, 7);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "a note is too long"), "%s",
           error_message());
-    CHECK(!tables_add(&tables, "wide", "Wide", "row", &column, TABLE_COLUMNS + 1), "columns");
+    CHECK(tables_add(&tables, "wide", "Wide", "row", &column, TABLE_COLUMNS + 1)->failed,
+          "columns");
+    tables_free(&tables);
+    CHECK(!tables_failed(&tables), "failed at once");
+    for (int t = 0; t <= TABLES_MOST; t++)
+        table_row(tables_add(&tables, "many", "Many", "row", &column, 1), "row");
+    CHECK(tables.tables == TABLES_MOST && tables_failed(&tables) &&
+              tables_write(&tables, &(Options){0}, scratch_path("many.h5")) == -1 &&
+              strstr(error_message(), "too many tables"),
+          "%s", error_message());
     tables_free(&tables);
 }
 
