@@ -1,236 +1,263 @@
-/* The best of all settings: every candidate has a bound from below that takes no simulation, and
- * they are tried in the order of that bound until it exceeds the best one found. */
+/* All settings of a space that exist, and the best of them.  To simulate each would take minutes:
+ * the work of a step bounds its time from below, and settings are simulated in the order of that
+ * bound until it exceeds the best time found. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "../../ref/memory.h"
 #include "plan.h"
 
-/* ---- bounds ----------------------------------------------------------------------------------
- */
-
-double plan_score(const Plan *plan, Goal goal) {
-    double step = plan->prediction.step_s;
-    return goal == FASTEST ? step : step * plan->gpus;
-}
-
-/* Seconds of a micro-batch on one GPU that did all of it, every block active. */
-typedef struct {
-    Precision precision;
-    bool recompute;
-    int batch;
-    BlockCost *block; /* [blocks] */
-    double pass_s[PASSES];
-} Work;
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 typedef struct {
-    Work *work;
-    int count;
-    bool *active; /* [blocks], all true */
-} Works;
+    Plan *plan;
+    int count, capacity;
+} PlanList;
 
-static void works_free(Works *works) {
-    for (int i = 0; i < works->count; i++) free(works->work[i].block);
-    free(works->work);
-    free(works->active);
-}
-
-/* The number of the candidate's work, computed when it is not there yet; -1 when memory runs out.
- */
-static int work_of(Works *works, const Configuration *c) {
-    for (int i = 0; i < works->count; i++) {
-        const Work *w = &works->work[i];
-        if (w->precision == c->stage.precision && w->recompute == c->stage.recompute &&
-            w->batch == c->stage.batch)
-            return i;
+static int append(PlanList *list, const Plan *plan) {
+    if (list->count == list->capacity) {
+        int capacity = 2 * list->capacity + 256;
+        Plan *grown = realloc(list->plan, (size_t)capacity * sizeof *grown);
+        if (!grown) return error_set("plan: out of memory for %d candidates", capacity);
+        list->plan = grown;
+        list->capacity = capacity;
     }
-    Work *larger = realloc(works->work, (size_t)(works->count + 1) * sizeof *larger);
-    if (!larger) return -1;
-    works->work = larger;
-    Work *w = &larger[works->count++];
-    *w = (Work){.precision = c->stage.precision,
-                .recompute = c->stage.recompute,
-                .batch = c->stage.batch,
-                .block = calloc((size_t)c->model->blocks, sizeof *w->block)};
-    if (!w->block || block_costs(w->block, c->model, &c->stage, works->active, c->cluster.gpu,
-                                 &c->cluster.efficiency))
-        return -1;
-    for (int b = 0; b < c->model->blocks; b++)
-        for (int pass = 0; pass < PASSES; pass++) w->pass_s[pass] += w->block[b].pass_s[pass];
-    return works->count - 1;
+    list->plan[list->count++] = *plan;
+    return 0;
 }
 
-/* A step takes at least its work, shared out evenly.  Over the turns of M submodels every weight
+static bool allows(const PlanChoices *choices, int value) {
+    for (int i = 0; i < choices->count; i++)
+        if (choices->value[i] == value) return true;
+    return !choices->count;
+}
+
+/* Whether the model can be cut so. */
+static bool enough_blocks(const Configuration *c) {
+    bool plain = c->placement == PLACEMENT_PLAIN;
+    int blocks = c->model->blocks;
+    return plain ? c->pipeline <= blocks && c->submodels <= blocks
+                 : c->pipeline * c->submodels <= blocks;
+}
+
+/* One rank has no pipeline: all placements and schedules are the same, and the first counts. */
+static bool is_again(const PlanSpace *s, int pipeline, int placement, int schedule) {
+    return pipeline == 1 &&
+           (placement != s->placement.value[0] || schedule != s->schedule.value[0]);
+}
+
+/* Everything that has nothing to do with sizes. */
+static int add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
+    Configuration *c = &plan->configuration;
+    for (int placement = 0; placement < PLACEMENTS; placement++)
+        for (int schedule = 0; schedule < SCHEDULE_KINDS; schedule++)
+            for (int recompute = 0; recompute < 2; recompute++)
+                for (int precision = 0; precision < PRECISIONS; precision++) {
+                    if (!allows(&s->placement, placement) || !allows(&s->schedule, schedule) ||
+                        !allows(&s->recompute, recompute) || !allows(&s->precision, precision) ||
+                        is_again(s, c->pipeline, placement, schedule))
+                        continue;
+                    c->placement = (PlacementKind)placement;
+                    c->schedule = (ScheduleKind)schedule;
+                    c->stage.deferred = c->schedule == SCHEDULE_ZERO_BUBBLE;
+                    c->stage.recompute = recompute;
+                    c->stage.precision = (Precision)precision;
+                    if (enough_blocks(c) && append(list, plan)) return -1;
+                }
+    return 0;
+}
+
+static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
+    Configuration *c = &plan->configuration;
+    int share = s->batch / c->replicas;
+    for (int i = 0; i < s->submodels.count && s->batch % c->replicas == 0; i++)
+        for (int parts = 1; parts <= share; parts++) {
+            if (share % parts || !allows(&s->micro_batches, parts)) continue;
+            c->submodels = s->submodels.value[i];
+            c->micro_batches = parts;
+            c->stage.batch = share / parts;
+            if (add_kinds(list, s, plan)) return -1;
+        }
+    return 0;
+}
+
+/* All GPUs are used, unless what was given does not divide. */
+static int add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
+    for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
+        int most = plan->gpus / pipeline;
+        int replicas = s->replicas.count ? s->replicas.value[0] : most;
+        bool divides = pipeline * replicas == plan->gpus || s->pipeline.count;
+        if (!allows(&s->pipeline, pipeline) || replicas > most || !divides) continue;
+        plan->configuration.pipeline = pipeline;
+        plan->configuration.replicas = replicas;
+        if (add_batches(list, s, plan)) return -1;
+    }
+    return 0;
+}
+
+int plan_candidates(Plan **plans, const PlanSpace *s) {
+    PlanList list = {0};
+    int failed = 0;
+    for (int i = 0; i < s->gpus.count && !failed; i++) {
+        int gpus = s->gpus.value[i], per_node = gpus < s->per_node ? gpus : s->per_node;
+        Plan plan = {.method = s->method,
+                     .gpus = gpus,
+                     .price = s->price,
+                     .configuration = {
+                         .model = s->model,
+                         .cluster = {s->gpu, per_node, (gpus + per_node - 1) / per_node,
+                                     s->network_rate, s->efficiency},
+                         .stage = {.optimizer = s->optimizer, .offload = s->method == PLAN_OFFLOAD},
+                         .cached = s->cached && s->method == PLAN_BCD}};
+        failed = add_pipelines(&list, s, &plan);
+    }
+    if (!failed && !list.count)
+        failed = error_set(
+            "plan: nothing fits these sizes: the batch of %d samples must be divided evenly by "
+            "replicas x micro-batches, and the %d blocks of the model must do for pipeline x "
+            "submodels (plain placement: for each)",
+            s->batch, s->model->blocks);
+    *plans = list.plan;
+    if (!failed) return list.count;
+    free(list.plan);
+    *plans = NULL;
+    return -1;
+}
+
+/* ---- the best -------------------------------------------------------------------------------- */
+
+double plan_score(const Plan *plan, PlanGoal goal) {
+    double step = plan->prediction.step_s;
+    return goal == PLAN_FASTEST ? step : step * plan->gpus;
+}
+
+typedef struct {
+    const Plan *plan;
+    double score, bytes; /* at least */
+} PlanBound;
+
+/* Of equals the first. */
+static int compare(const void *left, const void *right) {
+    const PlanBound *a = left, *b = right;
+    if (a->score != b->score) return a->score < b->score ? -1 : 1;
+    return (a->plan > b->plan) - (a->plan < b->plan);
+}
+
+/* Seconds of the passes of a micro-batch on one GPU that did all of it, every block active. */
+typedef struct {
+    double pass_s[PASSES];
+} PlanWork;
+
+static int find_work(PlanWork *work, const Configuration *c) {
+    size_t blocks = (size_t)c->model->blocks;
+    BlockCost *cost = calloc(blocks, sizeof *cost);
+    bool *active = malloc(blocks);
+    for (size_t b = 0; active && b < blocks; b++) active[b] = true;
+    int failed =
+        !cost || !active ||
+        block_costs(cost, c->model, &c->stage, active, c->cluster.gpu, &c->cluster.efficiency);
+    for (size_t b = 0; !failed && b < blocks; b++)
+        for (int pass = 0; pass < PASSES; pass++) work->pass_s[pass] += cost[b].pass_s[pass];
+    free(cost);
+    free(active);
+    return failed ? error_set("plan: out of memory") : 0;
+}
+
+/* A step takes at least its work, shared out evenly.  Over the phases of M submodels every weight
  * gradient is computed once, every input gradient at least once (while the lowest submodel trains),
- * and with a cached prefix each block runs forward at least in its own turn. */
-static double least_step(const Configuration *c, const Work *w) {
+ * and with a cached prefix each block runs forward at least in its own phase. */
+static double min_step(const Configuration *c, const PlanWork *w) {
     double part = 1.0 / c->submodels;
     double once = part * (w->pass_s[PASS_INPUT_GRADIENT] + w->pass_s[PASS_WEIGHT_GRADIENT]);
     double forward = (c->cached ? part : 1) * w->pass_s[PASS_FORWARD];
     return (forward + once) * c->micro_batches / c->pipeline;
 }
 
-/* The same knowing which submodel trains which block: with submodel k input gradients run down to
- * its lowest block, and a cached prefix ends there.  0 when it cannot be known. */
-static double least_step_placed(const Configuration *c, const Work *w) {
-    double *work = calloc((size_t)c->model->blocks, sizeof *work), sum = 0;
-    Placement p;
-    for (int b = 0; work && b < c->model->blocks; b++)
-        for (int pass = 0; pass < PASSES; pass++) work[b] += w->block[b].pass_s[pass];
-    bool failed =
-        !work || placement_make(&p, c->model, c->placement, c->pipeline, c->submodels, work, NULL);
-    free(work);
-    if (failed) return 0;
-    for (int k = 0; k < c->submodels; k++) {
-        int lowest = 0;
-        while (lowest < c->model->blocks - 1 && p.submodel_of[lowest] != k) lowest++;
-        for (int b = 0; b < c->model->blocks; b++) {
-            if (b >= lowest || !c->cached) sum += w->block[b].pass_s[PASS_FORWARD];
-            if (b > lowest) sum += w->block[b].pass_s[PASS_INPUT_GRADIENT];
-        }
-    }
-    placement_free(&p);
-    sum += w->pass_s[PASS_WEIGHT_GRADIENT];
-    return sum / c->submodels * c->micro_batches / c->pipeline;
-}
-
 /* Parameters, gradients and state, shared out evenly: bytes that the fullest rank has at least. */
-static double least_bytes(const Configuration *c) {
-    double count = (double)c->model->param_count, all;
-    if (c->stage.offload)
-        all = count * (double)(value_bytes(&c->stage) + sizeof(float));
-    else
-        all = memory_closed_form(c->model, &c->stage.optimizer, c->stage.precision, c->submodels);
+static double min_bytes(const Configuration *c) {
+    double count = (double)c->model->param_count;
+    double all = c->stage.offload ? count * (double)(value_bytes(&c->stage) + sizeof(float))
+                                  : memory_closed_form(c->model, &c->stage.optimizer,
+                                                       c->stage.precision, c->submodels);
     return all / c->pipeline;
 }
 
-typedef struct {
-    Plan plan;
-    int work;      /* number of its work */
-    int number;    /* as plan_candidates lists them: decides between equals */
-    double least;  /* score */
-    double needed; /* bytes, at least */
-} Candidate;
-
-static int compare(const void *left, const void *right) {
-    const Candidate *a = left, *b = right;
-    if (a->least != b->least) return a->least < b->least ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
-}
-
-/* Fills the candidates' bounds. */
-static int bound_all(Works *works, Candidate *candidates, int count, Goal goal) {
-    size_t blocks = (size_t)candidates->plan.configuration.model->blocks;
-    works->active = malloc(blocks);
-    if (!works->active) return error_set("plan: out of memory");
-    for (size_t b = 0; b < blocks; b++) works->active[b] = true;
+/* Bounds of each, in the order to try them in; work[batch][precision][recompute]: 0 until known. */
+static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, PlanWork *work) {
     for (int i = 0; i < count; i++) {
-        Candidate *one = &candidates[i];
-        const Configuration *c = &one->plan.configuration;
-        one->work = work_of(works, c);
-        if (one->work < 0) return error_set("plan: out of memory");
-        one->plan.prediction.step_s = least_step(c, &works->work[one->work]);
-        one->least = plan_score(&one->plan, goal);
-        one->needed = least_bytes(c);
+        const Configuration *c = &plans[i].configuration;
+        int kind = (c->stage.batch * PRECISIONS + (int)c->stage.precision) * 2;
+        PlanWork *w = &work[kind + c->stage.recompute];
+        if (!w->pass_s[PASS_FORWARD] && find_work(w, c)) return -1;
+        plans[i].prediction.step_s = min_step(c, w);
+        bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal), min_bytes(c)};
     }
+    qsort(bounds, (size_t)count, sizeof *bounds, compare);
     return 0;
 }
 
-/* ---- search ----------------------------------------------------------------------------------
- */
-
 typedef struct {
-    Goal goal;
-    Works works;
-    Plan best;
-    double score; /* of best; INFINITY: none fits yet */
-    int number;
-    Plan nearest; /* of those that do not fit */
-    int nearest_number;
-    int tried;
-} Search;
+    PlanGoal goal;
+    Plan best;         /* of those that fit by its score, else of the others by its bytes */
+    const Plan *found; /* which of the candidates it is; NULL: none was possible */
+} PlanBest;
 
-static bool before(double a, int a_number, double b, int b_number) {
-    return a < b || (a == b && a_number < b_number);
+static bool is_better(const Plan *plan, const Plan *number, const PlanBest *b) {
+    const Prediction *new = &plan->prediction, *old = &b->best.prediction;
+    if (!b->found || new->fits != old->fits) return !b->found || new->fits;
+    double own = new->fits ? plan_score(plan, b->goal) : new->total_bytes;
+    double known = old->fits ? plan_score(&b->best, b->goal) : old->total_bytes;
+    return own < known || (own == known && number < b->found);
 }
 
-/* Bounds and scores are sums in different orders: equal up to rounding. */
-static bool worse(const Search *s, double least) { return least > s->score * (1 + 1e-9); }
-
-static void record(Search *s, const Plan *plan, int number) {
-    s->tried++;
-    if (plan->prediction.fits) {
-        double score = plan_score(plan, s->goal);
-        if (!before(score, number, s->score, s->number)) return;
-        s->best = *plan;
-        s->score = score;
-        s->number = number;
-        return;
-    }
-    double bytes = plan->prediction.total_bytes, known = s->nearest.prediction.total_bytes;
-    if (s->nearest_number >= 0 && !before(bytes, number, known, s->nearest_number)) return;
-    s->nearest = *plan;
-    s->nearest_number = number;
-}
-
-/* Whether the candidate, of which so much is known, may still be the best. */
-static bool promising(const Search *s, double least) {
+/* Whether a candidate may still be the best.  Bounds and scores are sums in different orders: equal
+ * up to rounding. */
+static bool is_promising(const PlanBest *b, double score) {
     bool may;
-#pragma omp critical(plan_search)
-    may = !worse(s, least);
+#pragma omp critical(plan_choose)
+    may = !b->found || !b->best.prediction.fits ||
+          score <= plan_score(&b->best, b->goal) * (1 + 1e-9);
     return may;
 }
 
-/* Each bound is nearer to the truth than the one before, and takes longer. */
-static void attempt(Search *s, const Candidate *candidate) {
-    Plan plan = candidate->plan;
-    const Configuration *c = &plan.configuration;
-    if (!promising(s, candidate->least)) return;
-    plan.prediction.step_s = least_step_placed(c, &s->works.work[candidate->work]);
-    if (!promising(s, plan_score(&plan, s->goal))) return;
-    if (simulate_bound(&plan.prediction, c)) return; /* impossible */
-    if (plan.prediction.fits) {
-        if (!promising(s, plan_score(&plan, s->goal))) return;
-        if (simulate(&plan.prediction, NULL, c, NULL)) return;
+static void attempt(PlanBest *b, const PlanBound *bound) {
+    Plan plan = *bound->plan;
+    if (!is_promising(b, bound->score) || simulate_bound(&plan.prediction, &plan.configuration))
+        return; /* or impossible */
+    if (plan.prediction.fits && (!is_promising(b, plan_score(&plan, b->goal)) ||
+                                 simulate(&plan.prediction, NULL, &plan.configuration, NULL)))
+        return;
+#pragma omp critical(plan_choose)
+    if (is_better(&plan, bound->plan, b)) {
+        b->best = plan;
+        b->found = bound->plan;
     }
-#pragma omp critical(plan_search)
-    record(s, &plan, candidate->number);
 }
 
-/* Where none can fit: the one that lacks least is among those that need least at any rate. */
-static void attempt_smallest(Search *s, const Candidate *candidates, int count) {
-    double least = INFINITY;
-    for (int i = 0; i < count; i++) least = fmin(least, candidates[i].needed);
-    for (int i = 0; i < count; i++)
-        if (candidates[i].needed <= least) attempt(s, &candidates[i]);
-}
-
-static int search(Search *s, Candidate *candidates, int count) {
-    if (bound_all(&s->works, candidates, count, s->goal)) return -1;
-    qsort(candidates, (size_t)count, sizeof *candidates, compare);
-    double memory = gpu_usable_bytes(candidates->plan.configuration.cluster.gpu);
+/* Where none can fit, those are tried that need least at any rate. */
+static void attempt_all(PlanBest *b, const PlanBound *bounds, int count) {
+    double bytes = INFINITY;
+    for (int i = 0; i < count; i++) bytes = fmin(bytes, bounds[i].bytes);
+    bytes = fmax(bytes, gpu_usable_bytes(bounds->plan->configuration.cluster.gpu));
 #pragma omp parallel for schedule(dynamic, 1)
     for (int i = 0; i < count; i++)
-        if (candidates[i].needed <= memory) attempt(s, &candidates[i]);
-    if (!s->tried) attempt_smallest(s, candidates, count);
-    return s->tried ? 0 : -1; /* simulate() said why */
+        if (bounds[i].bytes <= bytes) attempt(b, &bounds[i]);
 }
 
-int plan_choose(Plan *best, const Space *space, Goal goal) {
+int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal) {
     Plan *plans;
+    PlanBest b = {.goal = goal};
     int count = plan_candidates(&plans, space);
     if (count < 0) return -1;
-    Candidate *candidates = calloc((size_t)count, sizeof *candidates);
-    Search s = {.goal = goal, .score = INFINITY, .number = count, .nearest_number = -1};
-    int failed = candidates ? 0 : error_set("plan: out of memory for %d candidates", count);
-    for (int i = 0; i < count && !failed; i++)
-        candidates[i] = (Candidate){.plan = plans[i], .number = i};
-    failed = failed || search(&s, candidates, count);
-    works_free(&s.works);
-    free(candidates);
+    PlanBound *bounds = calloc((size_t)count, sizeof *bounds);
+    PlanWork *work = calloc(((size_t)space->batch + 1) * PRECISIONS * 2, sizeof *work);
+    if (!bounds || !work)
+        error_set("plan: out of memory for %d candidates", count);
+    else if (bound_all(bounds, plans, count, goal, work) == 0)
+        attempt_all(&b, bounds, count);
+    free(bounds);
+    free(work);
     free(plans);
-    if (failed) return -1;
-    bool fits = s.score < INFINITY;
-    *best = fits ? s.best : s.nearest;
-    return fits;
+    *best = b.best;
+    return b.found ? b.best.prediction.fits : -1; /* simulate_bound() said why */
 }

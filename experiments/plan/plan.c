@@ -5,12 +5,12 @@
 
 #include "../commands.h"
 
-/* Whether every way has a setting at all. */
-static int check_spaces(const Question *q) {
-    for (Way way = 0; way < WAYS; way++) {
-        Space space;
+/* Whether every method has a setting at all. */
+static int check_spaces(const PlanQuestion *q) {
+    for (PlanMethod m = 0; m < PLAN_METHODS; m++) {
+        PlanSpace space;
         Plan *plans;
-        if (question_space(&space, q, way, q->gpu, false)) return -1;
+        if (question_space(&space, q, m, q->gpu, false)) return -1;
         choices_add(&space.gpus, q->options->per_node * q->options->nodes);
         if (plan_candidates(&plans, &space) < 0) return -1;
         free(plans);
@@ -23,7 +23,7 @@ static int check_models(const Options *options) {
     char spec[OPTION_TEXT];
     int failed = 0, count = 0;
     for (; !failed && plan_scale_next(spec, &next, options); count++) {
-        Question q;
+        PlanQuestion q;
         failed = question_open(&q, options, spec);
         question_free(&q);
     }
@@ -31,7 +31,7 @@ static int check_models(const Options *options) {
 }
 
 int plan_check(const Options *options) {
-    Question q;
+    PlanQuestion q;
     if (options->search && options->scale)
         return error_set("--search and --scale are two questions; give one");
     if (options_given(options, "budget") && !(options->budget > 0))
@@ -43,20 +43,11 @@ int plan_check(const Options *options) {
     return failed ? -1 : 0;
 }
 
-/* The model of a plan lives as long as its question. */
 static int answer(Tables *tables, const Options *options) {
-    Question q = {0};
-    Plan shown = {0};
-    int failed;
-    if (options->scale)
-        failed = plan_scale(tables, options);
-    else
-        failed = question_open(&q, options, options->model) ||
-                 (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q, &shown));
-    if (!failed && shown.gpus) failed = plan_timeline(tables, &shown);
-    plan_progress("%s", "");
-    for (int t = 0; t < tables->tables && !failed; t++)
-        failed = table_print(stdout, tables->table[t]);
+    if (options->scale) return plan_scale(tables, options);
+    PlanQuestion q;
+    int failed = question_open(&q, options, options->model) ||
+                 (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q));
     question_free(&q);
     return failed;
 }
@@ -64,8 +55,10 @@ static int answer(Tables *tables, const Options *options) {
 int command_plan(const Options *options) {
     Tables tables = {0};
     provenance_fill(&tables.provenance, 0);
-    int failed =
-        answer(&tables, options) || (*options->out && tables_write(&tables, options, options->out));
+    int failed = answer(&tables, options);
+    for (int t = 0; t < tables.tables && !failed; t++)
+        failed = table_print(stdout, tables.table[t]);
+    failed = failed || (*options->out && tables_write(&tables, options, options->out));
     tables_free(&tables);
     return failed ? -1 : 0;
 }

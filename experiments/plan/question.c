@@ -10,24 +10,17 @@
 #include "../train/setup.h"
 #include "plan.h"
 
-void choices_add(Choices *choices, int value) {
+void choices_add(PlanChoices *choices, int value) {
     for (int i = 0; i < choices->count; i++)
         if (choices->value[i] == value) return;
-    if (choices->count < CHOICES) choices->value[choices->count++] = value;
+    if (choices->count < PLAN_CHOICES) choices->value[choices->count++] = value;
 }
 
-/* What was given, or every value below `count`. */
-static Choices given_or_all(const Options *o, const char *name, int given, int count) {
-    Choices choices = {0};
-    if (options_given(o, name))
-        choices_add(&choices, given);
-    else
-        for (int i = 0; i < count; i++) choices_add(&choices, i);
+/* What was given; none: any. */
+static PlanChoices given(const Options *o, const char *name, int value) {
+    PlanChoices choices = {0};
+    if (options_given(o, name)) choices_add(&choices, value);
     return choices;
-}
-
-static Choices given_or_none(const Options *o, const char *name, int given) {
-    return given_or_all(o, name, given, 0);
 }
 
 /* ---- what contradicts itself -----------------------------------------------------------------
@@ -52,7 +45,7 @@ static int check_sizes(const Options *o, const Model *model) {
     return 0;
 }
 
-static int read_multipliers(Question *q) {
+static int read_multipliers(PlanQuestion *q) {
     q->multiplier[0] = paper_average_multiplier;
     q->multiplier[1] = paper_mean_multiplier("adam", 0);
     q->multiplier[2] = paper_worst_multiplier;
@@ -61,8 +54,8 @@ static int read_multipliers(Question *q) {
     return 0;
 }
 
-int question_open(Question *q, const Options *o, const char *spec) {
-    *q = (Question){.options = o, .tokens = o->train_tokens, .efficiency = efficiency_default};
+int question_open(PlanQuestion *q, const Options *o, const char *spec) {
+    *q = (PlanQuestion){.options = o, .tokens = o->train_tokens, .efficiency = efficiency_default};
     bool any = strcmp(o->gpu, "any") == 0 || (o->search && !options_given(o, "gpu"));
     if (any && !o->search) return error_set("--gpu any: only with --search; else name one");
     if (!any && !(q->gpu = gpu_find(o->gpu))) return -1;
@@ -75,16 +68,16 @@ int question_open(Question *q, const Options *o, const char *spec) {
     return *o->trace ? plan_calibrate(&q->efficiency, q->gpu, o->trace) : 0;
 }
 
-void question_free(Question *q) {
+void question_free(PlanQuestion *q) {
     model_free(q->model);
-    *q = (Question){0};
+    *q = (PlanQuestion){0};
 }
 
 /* ---- spaces ----------------------------------------------------------------------------------
  */
 
 /* --price: a number, of whichever GPU, or a list by GPU. */
-int question_price(double *price, const Question *q, const Gpu *gpu) {
+int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
     const char *text = q->options->price;
     char *end;
     *price = strtod(text, &end);
@@ -97,10 +90,11 @@ int question_price(double *price, const Question *q, const Gpu *gpu) {
     return 0;
 }
 
-int question_space(Space *space, const Question *q, Way way, const Gpu *gpu, bool wide) {
+int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, const Gpu *gpu,
+                   bool wide) {
     const Options *o = q->options;
-    *space = (Space){
-        .way = way,
+    *space = (PlanSpace){
+        .method = method,
         .model = q->model,
         .gpu = gpu,
         .per_node = o->per_node,
@@ -109,25 +103,20 @@ int question_space(Space *space, const Question *q, Way way, const Gpu *gpu, boo
         .optimizer = optimizer_defaults((OptimizerKind)o->optimizer),
         .batch = o->batch,
         .cached = o->plan_cache,
-        .pipeline = given_or_none(o, "pipeline", o->plan_pipeline),
-        .replicas = given_or_none(o, "replicas", o->replicas),
-        .micro_batches = given_or_none(o, "micro-batches", o->micro_batches),
-        .schedule = given_or_all(o, "pipeline-schedule", o->pipeline_schedule, SCHEDULE_KINDS),
-        .recompute = given_or_all(o, "recompute", o->recompute, 2),
-        .precision = given_or_none(o, "precision", o->precision),
+        .pipeline = given(o, "pipeline", o->plan_pipeline),
+        .replicas = given(o, "replicas", o->replicas),
+        .micro_batches = given(o, "micro-batches", o->micro_batches),
+        .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
+        .recompute = given(o, "recompute", o->recompute),
+        .precision = given(o, "precision", o->precision),
     };
-    bool narrow = !wide || options_given(o, "submodels");
-    if (way != WAY_BCD)
-        choices_add(&space->submodels, 1);
-    else
-        for (int m = 2; m <= 5; m++) choices_add(&space->submodels, narrow ? o->submodels : m);
-    if (way != WAY_BCD)
-        choices_add(&space->placement, PLACEMENT_PLAIN); /* one submodel: all are the same */
-    else
-        for (int p = 0; p < PLACEMENTS; p++)
-            if (o->placement == PLACEMENT_AUTO || o->placement == p)
-                choices_add(&space->placement, p);
-    for (int p = 0; p < PRECISIONS && !options_given(o, "precision"); p++)
-        if (wide || p == o->precision) choices_add(&space->precision, p);
+    bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
+    for (int m = 2; m <= 5; m++)
+        choices_add(&space->submodels, !bcd ? 1 : narrow ? o->submodels : m);
+    if (!bcd) /* one submodel: all placements are the same */
+        choices_add(&space->placement, PLACEMENT_PLAIN);
+    else if (o->placement != PLACEMENT_AUTO)
+        choices_add(&space->placement, o->placement);
+    if (!wide) choices_add(&space->precision, o->precision);
     return question_price(&space->price, q, gpu);
 }

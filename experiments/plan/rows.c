@@ -1,86 +1,141 @@
-/* Tables with a plan in each row. */
+/* Plans in words, and tables with a plan in each row. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "plan.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 
-enum {
-    R_SETTING,
-    R_BYTES,
-    R_STEP,
-    R_BUBBLE,
-    R_RATE,
-    R_HOURS,
-    R_DOLLARS,
-    R_SAME,
-    R_LIMIT,
-    R_COLUMNS
-};
+const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
 
-Table *plan_table(Tables *tables, const Question *q, const char *name, const char *title,
-                  const char *row_head) {
-    bool words = q->model->tokens;
-    TableColumn columns[R_COLUMNS] = {
-        [R_SETTING] = {"setting", "setting", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        [R_BYTES] = {"memory", "memory", "GiB", COLUMN_NUMBER, 1, SOURCE_NONE},
-        [R_STEP] = {"step", "step", "s", COLUMN_NUMBER, 2, SOURCE_NONE},
-        [R_BUBBLE] = {"bubble", "bubble", "", COLUMN_PERCENT, 0, SOURCE_NONE},
-        [R_RATE] = {"rate", "images", "1/s", COLUMN_NUMBER, 0, SOURCE_NONE},
-        [R_HOURS] = {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 0, SOURCE_NONE},
-        [R_DOLLARS] = {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_NONE},
-        [R_SAME] = {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_NONE},
-        [R_LIMIT] = {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
+const char *plan_method(char text[32], const Plan *plan) {
+    if (plan->method == PLAN_BCD)
+        snprintf(text, 32, "BCD-1/%d", plan->configuration.submodels);
+    else
+        snprintf(text, 32, "%s", plan_method_names[plan->method]);
+    return text;
+}
+const char *plan_setting(char text[PLAN_TEXT], const Plan *plan) {
+    const Configuration *c = &plan->configuration;
+    char idle[24] = "";
+    if (c->replicas * c->pipeline < plan->gpus) snprintf(idle, sizeof idle, " of %d", plan->gpus);
+    int used = snprintf(text, PLAN_TEXT, "%dx%d%s GPUs, %dx%d", c->replicas, c->pipeline, idle,
+                        c->micro_batches, c->stage.batch);
+    if (c->pipeline > 1)
+        used += snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s, %s",
+                         placement_names[c->placement], schedule_names[c->schedule]);
+    snprintf(text + used, PLAN_TEXT - (size_t)used, ", %s%s", precision_names[c->stage.precision],
+             c->stage.recompute ? ", recompute" : "");
+    return text;
+}
+
+static const char *lacks(char text[PLAN_TEXT], const Plan *plan) {
+    const Prediction *p = &plan->prediction;
+    int most = 0;
+    for (int role = 1; role < MEM_ROLES; role++)
+        if (p->bytes[role] > p->bytes[most]) most = role;
+    double missing = p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu);
+    snprintf(text, PLAN_TEXT, "memory: lacks %.3g GiB, %s take most", missing / GIB,
+             mem_role_names[most]);
+    return text;
+}
+
+/* Share of the passes that goes if links cost nothing. */
+static double message_share(const Plan *plan) {
+    Configuration c = plan->configuration;
+    Gpu gpu = *c.cluster.gpu;
+    Prediction free;
+    gpu.interconnect_bandwidth = INFINITY;
+    c.cluster.gpu = &gpu;
+    c.cluster.network_rate = INFINITY;
+    c.cluster.efficiency.interconnect_latency_s = c.cluster.efficiency.network_latency_s = 0;
+    if (c.pipeline == 1 || simulate(&free, NULL, &c, NULL)) return 0;
+    return fmax(0, 1 - free.passes_s / plan->prediction.passes_s);
+}
+
+const char *plan_limit(char text[PLAN_TEXT], const Plan *plan) {
+    const Prediction *p = &plan->prediction;
+    if (!p->fits) return lacks(text, plan);
+    double passes = p->passes_s / p->step_s, messages = passes * message_share(plan);
+    const struct {
+        const char *what;
+        double share;
+    } causes[] = {
+        {"bubble", fmax(0, passes * p->bubble - messages)},
+        {"messages between ranks", messages},
+        {"all-reduce of gradients", (p->reduce_s + p->tied_s) / p->step_s},
+        {plan->method == PLAN_OFFLOAD ? "update in host memory" : "update",
+         p->update_s / p->step_s},
     };
-    if (q->model->tokens) snprintf(columns[R_RATE].head, sizeof columns->head, "tokens");
-    Table *table = tables_add(tables, name, title, row_head, columns, R_COLUMNS);
-    if (!table) return NULL;
+    int worst = 0;
+    for (int i = 1; i < (int)(sizeof causes / sizeof *causes); i++)
+        if (causes[i].share > causes[worst].share) worst = i;
+    if (causes[worst].share < 0.1)
+        snprintf(text, PLAN_TEXT, "arithmetic %.0f %%", 100 * passes * (1 - p->bubble));
+    else
+        snprintf(text, PLAN_TEXT, "%s %.0f %%", causes[worst].what, 100 * causes[worst].share);
+    return text;
+}
+
+double plan_gpu_hours(const Plan *plan, double tokens) {
+    return tokens / plan->prediction.tokens_per_s / 3600 * plan->gpus;
+}
+
+double plan_dollars(const Plan *plan, double tokens) {
+    return plan_gpu_hours(plan, tokens) * plan->price;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+enum { SETTING, BYTES, STEP, LIMIT = 8, COLUMNS };
+
+/* Ours where there is one, else the paper's average. */
+static double multiplier_of(const PlanQuestion *q) {
+    return q->multiplier[q->multipliers == PLAN_MULTIPLIERS ? PLAN_MULTIPLIERS - 1 : 0];
+}
+
+Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const char *title,
+                  const char *row_head) {
+    static const TableColumn fixed[COLUMNS] = {
+        {"setting", "setting", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"memory", "memory", "GiB", COLUMN_NUMBER, 1, SOURCE_CLOSED_FORM},
+        {"step", "step", "s", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+        {"bubble", "bubble", "", COLUMN_PERCENT, 0, SOURCE_SIMULATED},
+        {"rate", "images", "1/s", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
+        {"gpu_hours", "GPU hours", "h", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
+        {"dollars", "cost", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+        {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+        {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    };
+    Table *table = tables_add(tables, name, title, row_head, fixed, COLUMNS);
+    if (q->model->tokens) strcpy(table->column[4].head, "tokens");
     table_note(
         table,
         "memory: of the fullest GPU.  GPU hours and cost: of %.3g %s.  same loss: BCD's cost "
         "times the B-F multiplier %.4g (%s).",
-        q->tokens, words ? "tokens" : "images",
-        q->multiplier[q->multipliers == MULTIPLIERS_SHOWN ? q->multipliers - 1 : 0],
-        q->multipliers == MULTIPLIERS_SHOWN ? "--multiplier"
-                                            : "the paper's average; 2.44 for "
-                                              "language models alone");
+        q->tokens, q->model->tokens ? "tokens" : "images", multiplier_of(q),
+        q->multipliers == PLAN_MULTIPLIERS ? "--multiplier"
+                                           : "the paper's average; 2.44 for language models alone");
     return table;
 }
 
-void plan_row(Table *table, const Question *q, const char *label, const Plan *plan, bool found) {
+void plan_row(Table *table, const PlanQuestion *q, const char *label, const Plan *plan,
+              bool found) {
     const Prediction *p = &plan->prediction;
     char text[PLAN_TEXT];
-    double same = q->multiplier[q->multipliers == MULTIPLIERS_SHOWN ? q->multipliers - 1 : 0];
-    table_row(table, "%s", label);
-    table_text(table, R_SETTING, SOURCE_NONE, "%s", plan_setting(text, plan));
-    table_number(table, R_BYTES, p->total_bytes / GIB, SOURCE_CLOSED_FORM);
-    table_text(table, R_LIMIT, SOURCE_NONE, "%s", plan_limit(text, plan));
-    if (!found) return;
     double dollars = plan_dollars(plan, q->tokens);
-    table_number(table, R_STEP, p->step_s, SOURCE_SIMULATED);
-    table_number(table, R_BUBBLE, fmax(0, p->bubble), SOURCE_SIMULATED);
-    table_number(table, R_RATE, p->tokens_per_s, SOURCE_SIMULATED);
-    table_number(table, R_HOURS, plan_gpu_hours(plan, q->tokens), SOURCE_SIMULATED);
-    table_number(table, R_DOLLARS, dollars, SOURCE_SIMULATED);
-    table_number(table, R_SAME, plan->way == WAY_BCD ? dollars * same : dollars, SOURCE_SIMULATED);
+    table_row(table, "%s", label);
+    table_text(table, SETTING, SOURCE_NONE, "%s", plan_setting(text, plan));
+    table_put(table, BYTES, p->total_bytes / GIB);
+    table_text(table, LIMIT, SOURCE_NONE, "%s", plan_limit(text, plan));
+    if (found)
+        table_put(table, STEP, p->step_s, fmax(0, p->bubble), p->tokens_per_s,
+                  plan_gpu_hours(plan, q->tokens), dollars,
+                  plan->method == PLAN_BCD ? dollars * multiplier_of(q) : dollars);
 }
 
 void plan_row_without(Table *table, const char *label, const char *why) {
     table_row(table, "%s", label);
-    table_text(table, R_LIMIT, SOURCE_NONE, "%s", why);
-}
-
-int plan_progress(const char *format, ...) {
-    if (!isatty(STDERR_FILENO)) return 0;
-    fprintf(stderr, "\r\033[K");
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fflush(stderr);
-    return 0;
+    table_text(table, LIMIT, SOURCE_NONE, "%s", why);
 }

@@ -1,93 +1,157 @@
-/* `bcd plan --search`: which GPUs, how many, and everything else. */
+/* `bcd plan --search`: which GPUs, how many, and everything else; and `--scale`: large models on
+ * many GPUs, on paper. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../train/progress.h"
 #include "plan.h"
 
-static const char *const goal_names[] = {[CHEAPEST] = "cheapest", [FASTEST] = "fastest"};
+/* Where the search is, on a terminal, in a line that the next replaces; "": ends it. */
+static void BCD_PRINTF(1, 2) progress(const char *format, ...) {
+    if (!isatty(STDERR_FILENO)) return;
+    fprintf(stderr, "\r\033[K");
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fflush(stderr);
+}
 
-static void add_count(Choices *gpus, const Question *q, double price, int count) {
+/* Appends the best of a space under "GPU, method", the method as it was chosen.  As plan_choose. */
+static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space, const char *first,
+                    PlanGoal goal, Plan *plan) {
+    char label[64], name[32];
+    int found = plan_choose(plan, space, goal);
+    snprintf(label, sizeof label, "%s, %s", first,
+             found < 0 ? plan_method_names[space->method] : plan_method(name, plan));
+    if (found < 0)
+        plan_row_without(table, label, "no setting has these sizes");
+    else
+        plan_row(table, q, label, plan, found);
+    return found;
+}
+
+/* ---- which GPUs ------------------------------------------------------------------------------ */
+
+static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
+
+static void add_count(PlanChoices *gpus, const PlanQuestion *q, double price, int count) {
     const Options *o = q->options;
-    if (count > o->most_gpus) return;
-    if (o->budget > 0 && !(count * price <= o->budget)) return;
-    choices_add(gpus, count);
+    if (count <= o->most_gpus && (!(o->budget > 0) || count * price <= o->budget))
+        choices_add(gpus, count);
 }
 
 /* On one node every divisor of it; then whole nodes, doubling. */
-static Choices counts(const Question *q, double price) {
+static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     const Options *o = q->options;
-    Choices gpus = {0};
     for (int n = 1; n <= o->per_node; n++)
-        if (o->per_node % n == 0) add_count(&gpus, q, price, n);
+        if (o->per_node % n == 0) add_count(&space->gpus, q, space->price, n);
     for (int nodes = 2; nodes < o->nodes; nodes *= 2)
-        add_count(&gpus, q, price, nodes * o->per_node);
-    add_count(&gpus, q, price, o->nodes * o->per_node);
-    return gpus;
+        add_count(&space->gpus, q, space->price, nodes * o->per_node);
+    add_count(&space->gpus, q, space->price, o->nodes * o->per_node);
 }
-
-/* The best plan of all rows so far. */
-typedef struct {
-    Plan plan;
-    char label[64];
-    double score;
-} Winner;
 
 /* What is minimised across GPUs: dollars, or seconds. */
-static double value_of(const Plan *plan, Goal goal) {
-    double score = plan_score(plan, goal);
-    return goal == CHEAPEST ? score * plan->price : score;
+static double value_of(const Plan *plan, PlanGoal goal) {
+    return plan_score(plan, goal) * (goal == PLAN_CHEAPEST ? plan->price : 1);
 }
 
-/* One row: the best of a way on one kind of GPU. */
-static int add_row(Table *table, const Question *q, const Gpu *gpu, Way way, Goal goal,
-                   Winner *winner) {
-    Space space;
+/* One row: the best of a method on one kind of GPU; *best: of all rows so far, in row `*row`. */
+static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMethod method,
+                   PlanGoal goal, Plan *best, int *row) {
+    PlanSpace space;
     Plan plan;
-    char label[64], name[32];
-    if (question_space(&space, q, way, gpu, true)) return -1;
-    space.gpus = counts(q, space.price);
-    snprintf(label, sizeof label, "%s, %s", gpu->key, way_names[way]);
+    char label[64];
+    progress("%s: %s, %s", goal_names[goal], gpu->key, plan_method_names[method]);
+    if (question_space(&space, q, method, gpu, true)) return -1;
+    add_counts(&space, q);
     if (!space.gpus.count) {
+        snprintf(label, sizeof label, "%s, %s", gpu->key, plan_method_names[method]);
         plan_row_without(table, label,
                          isnan(space.price) ? "no price: give --price" : "over the budget");
         return 0;
     }
-    int found = plan_choose(&plan, &space, goal);
-    if (found < 0) {
-        plan_row_without(table, label, "no setting has these sizes");
-        return 0;
-    }
-    snprintf(label, sizeof label, "%s, %s", gpu->key, plan_way(name, &plan));
-    plan_row(table, q, label, &plan, found);
-    if (found && value_of(&plan, goal) < winner->score) {
-        winner->plan = plan;
-        winner->score = value_of(&plan, goal);
-        memcpy(winner->label, label, sizeof label);
-    }
+    bool found = add_best(table, q, &space, gpu->key, goal, &plan) > 0;
+    double known = *row < 0 ? INFINITY : value_of(best, goal);
+    if (!found || !(value_of(&plan, goal) < known)) return 0;
+    *best = plan;
+    *row = table->rows - 1;
     return 0;
 }
 
-static int add_goal(Tables *tables, const Question *q, Goal goal) {
+static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     char title[160], text[PLAN_TEXT];
-    Winner winner = {.score = INFINITY};
+    Plan best;
+    int row = -1;
     snprintf(title, sizeof title, "%.60s: the %s setting of each GPU and way, up to %d x %d GPUs",
              q->model->name, goal_names[goal], q->options->nodes, q->options->per_node);
     Table *table = plan_table(tables, q, goal_names[goal], title, "GPU, way");
-    if (!table) return -1;
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
-        for (Way way = 0; way < WAYS && (!q->gpu || q->gpu == gpu); way++)
-            if (plan_progress("%s: %s, %s", goal_names[goal], gpu->key, way_names[way]) ||
-                add_row(table, q, gpu, way, goal, &winner))
-                return -1;
-    if (winner.score < INFINITY)
-        table_note(table, "The %s: %s, %s.", goal_names[goal], winner.label,
-                   plan_setting(text, &winner.plan));
+        for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
+            if (add_row(table, q, gpu, m, goal, &best, &row)) return -1;
+    if (row >= 0 && row < table->rows)
+        table_note(table, "The %s: %s, %s.", goal_names[goal], table->label[row],
+                   plan_setting(text, &best));
     else
         table_note(table, "Nothing fits.");
+    progress("%s", "");
     return 0;
 }
 
-int plan_search(Tables *tables, const Question *q) {
-    return add_goal(tables, q, CHEAPEST) || add_goal(tables, q, FASTEST) ? -1 : 0;
+int plan_search(Tables *tables, const PlanQuestion *q) {
+    return add_goal(tables, q, PLAN_CHEAPEST) || add_goal(tables, q, PLAN_FASTEST) ? -1 : 0;
+}
+
+/* ---- many of them ---------------------------------------------------------------------------- */
+
+static int add_count_of(Table *table, const PlanQuestion *q, const char *spec, int gpus) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", gpus);
+    for (PlanMethod m = 0; m < PLAN_METHODS; m++) {
+        PlanSpace space;
+        Plan plan;
+        progress("%s on %d GPUs: %s", spec, gpus, plan_method_names[m]);
+        if (question_space(&space, q, m, q->gpu, false)) return -1;
+        choices_add(&space.gpus, gpus);
+        add_best(table, q, &space, number, PLAN_CHEAPEST, &plan);
+    }
+    progress("%s", "");
+    return 0;
+}
+
+static int add_model(Tables *tables, const Options *options, const char *spec, int number) {
+    enum { FEWEST = 8, MOST = 4096, TIMES = 8 };
+    PlanQuestion q;
+    char name[16], title[OPTION_TEXT + 160], count[32];
+    int failed = question_open(&q, options, spec);
+    if (!failed) {
+        snprintf(name, sizeof name, "scale%d", number);
+        snprintf(title, sizeof title, "%s: %s parameters, %d samples per update, on %s", spec,
+                 format_count((double)q.model->param_count, count), options->batch, q.gpu->name);
+        Table *table = plan_table(tables, &q, name, title, "GPUs, way");
+        for (int gpus = FEWEST; gpus <= MOST && !failed; gpus *= TIMES)
+            failed = add_count_of(table, &q, spec, gpus);
+        table_note(table, "The shape: %s.", q.model->spec);
+    }
+    question_free(&q);
+    return failed ? -1 : 0;
+}
+
+bool plan_scale_next(char spec[OPTION_TEXT], const char **next, const Options *options) {
+    if (!*next) *next = *options->models ? options->models : "L-7B L-70B L-405B";
+    *next += strspn(*next, " ");
+    snprintf(spec, OPTION_TEXT, "%.*s", (int)strcspn(*next, " "), *next);
+    *next += strlen(spec);
+    return *spec;
+}
+
+int plan_scale(Tables *tables, const Options *options) {
+    const char *next = NULL;
+    char spec[OPTION_TEXT];
+    for (int number = 0; plan_scale_next(spec, &next, options); number++)
+        if (add_model(tables, options, spec, number)) return -1;
+    return 0;
 }

@@ -380,7 +380,7 @@ static void case_cells(void) {
 /* A step of 2 s, 1.8 s of it passes with a bubble of a tenth: 81 % are arithmetic.  With a bubble
  * of a half, that is what limits it: 45 % of the step. */
 static void case_limit(void) {
-    Plan plan = {.way = WAY_FULL,
+    Plan plan = {.method = PLAN_FULL,
                  .gpus = 1,
                  .configuration = {.cluster = {.gpu = gpu_find("a100")}, .pipeline = 1},
                  .prediction = {.step_s = 2, .passes_s = 1.8, .bubble = 0.1, .fits = true}};

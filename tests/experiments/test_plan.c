@@ -14,7 +14,7 @@
 static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
 
 /* A command line as the program reads it. */
-static void ask(Question *q, Options *o, const char *line) {
+static void ask(PlanQuestion *q, Options *o, const char *line) {
     static char words[1024];
     char *argv[64] = {(char *)"bcd", (char *)"plan"};
     int argc = 2;
@@ -24,9 +24,9 @@ static void ask(Question *q, Options *o, const char *line) {
     if (!CHECK(question_open(q, o, o->model) == 0, "%s", error_message())) abort();
 }
 
-static Space space_of(const Question *q, Way way, int gpus) {
-    Space space;
-    CHECK(question_space(&space, q, way, q->gpu, true) == 0, "%s", error_message());
+static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {
+    PlanSpace space;
+    CHECK(question_space(&space, q, method, q->gpu, true) == 0, "%s", error_message());
     for (int n = 1; n <= gpus; n *= 2) choices_add(&space.gpus, n);
     return space;
 }
@@ -35,7 +35,7 @@ static Space space_of(const Question *q, Way way, int gpus) {
  */
 
 /* Every candidate simulated; the first of the best. */
-static bool brute_force(Plan *best, const Space *space, Goal goal, int *tried) {
+static bool brute_force(Plan *best, const PlanSpace *space, PlanGoal goal, int *tried) {
     Plan *plans;
     bool found = false;
     int count = plan_candidates(&plans, space);
@@ -69,28 +69,29 @@ static const SpaceRow space_rows[] = {
 
 static void case_search_is_brute_force(const void *data) {
     const SpaceRow *row = data;
-    Question q;
+    PlanQuestion q;
     Options options;
     ask(&q, &options, row->line);
     Gpu gpu = *q.gpu;
     if (row->memory_bytes > 0) gpu.memory_bytes = row->memory_bytes;
-    for (Way way = 0; way < WAYS; way++)
-        for (Goal goal = CHEAPEST; goal <= FASTEST; goal++) {
-            Space space = space_of(&q, way, 4);
+    for (PlanMethod method = 0; method < PLAN_METHODS; method++)
+        for (PlanGoal goal = PLAN_CHEAPEST; goal <= PLAN_FASTEST; goal++) {
+            PlanSpace space = space_of(&q, method, 4);
             Plan all, best;
             int tried;
             space.gpu = &gpu;
             bool found = brute_force(&all, &space, goal, &tried);
-            CHECK(plan_choose(&best, &space, goal) == found, "%s: %s", way_names[way],
+            CHECK(plan_choose(&best, &space, goal) == found, "%s: %s", plan_method_names[method],
                   error_message());
-            test_note("%s: %d candidates, %s", way_names[way], tried, found ? "found" : "none");
+            test_note("%s: %d candidates, %s", plan_method_names[method], tried,
+                      found ? "found" : "none");
             if (found)
                 CHECK(memcmp(&all, &best, sizeof all) == 0 ||
                           (plan_score(&all, goal) == plan_score(&best, goal) &&
                            all.configuration.pipeline == best.configuration.pipeline &&
                            all.configuration.micro_batches == best.configuration.micro_batches),
-                      "%s: %.17g s, of all %.17g s", way_names[way], best.prediction.step_s,
-                      all.prediction.step_s);
+                      "%s: %.17g s, of all %.17g s", plan_method_names[method],
+                      best.prediction.step_s, all.prediction.step_s);
             else
                 CHECK(best.prediction.total_bytes > gpu_usable_bytes(&gpu), "it fits");
         }
@@ -98,10 +99,10 @@ static void case_search_is_brute_force(const void *data) {
 }
 
 static void case_candidates(void) {
-    Question q;
+    PlanQuestion q;
     Options options;
     ask(&q, &options, TINY "--batch 12 --gpu a100");
-    Space space = space_of(&q, WAY_BCD, 8);
+    PlanSpace space = space_of(&q, PLAN_BCD, 8);
     Plan *plans;
     int count = plan_candidates(&plans, &space);
     CHECK(count > 500, "%d candidates", count);
@@ -135,19 +136,19 @@ static double kept(const Plan *plan) {
  * at a time does: W (1 + 3/M) on average; cut by work, the submodel with the embedding is larger.
  */
 static void case_published_memory(void) {
-    Question q;
+    PlanQuestion q;
     Options options;
     ask(&q, &options, "--model G-1.6B --gpu rtx4090 --per-node 1 --batch 8 --precision fp32");
     Plan full, third;
-    Space space;
+    PlanSpace space;
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
-    CHECK(question_space(&space, &q, WAY_FULL, q.gpu, false) == 0, "%s", error_message());
+    CHECK(question_space(&space, &q, PLAN_FULL, q.gpu, false) == 0, "%s", error_message());
     choices_add(&space.gpus, 1);
-    CHECK(plan_choose(&full, &space, CHEAPEST) == 0, "a full update fits");
+    CHECK(plan_choose(&full, &space, PLAN_CHEAPEST) == 0, "a full update fits");
     CHECK(fabs(kept(&full) - 24.077) < 0.001, "full: %.4f GiB", kept(&full));
-    CHECK(question_space(&space, &q, WAY_BCD, q.gpu, false) == 0, "%s", error_message());
+    CHECK(question_space(&space, &q, PLAN_BCD, q.gpu, false) == 0, "%s", error_message());
     choices_add(&space.gpus, 1);
-    CHECK(plan_choose(&third, &space, CHEAPEST) == 1, "BCD-1/3 does not fit");
+    CHECK(plan_choose(&third, &space, PLAN_CHEAPEST) == 1, "BCD-1/3 does not fit");
     double form = memory_closed_form(q.model, &adam, PRECISION_FP32, 3) / GIB;
     CHECK(fabs(form - 12.0385) < 0.0005, "closed form %.4f GiB", form);
     CHECK(kept(&third) >= form && kept(&third) < 1.07 * form, "BCD-1/3: %.4f GiB, on average %.4f",
@@ -165,11 +166,11 @@ static void case_dollars(void) {
           plan_gpu_hours(&plan, 1e9));
     CHECK(near(plan_dollars(&plan, 1e9), 50000.0 / 3600 * 8 * 0.5), "%g dollars",
           plan_dollars(&plan, 1e9));
-    CHECK(plan_score(&plan, FASTEST) == 2 && plan_score(&plan, CHEAPEST) == 16, "score");
+    CHECK(plan_score(&plan, PLAN_FASTEST) == 2 && plan_score(&plan, PLAN_CHEAPEST) == 16, "score");
 }
 
 static void case_prices(void) {
-    Question q;
+    PlanQuestion q;
     Options options;
     double price;
     ask(&q, &options, TINY "--price a100=1.5");
@@ -251,14 +252,14 @@ static void case_measured_here(void) {
 
 /* Two ranks, a full update of equal blocks: the second waits for the first, then the first. */
 static void case_timeline(void) {
-    Question q;
+    PlanQuestion q;
     Options options;
     ask(&q, &options, TINY "--per-node 2 --batch 2 --pipeline 2 --micro-batches 2");
-    Space space;
+    PlanSpace space;
     Plan plan;
-    CHECK(question_space(&space, &q, WAY_FULL, q.gpu, false) == 0, "%s", error_message());
+    CHECK(question_space(&space, &q, PLAN_FULL, q.gpu, false) == 0, "%s", error_message());
     choices_add(&space.gpus, 2);
-    CHECK(plan_choose(&plan, &space, CHEAPEST) == 1, "%s", error_message());
+    CHECK(plan_choose(&plan, &space, PLAN_CHEAPEST) == 1, "%s", error_message());
     char *text = NULL;
     size_t size;
     Tables tables = {0};
