@@ -260,11 +260,12 @@ $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 # ---- style ---------------------------------------------------------------------------------------
 
 c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
-lint:                                 ## format, layering, length of files, what kernels may use
+lint:                                 ## format, layering, names, length of files, kernels
 	@tests/lint/prove
 	@tests/lint/prove_run
 	@tests/lint/prove_gpu_check
 	@tests/lint/layers .
+	@tests/lint/names .
 	@tests/lint/kernels .
 	@clang-format --dry-run -Werror $(c_files)
 	@echo "lint: $(words $(c_files)) files are in order"

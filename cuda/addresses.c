@@ -4,11 +4,10 @@
 
 #include "stage_inside.h"
 
-/* ---- parameters ---------------------------------------------------------------------------------
- */
+/* ---- parameters ---- */
 
-static float *in_array(char *base, size_t place) {
-    return base && place != SIZE_MAX ? (float *)(void *)(base + place) : NULL;
+static float *in_array(char *base, size_t offset) {
+    return base && offset != SIZE_MAX ? (float *)(void *)(base + offset) : NULL;
 }
 
 void *weight_at(const CudaStage *s, int param) {
@@ -16,7 +15,7 @@ void *weight_at(const CudaStage *s, int param) {
 }
 
 float *buffer_at(const CudaStage *s, int buffer) {
-    return in_array(s->buffers.base, s->buffer_place[buffer]);
+    return in_array(s->buffers.base, s->buffer_offset[buffer]);
 }
 
 float *gradient_at(const CudaStage *s, int param) {
@@ -54,8 +53,7 @@ float *state_at(const CudaStage *s, int vector, int param) {
                               s->floats.block[block]);
 }
 
-/* ---- values -------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
@@ -64,14 +62,14 @@ static bool is_block_output(const Model *m, int value) {
 }
 
 /* NULL of the scratch of blocks that keep all they make. */
-static void *scratch_at(const CudaStage *s, size_t place) {
-    return s->scratch.base ? s->scratch.base + place : NULL;
+static void *scratch_at(const CudaStage *s, size_t offset) {
+    return s->scratch.base ? s->scratch.base + offset : NULL;
 }
 
 /* Of the selected micro-batch. */
-static void *stored_at(const CudaStage *s, StoredPlace place, int block) {
+static void *stored_at(const CudaStage *s, StoredOffset offset, int block) {
     int slot = s->micro_batch % block_in_flight(&s->base.settings, block);
-    return s->activations.base + place.at + (size_t)slot * place.step;
+    return s->activations.base + offset.at + (size_t)slot * offset.step;
 }
 
 void *value_at(const CudaStage *s, int value) {

@@ -1,5 +1,5 @@
 /* A micro-batch on its way to the device: copied into page-locked memory, from there on the stream
- * to a place that never changes, so that recorded steps find it. */
+ * to an offset that never changes, so that recorded steps find it. */
 #include <string.h>
 
 #include "../ref/error.h"
@@ -37,10 +37,10 @@ static BatchBuffer *own_buffer(CudaStage *s) {
     return &s->batch_buffer[s->filled];
 }
 
-static void send(CudaStage *s, size_t place, const void *data, size_t bytes) {
+static void send(CudaStage *s, size_t offset, const void *data, size_t bytes) {
     BatchBuffer *buffer = own_buffer(s);
-    memcpy(buffer->pinned + place, data, bytes);
-    copy_to_device(s->run.stream, fixed_at(s, place), buffer->pinned + place, bytes);
+    memcpy(buffer->pinned + offset, data, bytes);
+    copy_to_device(s->run.stream, fixed_at(s, offset), buffer->pinned + offset, bytes);
     event_record(buffer->read, s->run.stream);
 }
 
@@ -84,11 +84,11 @@ void batch_send_targets(CudaStage *s) {
          (size_t)s->n * (size_t)s->base.model->targets * sizeof(int));
 }
 
-/* The first time in a batch nothing can still be reading the place. */
-static void send_small(CudaStage *s, size_t place, const void *data, size_t bytes, bool *sent) {
+/* The first time in a batch nothing can still be reading there. */
+static void send_small(CudaStage *s, size_t offset, const void *data, size_t bytes, bool *sent) {
     if (*sent) event_wait(s->batch_buffer[s->filled].read);
     *sent = true;
-    send(s, place, data, bytes);
+    send(s, offset, data, bytes);
 }
 
 void batch_send_scale(CudaStage *s, double scale) {

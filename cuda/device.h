@@ -1,7 +1,7 @@
 /* A device, as the stage sees it: memory, copies, streams, events, graphs.  Two implementations
  * with the same names: gpu/device.c over the CUDA runtime, simt/device.c over the CPU.
  *
- * Work on a stream is asynchronous and in order; its errors are kept and told by the next
+ * Work on a stream is asynchronous and in order; its errors are kept and reported by the next
  * device_wait, of any thread.  Functions that allocate give NULL, others -1, and an error line
  * (ref/error.h).  Threads may work side by side, each on streams of its own. */
 #ifndef CUDA_DEVICE_H
@@ -40,7 +40,7 @@ int device_info(DeviceInfo *info);
 /* Not zeroed (under SIMT: NaN), aligned to 256 bytes. */
 void *device_alloc(size_t bytes);
 void device_free(void *device_pointer); /* NULL is ignored; waits for the device */
-/* Page-locked host memory: copies from and to it run beside the kernels. */
+/* Page-locked host memory: copies from and to it overlap with the kernels. */
 void *pinned_alloc(size_t bytes);
 void pinned_free(void *host_pointer);
 
@@ -53,7 +53,7 @@ void stream_free(Stream stream);
 /* Waits until everything on the stream is done.  -1 and an error if anything on the device failed
  * since the last call: the first failure, with the kernel's name. */
 int device_wait(Stream stream);
-/* Something that goes on the device could not: device_wait will tell it (printf format). */
+/* Something that goes on the device could not: device_wait will report it (printf format). */
 void device_note(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* In stream order.  Host memory should be pinned, or the copy may wait for the stream. */

@@ -30,8 +30,7 @@ static inline size_t value_size(Precision precision) {
     return precision == PRECISION_BF16 ? 2 : sizeof(float);
 }
 
-/* ---- linear.c (products: matmul.h) ------------------------------------------------------------
- */
+/* ---- linear.c (products: matmul.h) ---- */
 
 /* Rows of y, and of dy, lie `stride` >= o numbers apart: rows of logits are aligned, however many
  * classes there are.  What lies between rows is neither read nor written. */
@@ -50,16 +49,14 @@ void cuda_linear_weight_gradient(const Run *run, float *dw, float *db, const voi
                                  const void *x, int n, int c, int o, int stride, bool add_dw,
                                  bool add_db);
 
-/* ---- bias.cu ----------------------------------------------------------------------------------
- */
+/* ---- bias.cu ---- */
 
 /* db[c] = the sums of dy's columns, whose n rows lie `stride` >= c numbers apart. */
 void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,
                         bool add);
 size_t cuda_bias_gradient_workspace(int n, int c);
 
-/* ---- conv2d.cu, conv2d_weight.cu ---------------------------------------------------------------
- */
+/* ---- conv2d.cu, conv2d_weight.cu ---- */
 
 typedef struct {
     int n, h, w, c, o, kernel, stride, pad;
@@ -71,8 +68,7 @@ void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, cons
                                  CudaConv conv, bool add);
 size_t cuda_conv2d_workspace(Precision precision, CudaConv conv); /* of the three */
 
-/* ---- batchnorm.cu ------------------------------------------------------------------------------
- */
+/* ---- batchnorm.cu ---- */
 
 void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,
                             float *running_var, const void *x, const void *skip, const void *g,
@@ -86,8 +82,7 @@ void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const 
                                    bool use_running, bool add_dx, bool add_dskip);
 size_t cuda_batchnorm_workspace(int n, int c);
 
-/* ---- layernorm.cu, rmsnorm.cu ------------------------------------------------------------------
- */
+/* ---- layernorm.cu, rmsnorm.cu ---- */
 
 /* With skip (NULL: none) the residual is added first: sum = x + skip, rounded to the value type,
  * and y = norm(sum).  sum may alias x or skip; NULL without skip. */
@@ -113,8 +108,7 @@ void cuda_rmsnorm_weight_gradient(const Run *run, float *dg, const void *dy, con
                                   const float *rrms, int n, int c, bool add);
 size_t cuda_rmsnorm_workspace(int n, int c);
 
-/* ---- attention.cu, attention_gradient.cu, rope.cu ----------------------------------------------
- */
+/* ---- attention.cu, attention_gradient.cu, rope.cu ---- */
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
                             Attention attention);
@@ -123,8 +117,7 @@ void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, c
                                    Attention attention, bool add);
 size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention);
 
-/* ---- activations.cu ----------------------------------------------------------------------------
- */
+/* ---- activations.cu ---- */
 
 void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count);
 void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const void *y, size_t count,
@@ -139,15 +132,13 @@ void cuda_add_forward(const Run *run, void *y, const void *a, const void *b, siz
 /* dx = dy, or dx += dy. */
 void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t count, bool add);
 
-/* ---- avgpool.cu --------------------------------------------------------------------------------
- */
+/* ---- avgpool.cu ---- */
 
 void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c);
 void cuda_avgpool_input_gradient(const Run *run, void *dx, const void *dy, int n, int s, int c,
                                  bool add);
 
-/* ---- embedding.cu ------------------------------------------------------------------------------
- */
+/* ---- embedding.cu ---- */
 
 void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
                             const void *position, int n, int t, int c);
@@ -158,8 +149,7 @@ void cuda_embedding_position_gradient(const Run *run, float *dposition, const vo
                                       int t, int c, bool add);
 size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary);
 
-/* ---- cross_entropy.cu --------------------------------------------------------------------------
- */
+/* ---- cross_entropy.cu ---- */
 
 /* Forward and gradient in one: loss[rows], correct[rows], and unless `scale` is NULL the logits
  * become their gradient, *scale (softmax - onehot), in place.  Rows lie `stride` >= classes numbers
@@ -176,8 +166,7 @@ typedef struct {
 void cuda_loss_sums(const Run *run, LossSums *sums, const float *loss, const unsigned char *correct,
                     const int *targets, int rows, bool add);
 
-/* ---- convert.cu --------------------------------------------------------------------------------
- */
+/* ---- convert.cu ---- */
 
 /* y of the value type = x rounded to nearest even, and back. */
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count);

@@ -56,7 +56,7 @@ bool library_matmul(const Run *run, const Product *product);
  * C held is lost), and the fastest is taken from then on. */
 void library_matmul_tune(bool on);
 /* Writes down what was found.  The file is read again where BCD_LT_TABLE names it, or it lies as
- * matmul.txt beside the program; it serves one GPU and one version of the library.  -1 and an
+ * matmul.txt next to the program; it serves one GPU and one version of the library.  -1 and an
  * error.
  */
 int library_matmul_save(const char *path);

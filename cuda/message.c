@@ -7,7 +7,7 @@
 
 typedef struct Kept {
     DeviceMessage message; /* the first member: what the users see */
-    size_t room;
+    size_t capacity;
     struct Kept *next; /* of the free ones */
 } Kept;
 
@@ -27,20 +27,20 @@ static Kept *make(size_t bytes) {
         error_set("message: out of memory");
         return NULL;
     }
-    kept->room = arena_pad(bytes);
-    kept->message.data = device_alloc(kept->room);
+    kept->capacity = arena_pad(bytes);
+    kept->message.data = device_alloc(kept->capacity);
     kept->message.ready = event_create();
     if (kept->message.data && kept->message.ready) return kept;
     release(kept);
     return NULL;
 }
 
-/* The smallest free one with the room, or NULL.  Parts of a batch and boundaries of a model have
- * few sizes. */
+/* The smallest free one that is large enough, or NULL.  Parts of a batch and boundaries of a model
+ * have few sizes. */
 static Kept *take_idle(size_t bytes) {
     Kept **best = NULL;
     for (Kept **k = &idle; *k; k = &(*k)->next)
-        if ((*k)->room >= bytes && (!best || (*k)->room < (*best)->room)) best = k;
+        if ((*k)->capacity >= bytes && (!best || (*k)->capacity < (*best)->capacity)) best = k;
     Kept *kept = best ? *best : NULL;
     if (kept) *best = kept->next;
     return kept;

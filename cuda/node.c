@@ -26,8 +26,7 @@ static Call call_of(const Run *run, const Node *node, const DeviceIO *io, int n)
     return k;
 }
 
-/* ---- linear -------------------------------------------------------------------------------------
- */
+/* ---- linear ---- */
 
 static void linear_forward(Call k) {
     cuda_linear_forward(k.run, k.io->y, k.io->x, k.io->weight, k.io->bias, k.rows, k.c, k.o,
@@ -47,8 +46,7 @@ static size_t linear_workspace(Call k, Precision precision) {
     return product > bias ? product : bias;
 }
 
-/* ---- conv2d -------------------------------------------------------------------------------------
- */
+/* ---- conv2d ---- */
 
 static CudaConv conv_of(Call k) {
     return (CudaConv){.n = k.n,
@@ -74,8 +72,7 @@ static size_t conv2d_workspace(Call k, Precision precision) {
     return cuda_conv2d_workspace(precision, conv_of(k));
 }
 
-/* ---- batchnorm: aux is mean, rstd, and the sums over channels of dy x_hat and dy ---------------
- */
+/* ---- batchnorm: aux is mean, rstd, and the sums over channels of dy x_hat and dy ---- */
 
 static void batchnorm_forward(Call k) {
     cuda_batchnorm_forward(k.run, k.io->y, k.io->aux, k.io->aux + k.c, k.io->running_mean,
@@ -110,8 +107,7 @@ static size_t batchnorm_workspace(Call k, Precision precision) {
     return cuda_batchnorm_workspace(k.rows, k.c);
 }
 
-/* ---- layernorm, rmsnorm -------------------------------------------------------------------------
- */
+/* ---- layernorm, rmsnorm ---- */
 
 /* What the gradient is added to. */
 static const void *addend(Call k) { return k.io->add_dx ? k.io->dx : NULL; }
@@ -151,8 +147,7 @@ static size_t rmsnorm_workspace(Call k, Precision precision) {
     return cuda_rmsnorm_workspace(k.rows, k.c);
 }
 
-/* ---- attention ----------------------------------------------------------------------------------
- */
+/* ---- attention ---- */
 
 static void attention_forward(Call k) {
     cuda_attention_forward(k.run, k.io->y, k.io->aux, k.io->x, k.n, k.positions, k.node->attention);
@@ -165,8 +160,7 @@ static size_t attention_workspace(Call k, Precision precision) {
     return cuda_attention_workspace(precision, k.n, k.positions, k.node->attention);
 }
 
-/* ---- without parameters -------------------------------------------------------------------------
- */
+/* ---- without parameters ---- */
 
 static void relu_forward(Call k) { cuda_relu_forward(k.run, k.io->y, k.io->x, k.count); }
 static void relu_input_gradient(Call k) {
@@ -197,8 +191,7 @@ static void avgpool_input_gradient(Call k) {
     cuda_avgpool_input_gradient(k.run, k.io->dx, k.io->dy, k.n, k.positions, k.c, k.io->add_dx);
 }
 
-/* ---- embedding: tokens have no gradient ---------------------------------------------------------
- */
+/* ---- embedding: tokens have no gradient ---- */
 
 static void embedding_forward(Call k) {
     cuda_embedding_forward(k.run, k.io->y, k.io->tokens, k.io->weight, k.io->bias, k.n, k.positions,
@@ -217,8 +210,7 @@ static size_t embedding_workspace(Call k, Precision precision) {
     return cuda_embedding_workspace(k.n, k.positions, k.o, k.node->vocabulary);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 /* NULL: the op has none, or needs none.  A linear layer is a product and kernels (version 1), or
  * all in one (2); the others have a plain kernel (1) and fast ones. */

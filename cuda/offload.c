@@ -1,7 +1,7 @@
 /* The baseline that block coordinate descent is compared with: the whole model trains, and what
  * does not fit on the device, optimizer state and in bf16 the masters, lies in host memory, where
  * the CPU updates (ref/optimizer.h).  A block's gradients come down on a stream of their own as
- * soon as they are made, beside the rest of the backward pass; unless the norm of all of them is
+ * soon as they are made, during the rest of the backward pass; unless the norm of all of them is
  * wanted for clipping, the CPU updates the upper blocks meanwhile; new weights go back up. */
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,7 @@
 #include "../ref/error.h"
 #include "stage_inside.h"
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- create and destroy ---- */
 
 static int refuse(size_t bytes, const char *what) {
     return error_set("memory: the host has no %zu page-locked bytes for %s", bytes, what);
@@ -51,16 +50,15 @@ void offload_stop(CudaStage *s) {
     *o = (Offload){0};
 }
 
-/* ---- gradients down -----------------------------------------------------------------------------
- */
+/* ---- gradients down ---- */
 
 void offload_send(CudaStage *s, int block) {
     Offload *o = &s->offload;
-    size_t place = s->trained.block[block], bytes = s->trained.block[block + 1] - place;
+    size_t offset = s->trained.block[block], bytes = s->trained.block[block + 1] - offset;
     if (!bytes || o->sent[block]) return;
     event_record(o->made[block], s->run.stream);
     stream_wait_event(o->stream, o->made[block]);
-    copy_to_host(o->stream, o->gradients + place, s->gradients.base + place, bytes);
+    copy_to_host(o->stream, o->gradients + offset, s->gradients.base + offset, bytes);
     event_record(o->arrived[block], o->stream);
     o->sent[block] = true;
 }
@@ -88,8 +86,7 @@ double offload_norm(CudaStage *s) {
     return sqrt(sum);
 }
 
-/* ---- update on the host, weights up -------------------------------------------------------------
- */
+/* ---- update on the host, weights up ---- */
 
 static void update_parameter(CudaStage *s, int param, double lr, double gradient_scale) {
     const Param *p = &s->base.model->param[param];
@@ -97,7 +94,7 @@ static void update_parameter(CudaStage *s, int param, double lr, double gradient
     float *const state[2] = {state_at(s, 0, param), state_at(s, 1, param)};
     float *master = host_master_at(s, param);
     optimizer_update(optimizer, p, master, state, host_gradient(s, param), gradient_scale, lr,
-                     s->age[p->block]);
+                     s->optimizer_step[p->block]);
     if (s->offload.weights)
         round_to_bf16((uint16_t *)(void *)(s->offload.weights + s->weights.param[param]), master,
                       p->count);
@@ -106,12 +103,12 @@ static void update_parameter(CudaStage *s, int param, double lr, double gradient
 /* The block's gradients have arrived, so nothing on the device reads its weights any more. */
 static int update_block(CudaStage *s, int block, double lr, double gradient_scale) {
     const Block *b = &s->base.model->block[block];
-    size_t place = s->weights.block[block], bytes = s->weights.block[block + 1] - place;
+    size_t offset = s->weights.block[block], bytes = s->weights.block[block + 1] - offset;
     const char *from = s->offload.weights ? s->offload.weights : s->host_masters;
     if (!s->active[block] || !bytes) return 0;
     if (event_wait(s->offload.arrived[block])) return -1;
     for (int p = b->first_param; p < b->end_param; p++) update_parameter(s, p, lr, gradient_scale);
-    copy_to_device(s->offload.stream, s->parameters.base + place, from + place, bytes);
+    copy_to_device(s->offload.stream, s->parameters.base + offset, from + offset, bytes);
     return 0;
 }
 

@@ -35,8 +35,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
     return io;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------
- */
+/* ---- forward ---- */
 
 /* The gelu's input is written only where the backward pass will read it: in the forward pass and
  * when it is made again, lest the two take different kernels and differ in the last bit. */
@@ -133,8 +132,7 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
     cuda_loss_sums(&s->run, sums, loss, correct, targets, rows, add);
 }
 
-/* ---- input gradients ----------------------------------------------------------------------------
- */
+/* ---- input gradients ---- */
 
 /* The gradient array of a value the node reads, NULL if none is wanted; *add: it holds the
  * contribution of an earlier call. */
@@ -204,8 +202,7 @@ void pass_input_gradient(Stage *base, int block) {
     }
 }
 
-/* ---- weight gradients ---------------------------------------------------------------------------
- */
+/* ---- weight gradients ---- */
 
 static float *active_gradient(CudaStage *s, int param, bool *add) {
     if (param < 0 || !s->active[s->base.model->param[param].block]) return NULL;

@@ -26,18 +26,18 @@ static size_t node_workspace(const Model *m, const StageSettings *settings) {
     return max;
 }
 
-/* Takes room behind what is there; returns its place. */
+/* Takes bytes behind what is there; returns their offset. */
 static size_t take(size_t *end, size_t bytes) {
-    size_t place = *end;
+    size_t offset = *end;
     *end += arena_pad(bytes);
-    return place;
+    return offset;
 }
 
-FixedPlaces fixed_places(const Model *m, const StageSettings *settings) {
+FixedOffsets fixed_offsets(const Model *m, const StageSettings *settings) {
     size_t batch = (size_t)settings->batch, end = 0;
     size_t rows = block_is_local(settings, m->blocks - 1) ? batch * (size_t)m->targets : 0;
     size_t inputs = block_is_local(settings, 0) ? batch * shape_count(m->input) : 0;
-    FixedPlaces f = {.scale = take(&end, sizeof(float)), .slots = take(&end, batch * sizeof(int))};
+    FixedOffsets f = {.scale = take(&end, sizeof(float)), .slots = take(&end, batch * sizeof(int))};
     f.targets = take(&end, rows * sizeof(int));
     f.inputs = f.images = take(&end, inputs * (m->tokens ? sizeof(int) : sizeof(float)));
     f.sent = end;
@@ -51,44 +51,45 @@ FixedPlaces fixed_places(const Model *m, const StageSettings *settings) {
     return f;
 }
 
-/* Room for `slots` arrays, or none. */
-static StoredPlace take_slots(StoredPlaces *places, size_t bytes, int slots) {
-    if (!slots) return (StoredPlace){SIZE_MAX, 0};
-    places->requested += (size_t)slots * bytes;
-    return (StoredPlace){take(&places->bytes, (size_t)slots * arena_pad(bytes)), arena_pad(bytes)};
+/* Space for `slots` arrays, or none. */
+static StoredOffset take_slots(StoredOffsets *offsets, size_t bytes, int slots) {
+    if (!slots) return (StoredOffset){SIZE_MAX, 0};
+    offsets->requested += (size_t)slots * bytes;
+    return (StoredOffset){take(&offsets->bytes, (size_t)slots * arena_pad(bytes)),
+                          arena_pad(bytes)};
 }
 
-int stored_places_make(StoredPlaces *places, const Model *m, const StageSettings *settings,
-                       const Layout *layout) {
-    *places = (StoredPlaces){.value = calloc((size_t)m->values, sizeof(StoredPlace)),
-                             .aux = calloc((size_t)m->nodes, sizeof(StoredPlace)),
-                             .gradient = calloc((size_t)m->values, sizeof(StoredPlace))};
-    if (!places->value || !places->aux || !places->gradient) {
-        stored_places_free(places);
+int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSettings *settings,
+                          const Layout *layout) {
+    *offsets = (StoredOffsets){.value = calloc((size_t)m->values, sizeof(StoredOffset)),
+                               .aux = calloc((size_t)m->nodes, sizeof(StoredOffset)),
+                               .gradient = calloc((size_t)m->values, sizeof(StoredOffset))};
+    if (!offsets->value || !offsets->aux || !offsets->gradient) {
+        stored_offsets_destroy(offsets);
         return error_set("stage: out of memory for the tables of %s", m->name);
     }
-    places->value[0] = places->gradient[0] = (StoredPlace){SIZE_MAX, 0}; /* the batch's */
+    offsets->value[0] = offsets->gradient[0] = (StoredOffset){SIZE_MAX, 0}; /* the batch's */
     for (int v = 1; v < m->values; v++) {
         size_t bytes = value_memory(m, settings, v);
         int slots =
             value_is_local(m, settings, v) ? block_in_flight(settings, m->value[v].block) : 0;
-        places->value[v] = take_slots(places, bytes, layout->stored[v] ? slots : 0);
-        places->gradient[v] = take_slots(places, bytes, layout->stored_gradient[v] ? slots : 0);
+        offsets->value[v] = take_slots(offsets, bytes, layout->stored[v] ? slots : 0);
+        offsets->gradient[v] = take_slots(offsets, bytes, layout->stored_gradient[v] ? slots : 0);
     }
     for (int i = 0; i < m->nodes; i++) {
         size_t bytes = node_aux_count(&m->node[i], settings->batch) * sizeof(float);
         int block = m->value[m->node[i].out].block;
         bool stored = layout->stored_aux[i] && block_is_local(settings, block);
-        places->aux[i] = take_slots(places, bytes, stored ? block_in_flight(settings, block) : 0);
+        offsets->aux[i] = take_slots(offsets, bytes, stored ? block_in_flight(settings, block) : 0);
     }
     return 0;
 }
 
-void stored_places_free(StoredPlaces *places) {
-    free(places->value);
-    free(places->aux);
-    free(places->gradient);
-    *places = (StoredPlaces){0};
+void stored_offsets_destroy(StoredOffsets *offsets) {
+    free(offsets->value);
+    free(offsets->aux);
+    free(offsets->gradient);
+    *offsets = (StoredOffsets){0};
 }
 
 size_t scratch_bytes(const Layout *layout) {
@@ -116,7 +117,7 @@ static Own count_own(const Model *m, const StageSettings *settings, const bool *
 
 /* What the stage keeps in host memory; see stage_inside.h. */
 static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own own,
-                      const FixedPlaces *fixed) {
+                      const FixedOffsets *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;
     size_t vectors = (size_t)optimizer_state_vectors(&settings->optimizer);
     for (int r = 0; r < MEM_ROLES; r++) host[r] = 0;
@@ -133,7 +134,7 @@ int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Mod
     Layout layout;
     if (memory_plan(device, m, &settings, active)) return -1;
     if (layout_make(&layout, m, &settings, active)) return -1;
-    FixedPlaces fixed = fixed_places(m, &settings);
+    FixedOffsets fixed = fixed_offsets(m, &settings);
     Own own = count_own(m, &settings, active);
     device[MEM_WORKSPACE] = fixed.bytes + scratch_bytes(&layout);
     if (own.tensors && !settings.offload)

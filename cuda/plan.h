@@ -12,7 +12,7 @@ enum { LOGITS_ALIGN = 64 };
 StageSettings device_settings(StageSettings settings);
 
 /* Workspace that is there whatever is active; on a stage of a pipeline, what its blocks use of it.
- * Places in bytes; first what the host sends. */
+ * Offsets in bytes; first what the host sends. */
 typedef struct {
     size_t scale, slots;    /* float; int [batch] */
     size_t targets, inputs; /* int [batch * targets]; int tokens or float images */
@@ -22,31 +22,31 @@ typedef struct {
     size_t sums;            /* LossSums [2]: of the step so far, of one call */
     size_t node;            /* workspace of one node's kernels */
     size_t bytes;
-} FixedPlaces;
-FixedPlaces fixed_places(const Model *model, const StageSettings *settings);
+} FixedOffsets;
+FixedOffsets fixed_offsets(const Model *model, const StageSettings *settings);
 
 /* Where activations kept for the backward pass lie: the one in slot k at `at + k * step`. */
 typedef struct {
     size_t at, step;
-} StoredPlace;
+} StoredOffset;
 typedef struct {
-    StoredPlace *value, *aux; /* [values], [nodes]; of those not stored here: `at` is SIZE_MAX */
-    StoredPlace *gradient;    /* [values]: kept for deferred weight gradients */
+    StoredOffset *value, *aux; /* [values], [nodes]; of those not stored here: `at` is SIZE_MAX */
+    StoredOffset *gradient;    /* [values]: kept for deferred weight gradients */
     size_t bytes, requested;
-} StoredPlaces;
+} StoredOffsets;
 /* -1 and an error when memory runs out. */
-int stored_places_make(StoredPlaces *places, const Model *model, const StageSettings *settings,
-                       const Layout *layout);
-void stored_places_free(StoredPlaces *places);
+int stored_offsets_create(StoredOffsets *offsets, const Model *model, const StageSettings *settings,
+                          const Layout *layout);
+void stored_offsets_destroy(StoredOffsets *offsets);
 
-/* Block outputs and scratch, for which the layout has the places. */
+/* Block outputs and scratch, for which the layout has the offsets. */
 size_t scratch_bytes(const Layout *layout);
 
 /* Bytes by role while `active` blocks train: what a stage with these settings (here and slots too)
- * allocates on the device, as it counts them, and what it takes of host memory beside (masters of
- * inactive blocks in bf16; with offload masters, gradients and state; buffers for transfers).  Kept
- * state, the prefix cache and messages (message.h) count as if there were none.  -1 and an error
- * when memory runs out. */
+ * allocates on the device, as it counts them, and what it takes of host memory in addition (masters
+ * of inactive blocks in bf16; with offload masters, gradients and state; buffers for transfers).
+ * Kept state, the prefix cache and messages (message.h) count as if there were none.  -1 and an
+ * error when memory runs out. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);
 

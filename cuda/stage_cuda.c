@@ -40,34 +40,35 @@ static Loss stage_loss(Stage *base, double scale) {
     return step_loss(s);
 }
 
-static uint64_t stage_age(Stage *base, int block) { return cuda_stage(base)->age[block]; }
+static uint64_t stage_optimizer_step(Stage *base, int block) {
+    return cuda_stage(base)->optimizer_step[block];
+}
 
-static void stage_set_age(Stage *base, int block, uint64_t age) {
-    cuda_stage(base)->age[block] = age;
+static void stage_set_optimizer_step(Stage *base, int block, uint64_t t) {
+    cuda_stage(base)->optimizer_step[block] = t;
 }
 
 static MemCount *stage_memory(Stage *base) { return &cuda_stage(base)->counted; }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- create and destroy ---- */
 
 static int make_tables(CudaStage *s) {
     const Model *m = s->base.model;
     size_t params = (size_t)m->params + 1, blocks = (size_t)m->blocks;
     s->active = calloc(blocks, sizeof *s->active);
-    s->age = calloc(blocks, sizeof *s->age);
+    s->optimizer_step = calloc(blocks, sizeof *s->optimizer_step);
     s->state = calloc(blocks, sizeof *s->state);
     s->has_state = calloc(params, sizeof *s->has_state);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->has_grad = calloc((size_t)m->values, sizeof *s->has_grad);
-    s->buffer_place = calloc((size_t)m->buffers + 1, sizeof *s->buffer_place);
+    s->buffer_offset = calloc((size_t)m->buffers + 1, sizeof *s->buffer_offset);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
-    if (!s->active || !s->age || !s->state || !s->has_state || !s->gradient_made || !s->has_grad ||
-        !s->buffer_place || !s->fusion)
+    if (!s->active || !s->optimizer_step || !s->state || !s->has_state || !s->gradient_made ||
+        !s->has_grad || !s->buffer_offset || !s->fusion)
         return error_set("stage: out of memory for the tables of %s", m->name);
     const StageSettings *settings = &s->base.settings;
-    if (places_make(&s->weights, m, settings, value_bytes(settings), NULL)) return -1;
-    if (places_make(&s->floats, m, settings, sizeof(float), NULL)) return -1;
+    if (param_offsets_create(&s->weights, m, settings, value_bytes(settings), NULL)) return -1;
+    if (param_offsets_create(&s->floats, m, settings, sizeof(float), NULL)) return -1;
     return fusion_find(s->fusion, m);
 }
 
@@ -75,9 +76,9 @@ static int open_buffers(CudaStage *s) {
     const Model *m = s->base.model;
     size_t bytes = 0, requested = 0;
     for (int k = 0; k < m->buffers; k++) {
-        s->buffer_place[k] = SIZE_MAX;
+        s->buffer_offset[k] = SIZE_MAX;
         if (!block_is_local(&s->base.settings, m->buffer[k].block)) continue;
-        s->buffer_place[k] = bytes;
+        s->buffer_offset[k] = bytes;
         requested += (size_t)m->buffer[k].count * sizeof(float);
         bytes += arena_pad((size_t)m->buffer[k].count * sizeof(float));
     }
@@ -99,7 +100,7 @@ static int open_host_memory(CudaStage *s) {
 static int open_stage(CudaStage *s) {
     const StageSettings *settings = &s->base.settings;
     if (device_open() || !(s->run.stream = stream_create()) || make_tables(s)) return -1;
-    s->fixed = fixed_places(s->base.model, settings);
+    s->fixed = fixed_offsets(s->base.model, settings);
     if (arena_open(&s->parameters, &s->counted, MEM_PARAMETERS, s->weights.bytes,
                    s->weights.requested) ||
         open_buffers(s) ||
@@ -114,7 +115,7 @@ static int open_stage(CudaStage *s) {
 static void stage_free(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (s->run.stream) device_wait(s->run.stream);
-    if (s->state && s->age) submodel_close(s, NULL);
+    if (s->state && s->optimizer_step) submodel_close(s, NULL);
     for (int b = 0; s->state && b < base->model->blocks; b++) state_free(s, b);
     if (base->settings.offload) offload_stop(s);
     arena_close(&s->parameters, &s->counted);
@@ -126,15 +127,15 @@ static void stage_free(Stage *base) {
     times_close(s);
     pinned_free(s->staging);
     pinned_free(s->host_masters);
-    places_free(&s->weights);
-    places_free(&s->floats);
+    param_offsets_destroy(&s->weights);
+    param_offsets_destroy(&s->floats);
     free(s->active);
-    free(s->age);
+    free(s->optimizer_step);
     free(s->state);
     free(s->has_state);
     free(s->gradient_made);
     free(s->has_grad);
-    free(s->buffer_place);
+    free(s->buffer_offset);
     free(s->fusion);
     if (s->run.stream) stream_free(s->run.stream);
     message_users_remove();
@@ -164,8 +165,8 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .update = step_update,
         .read = transfer_read,
         .write = transfer_write,
-        .age = stage_age,
-        .set_age = stage_set_age,
+        .optimizer_step = stage_optimizer_step,
+        .set_optimizer_step = stage_set_optimizer_step,
         .memory = stage_memory,
         .free = stage_free,
         .step = step_run,

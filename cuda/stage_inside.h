@@ -5,7 +5,7 @@
 #include "../ref/layout.h"
 #include "arena.h"
 #include "fuse.h"
-#include "places.h"
+#include "offsets.h"
 #include "plan.h"
 #include "stage_cuda.h"
 #include "update.h"
@@ -13,7 +13,7 @@
 /* The staging buffer of a micro-batch, in page-locked memory.  Two of them take turns, so that one
  * is filled while the device still reads the other. */
 typedef struct {
-    char *pinned;                       /* laid out as the sent part of FixedPlaces */
+    char *pinned;                       /* laid out as the sent part of FixedOffsets */
     Event read;                         /* the device is done with it */
     bool inputs, targets, scale, slots; /* sent of this batch */
 } BatchBuffer;
@@ -34,7 +34,7 @@ enum { RECORDED_STEPS = 8 };
 typedef struct {
     LossSums sums;
     double norm;
-} Answer;
+} StepAnswer;
 
 /* A moment on the stream, and who pays for the time after it. */
 typedef struct {
@@ -68,8 +68,8 @@ typedef struct {
     Run run;
 
     /* The model: weights of the value type in `parameters`. */
-    Places weights, floats;                    /* of all parameters, as values and as floats */
-    size_t *buffer_place;                      /* [buffers]; of those not here: SIZE_MAX */
+    ParamOffsets weights, floats;              /* of all parameters, as values and as floats */
+    size_t *buffer_offset;                     /* [buffers]; of those not here: SIZE_MAX */
     Arena parameters, buffers, buffers_before; /* the last: when the step started */
     size_t buffer_bytes;                       /* of one of the two, gaps included */
     char *host_masters; /* as `floats`: bf16 (stale while active), offload; else NULL */
@@ -77,25 +77,25 @@ typedef struct {
     /* The submodel. */
     bool ready; /* all of it is allocated */
     bool *active;
-    uint64_t *age;
-    Places trained; /* of its parameters, as floats: masters and gradients */
+    uint64_t *optimizer_step;
+    ParamOffsets trained; /* of its parameters, as floats: masters and gradients */
     Arena masters, gradients, activations, scratch;
     BlockState *state; /* [blocks] */
     bool *has_state;   /* [params] */
     Layout layout;
-    StoredPlaces stored;
+    StoredOffsets stored;
     Updater *updater;
     size_t updater_counted;
     Offload offload;
 
     /* The step. */
     bool stepping; /* one has started, and is neither updated nor discarded */
-    FixedPlaces fixed;
+    FixedOffsets fixed;
     Arena workspace; /* laid out as `fixed` */
     BatchBuffer batch_buffer[2];
     int filled;   /* the one of the batch in flight */
     bool filling; /* something of it has been sent */
-    Answer *answer;
+    StepAnswer *answer;
     Batch batch; /* in flight, by reference */
     int n;       /* its samples */
     int micro_batch;
@@ -109,8 +109,8 @@ typedef struct {
 
     Arena cache;
     size_t cache_width;
-    Charge *charge; /* [charges], room for charges_room; events are used again */
-    int charges, charges_room;
+    Charge *charge; /* [charges], room for charges_capacity; events are used again */
+    int charges, charges_capacity;
     char *staging; /* page-locked, STAGING_BYTES */
 } CudaStage;
 
@@ -118,7 +118,7 @@ enum { STAGING_BYTES = 1 << 22 };
 
 static inline CudaStage *cuda_stage(Stage *base) { return (CudaStage *)(void *)base; }
 
-/* Whether the active parameters have float masters on the device, beside bf16 weights. */
+/* Whether the active parameters have float masters on the device, in addition to bf16 weights. */
 static inline bool has_masters(const CudaStage *s) {
     return s->base.settings.precision == PRECISION_BF16 && !s->base.settings.offload;
 }
@@ -138,11 +138,13 @@ float *host_master_at(const CudaStage *s, int param);
 float *state_at(const CudaStage *s, int vector, int param);
 bool is_updated(const CudaStage *s, int param);    /* active, and no copy of another stage's */
 size_t block_bytes(const CudaStage *s, int block); /* of its parameters as floats, gaps included */
-/* A value of the batch in flight, its gradient, and what a node keeps beside its output. */
+/* A value of the batch in flight, its gradient, and what a node saves with its output. */
 void *value_at(const CudaStage *s, int value);
 void *value_gradient_at(const CudaStage *s, int value);
 float *aux_at(const CudaStage *s, int node);
-static inline void *fixed_at(const CudaStage *s, size_t place) { return s->workspace.base + place; }
+static inline void *fixed_at(const CudaStage *s, size_t offset) {
+    return s->workspace.base + offset;
+}
 
 /* ---- stage_memory.c: memory of the submodel s->active ---- */
 
@@ -167,7 +169,7 @@ int batch_open(CudaStage *s);
 void batch_close(CudaStage *s);
 void batch_begin(Stage *base, const Batch *batch, Mode mode);
 void batch_select(Stage *base, int micro_batch);
-/* Puts the inputs or the targets of the batch in flight at their place on the device, unless they
+/* Puts the inputs or the targets of the batch in flight at their offset on the device, unless they
  * are there: most calls on a stage of a pipeline read neither. */
 void batch_send_inputs(CudaStage *s);
 void batch_send_targets(CudaStage *s);

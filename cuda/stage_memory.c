@@ -7,8 +7,7 @@
 #include "../ref/error.h"
 #include "stage_inside.h"
 
-/* ---- optimizer state ----------------------------------------------------------------------------
- */
+/* ---- optimizer state ---- */
 
 static size_t state_bytes(const CudaStage *s, size_t of_vector) {
     return (size_t)optimizer_state_vectors(&s->base.settings.optimizer) * of_vector;
@@ -52,8 +51,7 @@ void state_free(CudaStage *s, int block) {
     s->state[block].pinned = NULL;
 }
 
-/* ---- masters ------------------------------------------------------------------------------------
- */
+/* ---- masters ---- */
 
 static void move_masters(CudaStage *s, bool up) {
     for (int b = 0; b < s->base.model->blocks; b++) {
@@ -76,8 +74,7 @@ int masters_down(CudaStage *s) {
     return device_wait(s->run.stream);
 }
 
-/* ---- the submodel -------------------------------------------------------------------------------
- */
+/* ---- the submodel ---- */
 
 static void updater_close(CudaStage *s) {
     if (!s->updater) return;
@@ -138,7 +135,7 @@ static int activations_open(CudaStage *s) {
     const Model *m = s->base.model;
     const StageSettings *settings = &s->base.settings;
     if (layout_make(&s->layout, m, settings, s->active)) return -1;
-    if (stored_places_make(&s->stored, m, settings, &s->layout)) return -1;
+    if (stored_offsets_create(&s->stored, m, settings, &s->layout)) return -1;
     size_t scratch = scratch_bytes(&s->layout);
     if (arena_open(&s->activations, &s->counted, MEM_ACTIVATIONS, s->stored.bytes,
                    s->stored.requested))
@@ -148,8 +145,9 @@ static int activations_open(CudaStage *s) {
 
 static int trained_open(CudaStage *s) {
     const Model *m = s->base.model;
-    const Places *trained = &s->trained;
-    if (places_make(&s->trained, m, &s->base.settings, sizeof(float), s->active)) return -1;
+    const ParamOffsets *trained = &s->trained;
+    if (param_offsets_create(&s->trained, m, &s->base.settings, sizeof(float), s->active))
+        return -1;
     if (has_masters(s)) {
         if (arena_open(&s->masters, &s->counted, MEM_PARAMETERS, trained->block[m->blocks],
                        trained->own_requested))
@@ -179,11 +177,11 @@ void submodel_free(CudaStage *s, const bool *next) {
     for (int b = 0; b < m->blocks; b++) {
         if (s->base.settings.keep_state || (next && next[b] && s->active[b])) continue;
         state_free(s, b);
-        s->age[b] = 0;
+        s->optimizer_step[b] = 0;
     }
     arena_close(&s->activations, &s->counted);
     arena_close(&s->scratch, &s->counted);
-    places_free(&s->trained);
-    stored_places_free(&s->stored);
+    param_offsets_destroy(&s->trained);
+    stored_offsets_destroy(&s->stored);
     layout_free(&s->layout);
 }

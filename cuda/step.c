@@ -2,7 +2,7 @@
  * graph.  A step's shape runs once as it stands, so that libraries choose their algorithms, is
  * recorded the second time, and from then on repeated by one launch.  What changes from step to
  * step travels through places that never change: the batch (batch.c), the scale of the loss, the
- * optimizer's rate and ages (update_prepare), and back the loss and the norm. */
+ * optimizer's rate and steps (update_prepare), and back the loss and the norm. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,7 @@ static bool any_gradient_made(const CudaStage *s) {
     return false;
 }
 
-/* ---- the work -----------------------------------------------------------------------------------
- */
+/* ---- the work ---- */
 
 /* Puts a step on the stream; its host part only notes which gradients now exist. */
 static void run_step(CudaStage *s, StepShape shape) {
@@ -45,8 +44,7 @@ static void run_step(CudaStage *s, StepShape shape) {
     update_apply(&s->run, s->updater, step_sums(s));
 }
 
-/* ---- recordings ---------------------------------------------------------------------------------
- */
+/* ---- recordings ---- */
 
 static bool same_shape(StepShape a, StepShape b) {
     return a.n == b.n && a.first == b.first && a.accumulate == b.accumulate && a.last == b.last;
@@ -92,12 +90,11 @@ static int perform(CudaStage *s, StepShape shape) {
     return graph_launch(r->graph, s->run.stream);
 }
 
-/* ---- a step -------------------------------------------------------------------------------------
- */
+/* ---- a step ---- */
 
-static void count_ages(CudaStage *s, bool up) {
+static void count_optimizer_steps(CudaStage *s, bool up) {
     for (int b = 0; b < s->base.model->blocks; b++)
-        if (s->active[b]) s->age[b] += up ? 1 : (uint64_t)-1;
+        if (s->active[b]) s->optimizer_step[b] += up ? 1 : (uint64_t)-1;
 }
 
 static void note_gradients(CudaStage *s, bool made) {
@@ -128,7 +125,7 @@ static int finish_offload(CudaStage *s, double lr) {
     s->answer->norm = clip > 0 ? offload_norm(s) : 0;
     if (check_answer(s)) return -1;
     if (clip > 0 && s->answer->norm > clip) scale = clip / s->answer->norm;
-    count_ages(s, true);
+    count_optimizer_steps(s, true);
     return offload_update(s, lr, scale);
 }
 
@@ -147,22 +144,21 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     batch_send_targets(s);
     batch_send_scale(s, scale);
     if (updates) {
-        count_ages(s, true);
-        update_prepare(s->updater, s->run.stream, lr, 1, s->age);
+        count_optimizer_steps(s, true);
+        update_prepare(s->updater, s->run.stream, lr, 1, s->optimizer_step);
     }
     int failed = perform(s, shape);
     note_gradients(s, !last);
     if (!failed && !last) return 0; /* its loss will be part of the last one's */
     if (!failed) failed = finish(s, lr);
-    if (failed && updates) count_ages(s, false);
+    if (failed && updates) count_optimizer_steps(s, false);
     if (failed) return -1;
     *loss = step_loss(s);
     s->stepping = false;
     return 0;
 }
 
-/* ---- the same, call by call ---------------------------------------------------------------------
- */
+/* ---- the same, call by call ---- */
 
 void step_discard(Stage *base) {
     CudaStage *s = cuda_stage(base);
@@ -198,11 +194,12 @@ void step_gradient_squares(Stage *base, double *square) {
 
 void step_update(Stage *base, double lr, double gradient_scale) {
     CudaStage *s = cuda_stage(base);
-    count_ages(s, true);
+    count_optimizer_steps(s, true);
     if (base->settings.offload) {
-        offload_update(s, lr, gradient_scale); /* a failure is told by the next step's wait */
+        offload_update(s, lr, gradient_scale); /* the next step's wait reports a failure */
     } else {
-        if (s->updater) update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->age);
+        if (s->updater)
+            update_prepare(s->updater, s->run.stream, lr, gradient_scale, s->optimizer_step);
         if (s->updater) update_apply(&s->run, s->updater, NULL);
     }
     s->stepping = false;

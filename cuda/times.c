@@ -5,13 +5,13 @@
 
 /* Room for one more; an event once made is used again. */
 static Charge *next_charge(CudaStage *s) {
-    if (s->charges == s->charges_room) {
-        int room = s->charges_room ? 2 * s->charges_room : 64;
-        Charge *grown = realloc(s->charge, (size_t)room * sizeof *grown);
+    if (s->charges == s->charges_capacity) {
+        int capacity = s->charges_capacity ? 2 * s->charges_capacity : 64;
+        Charge *grown = realloc(s->charge, (size_t)capacity * sizeof *grown);
         if (!grown) return NULL;
-        for (int i = s->charges_room; i < room; i++) grown[i] = (Charge){0};
+        for (int i = s->charges_capacity; i < capacity; i++) grown[i] = (Charge){0};
         s->charge = grown;
-        s->charges_room = room;
+        s->charges_capacity = capacity;
     }
     Charge *charge = &s->charge[s->charges];
     if (!charge->event) charge->event = event_create();
@@ -42,7 +42,7 @@ void times_charge(Stage *base, double *ms) {
 void times_drop(CudaStage *s) { s->charges = 0; }
 
 void times_close(CudaStage *s) {
-    for (int i = 0; i < s->charges_room; i++)
+    for (int i = 0; i < s->charges_capacity; i++)
         if (s->charge[i].event) event_free(s->charge[i].event);
     free(s->charge);
 }

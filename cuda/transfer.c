@@ -6,8 +6,7 @@
 #include "../ref/error.h"
 #include "stage_inside.h"
 
-/* ---- bf16 on the host ---------------------------------------------------------------------------
- */
+/* ---- bf16 on the host ---- */
 
 /* To nearest, ties to even, as the device rounds. */
 static uint16_t bf16_of(float x) {
@@ -31,8 +30,7 @@ void round_to_bf16(uint16_t *y, const float *x, size_t count) {
     for (size_t i = 0; i < count; i++) y[i] = bf16_of(x[i]);
 }
 
-/* ---- in pieces, through page-locked memory ------------------------------------------------------
- */
+/* ---- in pieces, through page-locked memory ---- */
 
 enum { PIECE = STAGING_BYTES / sizeof(float) };
 
@@ -68,8 +66,7 @@ static int download(CudaStage *s, float *to, const void *from, size_t size, size
     return 0;
 }
 
-/* ---- the start ----------------------------------------------------------------------------------
- */
+/* ---- the start ---- */
 
 static int initial_parameter(CudaStage *s, int param, float *values) {
     const Model *m = s->base.model;
@@ -102,8 +99,7 @@ int transfer_initial(CudaStage *s) {
     return failed;
 }
 
-/* ---- any tensor ---------------------------------------------------------------------------------
- */
+/* ---- any tensor ---- */
 
 typedef struct {
     void *at; /* NULL: does not exist now */

@@ -13,7 +13,8 @@ size_t transport_nccl_bytes(void);
  * rank is noticed and named.  Each rank has a GPU of its own, the one that is open, and was started
  * with CUDA_MODULE_LOADING=EAGER.  Values go to
  * the next rank, from the last to the first, and gradients to the one before; nothing else is a
- * message.  A receive without `data` makes its message.  NULL and an error, told to the others. */
+ * message.  A receive without `data` makes its message.  NULL and an error, reported to the others.
+ */
 Transport *transport_nccl_create(Transport *control);
 
 #endif

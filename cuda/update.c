@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../ref/error.h"
+#include "arena.h"
 
 /* The numbers of a step on their way to the device.  Two take turns, so that a step's can be filled
  * while the last one's are still being read. */
@@ -12,7 +13,7 @@ typedef struct {
     UpdateNumbers *pinned;
     Event read;
     bool sent;
-} Letter;
+} NumbersBuffer;
 
 struct Updater {
     OptimizerSettings settings;
@@ -20,35 +21,33 @@ struct Updater {
     UpdatePlan plan;
     int tensors, *chunks; /* [tensors]: chunks of each */
     char *memory;         /* device */
-    Letter letter[2];
-    int next; /* letter */
+    NumbersBuffer staging[2];
+    int next; /* of them */
 };
 
 /* ---- memory ---- */
 
 typedef struct {
-    size_t tensors, chunks, numbers, partials, bytes; /* places in bytes */
-} Places;
-
-static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+    size_t tensors, chunks, numbers, partials, bytes; /* offsets in bytes */
+} UpdaterOffsets;
 
 static size_t numbers_bytes(int blocks) {
     return sizeof(UpdateNumbers) + 2 * (size_t)blocks * sizeof(OptimizerFactors);
 }
 
 /* Each tensor may end within a chunk. */
-static Places places(int tensors, int blocks, size_t numbers) {
+static UpdaterOffsets updater_offsets(int tensors, int blocks, size_t numbers) {
     size_t chunks = numbers / UPDATE_CHUNK + (size_t)tensors;
-    Places at = {0};
-    at.chunks = padded((size_t)tensors * sizeof(UpdateTensor));
-    at.numbers = at.chunks + padded(chunks * sizeof(UpdateChunk));
-    at.partials = at.numbers + padded(numbers_bytes(blocks));
-    at.bytes = at.partials + padded(chunks * sizeof(double));
+    UpdaterOffsets at = {0};
+    at.chunks = arena_pad((size_t)tensors * sizeof(UpdateTensor));
+    at.numbers = at.chunks + arena_pad(chunks * sizeof(UpdateChunk));
+    at.partials = at.numbers + arena_pad(numbers_bytes(blocks));
+    at.bytes = at.partials + arena_pad(chunks * sizeof(double));
     return at;
 }
 
 size_t updater_bytes(int tensors, int blocks, size_t numbers) {
-    return places(tensors, blocks, numbers).bytes;
+    return updater_offsets(tensors, blocks, numbers).bytes;
 }
 
 /* ---- the plan ---- */
@@ -70,7 +69,8 @@ static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int cou
 }
 
 /* Waits: the host's copies are freed. */
-static int upload(Updater *u, Places at, const UpdateTensor *tensors, int count, Stream stream) {
+static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, int count,
+                  Stream stream) {
     size_t bytes = (size_t)u->plan.chunks * sizeof(UpdateChunk);
     UpdateChunk *chunk = malloc(bytes ? bytes : 1);
     if (!chunk) return error_set("update: out of memory for a plan of %d tensors", count);
@@ -82,11 +82,11 @@ static int upload(Updater *u, Places at, const UpdateTensor *tensors, int count,
     return status;
 }
 
-static int letters_open(Updater *u) {
+static int staging_open(Updater *u) {
     for (int i = 0; i < 2; i++) {
-        u->letter[i].pinned = pinned_alloc(numbers_bytes(u->blocks));
-        u->letter[i].read = event_create();
-        if (!u->letter[i].pinned || !u->letter[i].read) return -1;
+        u->staging[i].pinned = pinned_alloc(numbers_bytes(u->blocks));
+        u->staging[i].read = event_create();
+        if (!u->staging[i].pinned || !u->staging[i].read) return -1;
     }
     return 0;
 }
@@ -114,7 +114,7 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
     }
     size_t numbers = 0;
     for (int i = 0; i < count; i++) numbers += tensors[i].count;
-    Places at = places(count, blocks, numbers);
+    UpdaterOffsets at = updater_offsets(count, blocks, numbers);
     u->settings = *settings;
     u->blocks = blocks;
     u->tensors = count;
@@ -130,7 +130,7 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
         .chunks = count_chunks(tensors, count),
         .rule = rule,
         .clip_norm = settings->clip_norm};
-    if (!u->chunks || !u->memory || letters_open(u) || upload(u, at, tensors, count, stream)) {
+    if (!u->chunks || !u->memory || staging_open(u) || upload(u, at, tensors, count, stream)) {
         updater_free(u);
         return NULL;
     }
@@ -140,9 +140,9 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
 void updater_free(Updater *u) {
     if (!u) return;
     for (int i = 0; i < 2; i++) {
-        if (u->letter[i].sent) event_wait(u->letter[i].read);
-        pinned_free(u->letter[i].pinned);
-        if (u->letter[i].read) event_free(u->letter[i].read);
+        if (u->staging[i].sent) event_wait(u->staging[i].read);
+        pinned_free(u->staging[i].pinned);
+        if (u->staging[i].read) event_free(u->staging[i].read);
     }
     device_free(u->memory);
     free(u->chunks);
@@ -152,19 +152,19 @@ void updater_free(Updater *u) {
 /* ---- a step ---- */
 
 void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
-                    const uint64_t *age) {
-    Letter *letter = &u->letter[u->next];
+                    const uint64_t *t) {
+    NumbersBuffer *staging = &u->staging[u->next];
     u->next ^= 1;
-    if (letter->sent) event_wait(letter->read);
-    *letter->pinned =
+    if (staging->sent) event_wait(staging->read);
+    *staging->pinned =
         (UpdateNumbers){.gradient_scale = gradient_scale, .scale = (float)gradient_scale};
-    OptimizerFactors *factors = (OptimizerFactors *)(void *)(letter->pinned + 1);
+    OptimizerFactors *factors = (OptimizerFactors *)(void *)(staging->pinned + 1);
     for (int b = 0; b < u->blocks; b++)
         for (int decay = 0; decay < 2; decay++)
-            factors[2 * b + decay] = optimizer_factors(&u->settings, lr, age[b], decay);
-    copy_to_device(stream, u->plan.numbers, letter->pinned, numbers_bytes(u->blocks));
-    event_record(letter->read, stream);
-    letter->sent = true;
+            factors[2 * b + decay] = optimizer_factors(&u->settings, lr, t[b], decay);
+    copy_to_device(stream, u->plan.numbers, staging->pinned, numbers_bytes(u->blocks));
+    event_record(staging->read, stream);
+    staging->sent = true;
 }
 
 void update_norm(const Run *run, Updater *u) { update_launch_norm(run, &u->plan); }

@@ -18,7 +18,7 @@ typedef struct {
     float *state[2]; /* NULL: none */
     const float *g;
     size_t count;
-    int block;  /* whose age counts, for Adam's bias correction */
+    int block;  /* whose optimizer step counts, for Adam's bias correction */
     bool decay; /* weight decay applies */
 } UpdateTensor;
 
@@ -32,10 +32,10 @@ void updater_free(Updater *updater);
 /* Device bytes an updater holds for so many tensors and numbers, for memory plans. */
 size_t updater_bytes(int tensors, int blocks, size_t numbers);
 
-/* Puts the numbers of one step on the stream: rate, ages (age[b]: updates seen, this one included).
- * gradient_scale multiplies the gradients, beside clipping.  Not to be captured. */
+/* Puts the numbers of one step on the stream: rate, and optimizer steps t[b], this one included.
+ * gradient_scale multiplies the gradients, in addition to clipping.  Not to be captured. */
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
-                    const uint64_t *age);
+                    const uint64_t *t);
 
 /* Sum of squares of the gradients, in double, in a fixed order; and from it the factor of clipping
  * (settings.clip_norm > 0) that update_apply uses.  Without this call before it, update_apply does

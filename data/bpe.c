@@ -41,7 +41,7 @@ typedef struct {
 static int append_word(void *context, const char *word, size_t bytes) {
     Output *output = context;
     Gpt2 *gpt2 = output->gpt2;
-    const bool short_word = bytes <= WORD_LONGEST;
+    const bool short_word = bytes <= WORD_MAX_BYTES;
     size_t count = 0;
     const int *tokens = short_word ? wordcache_get(&gpt2->cache, word, bytes, &count) : NULL;
     if (!tokens) {

@@ -17,11 +17,11 @@ typedef struct {
     const DataRequest *request; /* for its data; NULL for its tokenizer */
     const char *name, *dir;
     int vocabulary; /* N of NAME:N, or 0 */
-} Source;
+} DataSource;
 
 /* ---- data ---- */
 
-static Dataset *open_synthetic(const Source *from) {
+static Dataset *open_synthetic(const DataSource *from) {
     const DataRequest *request = from->request;
     const bool training = request->split == SPLIT_TRAIN;
     int samples = training ? SYNTHETIC_TRAIN : SYNTHETIC_TEST;
@@ -32,7 +32,7 @@ static Dataset *open_synthetic(const Source *from) {
                           request->augment && training, request->seed, request->limit);
 }
 
-static Dataset *open_cifar(const Source *from, CifarKind kind) {
+static Dataset *open_cifar(const DataSource *from, CifarKind kind) {
     const DataRequest *request = from->request;
     Images images;
     if (cifar_load(&images, kind, from->dir, request->split)) return NULL;
@@ -41,22 +41,24 @@ static Dataset *open_cifar(const Source *from, CifarKind kind) {
                           request->limit);
 }
 
-static Dataset *open_cifar10(const Source *from) { return open_cifar(from, CIFAR_10); }
-static Dataset *open_cifar100(const Source *from) { return open_cifar(from, CIFAR_100); }
-static Dataset *open_text(const Source *from) { return textset_sources(from->request, 0); }
-static Dataset *open_text1(const Source *from) { return textset_sources(from->request, 1); }
-static Dataset *open_text2(const Source *from) { return textset_sources(from->request, 2); }
-static Dataset *open_file(const Source *from) { return textset_file(from->request, from->name); }
+static Dataset *open_cifar10(const DataSource *from) { return open_cifar(from, CIFAR_10); }
+static Dataset *open_cifar100(const DataSource *from) { return open_cifar(from, CIFAR_100); }
+static Dataset *open_text(const DataSource *from) { return textset_sources(from->request, 0); }
+static Dataset *open_text1(const DataSource *from) { return textset_sources(from->request, 1); }
+static Dataset *open_text2(const DataSource *from) { return textset_sources(from->request, 2); }
+static Dataset *open_file(const DataSource *from) {
+    return textset_file(from->request, from->name);
+}
 
-static Dataset *open_shakespeare(const Source *from) {
+static Dataset *open_shakespeare(const DataSource *from) {
     return textset_shakespeare(from->request, from->dir, from->vocabulary);
 }
 
-static Dataset *open_wikitext2(const Source *from) {
+static Dataset *open_wikitext2(const DataSource *from) {
     return textset_wikitext2(from->request, from->dir, from->vocabulary);
 }
 
-static Dataset *open_webtext2(const Source *from) {
+static Dataset *open_webtext2(const DataSource *from) {
     char path[PATH_BYTES];
     if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
     if (access(path, R_OK) == 0) return textset_file(from->request, path);
@@ -66,26 +68,26 @@ static Dataset *open_webtext2(const Source *from) {
 
 /* ---- tokenizers ---- */
 
-static Tokenizer *use_bytes(const Source *from) {
+static Tokenizer *use_bytes(const DataSource *from) {
     (void)from;
     return tokenizer_bytes();
 }
 
-static Tokenizer *use_gpt2(const Source *from) {
+static Tokenizer *use_gpt2(const DataSource *from) {
     char path[PATH_BYTES];
     return path_join(path, from->dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, from->vocabulary);
 }
 
-static Tokenizer *use_shakespeares(const Source *from) {
+static Tokenizer *use_shakespeares(const DataSource *from) {
     return from->vocabulary ? use_gpt2(from) : tokenizer_bytes();
 }
 
 /* The one that a token file names. */
-static Tokenizer *use_files(const Source *from) {
+static Tokenizer *use_files(const DataSource *from) {
     Tokens tokens;
     Tokenizer *tokenizer = NULL;
     if (tokens_open(&tokens, from->name)) return NULL;
-    const Source named = {.dir = from->dir, .vocabulary = data_vocabulary(tokens.tokenizer)};
+    const DataSource named = {.dir = from->dir, .vocabulary = data_vocabulary(tokens.tokenizer)};
     if (strcmp(tokens.tokenizer, "bytes") == 0)
         tokenizer = tokenizer_bytes();
     else if (strncmp(tokens.tokenizer, "gpt2", strcspn(tokens.tokenizer, ":")) == 0 &&
@@ -98,10 +100,10 @@ static Tokenizer *use_files(const Source *from) {
     return tokenizer;
 }
 
-static Tokenizer *use_webtexts(const Source *from) {
+static Tokenizer *use_webtexts(const DataSource *from) {
     char path[PATH_BYTES];
     if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
-    return use_files(&(Source){.name = path, .dir = from->dir});
+    return use_files(&(DataSource){.name = path, .dir = from->dir});
 }
 
 /* ---- the table ---- */
@@ -110,8 +112,8 @@ typedef struct {
     const char *name;
     const char *file; /* one that it needs, in the directory of the data sets; NULL: none */
     bool in_tokens;   /* NAME:N, in the first N tokens of GPT-2's vocabulary, is one too */
-    Dataset *(*open)(const Source *from);
-    Tokenizer *(*tokenizer)(const Source *from); /* NULL: images */
+    Dataset *(*open)(const DataSource *from);
+    Tokenizer *(*tokenizer)(const DataSource *from); /* NULL: images */
 } DataSet;
 
 static const DataSet sets[] = {
@@ -174,19 +176,19 @@ bool data_present(const char *name, const char *dir) {
     return !path_join(path, directory(dir), set->file) && access(path, R_OK) == 0;
 }
 
-static Source source_of(const DataRequest *request, const char *name, const char *dir) {
-    return (Source){request, name, directory(dir), data_vocabulary(name)};
+static DataSource source_of(const DataRequest *request, const char *name, const char *dir) {
+    return (DataSource){request, name, directory(dir), data_vocabulary(name)};
 }
 
 Dataset *data_open(const DataRequest *request) {
     const DataSet *set = find_set(request->name);
-    const Source from = source_of(request, request->name, request->dir);
+    const DataSource from = source_of(request, request->name, request->dir);
     return set ? set->open(&from) : NULL;
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {
     const DataSet *set = find_set(name);
-    const Source from = source_of(NULL, name, dir);
+    const DataSource from = source_of(NULL, name, dir);
     if (!set) return NULL;
     if (set->tokenizer) return set->tokenizer(&from);
     error_set("data: %s is a set of images and has no tokenizer", name);

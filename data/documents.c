@@ -8,11 +8,11 @@
 #include "file.h"
 
 /* A line of JSON, or text without a place to cut it, may need more than a piece; but a file that
- * needs MOST is not what it is taken for. */
-enum { MOST = 1 << 28 };
+ * needs MAX_BYTES is not what it is taken for. */
+enum { MAX_BYTES = 1 << 28 };
 
 struct Documents {
-    Stream *stream;
+    ByteStream *stream;
     char path[PATH_BYTES];
     bool lines, ended, started;
     size_t piece;                /* bytes read at once */
@@ -22,7 +22,7 @@ struct Documents {
     cJSON *object;               /* the last one; holds the text handed out */
 };
 
-Documents *documents_of(Stream *stream, const char *path, bool lines, size_t piece) {
+Documents *documents_of(ByteStream *stream, const char *path, bool lines, size_t piece) {
     Documents *documents = calloc(1, sizeof *documents);
     if (documents) {
         documents->piece = piece;
@@ -43,7 +43,7 @@ Documents *documents_of(Stream *stream, const char *path, bool lines, size_t pie
 
 Documents *documents_open(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    Stream *stream = stream_open(path);
+    ByteStream *stream = stream_open(path);
     return stream ? documents_of(stream, path, strstr(name, ".jsonl") || strstr(name, ".ndjson"),
                                  DOCUMENTS_PIECE)
                   : NULL;
@@ -103,10 +103,10 @@ static int next_text(Documents *documents, const char **text, size_t *bytes) {
         if (!documents->ended && held >= documents->piece)
             for (cut = held - 1; cut > 0 && !can_cut((const unsigned char *)start, cut);) cut--;
         if (cut > 0 || documents->ended) break;
-        if (held >= MOST)
+        if (held >= MAX_BYTES)
             return error_set(
                 "tokenize: %s: %d MB without a space or newline to cut at; is it text?",
-                documents->path, MOST >> 20);
+                documents->path, MAX_BYTES >> 20);
         if (read_more(documents)) return -1;
     }
     *text = documents->buffer + documents->begin;
@@ -131,9 +131,9 @@ static int next_line(Documents *documents, char **line, size_t *length) {
             return 1;
         }
         if (documents->ended) return 0;
-        if (held >= MOST)
+        if (held >= MAX_BYTES)
             return error_set("tokenize: %s: line %zu is longer than %d MB; is it JSON lines?",
-                             documents->path, documents->line + 1, MOST >> 20);
+                             documents->path, documents->line + 1, MAX_BYTES >> 20);
         searched = held;
         if (read_more(documents)) return -1;
     }

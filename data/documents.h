@@ -14,7 +14,7 @@ enum { DOCUMENTS_PIECE = 1 << 20 }; /* bytes read at once */
  * Any other file is one document of plain text.  NULL and an error. */
 Documents *documents_open(const char *path);
 /* The same from an open stream, which it takes over; `path` is for errors, piece >= 1. */
-Documents *documents_of(Stream *stream, const char *path, bool lines, size_t piece);
+Documents *documents_of(ByteStream *stream, const char *path, bool lines, size_t piece);
 void documents_close(Documents *documents);
 
 /* The next piece of text, in *text until the next call.  *starts tells whether a document begins

@@ -49,9 +49,9 @@ typedef struct {
     bool mirrored;
 } Crop;
 
-static Crop choose_crop(uint64_t seed, int sample, uint64_t visit) {
+static Crop choose_crop(uint64_t seed, int sample, uint64_t position) {
     const uint32_t places = 2 * IMAGE_PAD + 1;
-    uint64_t bits = random_bits(seed, STREAM_AUGMENT, visit << 32 | (uint32_t)sample);
+    uint64_t bits = random_bits(seed, STREAM_AUGMENT, position << 32 | (uint32_t)sample);
     Crop crop;
     crop.down = (int)((bits & 0xFFFF) * places >> 16) - IMAGE_PAD;
     crop.right = (int)((bits >> 16 & 0xFFFF) * places >> 16) - IMAGE_PAD;
@@ -73,13 +73,13 @@ static void convert_image(const ImageSet *set, real *out, const unsigned char *p
         }
 }
 
-static void images_fetch(const Dataset *dataset, Batch *batch, uint64_t visit) {
+static void images_fetch(const Dataset *dataset, Batch *batch, uint64_t position) {
     const ImageSet *set = (const ImageSet *)dataset;
 #pragma omp parallel for if (batch->n > 8) /* waking threads costs more than a few images */
     for (int n = 0; n < batch->n; n++) {
         const unsigned char *record = record_of(&set->images, batch->ids[n]);
         Crop crop = {0, 0, false};
-        if (dataset->augmented) crop = choose_crop(set->seed, batch->ids[n], visit);
+        if (dataset->augmented) crop = choose_crop(set->seed, batch->ids[n], position);
         batch->targets[n] = record[set->images.label_bytes - 1];
         convert_image(set, batch->images + (size_t)n * IMAGE_BYTES,
                       record + set->images.label_bytes, crop);

@@ -22,9 +22,9 @@ typedef struct {
 Normalisation images_measure(const Images *images);
 
 /* A data set of the first `limit` images (0: all).  Takes over images->records, also on failure.
- * With augment, each visit of an image pads it with IMAGE_PAD black pixels on every side, crops
+ * With augment, each fetch of an image pads it with IMAGE_PAD black pixels on every side, crops
  * 32 x 32 at a random place, and mirrors half of them; which is a function of the seed, the sample
- * and the visit alone. */
+ * and the position alone. */
 Dataset *images_dataset(const char *name, Images images, const Normalisation *normalisation,
                         bool augment, uint64_t seed, int limit);
 

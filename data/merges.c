@@ -1,9 +1,9 @@
 /* Byte-pair encoding of a word.  Sennrich, Haddow, Birch 2016; Radford et al. 2019.
  *
  * The tokens are a linked list, so that a merge touches only its neighbours, and the pairs wait in
- * a heap by rank, and among equals from the left.  What a merge makes of a pair beside it is queued
- * anew; the old entry stays, and is passed over when it comes up, since its place has another rank
- * by then, for good: tokens only grow, so that no pair comes to a place twice. */
+ * a heap by rank, and among equals from the left.  What a merge makes of a pair next to it is
+ * queued anew; the old entry stays, and is passed over when it comes up, since its place has
+ * another rank by then, for good: tokens only grow, so that no pair comes to a place twice. */
 #include "merges.h"
 
 #include <stdbool.h>
@@ -17,8 +17,7 @@ static uint64_t entry_of(int rank, uint32_t place) { return (uint64_t)rank << 32
 static int entry_rank(uint64_t entry) { return (int)(entry >> 32); }
 static uint32_t entry_place(uint64_t entry) { return (uint32_t)entry; }
 
-/* ---- the heap: no entry is less than the one at (i - 1) / 2 -------------------------------------
- */
+/* ---- the heap: no entry is less than the one at (i - 1) / 2 ---- */
 
 static void queue_put(Merger *m, uint64_t entry) {
     size_t i = m->queued++;
@@ -43,18 +42,17 @@ static uint64_t queue_take(Merger *m) {
     return first;
 }
 
-/* ---- the word ----------------------------------------------------------------------------------
- */
+/* ---- the word ---- */
 
 static void start_word(Merger *m, const Vocabulary *vocabulary, const char *word, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; i++)
-        m->place[i] = (Place){.token = vocabulary->of_byte[(unsigned char)word[i]],
-                              .rank = NO_RANK,
-                              .before = i - 1, /* NOWHERE of the first */
-                              .after = i + 1 < bytes ? i + 1 : NOWHERE};
+        m->piece[i] = (WordPiece){.token = vocabulary->of_byte[(unsigned char)word[i]],
+                                  .rank = NO_RANK,
+                                  .before = i - 1, /* NOWHERE of the first */
+                                  .after = i + 1 < bytes ? i + 1 : NOWHERE};
     m->queued = 0;
     for (uint32_t i = 0; i + 1 < bytes; i++) {
-        Place *p = &m->place[i];
+        WordPiece *p = &m->piece[i];
         p->rank = vocabulary_rank(vocabulary, p->token, p[1].token);
         if (p->rank != NO_RANK) m->queue[m->queued++] = entry_of(p->rank, i);
     }
@@ -63,18 +61,18 @@ static void start_word(Merger *m, const Vocabulary *vocabulary, const char *word
 
 /* The pair of the tokens at `left` and after it has changed. */
 static void pair_again(Merger *m, const Vocabulary *vocabulary, uint32_t left) {
-    Place *p = &m->place[left];
+    WordPiece *p = &m->piece[left];
     p->rank = p->after == NOWHERE ? NO_RANK
-                                  : vocabulary_rank(vocabulary, p->token, m->place[p->after].token);
+                                  : vocabulary_rank(vocabulary, p->token, m->piece[p->after].token);
     if (p->rank != NO_RANK) queue_put(m, entry_of(p->rank, left));
 }
 
 static void merge_at(Merger *m, const Vocabulary *vocabulary, uint32_t left) {
-    Place *p = &m->place[left], *right = &m->place[p->after];
+    WordPiece *p = &m->piece[left], *right = &m->piece[p->after];
     p->token = vocabulary->merged[p->rank];
     p->after = right->after;
     right->rank = NO_RANK;
-    if (p->after != NOWHERE) m->place[p->after].before = left;
+    if (p->after != NOWHERE) m->piece[p->after].before = left;
     if (p->before != NOWHERE) pair_again(m, vocabulary, p->before);
     pair_again(m, vocabulary, left);
 }
@@ -86,17 +84,16 @@ static void merge_first(Merger *m, const Vocabulary *vocabulary) {
     size_t count = 0;
     while (m->queued && entry_rank(m->queue[0]) == rank) {
         const uint32_t left = entry_place(queue_take(m));
-        if (m->place[left].rank == rank) m->merging[count++] = left;
+        if (m->piece[left].rank == rank) m->merging[count++] = left;
     }
     for (size_t i = 0; i < count; i++) /* the last merge may have taken this one's left half */
-        if (m->place[m->merging[i]].rank == rank) merge_at(m, vocabulary, m->merging[i]);
+        if (m->piece[m->merging[i]].rank == rank) merge_at(m, vocabulary, m->merging[i]);
 }
 
-/* ---- room --------------------------------------------------------------------------------------
- */
+/* ---- capacity ---- */
 
 void merger_free(Merger *m) {
-    free(m->place);
+    free(m->piece);
     free(m->queue);
     free(m->merging);
     free(m->tokens);
@@ -108,11 +105,11 @@ static int reserve(Merger *m, size_t bytes) {
     if (bytes >= NOWHERE) return error_set("gpt2: a word of %zu bytes; at most 4 GiB", bytes);
     const size_t capacity = bytes + bytes / 2 + 64;
     merger_free(m);
-    m->place = malloc(capacity * sizeof *m->place);
+    m->piece = malloc(capacity * sizeof *m->piece);
     m->queue = malloc(2 * capacity * sizeof *m->queue); /* one each, and each merge adds one */
     m->merging = malloc(capacity * sizeof *m->merging);
     m->tokens = malloc(capacity * sizeof *m->tokens);
-    if (m->place && m->queue && m->merging && m->tokens) {
+    if (m->piece && m->queue && m->merging && m->tokens) {
         m->capacity = capacity;
         return 0;
     }
@@ -126,7 +123,7 @@ int merge_word(Merger *m, const Vocabulary *vocabulary, const char *word, size_t
     start_word(m, vocabulary, word, (uint32_t)bytes);
     while (m->queued) merge_first(m, vocabulary);
     *count = 0;
-    for (uint32_t i = 0; i != NOWHERE; i = m->place[i].after)
-        m->tokens[(*count)++] = m->place[i].token;
+    for (uint32_t i = 0; i != NOWHERE; i = m->piece[i].after)
+        m->tokens[(*count)++] = m->piece[i].token;
     return 0;
 }

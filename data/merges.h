@@ -9,11 +9,11 @@ typedef struct {
     int token;
     int rank; /* of the pair with the next token; NO_RANK: they never merge, or inside a token */
     uint32_t before, after; /* the neighbouring tokens' places */
-} Place;
+} WordPiece;
 
 /* Room for the longest word so far; all zero at the start. */
 typedef struct {
-    Place *place;      /* [capacity] */
+    WordPiece *piece;  /* [capacity] */
     uint64_t *queue;   /* [2 capacity]: a heap of pairs that may merge, the next one on top */
     uint32_t *merging; /* [capacity]: places of the pairs that merge next */
     int *tokens;       /* [capacity]: the result */

@@ -13,7 +13,7 @@
 #include "../ref/error.h"
 
 /* The format's own limit for the header. */
-#define HEADER_MOST 100000000
+#define HEADER_MAX 100000000
 
 static const size_t number_bytes[] = {[NUMBER_F32] = 4, [NUMBER_F16] = 2, [NUMBER_BF16] = 2};
 
@@ -58,14 +58,15 @@ static int read_tensor(const Safetensors *file, SafeTensor *t, const cJSON *item
                        size_t data_bytes) {
     const cJSON *kind = cJSON_GetObjectItemCaseSensitive(item, "dtype");
     const cJSON *shape = cJSON_GetObjectItemCaseSensitive(item, "shape");
-    const cJSON *place = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
+    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
     size_t begin, end;
     *t = (SafeTensor){.name = item->string};
     if (!cJSON_IsString(kind)) return refuse(file, t->name, "no dtype");
     t->kind = kind_of(kind->valuestring);
     if (read_shape(file, t, shape)) return -1;
-    if (!cJSON_IsArray(place) || cJSON_GetArraySize(place) != 2 ||
-        !whole(cJSON_GetArrayItem(place, 0), &begin) || !whole(cJSON_GetArrayItem(place, 1), &end))
+    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
+        !whole(cJSON_GetArrayItem(offsets, 0), &begin) ||
+        !whole(cJSON_GetArrayItem(offsets, 1), &end))
         return refuse(file, t->name, "no data_offsets");
     if (begin > end || end > data_bytes) return refuse(file, t->name, "lies outside of the file");
     if (t->kind != NUMBER_OTHER && end - begin != t->count * number_bytes[t->kind])
@@ -75,7 +76,7 @@ static int read_tensor(const Safetensors *file, SafeTensor *t, const cJSON *item
     return 0;
 }
 
-static int by_place(const void *a, const void *b) {
+static int by_offset(const void *a, const void *b) {
     const SafeTensor *x = a, *y = b;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
     return x->end < y->end ? -1 : x->end > y->end;
@@ -91,7 +92,7 @@ static int by_name(const void *a, const void *b) {
 static int check_cover(Safetensors *file, size_t data, size_t end) {
     SafeTensor *t = file->tensor;
     size_t number = (size_t)file->tensors;
-    qsort(t, number, sizeof *t, by_place);
+    qsort(t, number, sizeof *t, by_offset);
     for (size_t i = 0; i < number; i++) {
         if (t[i].first != data)
             return refuse(
@@ -128,13 +129,13 @@ int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t 
 /* ---- reading ---- */
 
 static int read_bytes(const Safetensors *file, void *to, size_t bytes, size_t from) {
-    char *place = to;
+    char *at = to;
     while (bytes) {
-        ssize_t got = pread(file->file, place, bytes, (off_t)from);
+        ssize_t got = pread(file->file, at, bytes, (off_t)from);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0)
             return error_set("%s: %s", file->path, got ? strerror(errno) : "ends too early");
-        place += got;
+        at += got;
         from += (size_t)got;
         bytes -= (size_t)got;
     }
@@ -156,7 +157,7 @@ static int open_header(Safetensors *file) {
     if (size < sizeof length) return refuse(file, "header", "ends too early");
     if (read_bytes(file, length, sizeof length, 0)) return -1;
     uint64_t bytes = little_endian(length, 8);
-    if (bytes > HEADER_MOST || bytes > size - 8) return refuse(file, "header", "ends too early");
+    if (bytes > HEADER_MAX || bytes > size - 8) return refuse(file, "header", "ends too early");
     char *text = malloc((size_t)bytes + 1);
     if (!text) return error_set("%s: out of memory for its header", file->path);
     int failed = read_bytes(file, text, (size_t)bytes, 8) ||
@@ -227,14 +228,14 @@ int safetensors_read(const Safetensors *file, const SafeTensor *t, float *number
 
 static cJSON *describe(const SafeTensor *t, size_t begin) {
     cJSON *item = cJSON_CreateObject();
-    cJSON *shape = cJSON_CreateArray(), *place = cJSON_CreateArray();
+    cJSON *shape = cJSON_CreateArray(), *offsets = cJSON_CreateArray();
     for (int i = 0; i < t->rank; i++)
         cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)t->dim[i]));
-    cJSON_AddItemToArray(place, cJSON_CreateNumber((double)begin));
-    cJSON_AddItemToArray(place, cJSON_CreateNumber((double)(begin + 4 * t->count)));
+    cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)begin));
+    cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)(begin + 4 * t->count)));
     cJSON_AddStringToObject(item, "dtype", "F32");
     cJSON_AddItemToObject(item, "shape", shape);
-    cJSON_AddItemToObject(item, "data_offsets", place);
+    cJSON_AddItemToObject(item, "data_offsets", offsets);
     return item;
 }
 

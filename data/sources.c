@@ -13,22 +13,22 @@
 #error "the Makefile defines BCD_SOURCE_DIR, the root of the source tree"
 #endif
 
-enum { DEEPEST = 8 };
+enum { MAX_DEPTH = 8 };
 
 typedef struct {
     unsigned char *data;
-    size_t count, room;
+    size_t count, capacity;
 } Text;
 
 /* At least double, so that hundreds of small files are not copied hundreds of times. */
-static int make_room(Text *text, size_t bytes) {
-    size_t room = text->count + bytes + 1;
-    if (room <= text->room) return 0;
-    if (room < 2 * text->room) room = 2 * text->room;
-    unsigned char *grown = realloc(text->data, room);
+static int reserve_text(Text *text, size_t bytes) {
+    size_t capacity = text->count + bytes + 1;
+    if (capacity <= text->capacity) return 0;
+    if (capacity < 2 * text->capacity) capacity = 2 * text->capacity;
+    unsigned char *grown = realloc(text->data, capacity);
     if (!grown) return -1;
     text->data = grown;
-    text->room = room;
+    text->capacity = capacity;
     return 0;
 }
 
@@ -36,7 +36,7 @@ static int append_file(Text *text, const char *path) {
     size_t bytes;
     unsigned char *data = file_read("text", path, "check that it can be read", &bytes);
     if (!data) return -1;
-    int failed = make_room(text, bytes);
+    int failed = reserve_text(text, bytes);
     if (failed) error_set("text: no memory for %s", path);
     if (!failed) memcpy(text->data + text->count, data, bytes);
     if (!failed) text->count += bytes;
@@ -88,7 +88,7 @@ unsigned char *sources_read_below(const char *root, size_t *bytes) {
     int failed = append_directory(&text, root, 0);
     for (size_t i = 0; !failed && i < sizeof floors / sizeof *floors; i++) {
         char path[PATH_BYTES];
-        failed = path_join(path, root, floors[i]) || append_directory(&text, path, DEEPEST);
+        failed = path_join(path, root, floors[i]) || append_directory(&text, path, MAX_DEPTH);
     }
     if (!failed && text.count == 0)
         failed =

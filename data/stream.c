@@ -11,7 +11,7 @@
 
 enum { INPUT_BYTES = 1 << 17 };
 
-struct Stream {
+struct ByteStream {
     FILE *file;
     char path[PATH_BYTES];
     ZSTD_DStream *zstd; /* NULL: plain */
@@ -22,7 +22,7 @@ struct Stream {
 };
 
 /* Fills the input buffer.  At the end of the file it stays empty. */
-static int refill(Stream *stream) {
+static int refill(ByteStream *stream) {
     stream->input = (ZSTD_inBuffer){stream->buffer, 0, 0};
     stream->input.size = fread(stream->buffer, 1, INPUT_BYTES, stream->file);
     stream->taken += stream->input.size;
@@ -31,9 +31,9 @@ static int refill(Stream *stream) {
     return 0;
 }
 
-Stream *stream_of(FILE *file, const char *path) {
+ByteStream *stream_of(FILE *file, const char *path) {
     static const unsigned char magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
-    Stream *stream = calloc(1, sizeof *stream);
+    ByteStream *stream = calloc(1, sizeof *stream);
     if (!stream) {
         error_set("tokenize: %s: out of memory", path);
         fclose(file);
@@ -53,7 +53,7 @@ Stream *stream_of(FILE *file, const char *path) {
     return stream;
 }
 
-Stream *stream_open(const char *path) {
+ByteStream *stream_open(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) {
         error_set("tokenize: %s: %s", path, strerror(errno));
@@ -62,16 +62,16 @@ Stream *stream_open(const char *path) {
     return stream_of(file, path);
 }
 
-void stream_close(Stream *stream) {
+void stream_close(ByteStream *stream) {
     if (!stream) return;
     ZSTD_freeDStream(stream->zstd);
     fclose(stream->file);
     free(stream);
 }
 
-uint64_t stream_taken(const Stream *stream) { return stream->taken; }
+uint64_t stream_taken(const ByteStream *stream) { return stream->taken; }
 
-static long read_plain(Stream *stream, char *to, size_t size) {
+static long read_plain(ByteStream *stream, char *to, size_t size) {
     if (stream->input.pos == stream->input.size && refill(stream)) return -1;
     const size_t left = stream->input.size - stream->input.pos;
     const size_t count = left < size ? left : size;
@@ -80,7 +80,7 @@ static long read_plain(Stream *stream, char *to, size_t size) {
     return (long)count;
 }
 
-static long read_zstd(Stream *stream, char *to, size_t size) {
+static long read_zstd(ByteStream *stream, char *to, size_t size) {
     ZSTD_outBuffer output = {to, size, 0};
     while (output.pos == 0) {
         const bool empty = stream->input.pos == stream->input.size;
@@ -99,6 +99,6 @@ static long read_zstd(Stream *stream, char *to, size_t size) {
     return (long)output.pos;
 }
 
-long stream_read(Stream *stream, char *to, size_t size) {
+long stream_read(ByteStream *stream, char *to, size_t size) {
     return stream->zstd ? read_zstd(stream, to, size) : read_plain(stream, to, size);
 }

@@ -44,20 +44,20 @@ static bool inside_disc(int u, int v, int radius) { return u * u + v * v < radiu
 
 /* Whether (u, v) belongs to the silhouette of a class. */
 static bool inside(int class, int u, int v) {
-    const int au = abs(u), av = abs(v), most = au > av ? au : av, least = au > av ? av : au;
+    const int au = abs(u), av = abs(v), max = au > av ? au : av, min = au > av ? av : au;
     switch (class) {
         case 0:
             return inside_disc(u, v, 225);
         case 1:
             return inside_disc(u, v, 245) && !inside_disc(u, v, 140);
         case 2:
-            return most < 200;
+            return max < 200;
         case 3:
-            return most < 210 && most >= 115;
+            return max < 210 && max >= 115;
         case 4:
             return v > -150 && 7 * au < 4 * (256 - v); /* sides of slope 7 : 4, nearly sqrt(3) */
         case 5:
-            return least < 75 && most < 240;
+            return min < 75 && max < 240;
         case 6:
             return au < 90 && av < 250;
         case 7:
@@ -65,7 +65,7 @@ static bool inside(int class, int u, int v) {
         case 8:
             return inside_disc(u, av - 150, 100);
         default:
-            return (u < -60 || v < -60) && most < 210; /* corner: a square less its quarter */
+            return (u < -60 || v < -60) && max < 210; /* corner: a square less its quarter */
     }
 }
 

@@ -12,22 +12,22 @@
 #include "tokens.h"
 
 /* Training before, validation from here on. */
-static size_t split_point(size_t count, size_t most_held_out) {
+static size_t split_point(size_t count, size_t max_held_out) {
     size_t held_out = count / 10;
-    return count - (held_out < most_held_out ? held_out : most_held_out);
+    return count - (held_out < max_held_out ? held_out : max_held_out);
 }
 
 /* Of tokens[begin] to [end]. */
 static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begin, size_t end,
-                          size_t most_held_out) {
-    const size_t cut = begin + split_point(end - begin, most_held_out);
+                          size_t max_held_out) {
+    const size_t cut = begin + split_point(end - begin, max_held_out);
     const bool training = request->split == SPLIT_TRAIN;
     return tokens_dataset(request->name, tokens, training ? begin : cut, training ? cut : end,
                           request->context, request->limit);
 }
 
-static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t most_held_out) {
-    return open_part(request, tokens, 0, tokens.count, most_held_out);
+static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t max_held_out) {
+    return open_part(request, tokens, 0, tokens.count, max_held_out);
 }
 
 Dataset *textset_sources(const DataRequest *request, int half) {

@@ -14,9 +14,9 @@ Dataset *textset_sources(const DataRequest *request, int half);
 /* DIR/tinyshakespeare.txt as bytes, or with a vocabulary in GPT-2's tokens, split likewise. */
 Dataset *textset_shakespeare(const DataRequest *request, const char *dir, int vocabulary);
 
-/* DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe.  The tokens are kept beside
- * the text, where the directory can be written to, and used again while text and vocabulary are the
- * same. */
+/* DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe.  The tokens are kept next
+ * to the text, where the directory can be written to, and used again while text and vocabulary are
+ * the same. */
 Dataset *textset_wikitext2(const DataRequest *request, const char *dir, int vocabulary);
 
 /* A token file: the first nine tenths for training; for validation and test the rest, but no more

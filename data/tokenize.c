@@ -19,9 +19,9 @@ typedef struct {
     TokenizeProgress progress;
     void *context;
     uint64_t next_report; /* at so many bytes of text */
-} Job;
+} TokenizeJob;
 
-static int add_piece(Job *job, const char *text, size_t bytes, bool starts) {
+static int add_piece(TokenizeJob *job, const char *text, size_t bytes, bool starts) {
     size_t count = 0;
     const int end_of_text = job->tokenizer->end_of_text;
     if (starts && job->stats->documents++ > 0 && end_of_text >= 0) {
@@ -35,13 +35,13 @@ static int add_piece(Job *job, const char *text, size_t bytes, bool starts) {
     return 0;
 }
 
-static int report(Job *job) {
+static int report(TokenizeJob *job) {
     if (!job->progress || job->stats->text_bytes < job->next_report) return 0;
     job->next_report = job->stats->text_bytes + REPORT_BYTES;
     return job->progress(job->context, job->stats) != 0;
 }
 
-static int add_file(Job *job, const char *path) {
+static int add_file(TokenizeJob *job, const char *path) {
     Documents *documents = documents_open(path);
     if (!documents) return -1;
     const uint64_t before = job->stats->taken;
@@ -74,7 +74,8 @@ static int measure_inputs(uint64_t *total, const char *const *inputs, int count)
 
 int tokenize_file(const char *out, const char *const *inputs, int count, const Tokenizer *tokenizer,
                   TokenizeStats *stats, TokenizeProgress progress, void *context) {
-    Job job = {.tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
+    TokenizeJob job = {
+        .tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
     *stats = (TokenizeStats){0};
     if (measure_inputs(&stats->total, inputs, count)) return -1;
     if (tokenwriter_open(&job.writer, out, tokenizer->name, tokenizer->vocabulary, false, 0))

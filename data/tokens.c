@@ -45,8 +45,8 @@ typedef struct {
     size_t begin;
 } TokenSet;
 
-static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t visit) {
-    (void)visit; /* the windows never change */
+static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t position) {
+    (void)position; /* the windows never change */
     const TokenSet *set = (const TokenSet *)dataset;
     const int context = dataset->input.w;
     for (int n = 0; n < batch->n; n++) {

@@ -44,7 +44,7 @@ static uint32_t pair_slot(const Vocabulary *vocabulary, int left, int right) {
     uint64_t key = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
     uint32_t at = (uint32_t)(key >> 32) & (vocabulary->pair_slots - 1);
     for (;; at = (at + 1) & (vocabulary->pair_slots - 1)) {
-        const Pair *pair = &vocabulary->pairs[at];
+        const MergePair *pair = &vocabulary->pairs[at];
         if (pair->left < 0 || (pair->left == left && pair->right == right)) return at;
     }
 }
@@ -147,11 +147,11 @@ static int parse_merge(Vocabulary *vocabulary, const Index *index, const char *l
         return error_set(
             "gpt2: %s/vocab.bpe: line %d is not two tokens that make a third; get it again", dir,
             number);
-    Pair *pair = &vocabulary->pairs[pair_slot(vocabulary, left, right)];
+    MergePair *pair = &vocabulary->pairs[pair_slot(vocabulary, left, right)];
     if (pair->left >= 0)
         return error_set("gpt2: %s/vocab.bpe: line %d repeats an earlier one; get it again", dir,
                          number);
-    *pair = (Pair){left, right, vocabulary->merges};
+    *pair = (MergePair){left, right, vocabulary->merges};
     vocabulary->merged[vocabulary->merges++] = merged;
     return 0;
 }
@@ -172,7 +172,7 @@ static int parse_merges(Vocabulary *vocabulary, const Index *index, const char *
         failed = error_set("gpt2: no memory for the merges");
     else
         for (uint32_t i = 0; i < vocabulary->pair_slots; i++)
-            vocabulary->pairs[i] = (Pair){-1, -1, NO_RANK};
+            vocabulary->pairs[i] = (MergePair){-1, -1, NO_RANK};
     const char *line = memchr(text, '\n', bytes), *end = text + bytes;
     for (int number = 2; !failed && line && ++line < end; number++) {
         const char *next = memchr(line, '\n', (size_t)(end - line));

@@ -8,7 +8,7 @@
 typedef struct {
     int left, right; /* -1: an empty slot */
     int rank;
-} Pair;
+} MergePair;
 
 typedef struct {
     int size;         /* of the vocabulary */
@@ -17,8 +17,8 @@ typedef struct {
     int of_byte[256]; /* the token of each single byte */
     int end_of_text;  /* "<|endoftext|>", or -1 */
     int merges;
-    int *merged; /* [merges]: the token that the pair of this rank becomes */
-    Pair *pairs; /* hash table of pair_slots (a power of two) */
+    int *merged;      /* [merges]: the token that the pair of this rank becomes */
+    MergePair *pairs; /* hash table of pair_slots (a power of two) */
     uint32_t pair_slots;
 } Vocabulary;
 

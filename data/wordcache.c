@@ -7,12 +7,12 @@
 #include "checksum.h"
 
 /* Bounds on memory, about 24 MB in all: memory does not grow with the text. */
-enum { SLOTS = 1 << 18, MOST_WORDS = SLOTS / 2, TEXT_BYTES = 1 << 22, MOST_TOKENS = 1 << 20 };
+enum { SLOTS = 1 << 18, MAX_WORDS = SLOTS / 2, TEXT_BYTES = 1 << 22, MAX_TOKENS = 1 << 20 };
 
 int wordcache_init(WordCache *cache) {
     *cache = (WordCache){.slot = calloc(SLOTS, sizeof *cache->slot),
                          .text = malloc(TEXT_BYTES),
-                         .tokens = malloc(MOST_TOKENS * sizeof *cache->tokens)};
+                         .tokens = malloc(MAX_TOKENS * sizeof *cache->tokens)};
     if (cache->slot && cache->text && cache->tokens) return 0;
     wordcache_free(cache);
     return error_set("gpt2: no memory for the cache of words");
@@ -49,8 +49,8 @@ const int *wordcache_get(const WordCache *cache, const char *word, size_t bytes,
 
 void wordcache_put(WordCache *cache, const char *word, size_t bytes, const int *tokens,
                    size_t count) {
-    if (cache->words == MOST_WORDS || cache->text_used + bytes > TEXT_BYTES ||
-        cache->tokens_used + count > MOST_TOKENS) {
+    if (cache->words == MAX_WORDS || cache->text_used + bytes > TEXT_BYTES ||
+        cache->tokens_used + count > MAX_TOKENS) {
         memset(cache->slot, 0, SLOTS * sizeof *cache->slot);
         cache->words = cache->text_used = cache->tokens_used = 0;
     }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WORD_LONGEST = 64 }; /* longer words are rare and not kept */
+enum { WORD_MAX_BYTES = 64 }; /* longer words are rare and not kept */
 
 typedef struct {
     size_t text, tokens; /* where they begin in the two stores */
@@ -27,7 +27,7 @@ void wordcache_free(WordCache *cache);
 /* The tokens of a word, or NULL.  Valid until the next wordcache_put. */
 const int *wordcache_get(const WordCache *cache, const char *word, size_t bytes, size_t *count);
 
-/* Remembers a word of 1 to WORD_LONGEST bytes that is not there, and at most as many tokens.
+/* Remembers a word of 1 to WORD_MAX_BYTES bytes that is not there, and at most as many tokens.
  * Forgets all others first when full. */
 void wordcache_put(WordCache *cache, const char *word, size_t bytes, const int *tokens,
                    size_t count);

@@ -7,16 +7,16 @@
 #include "../ref/real.h"
 
 typedef struct {
-    const char *key, *name;             /* "rtx4090", "RTX 4090" */
-    double flops[PRECISIONS];           /* peak of dense products, operations per second */
-    double memory_bytes;                /* on the card */
-    double memory_rate;                 /* peak, bytes per second */
-    double interconnect_bandwidth;      /* to another card of the node, one direction, peak */
-    const char *interconnect;           /* "PCIe 4.0 x16", "NVLink 3" */
-    double host_rate;                   /* to host memory, one direction, peak */
-    double dollars_per_hour;            /* section 4.4.1 of the paper; 0: not in it */
-    double least_dollars, most_dollars; /* range of its appendix A.4 */
-    const char *source;                 /* of the rates */
+    const char *key, *name;          /* "rtx4090", "RTX 4090" */
+    double flops[PRECISIONS];        /* peak of dense products, operations per second */
+    double memory_bytes;             /* on the card */
+    double memory_rate;              /* peak, bytes per second */
+    double interconnect_bandwidth;   /* to another card of the node, one direction, peak */
+    const char *interconnect;        /* "PCIe 4.0 x16", "NVLink 3" */
+    double host_rate;                /* to host memory, one direction, peak */
+    double dollars_per_hour;         /* section 4.4.1 of the paper; 0: not in it */
+    double min_dollars, max_dollars; /* range of its appendix A.4 */
+    const char *source;              /* of the rates */
 } Gpu;
 
 extern const Gpu gpu_table[]; /* ends with key NULL */
@@ -40,8 +40,8 @@ typedef struct {
     bool scores_in_memory;
 } Efficiency;
 
-/* Fractions seen on an H200 (design notes: bf16 790 of 989 TFLOP/s, tf32 415 of 495, fp32 49 of 67,
- * copies 4.3 of 4.8 TB/s); the rest are round guesses, and every one can be set. */
+/* Fractions observed on an H200 (design notes: bf16 790 of 989 TFLOP/s, tf32 415 of 495, fp32 49 of
+ * 67, copies 4.3 of 4.8 TB/s); the rest are round guesses, and every one can be set. */
 extern const Efficiency efficiency_default;
 
 typedef struct {

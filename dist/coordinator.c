@@ -82,14 +82,14 @@ static int coordinator_write(Engine *base, TensorRole role, int number, const re
     return failed ? -1 : 0;
 }
 
-static uint64_t coordinator_age(Engine *base, int block) {
-    return of(base)->rank->is->age(of(base)->rank, block);
+static uint64_t coordinator_optimizer_step(Engine *base, int block) {
+    return of(base)->rank->is->optimizer_step(of(base)->rank, block);
 }
 
-static void coordinator_set_age(Engine *base, int block, uint64_t age) {
+static void coordinator_set_optimizer_step(Engine *base, int block, uint64_t t) {
     Coordinator *e = of(base);
-    if (announce(e, (RemoteCall){.kind = CALL_SET_AGE, .number = block, .age = age}) == 0)
-        e->rank->is->set_age(e->rank, block, age);
+    if (announce(e, (RemoteCall){.kind = CALL_SET_OPTIMIZER_STEP, .number = block, .t = t}) == 0)
+        e->rank->is->set_optimizer_step(e->rank, block, t);
 }
 
 /* Of all ranks together: peaks of roles add up although not all ranks need not have reached theirs
@@ -134,8 +134,8 @@ int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank,
         .evaluate = coordinator_evaluate,
         .read = coordinator_read,
         .write = coordinator_write,
-        .age = coordinator_age,
-        .set_age = coordinator_set_age,
+        .optimizer_step = coordinator_optimizer_step,
+        .set_optimizer_step = coordinator_set_optimizer_step,
         .memory = coordinator_memory,
         .free = coordinator_free,
     };

@@ -29,12 +29,12 @@ int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank,
 /* What each rank [ranks] counted at the last call of memory. */
 const MemCount *coordinator_counts(Engine *coordinator);
 
-/* On the others: carries out calls on `rank` (NULL: it could not be made, all others are told the
+/* On the others: carries out calls on `rank` (NULL: it could not be made, all others get the
  * error) until the coordinator frees its engine.  Takes over engine and transport.  -1 and an error
  * when the transport broke or a call failed here alone. */
 int worker_run(Engine *rank, Transport *world);
 
-/* ---- between the two ------------------------------------------------------------------------- */
+/* ---- between the two ---- */
 
 typedef enum {
     CALL_ACTIVATE, /* then active[blocks] */
@@ -43,7 +43,7 @@ typedef enum {
     CALL_SIZE,     /* read without data */
     CALL_READ,     /* after a CALL_SIZE */
     CALL_WRITE,    /* then the numbers */
-    CALL_SET_AGE,
+    CALL_SET_OPTIMIZER_STEP,
     CALL_MEMORY,
     CALL_END
 } CallKind;
@@ -53,9 +53,9 @@ typedef struct {
     int samples;     /* STEP, EVALUATE */
     double lr;       /* STEP */
     TensorRole role; /* SIZE, READ, WRITE */
-    int number;      /* of the tensor; SET_AGE: the block */
+    int number;      /* of the tensor; SET_OPTIMIZER_STEP: the block */
     size_t count;    /* READ: numbers in it */
-    uint64_t age;
+    uint64_t t;
 } RemoteCall;
 
 /* Numbers in a tensor that can be written. */

@@ -19,8 +19,7 @@ int rank_alone(RankEngine *e) {
     return error_set("%s", why);
 }
 
-/* ---- a submodel becomes active ------------------------------------------------------------------
- */
+/* ---- a submodel becomes active ---- */
 
 /* The lists of a training step, and of one whose prefix is recalled. */
 static int make_training(RankEngine *e) {
@@ -51,8 +50,7 @@ static int rank_activate(Engine *base, const bool *active) {
     return failed ? rank_alone(e) : 0;
 }
 
-/* ---- step and evaluation ------------------------------------------------------------------------
- */
+/* ---- step and evaluation ---- */
 
 /* Runs the lists over a batch, or this replica's share of it, in parts of at most `size` samples;
  * every rank gets the loss. */
@@ -91,9 +89,9 @@ static int gradient_norm(RankEngine *e, double *norm) {
 }
 
 /* What becomes of a call: errors that all ranks have in common leave them ready for the next. */
-typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } Outcome;
+typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } StepOutcome;
 
-static Outcome update(RankEngine *e, double lr) {
+static StepOutcome update(RankEngine *e, double lr) {
     double clip = e->stage->settings.optimizer.clip_norm, scale = 1, norm;
     if (rank_share_tied(e, true) || rank_add_gradients(e)) return FAILED_ALONE;
     if (clip > 0) {
@@ -109,7 +107,7 @@ static Outcome update(RankEngine *e, double lr) {
     return rank_share_tied(e, false) ? FAILED_ALONE : DONE;
 }
 
-static Outcome try_step(RankEngine *e, double lr, Loss *loss) {
+static StepOutcome try_step(RankEngine *e, double lr, Loss *loss) {
     int parts = e->settings.micro_batches, share = rank_share(e, e->whole->n);
     double scale = 1 / batch_counted(e->whole, e->base.model);
     if (rank_cache_recall(e)) return FAILED_ALONE;
@@ -126,7 +124,7 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     RankEngine *e = of(base);
     *loss = (Loss){0};
     take_batch(e, batch);
-    Outcome outcome = try_step(e, lr, loss);
+    StepOutcome outcome = try_step(e, lr, loss);
     if (outcome == DONE) return 0;
     e->stage->is->discard(e->stage);
     return outcome == FAILED_ALONE ? rank_alone(e) : -1;
@@ -135,10 +133,10 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     RankEngine *e = of(base);
     int size = e->stage->settings.batch;
-    int most = size * e->settings.micro_batches * rank_replicas(e);
+    int max = size * e->settings.micro_batches * rank_replicas(e);
     *loss = (Loss){0};
-    for (int first = 0; first < batch->n; first += most) {
-        int end = batch->n - first < most ? batch->n : first + most;
+    for (int first = 0; first < batch->n; first += max) {
+        int end = batch->n - first < max ? batch->n : first + max;
         Batch some = batch_slice(batch, base->model, first, end);
         take_batch(e, &some);
         if (run_batch(e, &e->evaluation, MODE_EVALUATE, size, 1, loss)) return rank_alone(e);
@@ -146,8 +144,7 @@ static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     return 0;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------
- */
+/* ---- tensors ---- */
 
 static int tensor_block(const Model *m, TensorRole role, int number) {
     if (role == TENSOR_BUFFER) return m->buffer[number].block;
@@ -164,7 +161,7 @@ static size_t share_read(Transport *transport, int root, size_t count, real *dat
 }
 
 /* From the rank that has it to all of its pipeline. */
-static size_t read_here(RankEngine *e, TensorRole role, int number, real *data) {
+static size_t read_local(RankEngine *e, TensorRole role, int number, real *data) {
     int root = block_rank(e, tensor_block(e->base.model, role, number));
     size_t count = 0;
     if (root == e->transport->rank) count = e->stage->is->read(e->stage, role, number, data);
@@ -177,8 +174,8 @@ static size_t read_here(RankEngine *e, TensorRole role, int number, real *data) 
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
     size_t count = 0;
-    if (!e->replicas) return read_here(e, role, number, data);
-    if (e->replicas->rank == 0) count = read_here(e, role, number, data);
+    if (!e->replicas) return read_local(e, role, number, data);
+    if (e->replicas->rank == 0) count = read_local(e, role, number, data);
     return count == READ_FAILED ? count : share_read(e->replicas, 0, count, data);
 }
 
@@ -190,20 +187,19 @@ static int rank_write(Engine *base, TensorRole role, int number, const real *dat
     return here && e->stage->is->write(e->stage, role, number, data) ? rank_alone(e) : 0;
 }
 
-static uint64_t rank_age(Engine *base, int block) {
-    return of(base)->stage->is->age(of(base)->stage, block);
+static uint64_t rank_optimizer_step(Engine *base, int block) {
+    return of(base)->stage->is->optimizer_step(of(base)->stage, block);
 }
 
-static void rank_set_age(Engine *base, int block, uint64_t age) {
-    of(base)->stage->is->set_age(of(base)->stage, block, age);
+static void rank_set_optimizer_step(Engine *base, int block, uint64_t t) {
+    of(base)->stage->is->set_optimizer_step(of(base)->stage, block, t);
 }
 
 static const MemCount *rank_memory(Engine *base) {
     return of(base)->stage->is->memory(of(base)->stage);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- create and destroy ---- */
 
 static void rank_free(Engine *base) {
     RankEngine *e = of(base);
@@ -249,8 +245,8 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
         .evaluate = rank_evaluate,
         .read = rank_read,
         .write = rank_write,
-        .age = rank_age,
-        .set_age = rank_set_age,
+        .optimizer_step = rank_optimizer_step,
+        .set_optimizer_step = rank_set_optimizer_step,
         .memory = rank_memory,
         .free = rank_free,
     };

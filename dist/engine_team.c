@@ -27,7 +27,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* The others have been told to end, or that the transport is broken. */
+/* The others know that they are to end, or that the transport is broken. */
 static void dismiss(void *context) {
     Team *t = context;
     for (int i = 0; i < t->members; i++) pthread_join(t->member[i].thread, NULL);

@@ -24,7 +24,7 @@ int part_samples(const RankEngine *e, int micro) {
     return left < 0 ? 0 : left < e->part_size ? left : e->part_size;
 }
 
-static void **place(RankEngine *e, Boundary b) {
+static void **in_transit(RankEngine *e, Boundary b) {
     return (b.gradient ? e->gradient : e->value) + b.to * e->settings.micro_batches + b.micro;
 }
 
@@ -34,8 +34,8 @@ static void **place(RankEngine *e, Boundary b) {
 int boundary_reserve_all(RankEngine *e, const SchedulePlan *plan) {
     const Model *m = e->base.model;
     Stage *stage = e->stage;
-    int most = 2 * e->placement->chunks * e->settings.micro_batches, made = 0, failed = 0;
-    void **message = e->messages ? calloc((size_t)most, sizeof *message) : NULL;
+    int capacity = 2 * e->placement->chunks * e->settings.micro_batches, made = 0, failed = 0;
+    void **message = e->messages ? calloc((size_t)capacity, sizeof *message) : NULL;
     if (!message) return e->messages ? error_set("pipeline: out of memory for messages") : 0;
     for (int low = 0; low + 1 < e->placement->chunks; low++) {
         bool mine = chunk_rank(e, low) == e->transport->rank ||
@@ -70,20 +70,20 @@ static size_t boundary_count(const RankEngine *e, Boundary b) {
 static int reserve(RankEngine *e, Boundary b) {
     size_t count = boundary_count(e, b);
     if (e->messages) {
-        *place(e, b) = e->stage->is->message_create(e->stage, count);
-        return *place(e, b) ? 0 : -1;
+        *in_transit(e, b) = e->stage->is->message_create(e->stage, count);
+        return *in_transit(e, b) ? 0 : -1;
     }
-    *place(e, b) = malloc((count + 1) * sizeof(real));
-    return *place(e, b) ? 0 : error_set("pipeline: out of memory for a message");
+    *in_transit(e, b) = malloc((count + 1) * sizeof(real));
+    return *in_transit(e, b) ? 0 : error_set("pipeline: out of memory for a message");
 }
 
 static void drop(RankEngine *e, Boundary b) {
-    void **here = place(e, b);
+    void **message = in_transit(e, b);
     if (!e->messages)
-        free(*here);
-    else if (*here)
-        e->stage->is->message_free(*here);
-    *here = NULL;
+        free(*message);
+    else if (*message)
+        e->stage->is->message_free(*message);
+    *message = NULL;
 }
 
 void boundary_drop_all(RankEngine *e) {
@@ -96,19 +96,19 @@ void boundary_drop_all(RankEngine *e) {
 
 int boundary_take(RankEngine *e, Boundary b) {
     if (reserve(e, b)) return -1;
-    void *here = *place(e, b);
+    void *message = *in_transit(e, b);
     if (e->messages)
-        e->stage->is->message_take(e->stage, role(b), boundary_block(e, b), here);
-    else if (e->stage->is->read(e->stage, role(b), boundary_block(e, b), here) == READ_FAILED)
+        e->stage->is->message_take(e->stage, role(b), boundary_block(e, b), message);
+    else if (e->stage->is->read(e->stage, role(b), boundary_block(e, b), message) == READ_FAILED)
         return -1;
     return 0;
 }
 
 int boundary_give(RankEngine *e, Boundary b) {
-    void *here = *place(e, b);
+    void *message = *in_transit(e, b);
     int failed = e->messages
-                     ? e->stage->is->message_give(e->stage, role(b), boundary_block(e, b), here)
-                     : e->stage->is->write(e->stage, role(b), boundary_block(e, b), here);
+                     ? e->stage->is->message_give(e->stage, role(b), boundary_block(e, b), message)
+                     : e->stage->is->write(e->stage, role(b), boundary_block(e, b), message);
     drop(e, b);
     return failed;
 }
@@ -116,16 +116,16 @@ int boundary_give(RankEngine *e, Boundary b) {
 int boundary_transfer(RankEngine *e, Boundary b, bool send, int peer_chunk) {
     size_t one = e->messages ? value_bytes(&e->stage->settings) : sizeof(real);
     if (!send && !e->messages && reserve(e, b)) return -1;
-    void **here = place(e, b);
+    void **message = in_transit(e, b);
     Transfer t = {.send = send,
                   .peer = chunk_rank(e, peer_chunk),
                   .channel = b.gradient ? CHANNEL_GRADIENTS : CHANNEL_VALUES,
-                  .data = e->messages ? NULL : *here,
-                  .message = e->messages ? *here : NULL,
+                  .data = e->messages ? NULL : *message,
+                  .message = e->messages ? *message : NULL,
                   .bytes = boundary_count(e, b) * one};
     int failed = e->transport->is->sendrecv(e->transport, &t, 1);
     if (e->messages)
-        *here = t.message; /* got, or given away */
+        *message = t.message; /* got, or given away */
     else if (send)
         drop(e, b);
     return failed;

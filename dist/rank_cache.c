@@ -8,7 +8,7 @@
 #include "../ref/error.h"
 #include "rank_inside.h"
 
-static bool keeps_here(const RankEngine *e) {
+static bool holds_cache(const RankEngine *e) {
     return e->cache.lowest > 0 && block_rank(e, e->cache.lowest) == e->transport->rank;
 }
 
@@ -47,8 +47,8 @@ int rank_cache_activate(RankEngine *e) {
     c->lowest = lowest;
     free(c->values);
     c->values = NULL;
-    if (e->settings.cache_bytes) prefix_cache_clear(&c->kept, keeps_here(e) ? width(e) : 1, 0);
-    if (!keeps_here(e)) return 0;
+    if (e->settings.cache_bytes) prefix_cache_clear(&c->kept, holds_cache(e) ? width(e) : 1, 0);
+    if (!holds_cache(e)) return 0;
     c->values = malloc(c->capacity * width(e) * sizeof *c->values);
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
@@ -64,7 +64,7 @@ int rank_cache_recall(RankEngine *e) {
     int found = 0;
     c->recalled = false;
     if (c->lowest < 0) return 0;
-    if (keeps_here(e))
+    if (holds_cache(e))
         found = prefix_cache_get(&c->kept, share_values(e), e->batch.ids, e->batch.n);
     if (found < 0) return -1;
     if (transport_broadcast(e->transport, block_rank(e, c->lowest), &found, sizeof found))
@@ -96,7 +96,7 @@ static int all_recalled(RankEngine *e, bool *all) {
 int rank_cache_keep(RankEngine *e) {
     RankCache *c = &e->cache;
     bool nothing_new;
-    if (!keeps_here(e)) return 0;
+    if (!holds_cache(e)) return 0;
     if (all_recalled(e, &nothing_new)) return -1;
     if (nothing_new) return 0;
     size_t bytes = (size_t)rank_share(e, e->whole->n) * width(e) * sizeof *c->values;

@@ -3,8 +3,8 @@
  * rank_tied.c tied parameters, rank_replicas.c what replicas of the pipeline add up, rank_cache.c
  * the prefix cache.
  *
- * An error that not all ranks come to by themselves is told to the others by rank_alone, or they
- * would wait for this one. */
+ * An error that not all ranks come to by themselves is reported to the others by rank_alone, or
+ * they would wait for this one. */
 #ifndef DIST_RANK_INSIDE_H
 #define DIST_RANK_INSIDE_H
 
@@ -15,7 +15,7 @@
  */
 typedef struct {
     PrefixCache kept;
-    MemCount host;   /* counts it, beside a device that has its own memory */
+    MemCount host;   /* counts it, where a device counts its own memory alone */
     int lowest;      /* active block, whose inputs are kept; -1: no prefix, or no cache */
     bool recalled;   /* in this step the prefix need not run */
     real *values;    /* [samples of a step][width] of this rank's turn as keeper; else NULL */
@@ -50,7 +50,7 @@ typedef struct {
     Loss loss; /* so far; on the rank of the last chunk */
 } RankEngine;
 
-/* ---- who has what ---------------------------------------------------------------------------- */
+/* ---- who has what ---- */
 
 static inline int chunk_rank(const RankEngine *e, int chunk) {
     return e->placement->rank_of[chunk];
@@ -66,7 +66,7 @@ int part_samples(const RankEngine *e, int micro);
 /* Tells the ranks of this pipeline and of its replicas why this one gives up.  Returns -1. */
 int rank_alone(RankEngine *engine);
 
-/* ---- schedules ------------------------------------------------------------------------------- */
+/* ---- schedules ---- */
 
 /* Carries out this rank's list for the batch of the step.  -1 and an error when a rank is missing
  * or memory runs out. */
@@ -86,14 +86,13 @@ int boundary_reserve_all(RankEngine *engine, const SchedulePlan *plan);
 /* Drops what a step that was given up has left on its way. */
 void boundary_drop_all(RankEngine *engine);
 
-/* ---- tied parameters ------------------------------------------------------------------------- */
+/* ---- tied parameters ---- */
 
 /* Before the update the user's share of the gradient goes to the owner; after it the new values
  * come back. */
 int rank_share_tied(RankEngine *engine, bool before);
 
-/* ---- replicas of the pipeline ------------------------------------------------------------------
- */
+/* ---- replicas of the pipeline ---- */
 
 int rank_replicas(const RankEngine *engine);
 /* Samples of a batch that each replica gets; the last ones may get fewer, or none. */
@@ -107,7 +106,7 @@ int rank_average_buffers(RankEngine *engine);
 /* Every replica's loss, added in their order. */
 int rank_add_losses(RankEngine *engine, Loss *loss);
 
-/* ---- prefix cache ---------------------------------------------------------------------------- */
+/* ---- prefix cache ---- */
 
 int rank_cache_open(RankEngine *engine);
 void rank_cache_close(RankEngine *engine);

@@ -61,8 +61,8 @@ static int flights(const bool *local, const Placement *p, int count, int block,
     int chunk = p->chunk_of[block], above = block + 1 < count ? p->chunk_of[block + 1] : chunk;
     bool enters = above != chunk && local[block + 1];
     if (!enters) return schedule_bound(plan, chunk);
-    int most = schedule_bound(plan, above);
-    return local[block] ? most + schedule_bound(plan, chunk) : most;
+    int max = schedule_bound(plan, above);
+    return local[block] ? max + schedule_bound(plan, chunk) : max;
 }
 
 void rank_in_flight(int *in_flight, const bool *local, const Placement *p, int blocks,

@@ -17,7 +17,7 @@ typedef struct {
     bool augmented; /* which a cache refuses */
 } PipelineSettings;
 
-/* What the stage of a rank is told, through its settings' here and slots: which blocks it holds,
+/* What the stage of a rank finds in its settings' local and in_flight: which blocks it holds,
  * and how many micro-batches of each are in flight, which the engine keeps up to date. */
 typedef struct {
     bool *local;    /* [blocks] */

@@ -26,12 +26,12 @@ static size_t trained(const RankEngine *e, TensorRole role, int i) {
     return buffer ? (size_t)m->buffer[i].count : m->param[i].count;
 }
 
-/* Reads tensors from number `first` on into sum[room], as many as it holds; returns the end. */
+/* Reads tensors from number `first` on into sum[capacity], as many as it holds; returns the end. */
 static int collect(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
-                   size_t room, size_t *used) {
+                   size_t capacity, size_t *used) {
     int i = first;
     *used = 0;
-    for (; i < tensors && *used + trained(e, role, i) <= room; i++) {
+    for (; i < tensors && *used + trained(e, role, i) <= capacity; i++) {
         size_t count = trained(e, role, i);
         if (!count) continue;
         real *x = sum + *used;
@@ -54,15 +54,15 @@ static int put_back(RankEngine *e, TensorRole role, int first, int end, const re
 
 /* Tensors of one role, weighted and added up over the replicas. */
 static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
-    size_t room = 0, used;
+    size_t capacity = 0, used;
     for (int i = 0; i < tensors; i++)
-        if (trained(e, role, i) > room) room = trained(e, role, i);
-    if (!room) return 0;
-    if (room < BUCKET) room = BUCKET;
-    real *sum = malloc(room * sizeof *sum);
+        if (trained(e, role, i) > capacity) capacity = trained(e, role, i);
+    if (!capacity) return 0;
+    if (capacity < BUCKET) capacity = BUCKET;
+    real *sum = malloc(capacity * sizeof *sum);
     int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
     for (int first = 0, end; first < tensors && !failed; first = end) {
-        end = collect(e, role, first, tensors, weight, sum, room, &used);
+        end = collect(e, role, first, tensors, weight, sum, capacity, &used);
         failed = used && (transport_all_reduce(e->replicas, sum, used) ||
                           put_back(e, role, first, end, sum));
     }

@@ -18,8 +18,7 @@ int schedule_bound(const SchedulePlan *plan, int chunk) {
     return (above + v - 1) / v + (v > 1) + plan->slack;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- create and destroy ---- */
 
 static int check(const SchedulePlan *plan) {
     if (plan->ranks < 1 || plan->chunks < plan->ranks || plan->micro_batches < 1 ||
@@ -61,10 +60,10 @@ static int open_lists(Play *play) {
     play->schedule->rank = calloc((size_t)plan->ranks, sizeof *play->schedule->rank);
     if (!play->schedule->rank) return -1;
     for (int r = 0; r < plan->ranks; r++) {
-        size_t most = 0; /* of each chunk: every step, two sends, two receives */
+        size_t capacity = 0; /* of each chunk: every step, two sends, two receives */
         for (int c = 0; c < plan->chunks; c++)
-            if (plan->rank_of[c] == r) most += (size_t)plan->micro_batches * (STEPS + 4);
-        play->schedule->rank[r].task = malloc((most + 1) * sizeof(Task));
+            if (plan->rank_of[c] == r) capacity += (size_t)plan->micro_batches * (STEPS + 4);
+        play->schedule->rank[r].task = malloc((capacity + 1) * sizeof(Task));
         if (!play->schedule->rank[r].task) return -1;
     }
     return 0;
@@ -93,9 +92,9 @@ static int reserve(Play *play) {
     play->ready = calloc(chunks * STEPS, sizeof *play->ready);
     play->choice = calloc(ranks, sizeof *play->choice);
     play->start = malloc(ranks * sizeof *play->start);
-    play->place = malloc(2 * chunks * micro * sizeof *play->place);
+    play->message_index = malloc(2 * chunks * micro * sizeof *play->message_index);
     if (!play->done || !play->next || !play->above || !play->bound || !play->lowest_of ||
-        !play->clock || !play->ready || !play->choice || !play->start || !play->place)
+        !play->clock || !play->ready || !play->choice || !play->start || !play->message_index)
         return -1;
     for (size_t i = 0; i < chunks * micro * STEPS; i++) play->done[i] = -1;
     prepare_chunks(play);
@@ -115,7 +114,7 @@ static void release(Play *play) {
     free(play->ready);
     free(play->choice);
     free(play->start);
-    free(play->place);
+    free(play->message_index);
 }
 
 int schedule_make(Schedule *schedule, const SchedulePlan *plan) {

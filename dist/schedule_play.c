@@ -34,11 +34,10 @@ static double cost(const SchedulePlan *plan, int chunk, Step step) {
                                     : c->weight_gradient;
 }
 
-/* ---- what may start, and when -------------------------------------------------------------------
- */
+/* ---- what may start, and when ---- */
 
 /* How long a message takes. */
-static double way_time(const SchedulePlan *plan, int from, int to) {
+static double transfer_time(const SchedulePlan *plan, int from, int to) {
     if (!plan->transfer || plan->rank_of[from] == plan->rank_of[to]) return 0;
     return plan->transfer[from < to ? from : to];
 }
@@ -46,7 +45,7 @@ static double way_time(const SchedulePlan *plan, int from, int to) {
 /* When the result of a step elsewhere is here; -1: not yet done. */
 static double arrival(const Play *play, int from, int to, int micro, Step step) {
     double end = *done(play, from, micro, step);
-    return end < 0 ? -1 : end + way_time(play->plan, from, to);
+    return end < 0 ? -1 : end + transfer_time(play->plan, from, to);
 }
 
 /* Micro-batches a chunk holds. */
@@ -130,8 +129,7 @@ static int first_rank(const Play *play) {
     return r;
 }
 
-/* ---- writing it down ----------------------------------------------------------------------------
- */
+/* ---- writing it down ---- */
 
 static void list(Play *play, int rank, Task task) {
     TaskList *tasks = &play->schedule->rank[rank];
@@ -144,9 +142,9 @@ PlayChannel *play_channel(const Play *play, int from_chunk, int to_chunk) {
     return &play->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
 }
 
-static int *place(const Play *play, int to, int micro, bool gradient) {
+static int *message_index(const Play *play, int to, int micro, bool gradient) {
     const SchedulePlan *plan = play->plan;
-    return &play->place[(gradient * plan->chunks + to) * plan->micro_batches + micro];
+    return &play->message_index[(gradient * plan->chunks + to) * plan->micro_batches + micro];
 }
 
 /* What ended at `now` goes to a neighbour. */
@@ -155,10 +153,10 @@ static void send(Play *play, int from, int to, int micro, double now) {
     if (rank_of[from] == rank_of[to]) return;
     bool gradient = to < from;
     PlayChannel *c = play_channel(play, from, to);
-    double there = now + way_time(play->plan, from, to);
+    double there = now + transfer_time(play->plan, from, to);
     list(play, rank_of[from],
          (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro, now, there});
-    *place(play, to, micro, gradient) = c->sent;
+    *message_index(play, to, micro, gradient) = c->sent;
     c->message[c->sent++] =
         (Task){gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, to, micro, now, there};
 }
@@ -168,7 +166,7 @@ static void send(Play *play, int from, int to, int micro, double now) {
 static void receive(Play *play, int from, int to, int micro) {
     if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
     PlayChannel *c = play_channel(play, from, to);
-    int wanted = *place(play, to, micro, to < from);
+    int wanted = *message_index(play, to, micro, to < from);
     while (c->received <= wanted) list(play, play->plan->rank_of[to], c->message[c->received++]);
 }
 

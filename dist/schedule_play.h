@@ -31,7 +31,7 @@ typedef struct {
     Choice *choice;       /* [ranks]: the best thing it can do next, */
     double *start;        /* [ranks]: and when; INFINITY: there is nothing to do */
     PlayChannel *channel; /* [ranks][ranks][2] */
-    int *place;           /* [2][chunks][micro]: of the message to that chunk, in its channel */
+    int *message_index;   /* [2][chunks][micro]: of the message to that chunk, in its channel */
 } Play;
 
 /* From one chunk to its neighbour. */

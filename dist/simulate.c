@@ -8,8 +8,7 @@
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* ---- time ---------------------------------------------------------------------------------------
- */
+/* ---- time ---- */
 
 static void sum_blocks(Simulation *s) {
     const Model *m = s->c->model;
@@ -32,10 +31,10 @@ static void sum_blocks(Simulation *s) {
 /* A message between two ranks of a pipeline; where replicas of it lie on the nodes in different
  * ways, of the slowest. */
 static double message_time(const Configuration *c, int from, int to, double bytes) {
-    double most = 0;
+    double max = 0;
     for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
-        most = larger(most, cluster_message_s(&c->cluster, first + from, first + to, bytes));
-    return most;
+        max = larger(max, cluster_message_s(&c->cluster, first + from, first + to, bytes));
+    return max;
 }
 
 static void time_transfers(Simulation *s) {
@@ -82,7 +81,7 @@ static int pipeline_nodes(const Configuration *c) {
     return (c->pipeline + c->cluster.per_node - 1) / c->cluster.per_node;
 }
 
-/* Adam in host memory, by the processors of every node: gradients go there beside the backward
+/* Adam in host memory, by the processors of every node: gradients go there during the backward
  * pass, weights come back after it. */
 static double offload_time(const Simulation *s) {
     const Configuration *c = s->c;
@@ -153,8 +152,7 @@ static int time_step(Simulation *s, Prediction *sum) {
     return 0;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 /* What the submodel's schedule is made from. */
 static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {

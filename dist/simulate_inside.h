@@ -26,7 +26,7 @@ typedef struct {
 /* The parameter that the head shares with another rank's block, and both ranks; NULL: none. */
 const Param *simulation_tied(const Simulation *s, int *owner, int *user);
 
-/* Puts the bytes of the fullest rank into *most, if they are more than those there. */
-void simulation_memory(Simulation *s, Prediction *most);
+/* Puts the bytes of the fullest rank into *max, if they are more than those there. */
+void simulation_memory(Simulation *s, Prediction *max);
 
 #endif

@@ -50,7 +50,7 @@ static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
     bytes[MEM_WORKSPACE] += (double)(scratch + 2 * (out + out_gradient) + loss);
 }
 
-void simulation_memory(Simulation *s, Prediction *most) {
+void simulation_memory(Simulation *s, Prediction *max) {
     const Placement *p = s->placement;
     int blocks = s->c->model->blocks;
     for (int rank = 0; rank < p->ranks; rank++) {
@@ -60,8 +60,8 @@ void simulation_memory(Simulation *s, Prediction *most) {
         add_blocks(s, bytes);
         add_tied(s, rank, bytes);
         for (int i = 0; i < MEM_ROLES; i++) total += bytes[i];
-        if (total <= most->total_bytes) continue;
-        most->total_bytes = total;
-        memcpy(most->bytes, bytes, sizeof bytes);
+        if (total <= max->total_bytes) continue;
+        max->total_bytes = total;
+        memcpy(max->bytes, bytes, sizeof bytes);
     }
 }

@@ -67,8 +67,7 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
     return failed;
 }
 
-/* ---- what is said of failures -------------------------------------------------------------------
- */
+/* ---- what is said of failures ---- */
 
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank)) {
@@ -94,8 +93,7 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
     snprintf(line, sizeof(AbortLine), "transport: rank %d gave up: %s", transport->rank, why);
 }
 
-/* ---- adding up ----------------------------------------------------------------------------------
- */
+/* ---- adding up ---- */
 
 /* The numbers that rank r adds up: share_first(r) .. share_first(r + 1). */
 static size_t share_first(const Transport *transport, size_t count, int r) {
@@ -149,21 +147,20 @@ static int add_up(Transport *transport, Transfer *batch, real *part, real *x, si
 }
 
 int transport_all_reduce(Transport *transport, real *x, size_t count) {
-    size_t most = PIECE_BYTES / sizeof *x * (size_t)transport->ranks;
-    if (most > count) most = count;
-    real *part = malloc((most + (size_t)transport->ranks) * sizeof *part);
+    size_t max = PIECE_BYTES / sizeof *x * (size_t)transport->ranks;
+    if (max > count) max = count;
+    real *part = malloc((max + (size_t)transport->ranks) * sizeof *part);
     Transfer *batch = batch_create(transport);
     int failed =
         part && batch ? 0 : error_set("transport: out of memory to add up %zu numbers", count);
-    for (size_t at = 0; at < count && !failed; at += most)
-        failed = add_up(transport, batch, part, x + at, count - at < most ? count - at : most);
+    for (size_t at = 0; at < count && !failed; at += max)
+        failed = add_up(transport, batch, part, x + at, count - at < max ? count - at : max);
     free(part);
     free(batch);
     return failed ? -1 : 0;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------
- */
+/* ---- groups ---- */
 
 typedef struct {
     Transport base;

@@ -72,8 +72,7 @@ int transport_barrier(Transport *transport);
  * error when memory runs out. */
 Transport *transport_group(Transport *whole, const int *member, int members);
 
-/* ---- for those that carry messages: what they say alike -----------------------------------------
- */
+/* ---- for those that carry messages: what they say alike ---- */
 
 /* Who failed, when `missing` does not come: it may wait for another itself.  waits_for returns the
  * rank that one waits for, -1 where it waits for none or says nothing any more; NULL: nobody can be
@@ -84,7 +83,7 @@ int transport_failed_rank(Transport *transport, int missing,
  * message"); a message is not as long as it should be. */
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what);
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected);
-/* What the others are told when this rank gives up. */
+/* What the others report when this rank aborts. */
 typedef char AbortLine[400];
 void transport_abort_line(AbortLine line, const Transport *transport, const char *why);
 

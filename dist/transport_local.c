@@ -10,15 +10,15 @@
 #include "deadline.h"
 #include "transport.h"
 
-typedef struct Message {
-    struct Message *next;
+typedef struct QueuedMessage {
+    struct QueuedMessage *next;
     size_t bytes;
     void *message; /* of a device, given away; or NULL, and data is here */
     max_align_t data[];
-} Message;
+} QueuedMessage;
 
 typedef struct {
-    Message *first, **end;
+    QueuedMessage *first, **end;
     int count;
 } Queue;
 
@@ -68,8 +68,7 @@ static int wait_change(Transport *transport, const Deadline *until, int missing,
     return hub->broken ? error_set("%s", hub->why) : 0;
 }
 
-/* ---- messages ----------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 static Queue *queue_of(Transport *transport, const Transfer *t) {
     Hub *hub = hub_of(transport);
@@ -80,17 +79,17 @@ static Queue *queue_of(Transport *transport, const Transfer *t) {
 /* A transfer that is under way. */
 typedef struct {
     Transfer *t;
-    Message *message; /* a send's until it is done, a receive's from then on */
+    QueuedMessage *message; /* a send's until it is done, a receive's from then on */
     bool done;
 } LocalMove;
 
-static Message *copy_message(const Transfer *t) {
-    Message *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
+static QueuedMessage *copy_message(const Transfer *t) {
+    QueuedMessage *m = malloc(sizeof *m + (t->message ? 0 : t->bytes));
     if (!m) {
         error_set("transport: out of memory for a message of %zu bytes", t->bytes);
         return NULL;
     }
-    *m = (Message){.bytes = t->bytes, .message = t->message};
+    *m = (QueuedMessage){.bytes = t->bytes, .message = t->message};
     if (!t->message) memcpy(m->data, t->data, t->bytes);
     return m;
 }
@@ -110,7 +109,7 @@ static int prepare(LocalMove *move, Transfer *transfers, int count) {
  * given away. */
 static void deliver(LocalMove *move, int count) {
     for (int i = 0; i < count; i++) {
-        Message *m = move[i].message;
+        QueuedMessage *m = move[i].message;
         if (!m) continue;
         if (move[i].done && !m->message) memcpy(move[i].t->data, m->data, m->bytes);
         if (move[i].done) move[i].t->message = m->message;
@@ -129,7 +128,7 @@ static int try_move(Transport *transport, LocalMove *move) {
         queue->count++;
         move->message = move->t->message = NULL;
     } else {
-        Message *m = queue->first;
+        QueuedMessage *m = queue->first;
         if (!m) return 0;
         if (m->bytes != move->t->bytes)
             return transport_wrong_length(transport, move->t->peer, m->bytes, move->t->bytes);
@@ -181,8 +180,7 @@ static int local_sendrecv(Transport *transport, Transfer *transfers, int count) 
     return failed ? -1 : 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- create and destroy ---- */
 
 static void local_abort(Transport *transport, const char *why) {
     Hub *hub = hub_of(transport);
@@ -197,7 +195,7 @@ static void hub_free(Hub *hub) {
     int queues = hub->ranks * hub->ranks * CHANNELS;
     for (int i = 0; hub->queue && i < queues; i++)
         while (hub->queue[i].first) {
-            Message *m = hub->queue[i].first;
+            QueuedMessage *m = hub->queue[i].first;
             hub->queue[i].first = m->next;
             if (m->message) hub->message_free(m->message);
             free(m);

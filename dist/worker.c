@@ -6,8 +6,8 @@
 typedef struct {
     Engine *engine;
     Transport *world;
-    Batch batch; /* of the coordinator's calls */
-    int room;    /* samples it has room for */
+    Batch batch;  /* of the coordinator's calls */
+    int capacity; /* samples it has room for */
 } Worker;
 
 static int worker_activate(Worker *w) {
@@ -22,11 +22,11 @@ static int worker_activate(Worker *w) {
 
 static int receive_batch(Worker *w, int samples) {
     const Model *m = w->engine->model;
-    if (samples > w->room) {
+    if (samples > w->capacity) {
         batch_free(&w->batch);
-        w->room = 0;
+        w->capacity = 0;
         if (batch_reserve(&w->batch, m, samples)) return -1;
-        w->room = samples;
+        w->capacity = samples;
     }
     w->batch.n = samples;
     return call_share_batch(w->world, m, &w->batch, samples);
@@ -87,8 +87,8 @@ static int carry_out(Worker *w, const RemoteCall *call) {
             return worker_read(w, call);
         case CALL_WRITE:
             return worker_write(w, call);
-        case CALL_SET_AGE:
-            e->is->set_age(e, call->number, call->age);
+        case CALL_SET_OPTIMIZER_STEP:
+            e->is->set_optimizer_step(e, call->number, call->t);
             return 0;
         case CALL_MEMORY:
             return worker_memory(w);

@@ -16,7 +16,7 @@ enum { ALIGNMENT = 64 };
 typedef struct {
     size_t bytes;
     MemRole role;
-} Header;
+} AllocHeader;
 
 void mem_count(MemCount *counted, MemRole role, size_t bytes) {
     counted->current[role] += bytes;
@@ -47,7 +47,7 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
         return NULL;
     }
     memset(base, 0, padded);
-    *(Header *)(void *)base = (Header){bytes, role};
+    *(AllocHeader *)(void *)base = (AllocHeader){bytes, role};
     mem_count(counted, role, bytes);
     return base + ALIGNMENT;
 }
@@ -55,7 +55,7 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size) {
 void mem_free(MemCount *counted, void *pointer) {
     if (!pointer) return;
     char *base = (char *)pointer - ALIGNMENT;
-    const Header *header = (const Header *)(const void *)base;
+    const AllocHeader *header = (const AllocHeader *)(const void *)base;
     mem_uncount(counted, header->role, header->bytes);
     free(base);
 }

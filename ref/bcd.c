@@ -28,13 +28,13 @@ typedef struct {
     const Dataset *data;
     Sampler sampler;
     Batch batch;
-} Feed;
+} BatchSource;
 
 /* The batch at `position` of the stream of samples. */
-static const Batch *feed_batch(Feed *feed, uint64_t position) {
-    sampler_ids(&feed->sampler, feed->batch.ids, position, feed->batch.n);
-    feed->data->fetch(feed->data, &feed->batch, position);
-    return &feed->batch;
+static const Batch *source_batch(BatchSource *source, uint64_t position) {
+    sampler_ids(&source->sampler, source->batch.ids, position, source->batch.n);
+    source->data->fetch(source->data, &source->batch, position);
+    return &source->batch;
 }
 
 double bcd_lr(const BcdState *state, const BcdSettings *settings) {
@@ -46,12 +46,13 @@ double bcd_lr(const BcdState *state, const BcdSettings *settings) {
 }
 
 /* Steps 4 to 7: the submodel of this phase trains from now on, with an optimizer of its own. */
-static int start_phase(BcdState *state, const BcdSettings *settings, Engine *engine, Feed *feed) {
+static int start_phase(BcdState *state, const BcdSettings *settings, Engine *engine,
+                       BatchSource *source) {
     /* Of a part of the data (section 3.2.3) each phase draws another one. */
-    sampler_draw(&feed->sampler, settings->fraction < 1 ? state->phase : 0);
+    sampler_draw(&source->sampler, settings->fraction < 1 ? state->phase : 0);
     if (state->phase_steps == 0) { /* else it is resumed in its middle */
         int selected =
-            bcd_select(state, settings, engine, feed_batch(feed, state->position)); /* 4 */
+            bcd_select(state, settings, engine, source_batch(source, state->position)); /* 4 */
         if (selected < 0) return -1;
         state->submodel = selected;
     }
@@ -68,8 +69,8 @@ static void finish_phase(BcdState *state) {
 }
 
 /* One update of the active submodel, from the next batch. */
-static int train_step(BcdState *state, Engine *engine, Feed *feed, double lr, Loss *loss) {
-    const Batch *batch = feed_batch(feed, state->position);
+static int train_step(BcdState *state, Engine *engine, BatchSource *source, double lr, Loss *loss) {
+    const Batch *batch = source_batch(source, state->position);
     if (engine->is->step(engine, batch, lr, loss)) return -1;
     state->step++;
     state->phase_steps++;
@@ -78,17 +79,17 @@ static int train_step(BcdState *state, Engine *engine, Feed *feed, double lr, Lo
 }
 
 /* The algorithm. */
-static int train(BcdState *state, const BcdSettings *settings, Engine *engine, Feed *feed,
+static int train(BcdState *state, const BcdSettings *settings, Engine *engine, BatchSource *source,
                  BcdWatch watch, void *context) {
-    while (state->step < settings->steps) {                        /* 3, 10, 11 */
-        if (start_phase(state, settings, engine, feed)) return -1; /* 4, 5, 6, 7 */
+    while (state->step < settings->steps) {                          /* 3, 10, 11 */
+        if (start_phase(state, settings, engine, source)) return -1; /* 4, 5, 6, 7 */
         bool converged = false;
         while (!converged && state->step < settings->steps) { /* 8 */
             Loss loss;
             double lr = bcd_lr(state, settings);
-            if (train_step(state, engine, feed, lr, &loss)) return -1;
+            if (train_step(state, engine, source, lr, &loss)) return -1;
             converged =
-                bcd_phase_over(state, &settings->rule, feed->sampler.used, loss_mean(&loss));
+                bcd_phase_over(state, &settings->rule, source->sampler.used, loss_mean(&loss));
             if (converged) finish_phase(state); /* 9 */
             int stop = watch ? watch(context, state, &loss, lr) : 0;
             if (stop) return stop;
@@ -99,13 +100,13 @@ static int train(BcdState *state, const BcdSettings *settings, Engine *engine, F
 
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context) {
-    Feed feed = {.data = data};
+    BatchSource source = {.data = data};
     int result = -1;
     if (bcd_switch_check(&settings->rule) == 0 &&
-        sampler_init(&feed.sampler, settings->seed, data->samples, settings->fraction) == 0 &&
-        batch_reserve(&feed.batch, engine->model, settings->batch) == 0)
-        result = train(state, settings, engine, &feed, watch, context);
-    batch_free(&feed.batch);
-    sampler_free(&feed.sampler);
+        sampler_init(&source.sampler, settings->seed, data->samples, settings->fraction) == 0 &&
+        batch_reserve(&source.batch, engine->model, settings->batch) == 0)
+        result = train(state, settings, engine, &source, watch, context);
+    batch_free(&source.batch);
+    sampler_free(&source.sampler);
     return result;
 }

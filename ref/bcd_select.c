@@ -26,7 +26,7 @@ static int descending(const Selection *s) {
     return s->settings->partition.submodels - 1 - turn_of(s);
 }
 
-/* The submodel at place `turn` of a cycle's permutation. */
+/* The submodel at position `turn` of a cycle's permutation. */
 static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
     int submodels = settings->partition.submodels;
     int chosen = turn; /* Fisher-Yates, followed backwards from there */

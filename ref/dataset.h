@@ -1,4 +1,4 @@
-/* What training is fed from: a data set of numbered samples, and the order they are visited in. */
+/* What training is fed from: a data set of numbered samples, and the order they are taken in. */
 #ifndef REF_DATASET_H
 #define REF_DATASET_H
 
@@ -29,20 +29,21 @@ struct Dataset {
     Shape input;        /* of one sample; 1 x t x 1 for tokens */
     int classes;        /* classes, or size of the vocabulary: every token and target is below */
     char tokenizer[16]; /* of tokens: who made them; "": unknown */
-    bool augmented;     /* fetch depends on the visit: a cached prefix would not be exact */
+    bool augmented;     /* fetch depends on the position: a cached prefix would not be exact */
     uint64_t checksum;  /* of the samples as loaded: provenance */
-    /* Overwrites the batch's arrays with the n = batch->n samples batch->ids[].  visit differs each
-     * time training comes by (the position in the stream) and seeds augmentation.  Cannot fail. */
-    void (*fetch)(const Dataset *dataset, Batch *batch, uint64_t visit);
+    /* Overwrites the batch's arrays with the n = batch->n samples batch->ids[].  position, in the
+     * stream of samples, differs each time training comes by and seeds augmentation.  Cannot fail.
+     */
+    void (*fetch)(const Dataset *dataset, Batch *batch, uint64_t position);
     void (*free)(Dataset *dataset);
 };
 
 void dataset_free(Dataset *dataset); /* NULL is ignored */
 
-/* The order of visits: an endless stream of samples, epoch after epoch, each epoch a fresh
+/* The order of samples: an endless stream of samples, epoch after epoch, each epoch a fresh
  * permutation.  A position in the stream is one number, the count of samples taken so far, so
  * batches have a fixed shape (one may straddle two epochs) and a resume needs only that number.
- * With fraction < 1 the stream visits only a random subset of that size, drawn anew for each
+ * With fraction < 1 the stream has only a random subset of that size, drawn anew for each
  * `draw`, e.g. each time a submodel is activated (dataset reduction). */
 typedef struct {
     uint64_t seed;

@@ -28,8 +28,8 @@ typedef struct {
     /* As of a stage; READ_FAILED and an error also where a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);
     int (*write)(Engine *engine, TensorRole role, int number, const real *data);
-    uint64_t (*age)(Engine *engine, int block);
-    void (*set_age)(Engine *engine, int block, uint64_t age);
+    uint64_t (*optimizer_step)(Engine *engine, int block);
+    void (*set_optimizer_step)(Engine *engine, int block, uint64_t t);
     const MemCount *(*memory)(Engine *engine);
     void (*free)(Engine *engine);
 } EngineClass;

@@ -14,7 +14,7 @@ typedef struct {
     EngineSettings settings;
     int lowest; /* active block; the frozen prefix is blocks 0 .. lowest - 1 */
     PrefixCache cache;
-    MemCount host; /* counts the cache's host memory, beside a device that has its own */
+    MemCount host; /* counts the cache's host memory, where a device counts its own alone */
     real *prefix;  /* [batch] outputs of the prefix, on their way to or from the cache */
     int *slots;    /* [batch]: places in the device's part of the cache */
 } SingleEngine;
@@ -213,10 +213,10 @@ static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) 
 static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     SingleEngine *e = of(base);
     Stage *stage = e->stage;
-    int most = stage->settings.batch;
+    int max = stage->settings.batch;
     *loss = (Loss){0};
-    for (int first = 0; first < batch->n; first += most) {
-        int end = first + most < batch->n ? first + most : batch->n;
+    for (int first = 0; first < batch->n; first += max) {
+        int end = first + max < batch->n ? first + max : batch->n;
         Batch part = batch_slice(batch, base->model, first, end);
         stage->is->begin(stage, &part, MODE_EVALUATE);
         for (int b = 0; b < base->model->blocks; b++) stage->is->forward(stage, b);
@@ -236,12 +236,12 @@ static int engine_write(Engine *base, TensorRole role, int number, const real *d
     return stage->is->write(stage, role, number, data);
 }
 
-static uint64_t engine_age(Engine *base, int block) {
-    return of(base)->stage->is->age(of(base)->stage, block);
+static uint64_t engine_optimizer_step(Engine *base, int block) {
+    return of(base)->stage->is->optimizer_step(of(base)->stage, block);
 }
 
-static void engine_set_age(Engine *base, int block, uint64_t age) {
-    of(base)->stage->is->set_age(of(base)->stage, block, age);
+static void engine_set_optimizer_step(Engine *base, int block, uint64_t t) {
+    of(base)->stage->is->set_optimizer_step(of(base)->stage, block, t);
 }
 
 static const MemCount *engine_memory(Engine *base) {
@@ -287,8 +287,8 @@ Engine *engine_single_create(Stage *stage, EngineSettings settings, const Datase
         .evaluate = engine_evaluate,
         .read = engine_read,
         .write = engine_write,
-        .age = engine_age,
-        .set_age = engine_set_age,
+        .optimizer_step = engine_optimizer_step,
+        .set_optimizer_step = engine_set_optimizer_step,
         .memory = engine_memory,
         .free = engine_free,
     };

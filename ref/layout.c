@@ -60,7 +60,7 @@ size_t value_memory(const Model *m, const StageSettings *settings, int value) {
 /* Room for so many bytes, up to where the next piece may start. */
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-static size_t value_room(LayoutInput q, int value) {
+static size_t padded_value_bytes(LayoutInput q, int value) {
     return padded(value_memory(q.model, q.settings, value));
 }
 
@@ -182,7 +182,7 @@ static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block)
         int v = m->node[i].out;
         if (!is_output(m, v) && !l->stored[v]) {
             l->value_at[v] = forward;
-            forward += value_room(q, v);
+            forward += padded_value_bytes(q, v);
         }
         if (!l->stored_aux[i]) {
             l->aux_at[i] = forward;
@@ -194,34 +194,34 @@ static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block)
         if (!is_output(m, v) && l->needs_grad[v] && l->gradient_of[v] == v &&
             !l->stored_gradient[v]) {
             l->gradient_at[v] = backward;
-            backward += value_room(q, v);
+            backward += padded_value_bytes(q, v);
         }
     return size_max(forward, backward);
 }
 
-static BlockRoom room_of_block(Layout *l, LayoutInput q, int b) {
+static BlockWorkspace block_workspace(Layout *l, LayoutInput q, int b) {
     const Model *m = q.model;
     int out = m->block[b].out;
-    size_t room = value_room(q, out);
+    size_t boundary = padded_value_bytes(q, out);
     /* The last output's gradient replaces it in place. */
-    size_t gradient = l->needs_grad[out] && b < m->blocks - 1 ? room : 0;
-    return (BlockRoom){assign_block_offsets(l, q, &m->block[b]), l->stored[out] ? 0 : room,
-                       l->stored_gradient[out] ? 0 : gradient, gradient};
+    size_t gradient = l->needs_grad[out] && b < m->blocks - 1 ? boundary : 0;
+    return (BlockWorkspace){assign_block_offsets(l, q, &m->block[b]), l->stored[out] ? 0 : boundary,
+                            l->stored_gradient[out] ? 0 : gradient, gradient};
 }
 
-BlockRoom layout_room(Layout *l, const Model *m, const StageSettings *settings, const bool *active,
-                      int block) {
-    return room_of_block(l, (LayoutInput){m, settings, active}, block);
+BlockWorkspace layout_workspace(Layout *l, const Model *m, const StageSettings *settings,
+                                const bool *active, int block) {
+    return block_workspace(l, (LayoutInput){m, settings, active}, block);
 }
 
 static void assign_offsets(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int b = 0; b < m->blocks; b++) {
         if (!value_is_local(m, q.settings, m->block[b].out)) continue;
-        BlockRoom room = room_of_block(l, q, b);
-        if (block_is_local(q.settings, b)) l->scratch = size_max(l->scratch, room.scratch);
-        l->boundary = size_max(l->boundary, room.boundary);
-        l->boundary_gradient = size_max(l->boundary_gradient, room.boundary_gradient);
+        BlockWorkspace need = block_workspace(l, q, b);
+        if (block_is_local(q.settings, b)) l->scratch = size_max(l->scratch, need.scratch);
+        l->boundary = size_max(l->boundary, need.boundary);
+        l->boundary_gradient = size_max(l->boundary_gradient, need.boundary_gradient);
     }
 }
 

@@ -12,7 +12,7 @@
  * settings.deferred the gradients that weight gradients read are stored too, by micro-batch, of
  * nodes that train.
  *
- * Beside the activations, which are decided here, a training holds W (1 + (1 + k) / M) bytes, the
+ * Besides the activations, which are decided here, a training holds W (1 + (1 + k) / M) bytes, the
  * paper's closed form (memory.h): weights of all blocks, gradients and k vectors of optimizer state
  * of one submodel. */
 #ifndef REF_LAYOUT_H
@@ -21,7 +21,7 @@
 #include "stage.h"
 
 /* Sizes and offsets in bytes, for settings.batch samples.  Values take value_bytes() a number, what
- * a node keeps beside them (aux) is always real.  Pieces of the scratch start at multiples of 256.
+ * a node saves with them (aux) is always real.  Pieces of the scratch start at multiples of 256.
  */
 typedef struct {
     int lowest;               /* the lowest block with a gradient; blocks if nothing is active */
@@ -29,9 +29,9 @@ typedef struct {
     bool *stored;             /* [values]: kept from the forward to the backward pass */
     bool *stored_aux;         /* [nodes] */
     bool *stored_gradient;    /* [values]: gradients kept for deferred weight gradients */
-    size_t *value_at;         /* [values]: place in the scratch, of inner values not stored */
+    size_t *value_at;         /* [values]: offset in the scratch, of inner values not stored */
     size_t *aux_at;           /* [nodes]: likewise */
-    size_t *gradient_at;      /* [values]: place in the scratch, of inner gradients not stored */
+    size_t *gradient_at;      /* [values]: offset in the scratch, of inner gradients not stored */
     int *gradient_of;         /* [values]: shares the gradient of this value (itself, or a sum's) */
     size_t scratch;           /* of the block that needs most */
     size_t boundary;          /* block outputs not stored: two buffers of this size, in turn */
@@ -50,9 +50,9 @@ void layout_free(Layout *layout);
 typedef struct {
     size_t scratch, boundary, boundary_gradient;
     size_t handed_gradient; /* on the stage above, which never stores it */
-} BlockRoom;
-BlockRoom layout_room(Layout *layout, const Model *model, const StageSettings *settings,
-                      const bool *active, int block);
+} BlockWorkspace;
+BlockWorkspace layout_workspace(Layout *layout, const Model *model, const StageSettings *settings,
+                                const bool *active, int block);
 
 size_t value_count(const Model *model, int value, int batch);
 /* Numbers from one row of a value to the next: its channels; of the logits, where a linear layer

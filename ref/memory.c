@@ -33,7 +33,7 @@ static size_t stage_activations(const Model *m, const Layout *layout,
     return bytes;
 }
 
-/* What `count` parameters take: their weights, and if they train in bf16 float masters beside them.
+/* What `count` parameters take: their weights, and if they train in bf16 float masters in addition.
  */
 static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active) {
     size_t bytes = active ? count * sizeof(real) : 0;
@@ -93,16 +93,16 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     return 0;
 }
 
-static void add_room(BlockMemory *memory, const Model *m, Layout *layout,
-                     const StageSettings *settings, const bool *active, int b) {
-    BlockRoom room = layout_room(layout, m, settings, active, b);
+static void add_workspace(BlockMemory *memory, const Model *m, Layout *layout,
+                          const StageSettings *settings, const bool *active, int b) {
+    BlockWorkspace need = layout_workspace(layout, m, settings, active, b);
     int out = m->block[b].out;
     if (layout->stored[out]) memory->kept_output = value_memory(m, settings, out);
     memory->buffers = buffer_bytes(m, settings, b);
-    memory->scratch = room.scratch;
-    memory->boundary = room.boundary;
-    memory->boundary_gradient = room.boundary_gradient;
-    memory->handed_gradient = room.handed_gradient;
+    memory->scratch = need.scratch;
+    memory->boundary = need.boundary;
+    memory->boundary_gradient = need.boundary_gradient;
+    memory->handed_gradient = need.handed_gradient;
     if (b == m->blocks - 1) memory->loss = loss_bytes(m, settings);
 }
 
@@ -116,7 +116,7 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
             count += m->param[p].count;
         blocks[b] = trained_memory(settings, count, active[b]);
         blocks[b].activations = stored_bytes(m, &layout, settings, &m->block[b]);
-        add_room(&blocks[b], m, &layout, settings, active, b);
+        add_workspace(&blocks[b], m, &layout, settings, active, b);
     }
     layout_free(&layout);
     return 0;

@@ -162,7 +162,7 @@ typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES }
  * count as zero. */
 double node_flops(const Node *node, Pass pass);
 
-/* Numbers a node keeps beside its output for the backward pass (norm statistics, attention's
+/* Numbers a node saves with its output for the backward pass (norm statistics, attention's
  * log-sum-exp), for a batch of n samples. */
 size_t node_aux_count(const Node *node, int n);
 

@@ -74,7 +74,7 @@ static int parse_settings(Settings *settings, const char *text, bool *given) {
         if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
         int k = setting_at(family, text, length);
         if (k < 0) return refuse_key(family, text, length);
-        const Key *key = &family->key[k];
+        const FamilyKey *key = &family->key[k];
         if (given[k]) return error_set("model: %s is given twice", key->name);
         const char *number = text + length + 1;
         char *end;
@@ -95,7 +95,7 @@ static int parse_settings(Settings *settings, const char *text, bool *given) {
 static int set_defaults(Settings *settings, const bool *given) {
     const Family *family = settings->family;
     for (int k = 0; family->key[k].name; k++) {
-        const Key *key = &family->key[k];
+        const FamilyKey *key = &family->key[k];
         if (given[k]) continue;
         if (key->kind == KEY_REQUIRED)
             return error_set("model: %s needs %s=...", family->name, key->name);
@@ -109,7 +109,7 @@ static void write_spec(Model *model, const Settings *settings) {
     const Family *family = settings->family;
     int used = snprintf(model->spec, sizeof model->spec, "%s:", family->name);
     for (int k = 0; family->key[k].name; k++) {
-        const Key *key = &family->key[k];
+        const FamilyKey *key = &family->key[k];
         if (key->kind == KEY_SELDOM && settings->value[k] == key->standard) continue;
         used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%.15g",
                          k ? "," : "", key->name, settings->value[k]);

@@ -23,43 +23,43 @@ Conv node_conv(const Node *node, int n) {
 typedef struct {
     bool input_gradient, weight_gradient;
     bool running; /* batchnorm: normalised with the running statistics */
-} Wanted;
+} GradientsWanted;
 
 /* y = f(x, w) linear in both: dx needs w alone, dw needs x. */
-static SavedForBackward save_bilinear(const Node *node, Wanted wanted) {
+static SavedForBackward save_bilinear(const Node *node, GradientsWanted wanted) {
     (void)node;
     return (SavedForBackward){.input = wanted.weight_gradient};
 }
 
 /* With running statistics the input gradient is a constant factor a channel; in both modes relu's
  * mask is read from the output. */
-static SavedForBackward save_batchnorm(const Node *node, Wanted wanted) {
+static SavedForBackward save_batchnorm(const Node *node, GradientsWanted wanted) {
     bool any = wanted.input_gradient || wanted.weight_gradient;
     bool input = wanted.weight_gradient || (wanted.input_gradient && !wanted.running);
     return (SavedForBackward){.input = input, .output = any && node->relu};
 }
 
-static SavedForBackward save_norm(const Node *node, Wanted wanted) {
+static SavedForBackward save_norm(const Node *node, GradientsWanted wanted) {
     (void)node;
     return (SavedForBackward){.input = wanted.input_gradient || wanted.weight_gradient};
 }
 
-static SavedForBackward save_input(const Node *node, Wanted wanted) {
+static SavedForBackward save_input(const Node *node, GradientsWanted wanted) {
     (void)node;
     return (SavedForBackward){.input = wanted.input_gradient};
 }
 
-static SavedForBackward save_output(const Node *node, Wanted wanted) {
+static SavedForBackward save_output(const Node *node, GradientsWanted wanted) {
     (void)node;
     return (SavedForBackward){.output = wanted.input_gradient};
 }
 
-static SavedForBackward save_both(const Node *node, Wanted wanted) {
+static SavedForBackward save_both(const Node *node, GradientsWanted wanted) {
     (void)node;
     return (SavedForBackward){.input = wanted.input_gradient, .output = wanted.input_gradient};
 }
 
-/* ---- numbers beside the output ---- */
+/* ---- numbers saved with the output ---- */
 
 static size_t rows_of(const Node *node, int n) { return (size_t)n * (size_t)node_positions(node); }
 
@@ -103,10 +103,10 @@ static double flops_attention(const Node *node, Pass pass) {
 
 /* ---- the table ---- */
 
-/* NULL: nothing is saved, kept beside the output, or counted. */
+/* NULL: nothing is saved, saved with the output, or counted. */
 static const struct {
     const char *name;
-    SavedForBackward (*saved)(const Node *node, Wanted wanted);
+    SavedForBackward (*saved)(const Node *node, GradientsWanted wanted);
     size_t (*aux)(const Node *node, int n);
     double (*flops)(const Node *node, Pass pass);
 } ops[] = {
@@ -136,7 +136,7 @@ const char *op_name(OpKind kind) { return ops[kind_of(kind)].name; }
 SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
                                     bool running) {
     const OpKind kind = kind_of(node->kind);
-    const Wanted wanted = {input_gradient, weight_gradient, running};
+    const GradientsWanted wanted = {input_gradient, weight_gradient, running};
     return ops[kind].saved ? ops[kind].saved(node, wanted) : (SavedForBackward){false, false};
 }
 

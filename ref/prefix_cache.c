@@ -63,9 +63,9 @@ static int transfer(const PrefixCache *c, int slot, real *into, const real *from
     return 0;
 }
 
-static real *memory_place(const PrefixCache *c, int slot) {
-    int place = slot - c->on_device;
-    return c->chunk[place / CHUNK] + (size_t)(place % CHUNK) * c->width;
+static real *memory_at(const PrefixCache *c, int slot) {
+    int index = slot - c->on_device;
+    return c->chunk[index / CHUNK] + (size_t)(index % CHUNK) * c->width;
 }
 
 int prefix_cache_get(PrefixCache *c, real *values, const int *ids, int n) {
@@ -76,7 +76,7 @@ int prefix_cache_get(PrefixCache *c, real *values, const int *ids, int n) {
         real *value = values + (size_t)i * c->width;
         if (slot < c->on_device) continue;
         if (slot < c->in_memory)
-            memcpy(value, memory_place(c, slot), c->width * sizeof(real));
+            memcpy(value, memory_at(c, slot), c->width * sizeof(real));
         else if (transfer(c, slot, value, NULL))
             return error_set("cache: cannot read back from %s: %s", c->dir, strerror(errno));
     }
@@ -102,7 +102,7 @@ static int put_one(PrefixCache *c, const real *value, int id) {
             if (!chunk) return -1;
             c->chunk[c->chunks++] = chunk;
         }
-        memcpy(memory_place(c, slot), value, c->width * sizeof(real));
+        memcpy(memory_at(c, slot), value, c->width * sizeof(real));
     } else if (slot >= c->on_device) {
         if (!c->dir) return 0;
         if (c->file < 0 && open_file(c)) return -1;

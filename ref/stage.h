@@ -129,13 +129,13 @@ typedef struct {
      * batch in flight, of a block's output. */
     size_t (*read)(Stage *stage, TensorRole role, int number, real *data);
     int (*write)(Stage *stage, TensorRole role, int number, const real *data);
-    /* Updates seen by the optimizer state of a block, and setting it (resume). */
-    uint64_t (*age)(Stage *stage, int block);
-    void (*set_age)(Stage *stage, int block, uint64_t age);
+    /* Optimizer steps of the optimizer state of a block, and setting it (resume). */
+    uint64_t (*optimizer_step)(Stage *stage, int block);
+    void (*set_optimizer_step)(Stage *stage, int block, uint64_t t);
     MemCount *(*memory)(Stage *stage);
     void (*free)(Stage *stage);
 
-    /* ---- what a device may offer beside; NULL: the engine does without ---- */
+    /* ---- what a device may offer; NULL: the engine does without ---- */
 
     /* After begin, and with the outputs of the blocks below `first` in place: forward from there,
      * loss, gradients and, if `last`, clipping and update, as one piece of work that a device can
@@ -151,9 +151,9 @@ typedef struct {
     int (*cache_reserve)(Stage *stage, size_t width, size_t bytes);
     void (*cache_put)(Stage *stage, int block, const int *slots, int n);
     void (*cache_get)(Stage *stage, int block, const int *slots, int n);
-    /* Messages: copies of boundary values in the device's memory, for links that carry them as they
-     * are; nothing waits for the host.  An empty one, with room for `count` numbers; NULL and an
-     * error.  take: message = the block's output, or its gradient, of the n samples in flight.
+    /* Messages: copies of boundary values in the device's memory, for transports that carry them as
+     * they are; nothing waits for the host.  An empty one, with room for `count` numbers; NULL and
+     * an error.  take: message = the block's output, or its gradient, of the n samples in flight.
      * give: the other way round, as write.  free needs no stage: another one of the same device may
      * have made the message. */
     void *(*message_create)(Stage *stage, size_t count);

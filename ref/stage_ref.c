@@ -18,14 +18,14 @@ static void release(RefStage *s, real **array) {
     *array = NULL;
 }
 
-/* ---- memory of a submodel ------------------------------------------------------------------- */
+/* ---- memory of a submodel ---- */
 
 static void free_activations(RefStage *s) {
     const Model *m = s->base.model;
-    for (int v = 0; s->value && v < s->slots * m->values; v++) release(s, &s->value[v]);
-    for (int v = 0; s->value_gradient && v < s->slots * m->values; v++)
+    for (int v = 0; s->value && v < s->max_in_flight * m->values; v++) release(s, &s->value[v]);
+    for (int v = 0; s->value_gradient && v < s->max_in_flight * m->values; v++)
         release(s, &s->value_gradient[v]);
-    for (int i = 0; s->aux && i < s->slots * m->nodes; i++) release(s, &s->aux[i]);
+    for (int i = 0; s->aux && i < s->max_in_flight * m->nodes; i++) release(s, &s->aux[i]);
     free(s->value);
     free(s->value_gradient);
     free(s->aux);
@@ -38,16 +38,16 @@ static void free_activations(RefStage *s) {
     layout_free(&s->layout);
 }
 
-static int reserve_slots(RefStage *s) {
+static int reserve_tables(RefStage *s) {
     const Model *m = s->base.model;
-    s->slots = 1;
+    s->max_in_flight = 1;
     for (int b = 0; b < m->blocks; b++)
-        if (block_in_flight(&s->base.settings, b) > s->slots)
-            s->slots = block_in_flight(&s->base.settings, b);
-    size_t values = (size_t)s->slots * (size_t)m->values;
+        if (block_in_flight(&s->base.settings, b) > s->max_in_flight)
+            s->max_in_flight = block_in_flight(&s->base.settings, b);
+    size_t values = (size_t)s->max_in_flight * (size_t)m->values;
     s->value = calloc(values, sizeof *s->value);
     s->value_gradient = calloc(values, sizeof *s->value_gradient);
-    s->aux = calloc((size_t)s->slots * (size_t)m->nodes, sizeof *s->aux);
+    s->aux = calloc((size_t)s->max_in_flight * (size_t)m->nodes, sizeof *s->aux);
     if (s->value && s->value_gradient && s->aux) return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
@@ -78,7 +78,7 @@ static bool allocate_stored(RefStage *s) {
 }
 
 static int allocate_activations(RefStage *s) {
-    if (layout_make(&s->layout, s->base.model, &s->base.settings, s->active) || reserve_slots(s))
+    if (layout_make(&s->layout, s->base.model, &s->base.settings, s->active) || reserve_tables(s))
         return -1;
     bool ok = allocate_stored(s);
     ok &= !!(s->scratch = numbers(s, MEM_WORKSPACE, s->layout.scratch / sizeof(real)));
@@ -124,7 +124,7 @@ static int stage_activate(Stage *base, const bool *active) {
         if (!state_stays(s, m->param[p].block, active)) free_state(s, p);
     }
     for (int b = 0; b < m->blocks; b++)
-        if (!state_stays(s, b, active)) s->age[b] = 0;
+        if (!state_stays(s, b, active)) s->optimizer_step[b] = 0;
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
     for (int p = 0; p < m->params; p++) {
@@ -135,8 +135,7 @@ static int stage_activate(Stage *base, const bool *active) {
     return allocate_activations(s);
 }
 
-/* ---- update -----------------------------------------------------------------------------------
- */
+/* ---- update ---- */
 
 void stage_copy_buffers(const RefStage *s, real *const *to, real *const *from) {
     const Model *m = s->base.model;
@@ -176,18 +175,17 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const OptimizerSettings *optimizer = &base->settings.optimizer;
-    for (int b = 0; b < m->blocks; b++) s->age[b] += s->active[b];
+    for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
         if (!s->gradient[p] || !trained_here(s, p)) continue;
         real *const state[2] = {s->state[0][p], s->state[1][p]};
         optimizer_update(optimizer, &m->param[p], s->param[p], state, s->gradient[p],
-                         gradient_scale, lr, s->age[m->param[p].block]);
+                         gradient_scale, lr, s->optimizer_step[m->param[p].block]);
     }
     end_step(s);
 }
 
-/* ---- host copies --------------------------------------------------------------------------------
- */
+/* ---- host copies ---- */
 
 static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
     const Model *m = s->base.model;
@@ -236,12 +234,15 @@ static int stage_write(Stage *base, TensorRole role, int number, const real *dat
 }
 
 static void stage_select(Stage *base, int micro_batch) { of(base)->micro_batch = micro_batch; }
-static uint64_t stage_age(Stage *base, int block) { return of(base)->age[block]; }
-static void stage_set_age(Stage *base, int block, uint64_t age) { of(base)->age[block] = age; }
+static uint64_t stage_optimizer_step(Stage *base, int block) {
+    return of(base)->optimizer_step[block];
+}
+static void stage_set_optimizer_step(Stage *base, int block, uint64_t t) {
+    of(base)->optimizer_step[block] = t;
+}
 static MemCount *stage_memory(Stage *base) { return &of(base)->counted; }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------- */
+/* ---- create and destroy ---- */
 
 static void stage_free(Stage *base) {
     RefStage *s = of(base);
@@ -266,7 +267,7 @@ static void stage_free(Stage *base) {
     free(s->state[0]);
     free(s->state[1]);
     free(s->gradient_made);
-    free(s->age);
+    free(s->optimizer_step);
     free(s->active);
     free(s->has_grad);
     free(s);
@@ -281,11 +282,11 @@ static int allocate_tables(RefStage *s) {
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
     s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
     s->before = calloc((size_t)m->buffers + 1, sizeof *s->before);
-    s->age = calloc(blocks, sizeof *s->age);
+    s->optimizer_step = calloc(blocks, sizeof *s->optimizer_step);
     s->active = calloc(blocks, sizeof *s->active);
     s->has_grad = calloc(values, sizeof *s->has_grad);
     if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
-        s->before && s->age && s->active && s->has_grad)
+        s->before && s->optimizer_step && s->active && s->has_grad)
         return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
@@ -332,8 +333,8 @@ Stage *stage_ref_create(const Model *model, StageSettings settings) {
         .update = stage_update,
         .read = stage_read,
         .write = stage_write,
-        .age = stage_age,
-        .set_age = stage_set_age,
+        .optimizer_step = stage_optimizer_step,
+        .set_optimizer_step = stage_set_optimizer_step,
         .memory = stage_memory,
         .free = stage_free,
     };

@@ -8,21 +8,21 @@
 typedef struct {
     Stage base;
     MemCount counted;
-    real **param;        /* [params] */
-    real **buffer;       /* [buffers] */
-    real **before;       /* [buffers]: as they were when the step started */
-    bool stepping;       /* a step has started, and is neither updated nor discarded */
-    real **gradient;     /* [params]; NULL: frozen */
-    real **state[2];     /* [params]; NULL: none */
-    bool *gradient_made; /* [params]: this step has written it, the next contribution adds */
-    uint64_t *age;       /* [blocks]: updates seen by the block's optimizer state */
-    bool *active;        /* [blocks] */
+    real **param;             /* [params] */
+    real **buffer;            /* [buffers] */
+    real **before;            /* [buffers]: as they were when the step started */
+    bool stepping;            /* a step has started, and is neither updated nor discarded */
+    real **gradient;          /* [params]; NULL: frozen */
+    real **state[2];          /* [params]; NULL: none */
+    bool *gradient_made;      /* [params]: this step has written it, the next contribution adds */
+    uint64_t *optimizer_step; /* [blocks]: optimizer steps of the block's optimizer state */
+    bool *active;             /* [blocks] */
     Layout layout;
-    int slots;       /* most of any block */
-    int micro_batch; /* selected */
-    real **value;    /* [slots][values]: stored activations */
-    real **aux;      /* [slots][nodes] */
-    /* [slots][values]: gradients stored for deferred weight gradients */
+    int max_in_flight; /* most of any block */
+    int micro_batch;   /* selected */
+    real **value;      /* [max_in_flight][values]: stored activations */
+    real **aux;        /* [max_in_flight][nodes] */
+    /* [max_in_flight][values]: gradients stored for deferred weight gradients */
     real **value_gradient;
     real *scratch, *boundary[2], *boundary_gradient[2];
     real *loss, *log_sum; /* [batch * targets] */

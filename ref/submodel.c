@@ -51,20 +51,20 @@ double partition_share(const Partition *partition, const Model *model) {
 
 /* ---- balanced ---- */
 
-/* least[m][b]: least sum of squares of the first b items in m parts; cut[m][b]: where the last of
+/* best[m][b]: best sum of squares of the first b items in m parts; cut[m][b]: where the last of
  * them begins.  Dynamic programming over b and m. */
-static void cut_best(int *part, const double *prefix, int items, int parts, int fewest,
-                     double *least, int *cut) {
+static void cut_best(int *part, const double *prefix, int items, int parts, int min_items,
+                     double *best, int *cut) {
     int row = items + 1;
-    for (int b = 0; b <= items; b++) least[b] = b ? 1e300 : 0;
+    for (int b = 0; b <= items; b++) best[b] = b ? 1e300 : 0;
     for (int m = 1; m <= parts; m++)
         for (int b = 0; b <= items; b++) {
-            least[m * row + b] = 1e300;
-            for (int begin = (m - 1) * fewest; begin <= b - fewest; begin++) {
+            best[m * row + b] = 1e300;
+            for (int begin = (m - 1) * min_items; begin <= b - min_items; begin++) {
                 double size = prefix[b] - prefix[begin];
-                double total = least[(m - 1) * row + begin] + size * size;
-                if (total < least[m * row + b]) {
-                    least[m * row + b] = total;
+                double total = best[(m - 1) * row + begin] + size * size;
+                if (total < best[m * row + b]) {
+                    best[m * row + b] = total;
                     cut[m * row + b] = begin;
                 }
             }
@@ -76,16 +76,16 @@ static void cut_best(int *part, const double *prefix, int items, int parts, int 
     }
 }
 
-int cut_contiguous(int *part, const double *cost, int items, int parts, int fewest) {
+int cut_contiguous(int *part, const double *cost, int items, int parts, int min_items) {
     size_t cells = ((size_t)parts + 1) * ((size_t)items + 1);
     double *prefix = calloc((size_t)items + 1, sizeof *prefix);
-    double *least = malloc(cells * sizeof *least);
+    double *best = malloc(cells * sizeof *best);
     int *cut = calloc(cells, sizeof *cut);
-    bool reserved = prefix && least && cut;
+    bool reserved = prefix && best && cut;
     for (int b = 0; reserved && b < items; b++) prefix[b + 1] = prefix[b] + cost[b];
-    if (reserved) cut_best(part, prefix, items, parts, fewest, least, cut);
+    if (reserved) cut_best(part, prefix, items, parts, min_items, best, cut);
     free(prefix);
-    free(least);
+    free(best);
     free(cut);
     return reserved ? 0 : error_set("partition: out of memory");
 }

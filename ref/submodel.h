@@ -15,7 +15,7 @@ typedef struct {
     int submodels;        /* M */
     int *of_block;        /* [blocks]: which submodel trains each block, or ALWAYS_ACTIVE */
     size_t *params;       /* [submodels]: parameters in each, */
-    size_t always_params; /*   and in the blocks that train beside each of them */
+    size_t always_params; /*   and in the blocks that train with each of them */
     double imbalance;     /* largest submodel over the mean, minus 1 */
     double *lr_factor;    /* [submodels], of the learning rate: 1, unless partition_lr changed it */
 } Partition;
@@ -29,9 +29,9 @@ typedef struct {
 int partition_balanced(Partition *partition, const Model *model, int submodels, const char *always);
 
 /* Cuts a row of items into `parts` contiguous parts so that the sum of the squares of their costs
- * is least: part[i] is that of item i.  Every part has at least `fewest` items: 1 <= fewest,
- * parts * fewest <= items.  -1 and an error when memory runs out. */
-int cut_contiguous(int *part, const double *cost, int items, int parts, int fewest);
+ * is least: part[i] is that of item i.  Every part has at least `min_items` items: 1 <= min_items,
+ * parts * min_items <= items.  -1 and an error when memory runs out. */
+int cut_contiguous(int *part, const double *cost, int items, int parts, int min_items);
 
 /* By hand: submodels separated by '/', each a list of blocks or ranges by number or name:
  * "embedding,head/block1-block6/block7-block12", "0-3/4-9".  Every block must be in exactly one, or

@@ -123,10 +123,10 @@ static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) 
 
 /* Chooses between halo tile and gathering, and how much of it is loaded at a time. */
 template <typename Tile>
-static Work plan_work(const Correlation *phase, int phases) {
+static ConvWork plan_work(const Correlation *phase, int phases) {
     typedef typename Tile::Mode Mode;
     const int size = (int)sizeof(typename Mode::Element), in_c = phase[0].in_c;
-    Work work = {};
+    ConvWork work = {};
     int pixels = 0, taps = 1, by_halo = 0, by_tap = 0; /* pixels to load, of all phases */
     for (int p = 0; p < phases; p++) {
         const Correlation &c = work.phase[p] = phase[p];
@@ -164,7 +164,7 @@ template <typename Tile>
 static void launch(const Run *run, void *out, const void *in, const void *w,
                    const Correlation *phase, int phases) {
     typedef typename Tile::Mode::Value Value;
-    const Work work = plan_work<Tile>(phase, phases);
+    const ConvWork work = plan_work<Tile>(phase, phases);
     const size_t bytes =
         (size_t)(work.halos * work.halo_size + work.weight_buffers * work.weight_size) *
         sizeof(typename Tile::Mode::Element);

@@ -17,7 +17,7 @@ typedef struct {
     int halo_size; /* numbers of a halo tile, its row of zeros included */
     int halos;     /* buffers: 1 or 2 */
     int weight_size, weight_buffers;
-} Work;
+} ConvWork;
 
 template <typename M, bool G, int M_WARPS, int N_WARPS, int N>
 struct CorrelateTile {
@@ -49,7 +49,8 @@ struct Round {
     bool fresh; /* the first with this halo tile */
 };
 
-static __device__ __forceinline__ Round round_of(const Work &work, const Correlation &c, int at) {
+static __device__ __forceinline__ Round round_of(const ConvWork &work, const Correlation &c,
+                                                 int at) {
     const int all = c.rows * c.columns;
     Round round;
     if (work.gather) {
@@ -122,7 +123,7 @@ static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divis
 
 template <typename Tile, typename T, typename E>
 static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const Correlation &c,
-                                                    const Work &work, Round round, int n0) {
+                                                    const ConvWork &work, Round round, int n0) {
     typedef typename Tile::Mode Mode;
     const int k0 = round.chunk * work.chunk, chunk = work.chunk;
     const int pitch = weight_pitch<Tile>(chunk);
@@ -148,7 +149,7 @@ struct Span {
 
 template <typename Tile, typename T, typename E>
 static __device__ __forceinline__ void fill_pixels(E *halo, const T *in, const Correlation &c,
-                                                   const Work &work, Round round, Span span) {
+                                                   const ConvWork &work, Round round, Span span) {
     typedef typename Tile::Mode Mode;
     const int pitch = work.chunk + Mode::GROUP, k0 = round.chunk * work.chunk;
     const int groups = work.chunk / Mode::GROUP;

@@ -170,7 +170,7 @@ struct Lines {
     int at[Tile::LINES];
     unsigned inside[Tile::LINES];
 
-    __device__ __forceinline__ Lines(const Work &work, const Correlation &c, Span span, int row,
+    __device__ __forceinline__ Lines(const ConvWork &work, const Correlation &c, Span span, int row,
                                      int pitch) {
 #pragma unroll
         for (int i = 0; i < Tile::LINES; i++) {
@@ -186,7 +186,7 @@ template <typename Tile>
 static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     implicit_gemm(typename Tile::Mode::Value *out,
                   const typename Tile::Mode::Value *__restrict__ in,
-                  const typename Tile::Mode::Value *__restrict__ w, const Work work) {
+                  const typename Tile::Mode::Value *__restrict__ w, const ConvWork work) {
     typedef typename Tile::Mode Mode;
     typedef typename Mode::Element Element;
     DYNAMIC_SHARED(Element, memory);

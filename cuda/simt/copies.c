@@ -11,15 +11,15 @@ typedef struct {
     size_t bytes;
     int group;
     SimtSite site;
-} Copy;
+} AsyncCopy;
 static struct {
-    Copy *copy;
+    AsyncCopy *copy;
     int count, capacity;
     int group; /* that the next copy belongs to */
 } queues[SIMT_THREADS];
 static bool in_use;
 
-static void note_access(const Copy *copy) {
+static void note_access(const AsyncCopy *copy) {
     if (!simt_race) return;
     if (copy->from) simt_race->access(copy->from, copy->bytes, false, simt_thread(), copy->site);
     simt_race->access(copy->to, copy->bytes, true, simt_thread(), copy->site);
@@ -32,19 +32,19 @@ void simt_copy_async(void *shared, const void *global, size_t bytes, bool ok, Si
     unsigned thread = simt_thread();
     if (queues[thread].count == queues[thread].capacity) {
         int capacity = queues[thread].capacity * 2 + 16;
-        Copy *grown = realloc(queues[thread].copy, (size_t)capacity * sizeof *grown);
+        AsyncCopy *grown = realloc(queues[thread].copy, (size_t)capacity * sizeof *grown);
         if (!grown) simt_fail(site, "no memory for an asynchronous copy");
         queues[thread].copy = grown;
         queues[thread].capacity = capacity;
     }
     in_use = true;
-    note_access(&(Copy){shared, NULL, bytes, 0, site}); /* it may be written from now on */
+    note_access(&(AsyncCopy){shared, NULL, bytes, 0, site}); /* it may be written from now on */
     simt_poison(shared, bytes);
     /* Touched here, where a bad address is the caller's. */
     const volatile char *touched = global;
     if (ok) (void)touched[0], (void)touched[bytes - 1];
     queues[thread].copy[queues[thread].count++] =
-        (Copy){shared, ok ? global : NULL, bytes, queues[thread].group, site};
+        (AsyncCopy){shared, ok ? global : NULL, bytes, queues[thread].group, site};
 }
 
 void simt_copy_commit(void) { queues[simt_thread()].group++; }
@@ -53,7 +53,7 @@ void simt_copy_wait(int pending) {
     unsigned thread = simt_thread();
     int kept = 0;
     for (int i = 0; i < queues[thread].count; i++) {
-        Copy copy = queues[thread].copy[i];
+        AsyncCopy copy = queues[thread].copy[i];
         if (copy.group >= queues[thread].group - pending) {
             queues[thread].copy[kept++] = copy;
             continue;

@@ -80,7 +80,7 @@ typedef struct {
     const void *pinned; /* of a late stream: must be there still; NULL: is not looked at */
     uint64_t sum;       /* and, copied from, must hold what it held */
     bool inside;        /* what is copied stands behind this */
-} Copy;
+} StreamCopy;
 
 /* FNV-1a */
 static uint64_t sum_of(const void *memory, size_t bytes) {
@@ -91,7 +91,7 @@ static uint64_t sum_of(const void *memory, size_t bytes) {
 }
 
 static void do_copy(const void *closure) {
-    const Copy *copy = closure;
+    const StreamCopy *copy = closure;
     if (copy->pinned && !memory_holds(MEMORY_PINNED, copy->pinned, copy->bytes))
         simt_note_error("page-locked memory was freed before its %zu bytes were copied",
                         copy->bytes);
@@ -106,13 +106,13 @@ static void do_copy(const void *closure) {
         memset(copy->to, 0, copy->bytes);
 }
 
-static void submit(Stream stream, Copy copy) {
+static void submit(Stream stream, StreamCopy copy) {
     if (copy.bytes) simt_submit(stream, do_copy, &copy, sizeof copy);
 }
 
 /* With the bytes themselves: they may change from now on. */
-static void submit_inside(Stream stream, Copy copy) {
-    Copy *whole = malloc(sizeof copy + copy.bytes);
+static void submit_inside(Stream stream, StreamCopy copy) {
+    StreamCopy *whole = malloc(sizeof copy + copy.bytes);
     if (!whole) {
         simt_note_error("no memory for a copy of %zu bytes", copy.bytes);
         return;
@@ -127,7 +127,7 @@ static void submit_inside(Stream stream, Copy copy) {
 /* Between the host and a stream that may be late.  Page-locked memory must not change before it has
  * been copied, and reads as NaN before it has been copied to.  Other memory a GPU's driver copies
  * to a place of its own at once, and waits for copies to it. */
-static void submit_host(Stream stream, Copy copy, bool down) {
+static void submit_host(Stream stream, StreamCopy copy, bool down) {
     bool late = late_on() && copy.bytes && !record_has(stream);
     const void *host = down ? copy.to : copy.from;
     bool pinned = memory_holds(MEMORY_PINNED, host, copy.bytes);
@@ -154,22 +154,22 @@ static bool in_place(const char *what, const void *memory, size_t bytes, bool de
 void copy_to_device(Stream stream, void *to, const void *from, size_t bytes) {
     if (in_place("copy_to_device, to", to, bytes, true) &&
         in_place("copy_to_device, from", from, bytes, false))
-        submit_host(stream, (Copy){.to = to, .from = from, .bytes = bytes}, false);
+        submit_host(stream, (StreamCopy){.to = to, .from = from, .bytes = bytes}, false);
 }
 
 void copy_to_host(Stream stream, void *to, const void *from, size_t bytes) {
     if (in_place("copy_to_host, to", to, bytes, false) &&
         in_place("copy_to_host, from", from, bytes, true))
-        submit_host(stream, (Copy){.to = to, .from = from, .bytes = bytes}, true);
+        submit_host(stream, (StreamCopy){.to = to, .from = from, .bytes = bytes}, true);
 }
 
 void copy_on_device(Stream stream, void *to, const void *from, size_t bytes) {
     if (in_place("copy_on_device, to", to, bytes, true) &&
         in_place("copy_on_device, from", from, bytes, true))
-        submit(stream, (Copy){.to = to, .from = from, .bytes = bytes});
+        submit(stream, (StreamCopy){.to = to, .from = from, .bytes = bytes});
 }
 
 void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
     if (in_place("fill_zero", device_pointer, bytes, true))
-        submit(stream, (Copy){.to = device_pointer, .bytes = bytes});
+        submit(stream, (StreamCopy){.to = device_pointer, .bytes = bytes});
 }

@@ -18,16 +18,16 @@
 
 enum { STREAMS = 8 }; /* that one recording may draw in */
 
-typedef struct Work {
-    struct Work *next;
+typedef struct RecordedWork {
+    struct RecordedWork *next;
     SimtRun *run;
     void *closure;
-} Work;
+} RecordedWork;
 
 typedef struct SimtStream SimtStream;
 typedef struct {
     unsigned number; /* counts recordings, so that events of an earlier one are known */
-    Work *first, **end;
+    RecordedWork *first, **end;
     SimtStream *streams[STREAMS]; /* the first is where it began */
     int count;
     bool failed; /* something forbidden, out of memory, or too many streams */
@@ -171,7 +171,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
         if (late_on()) late_work(&s->queue, run, closure, bytes);
         return late_on();
     }
-    Work *work = malloc(sizeof *work);
+    RecordedWork *work = malloc(sizeof *work);
     void *copy = malloc(bytes);
     if (!work || !copy) {
         free(work);
@@ -180,7 +180,7 @@ static bool keep(void *stream, SimtRun *run, const void *closure, size_t bytes) 
         return true;
     }
     memcpy(copy, closure, bytes);
-    *work = (Work){NULL, run, copy};
+    *work = (RecordedWork){NULL, run, copy};
     *active->end = work;
     active->end = &work->next;
     s->seen[s->number]++;
@@ -226,7 +226,8 @@ Graph graph_end(Stream stream) {
 
 static void play(const void *closure) {
     const Recording *recording = *(Recording *const *)closure;
-    for (const Work *work = recording->first; work; work = work->next) work->run(work->closure);
+    for (const RecordedWork *work = recording->first; work; work = work->next)
+        work->run(work->closure);
 }
 
 int graph_launch(Graph graph, Stream stream) {
@@ -238,8 +239,8 @@ void graph_free(Graph graph) {
     Recording *recording = graph;
     if (!recording) return;
     late_finish_all(); /* it may have been launched */
-    for (Work *work = recording->first; work;) {
-        Work *next = work->next;
+    for (RecordedWork *work = recording->first; work;) {
+        RecordedWork *next = work->next;
         free(work->closure);
         free(work);
         work = next;

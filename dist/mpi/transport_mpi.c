@@ -31,7 +31,7 @@ typedef struct MpiMove {
     max_align_t copy[];
 } MpiMove;
 
-/* What ranks tell each other beside, on a tag of its own. */
+/* What ranks tell each other about themselves, on a tag of its own. */
 typedef enum { NOTE_GIVES_UP, NOTE_ASKS, NOTE_ANSWERS } NoteKind;
 typedef struct {
     NoteKind kind;
@@ -69,8 +69,7 @@ static int check(int code) {
     return error_set("transport: MPI: %.300s", text);
 }
 
-/* ---- moves --------------------------------------------------------------------------------------
- */
+/* ---- moves ---- */
 
 static int add_move(MpiTransport *l, const Transfer *t, bool copied) {
     MpiMove *m = malloc(sizeof *m + (copied ? t->bytes : 0));
@@ -117,7 +116,7 @@ static int move_on(const MpiTransport *l, MpiMove *m) {
     }
 }
 
-static bool same_way(const Transfer *a, const Transfer *b) {
+static bool same_channel(const Transfer *a, const Transfer *b) {
     return a->send == b->send && a->peer == b->peer && a->channel == b->channel;
 }
 
@@ -129,7 +128,7 @@ static int move_all(MpiTransport *l, const MpiMove **waited) {
         MpiMove *m = *at;
         bool behind = false;
         for (const MpiMove *other = l->first; other != m && !behind; other = other->next)
-            behind = same_way(&other->t, &m->t);
+            behind = same_channel(&other->t, &m->t);
         int done = behind ? 0 : move_on(l, m);
         if (done < 0) return -1;
         if (done) {
@@ -142,8 +141,7 @@ static int move_all(MpiTransport *l, const MpiMove **waited) {
     return 0;
 }
 
-/* ---- notes --------------------------------------------------------------------------------------
- */
+/* ---- notes ---- */
 
 /* No length goes ahead: all are alike. */
 static int add_note(MpiTransport *l, int to, Note note) {
@@ -194,7 +192,7 @@ static int take_notes(MpiTransport *l) {
     }
 }
 
-/* Locked.  -1 when the transport is or gets broken, why is told by l->why. */
+/* Locked.  -1 when the transport is or gets broken, l->why says why. */
 static int progress(MpiTransport *l, const MpiMove **waited) {
     if (l->broken) return -1;
     if (take_notes(l) == 0 && move_all(l, waited) == 0) return 0;
@@ -202,8 +200,7 @@ static int progress(MpiTransport *l, const MpiMove **waited) {
     return -1;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------
- */
+/* ---- waiting ---- */
 
 /* Locked.  Lets others have the lock, and the processor when it takes longer. */
 static void pause_polling(MpiTransport *l, int times) {
@@ -280,8 +277,7 @@ static void *push(void *argument) {
     return NULL;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- create and destroy ---- */
 
 static void mpi_abort(Transport *transport, const char *why) {
     MpiTransport *l = of(transport);

@@ -37,7 +37,7 @@ typedef struct {
     int ranks;            /* threads that are a pipeline; 0: one stage without */
     PlacementKind placement;
     bool cached; /* the frozen prefix, kept */
-} Method;
+} NetworkMethod;
 
 typedef struct {
     double step_ms[THIRDS], mean_ms;
@@ -45,7 +45,7 @@ typedef struct {
 } Times;
 
 static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
-                      const Method *method) {
+                      const NetworkMethod *method) {
     char parts[24], ranks[24];
     snprintf(parts, sizeof parts, "%d", method->parts);
     snprintf(ranks, sizeof ranks, "local:%d", method->ranks);
@@ -82,7 +82,7 @@ static void fill_costs(const Bench *bench, int parts, BlockCost *block, double s
 /* One thread per rank.  Two steps to warm up, which fill a cache.  bench_close(bench) whatever it
  * returns. */
 static int time_method(Times *times, Bench *bench, const Options *asked,
-                       const MeasuredNetwork *network, const Method *method) {
+                       const MeasuredNetwork *network, const NetworkMethod *method) {
     BenchPace pace = {2, 3, presets[asked->preset].steps, 500};
     int threads = omp_get_max_threads();
     Options options;
@@ -111,7 +111,7 @@ static void put_share(Table *table, int k, double ms, double cached_ms, double f
 }
 
 static int time_stage(Times *times, const Options *asked, const MeasuredNetwork *network,
-                      Method method) {
+                      NetworkMethod method) {
     Bench bench;
     method.parts = 1;
     int failed = time_method(times, &bench, asked, network, &method);
@@ -135,9 +135,9 @@ static int add_shares(Tables *tables, const Options *asked, const MeasuredNetwor
     snprintf(title, sizeof title, "A step here, of each submodel: %.80s, batch %s", network->model,
              network->batch);
     Table *table = tables_add(tables, name, title, "update", columns, 6);
-    if (!table || time_stage(&full, asked, network, (Method){.submodels = 1}) ||
-        time_stage(&thirds, asked, network, (Method){.submodels = THIRDS}) ||
-        time_stage(&cached, asked, network, (Method){.submodels = THIRDS, .cached = true}))
+    if (!table || time_stage(&full, asked, network, (NetworkMethod){.submodels = 1}) ||
+        time_stage(&thirds, asked, network, (NetworkMethod){.submodels = THIRDS}) ||
+        time_stage(&cached, asked, network, (NetworkMethod){.submodels = THIRDS, .cached = true}))
         return -1;
     table_row(table, "full");
     table_put(table, 0, full.mean_ms);
@@ -167,7 +167,7 @@ typedef struct {
 
 /* The step of a pipeline, simulated from the block times of one stage.  -1 and an error. */
 static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup *pipeline,
-                             const BlockCost *block, const Method *method) {
+                             const BlockCost *block, const NetworkMethod *method) {
     Gpu here = {.key = "here",
                 .name = "this machine",
                 .interconnect_bandwidth = all->rate,
@@ -192,7 +192,7 @@ static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup 
     return 0;
 }
 
-static int add_pipeline(Pipelines *all, const Method *method, const BlockCost *block) {
+static int add_pipeline(Pipelines *all, const NetworkMethod *method, const BlockCost *block) {
     Times times = {0};
     Bench bench;
     double ms = NAN;
@@ -220,7 +220,8 @@ static int fewest_blocks(const Setup *setup) {
     return fewest;
 }
 
-static int time_blocks(Times *stage, Bench *bench, const Pipelines *all, const Method *method) {
+static int time_blocks(Times *stage, Bench *bench, const Pipelines *all,
+                       const NetworkMethod *method) {
     Model *model = setup_model(all->network->model, 0, 0);
     size_t blocks = model ? (size_t)model->blocks : 0;
     model_free(model);
@@ -234,7 +235,7 @@ static int time_blocks(Times *stage, Bench *bench, const Pipelines *all, const M
 static int add_pipelines_of(Pipelines *all, int submodels, int parts) {
     Times stage = {0};
     Bench bench = {0};
-    Method method = {.submodels = submodels, .parts = parts};
+    NetworkMethod method = {.submodels = submodels, .parts = parts};
     int failed = time_blocks(&stage, &bench, all, &method);
     int fewest = failed ? 0 : fewest_blocks(&bench.setup);
     bench_close(&bench);

@@ -116,7 +116,8 @@ uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks) {
 
 static void write_ages(H5File *file, const Setup *setup, uint64_t *age) {
     size_t blocks = (size_t)setup->model->blocks;
-    for (size_t b = 0; b < blocks; b++) age[b] = setup->engine->is->age(setup->engine, (int)b);
+    for (size_t b = 0; b < blocks; b++)
+        age[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
     H5Dim dim = {"block", blocks, NULL};
     h5_write(file, "/age", H5_UINT64, age, 1, &dim, NULL);
     h5_set_count(file, "/age", "checksum", checkpoint_age_checksum(age, blocks));

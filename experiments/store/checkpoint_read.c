@@ -141,7 +141,7 @@ static int read_ages(const H5File *file, const Setup *setup) {
         failed =
             error_set("%s: /age: its checksum does not match; the file is damaged", file->path);
     for (size_t b = 0; b < blocks && !failed; b++)
-        setup->engine->is->set_age(setup->engine, (int)b, age[b]);
+        setup->engine->is->set_optimizer_step(setup->engine, (int)b, age[b]);
     free(age);
     return failed;
 }

@@ -29,30 +29,31 @@ typedef struct {
     const char *name;
     const RunTable *table;
     size_t row_size, rows_at, number_at; /* offsets in StudyRow: the pointer, how many */
-} Part;
+} StudyPart;
 
 #define PART(name, table, field, count)                                          \
     {                                                                            \
         name, &table, sizeof *((StudyRow *)0)->field, offsetof(StudyRow, field), \
             offsetof(StudyRow, count)                                            \
     }
-static const Part parts[] = {
+static const StudyPart parts[] = {
     PART("/training", run_curve, curve, curve_rows),
     PART("/evaluation", run_evaluation, evaluation, evaluation_rows),
     PART("/switches", run_switches, switches, switch_rows),
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static char **rows_of(const Part *part, const StudyRow *row) {
+static char **rows_of(const StudyPart *part, const StudyRow *row) {
     return (char **)(void *)((char *)row + part->rows_at);
 }
 
-static size_t *number_of(const Part *part, const StudyRow *row) {
+static size_t *number_of(const StudyPart *part, const StudyRow *row) {
     return (size_t *)(void *)((char *)row + part->number_at);
 }
 
 /* How many rows all trainings have together; begin[r], count[r]: of each. */
-static size_t count_rows(const Study *study, const Part *part, uint64_t *begin, uint64_t *count) {
+static size_t count_rows(const Study *study, const StudyPart *part, uint64_t *begin,
+                         uint64_t *count) {
     size_t total = 0;
     for (int r = 0; r < study->rows; r++) {
         begin[r] = total;
@@ -63,7 +64,7 @@ static size_t count_rows(const Study *study, const Part *part, uint64_t *begin, 
 }
 
 /* All of them in memory first: each column is one data set. */
-static void write_part(H5File *file, const Study *study, const Part *part) {
+static void write_part(H5File *file, const Study *study, const StudyPart *part) {
     H5Dim dim = {"row", (size_t)study->rows, "/table/row"};
     char path[PATH];
     uint64_t *begin = calloc(2 * dim.size + 1, sizeof *begin), *count = begin + dim.size;
@@ -131,7 +132,7 @@ int study_write(const Study *study, const char *path) {
 }
 
 /* Where each training begins is how many rows those before it have: only the latter is read. */
-static int share_out(const H5File *file, const Study *study, int first, const Part *part,
+static int share_out(const H5File *file, const Study *study, int first, const StudyPart *part,
                      const char *all, size_t total) {
     char path[PATH];
     size_t rows = (size_t)(study->rows - first), used = 0;
@@ -159,7 +160,7 @@ static int share_out(const H5File *file, const Study *study, int first, const Pa
     return failed;
 }
 
-static int read_part(const H5File *file, const Study *study, int first, const Part *part) {
+static int read_part(const H5File *file, const Study *study, int first, const StudyPart *part) {
     size_t total;
     char *all = h5_read_table(file, part->name, part->table->column, part->table->columns,
                               part->row_size, &total);

@@ -89,7 +89,7 @@ typedef struct {
     int found;
     char text[TEXT];  /* what fits */
     size_t min_bytes; /* bytes of memory to compute in, of all that was tried */
-} Search;
+} FitSearch;
 
 /* The training with some ways taken; `partition` keeps a new partition.  -1 where there is no such
  * one. */
@@ -108,7 +108,7 @@ static int change(FitTraining *to, Partition *partition, const FitTraining *now,
 }
 
 /* Adds "--submodels 3 --recompute (1.2 GiB)". */
-static void add_found(Search *s, int ways, int submodels, int parts, size_t bytes) {
+static void add_found(FitSearch *s, int ways, int submodels, int parts, size_t bytes) {
     char more[32] = "", accumulate[32] = "", size[32];
     if (ways & MORE_SUBMODELS) snprintf(more, sizeof more, "--submodels %d ", submodels);
     if (ways & ACCUMULATE) snprintf(accumulate, sizeof accumulate, "--accumulate %d ", parts);
@@ -119,7 +119,7 @@ static void add_found(Search *s, int ways, int submodels, int parts, size_t byte
     s->found++;
 }
 
-static bool try_change(Search *s, int ways, int submodels, int parts) {
+static bool try_change(FitSearch *s, int ways, int submodels, int parts) {
     FitTraining training;
     Partition partition = {0};
     Need need;
@@ -134,7 +134,7 @@ static bool try_change(Search *s, int ways, int submodels, int parts) {
 }
 
 /* Ways that do not change anything here. */
-static bool no_way(const Search *s, int ways) {
+static bool no_way(const FitSearch *s, int ways) {
     const StageSettings *now = &s->now->settings;
     return ((ways & RECOMPUTE) && now->recompute) ||
            ((ways & BF16) && (!s->memory->bf16 || now->precision == PRECISION_BF16)) ||
@@ -142,7 +142,7 @@ static bool no_way(const Search *s, int ways) {
 }
 
 /* The fewest submodels and the largest part of a batch with which these ways do. */
-static void try_ways(Search *s, int ways) {
+static void try_ways(FitSearch *s, int ways) {
     int submodels = s->now->partition->submodels, batch = s->now->batch;
     int last = ways & MORE_SUBMODELS ? MAX_SUBMODELS : submodels + 1;
     if (no_way(s, ways)) return;
@@ -161,7 +161,7 @@ static int count_ways(int ways) {
 }
 
 /* One way alone, where that is enough; else two together, and so on. */
-static void search(Search *s) {
+static void search(FitSearch *s) {
     for (int count = 1; count <= 4 && !s->found; count++)
         for (int ways = 1; ways <= EVERY_WAY && s->found < MAX_FOUND; ways++)
             if (count_ways(ways) == count) try_ways(s, ways);
@@ -185,7 +185,7 @@ static bool fits_without_cache(const Need *need, const FitMemory *memory) {
 }
 
 /* What the training itself leaves, in whole megabytes. */
-static void advise_cache(Search *s, double left) {
+static void advise_cache(FitSearch *s, double left) {
     snprintf(s->text, TEXT, "--device-cache %.0fM", floor(left / 1048576));
     s->found++;
 }
@@ -195,7 +195,7 @@ int fit_check(const FitMemory *memory, const FitTraining *training) {
     if (need_of(&need, memory, training)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
-    Search s = {.memory = memory, .now = training, .min_bytes = need.device[MEM_ROLES]};
+    FitSearch s = {.memory = memory, .now = training, .min_bytes = need.device[MEM_ROLES]};
     char roles[TEXT], needs[32], has[32], min_text[32];
     const size_t *bytes = on_device ? need.device : need.host;
     list_roles(roles, bytes);

@@ -11,8 +11,8 @@
 static void *append(Builder *b, void *array_address, int *count, size_t size) {
     void **array = array_address;
     if ((*count & (*count - 1)) == 0) {
-        size_t room = *count ? 2 * (size_t)*count : 1;
-        void *grown = b->failed ? NULL : realloc(*array, room * size);
+        size_t capacity = *count ? 2 * (size_t)*count : 1;
+        void *grown = b->failed ? NULL : realloc(*array, capacity * size);
         if (!grown) {
             b->failed = true;
             return NULL;

@@ -1,6 +1,6 @@
 /* Builds a model's tables, one node at a time.  Each call appends a node that reads value `in`, the
  * parameters it needs, named BLOCK.NAME.weight and .bias, and the value it writes, whose number it
- * returns.  Running out of memory is remembered in `failed` and told once, at the end. */
+ * returns.  Running out of memory is remembered in `failed` and reported once, at the end. */
 #ifndef REF_BLOCKS_BUILDER_H
 #define REF_BLOCKS_BUILDER_H
 

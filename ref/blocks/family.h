@@ -14,10 +14,10 @@ typedef struct {
     double standard, min, max;
     enum { KEY_REQUIRED, KEY_USUAL, KEY_DERIVED, KEY_SELDOM } kind;
     bool real; /* not only whole numbers */
-} Key;
+} FamilyKey;
 
-/* REQUIRED has no default; DERIVED is worked out from the others; SELDOM is told only where it is
- * other than its default. */
+/* REQUIRED has no default; DERIVED is worked out from the others; SELDOM is written only where it
+ * is other than its default. */
 #define REQUIRED(name, min, max) \
     { name, 0, min, max, KEY_REQUIRED, false }
 #define USUAL(name, standard, min, max) \
@@ -37,7 +37,7 @@ typedef struct {
 
 struct Family {
     const char *name;
-    Key key[MAX_KEYS + 1]; /* a NULL name ends */
+    FamilyKey key[MAX_KEYS + 1]; /* a NULL name ends */
     /* Works out DERIVED settings, and drops what is as it would be anyway.  NULL: nothing to do. */
     void (*derive)(Settings *settings);
     /* Appends the blocks, and puts the sizes into the model.  -1 and an error. */

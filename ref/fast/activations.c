@@ -5,9 +5,9 @@
 #include "rows.h"
 #include "vexp.h"
 
-/* ---- relu ---------------------------------------------------------------------------------- */
+/* ---- relu ---- */
 
-/* NaN passes through, so that a training that breaks down is seen to. */
+/* NaN passes through, so that a training that breaks down is noticed. */
 static void relu_block(real *restrict y, const real *restrict x, size_t count) {
     for (size_t i = 0; i < count; i++) y[i] = x[i] <= 0 ? 0 : x[i];
 }
@@ -31,7 +31,7 @@ void fast_relu_input_gradient(real *dx, const real *dy, const real *y, size_t co
         relu_gradient_block(dx + at, dy + at, y + at, block_size(count - at), add);
 }
 
-/* ---- gelu ---------------------------------------------------------------------------------- */
+/* ---- gelu ---- */
 
 /* With u = sqrt(2/pi) (x + 0.044715 x^3), 1/2 (1 + tanh u) is sigmoid(2u): gelu is x sigmoid(2u),
  * which does not cancel where tanh is near -1. */
@@ -72,7 +72,7 @@ void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t co
         gelu_gradient_block(dx + at, dy + at, x + at, block_size(count - at), add);
 }
 
-/* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---------------------------------------- */
+/* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---- */
 
 void fast_swiglu_forward(real *y, const real *x, int n, int f) {
     const size_t width = (size_t)f;
@@ -114,7 +114,7 @@ void fast_swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, 
     }
 }
 
-/* ---- addition ------------------------------------------------------------------------------ */
+/* ---- addition ---- */
 
 /* y may be a or b, so no restrict: element i depends on elements i alone. */
 static void add_block(real *y, const real *a, const real *b, size_t count) {

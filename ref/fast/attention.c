@@ -91,29 +91,30 @@ INLINE vec_bits lanes_below(int count) {
     return lane < (real)count;
 }
 
-/* ---- Forward ------------------------------------------------------------------------------- */
+/* ---- Forward ---- */
 
-/* Turns a row of scores into exp(scale s - most), zero where not visible, and carries the row's
+/* Turns a row of scores into exp(scale s - max), zero where not visible, and carries the row's
  * maximum and sum on.  Returns the factor by which what was summed under the old maximum shrinks.
  */
-static real softmax_row(real *s, real *most, real *sum, real scale, int count) {
-    vec largest = vec_all((real)-INFINITY), total = {0};
+static real softmax_row(real *s, real *max, real *sum, real scale, int count) {
+    vec maxima = vec_all((real)-INFINITY), total = {0};
     for (int j = 0; j < TILE; j += LANES) {
         vec x =
             vec_select(lanes_below(count - j), vec_load(s + j) * scale, vec_all((real)-INFINITY));
-        largest = vec_max(x, largest);
+        maxima = vec_max(x, maxima);
         vec_store(s + j, x);
     }
-    const real old = *most, here = vec_largest(largest), now = here > old ? here : old;
+    const real old_max = *max, tile_max = vec_largest(maxima),
+               new_max = tile_max > old_max ? tile_max : old_max;
     for (int j = 0; j < TILE; j += LANES) {
-        vec p = vec_exp(vec_load(s + j) - now);
+        vec p = vec_exp(vec_load(s + j) - new_max);
         total += p;
         vec_store(s + j, p);
     }
-    const real shrink = vec_exp(vec_all(old - now))[0];
-    *most = now;
-    *sum = *sum * shrink + vec_sum(total);
-    return shrink;
+    const real rescale = vec_exp(vec_all(old_max - new_max))[0];
+    *max = new_max;
+    *sum = *sum * rescale + vec_sum(total);
+    return rescale;
 }
 
 static void scale_row(real *y, real factor, int d) {
@@ -121,25 +122,25 @@ static void scale_row(real *y, real factor, int d) {
 }
 
 static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
-    real s[TILE * TILE], most[TILE], sum[TILE];
+    real s[TILE * TILE], max[TILE], sum[TILE];
     for (int i = 0; i < queries.size; i++) {
-        most[i] = (real)-INFINITY;
+        max[i] = (real)-INFINITY;
         sum[i] = 0;
     }
     for (int start = 0; start < keys_end(h, queries); start += TILE) {
         const Span keys = tile_at(start, h->t);
         scores(s, h, queries, keys);
         for (int i = 0; i < queries.size; i++) {
-            const real shrink = softmax_row(s + i * TILE, most + i, sum + i, h->scale,
-                                            visible(h, queries.start + i, keys));
-            if (start > 0) scale_row(y + row_at(i, h->y_stride), shrink, h->d);
+            const real rescale = softmax_row(s + i * TILE, max + i, sum + i, h->scale,
+                                             visible(h, queries.start + i, keys));
+            if (start > 0) scale_row(y + row_at(i, h->y_stride), rescale, h->d);
         }
         matmul(y, h->y_stride, s, TILE, false, h->v + row_at(start, h->stride), h->stride, false,
                queries.size, h->d, keys.size, start > 0);
     }
     for (int i = 0; i < queries.size; i++) {
         scale_row(y + row_at(i, h->y_stride), 1 / sum[i], h->d);
-        lse[i] = (real)((double)most[i] + log((double)sum[i]));
+        lse[i] = (real)((double)max[i] + log((double)sum[i]));
     }
 }
 
@@ -165,7 +166,7 @@ void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, A
     }
 }
 
-/* ---- Input gradient ------------------------------------------------------------------------ */
+/* ---- Input gradient ---- */
 
 /* Gradients with respect to h's q, k and v, in the same layout, accumulated. */
 typedef struct {
@@ -202,9 +203,9 @@ static void score_gradient(const HeadGradient *d, const Head *h, const real *ds,
 /* p = exp(scale s - lse) and ds = slope p (dp - dot), in place of s and dp. */
 static void gradient_row(real *s, real *dp, real lse, real dot, real scale, real slope, int count) {
     for (int j = 0; j < TILE; j += LANES) {
-        const vec_bits seen = lanes_below(count - j);
-        vec p = vec_select(seen, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
-        vec ds = vec_select(seen, slope * p * (vec_load(dp + j) - dot), (vec){0});
+        const vec_bits visible_lanes = lanes_below(count - j);
+        vec p = vec_select(visible_lanes, vec_exp(vec_load(s + j) * scale - lse), (vec){0});
+        vec ds = vec_select(visible_lanes, slope * p * (vec_load(dp + j) - dot), (vec){0});
         vec_store(s + j, p);
         vec_store(dp + j, ds);
     }

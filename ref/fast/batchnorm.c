@@ -18,9 +18,7 @@ enum {
     SAMPLE_ROWS = 64 /* from which the mean is estimated */
 };
 
-static int at_most(int a, int b) { return a < b ? a : b; }
-
-/* ---- Sums over rows ------------------------------------------------------------------------ */
+/* ---- Sums over rows ---- */
 
 typedef struct {
     const real *dy, *x, *y; /* y NULL: no relu */
@@ -59,7 +57,7 @@ INLINE void sum_columns(double *sums, const SumArguments *a, int first, int end,
             term(acc + 2 * k, a, (size_t)row * (size_t)a->columns + (size_t)j, j, left);
         }
     for (int k = 0; k < vectors; k++)
-        for (int i = 0; i < at_most(LANES, width - k * LANES); i++) {
+        for (int i = 0; i < min(LANES, width - k * LANES); i++) {
             sums[k * LANES + i] += (double)acc[2 * k][i];
             sums[SUM_COLUMNS + k * LANES + i] += (double)acc[2 * k + 1][i];
         }
@@ -84,7 +82,7 @@ static void sum_gradients(double *sums, const void *arguments, int first, int en
     sum_tile(sums, arguments, first, end, column, width, gradient_sums);
 }
 
-/* totals[2][SUM_SLAB] over n rows for channels [channel, channel + width). */
+/* totals[2][SUM_WIDTH] over n rows for channels [channel, channel + width). */
 static void sum_channels(double *totals, SumArguments a, int n, int c, int channel, int width,
                          RowSum *sum) {
     const int fold = c <= SUM_COLUMNS ? SUM_COLUMNS / c : 1;
@@ -97,12 +95,12 @@ static void sum_channels(double *totals, SumArguments a, int n, int c, int chann
     for (int j = 0; j < a.columns; j++) mean[j] = a.mean[j % c];
     a.mean = mean;
     double last[2 * SUM_COLUMNS] = {0};
-    memset(totals, 0, 2 * SUM_SLAB * sizeof *totals);
+    memset(totals, 0, 2 * SUM_WIDTH * sizeof *totals);
     if (n >= fold) rows_sum(totals, 2, n / fold, 0, a.columns, sum, &a);
     if (n % fold) sum(last, &a, n / fold, n / fold + 1, 0, n % fold * c);
     for (int q = 0; q < 2; q++)
         for (int j = 0; j < a.columns; j++) {
-            double *total = totals + q * SUM_SLAB;
+            double *total = totals + q * SUM_WIDTH;
             double all = total[j] + last[q * SUM_COLUMNS + j];
             if (j < c)
                 total[j] = all;
@@ -111,12 +109,12 @@ static void sum_channels(double *totals, SumArguments a, int n, int c, int chann
         }
 }
 
-/* ---- Forward ------------------------------------------------------------------------------- */
+/* ---- Forward ---- */
 
 /* The mean of some rows spread over all.  Sums of x minus this estimate do not cancel: were all m
  * sampled rows outliers, the variance of all n would still be m/n of their distance squared. */
 static void estimate_mean(real *mean, const real *x, int n, int c) {
-    const int samples = at_most(n, SAMPLE_ROWS);
+    const int samples = min(n, SAMPLE_ROWS);
     for (int j = 0; j < c; j++) mean[j] = 0;
     for (int i = 0; i < samples; i++) {
         const real *row = x + (size_t)((int64_t)n * i / samples) * (size_t)c;
@@ -128,14 +126,14 @@ static void estimate_mean(real *mean, const real *x, int n, int c) {
 static void batch_statistics(real *mean, real *rstd, real *running_mean, real *running_var,
                              const real *x, int n, int c, double momentum) {
     estimate_mean(mean, x, n, c);
-    for (int channel = 0; channel < c; channel += SUM_SLAB) {
-        const int width = at_most(SUM_SLAB, c - channel);
-        double totals[2 * SUM_SLAB];
+    for (int channel = 0; channel < c; channel += SUM_WIDTH) {
+        const int width = min(SUM_WIDTH, c - channel);
+        double totals[2 * SUM_WIDTH];
         sum_channels(totals, (SumArguments){.x = x, .mean = mean}, n, c, channel, width,
                      sum_shifted);
         for (int j = 0; j < width; j++) {
             const double distance = totals[j] / n;
-            double squares = totals[SUM_SLAB + j] - distance * totals[j];
+            double squares = totals[SUM_WIDTH + j] - distance * totals[j];
             if (squares < 0) squares = 0; /* by rounding */
             const double average = (double)mean[channel + j] + distance;
             mean[channel + j] = (real)average;
@@ -157,13 +155,13 @@ typedef struct {
 typedef struct {
     int rows, stride, width; /* wide rows */
     size_t last_width;       /* the last may be shorter */
-} Wide;
+} WideRow;
 
-static Wide wide_rows(int n, int c, int channel) {
+static WideRow wide_rows(int n, int c, int channel) {
     const int fold = c <= WIDE ? WIDE / c : 1;
-    const int width = at_most(WIDE, c - channel) * fold;
+    const int width = min(WIDE, c - channel) * fold;
     const int last = n % fold;
-    return (Wide){(n + fold - 1) / fold, c * fold, width, (size_t)(last ? last * c : width)};
+    return (WideRow){(n + fold - 1) / fold, c * fold, width, (size_t)(last ? last * c : width)};
 }
 
 INLINE void normalise_row(real *restrict y, const real *restrict x, const real *restrict skip,
@@ -194,7 +192,7 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
         batch_statistics(mean, rstd, running_mean, running_var, x, n, c, momentum);
     }
     for (int channel = 0; channel < c; channel += WIDE) {
-        const Wide wide = wide_rows(n, c, channel);
+        const WideRow wide = wide_rows(n, c, channel);
         Terms t;
         for (int j = 0; j < wide.width; j++) {
             const int from = channel + j % c;
@@ -204,7 +202,7 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
         }
 #pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
         for (int first = 0; first < wide.rows; first += WIDE_ROWS)
-            for (int row = first; row < at_most(first + WIDE_ROWS, wide.rows); row++) {
+            for (int row = first; row < min(first + WIDE_ROWS, wide.rows); row++) {
                 const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
                 const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
                 normalise_row(y + at, x + at, skip ? skip + at : NULL, &t, width, relu);
@@ -212,18 +210,18 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
     }
 }
 
-/* ---- Gradients ----------------------------------------------------------------------------- */
+/* ---- Gradients ---- */
 
 void fast_batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, const real *mean,
                          const real *rstd, int n, int c, bool relu) {
-    for (int channel = 0; channel < c; channel += SUM_SLAB) {
-        const int width = at_most(SUM_SLAB, c - channel);
+    for (int channel = 0; channel < c; channel += SUM_WIDTH) {
+        const int width = min(SUM_WIDTH, c - channel);
         const SumArguments a = {.dy = dy, .x = x, .y = relu ? y : NULL, .mean = mean};
-        double totals[2 * SUM_SLAB];
+        double totals[2 * SUM_WIDTH];
         sum_channels(totals, a, n, c, channel, width, sum_gradients);
         for (int j = 0; j < width; j++) {
             sums[channel + j] = (real)totals[j];
-            sums[c + channel + j] = (real)(totals[SUM_SLAB + j] * (double)rstd[channel + j]);
+            sums[c + channel + j] = (real)(totals[SUM_WIDTH + j] * (double)rstd[channel + j]);
         }
     }
 }
@@ -268,12 +266,12 @@ void fast_batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const 
                                    const real *sums, int n, int c, bool relu, bool use_running,
                                    bool add_dx, bool add_dskip) {
     for (int channel = 0; channel < c; channel += WIDE) {
-        const Wide wide = wide_rows(n, c, channel);
+        const WideRow wide = wide_rows(n, c, channel);
         Terms t = {0};
         gradient_terms(&t, g, mean, rstd, use_running ? NULL : sums, n, c, channel, wide.width);
 #pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
         for (int first = 0; first < wide.rows; first += WIDE_ROWS)
-            for (int row = first; row < at_most(first + WIDE_ROWS, wide.rows); row++) {
+            for (int row = first; row < min(first + WIDE_ROWS, wide.rows); row++) {
                 const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
                 const int width = row + 1 < wide.rows ? wide.width : (int)wide.last_width;
                 gradient_row(dx ? dx + at : NULL, dskip ? dskip + at : NULL, dy + at,

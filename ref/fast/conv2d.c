@@ -26,17 +26,17 @@ static Planes forward_planes(const Conv *conv) {
                      conv->c);
 }
 
-static Correlation forward_pass(const Conv *conv) {
+static CorrelationPass forward_pass(const Conv *conv) {
     int oh = conv2d_out(conv->h, conv->kernel, conv->stride, conv->pad),
         ow = conv2d_out(conv->w, conv->kernel, conv->stride, conv->pad);
-    return (Correlation){.taps = {conv->kernel, conv->kernel, 0, 0, 1},
-                         .kernel = conv->kernel,
-                         .channels = conv->c,
-                         .outputs = conv->o,
-                         .out_h = oh,
-                         .out_w = ow,
-                         .out_row = (ptrdiff_t)ow * conv->o,
-                         .out_column = conv->o};
+    return (CorrelationPass){.taps = {conv->kernel, conv->kernel, 0, 0, 1},
+                             .kernel = conv->kernel,
+                             .channels = conv->c,
+                             .outputs = conv->o,
+                             .out_h = oh,
+                             .out_w = ow,
+                             .out_row = (ptrdiff_t)ow * conv->o,
+                             .out_column = conv->o};
 }
 
 /* dy, with as many rows and columns of zeros as the taps reach past its edges. */
@@ -58,18 +58,18 @@ static void phase_taps(int *count, int *last, int a, const Conv *conv) {
 }
 
 /* The pixels of dx with row congruent to a and column congruent to b modulo the stride. */
-static Correlation gradient_pass(const Conv *conv, int a, int b) {
+static CorrelationPass gradient_pass(const Conv *conv, int a, int b) {
     int s = conv->stride, p = conv->pad;
     Planes planes = gradient_planes(conv);
-    Correlation pass = {.taps.step = -s,
-                        .kernel = conv->kernel,
-                        .channels = conv->o,
-                        .outputs = conv->c,
-                        .out_h = (conv->h - a + s - 1) / s,
-                        .out_w = (conv->w - b + s - 1) / s,
-                        .out_first = ((ptrdiff_t)a * conv->w + b) * conv->c,
-                        .out_row = (ptrdiff_t)s * conv->w * conv->c,
-                        .out_column = (ptrdiff_t)s * conv->c};
+    CorrelationPass pass = {.taps.step = -s,
+                            .kernel = conv->kernel,
+                            .channels = conv->o,
+                            .outputs = conv->c,
+                            .out_h = (conv->h - a + s - 1) / s,
+                            .out_w = (conv->w - b + s - 1) / s,
+                            .out_first = ((ptrdiff_t)a * conv->w + b) * conv->c,
+                            .out_row = (ptrdiff_t)s * conv->w * conv->c,
+                            .out_column = (ptrdiff_t)s * conv->c};
     phase_taps(&pass.taps.rows, &pass.taps.u0, a, conv);
     phase_taps(&pass.taps.columns, &pass.taps.v0, b, conv);
     pass.origin = (planes.low + (a + p - pass.taps.u0) / s) * planes.row + planes.low +
@@ -84,10 +84,10 @@ typedef struct {
     real *out;
     const real *in;
     int out_h, out_w, out_c, in_h, in_w, in_c;
-} Job;
+} ConvJob;
 
-/* w[o][kernel][kernel][c] as Correlation says, by all threads of the region. */
-static void pack_weights(real *to, const Job *job, const real *w) {
+/* w[o][kernel][kernel][c] as CorrelationPass says, by all threads of the region. */
+static void pack_weights(real *to, const ConvJob *job, const real *w) {
     int taps = job->conv->kernel * job->conv->kernel, width = correlate_width(job->out_c);
     ptrdiff_t row = (ptrdiff_t)taps * job->conv->c, panel = (ptrdiff_t)width * job->in_c;
     ptrdiff_t out_step = job->gradient ? 1 : row, in_step = job->gradient ? row : 1;
@@ -105,7 +105,7 @@ static void pack_weights(real *to, const Job *job, const real *w) {
 }
 
 /* Images [begin, end), on the calling thread. */
-static void run_images(const Job *job, const real *weights, int begin, int end) {
+static void run_images(const ConvJob *job, const real *weights, int begin, int end) {
     int phases = job->gradient ? job->conv->stride : 1; /* of the output */
     ptrdiff_t in_image = (ptrdiff_t)job->in_h * job->in_w * job->in_c,
               out_image = (ptrdiff_t)job->out_h * job->out_w * job->out_c;
@@ -121,9 +121,9 @@ static void run_images(const Job *job, const real *weights, int begin, int end) 
             planes_fill(images + i * planes.image, &planes, job->in + (n + i) * in_image, job->in_h,
                         job->in_w, job->in_c);
         for (int phase = 0; phase < phases * phases; phase++) {
-            Correlation pass = job->gradient
-                                   ? gradient_pass(job->conv, phase / phases, phase % phases)
-                                   : forward_pass(job->conv);
+            CorrelationPass pass = job->gradient
+                                       ? gradient_pass(job->conv, phase / phases, phase % phases)
+                                       : forward_pass(job->conv);
             pass.planes = planes;
             pass.weights = weights;
             pass.add = job->add;
@@ -132,7 +132,7 @@ static void run_images(const Job *job, const real *weights, int begin, int end) 
     }
 }
 
-static void run(const Job *job, const real *w) {
+static void run(const ConvJob *job, const real *w) {
     int width = correlate_width(job->out_c);
     size_t taps = (size_t)job->conv->kernel * (size_t)job->conv->kernel;
     size_t outputs = (size_t)(job->out_c + width - 1) / (size_t)width * (size_t)width;
@@ -152,15 +152,15 @@ void fast_conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
         fast_linear_forward(y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o);
         return;
     }
-    run(&(Job){.conv = &conv,
-               .out = y,
-               .in = x,
-               .out_h = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad),
-               .out_w = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad),
-               .out_c = conv.o,
-               .in_h = conv.h,
-               .in_w = conv.w,
-               .in_c = conv.c},
+    run(&(ConvJob){.conv = &conv,
+                   .out = y,
+                   .in = x,
+                   .out_h = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad),
+                   .out_w = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad),
+                   .out_c = conv.o,
+                   .in_h = conv.h,
+                   .in_w = conv.w,
+                   .in_c = conv.c},
         w);
 }
 
@@ -169,16 +169,16 @@ void fast_conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv co
         fast_linear_input_gradient(dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, add);
         return;
     }
-    run(&(Job){.conv = &conv,
-               .gradient = true,
-               .add = add,
-               .out = dx,
-               .in = dy,
-               .out_h = conv.h,
-               .out_w = conv.w,
-               .out_c = conv.c,
-               .in_h = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad),
-               .in_w = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad),
-               .in_c = conv.o},
+    run(&(ConvJob){.conv = &conv,
+                   .gradient = true,
+                   .add = add,
+                   .out = dx,
+                   .in = dy,
+                   .out_h = conv.h,
+                   .out_w = conv.w,
+                   .out_c = conv.c,
+                   .in_h = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad),
+                   .in_w = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad),
+                   .in_c = conv.o},
         w);
 }

@@ -30,10 +30,10 @@ typedef struct {
     int taps_row;       /* kernel * c: the (v, c) of one u */
     int chunks, pieces; /* the work: chunks of the batch x pieces of the outputs */
     ptrdiff_t partial;  /* numbers of a partial sum [kernel][taps_row][line] */
-} Plan;
+} WeightGradientPlan;
 
-static Plan plan_of(Conv conv) {
-    Plan plan = {.conv = conv};
+static WeightGradientPlan plan_of(Conv conv) {
+    WeightGradientPlan plan = {.conv = conv};
     plan.oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
     plan.ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
     plan.row = (conv.w + 2 * conv.pad) * conv.c;
@@ -43,14 +43,14 @@ static Plan plan_of(Conv conv) {
     plan.line = (conv.o + plan.width - 1) / plan.width * plan.width;
     plan.taps_row = conv.kernel * conv.c;
     plan.partial = (ptrdiff_t)conv.kernel * plan.taps_row * plan.line;
-    ptrdiff_t most = PARTIAL_BYTES / ((ptrdiff_t)sizeof(real) * plan.partial);
-    plan.chunks = min(min(CHUNKS, conv.n), most < 1 ? 1 : (int)min(CHUNKS, (int)most));
+    ptrdiff_t max = PARTIAL_BYTES / ((ptrdiff_t)sizeof(real) * plan.partial);
+    plan.chunks = min(min(CHUNKS, conv.n), max < 1 ? 1 : (int)min(CHUNKS, (int)max));
     plan.pieces = min((CHUNKS + plan.chunks - 1) / plan.chunks, plan.line / plan.width);
     return plan;
 }
 
 /* Images n .. n + count - 1 between zeros, which stay as they are. */
-static void copy_images(real *to, const Plan *plan, const real *x, int n, int count) {
+static void copy_images(real *to, const WeightGradientPlan *plan, const real *x, int n, int count) {
     const Conv *conv = &plan->conv;
     size_t row = (size_t)conv->w * (size_t)conv->c;
     for (int i = 0; i < count; i++)
@@ -61,7 +61,8 @@ static void copy_images(real *to, const Plan *plan, const real *x, int n, int co
 }
 
 /* Pixels of dy with the outputs filled up to whole tiles. */
-static void copy_gradient(real *to, const Plan *plan, const real *dy, ptrdiff_t pixels) {
+static void copy_gradient(real *to, const WeightGradientPlan *plan, const real *dy,
+                          ptrdiff_t pixels) {
     for (ptrdiff_t i = 0; i < pixels; i++)
         memcpy(to + i * plan->line, dy + i * plan->conv.o, (size_t)plan->conv.o * sizeof *to);
 }
@@ -73,8 +74,8 @@ typedef struct {
     bool first; /* of its chunk: overwrites the partial sum */
 } Group;
 
-INLINE void sum_tile(real *partial, const Plan *plan, const Group *group, const int rows,
-                     const int vectors, int u, int f, int o) {
+INLINE void sum_tile(real *partial, const WeightGradientPlan *plan, const Group *group,
+                     const int rows, const int vectors, int u, int f, int o) {
     const Conv *conv = &plan->conv;
     ptrdiff_t dy_row = (ptrdiff_t)plan->ow * group->dy_line;
     vec acc[ROWS];
@@ -97,8 +98,8 @@ INLINE void sum_tile(real *partial, const Plan *plan, const Group *group, const 
 }
 
 /* Outputs [begin, end) of a group. */
-INLINE void sum_group(real *partial, const Plan *plan, const Group *group, const int vectors,
-                      int begin, int end) {
+INLINE void sum_group(real *partial, const WeightGradientPlan *plan, const Group *group,
+                      const int vectors, int begin, int end) {
     const int rows = ROWS / vectors;
     for (int u = 0; u < plan->conv.kernel; u++)
         for (int f = 0; f < plan->taps_row; f += rows)
@@ -112,24 +113,24 @@ INLINE void sum_group(real *partial, const Plan *plan, const Group *group, const
 }
 
 /* Images [n0, n1), outputs [begin, end), on the calling thread. */
-static void sum_chunk(real *partial, const Plan *plan, const real *dy, const real *x, int n0,
-                      int n1, int begin, int end) {
+static void sum_chunk(real *partial, const WeightGradientPlan *plan, const real *dy, const real *x,
+                      int n0, int n1, int begin, int end) {
     const Conv *conv = &plan->conv;
     ptrdiff_t pixels = (ptrdiff_t)plan->oh * plan->ow;
     ptrdiff_t bytes = (plan->image + pixels * plan->line) * (ptrdiff_t)sizeof(real);
-    int most = GROUP_BYTES > bytes ? min((int)(GROUP_BYTES / bytes), n1 - n0) : 1;
+    int max = GROUP_BYTES > bytes ? min((int)(GROUP_BYTES / bytes), n1 - n0) : 1;
     bool whole = conv->o == plan->line; /* dy can be read where it is */
     size_t x_count =
-        (size_t)(most * plan->image + ROWS); /* the last tile reads in vain past the end */
-    size_t dy_count = whole ? 0 : (size_t)(most * pixels * plan->line);
+        (size_t)(max * plan->image + ROWS); /* the last tile reads in vain past the end */
+    size_t dy_count = whole ? 0 : (size_t)(max * pixels * plan->line);
     real *x_copy = scratch(SCRATCH_IMAGE, x_count);
     real *dy_copy = scratch(SCRATCH_IMAGE_GRADIENT, dy_count);
     memset(x_copy, 0, x_count * sizeof(real));
     if (dy_count) memset(dy_copy, 0, dy_count * sizeof(real));
-    for (int n = n0; n < n1; n += most) {
+    for (int n = n0; n < n1; n += max) {
         Group group = {.x = x_copy,
                        .dy = whole ? dy + n * pixels * conv->o : dy_copy,
-                       .images = min(most, n1 - n),
+                       .images = min(max, n1 - n),
                        .dy_line = plan->line,
                        .first = n == n0};
         copy_images(x_copy, plan, x, n, group.images);
@@ -142,7 +143,8 @@ static void sum_chunk(real *partial, const Plan *plan, const real *dy, const rea
 }
 
 /* dw[o][k] = sum over chunks of partial[chunk][k][o], for LANES of k and of o at a time. */
-static void reduce_block(real *dw, const Plan *plan, const real *partials, int k, int o, bool add) {
+static void reduce_block(real *dw, const WeightGradientPlan *plan, const real *partials, int k,
+                         int o, bool add) {
     int taps = plan->conv.kernel * plan->taps_row;
     real sums[LANES * LANES] = {0}, turned[LANES * LANES];
     int rows = min(LANES, taps - k), outputs = min(LANES, plan->conv.o - o);
@@ -166,7 +168,7 @@ void fast_conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv c
         fast_linear_weight_gradient(dw, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o, add);
         return;
     }
-    Plan plan = plan_of(conv);
+    WeightGradientPlan plan = plan_of(conv);
     real *partials = scratch(SCRATCH_PARTIAL, (size_t)plan.chunks * (size_t)plan.partial);
     int taps = conv.kernel * plan.taps_row, tiles = plan.line / plan.width;
     double work = (double)conv.n * plan.oh * plan.ow * taps * conv.o;

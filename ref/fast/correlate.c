@@ -46,7 +46,7 @@ void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, in
 }
 
 /* One tile of runs x run pixels at row i, column j, and `vectors` vectors of outputs. */
-INLINE void correlate_tile(const Correlation *pass, const int runs, const int run,
+INLINE void correlate_tile(const CorrelationPass *pass, const int runs, const int run,
                            const int vectors, const real *image, const real *w, real *out, int i,
                            int j, int columns) {
     const Planes *planes = &pass->planes;
@@ -76,7 +76,7 @@ INLINE void correlate_tile(const Correlation *pass, const int runs, const int ru
     tile_store(&to, acc, runs, run, vectors);
 }
 
-INLINE void correlate_shape(const Correlation *pass, const int runs, const int run,
+INLINE void correlate_shape(const CorrelationPass *pass, const int runs, const int run,
                             const int vectors, const real *image, const real *w, real *out,
                             int columns) {
     for (int i = 0; i < pass->out_h; i += runs)
@@ -89,7 +89,7 @@ static int tiles(int h, int w, int runs, int run) {
 }
 
 /* One image and one tile of outputs, with the shape of tile that fits the image best. */
-INLINE void correlate_image(const Correlation *pass, const int vectors, const real *image,
+INLINE void correlate_image(const CorrelationPass *pass, const int vectors, const real *image,
                             const real *w, real *out, int columns) {
     const int wide = TILE / vectors;
     int h = pass->out_h, width = pass->out_w;
@@ -107,7 +107,7 @@ static int vectors_for(int outputs) { return outputs <= LANES ? 1 : 2; }
 
 int correlate_width(int outputs) { return vectors_for(outputs) * LANES; }
 
-void correlate(const Correlation *pass, const real *planes, real *out, ptrdiff_t out_image,
+void correlate(const CorrelationPass *pass, const real *planes, real *out, ptrdiff_t out_image,
                int images) {
     int vectors = vectors_for(pass->outputs), width = correlate_width(pass->outputs);
     ptrdiff_t step = (ptrdiff_t)pass->kernel * pass->kernel * pass->channels * width;

@@ -37,7 +37,7 @@ typedef struct {
     int out_h, out_w;
     ptrdiff_t out_first, out_row, out_column;
     bool add;
-} Correlation;
+} CorrelationPass;
 
 /* Planes of rows x columns pixels, padding included. */
 Planes planes_of(int rows, int columns, int low, int phases, int channels);
@@ -49,9 +49,9 @@ void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, in
 int correlate_width(int outputs);
 
 /* All outputs of `images` images, whose planes are filled and followed by planes_slack numbers: the
- * last tile may stand half beside its image, and reads what is there in vain.  Images of the output
+ * last tile may reach beyond its image, and reads what is there in vain.  Images of the output
  * are out_image numbers apart. */
-void correlate(const Correlation *pass, const real *planes, real *out, ptrdiff_t out_image,
+void correlate(const CorrelationPass *pass, const real *planes, real *out, ptrdiff_t out_image,
                int images);
 size_t planes_slack(const Planes *planes);
 

@@ -1,7 +1,7 @@
 /* Cross-entropy of softmax(logits), which is never stored: the loss needs only the largest logit
  * of a row and the log of the sum of exponentials above it.  The gradient looks for the largest
- * again, which costs little beside the exponentials, and subtracts it first: x - max has nothing of
- * what all x share, where x - lse, lse rounded, would have its rounding. */
+ * again, which costs little next to the exponentials, and subtracts it first: x - max has nothing
+ * of what all x share, where x - lse, lse rounded, would have its rounding. */
 #include <math.h>
 
 #include "fast.h"
@@ -10,10 +10,10 @@
 
 /* -infinity if count is 0. */
 static real largest(const real *x, size_t count) {
-    vec most = vec_all((real)-INFINITY);
+    vec max = vec_all((real)-INFINITY);
     for (size_t j = 0; j < count; j += LANES)
-        most = vec_max(vec_load_part(x + j, count - j, (real)-INFINITY), most);
-    return vec_largest(most);
+        max = vec_max(vec_load_part(x + j, count - j, (real)-INFINITY), max);
+    return vec_largest(max);
 }
 
 /* sum exp(x - shift): in blocks, whose sums are added in double. */
@@ -36,10 +36,10 @@ static void forward_row(real *loss, real *log_sum, unsigned char *correct, const
     if (target < 0) return;
     const size_t at = (size_t)target;
     const real before = largest(logits, at), after = largest(logits + at, classes - at);
-    const real most = before > after ? before : after, own = logits[at];
-    const double log_of_sum = log(sum_exp(logits, classes, most));
+    const real max = before > after ? before : after, own = logits[at];
+    const double log_of_sum = log(sum_exp(logits, classes, max));
     *log_sum = (real)log_of_sum;
-    *loss = (real)((double)most - (double)own + log_of_sum);
+    *loss = (real)((double)max - (double)own + log_of_sum);
     *correct = own >= after && (at == 0 || own > before);
 }
 
@@ -60,12 +60,12 @@ static void gradient_row(real *dlogits, const real *logits, real log_sum, int ta
         return;
     }
     const size_t at = (size_t)target;
-    const real most = largest(logits, classes);
+    const real max = largest(logits, classes);
     /* The target's probability minus 1, without cancellation where it is near 1. */
-    const real own = scale * (real)expm1((double)logits[at] - (double)most - (double)log_sum);
+    const real own = scale * (real)expm1((double)logits[at] - (double)max - (double)log_sum);
     for (size_t j = 0; j < classes; j += LANES) {
         vec x = vec_load_part(logits + j, classes - j, 0);
-        vec_store_part(dlogits + j, scale * vec_exp(x - most - log_sum), classes - j);
+        vec_store_part(dlogits + j, scale * vec_exp(x - max - log_sum), classes - j);
     }
     dlogits[at] = own;
 }

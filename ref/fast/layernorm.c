@@ -82,9 +82,9 @@ static void sum_scale(double *sums, const void *arguments, int first, int end, i
 void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *mean, const real *r,
                          int n, int c, bool add) {
     const ScaleArguments a = {dy, x, mean, r, (size_t)c};
-    for (int column = 0; column < c; column += SUM_SLAB) {
-        const int width = c - column < SUM_SLAB ? c - column : SUM_SLAB;
-        double totals[SUM_SLAB];
+    for (int column = 0; column < c; column += SUM_WIDTH) {
+        const int width = c - column < SUM_WIDTH ? c - column : SUM_WIDTH;
+        double totals[SUM_WIDTH];
         rows_sum(totals, 1, n, column, width, sum_scale, &a);
         for (int j = 0; j < width; j++)
             dg[column + j] = (real)totals[j] + (add ? dg[column + j] : 0);

@@ -32,7 +32,7 @@ typedef struct {
     const real *bias;
     int m, n, k;
     bool add;
-} Product;
+} MatmulProduct;
 
 /* One register tile: `rows` of a packed panel of A against a packed panel of B. */
 INLINE void multiply_tile(const TileTarget *to, const int rows, const int vectors, const real *a,
@@ -45,8 +45,9 @@ INLINE void multiply_tile(const TileTarget *to, const int rows, const int vector
 
 /* The block of C at (i, j), rows x columns, from packed panels.  Only the tiles at the lower edge
  * have fewer rows; a shorter tile saves the work on the padding. */
-INLINE void multiply_block(const Product *product, const int vectors, const real *a, const real *b,
-                           int i0, int rows, int j0, int columns, int start, int depth) {
+INLINE void multiply_block(const MatmulProduct *product, const int vectors, const real *a,
+                           const real *b, int i0, int rows, int j0, int columns, int start,
+                           int depth) {
     const int height = TILE_VECTORS / vectors, width = vectors * LANES;
     for (int j = 0; j < columns; j += width, b += (ptrdiff_t)width * depth) {
         const real *panel = a;
@@ -69,15 +70,15 @@ INLINE void multiply_block(const Product *product, const int vectors, const real
 }
 
 /* The part of C with rows [i0, i1) and columns [j0, j1), with tiles of `vectors` vectors. */
-INLINE void multiply_slab(const Product *product, const int vectors, int i0, int i1, int j0,
+INLINE void multiply_part(const MatmulProduct *product, const int vectors, int i0, int i1, int j0,
                           int j1) {
     const int height = TILE_VECTORS / vectors, width = vectors * LANES;
     const int block_rows = BLOCK_ROWS / height * height;
-    int most_depth = min(product->k, BLOCK_DEPTH);
-    int most_rows = (min(i1 - i0, block_rows) + height - 1) / height * height;
-    int most_columns = (min(j1 - j0, BLOCK_COLUMNS) + width - 1) / width * width;
-    real *a = scratch(SCRATCH_PACK_A, (size_t)most_rows * (size_t)most_depth + LANES);
-    real *b = scratch(SCRATCH_PACK_B, (size_t)most_columns * (size_t)most_depth + LANES);
+    int max_depth = min(product->k, BLOCK_DEPTH);
+    int max_rows = (min(i1 - i0, block_rows) + height - 1) / height * height;
+    int max_columns = (min(j1 - j0, BLOCK_COLUMNS) + width - 1) / width * width;
+    real *a = scratch(SCRATCH_PACK_A, (size_t)max_rows * (size_t)max_depth + LANES);
+    real *b = scratch(SCRATCH_PACK_B, (size_t)max_columns * (size_t)max_depth + LANES);
     for (int j = j0; j < j1; j += BLOCK_COLUMNS) {
         int columns = min(BLOCK_COLUMNS, j1 - j);
         for (int p = 0; p < product->k; p += BLOCK_DEPTH) {
@@ -92,12 +93,12 @@ INLINE void multiply_slab(const Product *product, const int vectors, int i0, int
     }
 }
 
-static void multiply_narrow(const Product *product, int i0, int i1, int j0, int j1) {
-    multiply_slab(product, 1, i0, i1, j0, j1);
+static void multiply_narrow(const MatmulProduct *product, int i0, int i1, int j0, int j1) {
+    multiply_part(product, 1, i0, i1, j0, j1);
 }
 
-static void multiply_wide(const Product *product, int i0, int i1, int j0, int j1) {
-    multiply_slab(product, 2, i0, i1, j0, j1);
+static void multiply_wide(const MatmulProduct *product, int i0, int i1, int j0, int j1) {
+    multiply_part(product, 2, i0, i1, j0, j1);
 }
 
 /* The first of `length` lines that belong to thread t of `threads`, in whole tiles. */
@@ -106,7 +107,7 @@ static int share(int length, int tile, int t, int threads) {
     return min(length, (int)(tiles * t / threads) * tile);
 }
 
-static void multiply(const Product *product) {
+static void multiply(const MatmulProduct *product) {
     const double worth_threads = 1e5; /* multiply-adds, about ten microseconds */
     bool serial = omp_in_parallel() || (double)product->m * product->n * product->k < worth_threads;
 #pragma omp parallel if (!serial)
@@ -134,12 +135,12 @@ static Operand operand(const real *from, int ld, bool lines_are_rows) {
 
 void matmul(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
             bool transpose_b, int m, int n, int k, bool add) {
-    multiply(&(Product){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b), NULL,
-                        m, n, k, add});
+    multiply(&(MatmulProduct){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b),
+                              NULL, m, n, k, add});
 }
 
 void matmul_bias(real *c, int ldc, const real *a, int lda, bool transpose_a, const real *b, int ldb,
                  bool transpose_b, const real *bias, int m, int n, int k) {
-    multiply(&(Product){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b), bias,
-                        m, n, k, false});
+    multiply(&(MatmulProduct){c, ldc, operand(a, lda, !transpose_a), operand(b, ldb, transpose_b),
+                              bias, m, n, k, false});
 }

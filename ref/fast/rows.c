@@ -5,17 +5,14 @@
 /* Partial sums of all chunks, on the stack: 128 KB. */
 enum { PARTIALS = 16384 };
 
-static int at_most(int a, int b) { return a < b ? a : b; }
-
 /* Rows are cut into chunks and columns into tiles.  Each (chunk, tile) is summed by one thread, in
  * the order of rows; then the chunks are added in their order. */
 void rows_sum(double *totals, int quantities, int rows, int column, int width, RowSum *sum,
               const void *arguments) {
     const int tile_sums = quantities * SUM_COLUMNS;
     const int tiles = (width + SUM_COLUMNS - 1) / SUM_COLUMNS;
-    const int most = PARTIALS / (tiles * tile_sums);
-    const int chunk_rows =
-        (rows + most - 1) / most > SUM_ROWS ? (rows + most - 1) / most : SUM_ROWS;
+    const int max = PARTIALS / (tiles * tile_sums);
+    const int chunk_rows = (rows + max - 1) / max > SUM_ROWS ? (rows + max - 1) / max : SUM_ROWS;
     const int chunks = (rows + chunk_rows - 1) / chunk_rows;
 
     double partial[PARTIALS];
@@ -23,15 +20,15 @@ void rows_sum(double *totals, int quantities, int rows, int column, int width, R
     for (int task = 0; task < chunks * tiles; task++) {
         double *sums = partial + task * tile_sums;
         const int chunk = task / tiles, left = task % tiles * SUM_COLUMNS;
-        const int end = at_most((chunk + 1) * chunk_rows, rows);
+        const int end = min((chunk + 1) * chunk_rows, rows);
         memset(sums, 0, (size_t)tile_sums * sizeof *sums);
         for (int row = chunk * chunk_rows; row < end; row += SUM_ROWS)
-            sum(sums, arguments, row, at_most(row + SUM_ROWS, end), column + left,
-                at_most(SUM_COLUMNS, width - left));
+            sum(sums, arguments, row, min(row + SUM_ROWS, end), column + left,
+                min(SUM_COLUMNS, width - left));
     }
 
     for (int q = 0; q < quantities; q++) {
-        double *total = totals + q * SUM_SLAB;
+        double *total = totals + q * SUM_WIDTH;
         memset(total, 0, (size_t)width * sizeof *total);
         for (int chunk = 0; chunk < chunks; chunk++)
             for (int j = 0; j < width; j++)

@@ -9,12 +9,13 @@
  * 2 us) costs more than they save. */
 enum { BLOCK = 4096, PARALLEL = 1 << 15 };
 
+static inline int min(int a, int b) { return a < b ? a : b; }
 static inline size_t block_size(size_t left) { return left < BLOCK ? left : BLOCK; }
 
 enum {
     SUM_COLUMNS = 64, /* that a RowSum is asked for at once */
     SUM_ROWS = 256,   /* that it adds up in `real`; what is longer goes on in double */
-    SUM_SLAB = 1024,  /* columns of one rows_sum */
+    SUM_WIDTH = 1024, /* columns of one rows_sum */
     SUM_QUANTITIES = 2
 };
 
@@ -22,8 +23,8 @@ enum {
  * + j, for j < width <= SUM_COLUMNS.  end - first <= SUM_ROWS. */
 typedef void RowSum(double *sums, const void *arguments, int first, int end, int column, int width);
 
-/* Overwrites totals[quantity * SUM_SLAB + j] with the sums of one or two quantities over all rows,
- * for columns [column, column + width), width <= SUM_SLAB. */
+/* Overwrites totals[quantity * SUM_WIDTH + j] with the sums of one or two quantities over all rows,
+ * for columns [column, column + width), width <= SUM_WIDTH. */
 void rows_sum(double *totals, int quantities, int rows, int column, int width, RowSum *sum,
               const void *arguments);
 

@@ -6,13 +6,13 @@
 typedef struct {
     real *data[SCRATCH_SLOTS];
     size_t count[SCRATCH_SLOTS];
-} Scratch;
+} ScratchBuffers;
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void scratch_free(void *thread_scratch) {
-    Scratch *own = thread_scratch;
+    ScratchBuffers *own = thread_scratch;
     for (int slot = 0; slot < SCRATCH_SLOTS; slot++) free(own->data[slot]);
     free(own);
 }
@@ -24,7 +24,7 @@ static void create_key(void) {
 real *scratch(ScratchSlot slot, size_t count) {
     enum { ALIGNMENT = 64 };
     pthread_once(&once, create_key);
-    Scratch *own = pthread_getspecific(key);
+    ScratchBuffers *own = pthread_getspecific(key);
     if (!own) {
         own = calloc(1, sizeof *own);
         if (!own || pthread_setspecific(key, own)) abort();

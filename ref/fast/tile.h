@@ -4,12 +4,11 @@
 
 #include <string.h>
 
+#include "rows.h"
 #include "simd.h"
 
 /* Multiply-adds from which several threads are worth their waking up: some microseconds of work. */
 #define WORTH_THREADS 2e5
-
-static inline int min(int a, int b) { return a < b ? a : b; }
 
 INLINE void tile_zero(vec *acc, const int vectors) {
     UNROLL
@@ -95,8 +94,7 @@ typedef struct {
     ptrdiff_t line_step, depth_step;
 } Operand;
 
-/* ---- packing: panels of `width` lines, line i at depth p at to[p * width + i], 0 where i >= lines
- * -- */
+/* ---- packing: panels of `width` lines, element (i, p) at p * width + i; 0 for the rest ---- */
 
 /* Lines that lie next to each other in memory: depth copies of `width` numbers. */
 INLINE void pack_straight(real *to, const int width, const real *from, ptrdiff_t depth_step,

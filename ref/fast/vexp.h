@@ -12,12 +12,6 @@
 
 #include "simd.h"
 
-#ifdef BCD_DOUBLE
-typedef int64_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
-#else
-typedef int32_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
-#endif
-
 INLINE vec vec_all(real x) { return x - (vec){0}; }
 
 /* The first `count` elements, at most LANES of them; the other lanes are `rest`. */
@@ -75,8 +69,8 @@ INLINE vec vec_exp(vec x) {
 #else
 
 /* e^x = 2^n e^r with n = round(x / ln 2), so |r| <= ln 2 / 2.  e^r is 1 + r + r^2 q(r), q the
- * polynomial of degree 4 with the least largest relative error (0.05 of a unit roundoff).  Infinity
- * and zero beyond the range, subnormal numbers at its lower end, NaN for NaN. */
+ * polynomial of degree 4 with the smallest maximum of its relative error (0.05 of a unit roundoff).
+ * Infinity and zero beyond the range, subnormal numbers at its lower end, NaN for NaN. */
 INLINE vec vec_exp(vec x) {
     /* Beyond these the result is infinite or zero; n stays in [-150, 128]. Comparisons with NaN are
      * false and leave it. */

@@ -49,14 +49,14 @@ static double dot(const double *x, const double *y, int d) {
 /* p[j] for the `count` keys that query i looks at; returns the log-sum-exp of their scores. */
 static double softmax(double *p, int count, const double *z, int i, int head, Attention a) {
     const double *q = z + i * width_of(a) + q_at(a, head), *k = z + k_at(a, head);
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int j = 0; j < count; j++) {
         p[j] = dot(q, k + j * width_of(a), a.d) / sqrt(a.d);
-        if (!(p[j] <= most)) most = p[j];
+        if (!(p[j] <= max)) max = p[j];
     }
-    for (int j = 0; j < count; j++) sum += p[j] = exp(p[j] - most);
+    for (int j = 0; j < count; j++) sum += p[j] = exp(p[j] - max);
     for (int j = 0; j < count; j++) p[j] /= sum;
-    return most + log(sum);
+    return max + log(sum);
 }
 
 void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {

@@ -33,9 +33,9 @@ void cross_entropy_input_gradient(real *dlogits, const real *logits, const real 
                                   const int *targets, real scale, int rows, int classes) {
     for (ptrdiff_t row = 0; row < rows; row++) {
         const real *x = logits + row * classes;
-        const double most = x[first_largest(x, classes)];
+        const double max = x[first_largest(x, classes)];
         for (int j = 0; j < classes; j++) {
-            const double log_p = x[j] - most - log_sum[row];
+            const double log_p = x[j] - max - log_sum[row];
             /* p - 1 without cancellation where p is near 1 */
             const double d = j == targets[row] ? expm1(log_p) : exp(log_p);
             dlogits[row * classes + j] = targets[row] < 0 ? 0 : (real)(scale * d);

@@ -1,4 +1,4 @@
-/* The ops: one mathematical operation each, forward beside its gradients, one file per op.
+/* The ops: one mathematical operation each, forward and its gradients, one file per op.
  *
  * This folder has them in plain C, as their equations say: the definition.  Each NAME has a twin
  * fast_NAME in ref/fast, with the same contract, which is said here.  Only matmul is not here: it

@@ -1,5 +1,5 @@
-/* The optimizer step of many tensors against ref/optimizer.c: every kind, blocks of different ages,
- * clipping, and steps that must not happen. */
+/* The optimizer step of many tensors against ref/optimizer.c: every kind, blocks of different
+ * steps, clipping, and steps that must not happen. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct {
 } sizes[] = {{1, 0, true},     {3, 0, false},   {64, 2, true},    {257, 2, false}, {8191, 2, true},
              {8192, 4, false}, {8193, 4, true}, {16384, 4, true}, {20011, 3, true}};
 enum { TENSORS = sizeof sizes / sizeof *sizes, BLOCKS = 6, STEPS = 3, TOTAL = 61296 };
-static const uint64_t first_age[BLOCKS] = {1, 0, 5, 100, 2, 0};
+static const uint64_t first_step[BLOCKS] = {1, 0, 5, 100, 2, 0};
 
 typedef struct {
     const char *name;
@@ -76,7 +76,7 @@ static void on_cpu(const Row *row, Numbers *n) {
         for (int i = 0; i < TENSORS; i++) {
             float *const state[2] = {states > 0 ? n->state[0] + at : NULL,
                                      states > 1 ? n->state[1] + at : NULL};
-            uint64_t t = first_age[sizes[i].block] + (uint64_t)step;
+            uint64_t t = first_step[sizes[i].block] + (uint64_t)step;
             OptimizerSettings settings = row->settings;
             if (!sizes[i].decay) settings.weight_decay = 0;
             optimizer_update(&settings, &(Param){.count = sizes[i].count}, n->p + at, state,
@@ -151,9 +151,9 @@ static void read_back(const Device *d, Numbers *n) {
 }
 
 static void prepare(const Device *d, double scale, int step) {
-    uint64_t age[BLOCKS];
-    for (int b = 0; b < BLOCKS; b++) age[b] = first_age[b] + (uint64_t)step;
-    update_prepare(d->updater, d->run.stream, LR, scale, age);
+    uint64_t t[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++) t[b] = first_step[b] + (uint64_t)step;
+    update_prepare(d->updater, d->run.stream, LR, scale, t);
 }
 
 static void on_device(const Row *row, Numbers *n, How how) {
@@ -271,7 +271,8 @@ static void nothing_moves_unless_finite(void) {
     free(after);
 }
 
-/* Recorded once, repeated with other rates and ages: only the numbers that prepare sends change. */
+/* Recorded once, repeated with other rates and steps: only the numbers that prepare sends change.
+ */
 static void a_recorded_update_takes_new_numbers(void) {
     const Row *row = &rows[5];
     Numbers *truth = numbers_create(), *got = numbers_create();

@@ -93,9 +93,9 @@ static void tensors_exist_as_in_the_oracle(const void *spec) {
                           ours.model->param[p].name, (int)role, got, expected);
                 }
             for (int b = 0; b < ours.model->blocks; b++)
-                CHECK(ours.engine->is->age(ours.engine, b) ==
-                          oracle.engine->is->age(oracle.engine, b),
-                      "%s has another age", ours.model->block[b].name);
+                CHECK(ours.engine->is->optimizer_step(ours.engine, b) ==
+                          oracle.engine->is->optimizer_step(oracle.engine, b),
+                      "%s has another optimizer step", ours.model->block[b].name);
             tiny_close(&ours);
             tiny_close(&oracle);
         }
@@ -119,7 +119,8 @@ static void carry_all(const Tiny *from, Tiny *to) {
     tiny_activate(to, from->state.submodel);
     for (int r = 0; r < 4; r++) carry(from, to, roles[r]);
     for (int b = 0; b < from->model->blocks; b++)
-        to->engine->is->set_age(to->engine, b, from->engine->is->age(from->engine, b));
+        to->engine->is->set_optimizer_step(to->engine, b,
+                                           from->engine->is->optimizer_step(from->engine, b));
     to->state = from->state;
 }
 
@@ -218,10 +219,10 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
                                             TENSOR_STATE1};
     Snapshot was[ROLES];
     for (int r = 0; r < ROLES; r++) was[r] = snapshot_take(&tiny, roles[r]);
-    uint64_t age = tiny.engine->is->age(tiny.engine, 0);
+    uint64_t t = tiny.engine->is->optimizer_step(tiny.engine, 0);
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == -1, "loss %g", loss.loss_sum);
     CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
-    CHECK(tiny.engine->is->age(tiny.engine, 0) == age, "the failed step counts");
+    CHECK(tiny.engine->is->optimizer_step(tiny.engine, 0) == t, "the failed step counts");
     for (int r = 0; r < ROLES; r++) {
         Snapshot is = snapshot_take(&tiny, roles[r]);
         CHECK(memcmp(was[r].number, is.number, is.begin[is.tensors] * sizeof(real)) == 0,

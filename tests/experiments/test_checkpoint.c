@@ -99,7 +99,8 @@ static void check_same(const Setup *a, const BcdState *at, const Setup *b, const
         for (int i = 0; i < count; i++) check_tensor(a, b, roles[r], i);
     }
     for (int block = 0; block < a->model->blocks; block++)
-        CHECK(a->engine->is->age(a->engine, block) == b->engine->is->age(b->engine, block),
+        CHECK(a->engine->is->optimizer_step(a->engine, block) ==
+                  b->engine->is->optimizer_step(b->engine, block),
               "age of block %d", block);
     CHECK(at->step == bt->step && at->position == bt->position && at->phase == bt->phase &&
               at->phase_steps == bt->phase_steps && at->phase_start == bt->phase_start &&

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     const bool lines = bytes[0] & 1;
     FILE *file = fmemopen((void *)(bytes + 1), count - 1, "rb");
     if (!file) abort();
-    Stream *stream = stream_of(file, "fuzz");
+    ByteStream *stream = stream_of(file, "fuzz");
     Documents *documents =
         stream ? documents_of(stream, "fuzz", lines, 1 + (size_t)(bytes[0] >> 1)) : NULL;
     if (!documents) return 0;

@@ -1,5 +1,5 @@
 /* A training that stops anywhere and goes on in a fresh engine ends with the same bits.  What is
- * carried over here is what a checkpoint holds: tensors, ages and BcdState. */
+ * carried over here is what a checkpoint holds: tensors, optimizer steps and BcdState. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,12 +65,12 @@ static int check_state(void *context, const BcdState *state, const Loss *loss, d
     const Tiny *tiny = w->tiny;
     size_t count;
     real *now = tiny_read(tiny, TENSOR_STATE0, w->param, &count);
-    uint64_t age = tiny->engine->is->age(tiny->engine, tiny->model->param[w->param].block);
+    uint64_t t = tiny->engine->is->optimizer_step(tiny->engine, tiny->model->param[w->param].block);
     bool keep = tiny->stage->settings.keep_state;
     if (state->submodel == 0) {
         uint64_t expected = keep ? state->step - state->phase / 3 * 4 : 0;
         if (!keep) expected = state->phase_steps ? state->phase_steps : 2;
-        CHECK(now && age == expected, "step %d: age %d, not %d", (int)state->step, (int)age,
+        CHECK(now && t == expected, "step %d: optimizer step %d, not %d", (int)state->step, (int)t,
               (int)expected);
         free(w->kept);
         w->kept = now;
@@ -80,7 +80,7 @@ static int check_state(void *context, const BcdState *state, const Loss *loss, d
         CHECK(now && memcmp(now, w->kept, count * sizeof *now) == 0,
               "step %d: the state kept for submodel 0 has changed", (int)state->step);
     else
-        CHECK(!now && age == 0, "step %d: submodel 0 still has a state", (int)state->step);
+        CHECK(!now && t == 0, "step %d: submodel 0 still has a state", (int)state->step);
     free(now);
     return 0;
 }
@@ -105,12 +105,12 @@ static int check_ages(void *context, const BcdState *state, const Loss *loss, do
     uint64_t of_phase = state->phase_steps ? state->phase_steps : 2;
     for (int b = 0; b < tiny->model->blocks; b++) {
         int submodel = tiny->settings.partition.of_block[b];
-        uint64_t age = tiny->engine->is->age(tiny->engine, b);
+        uint64_t t = tiny->engine->is->optimizer_step(tiny->engine, b);
         uint64_t expected = submodel == ALWAYS_ACTIVE     ? state->step
                             : submodel == state->submodel ? of_phase
                                                           : 0;
-        CHECK(age == expected, "step %d: %s has seen %d updates, not %d", (int)state->step,
-              tiny->model->block[b].name, (int)age, (int)expected);
+        CHECK(t == expected, "step %d: %s has seen %d updates, not %d", (int)state->step,
+              tiny->model->block[b].name, (int)t, (int)expected);
     }
     return 0;
 }

@@ -120,7 +120,7 @@ static void parts_make_the_whole(const void *spec) {
 /* ---- a step that fails
  * --------------------------------------------------------------------------- */
 
-/* CHECKs that parameters, running statistics, optimizer state and ages are the same. */
+/* CHECKs that parameters, running statistics, optimizer state and steps are the same. */
 static void check_same_training(const Tiny *a, const Tiny *b, const char *what) {
     tiny_check_same(a, b, what);
     for (int p = 0; p < a->model->params; p++)
@@ -133,8 +133,9 @@ static void check_same_training(const Tiny *a, const Tiny *b, const char *what) 
             free(y);
         }
     for (int i = 0; i < a->model->blocks; i++)
-        CHECK(a->engine->is->age(a->engine, i) == b->engine->is->age(b->engine, i),
-              "%s: %s: the age of block %d differs", a->model->name, what, i);
+        CHECK(a->engine->is->optimizer_step(a->engine, i) ==
+                  b->engine->is->optimizer_step(b->engine, i),
+              "%s: %s: the optimizer step of block %d differs", a->model->name, what, i);
 }
 
 /* A parameter of the head turns NaN and back again: the step in between fails and leaves everything

@@ -199,7 +199,8 @@ void tiny_carry_over(const Tiny *from, Tiny *to) {
         for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)
             if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) carry_tensor(from, to, role, p);
     for (int b = 0; b < m->blocks; b++)
-        to->engine->is->set_age(to->engine, b, from->engine->is->age(from->engine, b));
+        to->engine->is->set_optimizer_step(to->engine, b,
+                                           from->engine->is->optimizer_step(from->engine, b));
     to->state = from->state;
 }
 

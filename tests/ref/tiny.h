@@ -64,8 +64,8 @@ void tiny_trained(Tiny *tiny, const Recipe *recipe);
 /* A watch that stops after step *(const uint64_t *)context. */
 int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double lr);
 
-/* What a checkpoint holds, from one training into another that has just been opened: tensors, ages
- * and the state of the loop. */
+/* What a checkpoint holds, from one training into another that has just been opened: tensors,
+ * optimizer steps and the state of the loop. */
 void tiny_carry_over(const Tiny *from, Tiny *to);
 
 /* Sets the first number of a parameter, and returns what it was. */

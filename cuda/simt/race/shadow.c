@@ -14,7 +14,7 @@ typedef struct {
     uint16_t write_thread, read_thread;
     unsigned read_lanes;
     bool write_atomic, read_warps, read_blocks; /* reads from several warps, from several blocks */
-} Cell;
+} ShadowCell;
 
 /* The granules of 4096 bytes: as large as the accesses seen there so far allow. */
 enum { PAGE_BITS = 12, LARGEST_SHIFT = 4, PAGES = 1 << 20 };
@@ -24,7 +24,7 @@ typedef struct {
     uint64_t stamp;   /* the launch, or for shared memory the block, that its cells are of */
     int shift;
     bool shared;
-    Cell *cell;
+    ShadowCell *cell;
 } Page;
 static Page *pages;
 /* The pages used last, by the low bits of their numbers. */
@@ -106,7 +106,7 @@ static void start_over(void) {
 static size_t cells_of(const Page *page) { return (size_t)1 << (PAGE_BITS - page->shift); }
 
 static void page_cells(Page *page, int shift) {
-    Cell *old = page->cell;
+    ShadowCell *old = page->cell;
     int old_shift = page->shift;
     page->shift = shift;
     page->cell = calloc(cells_of(page), sizeof *page->cell);
@@ -154,7 +154,7 @@ static void tell(const Now *n, RacePlace place, RaceKind kind, unsigned block, u
     race_report(n->memory, (RaceAccess){place, kind, block - 1, thread}, n->access);
 }
 
-static bool after_write(const Cell *cell, const Now *n) {
+static bool after_write(const ShadowCell *cell, const Now *n) {
     if (cell->write_block != now.block + 1) return set_has(acquired, cell->write_block - 1);
     if (cell->write_thread == n->access.thread || cell->write_interval < now.interval) return true;
     return cell->write_thread / SIMT_LANES == n->warp &&
@@ -162,7 +162,7 @@ static bool after_write(const Cell *cell, const Now *n) {
 }
 
 /* All readers of the cell come before the running access. */
-static bool after_reads(const Cell *cell, const Now *n) {
+static bool after_reads(const ShadowCell *cell, const Now *n) {
     if (cell->read_blocks) return acquired_all();
     if (cell->read_block != now.block + 1) return set_has(acquired, cell->read_block - 1);
     if (cell->read_interval < now.interval) return true;
@@ -173,7 +173,7 @@ static bool after_reads(const Cell *cell, const Now *n) {
     return true;
 }
 
-static void add_reader(Cell *cell, const Now *n) {
+static void add_reader(ShadowCell *cell, const Now *n) {
     unsigned clock = now.clock[n->warp][n->lane][n->lane];
     bool first = !cell->read_block, alone = first || after_reads(cell, n);
     if (cell->read_block && cell->read_block != now.block + 1 &&
@@ -196,13 +196,13 @@ static void add_reader(Cell *cell, const Now *n) {
 }
 
 /* The thread has read this before, and nothing has been written or waited for since. */
-static bool read_again(const Cell *cell, const Now *n) {
+static bool read_again(const ShadowCell *cell, const Now *n) {
     return cell->read_block == now.block + 1 && cell->read_thread == n->access.thread &&
            cell->read_interval == now.interval &&
            cell->read_clock == now.clock[n->warp][n->lane][n->lane];
 }
 
-static void check(Cell *cell, const Now *n) {
+static void check(ShadowCell *cell, const Now *n) {
     bool atomic = n->access.kind == RACE_ATOMIC;
     if (n->access.kind == RACE_READ && read_again(cell, n)) return;
     if (cell->write_block && !(atomic && cell->write_atomic) && !after_write(cell, n))

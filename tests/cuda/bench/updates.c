@@ -105,9 +105,9 @@ static int update_open(const Bench *b, StepRun *r, const Model *m, OptimizerSett
     r->count = m->param_count;
     r->tensor = calloc((size_t)m->params, sizeof *r->tensor);
     r->memory = device_alloc(room * sizeof(float) * (size_t)(2 + vectors + apart));
-    uint64_t *age = calloc((size_t)m->blocks, sizeof *age);
-    if (!r->tensor || !r->memory || !age) {
-        free(age);
+    uint64_t *t = calloc((size_t)m->blocks, sizeof *t);
+    if (!r->tensor || !r->memory || !t) {
+        free(t);
         return error_set("bench: no memory for the update of %s", m->name);
     }
     float *base = (float *)(void *)r->memory;
@@ -125,13 +125,13 @@ static int update_open(const Bench *b, StepRun *r, const Model *m, OptimizerSett
                            .count = m->param[i].count,
                            .block = m->param[i].block,
                            .decay = true};
-    for (int i = 0; i < m->blocks; i++) age[i] = 10;
+    for (int i = 0; i < m->blocks; i++) t[i] = 10;
     if (!status) {
         r->updater = updater_create(r->tensor, m->params, m->blocks, &settings, b->stream);
         status = r->updater ? 0 : -1;
     }
-    if (!status) update_prepare(r->updater, b->stream, 1e-6, 1, age);
-    free(age);
+    if (!status) update_prepare(r->updater, b->stream, 1e-6, 1, t);
+    free(t);
     return status ? -1 : device_wait(b->stream);
 }
 

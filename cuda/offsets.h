@@ -1,8 +1,8 @@
 /* Where the parameters of some blocks lie in one array: in order, each aligned as arenas want it,
  * those of a block next to each other, so that a block moves in one copy.  Behind them, on a stage
  * of a pipeline, copies of tied parameters whose own block is on another stage. */
-#ifndef CUDA_PLACES_H
-#define CUDA_PLACES_H
+#ifndef CUDA_OFFSETS_H
+#define CUDA_OFFSETS_H
 
 #include "../ref/layout.h"
 
@@ -11,12 +11,12 @@ typedef struct {
     size_t *block;           /* [blocks + 1]: block b lies from block[b] to block[b + 1] */
     size_t bytes, requested; /* of the array, and without the gaps */
     size_t own_requested;    /* without the copies, which begin at block[blocks] */
-} Places;
+} ParamOffsets;
 
 /* Numbers of `size` bytes; of the parameters that are here, or with `active` those of them whose
  * block is active[b].  -1 and an error when memory runs out. */
-int places_make(Places *places, const Model *model, const StageSettings *settings, size_t size,
-                const bool *active);
-void places_free(Places *places);
+int param_offsets_create(ParamOffsets *offsets, const Model *model, const StageSettings *settings,
+                         size_t size, const bool *active);
+void param_offsets_destroy(ParamOffsets *offsets);
 
 #endif
