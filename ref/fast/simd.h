@@ -55,6 +55,16 @@ typedef real vec_unaligned
 
 #define INLINE static inline __attribute__((always_inline))
 
+/* Keeps a vector in its register.  Else gcc loads an operand anew for each multiply-add that uses
+ * it, and these wait for the loads: two a cycle, as many as the multiply-adds themselves. */
+#if defined(__x86_64__)
+#define IN_REGISTER(x) __asm__("" : "+x"(x))
+#elif defined(__aarch64__)
+#define IN_REGISTER(x) __asm__("" : "+w"(x))
+#else
+#define IN_REGISTER(x) (void)(x)
+#endif
+
 INLINE vec vec_load(const real *from) { return *(const vec_unaligned *)from; }
 INLINE void vec_store(real *to, vec x) { *(vec_unaligned *)to = x; }
 

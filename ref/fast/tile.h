@@ -28,7 +28,10 @@ INLINE void tile_multiply(vec *acc, const int runs, const int run, const int vec
     for (int p = 0; p < depth; p++, a += a_step, b += b_step) {
         vec w[2];
         UNROLL
-        for (int j = 0; j < vectors; j++) w[j] = vec_load(b + j * LANES);
+        for (int j = 0; j < vectors; j++) {
+            w[j] = vec_load(b + j * LANES);
+            IN_REGISTER(w[j]);
+        }
         UNROLL
         for (int i = 0; i < runs * run; i++) {
             UNROLL
