@@ -21,6 +21,10 @@ int measured_each(Tables *tables, const Options *asked, const MeasuredNetwork *p
                   AddNetwork *add);
 
 int paper_add_measured_memory(Tables *tables, const Options *asked);
-int paper_add_measured_timing(Tables *tables, const Options *asked);
+
+/* The networks of a preset; each one's submodels against its full update, and its pipelines. */
+const MeasuredNetwork *timing_networks(int preset);
+AddNetwork paper_add_shares, paper_add_pipelines;
+int paper_add_figure3(Tables *tables, const Options *asked); /* --cache in long phases */
 
 #endif

@@ -1,5 +1,5 @@
 /* Small models here: each submodel against the full update, and pipelines of threads against their
- * simulation from measured block times; and the experiment. */
+ * simulation from measured block times. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -119,8 +119,8 @@ static int time_stage(Times *times, const Options *asked, const MeasuredNetwork 
     return failed;
 }
 
-static int add_shares(Tables *tables, const Options *asked, const MeasuredNetwork *network,
-                      int number) {
+int paper_add_shares(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                     int number) {
     static const TableColumn columns[] = {
         {"step", "step", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
         {"share", "of full", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
@@ -147,11 +147,10 @@ static int add_shares(Tables *tables, const Options *asked, const MeasuredNetwor
     }
     table_row(table, "1/3 mean");
     put_share(table, 0, thirds.mean_ms, cached.mean_ms, full.mean_ms);
-    table_note(
-        table,
-        "One thread, least of a few steps; submodels balanced by parameters.  \"cached\": the "
-        "prefix's outputs come from the cache.  Theory knows equal parts without embedding, "
-        "head and optimizer; convolutions of the lower blocks cost more per parameter.");
+    table_note(table,
+               "One thread; submodels balanced by parameters.  \"cached\": the prefix's outputs "
+               "come from the cache.  Theory knows equal parts without embedding, head and "
+               "optimizer; convolutions of the lower blocks cost more per parameter.");
     return 0;
 }
 
@@ -162,7 +161,6 @@ typedef struct {
     const MeasuredNetwork *network;
     Table *table;
     double latency_s, rate; /* of the link between threads */
-    double off;             /* sum over the rows */
 } Pipelines;
 
 /* The step of a pipeline, simulated from the block times of one stage.  -1 and an error. */
@@ -204,7 +202,6 @@ static int add_pipeline(Pipelines *all, const NetworkMethod *method, const Block
               placement_names[method->placement]);
     table_put(all->table, 0, method->ranks, method->parts, times.mean_ms, ms,
               ms / times.mean_ms - 1);
-    all->off += fabs(ms / times.mean_ms - 1);
     return 0;
 }
 
@@ -252,8 +249,8 @@ static int add_pipelines_of(Pipelines *all, int submodels, int parts) {
     return failed;
 }
 
-static int add_pipelines(Tables *tables, const Options *asked, const MeasuredNetwork *network,
-                         int number) {
+int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                        int number) {
     static const TableColumn columns[] = {
         {"ranks", "ranks", "", COLUMN_NUMBER, 0, SOURCE_NONE},
         {"micro_batches", "micro-b.", "", COLUMN_NUMBER, 0, SOURCE_NONE},
@@ -272,33 +269,12 @@ static int add_pipelines(Tables *tables, const Options *asked, const MeasuredNet
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
         for (int i = 0; i < MOST_PARTS && parts[i]; i++)
             if (add_pipelines_of(&all, submodels, parts[i])) return -1;
-    table_note(
-        all.table,
-        "Simulated from the block times of one stage on one thread, with as large "
-        "micro-batches; 1F1B; a rank per thread.  Messages between threads, measured: %.1f us, "
-        "%.1f GB/s.  Mean absolute deviation %.1f %%.",
-        1e6 * all.latency_s, 1e-9 * all.rate, 100 * all.off / all.table->rows);
+    table_note(all.table,
+               "Simulated from the block times of one stage on one thread, with as large "
+               "micro-batches; 1F1B; a rank per thread.  Messages between threads, measured: "
+               "%.1f us, %.1f GB/s.",
+               1e6 * all.latency_s, 1e-9 * all.rate);
     return 0;
 }
 
-static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
-                       int number) {
-    return add_shares(tables, asked, network, number) ||
-           add_pipelines(tables, asked, network, number);
-}
-
-int paper_add_measured_timing(Tables *tables, const Options *asked) {
-    return measured_each(tables, asked, presets[asked->preset].network, add_network);
-}
-
-int experiment_timing(const Options *options) {
-    Tables tables = {0};
-    double multiplier;
-    bool failed = multiplier_read(&multiplier, options->multiplier);
-    if (!failed && isnan(multiplier)) multiplier = paper_average_multiplier;
-    failed = failed || paper_add_table3_4(&tables) || paper_add_table15_16(&tables) ||
-             paper_add_submodels(&tables) || paper_add_figure4(&tables, multiplier) ||
-             paper_add_figure6(&tables) || paper_add_offload(&tables) ||
-             paper_add_timelines(&tables) || paper_add_measured_timing(&tables, options);
-    return paper_deliver(&tables, options, "timing", failed);
-}
+const MeasuredNetwork *timing_networks(int preset) { return presets[preset].network; }

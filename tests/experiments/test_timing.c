@@ -140,6 +140,22 @@ static void check_measured(const Tables *t) {
     double simulated = number_in(t, "pipeline1", "BCD-1/3 plain", "simulated", SOURCE_SIMULATED);
     CHECK(isfinite(measured) && measured > 0 && isfinite(simulated) && simulated > 0,
           "%g ms, simulated %g", measured, simulated);
+    const Table *pipelines = tables_find(t, "pipeline1");
+    const Cell *cell = pipelines ? table_find(pipelines, "BCD-1/3 plain", "measured") : NULL;
+    CHECK(cell && cell->spread >= 0, "no spread over the repeats");
+}
+
+/* Kept outputs of the prefix change the time, and no bit of the loss. */
+static void check_prefix(const Tables *t) {
+    static const char gpt[] = "gpt:layers=4,width=16,heads=2,context=16";
+    char computed[80], kept[80];
+    snprintf(computed, sizeof computed, "%s computed", gpt);
+    snprintf(kept, sizeof kept, "%s kept", gpt);
+    double loss = number_in(t, "figure3", computed, "loss", SOURCE_MEASURED);
+    CHECK(loss == number_in(t, "figure3", kept, "loss", SOURCE_MEASURED), "loss %g", loss);
+    CHECK(number_in(t, "figure3", kept, "peak", SOURCE_MEASURED) >
+              number_in(t, "figure3", computed, "peak", SOURCE_MEASURED),
+          "what is kept takes no memory");
 }
 
 /* The share of the time in which GPUs wait. */
@@ -170,6 +186,7 @@ static void experiment_writes_its_tables(void) {
     if (CHECK(tables_read(&tables, scratch_path("times/timing.h5")) == 0, "%s", error_message())) {
         check_published(&tables);
         check_order(&tables);
+        check_prefix(&tables);
         check_measured(&tables);
         check_timelines(&tables);
     }

@@ -1,0 +1,72 @@
+/* Figure 3, pre-inference: the outputs of the frozen prefix are computed once in a phase and kept.
+ * The figure has no numbers; here one cycle of long phases is trained without them and with. */
+#include <stdio.h>
+
+#include "../experiment.h"
+#include "../train/train.h"
+#include "measured.h"
+
+typedef struct {
+    MeasuredNetwork network;
+    const char *limit, *epochs, *phase; /* samples, and epochs of a cycle and of a phase */
+} LongPhase;
+
+static const LongPhase smoke[] = {
+    {{"gpt:layers=4,width=16,heads=2,context=16", "text", "adam", "8"}, "64", "6", "2e"},
+    {.network.model = NULL}};
+static const LongPhase laptop[] = {
+    {{"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"}, "1600", "12", "4e"},
+    {{"resnet20", "synthetic", "sgd", "128"}, "3840", "12", "4e"},
+    {.network.model = NULL}};
+
+enum { PARTS = 3, COLUMNS = 4 };
+
+static int train(RunSummary *summary, const Options *asked, const LongPhase *what, bool kept) {
+    char dir[OPTION_TEXT], out[OPTION_TEXT];
+    Options o;
+    experiment_dir(dir, asked);
+    snprintf(out, sizeof out, "%.300s/rows/%.80s-%s", dir, what->network.model,
+             kept ? "cached" : "computed");
+    if (measured_options(&o, asked, &what->network, PARTS) ||
+        options_set(&o, "limit", what->limit) || options_set(&o, "epochs", what->epochs) ||
+        options_set(&o, "switch-every", what->phase) || options_set(&o, "threads", "1") ||
+        options_set(&o, "out", out) || (kept && options_set(&o, "cache", "1G")))
+        return -1;
+    o.go_on = o.quiet = true;
+    return train_run(&o, summary);
+}
+
+static int put(Table *table, const Options *asked, const LongPhase *what) {
+    RunSummary summary[2];
+    for (int kept = 0; kept < 2; kept++) {
+        if (train(&summary[kept], asked, what, kept) || summary[kept].interrupted) return -1;
+        table_row(table, "%s %s", what->network.model, kept ? "kept" : "computed");
+        table_put(table, 0, summary[kept].seconds, summary[kept].seconds / summary->seconds,
+                  (double)summary[kept].peak_bytes / BYTES_MIB, summary[kept].loss);
+    }
+    if (summary[0].loss == summary[1].loss && summary[0].train_loss == summary[1].train_loss)
+        return 0;
+    return error_set("%s: other losses with --cache than without", what->network.model);
+}
+
+int paper_add_figure3(Tables *tables, const Options *asked) {
+    static const TableColumn columns[COLUMNS] = {
+        {"seconds", "a cycle", "s", COLUMN_NUMBER, 1, SOURCE_MEASURED},
+        {"share", "of computed", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
+        {"peak", "peak memory", "MiB", COLUMN_NUMBER, 1, SOURCE_MEASURED},
+        {"loss", "valid. loss", "", COLUMN_NUMBER, 6, SOURCE_MEASURED},
+    };
+    const LongPhase *first = asked->preset == PRESET_SMOKE ? smoke : laptop;
+    Table *table = tables_add(tables, "figure3", "Figure 3: the frozen prefix, computed or kept",
+                              "outputs of the prefix", columns, COLUMNS);
+    if (!table) return -1;
+    for (const LongPhase *what = first; what->network.model; what++)
+        if (put(table, asked, what)) return -1;
+    table_note(
+        table,
+        "BCD-1/3, a cycle of three phases of %.1s epochs, one thread; evaluations left out.  "
+        "The first epoch of a phase computes what the "
+        "others find.  The losses are equal to the last bit.",
+        first->phase);
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* The experiment `timing`: steps as published and simulated, and measured here, repeatedly. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "../experiment.h"
+#include "../study/multiplier.h"
+#include "measured.h"
+
+enum { REPEATS = 5 };
+static const int preset_repeats[PRESET_KINDS] = {[PRESET_SMOKE] = 2,
+                                                 [PRESET_LAPTOP] = REPEATS,
+                                                 [PRESET_GPU] = REPEATS,
+                                                 [PRESET_PAPER] = REPEATS};
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The cell's number becomes the median over the repeats, its spread their standard deviation. */
+static void take_median(Cell *cell, double *value, int repeats) {
+    double mean = 0, squares = 0;
+    for (int r = 0; r < repeats; r++) mean += value[r] / repeats;
+    for (int r = 0; r < repeats; r++) squares += (value[r] - mean) * (value[r] - mean);
+    qsort(value, (size_t)repeats, sizeof *value, compare);
+    cell->value = (value[(repeats - 1) / 2] + value[repeats / 2]) / 2;
+    if (cell->source == SOURCE_MEASURED) cell->spread = sqrt(squares / (repeats - 1));
+}
+
+static void note_repeats(Table *table, int repeats) {
+    double off = 0;
+    int last = table->columns - 1;
+    for (int r = 0; r < table->rows; r++)
+        off += fabs(table->cell[r * table->columns + last].value) / table->rows;
+    table_note(table,
+               "Each number is the median of %d measurements with their spread, taken one after "
+               "the other over the whole table; each of them is the fastest of a few steps.",
+               repeats);
+    if (table->column[last].kind == COLUMN_DEVIATION)
+        table_note(table, "Mean absolute deviation %.1f %%.", 100 * off);
+}
+
+static int measure(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                   int number) {
+    return paper_add_shares(tables, asked, network, number) ||
+           paper_add_pipelines(tables, asked, network, number);
+}
+
+/* The tables of one network.  What disturbs a machine for a while disturbs one repeat, and in it
+ * both sides of a comparison. */
+static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                       int number) {
+    Tables more[REPEATS] = {{.tables = 0}};
+    int first = tables->tables, repeats = preset_repeats[asked->preset];
+    int failed = measure(tables, asked, network, number);
+    for (int r = 1; r < repeats && !failed; r++) failed = measure(&more[r], asked, network, number);
+    for (int t = first; t < tables->tables && !failed; t++) {
+        Table *table = tables->table[t];
+        for (int i = 0; i < table->rows * table->columns; i++) {
+            double value[REPEATS] = {table->cell[i].value};
+            for (int r = 1; r < repeats; r++) value[r] = more[r].table[t - first]->cell[i].value;
+            take_median(&table->cell[i], value, repeats);
+        }
+        note_repeats(table, repeats);
+    }
+    for (int r = 1; r < repeats; r++) tables_free(&more[r]);
+    return failed;
+}
+
+static int add_measured(Tables *tables, const Options *asked) {
+    return measured_each(tables, asked, timing_networks(asked->preset), add_network);
+}
+
+int experiment_timing(const Options *options) {
+    Tables tables = {0};
+    double multiplier;
+    bool failed = multiplier_read(&multiplier, options->multiplier);
+    if (!failed && isnan(multiplier)) multiplier = paper_average_multiplier;
+    failed = failed || paper_add_table3_4(&tables) || paper_add_table15_16(&tables) ||
+             paper_add_submodels(&tables) || paper_add_figure4(&tables, multiplier) ||
+             paper_add_figure6(&tables) || paper_add_offload(&tables) ||
+             paper_add_timelines(&tables) || paper_add_figure3(&tables, options) ||
+             add_measured(&tables, options);
+    return paper_deliver(&tables, options, "timing", failed);
+}
