@@ -10,48 +10,47 @@
 
 enum { LETTERS = 10 };
 
-/* The cases that have a place in a table: their letters are a, b, ... */
+/* The cases that a table shows: their letters are a, b, ... */
 typedef struct {
-    const Cases *cases;
     const PaperTable *table;
     int count, left_out;
-    const Case *item[LETTERS];
-} Places;
+    const StudyCase *item[LETTERS];
+} PaperCases;
 
-/* The published row that a method stands beside; NULL: none in this table. */
-static const PaperRow *find(const Places *places, const StudyRow *row, bool *exact) {
-    if (study_is_images(row) != places->table->images || !strcmp(row->method, "offload") ||
+/* The published row that a training is shown with; NULL: none in this table. */
+static const PaperRow *find(const PaperTable *table, const StudyRow *row, bool *exact) {
+    if (study_is_images(row) != table->images || !strcmp(row->method, "offload") ||
         *row->settings.init) /* fine-tuned */
         return NULL;
-    return paper_find(places->table->table, row->model, row->data, study_is_images(row),
-                      row->optimizer, (int)row->submodels, row->fraction, exact);
+    return paper_find(table->table, row->model, row->data, study_is_images(row), row->optimizer,
+                      (int)row->submodels, row->fraction, exact);
 }
 
-static bool has_place(const Places *places, const Case *item) {
+static bool is_shown(const PaperTable *table, const StudyCase *item) {
     for (int m = 0; m < item->methods; m++) {
-        const StudyRow *row = case_first(places->cases, &item->method[m]);
+        const StudyRow *row = item->method[m].row[0];
         bool exact = false;
-        if (find(places, row, &exact) && places->table->is_about(row, exact)) return true;
+        if (find(table, row, &exact) && table->is_about(row, exact)) return true;
     }
     return false;
 }
 
-static Places find_places(const Cases *cases, const PaperTable *table) {
-    Places places = {.cases = cases, .table = table};
+static PaperCases find_cases(const Cases *cases, const PaperTable *table) {
+    PaperCases shown = {.table = table};
     for (int c = 0; c < cases->cases; c++) {
-        if (!has_place(&places, &cases->item[c])) continue;
-        if (places.count < LETTERS)
-            places.item[places.count++] = &cases->item[c];
+        if (!is_shown(table, &cases->item[c])) continue;
+        if (shown.count < LETTERS)
+            shown.item[shown.count++] = &cases->item[c];
         else
-            places.left_out++;
+            shown.left_out++;
     }
-    return places;
+    return shown;
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-static double updates(const Pair *pair) { return pair->row->steps_to_converge; }
-static double epochs(const Pair *pair) {
+static double updates(const MeasurePair *pair) { return pair->row->steps_to_converge; }
+static double epochs(const MeasurePair *pair) {
     return updates(pair) * pair->row->epochs / (double)pair->row->steps;
 }
 
@@ -111,33 +110,26 @@ static void put_published(Table *table, const PaperTable *of, const PaperRow *pa
 }
 
 /* Of a full update: to the level that it shares with BCD-1/3 on all of the data. */
-static Mean full_duration(const Places *places, const Case *item) {
+static Mean full_duration(const PaperTable *table, const StudyCase *item) {
     Mean mean = {0};
-    for (int m = 0; m < item->methods; m++) {
-        const CaseMethod *method = &item->method[m];
-        if (!study_is_third(case_first(places->cases, method))) continue;
-        for (int s = 0; s < method->seeds; s++) {
-            const StudyRow *row = &places->cases->study->row[method->row[s]];
-            const StudyRow *full = case_partner(places->cases, item, row);
-            if (!full) continue;
-            double steps = row->steps_to_converge / row->multiplier;
-            mean_add(&mean, places->table->iterations ? steps
-                                                      : steps * full->epochs / (double)full->steps);
-        }
-        break;
+    const CaseMethod *method = item->method, *end = method + item->methods;
+    while (method < end && !study_is_third(method->row[0])) method++;
+    for (int s = 0; method < end && s < method->seeds; s++) {
+        const StudyRow *row = method->row[s], *full = case_partner(item, row);
+        if (!full) continue;
+        double steps = row->steps_to_converge / row->multiplier;
+        mean_add(&mean, table->iterations ? steps : steps * full->epochs / (double)full->steps);
     }
     return mean;
 }
 
-static void put_trainings(Table *table, const Places *places, const Case *item,
-                          const CaseMethod *method) {
+static void put_trainings(Table *table, const PaperTable *of, const CaseMethod *method) {
     MeasureColumn column[COLUMNS];
-    int count = columns_of(column, places->table);
-    measure_put(table, THEIRS, column + THEIRS, VALID - THEIRS, places->cases, item, method, false);
-    int rest = places->table->memory ? MEMORY : VALID;
-    measure_put(table, rest, column + rest, count - rest, places->cases, item, method, false);
-    if (case_first(places->cases, method)->submodels > 1) return;
-    Mean mean = full_duration(places, item);
+    int count = columns_of(column, of), rest = of->memory ? MEMORY : VALID;
+    measure_put(table, THEIRS, column + THEIRS, VALID - THEIRS, method, false);
+    measure_put(table, rest, column + rest, count - rest, method, false);
+    if (method->row[0]->submodels > 1) return;
+    Mean mean = full_duration(of, method->of);
     table_mean(table, DURATION, mean_value(&mean), mean_spread(&mean), SOURCE_MEASURED);
 }
 
@@ -154,65 +146,61 @@ static void put_label(char label[64], const PaperRow *paper) {
 }
 
 /* The published row, with the first training that belongs there, then one line for each other. */
-static void put_row(Table *table, const Places *places, const PaperRow *paper) {
+static void put_row(Table *table, const PaperCases *shown, const PaperRow *paper) {
     char label[64], name[32], network[CASE_NAME];
     bool exact;
     int lines = 0;
     put_label(label, paper);
-    for (int i = 0; i < places->count; i++)
-        for (int m = 0; m < places->item[i]->methods; m++) {
-            const CaseMethod *method = &places->item[i]->method[m];
-            const StudyRow *first = case_first(places->cases, method);
-            if (find(places, first, &exact) != paper ||
-                !case_is_plain(places->cases, places->item[i], method))
-                continue;
+    for (int i = 0; i < shown->count; i++)
+        for (int m = 0; m < shown->item[i]->methods; m++) {
+            const CaseMethod *method = &shown->item[i]->method[m];
+            const StudyRow *first = method->row[0];
+            if (find(shown->table, first, &exact) != paper || !case_is_plain(method)) continue;
             if (lines)
                 table_row(table, "  %s %s [%c]", case_network(first, network),
                           study_method(first, name), 'a' + i);
             else
                 table_row(table, "%s [%c]", label, 'a' + i);
-            if (!lines++) put_published(table, places->table, paper);
-            put_trainings(table, places, places->item[i], method);
+            if (!lines++) put_published(table, shown->table, paper);
+            put_trainings(table, shown->table, method);
         }
     if (lines) return;
     table_row(table, "%s", label);
-    put_published(table, places->table, paper);
+    put_published(table, shown->table, paper);
 }
 
-/* Which network stands where: "[a] resnet8 on cifar10, sgd, ...". */
-static void note_case(Table *table, const Places *places, int number) {
-    const Case *item = places->item[number];
-    const StudyRow *row = case_first(places->cases, &item->method[0]);
-    double least = INFINITY, most = 0;
+/* Which network has which letter: "[a] resnet8 on cifar10, sgd, ...". */
+static void note_case(Table *table, const PaperCases *shown, int number) {
+    const StudyCase *item = shown->item[number];
+    const StudyRow *row = item->method[0].row[0];
+    double min = INFINITY, max = 0;
     bool all_exact = true, exact = false;
     for (int m = 0; m < item->methods; m++) {
-        const StudyRow *first = case_first(places->cases, &item->method[m]);
-        if (!find(places, first, &exact) || !case_is_plain(places->cases, item, &item->method[m]))
-            continue;
+        const StudyRow *first = item->method[m].row[0];
+        if (!find(shown->table, first, &exact) || !case_is_plain(&item->method[m])) continue;
         all_exact &= exact;
-        least = fmin(least, first->epochs);
-        most = fmax(most, first->epochs);
+        min = fmin(min, first->epochs);
+        max = fmax(max, first->epochs);
     }
     char duration[48];
-    snprintf(duration, sizeof duration, least < most ? "%.3g to %.3g" : "%.3g", least, most);
+    snprintf(duration, sizeof duration, min < max ? "%.3g to %.3g" : "%.3g", min, max);
     table_note(table, "[%c] %s on %s, %s, batch %" PRId64 ", rate %g, %s epochs, %s in %s%s.",
                'a' + number, row->model, row->data, row->optimizer, row->batch, row->lr, duration,
                row->device, row->precision,
                all_exact ? "" : ": another training than the published one");
 }
 
-int paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *of) {
+void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *of) {
     MeasureColumn column[COLUMNS];
-    Places places = find_places(cases, of);
-    if (!places.count) return 0;
+    PaperCases shown = find_cases(cases, of);
+    if (!shown.count) return;
     Table *table =
         measure_table(tables, of->name, of->title, "training", column, columns_of(column, of));
-    if (!table) return -1;
     for (const PaperRow *p = paper_rows(of->table); p->table; p++)
-        if ((p->score_kind == SCORE_ACCURACY) == of->images) put_row(table, &places, p);
-    for (int i = 0; i < places.count; i++) note_case(table, &places, i);
-    if (places.left_out)
-        table_note(table, "%d more networks or settings are not shown here.", places.left_out);
+        if ((p->score_kind == SCORE_ACCURACY) == of->images) put_row(table, &shown, p);
+    for (int i = 0; i < shown.count; i++) note_case(table, &shown, i);
+    if (shown.left_out)
+        table_note(table, "%d more networks or settings are not shown here.", shown.left_out);
     table_note(
         table,
         "To the level: until the smoothed training loss first was at the lowest that BCD and "
@@ -220,5 +208,4 @@ int paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *of) {
         "BCD-1/3.  Scores and losses here are of the end of the training.");
     for (const PaperNote *n = of->note; *n != PAPER_NOTES; n++)
         table_note(table, "%s", paper_notes[*n]);
-    return 0;
 }

@@ -79,8 +79,8 @@ int paper_deliver(Tables *tables, const Options *options, const char *name, bool
     experiment_dir(dir, options);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
-    failed = failed || setup_provenance(&tables->provenance, options) || rundir_make(dir) ||
-             tables_write(tables, options, path);
+    failed = failed || tables_failed(tables) || setup_provenance(&tables->provenance, options) ||
+             rundir_make(dir) || tables_write(tables, options, path);
     for (int t = 0; t < tables->tables && !failed && !options->quiet; t++)
         failed = table_print(stdout, tables->table[t]) != 0;
     if (!failed && !options->quiet) printf("tables: %s; as a page: bcd report %s\n", path, path);
@@ -89,13 +89,12 @@ int paper_deliver(Tables *tables, const Options *options, const char *name, bool
 }
 
 int experiment_cost(const Options *options) {
-    static int (*const add[])(Tables *, const CostSettings *) = {
+    static void (*const add[])(Tables *, const CostSettings *) = {
         paper_add_table1, paper_add_reductions, paper_add_implied, paper_add_simulated,
         paper_add_claims, paper_add_prices,     paper_add_dollars};
     Tables tables = {0};
     CostSettings settings;
     int failed = read_settings(&settings, options);
-    for (size_t a = 0; a < sizeof add / sizeof *add && !failed; a++)
-        failed = add[a](&tables, &settings);
+    for (size_t a = 0; a < sizeof add / sizeof *add && !failed; a++) add[a](&tables, &settings);
     return paper_deliver(&tables, options, "cost", failed);
 }

@@ -37,8 +37,8 @@ static double dollars(const CostSettings *settings, double ms, PaperGpus gpus, d
     return settings->tokens / SEQUENCE * ms / 3.6e6 * paper_gpus(gpus) * price;
 }
 
-static int add_training(Table *table, const CostSettings *settings, const PaperDistributed *row,
-                        Source source) {
+static void add_training(Table *table, const CostSettings *settings, const PaperDistributed *row,
+                         Source source) {
     const double price[BCD + 1] = {settings->price[0], settings->price[0], settings->price[1],
                                    settings->price[2], settings->price[0]};
     Iteration iteration[BCD + 1];
@@ -47,24 +47,22 @@ static int add_training(Table *table, const CostSettings *settings, const PaperD
     find_iterations(iteration, row);
     for (int i = 0; i <= BCD; i++) {
         double ms = iteration[i].ms;
-        if (source == SOURCE_SIMULATED && !isnan(ms) &&
-            paper_step_ms(&ms, NULL, &iteration[i].step, SETTING_CALIBRATED))
-            return -1;
+        if (source == SOURCE_SIMULATED && !isnan(ms))
+            ms = paper_step_ms(table, &iteration[i].step, SETTING_CALIBRATED, NULL);
         from[i] = source;
         if (paper_step_source(&iteration[i].step) == SOURCE_PUBLISHED) from[i] = SOURCE_RECOMPUTED;
         cost[i] = dollars(settings, ms, iteration[i].step.gpus, price[i]);
     }
-    if (isnan(cost[FULL])) return 0; /* L-8.0B: not determined */
+    if (isnan(cost[FULL])) return; /* L-8.0B: not determined */
     table_row(table, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
     for (int c = 0; c < BCD; c++) table_number(table, c, cost[c], from[c]);
     for (int m = 0; m < settings->multipliers; m++)
         table_number(table, BCD + m, settings->multiplier[m] * cost[BCD],
                      cost_source(settings, m, from[BCD]));
-    return 0;
 }
 
-static int add_table(Tables *tables, const CostSettings *settings, const char *name,
-                     const char *from, Source source) {
+static void add_table(Tables *tables, const CostSettings *settings, const char *name,
+                      const char *from, Source source) {
     TableColumn saved[SAVED_COLUMNS],
         columns[COLUMNS] = {
             [FULL] = {"full", "full", "RTX 4090", COLUMN_NUMBER, 0, SOURCE_NONE},
@@ -84,7 +82,6 @@ static int add_table(Tables *tables, const CostSettings *settings, const char *n
              settings->tokens, from);
     Table *table =
         tables_add(tables, name, title, "model, N/G", columns, BCD + settings->multipliers);
-    if (!table) return -1;
     strcpy(table->unit, "$");
     table_note(table,
                "An iteration is taken as %d tokens (inferred: the paper does not say); with the "
@@ -92,13 +89,10 @@ static int add_table(Tables *tables, const CostSettings *settings, const char *n
                "A800.",
                SEQUENCE, settings->price[0], settings->price[1], settings->price[2]);
     for (const PaperDistributed *row = paper_distributed; row->model; row++)
-        if (add_training(table, settings, row, source)) return -1;
-    return 0;
+        add_training(table, settings, row, source);
 }
 
-int paper_add_dollars(Tables *tables, const CostSettings *settings) {
-    return add_table(tables, settings, "dollars", "published", SOURCE_RECOMPUTED) ||
-                   add_table(tables, settings, "dollars_simulated", "simulated", SOURCE_SIMULATED)
-               ? -1
-               : 0;
+void paper_add_dollars(Tables *tables, const CostSettings *settings) {
+    add_table(tables, settings, "dollars", "published", SOURCE_RECOMPUTED);
+    add_table(tables, settings, "dollars_simulated", "simulated", SOURCE_SIMULATED);
 }

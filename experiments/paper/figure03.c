@@ -59,7 +59,6 @@ int paper_add_figure3(Tables *tables, const Options *asked) {
     const LongPhase *first = asked->preset == PRESET_SMOKE ? smoke : laptop;
     Table *table = tables_add(tables, "figure3", "Figure 3: the frozen prefix, computed or kept",
                               "outputs of the prefix", columns, COLUMNS);
-    if (!table) return -1;
     for (const LongPhase *what = first; what->network.model; what++)
         if (put(table, asked, what)) return -1;
     table_note(

@@ -6,40 +6,36 @@
 #include "paper.h"
 #include "trainings.h"
 
-enum { MOST_SUBMODELS = 5, COLUMNS = PAPER_MODELS + 1 };
+enum { MAX_SUBMODELS = 5, COLUMNS = PAPER_MODELS + 1 };
 
 /* A column: the part of a full update's bytes with 1 to 5 submodels. */
-static int fill_column(double part[MOST_SUBMODELS + 1], const char *name) {
+static void fill_column(double part[MAX_SUBMODELS + 1], Table *table, const char *name) {
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
     Model *model = model_create(name);
-    int failed = !model;
-    for (int m = 1; m <= MOST_SUBMODELS && !failed; m++) {
-        MemorySums sums;
-        failed = memory_sums(&sums, model, &adam, m, false);
-        part[m] = sums.trained / memory_closed_form(model, &adam, PRECISION_FP32, 1);
-    }
+    if (!model) table_fail(table);
+    for (int m = 1; m <= MAX_SUBMODELS && model; m++)
+        part[m] = memory_sums(table, model, &adam, m, false).trained /
+                  memory_closed_form(model, &adam, PRECISION_FP32, 1);
     model_free(model);
-    return failed;
 }
 
-int paper_add_figure5(Tables *tables) {
+void paper_add_figure5(Tables *tables) {
     TableColumn columns[COLUMNS] = {
         {"equal_parts", "equal parts", "", COLUMN_PERCENT, 1, SOURCE_CLOSED_FORM}};
-    double part[PAPER_MODELS][MOST_SUBMODELS + 1];
+    double part[PAPER_MODELS][MAX_SUBMODELS + 1] = {{0}};
     for (int i = 0; i < PAPER_MODELS; i++) {
         TableColumn *column = &columns[i + 1];
         *column = columns[0];
         snprintf(column->head, sizeof column->head, "%s", paper_models[i].model);
         snprintf(column->name, sizeof column->name, "%s", paper_models[i].model);
-        if (fill_column(part[i], paper_models[i].model)) return -1;
     }
     Table *table =
         tables_add(tables, "figure5", "Figure 5: memory against UFP, the part that trains", "UFP",
                    columns, COLUMNS);
-    if (!table) return -1;
+    for (int i = 0; i < PAPER_MODELS; i++) fill_column(part[i], table, paper_models[i].model);
     table->figure = FIGURE_BARS;
     strcpy(table->axis, "parameters, gradients, state: % of a full update's");
-    for (int m = 1; m <= MOST_SUBMODELS; m++) {
+    for (int m = 1; m <= MAX_SUBMODELS; m++) {
         table_row(table, m == 1 ? "1" : "1/%d", m);
         table_put(table, 0, (1 + 3.0 / m) / 4);
         for (int i = 0; i < PAPER_MODELS; i++) table_put(table, i + 1, part[i][m]);
@@ -48,30 +44,30 @@ int paper_add_figure5(Tables *tables) {
                "Of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, the "
                "same for all; the models: their largest balanced submodel of whole blocks.  The "
                "paper draws its Figure 5 without printing numbers.");
-    return 0;
 }
 
 /* ---- Tables 9 to 11 -------------------------------------------------------------------------- */
 
-static int add_small(Table *table, const PaperRow *row) {
+static void add_small(Table *table, const PaperRow *row) {
     bool adam = strcmp(row->optimizer, "adam") == 0;
     OptimizerSettings optimizer = optimizer_defaults(adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
     const PaperRow *full = paper_full(row);
     double k = 1 + optimizer_state_vectors(&optimizer), published = row->memory_mib;
-    MemorySums planned;
     Model *model = model_create(row->model);
-    if (!model) return -1;
+    if (!model) {
+        table_fail(table);
+        return;
+    }
     double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / BYTES_MIB;
     double own = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
-    int failed = memory_sums(&planned, model, &optimizer, row->submodels, false);
+    MemorySums planned = memory_sums(table, model, &optimizer, row->submodels, false);
     table_row(table, "%d: %s", row->table, row->row);
     table_put(table, 0, published, own, own / published - 1, ours, ours / published - 1,
               planned.trained / BYTES_MIB);
     model_free(model);
-    return failed;
 }
 
-int paper_add_small_memory(Tables *tables) {
+void paper_add_small_memory(Tables *tables) {
     static const TableColumn columns[] = {
         {"published", "published", "MiB", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
         {"recomputed", "from its W", "MiB", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
@@ -84,15 +80,12 @@ int paper_add_small_memory(Tables *tables) {
                               "Tables 9 to 11: parameters, gradients and state of GPT-2 0.15B and "
                               "ResNet-14",
                               "table: row", columns, 6);
-    if (!table) return -1;
     for (int number = 9; number <= 11; number++)
-        for (const PaperRow *row = paper_rows(number); row->table; row++)
-            if (add_small(table, row)) return -1;
+        for (const PaperRow *row = paper_rows(number); row->table; row++) add_small(table, row);
     table_note(table,
                "\"from its W\": W (1 + k/M) with the W that the table's own full update implies, k "
                "= 3 for Adam, 2 for SGD with momentum.");
     table_note(table,
                "The W of the 0.15B GPT-2 belongs to no natural configuration; 16 layers x 768 "
                "stand for it.  \"planned\": the largest balanced submodel.");
-    return 0;
 }

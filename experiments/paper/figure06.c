@@ -8,18 +8,16 @@
 enum { MODELS = 3, COLUMNS = 1 + 2 * MODELS };
 
 /* The last of the models has the FLOP model's line. */
-static int add_row(Table *table, const PaperUfp *ufp, int parts) {
-    double of_third = timing_theory(0, parts, false) / timing_theory(0, PAPER_LEAST_UFP, false);
+static void add_row(Table *table, const PaperUfp *ufp, int parts) {
+    double of_third = timing_theory(0, parts, false) / timing_theory(0, PAPER_MIN_UFP, false);
     table_row(table, "1/%d", parts);
     table_put(table, 0, ufp[MODELS - 1].ms[0] * of_third);
     for (int i = 0; i < MODELS; i++) {
         PaperStep step = {"rtx4090", ufp[i].model, {1, ufp[i].gpus}, TIMED_BCD, parts, 0};
-        double ms;
-        if (paper_step_ms(&ms, NULL, &step, SETTING_CALIBRATED)) return -1;
-        table_put(table, 1 + 2 * i, ufp[i].ms[parts - PAPER_LEAST_UFP]);
+        double ms = paper_step_ms(table, &step, SETTING_CALIBRATED, NULL);
+        table_put(table, 1 + 2 * i, ufp[i].ms[parts - PAPER_MIN_UFP]);
         table_number(table, 2 + 2 * i, ms, paper_step_source(&step));
     }
-    return 0;
 }
 
 static void name_column(TableColumn *column, const char *model, bool simulated) {
@@ -31,26 +29,20 @@ static void name_column(TableColumn *column, const char *model, bool simulated) 
     snprintf(column->head, sizeof column->head, "%s%s", model, simulated ? " sim." : "");
 }
 
-static int add_figure(Tables *tables, const PaperUfp *ufp, const char *name, const char *title) {
+static void add_figure(Tables *tables, const PaperUfp *ufp, const char *name, const char *title) {
     TableColumn columns[COLUMNS] = {
         {"flops", "FLOP model", "ms", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED}};
     for (int i = 0; i < 2 * MODELS; i++) name_column(&columns[1 + i], ufp[i / 2].model, i % 2);
     Table *table = tables_add(tables, name, title, "UFP", columns, COLUMNS);
-    if (!table) return -1;
     table->figure = FIGURE_LINES;
     strcpy(table->axis, "ms per iteration");
-    for (int parts = PAPER_LEAST_UFP; parts <= PAPER_MOST_UFP; parts++)
-        if (add_row(table, ufp, parts)) return -1;
+    for (int parts = PAPER_MIN_UFP; parts <= PAPER_MAX_UFP; parts++) add_row(table, ufp, parts);
     table_note(table,
                "\"FLOP model\": what operations alone would make of the published %s at 1/3.",
                ufp[MODELS - 1].model);
-    return 0;
 }
 
-int paper_add_figure6(Tables *tables) {
-    return add_figure(tables, paper_ufp, "figure6", "Figure 6: a step against UFP, GPT") ||
-                   add_figure(tables, paper_ufp + MODELS, "figure6_llama",
-                              "Figure 6: a step against UFP, LLaMA")
-               ? -1
-               : 0;
+void paper_add_figure6(Tables *tables) {
+    add_figure(tables, paper_ufp, "figure6", "Figure 6: a step against UFP, GPT");
+    add_figure(tables, paper_ufp + MODELS, "figure6_llama", "Figure 6: a step against UFP, LLaMA");
 }

@@ -1,4 +1,4 @@
-/* Trainings that started from given weights (--init): before, by full update, by BCD; beside what
+/* Trainings that started from given weights (--init): before, by full update, by BCD; and what
  * the second version of the paper (arXiv 2506.12037v2, 26 September 2025) publishes, LoRA included.
  */
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* Known is its abstract: "we reduce the training cost of a 7B model to 33% on A100/A800 and only
  * 2.6% on RTX 4090".  NAN is a number that stands in its tables, of which we had no copy. */
-typedef enum { FULL, BCD, LORA, METHODS } Method;
+typedef enum { FULL, BCD, LORA, METHODS } FinetuneMethod;
 static const struct {
     double accuracy;  /* per cent, after fine-tuning */
     double cost_a100; /* of training a 7B model on the same A100 or A800, over a full update's */
@@ -33,7 +33,7 @@ static const MeasureColumn columns[COLUMNS] = {
     {"published_cost_4090", "cost of 7B", "RTX 4090", 1, SOURCE_PUBLISHED, NULL, FIRST_SEED},
 };
 
-static void put_published(Table *table, Method method) {
+static void put_published(Table *table, FinetuneMethod method) {
     table_put(table, THEIRS, published[method].accuracy);
     /* A full update's costs are what the others are parts of. */
     Source source = method == FULL ? SOURCE_NONE : SOURCE_PUBLISHED;
@@ -41,9 +41,9 @@ static void put_published(Table *table, Method method) {
     table_number(table, THEIRS + 2, published[method].cost_4090, source);
 }
 
-static void put_case(Table *table, const Cases *cases, const Case *item) {
+static void put_case(Table *table, const StudyCase *item) {
     char name[CASE_NAME], way[CASE_NAME];
-    const StudyRow *first = case_first(cases, item->method);
+    const StudyRow *first = item->method->row[0];
     case_name(first, name);
     table_row(table, "%s, before", name);
     /* What the weights could do before the first update, which all seeds and methods start from. */
@@ -51,26 +51,25 @@ static void put_case(Table *table, const Cases *cases, const Case *item) {
         table_put(table, LOSS, first->evaluation[0].loss, first->evaluation[0].perplexity);
     for (int m = 0; m < item->methods; m++) {
         const CaseMethod *method = &item->method[m];
-        table_row(table, "%s, %s", name, case_method(cases, item, method, way));
-        measure_put(table, 0, columns, THEIRS, cases, item, method, false);
-        put_published(table, case_first(cases, method)->submodels == 1 ? FULL : BCD);
+        table_row(table, "%s, %s", name, case_method(method, way));
+        measure_put(table, 0, columns, THEIRS, method, false);
+        put_published(table, method->row[0]->submodels == 1 ? FULL : BCD);
     }
 }
 
-int paper_add_finetuned(Tables *tables, const Cases *cases) {
+void paper_add_finetuned(Tables *tables, const Cases *cases) {
     Table *table = NULL;
     for (int c = 0; c < cases->cases; c++) {
-        const Case *item = &cases->item[c];
-        if (!*case_first(cases, item->method)->settings.init) continue;
+        const StudyCase *item = &cases->item[c];
+        if (!*item->method->row[0]->settings.init) continue;
         if (!table)
             table = measure_table(tables, "finetune",
                                   "Fine-tuning by full update and by BCD; published: with LoRA",
                                   "training", columns, COLUMNS);
-        if (!table) return -1;
-        table->column[THEIRS + 1].kind = table->column[THEIRS + 2].kind = COLUMN_PERCENT;
-        put_case(table, cases, item);
+        put_case(table, item);
     }
-    if (!table) return 0;
+    if (!table) return;
+    table->column[THEIRS + 1].kind = table->column[THEIRS + 2].kind = COLUMN_PERCENT;
     table_row(table, "LoRA (published only)");
     put_published(table, LORA);
     table_note(table,
@@ -83,5 +82,4 @@ int paper_add_finetuned(Tables *tables, const Cases *cases) {
                "same GPUs, and says that BCD is in most cases as accurate as, or more than, full "
                "update and other ways to fine-tune.  Accuracies are in its tables, which we do not "
                "have: those cells are empty, not zero.");
-    return 0;
 }

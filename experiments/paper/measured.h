@@ -20,8 +20,6 @@ typedef int AddNetwork(Tables *tables, const Options *asked, const MeasuredNetwo
 int measured_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
                   AddNetwork *add);
 
-int paper_add_measured_memory(Tables *tables, const Options *asked);
-
 /* The networks of a preset; each one's submodels against its full update, and its pipelines. */
 const MeasuredNetwork *timing_networks(int preset);
 AddNetwork paper_add_shares, paper_add_pipelines;

@@ -25,7 +25,7 @@ static const MeasuredNetwork published[] = {
 };
 
 static const struct {
-    int most_submodels;
+    int max_submodels;
     const MeasuredNetwork *network;
 } presets[PRESET_KINDS] = {[PRESET_SMOKE] = {3, smallest},
                            [PRESET_LAPTOP] = {5, small},
@@ -91,9 +91,8 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
     snprintf(title, sizeof title, "Measured, MiB: %.80s, %s, batch %s, a step with each submodel",
              network->model, network->optimizer, network->batch);
     Table *table = tables_add(tables, name, title, "update", columns, COLUMNS);
-    if (!table) return -1;
     strcpy(table->unit, "MiB");
-    for (int m = 1; m <= presets[asked->preset].most_submodels; m++)
+    for (int m = 1; m <= presets[asked->preset].max_submodels; m++)
         if (add_row(table, asked, network, m)) return -1;
     OptimizerSettings optimizer =
         optimizer_defaults(strcmp(network->optimizer, "sgd") ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
@@ -106,13 +105,12 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
     return 0;
 }
 
-int paper_add_measured_memory(Tables *tables, const Options *asked) {
-    return measured_each(tables, asked, presets[asked->preset].network, add_network);
-}
-
 int experiment_memory(const Options *options) {
     Tables tables = {0};
-    bool failed = paper_add_table8(&tables) || paper_add_figure5(&tables) ||
-                  paper_add_small_memory(&tables) || paper_add_measured_memory(&tables, options);
+    paper_add_table8(&tables);
+    paper_add_figure5(&tables);
+    paper_add_small_memory(&tables);
+    bool failed = tables_failed(&tables) ||
+                  measured_each(&tables, options, presets[options->preset].network, add_network);
     return paper_deliver(&tables, options, "memory", failed);
 }

@@ -1,5 +1,5 @@
-/* The tables that are no trainings, as `bcd experiment` makes them: each function adds tables and
- * returns -1 and an error. */
+/* The tables that are no trainings, as `bcd experiment` makes them: each function adds tables,
+ * which remember what fails. */
 #ifndef EXPERIMENTS_PAPER_TABLES_H
 #define EXPERIMENTS_PAPER_TABLES_H
 
@@ -12,7 +12,7 @@
 int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed);
 
 /* ---- `bcd experiment cost`: what BCD saves in money and GPU hours, from the published times,
- * prices and multipliers, beside the published savings */
+ * prices and multipliers, and the published savings */
 
 /* The multipliers a saving may be computed with. */
 typedef enum {
@@ -54,16 +54,16 @@ int cost_saved_columns(TableColumn *columns, const CostSettings *settings);
 void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
                     const double saved[MULTIPLIERS]);
 
-int paper_add_table1(Tables *tables, const CostSettings *settings);
-int paper_add_reductions(Tables *tables, const CostSettings *settings); /* 5 to 7, 12 to 14 */
-int paper_add_implied(Tables *tables, const CostSettings *settings);
-int paper_add_simulated(Tables *tables, const CostSettings *settings);
-int paper_add_claims(Tables *tables, const CostSettings *settings);
-int paper_add_prices(Tables *tables, const CostSettings *settings);
-int paper_add_dollars(Tables *tables, const CostSettings *settings);
+void paper_add_table1(Tables *tables, const CostSettings *settings);
+void paper_add_reductions(Tables *tables, const CostSettings *settings); /* 5 to 7, 12 to 14 */
+void paper_add_implied(Tables *tables, const CostSettings *settings);
+void paper_add_simulated(Tables *tables, const CostSettings *settings);
+void paper_add_claims(Tables *tables, const CostSettings *settings);
+void paper_add_prices(Tables *tables, const CostSettings *settings);
+void paper_add_dollars(Tables *tables, const CostSettings *settings);
 
 /* ---- `bcd experiment memory`: bytes of parameters, gradients, optimizer state and activations
- * beside the published ones, and of short trainings here */
+ * with the published ones, and of short trainings here */
 
 #define BYTES_GIB (1024.0 * 1024 * 1024)
 #define BYTES_MIB (1024.0 * 1024)
@@ -74,24 +74,24 @@ typedef struct {
     double activations, all;
 } MemorySums;
 
-/* By the plan of ref/memory.h for one sample, cut into `submodels` balanced parts.  -1 and an
- * error. */
-int memory_sums(MemorySums *sums, const Model *model, const OptimizerSettings *optimizer,
-                int submodels, bool recompute);
+/* By the plan of ref/memory.h for one sample, cut into `submodels` balanced parts; zeros where
+ * `table`, which it is for, fails. */
+MemorySums memory_sums(Table *table, const Model *model, const OptimizerSettings *optimizer,
+                       int submodels, bool recompute);
 
-int paper_add_table8(Tables *tables); /* and the memory of Table 4, and activations */
-int paper_add_figure5(Tables *tables);
-int paper_add_small_memory(Tables *tables); /* that of Tables 9 to 11 */
+void paper_add_table8(Tables *tables); /* and the memory of Table 4, and activations */
+void paper_add_figure5(Tables *tables);
+void paper_add_small_memory(Tables *tables); /* that of Tables 9 to 11 */
 
-/* ---- `bcd experiment timing`: steps, simulated beside the published ones, and measured here -- */
+/* ---- `bcd experiment timing`: steps, simulated and published, and measured here --------- */
 
-int paper_add_table3_4(Tables *tables);
-int paper_add_offload(Tables *tables);
-int paper_add_table15_16(Tables *tables);
-int paper_add_submodels(Tables *tables);
-int paper_add_figure4(Tables *tables, double multiplier);
-int paper_add_figure6(Tables *tables);
-int paper_add_timelines(Tables *tables);
+void paper_add_table3_4(Tables *tables);
+void paper_add_offload(Tables *tables);
+void paper_add_table15_16(Tables *tables);
+void paper_add_submodels(Tables *tables);
+void paper_add_figure4(Tables *tables, double multiplier);
+void paper_add_figure6(Tables *tables);
+void paper_add_timelines(Tables *tables);
 
 /* What operations alone say a step of submodel k of M equal parts takes of a full update, k from 1
  * at the input side, 0: the mean.  Forward 1, input gradients 1, weight gradients 1; contiguous in

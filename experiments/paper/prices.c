@@ -42,7 +42,7 @@ static void add_offer(Table *table, const char *who, const double price[COST_GPU
     }
 }
 
-int paper_add_prices(Tables *tables, const CostSettings *settings) {
+void paper_add_prices(Tables *tables, const CostSettings *settings) {
     static const TableColumn columns[] = {
         {"rtx4090", "RTX 4090", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
         {"a100", "A100", "$/h", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
@@ -56,7 +56,6 @@ int paper_add_prices(Tables *tables, const CostSettings *settings) {
     Table *table = tables_add(tables, "prices",
                               "Section 4.4.1 and appendix A.4: rents, and what they make of G-10B",
                               "from", columns, SAVED + COST_GPUS - 1);
-    if (!table) return -1;
     for (int o = 0; o < OFFERS; o++)
         add_offer(table, offers[o].who, offers[o].price, multiplier, SOURCE_PUBLISHED);
     if (settings->priced) add_offer(table, "--price", settings->price, multiplier, SOURCE_GIVEN);
@@ -65,5 +64,4 @@ int paper_add_prices(Tables *tables, const CostSettings *settings) {
         "saved: cost of G-10B by BCD-1/3 on RTX 4090 with the tables' multiplier %.3f, against "
         "a full update on the other GPU.",
         multiplier);
-    return 0;
 }

@@ -1,4 +1,4 @@
-/* The published tables of memory, time and cost, as data (those of trainings are in study/paper.h).
+/* The published tables of memory, time and cost, as data (those of trainings are in trainings.h).
  * Each printed cell stands in one place, the file of its table; what follows from others is
  * computed.  The last row of each is empty. */
 #ifndef EXPERIMENTS_PUBLISHED_H
@@ -66,12 +66,12 @@ double paper_bcd_ms(const char *model);
 PaperGpus paper_timed_gpus(const char *gpu, const char *model, PaperGpus gpus);
 
 /* ---- tables15_16.c: a step of BCD-1/3, 1/4 and 1/5 ------------------------------------------- */
-enum { PAPER_UFPS = 3, PAPER_LEAST_UFP = 3, PAPER_MOST_UFP = PAPER_LEAST_UFP + PAPER_UFPS - 1 };
+enum { PAPER_UFPS = 3, PAPER_MIN_UFP = 3, PAPER_MAX_UFP = PAPER_MIN_UFP + PAPER_UFPS - 1 };
 typedef struct {
     int table;
     const char *model;
     int gpus;
-    double ms[PAPER_UFPS]; /* [M - PAPER_LEAST_UFP] */
+    double ms[PAPER_UFPS]; /* [M - PAPER_MIN_UFP] */
 } PaperUfp;
 extern const PaperUfp paper_ufp[];
 
@@ -112,8 +112,8 @@ typedef enum {
     CLAIM_COST_4090,
     CLAIM_COST_A100,
     CLAIMS,
-    CLAIM_SPEEDUP_LEAST = CLAIMS, /* of a step */
-    CLAIM_SPEEDUP_MOST,
+    CLAIM_SPEEDUP_MIN = CLAIMS, /* of a step */
+    CLAIM_SPEEDUP_MAX,
     CLAIM_SPEEDUP_MEAN,
     PAPER_CLAIMS
 } PaperClaim;

@@ -65,7 +65,7 @@ static int calibrate_all(Efficiency *efficiency, const char *gpu) {
                      paper_offload_of(step.model)->offload_ms);
 }
 
-const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting) {
+const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting) {
     enum { GPUS = 3 };
     static struct {
         const char *gpu;
@@ -76,15 +76,16 @@ const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting) {
     while (g < GPUS && strcmp(known[g].gpu, gpu)) g++;
     if (g == GPUS) {
         error_set("timing: no published times on %s", gpu);
-        return NULL;
+        table_fail(table);
+        return &efficiency_default;
     }
     Efficiency *roofline = &known[g].efficiency[0], *calibrated = &known[g].efficiency[1];
     if (!known[g].found) {
         *roofline = efficiency_default;
         roofline->scores_in_memory = true;
         *calibrated = *roofline;
-        if (calibrate_all(calibrated, gpu)) return NULL;
-        known[g].found = true;
+        known[g].found = calibrate_all(calibrated, gpu) == 0;
+        if (!known[g].found) table_fail(table);
     }
     return setting == SETTING_ROOFLINE ? roofline : calibrated;
 }
@@ -101,20 +102,18 @@ Source paper_step_source(const PaperStep *step) {
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
-int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting) {
-    *ms = NAN;
-    if (!paper_model(step->model)) return 0;
-    const Efficiency *efficiency = paper_efficiency(step->gpu, setting);
-    Model *model = efficiency ? model_create(step->model) : NULL;
-    if (!model) return -1;
+double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
+                     double *submodel_ms) {
+    if (table->failed || !paper_model(step->model)) return NAN;
+    Model *model = model_create(step->model);
+    const Efficiency *efficiency = paper_efficiency(table, step->gpu, setting);
     Configuration c = configuration(step, model, setting, efficiency);
     Prediction p;
     double seconds[MOST_PARTS];
-    int failed = simulate(&p, seconds, &c, NULL);
+    if (!model || simulate(&p, seconds, &c, NULL)) table_fail(table);
     model_free(model);
-    if (failed) return -1;
-    *ms = 1e3 * p.step_s / c.micro_batches;
+    if (table->failed) return NAN;
     for (int k = 0; submodel_ms && k < c.submodels; k++)
         submodel_ms[k] = 1e3 * seconds[k] / c.micro_batches;
-    return 0;
+    return 1e3 * p.step_s / c.micro_batches;
 }

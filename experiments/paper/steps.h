@@ -40,12 +40,14 @@ double paper_calibration_ms(const char *gpu, PaperStep *step);
  * one of those that were calibrated with, for it is the published one again. */
 Source paper_step_source(const PaperStep *step);
 
-/* What a GPU of the paper reaches in a setting, found once.  NULL and an error. */
-const Efficiency *paper_efficiency(const char *gpu, PaperSetting setting);
+/* What a GPU of the paper reaches in a setting, found once.  Where that fails, so does `table`,
+ * which it is for. */
+const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting);
 
 /* Milliseconds of 1024 tokens: of the step in the paper's setting, of a micro-batch in the filled
  * pipeline.  submodel_ms[submodels], unless NULL, are those of each.  NAN where the model is none
- * of ours.  -1 and an error. */
-int paper_step_ms(double *ms, double *submodel_ms, const PaperStep *step, PaperSetting setting);
+ * of ours, or where `table`, which it is for, fails. */
+double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
+                     double *submodel_ms);
 
 #endif

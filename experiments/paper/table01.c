@@ -30,7 +30,7 @@ static void features_of(double value[FEATURES], const char *key) {
     memcpy(value, features, sizeof features);
 }
 
-int paper_add_table1(Tables *tables, const CostSettings *settings) {
+void paper_add_table1(Tables *tables, const CostSettings *settings) {
     static const TableColumn columns[] = {
         {"unit", "unit", "", COLUMN_TEXT, 0, SOURCE_NONE},
         {"rtx4090_published", "RTX 4090", "Table 1", COLUMN_NUMBER, DECIMALS_FREE,
@@ -42,7 +42,6 @@ int paper_add_table1(Tables *tables, const CostSettings *settings) {
     double rtx4090[FEATURES], a100[FEATURES];
     Table *table = tables_add(tables, "table1", "Table 1: the two cards", "feature", columns, 5);
     (void)settings;
-    if (!table) return -1;
     features_of(rtx4090, "rtx4090");
     features_of(a100, "a100");
     for (int f = 0; f < FEATURES; f++) {
@@ -55,5 +54,4 @@ int paper_add_table1(Tables *tables, const CostSettings *settings) {
         "Data sheet: what this program's simulator takes (dist/cluster.c), tensor cores in bf16 "
         "with float sums, dense; prices from section 4.4.1.  Table 1 has the A100's 40 GB "
         "bandwidth, and the RTX 4090's FP16 rate with FP16 sums.");
-    return 0;
 }

@@ -73,7 +73,7 @@ const TrainingKind training_validity = {
                                 .optional = true}}},
 };
 
-/* ---- beside each other ----------------------------------------------------------------------- */
+/* ---- shown together -------------------------------------------------------------------------- */
 
 static bool is_about(const StudyRow *row, bool exact) { return study_is_third(row) || exact; }
 
@@ -92,10 +92,9 @@ static const PaperTable shown[] = {
      .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_GPT2, PAPER_NOTES}},
 };
 
-int paper_add_table2(Tables *tables, const Cases *cases) {
-    return paper_add_beside(tables, cases, &shown[0]) || paper_add_beside(tables, cases, &shown[1])
-               ? -1
-               : 0;
+void paper_add_table2(Tables *tables, const Cases *cases) {
+    paper_add_beside(tables, cases, &shown[0]);
+    paper_add_beside(tables, cases, &shown[1]);
 }
 
 /* ---- B-F multipliers ------------------------------------------------------------------------- */
@@ -104,16 +103,16 @@ int paper_add_table2(Tables *tables, const Cases *cases) {
  * "Adam" may be either; images -1: of both kinds. */
 static void put_multipliers(Table *table, const Cases *cases, const char *optimizer, int images) {
     Mean updates = {0}, validation = {0};
-    const Case *item;
-    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));) {
-        const StudyRow *first = case_first(cases, m);
-        if (!study_is_third(first) || !case_is_plain(cases, item, m) ||
+    for (int m = 0; m < cases->methods; m++) {
+        const CaseMethod *method = &cases->method[m];
+        const StudyRow *first = method->row[0];
+        if (!study_is_third(first) || !case_is_plain(method) ||
             strncmp(first->optimizer, optimizer, strlen(optimizer)) != 0 ||
             (images >= 0 && study_is_images(first) != (images == 1)))
             continue;
-        for (int s = 0; s < m->seeds; s++) {
-            mean_add(&updates, cases->study->row[m->row[s]].multiplier);
-            mean_add(&validation, cases->study->row[m->row[s]].valid_multiplier);
+        for (int s = 0; s < method->seeds; s++) {
+            mean_add(&updates, method->row[s]->multiplier);
+            mean_add(&validation, method->row[s]->valid_multiplier);
         }
     }
     table_put(table, 0, paper_mean_multiplier(optimizer, images), updates.count);
@@ -121,7 +120,7 @@ static void put_multipliers(Table *table, const Cases *cases, const char *optimi
     table_mean(table, 3, mean_value(&validation), mean_spread(&validation), SOURCE_MEASURED);
 }
 
-int paper_add_multipliers(Tables *tables, const Cases *cases) {
+void paper_add_multipliers(Tables *tables, const Cases *cases) {
     static const TableColumn columns[] = {
         {"published", "Table 2", "mean", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
         {"trainings", "trainings", "here", COLUMN_NUMBER, 0, SOURCE_NONE},
@@ -139,7 +138,6 @@ int paper_add_multipliers(Tables *tables, const Cases *cases) {
     Table *table =
         tables_add(tables, "multipliers", "B-F multipliers: updates of BCD-1/3 over full updates",
                    "optimizer, networks", columns, 4);
-    if (!table) return -1;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         table_row(table, "%s", rows[r].label);
         put_multipliers(table, cases, rows[r].optimizer, rows[r].images);
@@ -154,5 +152,4 @@ int paper_add_multipliers(Tables *tables, const Cases *cases) {
         "trainings of minutes are, about three times as many are to be expected.  The published "
         "trainings went on to convergence.");
     table_note(table, "%s", paper_notes[PAPER_NOTE_MULTIPLIER]);
-    return 0;
 }

@@ -106,21 +106,19 @@ typedef struct {
     int cells;
 } Deviations;
 
-static int put_step(Table *table, const PaperStep *step, double published, Deviations *all) {
+static void put_step(Table *table, const PaperStep *step, double published, Deviations *all) {
     double ms[SETTINGS];
-    for (PaperSetting s = 0; s < SETTINGS; s++)
-        if (paper_step_ms(&ms[s], NULL, step, s)) return -1;
+    for (PaperSetting s = 0; s < SETTINGS; s++) ms[s] = paper_step_ms(table, step, s, NULL);
     double roofline_off = ms[SETTING_ROOFLINE] / published - 1;
     double off = ms[SETTING_CALIBRATED] / published - 1;
     put_gpus(table, 0, step->gpus, SOURCE_NONE);
     table_put(table, 1, published, ms[SETTING_ROOFLINE], roofline_off, ms[SETTING_CALIBRATED], off,
               ms[SETTING_FILLED]);
     table_number(table, 4, ms[SETTING_CALIBRATED], paper_step_source(step));
-    if (paper_step_source(step) == SOURCE_PUBLISHED || isnan(off)) return 0;
+    if (paper_step_source(step) == SOURCE_PUBLISHED || isnan(off)) return;
     all->cells++;
     all->roofline += fabs(roofline_off);
     all->calibrated += fabs(off);
-    return 0;
 }
 
 static void note_deviations(Table *table, const Deviations *all) {
@@ -130,8 +128,8 @@ static void note_deviations(Table *table, const Deviations *all) {
                all->cells, 100 * all->roofline / all->cells, 100 * all->calibrated / all->cells);
 }
 
-static double fraction_of(const char *gpu) {
-    return 100 * paper_efficiency(gpu, SETTING_CALIBRATED)->products[PRECISION_FP32];
+static double fraction_of(Table *table, const char *gpu) {
+    return 100 * paper_efficiency(table, gpu, SETTING_CALIBRATED)->products[PRECISION_FP32];
 }
 
 static void note_settings(Table *table) {
@@ -147,7 +145,7 @@ static void note_settings(Table *table) {
         "\"calibrated\" takes the fraction at which one published cell per GPU comes out: RTX "
         "4090 %.1f %% (G-1.6B BCD-1/3), A100 %.1f %%, A800 %.1f %% (G-1.6B full on one).  All "
         "else is prediction.",
-        fraction_of("rtx4090"), fraction_of("a100"), fraction_of("a800"));
+        fraction_of(table, "rtx4090"), fraction_of(table, "a100"), fraction_of(table, "a800"));
     table_note(
         table,
         "\"filled\": the calibrated machines with this program's zero-bubble schedule and %d "
@@ -157,12 +155,13 @@ static void note_settings(Table *table) {
 }
 
 /* Published milliseconds per parameter of a LLaMA model over those of the GPT that ran on as many
- * GPUs: the least and the most, of full updates and of BCD, which took 8 bytes of each parameter.
+ * GPUs: the smallest and the largest, of full updates and of BCD, which took 8 bytes of each
+ * parameter.
  */
 static void note_llama(Table *table) {
     static const char *const pairs[][2] = {
         {"L-6.0B", "G-5.4B"}, {"L-11B", "G-10B"}, {"L-23B", "G-20B"}};
-    double least = INFINITY, most = 0;
+    double min = INFINITY, max = 0;
     for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
         double full[2] = {0}, bcd[2] = {0};
         for (int m = 0; m < 2; m++) {
@@ -171,53 +170,50 @@ static void note_llama(Table *table) {
             full[m] = d->full_ms / d->bcd_gib;
             bcd[m] = d->bcd_ms / d->bcd_gib;
         }
-        least = fmin(least, fmin(full[0] / full[1], bcd[0] / bcd[1]));
-        most = fmax(most, fmax(full[0] / full[1], bcd[0] / bcd[1]));
+        min = fmin(min, fmin(full[0] / full[1], bcd[0] / bcd[1]));
+        max = fmax(max, fmax(full[0] / full[1], bcd[0] / bcd[1]));
     }
     table_note(table,
                "The published steps of L-6.0B and larger take %.2f to %.2f of the time per "
                "parameter of GPT ones; "
                "the same work at the same rate cannot give both.  L-8.0B is not in Table 8.",
-               least, most);
+               min, max);
 }
 
-static int add_table4(Tables *tables) {
+static void add_table4(Tables *tables) {
     Deviations all = {0};
     Table *table =
         tables_add(tables, "table4", "Table 4 and section 4.4.2: a step", "step", columns, COLUMNS);
-    if (!table) return -1;
     for (const PaperDistributed *d = paper_distributed; d->model; d++) {
         PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1, 0};
         PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3, 0};
         table_row(table, "%s full", d->model);
-        if (put_step(table, &full, d->full_ms, &all)) return -1;
+        put_step(table, &full, d->full_ms, &all);
         /* Two full updates of a model have the same BCD row. */
         if (d > paper_distributed && strcmp(d[-1].model, d->model) == 0) continue;
         table_row(table, "%s BCD-1/3", d->model);
-        if (put_step(table, &bcd, d->bcd_ms, &all)) return -1;
+        put_step(table, &bcd, d->bcd_ms, &all);
     }
     for (const PaperElsewhere *e = paper_elsewhere; e->model; e++) {
         PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1, 0};
         table_row(table, "%s full, %s", e->model, gpu_find(e->gpu)->name);
-        if (put_step(table, &full, e->full_ms, &all)) return -1;
+        put_step(table, &full, e->full_ms, &all);
     }
     note_settings(table);
     note_deviations(table, &all);
     note_llama(table);
-    return 0;
 }
 
-static int add_table3(Tables *tables) {
+static void add_table3(Tables *tables) {
     Deviations all = {0};
     Table *table = tables_add(tables, "table3", "Table 3: a step with the optimizer offloaded",
                               "step", columns, COLUMNS);
-    if (!table) return -1;
     for (const PaperOffload *o = paper_offload; o->model; o++) {
         PaperStep step = {"rtx4090", o->model, {1, o->gpus}, TIMED_OFFLOAD, 1, 0};
         table_row(table, "%s offload", o->model);
-        if (put_step(table, &step, o->offload_ms, &all)) return -1;
+        put_step(table, &step, o->offload_ms, &all);
     }
-    const Efficiency *calibrated = paper_efficiency("rtx4090", SETTING_CALIBRATED);
+    const Efficiency *calibrated = paper_efficiency(table, "rtx4090", SETTING_CALIBRATED);
     table_note(
         table,
         "Adam in host memory: gradients go there beside the backward pass, %.1f GB/s per "
@@ -226,14 +222,16 @@ static int add_table3(Tables *tables) {
         1e-9 * calibrated->host_process_rate, 1e-9 * calibrated->host_memory_rate,
         FILLED_MICRO_BATCHES);
     note_deviations(table, &all);
-    return 0;
 }
 
-int paper_add_table3_4(Tables *tables) { return add_table4(tables) || add_table3(tables) ? -1 : 0; }
+void paper_add_table3_4(Tables *tables) {
+    add_table4(tables);
+    add_table3(tables);
+}
 
 /* ---- offload against tokens ------------------------------------------------------------------ */
 
-int paper_add_offload(Tables *tables) {
+void paper_add_offload(Tables *tables) {
     static const TableColumn of_tokens[] = {
         {"offload", "offload", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"resident", "resident", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
@@ -241,13 +239,11 @@ int paper_add_offload(Tables *tables) {
     };
     Table *table = tables_add(tables, "offload", "Offload is paid per step, not per token: G-1.6B",
                               "tokens a step", of_tokens, 3);
-    if (!table) return -1;
     for (int thousand = 1; thousand <= 512; thousand *= 2) {
         PaperStep step = {"rtx4090", "G-1.6B", {1, 1}, TIMED_OFFLOAD, 1, thousand};
-        double offload, resident;
-        if (paper_step_ms(&offload, NULL, &step, SETTING_CALIBRATED)) return -1;
+        double offload = paper_step_ms(table, &step, SETTING_CALIBRATED, NULL);
         step.method = TIMED_FULL;
-        if (paper_step_ms(&resident, NULL, &step, SETTING_CALIBRATED)) return -1;
+        double resident = paper_step_ms(table, &step, SETTING_CALIBRATED, NULL);
         table_row(table, "%dk", thousand);
         table_put(table, 0, offload, resident, offload / resident);
     }
@@ -255,5 +251,4 @@ int paper_add_offload(Tables *tables) {
                "One RTX 4090, calibrated as in Table 4, micro-batches of 1 x 1024 tokens.  "
                "\"resident\": the same full update with all state on the card, which would not fit "
                "there.  Table 3 has the first row only.");
-    return 0;
 }

@@ -23,21 +23,23 @@ const PaperModel *paper_model(const char *model) {
     return m->model ? m : NULL;
 }
 
-int memory_sums(MemorySums *sums, const Model *model, const OptimizerSettings *optimizer,
-                int submodels, bool recompute) {
+MemorySums memory_sums(Table *table, const Model *model, const OptimizerSettings *optimizer,
+                       int submodels, bool recompute) {
     size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1];
-    Partition partition;
-    if (partition_balanced(&partition, model, submodels, NULL)) return -1;
+    Partition partition = {0};
     FitTraining training = {
         .model = model,
         .partition = &partition,
         .settings = {.batch = 1, .optimizer = *optimizer, .recompute = recompute}};
-    int failed = fit_plan(bytes, host, fit_plan_cpu, &training);
+    bool failed = partition_balanced(&partition, model, submodels, NULL) ||
+                  fit_plan(bytes, host, fit_plan_cpu, &training);
     partition_free(&partition);
-    sums->trained = (double)(bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]);
-    sums->activations = (double)bytes[MEM_ACTIVATIONS];
-    sums->all = (double)bytes[MEM_ROLES];
-    return failed;
+    if (failed) table_fail(table);
+    if (failed) return (MemorySums){0};
+    return (MemorySums){
+        .trained = (double)(bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]),
+        .activations = (double)bytes[MEM_ACTIVATIONS],
+        .all = (double)bytes[MEM_ROLES]};
 }
 
 /* ---- parameters, gradients, state ------------------------------------------------------------ */
@@ -61,20 +63,21 @@ static double published_bcd(const char *model) {
     return NAN;
 }
 
-static int add_model(Table *table, const PaperModel *row) {
+static void add_model(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
-    MemorySums planned;
-    if (!model) return -1;
+    if (!model) {
+        table_fail(table);
+        return;
+    }
     double published = row->memory_gib, third = published_bcd(row->model);
     double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / BYTES_GIB;
     double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / BYTES_GIB;
-    int failed = memory_sums(&planned, model, &adam, 3, false);
+    MemorySums planned = memory_sums(table, model, &adam, 3, false);
     table_row(table, "%s", row->model);
     table_put(table, 0, (double)model->param_count, published, 2 * third, full,
               full / published - 1, third, bcd, bcd / third - 1, planned.trained / BYTES_GIB);
     model_free(model);
-    return failed;
 }
 
 /* Layers like those of L-6.0B and L-11B, which differ in nothing else, that would fill the memory
@@ -92,13 +95,11 @@ static double undescribed_layers(double full_gib) {
     return layers;
 }
 
-static int add_models(Tables *tables) {
+static void add_models(Tables *tables) {
     Table *table =
         tables_add(tables, "table8", "Tables 8 and 4: parameters, gradients and Adam's state, fp32",
                    "model", columns, COLUMNS);
-    if (!table) return -1;
-    for (const PaperModel *row = paper_models; row->model; row++)
-        if (add_model(table, row)) return -1;
+    for (const PaperModel *row = paper_models; row->model; row++) add_model(table, row);
     table_note(table,
                "The published columns are the closed form W (1 + 3/M), W = 4 N bytes: 16 N for a "
                "full update, 8 N for thirds of equal size.  \"planned\": the largest of three "
@@ -117,32 +118,31 @@ static int add_models(Tables *tables) {
                    "so the paper does not determine it.",
                    d->model, undescribed_layers(d->full_gib));
     }
-    return 0;
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-static int add_activations_of(Table *table, const PaperModel *row) {
+static void add_activations_of(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
-    MemorySums full, bcd, full_again, bcd_again;
-    int failed = !model || memory_sums(&full, model, &adam, 1, false) ||
-                 memory_sums(&bcd, model, &adam, 3, false) ||
-                 memory_sums(&full_again, model, &adam, 1, true) ||
-                 memory_sums(&bcd_again, model, &adam, 3, true);
-    double weights = failed ? 0 : 4.0 * (double)model->param_count;
-    model_free(model);
-    if (failed) return -1;
+    if (!model) {
+        table_fail(table);
+        return;
+    }
+    MemorySums full = memory_sums(table, model, &adam, 1, false),
+               bcd = memory_sums(table, model, &adam, 3, false),
+               full_again = memory_sums(table, model, &adam, 1, true),
+               bcd_again = memory_sums(table, model, &adam, 3, true);
     table_row(table, "%s", row->model);
     table_put(table, 0, full.trained / BYTES_GIB, full.activations / BYTES_GIB,
-              full.activations / weights, full_again.activations / BYTES_GIB,
-              bcd.trained / BYTES_GIB, bcd.activations / BYTES_GIB,
-              bcd_again.activations / BYTES_GIB, bcd.all / BYTES_GIB,
+              full.activations / (4.0 * (double)model->param_count),
+              full_again.activations / BYTES_GIB, bcd.trained / BYTES_GIB,
+              bcd.activations / BYTES_GIB, bcd_again.activations / BYTES_GIB, bcd.all / BYTES_GIB,
               bcd.all / row->gpus / BYTES_GIB);
-    return 0;
+    model_free(model);
 }
 
-static int add_activations(Tables *tables) {
+static void add_activations(Tables *tables) {
     static const TableColumn kept[] = {
         {"full", "full", "P+G+S", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
         {"full_activations", "full", "activat.", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
@@ -158,19 +158,17 @@ static int add_activations(Tables *tables) {
         tables_add(tables, "activations",
                    "What the published memory leaves out: one sequence of 1024 tokens, GiB, fp32",
                    "model", kept, 9);
-    if (!table) return -1;
     strcpy(table->unit, "GiB");
-    for (const PaperModel *row = paper_models; row->model; row++)
-        if (add_activations_of(table, row)) return -1;
+    for (const PaperModel *row = paper_models; row->model; row++) add_activations_of(table, row);
     table_note(
         table,
         "The plan of this program for the whole model, with the submodel that needs most. "
         "P+G+S: parameters, gradients and state.  recomp.: activations when only block "
         "inputs are kept.  all: with workspace; per GPU: divided by the GPUs of Table 8.  The "
         "paper speaks of activations of about 0.7 W.");
-    return 0;
 }
 
-int paper_add_table8(Tables *tables) {
-    return add_models(tables) || add_activations(tables) ? -1 : 0;
+void paper_add_table8(Tables *tables) {
+    add_models(tables);
+    add_activations(tables);
 }

@@ -48,7 +48,7 @@ const TrainingKind training_compression = {
                [PRESET_GPU] = {GPU_RESNET("resnet14", "cifar10", "sgd", "60"), GPU_GPT}},
 };
 
-/* ---- beside each other ----------------------------------------------------------------------- */
+/* ---- shown together -------------------------------------------------------------------------- */
 
 static bool is_about(const StudyRow *row, bool exact) {
     (void)exact;
@@ -72,8 +72,7 @@ static const PaperTable shown[] = {
      .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_MEMORY, PAPER_NOTE_EPOCH, PAPER_NOTES}},
 };
 
-int paper_add_table9_10(Tables *tables, const Cases *cases) {
-    return paper_add_beside(tables, cases, &shown[0]) || paper_add_beside(tables, cases, &shown[1])
-               ? -1
-               : 0;
+void paper_add_table9_10(Tables *tables, const Cases *cases) {
+    paper_add_beside(tables, cases, &shown[0]);
+    paper_add_beside(tables, cases, &shown[1]);
 }

@@ -38,14 +38,14 @@ const TrainingKind training_ufp = {
                [PRESET_GPU] = {GPU_GPT}},
 };
 
-/* ---- beside each other ----------------------------------------------------------------------- */
+/* ---- shown together -------------------------------------------------------------------------- */
 
 static bool is_about(const StudyRow *row, bool exact) {
     (void)exact;
     return row->submodels == 2 || row->submodels == 4;
 }
 
-int paper_add_table11(Tables *tables, const Cases *cases) {
+void paper_add_table11(Tables *tables, const Cases *cases) {
     static const PaperTable shown = {
         .table = 11,
         .memory = true,
@@ -54,19 +54,21 @@ int paper_add_table11(Tables *tables, const Cases *cases) {
         .is_about = is_about,
         .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_ACC, PAPER_NOTE_MEMORY, PAPER_NOTE_GPT2,
                  PAPER_NOTE_EPOCH, PAPER_NOTES}};
-    return paper_add_beside(tables, cases, &shown);
+    paper_add_beside(tables, cases, &shown);
 }
 
 /* ---- drawn ----------------------------------------------------------------------------------- */
 
 enum { FIGURES = 4 }; /* cases that are drawn */
 
-static double peak_mib(const Pair *pair, MemRole role) { return pair->row->peak[role] / MIB; }
-static double parameters(const Pair *pair) { return peak_mib(pair, MEM_PARAMETERS); }
-static double gradients(const Pair *pair) { return peak_mib(pair, MEM_GRADIENTS); }
-static double state(const Pair *pair) { return peak_mib(pair, MEM_STATE); }
-static double activations(const Pair *pair) { return peak_mib(pair, MEM_ACTIVATIONS); }
-static double other(const Pair *pair) {
+static double peak_mib(const MeasurePair *pair, MemRole role) {
+    return pair->row->peak[role] / MIB;
+}
+static double parameters(const MeasurePair *pair) { return peak_mib(pair, MEM_PARAMETERS); }
+static double gradients(const MeasurePair *pair) { return peak_mib(pair, MEM_GRADIENTS); }
+static double state(const MeasurePair *pair) { return peak_mib(pair, MEM_STATE); }
+static double activations(const MeasurePair *pair) { return peak_mib(pair, MEM_ACTIVATIONS); }
+static double other(const MeasurePair *pair) {
     return peak_mib(pair, MEM_BUFFERS) + peak_mib(pair, MEM_CACHE) + peak_mib(pair, MEM_WORKSPACE);
 }
 
@@ -87,38 +89,33 @@ static const MeasureColumn time_columns[TIME_COLUMNS] = {
 };
 
 /* The first way to train with each M on all of the data; the offloading full update is none. */
-static bool is_drawn(const Cases *cases, const Case *item, int method) {
-    const StudyRow *row = case_first(cases, &item->method[method]);
-    if (row->fraction < 1 || !strcmp(row->method, "offload")) return false;
-    return case_is_plain(cases, item, &item->method[method]);
+static bool is_drawn(const CaseMethod *method) {
+    const StudyRow *row = method->row[0];
+    return row->fraction >= 1 && strcmp(row->method, "offload") && case_is_plain(method);
 }
 
-static Table *add_drawn(Tables *tables, const Cases *cases, const Case *item, const char *name,
+static Table *add_drawn(Tables *tables, const StudyCase *item, const char *name, int number,
                         const char *what, const MeasureColumn *columns, int count) {
-    char network[CASE_NAME], title[160];
+    char network[CASE_NAME], title[160], numbered[48];
+    snprintf(numbered, sizeof numbered, "%s_%d", name, number);
     snprintf(title, sizeof title, "%s against the unfrozen part: %.100s", what,
-             case_name(case_first(cases, item->method), network));
-    Table *table = measure_table(tables, name, title, "unfrozen part", columns, count);
-    for (int m = 0; m < item->methods && table; m++) {
-        if (!is_drawn(cases, item, m)) continue;
-        int submodels = (int)case_first(cases, &item->method[m])->submodels;
+             case_name(item->method->row[0], network));
+    Table *table = measure_table(tables, numbered, title, "unfrozen part", columns, count);
+    for (int m = 0; m < item->methods; m++) {
+        if (!is_drawn(&item->method[m])) continue;
+        int submodels = (int)item->method[m].row[0]->submodels;
         table_row(table, submodels == 1 ? "1" : "1/%d", submodels);
-        measure_put(table, 0, columns, count, cases, item, &item->method[m], false);
+        measure_put(table, 0, columns, count, &item->method[m], false);
         if (submodels == 1 && columns == time_columns) table_put(table, 0, 1); /* by definition */
     }
     return table;
 }
 
-static int draw_case(Tables *tables, const Cases *cases, const Case *item, int number) {
-    char name[48];
-    snprintf(name, sizeof name, "ufp_memory_%d", number);
-    Table *memory =
-        add_drawn(tables, cases, item, name, "Peak memory by role", memory_columns, MEMORY_COLUMNS);
-    snprintf(name, sizeof name, "ufp_time_%d", number);
-    Table *time = memory ? add_drawn(tables, cases, item, name, "Time of an update", time_columns,
-                                     TIME_COLUMNS)
-                         : NULL;
-    if (!time) return -1;
+static void draw_case(Tables *tables, const StudyCase *item, int number) {
+    Table *memory = add_drawn(tables, item, "ufp_memory", number, "Peak memory by role",
+                              memory_columns, MEMORY_COLUMNS);
+    Table *time = add_drawn(tables, item, "ufp_time", number, "Time of an update", time_columns,
+                            TIME_COLUMNS);
     memory->figure = FIGURE_STACKED;
     strcpy(memory->axis, "MiB at the peak");
     time->figure = FIGURE_LINES;
@@ -130,16 +127,14 @@ static int draw_case(Tables *tables, const Cases *cases, const Case *item, int n
     table_note(time,
                "Means over all updates and seeds, each over the full update of the same "
                "seed; operations counted from shapes, nothing cached.");
-    return 0;
 }
 
-int paper_add_ufp(Tables *tables, const Cases *cases) {
+void paper_add_ufp(Tables *tables, const Cases *cases) {
     int drawn = 0;
     for (int c = 0; c < cases->cases && drawn < FIGURES; c++) {
-        const Case *item = &cases->item[c];
+        const StudyCase *item = &cases->item[c];
         int count = 0;
-        for (int m = 0; m < item->methods; m++) count += is_drawn(cases, item, m);
-        if (count > 2 && draw_case(tables, cases, item, ++drawn)) return -1;
+        for (int m = 0; m < item->methods; m++) count += is_drawn(&item->method[m]);
+        if (count > 2) draw_case(tables, item, ++drawn);
     }
-    return 0;
 }

@@ -91,7 +91,7 @@ static void add_cell(Table *table, const CostSettings *settings, const PaperRedu
     cost_put_saved(table, SAVED, settings, published, saved);
 }
 
-/* Adds the table that begins with this row; NULL: failed. */
+/* Adds the table that begins with this row; returns the row behind it. */
 static const PaperReduction *add_reduction(Tables *tables, const CostSettings *settings,
                                            const PaperReduction *row) {
     TableColumn columns[COLUMNS] = {
@@ -107,7 +107,6 @@ static const PaperReduction *add_reduction(Tables *tables, const CostSettings *s
              "Table %d: %s saved by BCD-1/3 on RTX 4090 against a full update on %s", number,
              cost ? "cost" : "GPU hours", gpu_find(row->gpu)->name);
     Table *table = tables_add(tables, name, title, "model", columns, count);
-    if (!table) return NULL;
     for (; row->table == number; row++) {
         add_cell(table, settings, row, true);
         add_cell(table, settings, row, false);
@@ -121,8 +120,7 @@ static const PaperReduction *add_reduction(Tables *tables, const CostSettings *s
     return row;
 }
 
-int paper_add_reductions(Tables *tables, const CostSettings *settings) {
-    const PaperReduction *row = paper_reductions;
-    while (row && row->table) row = add_reduction(tables, settings, row);
-    return row ? 0 : -1;
+void paper_add_reductions(Tables *tables, const CostSettings *settings) {
+    for (const PaperReduction *row = paper_reductions; row->table;)
+        row = add_reduction(tables, settings, row);
 }

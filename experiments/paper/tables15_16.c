@@ -4,7 +4,7 @@
 #include "paper.h"
 #include "steps.h"
 
-enum { LEAST = PAPER_LEAST_UFP, MOST = PAPER_MOST_UFP };
+enum { MIN = PAPER_MIN_UFP, MAX = PAPER_MAX_UFP };
 
 const PaperUfp paper_ufp[] = {
     {15, "G-1.6B", 1, {378.49, 331.7375, 305.52}},
@@ -23,27 +23,25 @@ double timing_theory(int k, int parts, bool cached) {
     return sum / parts;
 }
 
-/* Adds a row; *off: how far the calibrated time is from the published one. */
-static int add_ufp(Table *table, const PaperUfp *u, int parts, double *off) {
-    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, parts, 0};
-    double ms[SETTINGS], cached, published = u->ms[parts - LEAST];
-    for (PaperSetting s = 0; s < SETTINGS; s++)
-        if (paper_step_ms(&ms[s], NULL, &step, s)) return -1;
-    step.method = TIMED_CACHED;
-    if (paper_step_ms(&cached, NULL, &step, SETTING_CALIBRATED)) return -1;
-    double share = timing_theory(0, parts, false) / timing_theory(0, LEAST, false);
-    double flops = parts > LEAST ? u->ms[0] * share : NAN;
-    *off = ms[SETTING_CALIBRATED] / published - 1;
+/* Adds a row; returns how far the calibrated time is from the published one. */
+static double add_ufp(Table *table, const PaperUfp *u, int parts) {
+    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, parts, 0}, kept = step;
+    double ms[SETTINGS], published = u->ms[parts - MIN];
+    for (PaperSetting s = 0; s < SETTINGS; s++) ms[s] = paper_step_ms(table, &step, s, NULL);
+    kept.method = TIMED_CACHED;
+    double cached = paper_step_ms(table, &kept, SETTING_CALIBRATED, NULL);
+    double share = timing_theory(0, parts, false) / timing_theory(0, MIN, false);
+    double flops = parts > MIN ? u->ms[0] * share : NAN;
+    double off = ms[SETTING_CALIBRATED] / published - 1;
     table_row(table, "%s 1/%d", u->model, parts);
     table_put(table, 0, published, ms[SETTING_ROOFLINE], ms[SETTING_ROOFLINE] / published - 1,
-              ms[SETTING_CALIBRATED], *off, cached, ms[SETTING_FILLED], flops,
+              ms[SETTING_CALIBRATED], off, cached, ms[SETTING_FILLED], flops,
               flops / published - 1);
-    step.method = TIMED_BCD;
     table_number(table, 3, ms[SETTING_CALIBRATED], paper_step_source(&step));
-    return 0;
+    return off;
 }
 
-int paper_add_table15_16(Tables *tables) {
+void paper_add_table15_16(Tables *tables) {
     static const TableColumn columns[] = {
         {"published", "published", "ms", COLUMN_NUMBER, 1, SOURCE_PUBLISHED},
         {"roofline", "roofline", "ms", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
@@ -58,11 +56,10 @@ int paper_add_table15_16(Tables *tables) {
     Table *table = tables_add(tables, "tables15and16",
                               "Tables 15 and 16: a step of BCD against UFP, the part that trains",
                               "model, UFP", columns, 9);
-    double sum = 0, off;
-    if (!table) return -1;
+    double sum = 0;
     for (const PaperUfp *u = paper_ufp; u->model; u++)
-        for (int parts = LEAST; parts <= MOST; parts++) {
-            if (add_ufp(table, u, parts, &off)) return -1;
+        for (int parts = MIN; parts <= MAX; parts++) {
+            double off = add_ufp(table, u, parts);
             if (table->rows > 1) sum += fabs(off); /* the first is what was calibrated with */
         }
     table_note(
@@ -72,31 +69,26 @@ int paper_add_table15_16(Tables *tables) {
         "\"FLOP model\": the published 1/3 times (3/2 + 3/(2M)) / 2.  Mean absolute deviation "
         "of the calibrated cells that are predictions: %.1f %%.",
         100 * sum / (table->rows - 1));
-    return 0;
 }
 
 /* ---- each submodel --------------------------------------------------------------------------- */
 
 /* share[k] of submodel k, share[parts] the mean: of a full update on the same GPUs. */
-static int shares(double *share, const char *model, int gpus, TimedMethod method, int parts,
-                  PaperSetting setting) {
+static void find_shares(double *share, Table *table, const char *model, int gpus,
+                        TimedMethod method, int parts, PaperSetting setting) {
     PaperStep full = {"rtx4090", model, {1, gpus}, TIMED_FULL, 1, 0};
     PaperStep step = {"rtx4090", model, {1, gpus}, method, parts, 0};
-    double full_ms;
-    if (paper_step_ms(&full_ms, NULL, &full, setting) ||
-        paper_step_ms(&share[parts], share, &step, setting))
-        return -1;
+    double full_ms = paper_step_ms(table, &full, setting, NULL);
+    share[parts] = paper_step_ms(table, &step, setting, share);
     for (int k = 0; k <= parts; k++) share[k] /= full_ms;
-    return 0;
 }
 
-static int put_submodels(Table *table, int parts) {
-    double one[2][MOST + 1], many[2][MOST + 1];
+static void put_submodels(Table *table, int parts) {
+    double one[2][MAX + 1] = {{0}}, many[2][MAX + 1] = {{0}};
     for (int cached = 0; cached < 2; cached++) {
         TimedMethod method = cached ? TIMED_CACHED : TIMED_BCD;
-        if (shares(one[cached], "G-1.6B", 1, method, parts, SETTING_CALIBRATED) ||
-            shares(many[cached], "G-10B", 8, method, parts, SETTING_FILLED))
-            return -1;
+        find_shares(one[cached], table, "G-1.6B", 1, method, parts, SETTING_CALIBRATED);
+        find_shares(many[cached], table, "G-10B", 8, method, parts, SETTING_FILLED);
     }
     for (int k = 0; k <= parts; k++) {
         int number = k == parts ? 0 : k + 1;
@@ -107,10 +99,9 @@ static int put_submodels(Table *table, int parts) {
         table_put(table, 0, timing_theory(number, parts, false), timing_theory(number, parts, true),
                   one[0][k], one[1][k], many[0][k], many[1][k]);
     }
-    return 0;
 }
 
-int paper_add_submodels(Tables *tables) {
+void paper_add_submodels(Tables *tables) {
     static const TableColumn columns[] = {
         {"theory", "theory", "/ full", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
         {"theory_cached", "cached", "/ full", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
@@ -122,12 +113,9 @@ int paper_add_submodels(Tables *tables) {
     Table *table =
         tables_add(tables, "submodels",
                    "A step of each submodel, of a full update on the same GPUs", "UFP", columns, 6);
-    if (!table) return -1;
-    for (int parts = LEAST; parts <= MOST; parts++)
-        if (put_submodels(table, parts)) return -1;
+    for (int parts = MIN; parts <= MAX; parts++) put_submodels(table, parts);
     table_note(table,
                "Submodels contiguous in depth, from the input side.  Theory: forward 1, input "
                "gradients 1, weight gradients 1, of equal parts; cached: a prefix that is kept and "
                "reused often.  The simulated ones add embedding, head, optimizer and transfers.");
-    return 0;
 }

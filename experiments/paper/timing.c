@@ -43,7 +43,7 @@ static void note_repeats(Table *table, int repeats) {
 static int measure(Tables *tables, const Options *asked, const MeasuredNetwork *network,
                    int number) {
     return paper_add_shares(tables, asked, network, number) ||
-           paper_add_pipelines(tables, asked, network, number);
+           paper_add_pipelines(tables, asked, network, number) || tables_failed(tables);
 }
 
 /* The tables of one network.  What disturbs a machine for a while disturbs one repeat, and in it
@@ -76,10 +76,16 @@ int experiment_timing(const Options *options) {
     double multiplier;
     bool failed = multiplier_read(&multiplier, options->multiplier);
     if (!failed && isnan(multiplier)) multiplier = paper_average_multiplier;
-    failed = failed || paper_add_table3_4(&tables) || paper_add_table15_16(&tables) ||
-             paper_add_submodels(&tables) || paper_add_figure4(&tables, multiplier) ||
-             paper_add_figure6(&tables) || paper_add_offload(&tables) ||
-             paper_add_timelines(&tables) || paper_add_figure3(&tables, options) ||
+    if (!failed) {
+        paper_add_table3_4(&tables);
+        paper_add_table15_16(&tables);
+        paper_add_submodels(&tables);
+        paper_add_figure4(&tables, multiplier);
+        paper_add_figure6(&tables);
+        paper_add_offload(&tables);
+        paper_add_timelines(&tables);
+    }
+    failed = failed || tables_failed(&tables) || paper_add_figure3(&tables, options) ||
              add_measured(&tables, options);
     return paper_deliver(&tables, options, "timing", failed);
 }

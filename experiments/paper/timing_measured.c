@@ -135,7 +135,7 @@ int paper_add_shares(Tables *tables, const Options *asked, const MeasuredNetwork
     snprintf(title, sizeof title, "A step here, of each submodel: %.80s, batch %s", network->model,
              network->batch);
     Table *table = tables_add(tables, name, title, "update", columns, 6);
-    if (!table || time_stage(&full, asked, network, (NetworkMethod){.submodels = 1}) ||
+    if (time_stage(&full, asked, network, (NetworkMethod){.submodels = 1}) ||
         time_stage(&thirds, asked, network, (NetworkMethod){.submodels = THIRDS}) ||
         time_stage(&cached, asked, network, (NetworkMethod){.submodels = THIRDS, .cached = true}))
         return -1;
@@ -264,7 +264,7 @@ int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetw
     snprintf(title, sizeof title, "Pipelines of threads, measured and simulated: %.70s, batch %s",
              network->model, network->batch);
     all.table = tables_add(tables, name, title, "step", columns, 5);
-    if (!all.table || bench_transport(&all.latency_s, &all.rate)) return -1;
+    if (bench_transport(&all.latency_s, &all.rate)) return -1;
     const int *parts = presets[asked->preset].parts;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
         for (int i = 0; i < MOST_PARTS && parts[i]; i++)

@@ -1,4 +1,4 @@
-/* The published trainings (Tables 2, 9, 10 and 11), as data, and which of ours stand beside them.
+/* The published trainings (Tables 2, 9, 10 and 11), as data, and which of ours are shown with them.
  * Each table has a file with its cells, the trainings that are run for it, and what it shows. */
 #ifndef EXPERIMENTS_PAPER_TRAININGS_H
 #define EXPERIMENTS_PAPER_TRAININGS_H
@@ -57,7 +57,7 @@ double paper_mean_multiplier(const char *optimizer, int images);
 const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
                            const char *optimizer, int submodels, double fraction, bool *exact);
 
-/* What must be said beside the published numbers, one line each; NULL ends. */
+/* What must be said with the published numbers, one line each; NULL ends. */
 typedef enum {
     PAPER_NOTE_ACC,        /* Tables 9 and 11 */
     PAPER_NOTE_MULTIPLIER, /* the average */
@@ -70,7 +70,7 @@ typedef enum {
 } PaperNote;
 extern const char *const paper_notes[PAPER_NOTES + 1];
 
-/* ---- beside.c: a published table with ours beside it ----------------------------------------- */
+/* ---- beside.c: a published table with ours --------------------------------------------------- */
 
 enum { PAPER_TABLE_NOTES = 5 };
 typedef struct {
@@ -84,15 +84,15 @@ typedef struct {
     PaperNote note[PAPER_TABLE_NOTES + 1]; /* PAPER_NOTES ends */
 } PaperTable;
 
-/* Adds it if the study has something for it.  -1 and an error. */
-int paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *table);
+/* Adds it if the study has something for it. */
+void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *table);
 
-/* Each adds tables, where the study has something for them; -1 and an error. */
-int paper_add_table2(Tables *tables, const Cases *cases);
-int paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
-int paper_add_table9_10(Tables *tables, const Cases *cases);
-int paper_add_table11(Tables *tables, const Cases *cases);
-int paper_add_ufp(Tables *tables, const Cases *cases);       /* against the unfrozen part, drawn */
-int paper_add_finetuned(Tables *tables, const Cases *cases); /* --init; and LoRA, published */
+/* Each adds tables, where the study has something for them. */
+void paper_add_table2(Tables *tables, const Cases *cases);
+void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
+void paper_add_table9_10(Tables *tables, const Cases *cases);
+void paper_add_table11(Tables *tables, const Cases *cases);
+void paper_add_ufp(Tables *tables, const Cases *cases);       /* against the unfrozen part, drawn */
+void paper_add_finetuned(Tables *tables, const Cases *cases); /* --init; and LoRA, published */
 
 #endif

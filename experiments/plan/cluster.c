@@ -189,15 +189,15 @@ static void add_cost(Tables *tables, const PlanQuestion *q, const PlanAnswer *a)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-int plan_timeline(Tables *tables, const Plan *plan) {
+void plan_timeline(Tables *tables, const Plan *plan) {
     enum { RANKS_SHOWN = 16 };
     const Configuration *c = &plan->configuration;
-    if (c->pipeline == 1 || c->pipeline > RANKS_SHOWN) return 0;
+    if (c->pipeline == 1 || c->pipeline > RANKS_SHOWN) return;
     char title[160];
     int submodel = c->submodels / 2;
     snprintf(title, sizeof title, "Passes of %s, submodel %d", plan_method_names[plan->method],
              submodel + 1);
-    return timeline_add(tables, "timeline", title, c, submodel);
+    timeline_add(tables, "timeline", title, c, submodel);
 }
 
 int plan_cluster(Tables *tables, const PlanQuestion *q) {
@@ -210,5 +210,6 @@ int plan_cluster(Tables *tables, const PlanQuestion *q) {
     add_memory(tables, q, a);
     add_time(tables, q, a);
     add_cost(tables, q, a);
-    return a[PLAN_BCD].fits ? plan_timeline(tables, &a[PLAN_BCD].plan) : 0;
+    if (a[PLAN_BCD].fits) plan_timeline(tables, &a[PLAN_BCD].plan);
+    return 0;
 }

@@ -130,7 +130,7 @@ void plan_row_without(Table *table, const char *label, const char *why);
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
 /* Who computes what when in the passes of the middle submodel; nothing where there is no pipeline,
  * or one of too many ranks to show. */
-int plan_timeline(Tables *tables, const Plan *plan);           /* cluster.c */
+void plan_timeline(Tables *tables, const Plan *plan);          /* cluster.c */
 int plan_search(Tables *tables, const PlanQuestion *question); /* search.c */
 int plan_scale(Tables *tables, const Options *options);        /* search.c */
 /* The specifications of --models, or those it looks at by itself, one after the other: copies the

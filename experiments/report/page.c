@@ -52,9 +52,9 @@ static void write_order(H5File *file, const Cases *cases) {
             const CaseMethod *method = &cases->item[c].method[m];
             char name[CASE_NAME];
             for (int s = 0; s < method->seeds; s++, rows++) {
-                row[rows].training = method->row[s];
-                case_method(cases, &cases->item[c], method, row[rows].method);
-                case_name(case_first(cases, method), name);
+                row[rows].training = method->row[s] - cases->study->row;
+                case_method(method, row[rows].method);
+                case_name(method->row[0], name);
                 snprintf(row[rows].of, H5_NAME, "%.116s\n%d", name, c);
             }
         }

@@ -108,9 +108,10 @@ static int add_trainings(Report *report) {
     file[0] = (Tables){0};
     *path[0] = 0;
     report->files++;
+    answer_add(file, &report->cases);
     if (study_tables(file, &report->study)) return -1;
     drop_idle(report, file);
-    return answer_add(file, &report->cases);
+    return 0;
 }
 
 int report_prepare(Report *report) {

@@ -23,10 +23,10 @@ void report_free(Report *report);
 
 /* ---- answer.c -------------------------------------------------------------------------------- */
 
-/* Puts before the other tables what they come to, a row for each training by BCD with a full update
- * beside it: memory, time and updates over those of the full update, and the scores of both.
- * Nothing where there is none.  -1 and an error. */
-int answer_add(Tables *tables, const Cases *cases);
+/* Adds what all tables of trainings come to, a row for each training by BCD with a full update of
+ * the same seed: memory, time and updates over those of the full update, and the scores of both.
+ * Nothing where there is none. */
+void answer_add(Tables *tables, const Cases *cases);
 /* A line of text for each row. */
 void answer_print(FILE *out, const Table *answer);
 

@@ -116,22 +116,22 @@ static bool differs(const StudyRow *a, const StudyRow *b) {
 /* Goes through the sorted rows once: a row begins a case, a method, or is one more seed. */
 static void fill(Cases *cases, const Key *key, int rows) {
     CaseMethod *method = cases->method - 1;
-    Case *item = cases->item - 1;
-    int *next = cases->row;
+    StudyCase *item = cases->item - 1;
+    const StudyRow **next = cases->row;
     for (int r = 0; r < rows; r++) {
         bool other_case = r == 0 || key[r].first != key[r - 1].first;
         bool other_method = other_case || compare_methods(&key[r], &key[r - 1]) != 0;
         if (!other_method && key[r].row->seed == key[r - 1].row->seed) {
-            cases->left_out += differs(key[r].row, &cases->study->row[next[-1]]);
+            cases->left_out += differs(key[r].row, next[-1]);
             continue;
         }
-        if (other_method) *++method = (CaseMethod){.row = next};
-        if (other_case) *++item = (Case){.method = method};
+        if (other_case) *++item = (StudyCase){.method = method + 1};
+        if (other_method) *++method = (CaseMethod){.of = item, .row = next};
         item->methods += other_method;
         cases->cases += other_case;
         cases->methods += other_method;
         method->seeds++;
-        *next++ = key[r].number;
+        *next++ = key[r].row;
     }
 }
 
@@ -157,18 +157,6 @@ void cases_free(Cases *cases) {
     *cases = (Cases){0};
 }
 
-const CaseMethod *cases_next(const Cases *cases, const CaseMethod *method, const Case **item) {
-    method = method ? method + 1 : cases->method;
-    if (method == cases->method + cases->methods) return NULL;
-    *item = cases->item;
-    while (method >= (*item)->method + (*item)->methods) ++*item;
-    return method;
-}
-
-const StudyRow *case_first(const Cases *cases, const CaseMethod *method) {
-    return &cases->study->row[method->row[0]];
-}
-
 /* Whether a full update is the better one to compare a row with. */
 static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyRow *row) {
     if (!than) return true;
@@ -177,24 +165,23 @@ static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyR
     return full->steps == row->steps || full->steps > than->steps;
 }
 
-const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row) {
+const StudyRow *case_partner(const StudyCase *item, const StudyRow *row) {
     const StudyRow *partner = NULL;
     for (int m = 0; m < item->methods; m++) {
         const CaseMethod *method = &item->method[m];
-        const StudyRow *first = case_first(cases, method);
-        if (first->submodels != 1 || is_offload(first)) continue;
+        if (method->row[0]->submodels != 1 || is_offload(method->row[0])) continue;
         for (int s = 0; s < method->seeds; s++) {
-            const StudyRow *full = &cases->study->row[method->row[s]];
+            const StudyRow *full = method->row[s];
             if (full->seed == row->seed && fits_better(full, partner, row)) partner = full;
         }
     }
     return partner;
 }
 
-bool case_is_plain(const Cases *cases, const Case *item, const CaseMethod *method) {
-    const StudyRow *row = case_first(cases, method);
-    for (const CaseMethod *other = item->method; other < method; other++) {
-        const StudyRow *before = case_first(cases, other);
+bool case_is_plain(const CaseMethod *method) {
+    const StudyRow *row = method->row[0];
+    for (const CaseMethod *other = method->of->method; other < method; other++) {
+        const StudyRow *before = other->row[0];
         if (before->submodels == row->submodels && before->fraction == row->fraction &&
             is_offload(before) == is_offload(row))
             return false;
@@ -230,15 +217,15 @@ const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
     return text;
 }
 
-const char *case_method(const Cases *cases, const Case *item, const CaseMethod *method,
-                        char text[CASE_NAME]) {
+const char *case_method(const CaseMethod *method, char text[CASE_NAME]) {
     char own[32], other[32];
-    const StudyRow *row = case_first(cases, method);
+    const StudyCase *item = method->of;
+    const StudyRow *row = method->row[0];
     bool order = false, switching = false, steps = false, state = false, rate = false, norm = false,
          flags = false;
     study_method(row, own);
     for (int m = 0; m < item->methods; m++) {
-        const StudyRow *twin = case_first(cases, &item->method[m]);
+        const StudyRow *twin = item->method[m].row[0];
         if (twin == row || strcmp(study_method(twin, other), own)) continue;
         bool turns = row->submodels > 1; /* else nothing is ever switched */
         order |= turns && strcmp(twin->order, row->order) != 0;
@@ -266,11 +253,9 @@ const char *case_method(const Cases *cases, const Case *item, const CaseMethod *
     return text;
 }
 
-const char *case_label(const Cases *cases, const Case *item, const CaseMethod *method,
-                       char text[CASE_LABEL]) {
+const char *case_label(const CaseMethod *method, char text[CASE_LABEL]) {
     char name[CASE_NAME], how[CASE_NAME];
-    snprintf(text, CASE_LABEL, "%s %s", case_name(case_first(cases, method), name),
-             case_method(cases, item, method, how));
+    snprintf(text, CASE_LABEL, "%s %s", case_name(method->row[0], name), case_method(method, how));
     return text;
 }
 

@@ -6,24 +6,27 @@
 
 #include "study.h"
 
+typedef struct StudyCase StudyCase;
+
 /* One way to train: rows that differ in the seed alone. */
 typedef struct {
+    const StudyCase *of;
     int seeds;
-    const int *row; /* [seeds] in study->row, in order of the seed */
+    const StudyRow *const *row; /* [seeds], in order of the seed: the first has what all share */
 } CaseMethod;
 
 /* Same network, data, optimizer with all its settings but the rate, batch, device and precision. */
-typedef struct {
+struct StudyCase {
     int methods;
     const CaseMethod *method; /* full updates first, then by M, by the part of the data, as read */
-} Case;
+};
 
 typedef struct {
     const Study *study;
     int cases, methods;
-    Case *item;         /* in order of their first row */
+    StudyCase *item;    /* in order of their first row */
     CaseMethod *method; /* of all cases, one behind the other */
-    int *row;
+    const StudyRow **row;
     int left_out; /* rows with the settings and seed of an earlier one, but other losses */
 } Cases;
 
@@ -33,19 +36,13 @@ typedef struct {
 int cases_make(Cases *cases, const Study *study);
 void cases_free(Cases *cases);
 
-/* The method after this one, of all cases in their order (NULL: the first), and its case; NULL at
- * the end. */
-const CaseMethod *cases_next(const Cases *cases, const CaseMethod *method, const Case **item);
-
-/* The first row of a method: what all its seeds have in common can be read there. */
-const StudyRow *case_first(const Cases *cases, const CaseMethod *method);
 /* The row of the full update (in the device's memory) with the same seed; of several one of the
  * same rate, then the one with as many updates, or else the longest; NULL: none. */
-const StudyRow *case_partner(const Cases *cases, const Case *item, const StudyRow *row);
+const StudyRow *case_partner(const StudyCase *item, const StudyRow *row);
 
 /* Whether no method before has the same M and part of the data: the others of these differ in when
  * and in what order the submodels take turns. */
-bool case_is_plain(const Cases *cases, const Case *item, const CaseMethod *method);
+bool case_is_plain(const CaseMethod *method);
 
 /* Short names: "resnet8", "gpt-4x128" of a specification (layers or depth, width); "resnet8 cifar10
  * sgd", with device and precision unless those are a CPU's; "BCD-1/3", with what tells it from
@@ -53,12 +50,10 @@ bool case_is_plain(const Cases *cases, const Case *item, const CaseMethod *metho
 enum { CASE_NAME = 120 };
 const char *case_network(const StudyRow *row, char text[CASE_NAME]);
 const char *case_name(const StudyRow *row, char text[CASE_NAME]);
-const char *case_method(const Cases *cases, const Case *item, const CaseMethod *method,
-                        char text[CASE_NAME]);
+const char *case_method(const CaseMethod *method, char text[CASE_NAME]);
 /* case_name and case_method: "resnet8 cifar10 sgd BCD-1/3". */
 enum { CASE_LABEL = 2 * CASE_NAME };
-const char *case_label(const Cases *cases, const Case *item, const CaseMethod *method,
-                       char text[CASE_LABEL]);
+const char *case_label(const CaseMethod *method, char text[CASE_LABEL]);
 
 /* A running mean; what is not finite does not count. */
 typedef struct {

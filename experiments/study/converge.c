@@ -7,9 +7,6 @@
 #include "converge.h"
 #include "plateau.h"
 
-#define NUMBER(macro) TEXT(macro)
-#define TEXT(value) #value
-
 const char study_convergence_rule[] =
     "A training by BCD is compared with the full update of the same network, data, optimizer, "
     "batch, device, precision and seed, and with nothing else; of the same rate if there is one. "
@@ -20,10 +17,10 @@ const char study_convergence_rule[] =
     "B-F multiplier is steps to converge with BCD over steps to converge with the full update, to "
     "the same loss. The same is done with the validation losses, on the straight lines between "
     "evaluations. All of it depends on how long the two were trained; the paper's rule is not "
-    "stated. Its own convergence, beside no other training: the first mean of " NUMBER(PLATEAU_MEAN)
-    " evaluations that no later such mean betters by more than " NUMBER(PLATEAU_POINTS)
-    " points of accuracy within " NUMBER(PLATEAU_IMAGE_EPOCHS) " epochs (images), or by more than "
-    NUMBER(PLATEAU_NATS) " nats within " NUMBER(PLATEAU_TOKEN_EPOCHS) " (text).";
+    "stated. Its own convergence, beside no other training: the first mean of " PLATEAU_TEXT(PLATEAU_MEAN)
+    " evaluations that no later such mean betters by more than " PLATEAU_TEXT(PLATEAU_POINTS)
+    " points of accuracy within " PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS) " epochs (images), or by more than "
+    PLATEAU_TEXT(PLATEAU_NATS) " nats within " PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS) " (text).";
 
 static double sum(const CurveRow *curve, size_t begin, size_t end) {
     double total = 0;
@@ -58,10 +55,10 @@ double study_loss(const StudyRow *row, size_t end, size_t window) {
 /* The lowest smoothed loss; NAN without a curve.  A mean over fewer than `window` updates does not
  * count: one lucky first batch is no convergence. */
 static double lowest(const double *smooth, size_t rows, size_t window) {
-    double least = NAN;
+    double min = NAN;
     for (size_t i = window - 1; i < rows; i++)
-        if (isnan(least) || smooth[i] < least) least = smooth[i];
-    return least;
+        if (isnan(min) || smooth[i] < min) min = smooth[i];
+    return min;
 }
 
 static double first_at(const StudyRow *row, const double *smooth, size_t window, double level) {
@@ -85,10 +82,10 @@ static void converge_training(StudyRow *row, const StudyRow *full, double *smoot
 }
 
 static double lowest_validation(const StudyRow *row) {
-    double least = NAN;
+    double min = NAN;
     for (size_t e = 0; e < row->evaluation_rows; e++)
-        if (isnan(least) || row->evaluation[e].loss < least) least = row->evaluation[e].loss;
-    return least;
+        if (isnan(min) || row->evaluation[e].loss < min) min = row->evaluation[e].loss;
+    return min;
 }
 
 /* Where the line from one evaluation to the next comes down to the level: else every ratio would be
@@ -118,16 +115,15 @@ static void forget(StudyRow *row) {
     if (row->curve_rows) row->train_loss = study_loss(row, row->curve_rows, study_window(row, row));
 }
 
-static void converge_case(Study *study, const Cases *cases, const Case *item, double *smooth,
-                          double *smooth_full) {
-    for (int m = 0; m < item->methods; m++)
-        for (int s = 0; s < item->method[m].seeds; s++) {
-            StudyRow *row = &study->row[item->method[m].row[s]];
-            const StudyRow *full = row->submodels > 1 ? case_partner(cases, item, row) : NULL;
-            if (!full) continue;
-            converge_training(row, full, smooth, smooth_full);
-            converge_validation(row, full);
-        }
+static void converge_method(Study *study, const CaseMethod *method, double *smooth,
+                            double *smooth_full) {
+    for (int s = 0; s < method->seeds; s++) {
+        StudyRow *row = &study->row[method->row[s] - study->row];
+        const StudyRow *full = row->submodels > 1 ? case_partner(method->of, row) : NULL;
+        if (!full) continue;
+        converge_training(row, full, smooth, smooth_full);
+        converge_validation(row, full);
+    }
 }
 
 int study_converge(Study *study) {
@@ -140,8 +136,8 @@ int study_converge(Study *study) {
     }
     if (cases_make(&cases, study)) return -1;
     double *smooth = calloc(2 * longest + 1, sizeof *smooth);
-    for (int c = 0; c < cases.cases && smooth; c++)
-        converge_case(study, &cases, &cases.item[c], smooth, smooth + longest);
+    for (int m = 0; m < cases.methods && smooth; m++)
+        converge_method(study, &cases.method[m], smooth, smooth + longest);
     cases_free(&cases);
     bool failed = !smooth;
     free(smooth);

@@ -128,69 +128,56 @@ const TrainingKind training_converged = {
 /* ---- each to its own convergence --------------------------------------------------------------
  */
 
-static double trained(const Pair *pair) { return pair->row->epochs; }
-static double own_epochs(const Pair *pair) { return pair->row->plateau_epochs; }
-static double own_score(const Pair *pair) { return pair->row->plateau_score; }
-static double own_spread(const Pair *pair) { return pair->row->plateau_spread; }
-static double end_score(const Pair *pair) { return pair->row->end_score; }
-static double at_equal(const Pair *pair) {
+static double trained(const MeasurePair *pair) { return pair->row->epochs; }
+static double own_epochs(const MeasurePair *pair) { return pair->row->plateau_epochs; }
+static double own_score(const MeasurePair *pair) { return pair->row->plateau_score; }
+static double own_spread(const MeasurePair *pair) { return pair->row->plateau_spread; }
+static double end_score(const MeasurePair *pair) { return pair->row->end_score; }
+static double at_equal(const MeasurePair *pair) {
     const StudyRow *row = pair->row, *full = pair->full;
     if (!full || row->submodels == 1) return NAN;
     return plateau_score(row, fmin((double)row->steps, (double)full->steps), NULL);
 }
-static double own_multiplier(const Pair *pair) {
+static double own_multiplier(const MeasurePair *pair) {
     if (!pair->full || pair->row->submodels == 1) return NAN;
     return pair->row->plateau_epochs / pair->full->plateau_epochs;
 }
 
-enum { COLUMNS = 10 };
-static const MeasureColumn columns[COLUMNS] = {
-    {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
-    {"epochs", "trained", "epochs", 0, SOURCE_NONE, trained, MEAN_ALONE},
-    {"converged", "converged", "seeds", 0, SOURCE_MEASURED, own_epochs, SEED_COUNT},
-    {"own_epochs", "after", "epochs", 1, SOURCE_MEASURED, own_epochs, OVER_SEEDS},
-    {"score", "score", "there", 2, SOURCE_MEASURED, own_score, OVER_SEEDS},
-    {"spread", "of five", "spread", 2, SOURCE_MEASURED, own_spread, MEAN_ALONE},
-    {"end", "score", "at the end", 2, SOURCE_MEASURED, end_score, OVER_SEEDS},
-    {"at_equal", "score", "at equal upd.", 2, SOURCE_MEASURED, at_equal, OVER_SEEDS},
-    {"own_multiplier", "B-F", "own", 2, SOURCE_MEASURED, own_multiplier, OVER_SEEDS},
-    {"valid_multiplier", "B-F", "same loss", 2, SOURCE_MEASURED, measure_valid_multiplier,
-     OVER_SEEDS},
-};
-
 /* Whether there are evaluations enough to say more than that the rule finds nothing. */
-static bool has_means(const Cases *cases, const Case *item) {
+static bool has_means(const CaseMethod *method) {
+    const StudyCase *item = method->of;
     for (int m = 0; m < item->methods; m++)
-        if (case_first(cases, &item->method[m])->evaluation_rows >= 2 * PLATEAU_MEAN) return true;
+        if (item->method[m].row[0]->evaluation_rows >= 2 * PLATEAU_MEAN) return true;
     return false;
 }
 
-int study_add_converged(Tables *tables, const Cases *cases) {
-    char label[CASE_LABEL];
-    const Case *item;
-    Table *table = NULL;
-    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));) {
-        if (!has_means(cases, item)) continue;
-        if (!table)
-            table = measure_table(tables, "converged", "Each training to its own convergence",
-                                  "training", columns, COLUMNS);
-        if (!table) return -1;
-        table_row(table, "%s", case_label(cases, item, m, label));
-        measure_put(table, 0, columns, COLUMNS, cases, item, m, false);
-    }
-    if (!table) return 0;
-    table_note(
-        table,
-        "Converged: the first mean of %d evaluations that no later one within %d epochs "
-        "betters by more than %.3g points of accuracy (images), within %d epoch by %.3g nats "
-        "(text); \"converged\": of how many seeds that can be said.  Scores are means of %d "
-        "evaluations on the validation split: per cent, or perplexity.",
-        PLATEAU_MEAN, PLATEAU_IMAGE_EPOCHS, PLATEAU_POINTS, PLATEAU_TOKEN_EPOCHS, PLATEAU_NATS,
-        PLATEAU_MEAN);
-    table_note(table,
-               "B-F own: epochs to the own convergence of BCD over those of the full update, as "
-               "the paper counts; same loss: epochs to the same validation loss.  At equal "
-               "updates: at the end of the shorter of the two.  An epoch is a pass over the data, "
-               "whichever submodel is active.");
-    return 0;
-}
+_Static_assert(PLATEAU_MEAN == 5 && PLATEAU_IMAGE_EPOCHS == 10 && PLATEAU_TOKEN_EPOCHS == 1,
+               "the note below says these numbers");
+
+const MeasureTable measures_converged = {
+    .name = "converged",
+    .title = "Each training to its own convergence",
+    .is_about = has_means,
+    .column =
+        {
+            {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
+            {"epochs", "trained", "epochs", 0, SOURCE_NONE, trained, MEAN_ALONE},
+            {"converged", "converged", "seeds", 0, SOURCE_MEASURED, own_epochs, SEED_COUNT},
+            {"own_epochs", "after", "epochs", 1, SOURCE_MEASURED, own_epochs, OVER_SEEDS},
+            {"score", "score", "there", 2, SOURCE_MEASURED, own_score, OVER_SEEDS},
+            {"spread", "of five", "spread", 2, SOURCE_MEASURED, own_spread, MEAN_ALONE},
+            {"end", "score", "at the end", 2, SOURCE_MEASURED, end_score, OVER_SEEDS},
+            {"at_equal", "score", "at equal upd.", 2, SOURCE_MEASURED, at_equal, OVER_SEEDS},
+            {"own_multiplier", "B-F", "own", 2, SOURCE_MEASURED, own_multiplier, OVER_SEEDS},
+            {"valid_multiplier", "B-F", "same loss", 2, SOURCE_MEASURED, measure_valid_multiplier,
+             OVER_SEEDS},
+        },
+    .note = {"Converged: the first mean of 5 evaluations that no later one within 10 epochs "
+             "betters by more than 0.5 points of accuracy (images), within 1 epoch by 0.01 nats "
+             "(text); \"converged\": of how many seeds that can be said.  Scores are means of 5 "
+             "evaluations on the validation split: per cent, or perplexity.",
+             "B-F own: epochs to the own convergence of BCD over those of the full update, as the "
+             "paper counts; same loss: epochs to the same validation loss.  At equal updates: at "
+             "the end of the shorter of the two.  An epoch is a pass over the data, whichever "
+             "submodel is active."},
+};

@@ -15,14 +15,13 @@ Table *measure_table(Tables *tables, const char *name, const char *title, const 
 }
 
 void measure_put(Table *table, int first, const MeasureColumn *columns, int count,
-                 const Cases *cases, const Case *item, const CaseMethod *method, bool paired) {
+                 const CaseMethod *method, bool paired) {
     for (int c = 0; c < count; c++) {
         MeasureKind kind = columns[c].kind;
         Source source = columns[c].source;
         Mean mean = {0};
         for (int s = 0; s < method->seeds && !(s && kind == FIRST_SEED); s++) {
-            const StudyRow *row = &cases->study->row[method->row[s]];
-            Pair pair = {row, case_partner(cases, item, row)};
+            MeasurePair pair = {method->row[s], case_partner(method->of, method->row[s])};
             if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
         }
         if (kind == SEED_COUNT)
@@ -33,28 +32,45 @@ void measure_put(Table *table, int first, const MeasureColumn *columns, int coun
     }
 }
 
-double measure_one(const Pair *pair) { return pair->row != NULL; }
-double measure_train_loss(const Pair *pair) { return pair->row->train_loss; }
-double measure_valid_loss(const Pair *pair) { return pair->row->valid_loss; }
-double measure_perplexity(const Pair *pair) { return pair->row->perplexity; }
-double measure_steps(const Pair *pair) { return (double)pair->row->steps; }
-double measure_seconds(const Pair *pair) { return pair->row->seconds; }
-double measure_peak(const Pair *pair) { return pair->row->peak[MEM_ROLES] / MIB; }
-double measure_closed_form(const Pair *pair) { return pair->row->closed_form / MIB; }
+void measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures) {
+    char label[CASE_LABEL];
+    Table *table = NULL;
+    int columns = 0;
+    while (measures->column[columns].name) columns++;
+    for (int m = 0; m < cases->methods; m++) {
+        const CaseMethod *method = &cases->method[m];
+        if (!measures->is_about(method)) continue;
+        if (!table)
+            table = measure_table(tables, measures->name, measures->title, "training",
+                                  measures->column, columns);
+        table_row(table, "%s", case_label(method, label));
+        measure_put(table, 0, measures->column, columns, method, measures->paired);
+    }
+    for (int n = 0; table && measures->note[n]; n++) table_note(table, "%s", measures->note[n]);
+}
 
-double measure_multiplier(const Pair *pair) {
+double measure_one(const MeasurePair *pair) { return pair->row != NULL; }
+double measure_train_loss(const MeasurePair *pair) { return pair->row->train_loss; }
+double measure_valid_loss(const MeasurePair *pair) { return pair->row->valid_loss; }
+double measure_perplexity(const MeasurePair *pair) { return pair->row->perplexity; }
+double measure_steps(const MeasurePair *pair) { return (double)pair->row->steps; }
+double measure_seconds(const MeasurePair *pair) { return pair->row->seconds; }
+double measure_peak(const MeasurePair *pair) { return pair->row->peak[MEM_ROLES] / MIB; }
+double measure_closed_form(const MeasurePair *pair) { return pair->row->closed_form / MIB; }
+
+double measure_multiplier(const MeasurePair *pair) {
     return pair->row->submodels > 1 ? pair->row->multiplier : NAN;
 }
 
-double measure_valid_multiplier(const Pair *pair) {
+double measure_valid_multiplier(const MeasurePair *pair) {
     return pair->row->submodels > 1 ? pair->row->valid_multiplier : NAN;
 }
 
-double measure_score(const Pair *pair) {
+double measure_score(const MeasurePair *pair) {
     return study_is_images(pair->row) ? 100 * pair->row->accuracy : pair->row->perplexity;
 }
 
-double measure_trained(const Pair *pair) {
+double measure_trained(const MeasurePair *pair) {
     const double *peak = pair->row->peak;
     return (peak[MEM_PARAMETERS] + peak[MEM_GRADIENTS] + peak[MEM_STATE]) / MIB;
 }
@@ -67,31 +83,26 @@ static double per_update(const StudyRow *row, StudyAxis axis) {
     return study_end(row, axis) / study_end(row, AXIS_UPDATES);
 }
 
-double measure_time_ratio(const Pair *pair) {
+double measure_time_ratio(const MeasurePair *pair) {
     if (!pair->full || !study_same_clock(pair->row, pair->full)) return NAN;
     return per_update(pair->row, AXIS_SECONDS) / per_update(pair->full, AXIS_SECONDS);
 }
 
-double measure_operations_ratio(const Pair *pair) {
+double measure_operations_ratio(const MeasurePair *pair) {
     if (!pair->full) return NAN;
     return per_update(pair->row, AXIS_OPERATIONS) / per_update(pair->full, AXIS_OPERATIONS);
+}
+
+double measure_peak_ratio(const MeasurePair *pair) {
+    return pair->row->peak[MEM_ROLES] / pair->full->peak[MEM_ROLES];
 }
 
 const char study_clock_note[] =
     "Seconds are compared only where both trainings had the same processor or GPU and as many "
     "threads.";
 
-bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method) {
-    for (int s = 0; s < method->seeds; s++) {
-        const StudyRow *row = &cases->study->row[method->row[s]];
-        if (row->submodels > 1 && case_partner(cases, item, row)) return true;
-    }
-    return false;
-}
-
-bool study_any_pairs(const Cases *cases) {
-    const Case *item;
-    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));)
-        if (study_pairs(cases, item, m)) return true;
+bool study_pairs(const CaseMethod *method) {
+    for (int s = 0; s < method->seeds; s++)
+        if (method->row[s]->submodels > 1 && case_partner(method->of, method->row[s])) return true;
     return false;
 }

@@ -8,12 +8,12 @@
 
 #define MIB (1024.0 * 1024)
 
-/* A training, and the full update beside it; NULL: none. */
+/* A training, and the full update of the same seed; NULL: none. */
 typedef struct {
     const StudyRow *row, *full;
-} Pair;
+} MeasurePair;
 
-typedef double Measure(const Pair *pair); /* NAN: there is none */
+typedef double Measure(const MeasurePair *pair); /* NAN: there is none */
 
 typedef enum {
     OVER_SEEDS, /* mean and spread */
@@ -31,12 +31,28 @@ typedef struct {
     MeasureKind kind;
 } MeasureColumn;
 
-/* A table with these columns.  NULL and an error. */
+/* A table without rows; and the cells of a method from column `first` on; paired: only of seeds
+ * with a full update. */
 Table *measure_table(Tables *tables, const char *name, const char *title, const char *row_head,
                      const MeasureColumn *columns, int count);
-/* Fills the cells of a method from column `first` on; paired: only seeds with a full update. */
 void measure_put(Table *table, int first, const MeasureColumn *columns, int count,
-                 const Cases *cases, const Case *item, const CaseMethod *method, bool paired);
+                 const CaseMethod *method, bool paired);
+
+/* A table with a row for each method that it is about; paired: as above. */
+enum { MEASURE_COLUMNS = 12, MEASURE_NOTES = 4 };
+typedef struct {
+    const char *name, *title;
+    bool (*is_about)(const CaseMethod *method);
+    bool paired;
+    MeasureColumn column[MEASURE_COLUMNS + 1]; /* name NULL ends */
+    const char *note[MEASURE_NOTES + 1];       /* NULL ends */
+} MeasureTable;
+
+/* Adds it if it has rows. */
+void measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures);
+
+extern const MeasureTable measures_converged; /* converged.c: each by itself */
+extern const MeasureTable measures_switching; /* switching.c: when, and in what order */
 
 Measure measure_one;
 Measure measure_multiplier, measure_valid_multiplier; /* of BCD */
@@ -48,23 +64,39 @@ Measure measure_trained; /* MiB of parameters, gradients and optimizer state at 
 Measure measure_peak, measure_closed_form; /* MiB: of all roles together; of the closed form */
 Measure measure_time_ratio; /* an update over a full one; NAN where seconds must not be compared */
 Measure measure_operations_ratio;
+Measure measure_peak_ratio; /* over that of the full update */
 
 /* What a training had spent at its end; NAN: unknown. */
 double study_end(const StudyRow *row, StudyAxis axis);
 extern const char study_clock_note[]; /* study_same_clock, said below a table */
 
-/* Whether a method is BCD and one of its seeds has a full update beside it; whether any is. */
-bool study_pairs(const Cases *cases, const Case *item, const CaseMethod *method);
-bool study_any_pairs(const Cases *cases);
+/* Whether a method is BCD and one of its seeds has a full update to compare it with. */
+bool study_pairs(const CaseMethod *method);
+
+/* ---- budgets.c ------------------------------------------------------------------------------- */
+
+/* What is compared: a score, of which more is better for images, less for language models; or a
+ * loss. */
+typedef enum { STUDY_SCORE, STUDY_LOSS } StudyQuality;
+
+/* Means over the seeds where both are known. */
+typedef struct {
+    Mean budget, bcd, full, difference;
+    const char *verdict; /* "BCD ahead", "full ahead", "undecided"; "": of one seed */
+} StudyComparison;
+
+/* A method at equal updates, seconds, ... with the full updates of a case, which may be another:
+ * both at the end of the one that spent less. */
+StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis,
+                              StudyQuality quality);
+/* "240 updates" */
+const char *study_budget(char text[64], double value, StudyAxis axis);
+
+/* Adds the tables of all such comparisons, if there are any. */
+void study_add_budgets(Tables *tables, const Cases *cases);
 
 /* How many standard errors the mean of n differences has to be from 0 (95 %, two-sided); NAN below
- * 2.  In budgets.c. */
+ * 2. */
 double study_student(int n);
-
-/* Each adds tables, where the study has something for them; -1 and an error. */
-int study_add_converged(Tables *tables, const Cases *cases); /* each by itself */
-int study_add_same_loss(Tables *tables, const Cases *cases); /* and an update, beside a full one */
-int study_add_budgets(Tables *tables, const Cases *cases);   /* at equal updates, seconds, ... */
-int study_add_switching(Tables *tables, const Cases *cases); /* when, and in what order */
 
 #endif

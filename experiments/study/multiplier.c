@@ -13,15 +13,11 @@
 /* In order of what is priced: language models by Adam, by SGD, image models likewise. */
 enum { KINDS = 4 };
 
-static void add_rows(Mean mean[KINDS], const Cases *cases, const Case *item) {
-    for (int m = 0; m < item->methods; m++) {
-        const CaseMethod *method = &item->method[m];
-        const StudyRow *first = case_first(cases, method);
-        if (!study_is_third(first) || !case_is_plain(cases, item, method)) continue;
-        int kind = 2 * study_is_images(first) + !strcmp(first->optimizer, "sgd");
-        for (int s = 0; s < method->seeds; s++)
-            mean_add(&mean[kind], cases->study->row[method->row[s]].multiplier);
-    }
+static void add_method(Mean mean[KINDS], const CaseMethod *method) {
+    const StudyRow *first = method->row[0];
+    if (!study_is_third(first) || !case_is_plain(method)) return;
+    int kind = 2 * study_is_images(first) + !strcmp(first->optimizer, "sgd");
+    for (int s = 0; s < method->seeds; s++) mean_add(&mean[kind], method->row[s]->multiplier);
 }
 
 /* The mean of the first kind that there is. */
@@ -29,7 +25,7 @@ static int mean_multiplier(double *multiplier, const Study *study, const char *f
     Mean mean[KINDS] = {{0}};
     Cases cases;
     if (cases_make(&cases, study)) return -1;
-    for (int c = 0; c < cases.cases; c++) add_rows(mean, &cases, &cases.item[c]);
+    for (int m = 0; m < cases.methods; m++) add_method(mean, &cases.method[m]);
     cases_free(&cases);
     int kind = 0;
     while (kind + 1 < KINDS && !mean[kind].count) kind++;

@@ -1,4 +1,4 @@
-/* When a training stopped getting better by itself, beside no other: "converged", which the paper
+/* When a training stopped getting better, whatever the others did: "converged", which the paper
  * gives no rule for. */
 #ifndef EXPERIMENTS_PLATEAU_H
 #define EXPERIMENTS_PLATEAU_H
@@ -13,6 +13,8 @@
 #define PLATEAU_IMAGE_EPOCHS 10
 #define PLATEAU_NATS 0.01
 #define PLATEAU_TOKEN_EPOCHS 1
+#define PLATEAU_TEXT(number) PLATEAU_TEXT_OF(number) /* PLATEAU_TEXT(PLATEAU_MEAN): "5" */
+#define PLATEAU_TEXT_OF(value) #value
 
 /* Of n values, less being better, taken at these epochs, in order: the first whose mean, with the
  * PLATEAU_MEAN - 1 before it, no later mean within `patience` epochs betters by more than `amount`.

@@ -1,10 +1,103 @@
+/* The tables of a study that are not the paper's: BCD over the full update of the same seed, to the
+ * same loss, in each update, and in memory; and the trainings one by one. */
 #include "study_tables.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "../paper/trainings.h"
 #include "measures.h"
+
+/* ---- over the full update -------------------------------------------------------------------- */
+
+/* How far a training was after so many updates; NAN where that is unknown. */
+static double after(const StudyRow *row, double steps, StudyAxis axis) {
+    size_t low = 0, high = row->curve_rows;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if ((double)row->curve[middle].step < steps)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return isnan(steps) || low == row->curve_rows ? NAN : study_at(row, low, axis);
+}
+
+/* What BCD took to the level of the pair over what the full update took. */
+static double to_level(const MeasurePair *pair, StudyAxis axis) {
+    const StudyRow *row = pair->row;
+    return after(row, row->steps_to_converge, axis) /
+           after(pair->full, row->steps_to_converge / row->multiplier, axis);
+}
+
+static double level_operations(const MeasurePair *pair) { return to_level(pair, AXIS_OPERATIONS); }
+
+static double level_seconds(const MeasurePair *pair) {
+    return study_same_clock(pair->row, pair->full) ? to_level(pair, AXIS_SECONDS) : NAN;
+}
+
+static double update_ms(const MeasurePair *pair) {
+    return 1e3 * study_end(pair->row, AXIS_SECONDS) / study_end(pair->row, AXIS_UPDATES);
+}
+
+/* Of BCD over that of the full update. */
+static double over_full(const MeasurePair *pair, Measure *measure) {
+    MeasurePair full = {pair->full, pair->full};
+    return measure(pair) / measure(&full);
+}
+
+static double trained_ratio(const MeasurePair *pair) { return over_full(pair, measure_trained); }
+static double form_ratio(const MeasurePair *pair) { return over_full(pair, measure_closed_form); }
+
+static const MeasureTable same_loss = {
+    .name = "same_loss",
+    .title = "BCD over the full update, to the same loss",
+    .is_about = study_pairs,
+    .paired = true,
+    .column =
+        {
+            {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
+            {"updates", "updates", "training loss", 2, SOURCE_MEASURED, measure_multiplier,
+             OVER_SEEDS},
+            {"valid_updates", "updates", "valid. loss", 2, SOURCE_MEASURED,
+             measure_valid_multiplier, OVER_SEEDS},
+            {"operations", "operations", "training loss", 2, SOURCE_MEASURED, level_operations,
+             OVER_SEEDS},
+            {"seconds", "seconds", "training loss", 2, SOURCE_MEASURED, level_seconds, OVER_SEEDS},
+        },
+    .note = {"Below 1, BCD needs less.  Means and spread over the seeds, each beside the full "
+             "update of the same seed.  Operations are counted from shapes for the updates that "
+             "were measured.",
+             "The level: the higher of the lowest losses of the two, those of training smoothed by "
+             "a trailing mean over a fortieth of the shorter training; of each, the first update "
+             "at or below it, in validation on the straight lines between evaluations (one that is "
+             "there at its first counts from that).  It depends on how long both were trained; the "
+             "paper states no rule.",
+             study_clock_note},
+};
+
+static const MeasureTable per_update = {
+    .name = "per_update",
+    .title = "An update of BCD over a full update, and memory",
+    .is_about = study_pairs,
+    .paired = true,
+    .column =
+        {
+            {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
+            {"ms", "an update", "ms", 2, SOURCE_MEASURED, update_ms, OVER_SEEDS},
+            {"time", "time", "/ full", 2, SOURCE_MEASURED, measure_time_ratio, OVER_SEEDS},
+            {"operations", "operations", "/ full", 2, SOURCE_CLOSED_FORM, measure_operations_ratio,
+             MEAN_ALONE},
+            {"trained", "P+G+S", "/ full", 2, SOURCE_MEASURED, trained_ratio, MEAN_ALONE},
+            {"peak", "peak memory", "/ full", 2, SOURCE_MEASURED, measure_peak_ratio, MEAN_ALONE},
+            {"closed_form", "equal parts", "P+G+S / full", 2, SOURCE_CLOSED_FORM, form_ratio,
+             MEAN_ALONE},
+        },
+    .note = {"Means over all updates of a training, whichever submodel was active; evaluations "
+             "left out.  P+G+S: parameters, gradients, optimizer state at their peaks; the closed "
+             "form takes submodels of equal size.  Peak memory: all roles, activations too."},
+};
 
 /* ---- each training with what tells it from all others ---------------------------------------- */
 
@@ -19,16 +112,16 @@ static void put_training(Table *table, const StudyRow *row, const char *what) {
 }
 
 /* Whether the seeds of a method did not all come from one program and machine. */
-static bool is_mixed(const Cases *cases, const CaseMethod *method) {
-    const StudyRow *first = case_first(cases, method);
+static bool is_mixed(const CaseMethod *method) {
+    const StudyRow *first = method->row[0];
     for (int s = 1; s < method->seeds; s++) {
-        const StudyRow *row = &cases->study->row[method->row[s]];
+        const StudyRow *row = method->row[s];
         if (strcmp(row->commit, first->commit) || !study_same_clock(row, first)) return true;
     }
     return false;
 }
 
-static int add_trainings(Tables *tables, const Cases *cases) {
+static void add_trainings(Tables *tables, const Cases *cases) {
     static const TableColumn columns[] = {
         {"seed", "seed", "", COLUMN_TEXT, 0, SOURCE_NONE},
         {"commit", "commit", "", COLUMN_TEXT, 0, SOURCE_NONE},
@@ -39,13 +132,12 @@ static int add_trainings(Tables *tables, const Cases *cases) {
         {"seconds", "time", "s", COLUMN_NUMBER, 1, SOURCE_MEASURED},
     };
     char what[CASE_LABEL], mixed[CASE_LABEL] = "";
-    const Case *item;
     Table *table = tables_add(tables, "trainings", "The trainings", "training", columns, 7);
-    if (!table) return -1;
-    for (const CaseMethod *m = NULL; (m = cases_next(cases, m, &item));) {
-        case_label(cases, item, m, what);
-        for (int s = 0; s < m->seeds; s++) put_training(table, &cases->study->row[m->row[s]], what);
-        if (!*mixed && is_mixed(cases, m)) strcpy(mixed, what);
+    for (int m = 0; m < cases->methods; m++) {
+        const CaseMethod *method = &cases->method[m];
+        case_label(method, what);
+        for (int s = 0; s < method->seeds; s++) put_training(table, method->row[s], what);
+        if (!*mixed && is_mixed(method)) strcpy(mixed, what);
     }
     if (cases->left_out)
         table_note(table,
@@ -61,22 +153,26 @@ static int add_trainings(Tables *tables, const Cases *cases) {
     table_note(table,
                "Time: of training, evaluations left out.  Everything needed to repeat one is in "
                "its file.");
-    return 0;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
 int study_tables(Tables *tables, const Study *study) {
-    static int (*const add[])(Tables *, const Cases *) = {
-        paper_add_table2,    paper_add_table9_10, paper_add_table11, paper_add_multipliers,
-        study_add_converged, study_add_same_loss, study_add_budgets, paper_add_finetuned,
-        study_add_switching, paper_add_ufp,       add_trainings};
     Cases cases;
     if (!study->rows) return 0;
     if (cases_make(&cases, study)) return -1;
-    int failed = 0;
-    for (size_t a = 0; a < sizeof add / sizeof *add && !failed; a++)
-        failed = add[a](tables, &cases);
+    paper_add_table2(tables, &cases);
+    paper_add_table9_10(tables, &cases);
+    paper_add_table11(tables, &cases);
+    paper_add_multipliers(tables, &cases);
+    measure_add(tables, &cases, &measures_converged);
+    measure_add(tables, &cases, &same_loss);
+    measure_add(tables, &cases, &per_update);
+    study_add_budgets(tables, &cases);
+    paper_add_finetuned(tables, &cases);
+    measure_add(tables, &cases, &measures_switching);
+    paper_add_ufp(tables, &cases);
+    add_trainings(tables, &cases);
     cases_free(&cases);
-    return failed ? -1 : 0;
+    return tables_failed(tables) ? -1 : 0;
 }

@@ -47,11 +47,14 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
     return busy_ms;
 }
 
-int timeline_add(Tables *tables, const char *name, const char *title, const Configuration *c,
-                 int submodel) {
+void timeline_add(Tables *tables, const char *name, const char *title, const Configuration *c,
+                  int submodel) {
     Schedule schedule;
     Table *table = tables_add(tables, name, title, "rank", columns, TASK_COLUMNS);
-    if (!table || simulate_timeline(&schedule, c, submodel, NULL)) return -1;
+    if (simulate_timeline(&schedule, c, submodel, NULL)) {
+        table_fail(table);
+        return;
+    }
     double busy_ms = 0, all_ms = 1e3 * schedule.time * schedule.ranks;
     for (int r = 0; r < schedule.ranks; r++) busy_ms += put_rank(table, &schedule.rank[r], r);
     table->figure = FIGURE_TIMELINE;
@@ -64,7 +67,6 @@ int timeline_add(Tables *tables, const char *name, const char *title, const Conf
                    "A backward pass is one piece: its input gradients (b) include the "
                    "weight gradients.");
     schedule_free(&schedule);
-    return 0;
 }
 
 /* ---- reading one ----------------------------------------------------------------------------- */

@@ -8,9 +8,9 @@
 
 enum { TASK_WHAT, TASK_CHUNK, TASK_MICRO_BATCH, TASK_START, TASK_END, TASK_COLUMNS };
 
-/* Adds the passes of one submodel, simulated.  -1 and an error. */
-int timeline_add(Tables *tables, const char *name, const char *title,
-                 const Configuration *configuration, int submodel);
+/* Adds the passes of one submodel, simulated. */
+void timeline_add(Tables *tables, const char *name, const char *title,
+                  const Configuration *configuration, int submodel);
 
 /* Whether a table is one: a file may say so of any. */
 bool timeline_is(const Table *table);

@@ -249,16 +249,18 @@ static CostSettings settings_of_the_paper(void) {
 }
 
 static int add_all(Tables *tables) {
-    CostSettings settings = settings_of_the_paper();
-    return paper_add_table1(tables, &settings) || paper_add_reductions(tables, &settings) ||
-           paper_add_implied(tables, &settings) || paper_add_simulated(tables, &settings) ||
-           paper_add_claims(tables, &settings) || paper_add_prices(tables, &settings) ||
-           paper_add_dollars(tables, &settings) || paper_add_table8(tables) ||
-           paper_add_figure5(tables) || paper_add_small_memory(tables) ||
-           paper_add_table3_4(tables) || paper_add_offload(tables) ||
-           paper_add_table15_16(tables) || paper_add_submodels(tables) ||
-           paper_add_figure4(tables, 1.39) || paper_add_figure6(tables) ||
-           paper_add_timelines(tables);
+    static void (*const of_cost[])(Tables *, const CostSettings *) = {
+        paper_add_table1, paper_add_reductions, paper_add_implied, paper_add_simulated,
+        paper_add_claims, paper_add_prices,     paper_add_dollars};
+    static void (*const others[])(Tables *) = {
+        paper_add_table8,    paper_add_figure5, paper_add_small_memory,
+        paper_add_table3_4,  paper_add_offload, paper_add_table15_16,
+        paper_add_submodels, paper_add_figure6, paper_add_timelines};
+    const CostSettings settings = settings_of_the_paper();
+    for (size_t a = 0; a < sizeof of_cost / sizeof *of_cost; a++) of_cost[a](tables, &settings);
+    for (size_t a = 0; a < sizeof others / sizeof *others; a++) others[a](tables);
+    paper_add_figure4(tables, 1.39);
+    return tables_failed(tables);
 }
 
 /* Half a unit of the last digit of a number that is written out. */
@@ -388,8 +390,7 @@ static void case_limit(void) {
     CHECK(!strcmp(plan_limit(text, &plan), "arithmetic 81 %"), "%s", text);
     plan.prediction.bubble = 0.5;
     CHECK(!strcmp(plan_limit(text, &plan), "bubble 45 %"), "%s", text);
-    plan.prediction.bubble = 0.1;
-    plan.prediction.update_s = 0.6;
+    plan.prediction.bubble = 0.1, plan.prediction.update_s = 0.6;
     CHECK(!strcmp(plan_limit(text, &plan), "update 30 %"), "%s", text);
 }
 

@@ -126,8 +126,8 @@ static void case_timeline(void) {
     Tables made = {0}, read = {0};
     Options options;
     options_defaults(&options, COMMAND_PLAN);
-    CHECK(timeline_add(&made, "step", "A step", &c, 0) == 0 &&
-              tables_write(&made, &options, scratch_path("timeline.h5")) == 0 &&
+    timeline_add(&made, "step", "A step", &c, 0);
+    CHECK(tables_write(&made, &options, scratch_path("timeline.h5")) == 0 &&
               tables_read(&read, scratch_path("timeline.h5")) == 0,
           "%s", error_message());
     Table *table = read.tables ? read.table[0] : NULL;

@@ -203,16 +203,17 @@ static void case_cases(void) {
     char text[CASE_NAME];
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
     CHECK(cases.cases == 4, "%d cases", cases.cases);
-    const Case *first = &cases.item[0];
+    const StudyCase *first = &cases.item[0];
     if (CHECK(first->methods == 4, "%d methods", first->methods)) {
-        CHECK(first->method[0].seeds == 1 && first->method[0].row[0] == 0, "full");
-        CHECK(first->method[1].row[0] == 7, "offload");
+        CHECK(first->method[0].seeds == 1 && first->method[0].row[0] == study.row, "full");
+        CHECK(first->method[1].row[0] == &study.row[7], "offload");
         const CaseMethod *bcd = &first->method[2];
         if (bcd->seeds == 1) bcd++; /* the two orders, in some order */
-        CHECK(bcd->seeds == 2 && bcd->row[0] == 1 && bcd->row[1] == 4, "seeds");
-        CHECK(strcmp(case_method(&cases, first, bcd, text), "BCD-1/3") == 0, "%s", text);
-        CHECK(case_partner(&cases, first, &study.row[1]) == &study.row[0] &&
-                  !case_partner(&cases, first, &study.row[4]),
+        CHECK(bcd->seeds == 2 && bcd->row[0] == &study.row[1] && bcd->row[1] == &study.row[4],
+              "seeds");
+        CHECK(strcmp(case_method(bcd, text), "BCD-1/3") == 0, "%s", text);
+        CHECK(case_partner(first, &study.row[1]) == &study.row[0] &&
+                  !case_partner(first, &study.row[4]),
               "partners");
     }
     CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text sgd"), "%s", text);
@@ -234,12 +235,12 @@ static void case_partners(void) {
     Cases cases;
     char text[CASE_NAME];
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
-    const Case *item = &cases.item[0];
-    CHECK(case_partner(&cases, item, &study.row[bcd]) == &study.row[full], "of the same length");
-    CHECK(case_partner(&cases, item, &study.row[long_bcd]) == &study.row[long_full], "the longest");
+    const StudyCase *item = &cases.item[0];
+    CHECK(case_partner(item, &study.row[bcd]) == &study.row[full], "of the same length");
+    CHECK(case_partner(item, &study.row[long_bcd]) == &study.row[long_full], "the longest");
     for (int m = 0; m < item->methods; m++)
-        if (case_first(&cases, &item->method[m])->submodels == 1)
-            CHECK(!strstr(case_method(&cases, item, &item->method[m], text), "every"), "%s", text);
+        if (item->method[m].row[0]->submodels == 1)
+            CHECK(!strstr(case_method(&item->method[m], text), "every"), "%s", text);
     cases_free(&cases);
     study_free(&study);
 }
@@ -252,21 +253,21 @@ static void case_rates(void) {
     Cases cases;
     char text[CASE_NAME];
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
-    const Case *item = &cases.item[0];
+    const StudyCase *item = &cases.item[0];
     const int full = 0, bcd = 4;
     CHECK(cases.cases == 2 && item->methods == 3, "%d cases", cases.cases);
-    CHECK(case_partner(&cases, item, &study.row[bcd]) == &study.row[full], "the only full update");
+    CHECK(case_partner(item, &study.row[bcd]) == &study.row[full], "the only full update");
     bool named = false;
     for (int m = 0; m < item->methods; m++)
-        named |= !strcmp(case_method(&cases, item, &item->method[m], text), "BCD-1/3 rate 0.05");
+        named |= !strcmp(case_method(&item->method[m], text), "BCD-1/3 rate 0.05");
     CHECK(named, "a rate is not told");
     cases_free(&cases);
     StudyRow *twin = add_like(&study, full);
     twin->lr = twin->settings.lr = 0.05;
     twin->steps *= 2;
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
-    CHECK(case_partner(&cases, &cases.item[0], &study.row[bcd]) == &study.row[5] &&
-              case_partner(&cases, &cases.item[0], &study.row[1]) == &study.row[full],
+    CHECK(case_partner(&cases.item[0], &study.row[bcd]) == &study.row[5] &&
+              case_partner(&cases.item[0], &study.row[1]) == &study.row[full],
           "of the same rate");
     cases_free(&cases);
     study_free(&study);

@@ -15,15 +15,21 @@ static void calibrated_cell_comes_out(void) {
     static const char *const gpus[] = {"rtx4090", "a100", "a800"};
     for (int g = 0; g < 3; g++) {
         PaperStep step;
-        double published = paper_calibration_ms(gpus[g], &step), ms;
-        const Efficiency *efficiency = paper_efficiency(gpus[g], SETTING_CALIBRATED);
-        if (!CHECK(efficiency, "%s", error_message())) continue;
+        Table table = {0};
+        double published = paper_calibration_ms(gpus[g], &step);
+        const Efficiency *efficiency = paper_efficiency(&table, gpus[g], SETTING_CALIBRATED);
+        if (!CHECK(!table.failed, "%s", error_message())) continue;
         double fraction = efficiency->products[PRECISION_FP32];
         CHECK(fraction > 0.1 && fraction < 0.8, "%s reaches %g of its peak", gpus[g], fraction);
-        CHECK(paper_step_ms(&ms, NULL, &step, SETTING_CALIBRATED) == 0, "%s", error_message());
+        double ms = paper_step_ms(&table, &step, SETTING_CALIBRATED, NULL);
+        CHECK(!table.failed, "%s", error_message());
         CHECK(fabs(ms / published - 1) < 1e-5, "%s: %g ms, published %g", gpus[g], ms, published);
     }
-    CHECK(!paper_efficiency("h200", SETTING_CALIBRATED), "the paper has no H200");
+    Table none = {0};
+    PaperStep unknown = {"h200", "G-10B", {1, 1}, TIMED_FULL, 1, 0};
+    CHECK(isnan(paper_step_ms(&none, &unknown, SETTING_CALIBRATED, NULL)) && none.failed &&
+              strstr(error_message(), "no published times on h200"),
+          "the paper has no H200");
 }
 
 /* Without communication and overlap each submodel takes its share of a full update. */
@@ -31,12 +37,13 @@ static void submodels_in_theory(void) {
     static const double share[3] = {7.0 / 9, 6.0 / 9, 5.0 / 9},
                         cached[3] = {7.0 / 9, 5.0 / 9, 3.0 / 9};
     PaperStep step = {"rtx4090", "G-10B", {1, 1}, TIMED_FULL, 1, 0};
-    double full, mean, ms[3];
-    CHECK(paper_step_ms(&full, NULL, &step, SETTING_ROOFLINE) == 0, "%s", error_message());
+    Table table = {0};
+    double full = paper_step_ms(&table, &step, SETTING_ROOFLINE, NULL), ms[3];
     for (int c = 0; c < 2; c++) {
         step.method = c ? TIMED_CACHED : TIMED_BCD;
         step.submodels = 3;
-        CHECK(paper_step_ms(&mean, ms, &step, SETTING_ROOFLINE) == 0, "%s", error_message());
+        double mean = paper_step_ms(&table, &step, SETTING_ROOFLINE, ms);
+        CHECK(!table.failed, "%s", error_message());
         CHECK(fabs(mean - (ms[0] + ms[1] + ms[2]) / 3) < 1e-9 * mean, "mean %g ms", mean);
         for (int k = 0; k < 3; k++)
             CHECK(fabs(ms[k] / full - (c ? cached : share)[k]) < 0.05, "submodel %d: %g of full",
@@ -45,10 +52,10 @@ static void submodels_in_theory(void) {
 }
 
 static void unknown_models_are_left_out(void) {
-    double ms = 0;
+    Table table = {0};
     PaperStep step = {"rtx4090", "L-8.0B", {2, 6}, TIMED_FULL, 1, 0};
-    CHECK(paper_step_ms(&ms, NULL, &step, SETTING_CALIBRATED) == 0 && isnan(ms),
-          "L-8.0B takes %g ms", ms);
+    double ms = paper_step_ms(&table, &step, SETTING_CALIBRATED, NULL);
+    CHECK(!table.failed && isnan(ms), "L-8.0B takes %g ms", ms);
 }
 
 static void theory_in_letters(void) {
