@@ -32,6 +32,7 @@ void cuda_matmul(const Run *run, const Product *product) {
     if (product->column_sums)
         cuda_bias_gradient(run, product->column_sums, rest.a, rest.k, rest.m, rest.lda, false);
     if (product->epilogue == EPILOGUE_GELU && rest.saved) rest.c = rest.saved;
+    rest.saved = NULL; /* or its rows would have to suit the library */
     with_bias(run, rest);
     if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(run, product->c, rest.c, count);
     if (product->epilogue == EPILOGUE_GELU_GRADIENT)

@@ -156,8 +156,8 @@ static void work_submit(const Work *work, bool come_back) {
     copy_on_device(work->side, work->copy, work->x, sizeof(float));
     event_record(work->joined, work->side);
     cuda_matmul(&run, &product);
+    if (come_back) stream_wait_event(work->main, work->joined); /* x has been copied */
     cuda_relu_forward(&run, work->x, work->w, 1); /* a kernel: x = relu(w), for the next time */
-    if (come_back) stream_wait_event(work->main, work->joined);
 }
 
 static void graphs_repeat(void) {
