@@ -196,11 +196,12 @@ $(BUILD)/transport-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------
 
-# SIMT=no leaves out the kernels on this CPU, DOUBLE=no ref/ in double precision.
+# SIMT=no leaves out the kernels on this CPU, and the host code of a GPU on stand-ins for NVIDIA's
+# libraries (where their headers are); DOUBLE=no ref/ in double precision.
 SIMT ?= yes
 DOUBLE ?= yes
 # The one with the longest suites first: short ones at the end keep all processors busy.
-test_programs := $(if $(filter yes,$(SIMT)),tests-simt) tests-float $(if $(filter yes,$(DOUBLE)),tests-double)
+test_programs := $(if $(filter yes,$(SIMT)),tests-simt $(if $(has_cuda),tests-fake)) tests-float $(if $(filter yes,$(DOUBLE)),tests-double)
 test: $(test_programs:%=$(BUILD)/%) $(BUILD)/bcd $(if $(filter yes,$(SIMT)),$(BUILD)/libbcd-simt.so)
 # Threads that wait asleep: the tests are thousands of small parallel regions, and on a machine that
 # has other work spinning costs each a slice of the scheduler's time.

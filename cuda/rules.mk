@@ -17,6 +17,8 @@ race_c := $(wildcard cuda/simt/race/*.c)
 # The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
 has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
 where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_directions.c %nccl_library.c %nccl_fake.c),$(1))
+# The stand-ins of tests/fake are made of NVIDIA's headers.
+has_cuda := $(shell echo '\#include <cublasLt.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
 gpu_c := $(call where_nccl,$(wildcard cuda/gpu/*.c))
 device_tests_c := $(call where_nccl,$(wildcard tests/cuda/*.c))
 simt_tests := $(call where_nccl,$(filter-out %/profiler.c,$(wildcard tests/simt/*.c tests/simt/*.cu)))
@@ -130,7 +132,29 @@ $(BUILD)/tests-race: $(call main_o,simt) $(faked_o) $(device_tests_o) $(simt_o) 
 $(BUILD)/tests-cuda: $(call main_o,gpu) $(call device_objects,gpu,tests/gpu/orders.c) \
     $(device_tests_o) $(gpu_o) $(libraries)
 $(BUILD)/tests-cuda: LDLIBS += $(cuda_libs)
-$(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda:
+# gpu/ itself, on stand-ins for the CUDA runtime, cuBLASLt and NCCL.  That of cuBLASLt is a library,
+# named as the program asks for it; the runtime is the program's.
+fake_c := $(filter-out %/cublaslt.c %/cublaslt_product.c,$(wildcard tests/fake/*.c))
+fake_o := $(call device_objects,gpu,$(filter-out %/nccl_library.c,$(gpu_c)) $(filter-out %/test_fake_device.c %/test_fake_products.c,$(fake_c))) \
+    $(call device_objects,simt,$(filter-out $(addprefix cuda/simt/,device.c matmul.c memory.c record.c),$(simt_c)) \
+                               $(call where_nccl,tests/simt/nccl_fake.c))
+$(BUILD)/tests-fake: $(call main_o,fake) $(call device_objects,gpu,$(filter %/test_fake_device.c %/test_fake_products.c,$(fake_c))) \
+    $(call device_objects,simt,tests/simt/orders.c) $(device_tests_o) $(fake_o) $(simt_kernels_o) $(libraries)
+$(call main_o,fake): CPPFLAGS += -DTEST_SUITES='"fake/suites.h"' -DTEST_PROGRAM='"fake"' $(if $(has_nccl),-DHAS_NCCL)
+$(BUILD)/fake/%.o: %.c $(BUILD)/flags
+	$(compile_host)
+$(BUILD)/fake/libcublasLt.so: $(call device_objects,gpu,tests/fake/cublaslt.c tests/fake/cublaslt_product.c)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) $^ -lm -o $@
+	$(Q)ln -sf libcublasLt.so $@.$(cublas_major)
+cublas_major = $(shell awk '$$2 == "CUBLAS_VER_MAJOR" { print $$3 }' $(CUDA_HOME)/include/cublas_api.h)
+fake_programs := $(BUILD)/tests-fake $(BUILD)/bench-fake
+$(fake_programs): LDFLAGS += -rdynamic -Wl,-rpath,'$$ORIGIN/fake:$$ORIGIN'
+$(fake_programs): | $(BUILD)/fake/libcublasLt.so
+programs: $(if $(has_cuda),$(fake_programs))
+
+$(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda $(BUILD)/tests-fake:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@
 
@@ -138,9 +162,10 @@ tests-simt: $(BUILD)/tests-simt       ## the tests of the kernels on this CPU, b
 race: $(BUILD)/tests-race             ## the kernels' tests under the race checker (TESTS="names")
 	@tests/run $(BUILD) tests-race $(TESTS)
 
-# DEVICE=simt: the same on this CPU, in small, which proves that it works and measures nothing.
-gpu-check:                            ## all that needs a GPU: tests, sanitizer, speed (DEVICE=simt)
-	tests/cuda/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter simt,$(DEVICE)),--tiny)
+# DEVICE=simt or fake: the same on this CPU, in small, which proves that it works and measures nothing;
+# fake: with gpu/, on stand-ins for NVIDIA's libraries.
+gpu-check:                            ## all that needs a GPU: tests, sanitizer, speed (DEVICE=simt, fake)
+	tests/cuda/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter-out cuda,$(DEVICE)),--tiny)
 gpu-programs: $(BUILD)/bcd $(BUILD)/libbcd-cuda.so $(BUILD)/tests-cuda $(BUILD)/bench-cuda
 
 # For another machine, which has a driver and maybe nothing to build with: objects of its own, as its
@@ -151,7 +176,7 @@ gpu-bundle:                           ## a folder to carry to a machine with a G
 	    NVCCFLAGS_EXTRA=--compress-mode=size bundle-programs
 	$(Q)tests/cuda/bundle $(BUILD)/bundle $(BUILD)/gpu-bundle $(bundle_programs)
 bundle_archs := $(if $(filter command line,$(origin ARCHS)),$(ARCHS),90a)
-bundle-programs: $(bundle_programs:%=$(BUILD)/%)
+bundle-programs: $(bundle_programs:%=$(BUILD)/%) $(if $(has_cuda),$(fake_programs))
 $(bundle_programs:%=$(BUILD)/%): LDFLAGS += $(if $(filter yes,$(STATIC)),-Wl$(comma)-rpath$(comma)'$$ORIGIN')
 
 # ---- benchmark -----------------------------------------------------------------------------------
@@ -161,9 +186,11 @@ bench_device_o := $(call device_objects,device,$(filter-out %/main.c,$(wildcard 
 bench_main_o = $(BUILD)/$(1)/tests/cuda/bench/main.o
 $(call bench_main_o,simt): CPPFLAGS += -DBENCH_DEVICE='"simt"'
 $(call bench_main_o,gpu): CPPFLAGS += -DBENCH_DEVICE='"cuda"'
+$(call bench_main_o,fake): CPPFLAGS += -DBENCH_DEVICE='"fake"'
+$(BUILD)/bench-fake: $(call bench_main_o,fake) $(BUILD)/simt/tests/simt/profiler.o $(bench_device_o) $(fake_o) $(simt_kernels_o) $(libraries)
 $(BUILD)/bench-simt: $(call bench_main_o,simt) $(BUILD)/simt/tests/simt/profiler.o $(bench_device_o) $(simt_o) $(simt_kernels_o) $(libraries)
 $(BUILD)/bench-cuda: $(call bench_main_o,gpu) $(BUILD)/gpu/tests/gpu/profiler.o $(bench_device_o) $(gpu_o) $(libraries)
 $(BUILD)/bench-cuda: LDLIBS += $(cuda_libs)
-$(BUILD)/bench-simt $(BUILD)/bench-cuda:
+$(BUILD)/bench-simt $(BUILD)/bench-cuda $(BUILD)/bench-fake:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@

@@ -1,0 +1,69 @@
+/* What the two files of cuBLASLt's stand-in know of each other: what is asked for and whether it is
+ * supported (cublaslt.c), and how it is computed (cublaslt_product.c). */
+#ifndef TESTS_FAKE_CUBLASLT_H
+#define TESTS_FAKE_CUBLASLT_H
+
+#include <cublasLt.h>
+
+#include "fake.h"
+
+/* ---- what lies in NVIDIA's opaque structs ---- */
+
+enum { PRODUCT = 0x4d31, LAYOUT, PREFERENCE, ALGORITHM };
+
+typedef struct {
+    int what, transpose_a, transpose_b, bias_type, compute, scale;
+    unsigned epilogue;
+    const void *bias;
+    void *aux;
+    int64_t aux_ld;
+} Description;
+typedef struct {
+    int what, type;
+    uint64_t rows, columns;
+    int64_t ld;
+} Layout;
+typedef struct {
+    int what;
+    uint64_t workspace;
+    uint32_t schemes, align[4]; /* of A, B, C, D */
+} Preference;
+typedef struct {
+    uint64_t what, number, problem;
+} Algorithm;
+
+_Static_assert(sizeof(Description) <= sizeof(cublasLtMatmulDescOpaque_t), "");
+_Static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
+_Static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t), "");
+_Static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t), "");
+
+/* The bytes are NVIDIA's, so they are copied out. */
+#define READ(type, name, from) \
+    type name = {0};           \
+    if (from) memcpy(&name, from, sizeof name);
+
+typedef struct {
+    Description d;
+    Layout a, b, c, out;
+} Problem;
+
+/* Of a number of CUDA_R_16BF or CUDA_R_32F. */
+static inline size_t bytes_of(int type) { return type == CUDA_R_16BF ? 2 : 4; }
+static inline bool transposed(int operation) { return operation == CUBLAS_OP_T; }
+/* What is summed over. */
+static inline uint64_t depth(const Problem *p) {
+    return transposed(p->d.transpose_a) ? p->a.rows : p->a.columns;
+}
+
+/* A product that is on its way. */
+typedef struct {
+    Problem p;
+    const void *a, *b;
+    void *c, *workspace;
+    size_t workspace_bytes;
+    float alpha, beta;
+    int device;
+} Work;
+cublasStatus_t product_put(cudaStream_t stream, const Work *work);
+
+#endif

@@ -1,0 +1,13 @@
+/* The stand-ins themselves, then what goes through cuda/gpu/; kernels have tests of their own. */
+SUITE(fake_device)
+SUITE(fake_products)
+SUITE(device)
+SUITE(products)
+SUITE(loss)
+SUITE(rows)
+SUITE(stage_exact)
+SUITE(stage_memory)
+SUITE(stage_pipeline)
+#ifdef HAS_NCCL
+SUITE(transport_nccl)
+#endif

@@ -1,0 +1,295 @@
+/* cuda/gpu/device.c where things go wrong: what is missing, what was freed, what a recording
+ * forbids. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cuda/device.h"
+#include "../../ref/error.h"
+#include "../cuda/device_array.h"
+#include "../test.h"
+#include "fake.h"
+
+static bool tells(const char *text) { return strstr(error_message(), text) != NULL; }
+
+/* The next wait fails, and its line has these words; the one after it does not. */
+static void check_told(Stream stream, const char *text) {
+    CHECK(device_wait(stream) && tells(text), "\"%s\" has no \"%s\"", error_message(), text);
+    CHECK(!device_wait(stream), "told twice: %s", error_message());
+    CHECK(cudaGetLastError() == cudaSuccess, "the next kernel would be blamed");
+}
+
+/* ---- opening ---- */
+
+typedef struct {
+    FakeGpu gpu;
+    int device; /* that was opened; -1: none */
+    char error[400];
+} Opening;
+
+/* A thread that is new has opened nothing. */
+static void *open_here(void *argument) {
+    Opening *o = argument;
+    o->device = device_open() ? -1 : 0;
+    if (o->device == 0) (void)cudaGetDevice(&o->device);
+    snprintf(o->error, sizeof o->error, "%s", o->device < 0 ? error_message() : "");
+    return NULL;
+}
+
+static void open_on(Opening *o) {
+    FakeGpu usual = fake_gpu;
+    pthread_t thread;
+    fake_gpu = o->gpu;
+    if (pthread_create(&thread, NULL, open_here, o)) abort();
+    pthread_join(thread, NULL);
+    fake_gpu = usual;
+}
+
+static void check_missing(FakeGpu gpu, const char *text) {
+    Opening o = {.gpu = gpu};
+    open_on(&o);
+    CHECK(o.device < 0 && strstr(o.error, text), "\"%s\" has no \"%s\"", o.error, text);
+}
+
+static void says_what_is_missing(void) {
+    check_missing((FakeGpu){0, 1, 90, 1 << 20}, "no NVIDIA driver is installed");
+    check_missing((FakeGpu){11080, 1, 90, 1 << 20}, "it knows CUDA 11.8, CUDA 13 is needed");
+    check_missing((FakeGpu){13000, 0, 90, 1 << 20}, "no CUDA device was found");
+    check_missing((FakeGpu){13000, 1, 75, 1 << 20}, "compute capability 7.5, at least 8.0");
+}
+
+static void processes_of_a_node_share_out(void) {
+    for (int rank = 0; rank < 3; rank++) {
+        char number[8];
+        Opening o = {.gpu = fake_gpu};
+        snprintf(number, sizeof number, "%d", rank);
+        setenv("LOCAL_RANK", number, 1);
+        open_on(&o);
+        CHECK(o.device == rank % 2, "rank %d opened device %d of 2", rank, o.device);
+    }
+    unsetenv("LOCAL_RANK");
+}
+
+/* ---- memory ---- */
+
+static void memory_runs_out(void) {
+    DeviceInfo info;
+    FakeGpu usual = fake_gpu;
+    CHECK(!device_info(&info), "%s", error_message());
+    fake_gpu.memory_bytes = info.memory_bytes - info.free_bytes + 100000;
+    info.free_bytes = 100000;
+    void *most = device_alloc(info.free_bytes - 1000);
+    CHECK(most && !device_alloc(1001) && tells("no 1001 bytes of device memory (1000 of"), "%s",
+          error_message());
+    device_free(most);
+    void *again = device_alloc(1001);
+    CHECK(again, "%s", error_message());
+    device_free(again);
+    fake_gpu = usual;
+}
+
+static void wrong_memory_is_told(void) {
+    Stream stream = device_test_stream();
+    char *device = device_alloc(100), *host = pinned_alloc(100), byte = 0;
+    copy_to_device(stream, device + 50, host, 51);
+    check_told(stream, "copy to device: invalid argument");
+    copy_to_device(stream, &byte, device, 1);
+    check_told(stream, "copy to device: invalid argument");
+    copy_to_host(stream, device, host, 1);
+    check_told(stream, "copy to host: invalid argument");
+    copy_on_device(stream, device, host, 1);
+    check_told(stream, "copy on device: invalid argument");
+    fill_zero(stream, host, 1);
+    check_told(stream, "fill with zeros: invalid argument");
+    device_free(device + 1);
+    check_told(stream, "cudaFree: invalid argument");
+    pinned_free(device);
+    check_told(stream, "cudaFreeHost: invalid argument");
+    device_free(device);
+    device_free(device);
+    check_told(stream, "cudaFree: invalid argument");
+    fill_zero(stream, device, 100);
+    check_told(stream, "fill with zeros: invalid argument");
+    pinned_free(host);
+}
+
+/* ---- streams and events ---- */
+
+static void what_was_freed_is_told(void) {
+    Stream stream = device_test_stream(), gone = stream_create();
+    Event event = event_create(), lost = event_create();
+    stream_free(gone);
+    event_free(lost);
+    event_record(event, gone);
+    check_told(stream, "cudaEventRecord: invalid resource handle");
+    stream_wait_event(stream, lost);
+    check_told(stream, "cudaStreamWaitEvent: invalid resource handle");
+    CHECK(event_over(lost) == -1 && event_wait(lost) == -1, "an event that is gone is over");
+    CHECK(device_wait(gone) && tells("invalid resource handle"), "%s", error_message());
+    (void)event_ms(event, event);
+    check_told(stream, "cudaEventElapsedTime: invalid resource handle"); /* never recorded */
+    event_free(event);
+}
+
+static void events_are_over_in_the_end(void) {
+    Stream stream = device_test_stream();
+    Event event = event_create();
+    char *memory = device_alloc(8);
+    int over = 0, asked = 0;
+    fill_zero(stream, memory, 8);
+    event_record(event, stream);
+    while ((over = event_over(event)) == 0) asked++;
+    CHECK(over == 1 && asked > 0, "%d, asked %d times: %s", over, asked, error_message());
+    device_test_wait();
+    event_free(event);
+    device_free(memory);
+}
+
+static void events_are_of_one_device(void) {
+    Stream stream = device_test_stream();
+    (void)cudaSetDevice(1);
+    Event event = event_create();
+    (void)cudaSetDevice(0);
+    event_record(event, stream);
+    check_told(stream, "cudaEventRecord: invalid resource handle");
+    event_free(event);
+}
+
+static void kernels_are_of_the_stream_s_device(void) {
+    Stream stream = device_test_stream();
+    Run run = {stream, PRECISION_FP32, 0, NULL};
+    float *x = device_alloc(sizeof *x);
+    (void)cudaSetDevice(1);
+    cuda_relu_forward(&run, x, x, 1);
+    (void)cudaSetDevice(0);
+    check_told(stream, "a kernel of device 1 on a stream of device 0");
+    device_free(x);
+}
+
+/* ---- recordings ---- */
+
+typedef struct {
+    Stream stream, other;
+    Event event, inside;
+    char *memory;
+} Recorded;
+
+/* Each is refused, and no graph comes of it. */
+static void allocates(const Recorded *r) {
+    (void)r;
+    CHECK(!device_alloc(1) && tells("not permitted when stream is capturing"), "%s",
+          error_message());
+}
+static void allocates_pinned(const Recorded *r) {
+    (void)r;
+    CHECK(!pinned_alloc(1) && tells("not permitted when stream is capturing"), "%s",
+          error_message());
+}
+static void frees(const Recorded *r) { device_free(r->memory); }
+static void waits(const Recorded *r) { CHECK(device_wait(r->stream), "it waited"); }
+static void waits_for_another(const Recorded *r) { CHECK(device_wait(r->other), "it waited"); }
+static void asks_event(const Recorded *r) { CHECK(event_over(r->event) == -1, "it answered"); }
+static void waits_for_event(const Recorded *r) { CHECK(event_wait(r->event), "it waited"); }
+static void waits_for_recorded_event(const Recorded *r) {
+    event_record(r->inside, r->stream);
+    CHECK(event_wait(r->inside) && tells("last recorded in a capture"), "%s", error_message());
+}
+static void waits_for_what_is_outside(const Recorded *r) { stream_wait_event(r->stream, r->event); }
+static void forgets_to_come_back(const Recorded *r) {
+    event_record(r->inside, r->stream);
+    stream_wait_event(r->other, r->inside);
+    fill_zero(r->other, r->memory, 1);
+}
+
+static void recordings_forbid(void) {
+    static const struct {
+        void (*does)(const Recorded *r);
+        const char *told; /* of the end */
+    } rows[] = {{allocates, "error during capture"},
+                {allocates_pinned, "error during capture"},
+                {frees, "not permitted"},
+                {waits, "error during capture"},
+                {waits_for_another, "error during capture"},
+                {asks_event, "error during capture"},
+                {waits_for_event, "error during capture"},
+                {waits_for_recorded_event, "error during capture"},
+                {waits_for_what_is_outside, "uncaptured work"},
+                {forgets_to_come_back, "unjoined work"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Recorded r = {device_test_stream(), stream_create(), event_create(), event_create(),
+                      device_alloc(8)};
+        event_record(r.event, r.other);
+        CHECK(!graph_begin(r.stream), "%s", error_message());
+        fill_zero(r.stream, r.memory, 8);
+        rows[i].does(&r);
+        Graph graph = graph_end(r.stream);
+        CHECK(!graph && tells(rows[i].told), "%zu: \"%s\" has no \"%s\"", i, error_message(),
+              rows[i].told);
+        CHECK(!device_wait(r.stream) && !device_wait(r.other), "%s", error_message());
+        event_free(r.event);
+        event_free(r.inside);
+        stream_free(r.other);
+        device_free(r.memory);
+    }
+}
+
+static void recordings_have_one_begin_and_end(void) {
+    Stream stream = device_test_stream();
+    CHECK(!graph_end(stream) && tells("graph_end: invalid argument"), "%s", error_message());
+    CHECK(!graph_begin(stream) && graph_begin(stream), "begun twice");
+    CHECK(!graph_end(stream), "a graph of two beginnings");
+    Graph graph = NULL;
+    CHECK(!graph_begin(stream) && (graph = graph_end(stream)), "%s", error_message());
+    graph_free(graph);
+    CHECK(graph_launch(graph, stream) && tells("cudaGraphLaunch: invalid argument"), "%s",
+          error_message());
+}
+
+static void *allocate_here(void *memory) {
+    if (!device_open()) *(void **)memory = device_alloc(8);
+    return NULL;
+}
+
+/* What other threads do is their business. */
+static void recordings_are_of_a_thread(void) {
+    Stream stream = device_test_stream();
+    pthread_t thread;
+    void *memory = NULL;
+    CHECK(!graph_begin(stream), "%s", error_message());
+    if (pthread_create(&thread, NULL, allocate_here, &memory)) abort();
+    pthread_join(thread, NULL);
+    Graph graph = graph_end(stream);
+    CHECK(memory && graph, "%s", error_message());
+    graph_free(graph);
+    device_free(memory);
+}
+
+/* ---- what the device does later ---- */
+
+static void freed_before_its_graph_is_told(void) {
+    Stream stream = device_test_stream();
+    char *memory = device_alloc(8);
+    CHECK(!graph_begin(stream), "%s", error_message());
+    fill_zero(stream, memory, 8);
+    Graph graph = graph_end(stream);
+    device_free(memory);
+    CHECK(graph && !graph_launch(graph, stream), "%s", error_message());
+    check_told(stream, "freed before they were copied");
+    graph_free(graph);
+}
+
+void test_fake_device(void) {
+    RUN(says_what_is_missing);
+    RUN(processes_of_a_node_share_out);
+    RUN(memory_runs_out);
+    RUN(wrong_memory_is_told);
+    RUN(what_was_freed_is_told);
+    RUN(events_are_over_in_the_end);
+    RUN(events_are_of_one_device);
+    RUN(kernels_are_of_the_stream_s_device);
+    RUN(recordings_forbid);
+    RUN(recordings_have_one_begin_and_end);
+    RUN(recordings_are_of_a_thread);
+    RUN(freed_before_its_graph_is_told);
+}
