@@ -31,6 +31,8 @@ static const struct {
     {"converged", &training_converged, NULL,
      "long trainings, fully and by BCD, each to its own convergence: many hours, not in `all`",
      true},
+    {"remedies", &training_remedies, NULL,
+     "what might bring BCD closer to the full update: hours, not in `all`", true},
     {"memory", NULL, experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", false},
     {"cost", NULL, experiment_cost,

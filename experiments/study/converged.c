@@ -125,6 +125,32 @@ const TrainingKind training_converged = {
     .curve_rows = CURVE_ROWS,
 };
 
+/* ---- remedies: what might bring BCD closer to the full update ---------------------------------
+ */
+
+/* Each alone, beside plain BCD.  LISA's: the ends always train.  The factors of the rates go both
+ * ways, for nothing says which submodel needs more. */
+#define REMEDIES(lr, phase)                                                            \
+    {1, 1, lr}, {0, 1, lr phase}, {0, 1, lr phase " keep-state=1"},                    \
+        {0, 1, lr phase " switch-warmup=40"}, {0, 1, lr phase " submodel-lr=2,1,0.5"}, \
+        {0, 1, lr phase " submodel-lr=0.5,1,2"}, {0, 1, lr phase " order=descending"}, \
+        {0, 1, lr phase " always-active=ends"}, {                                      \
+        0                                                                              \
+    }
+static const Variant remedies_images[] = {REMEDIES("lr=0.1", " switch-every=1e")};
+static const Variant remedies_words[] = {REMEDIES("lr=0.002", " switch-every=0.25e")};
+
+const TrainingKind training_remedies = {
+    .name = "remedies",
+    .preset = {[PRESET_SMOKE] = {SMOKE},
+               [PRESET_LAPTOP] = {{WORDS("epochs=4 eval-every=471", remedies_words), .seeds = 2},
+                                  {IMAGES("resnet8", "sgd", "epochs=30", remedies_images),
+                                   .seeds = 2}}},
+    .hours = true,
+    .by_entry = true,
+    .curve_rows = CURVE_ROWS,
+};
+
 /* ---- each to its own convergence --------------------------------------------------------------
  */
 

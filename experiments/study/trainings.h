@@ -42,11 +42,12 @@ typedef struct {
     size_t curve_rows; /* a row of a stored curve is a mean over so many updates; 0: over one */
 } TrainingKind;
 
-extern const TrainingKind training_validity;                            /* paper/table02.c */
-extern const TrainingKind training_compression;                         /* paper/table09_10.c */
-extern const TrainingKind training_ufp;                                 /* paper/table11.c */
-extern const TrainingKind training_switching;                           /* switching.c */
-extern const TrainingKind training_converged, training_converged_pilot; /* converged.c */
+extern const TrainingKind training_validity;    /* paper/table02.c */
+extern const TrainingKind training_compression; /* paper/table09_10.c */
+extern const TrainingKind training_ufp;         /* paper/table11.c */
+extern const TrainingKind training_switching;   /* switching.c */
+extern const TrainingKind training_converged, training_converged_pilot,
+    training_remedies; /* converged.c */
 
 /* One training of the plan. */
 typedef struct {
