@@ -30,8 +30,8 @@ extern const char *const cost_gpus[COST_GPUS]; /* keys of gpu_table */
 typedef struct {
     double multiplier[MULTIPLIERS];
     int multipliers;         /* without those that are NAN: MULTIPLIER_OURS is the last */
-    double price[COST_GPUS]; /* dollars per hour: of the paper, or as told */
-    bool priced;             /* as told */
+    double price[COST_GPUS]; /* dollars per hour: of the paper, or as given */
+    bool priced;             /* as given */
     Source ours;             /* where MULTIPLIER_OURS comes from */
     double tokens;
 } CostSettings;

@@ -6,7 +6,7 @@
 
 #include "../../ref/error.h"
 
-enum { MOST_PARTS = 8 };
+enum { MAX_PARTS = 8 };
 
 static const PaperGpus one_gpu = {1, 1};
 
@@ -109,7 +109,7 @@ double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
     const Efficiency *efficiency = paper_efficiency(table, step->gpu, setting);
     Configuration c = configuration(step, model, setting, efficiency);
     Prediction p;
-    double seconds[MOST_PARTS];
+    double seconds[MAX_PARTS];
     if (!model || simulate(&p, seconds, &c, NULL)) table_fail(table);
     model_free(model);
     if (table->failed) return NAN;

@@ -1,4 +1,4 @@
-/* Table 1: the two cards, beside what this program's simulator takes of them. */
+/* Table 1: the two cards, and what this program's simulator takes of them. */
 #include <math.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "../train/bench.h"
 #include "measured.h"
 
-enum { THIRDS = 3, MOST_PARTS = 4 };
+enum { THIRDS = 3, MAX_PARTS = 4 };
 
 static const MeasuredNetwork smallest[] = {
     {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {NULL, NULL, NULL, NULL}};
@@ -24,7 +24,7 @@ static const MeasuredNetwork small[] = {
 
 static const struct {
     const MeasuredNetwork *network;
-    int steps, parts[MOST_PARTS]; /* micro-batches */
+    int steps, parts[MAX_PARTS]; /* micro-batches */
 } presets[PRESET_KINDS] = {[PRESET_SMOKE] = {smallest, 3, {1, 4}},
                            [PRESET_LAPTOP] = {small, 30, {1, 2, 4, 8}},
                            [PRESET_GPU] = {small, 30, {1, 2, 4, 8}},
@@ -267,7 +267,7 @@ int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetw
     if (bench_transport(&all.latency_s, &all.rate)) return -1;
     const int *parts = presets[asked->preset].parts;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
-        for (int i = 0; i < MOST_PARTS && parts[i]; i++)
+        for (int i = 0; i < MAX_PARTS && parts[i]; i++)
             if (add_pipelines_of(&all, submodels, parts[i])) return -1;
     table_note(all.table,
                "Simulated from the block times of one stage on one thread, with as large "

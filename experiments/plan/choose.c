@@ -84,10 +84,10 @@ static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
 /* All GPUs are used, unless what was given does not divide. */
 static int add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
     for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
-        int most = plan->gpus / pipeline;
-        int replicas = s->replicas.count ? s->replicas.value[0] : most;
+        int max_replicas = plan->gpus / pipeline;
+        int replicas = s->replicas.count ? s->replicas.value[0] : max_replicas;
         bool divides = pipeline * replicas == plan->gpus || s->pipeline.count;
-        if (!allows(&s->pipeline, pipeline) || replicas > most || !divides) continue;
+        if (!allows(&s->pipeline, pipeline) || replicas > max_replicas || !divides) continue;
         plan->configuration.pipeline = pipeline;
         plan->configuration.replicas = replicas;
         if (add_batches(list, s, plan)) return -1;

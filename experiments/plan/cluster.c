@@ -1,4 +1,4 @@
-/* `bcd plan` for GPUs that are named: every method beside the others. */
+/* `bcd plan` for GPUs that are named: every method next to the others. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

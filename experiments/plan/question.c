@@ -29,7 +29,7 @@ static PlanChoices given(const Options *o, const char *name, int value) {
 static int check_sizes(const Options *o, const Model *model) {
     int gpus = o->per_node * o->nodes, ranks = o->plan_pipeline * o->replicas;
     long long pieces = (long long)o->replicas * o->micro_batches;
-    int most = o->plan_pipeline > o->submodels ? o->plan_pipeline : o->submodels;
+    int max = o->plan_pipeline > o->submodels ? o->plan_pipeline : o->submodels;
     if (!o->scale && ranks > gpus)
         return error_set(
             "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d "
@@ -38,9 +38,9 @@ static int check_sizes(const Options *o, const Model *model) {
     if (o->batch % pieces)
         return error_set("--batch %d: it must be a multiple of %lld (--replicas x --micro-batches)",
                          o->batch, pieces);
-    if (most > model->blocks)
+    if (max > model->blocks)
         return error_set("--%s %d: %s has only %d blocks",
-                         most == o->submodels ? "submodels" : "pipeline", most, model->name,
+                         max == o->submodels ? "submodels" : "pipeline", max, model->name,
                          model->blocks);
     return 0;
 }

@@ -32,12 +32,12 @@ const char *plan_setting(char text[PLAN_TEXT], const Plan *plan) {
 
 static const char *lacks(char text[PLAN_TEXT], const Plan *plan) {
     const Prediction *p = &plan->prediction;
-    int most = 0;
+    int largest = 0;
     for (int role = 1; role < MEM_ROLES; role++)
-        if (p->bytes[role] > p->bytes[most]) most = role;
+        if (p->bytes[role] > p->bytes[largest]) largest = role;
     double missing = p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu);
     snprintf(text, PLAN_TEXT, "memory: lacks %.3g GiB, %s take most", missing / GIB,
-             mem_role_names[most]);
+             mem_role_names[largest]);
     return text;
 }
 

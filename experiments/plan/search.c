@@ -123,7 +123,7 @@ static int add_count_of(Table *table, const PlanQuestion *q, const char *spec, i
 }
 
 static int add_model(Tables *tables, const Options *options, const char *spec, int number) {
-    enum { FEWEST = 8, MOST = 4096, TIMES = 8 };
+    enum { MIN = 8, MAX = 4096, TIMES = 8 };
     PlanQuestion q;
     char name[16], title[OPTION_TEXT + 160], count[32];
     int failed = question_open(&q, options, spec);
@@ -132,7 +132,7 @@ static int add_model(Tables *tables, const Options *options, const char *spec, i
         snprintf(title, sizeof title, "%s: %s parameters, %d samples per update, on %s", spec,
                  format_count((double)q.model->param_count, count), options->batch, q.gpu->name);
         Table *table = plan_table(tables, &q, name, title, "GPUs, way");
-        for (int gpus = FEWEST; gpus <= MOST && !failed; gpus *= TIMES)
+        for (int gpus = MIN; gpus <= MAX && !failed; gpus *= TIMES)
             failed = add_count_of(table, &q, spec, gpus);
         table_note(table, "The shape: %s.", q.model->spec);
     }

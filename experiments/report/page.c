@@ -1,6 +1,5 @@
-/* The page: Python (page.py) makes it, from the files of tables and from what is written here for
- * it: the trainings, their tables, their order. */
-#include <math.h>
+/* The page: Python (page.py) makes it, from the files of tables and from one that is written here
+ * for it: the trainings, their order and names, their tables. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,24 +13,7 @@
 #include "../train/python.h"
 #include "report.h"
 
-enum { MOST_ARGUMENTS = PYTHON_ARGUMENTS };
-
-static PageResult run_page(const char *const arguments[], int count) {
-    switch (python_run("experiments/report/page.py", arguments, count, NULL)) {
-        case PYTHON_DONE:
-            return PAGE_WRITTEN;
-        case PYTHON_MISSING:
-            error_set(
-                "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
-                "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
-            return PAGE_NO_PYTHON;
-        default:
-            return PAGE_FAILED;
-    }
-}
-
-/* ---- what Python is given ----------------------------------------------------------------------
- */
+/* ---- what Python is given -------------------------------------------------------------------- */
 
 typedef struct {
     int64_t training; /* row of the study */
@@ -39,34 +21,32 @@ typedef struct {
     char method[H5_NAME];
 } OrderRow;
 
-static void write_order(H5File *file, const Cases *cases) {
+static void store_order(H5File *file, const Cases *cases) {
     static const H5Column columns[] = {
         {"training", H5_INT64, offsetof(OrderRow, training), NULL},
         {"case", H5_TEXT, offsetof(OrderRow, of), NULL},
         {"method", H5_TEXT, offsetof(OrderRow, method), NULL},
     };
-    OrderRow *row = calloc((size_t)cases->study->rows + 1, sizeof *row);
-    size_t rows = 0;
-    for (int c = 0; row && c < cases->cases; c++)
-        for (int m = 0; m < cases->item[c].methods; m++) {
-            const CaseMethod *method = &cases->item[c].method[m];
-            char name[CASE_NAME];
-            for (int s = 0; s < method->seeds; s++, rows++) {
-                row[rows].training = method->row[s] - cases->study->row;
-                case_method(method, row[rows].method);
-                case_name(method->row[0], name);
-                snprintf(row[rows].of, H5_NAME, "%.116s\n%d", name, c);
-            }
+    OrderRow *row = calloc((size_t)cases->study->rows + 1, sizeof *row), *next = row;
+    for (int m = 0; row && m < cases->methods; m++) {
+        const CaseMethod *method = &cases->method[m];
+        char name[CASE_NAME];
+        case_name(method->row[0], name);
+        for (int s = 0; s < method->seeds; s++, next++) {
+            next->training = method->row[s] - cases->study->row;
+            case_method(method, next->method);
+            snprintf(next->of, H5_NAME, "%.116s\n%d", name, (int)(method->of - cases->item));
         }
+    }
     if (row)
-        h5_write_table(file, "/order", columns, 3, row, sizeof *row, rows);
+        h5_write_table(file, "/order", columns, 3, row, sizeof *row, (size_t)(next - row));
     else
         h5_fail(file, "/order");
     free(row);
 }
 
 /* Of all trainings one behind the other, as the curves in a study's file; NAN: unknown. */
-static void write_operations(H5File *file, const Study *study) {
+static void store_operations(H5File *file, const Study *study) {
     size_t total = 0, at = 0;
     for (int r = 0; r < study->rows; r++) total += study->row[r].curve_rows;
     double *values = malloc((total + 1) * sizeof *values);
@@ -81,80 +61,68 @@ static void write_operations(H5File *file, const Study *study) {
     free(values);
 }
 
-static void write_notes(H5File *file) {
+static int write_trainings(const Report *report, const char *path) {
     char notes[PAPER_NOTES * TABLE_NOTE] = "";
+    H5File file;
+    if (h5_create(&file, path)) return -1;
     for (int n = 0; paper_notes[n]; n++) {
         size_t used = strlen(notes);
         snprintf(notes + used, sizeof notes - used, "%s%s", used ? "\n" : "", paper_notes[n]);
     }
-    h5_set_text(file, "/", "convergence", study_convergence_rule);
-    h5_set_text(file, "/", "notes", notes);
-}
-
-static int write_page(const Report *report, const char *path) {
-    H5File file;
-    if (h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", "bcd page");
     h5_set_text(&file, "/", "lacking", report->study.lacking);
     h5_set_text(&file, "/", "unfinished", report->study.unfinished);
-    write_notes(&file);
-    write_order(&file, &report->cases);
-    write_operations(&file, &report->study);
+    h5_set_text(&file, "/", "convergence", study_convergence_rule);
+    h5_set_text(&file, "/", "notes", notes);
+    study_store(&file, &report->study);
+    store_operations(&file, &report->study);
+    store_order(&file, &report->cases);
+    tables_store(&file, &report->file[0]);
     return h5_commit(&file);
 }
 
-/* A directory that goes with what is in it. */
-typedef struct {
-    char dir[256], trainings[300], page[300], tables[300];
-} Scratch;
+/* ---- drawing --------------------------------------------------------------------------------- */
 
-static int open_scratch(Scratch *scratch) {
+/* A file that is there for as long as Python reads it. */
+static int open_scratch(char path[300]) {
     const char *parent = getenv("TMPDIR");
-    snprintf(scratch->dir, sizeof scratch->dir, "%.200s/bcd-report-XXXXXX",
-             parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(scratch->dir))
-        return error_set("report: no directory can be made in %s", parent ? parent : "/tmp");
-    snprintf(scratch->trainings, sizeof scratch->trainings, "%s/trainings.h5", scratch->dir);
-    snprintf(scratch->page, sizeof scratch->page, "%s/page.h5", scratch->dir);
-    snprintf(scratch->tables, sizeof scratch->tables, "%s/tables.h5", scratch->dir);
+    snprintf(path, 300, "%.200s/bcd-report-XXXXXX", parent && *parent ? parent : "/tmp");
+    int file = mkstemp(path);
+    if (file < 0) return error_set("report: no file can be made in %s", parent ? parent : "/tmp");
+    close(file);
     return 0;
 }
 
-static void close_scratch(const Scratch *scratch) {
-    remove(scratch->trainings);
-    remove(scratch->page);
-    remove(scratch->tables);
-    rmdir(scratch->dir);
+static PageResult draw(const char *const arguments[], int count, const char *scratch) {
+    PythonResult end = python_run("experiments/report/page.py", arguments, count, NULL);
+    remove(scratch);
+    if (end == PYTHON_DONE) return PAGE_WRITTEN;
+    if (end != PYTHON_MISSING) return PAGE_FAILED;
+    error_set(
+        "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
+        "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
+    return PAGE_NO_PYTHON;
 }
 
 PageResult page_write(const Report *report, const char *path, const char *figures) {
-    const char *arguments[MOST_ARGUMENTS - 4] = {path, figures};
-    const Options none = {.command = COMMAND_REPORT};
-    PageResult result = PAGE_FAILED;
-    Scratch scratch;
+    char scratch[300];
+    const char *arguments[PYTHON_ARGUMENTS - 4] = {path, figures};
     int count = 2;
-    if (open_scratch(&scratch)) return PAGE_FAILED;
-    if (report->study.rows) {
-        arguments[count++] = scratch.trainings;
-        arguments[count++] = scratch.page;
-    }
+    if (open_scratch(scratch)) return PAGE_FAILED;
     for (int f = 0; f < report->files && f < OPTIONS_POSITIONAL; f++)
-        arguments[count++] = *report->path[f] ? report->path[f] : scratch.tables;
-    if (!report->study.rows || (study_write(&report->study, scratch.trainings) == 0 &&
-                                write_page(report, scratch.page) == 0 &&
-                                tables_write(&report->file[0], &none, scratch.tables) == 0))
-        result = run_page(arguments, count);
-    close_scratch(&scratch);
-    return result;
+        arguments[count++] = *report->path[f] ? report->path[f] : scratch;
+    if (!report->study.rows || write_trainings(report, scratch) == 0)
+        return draw(arguments, count, scratch);
+    remove(scratch);
+    return PAGE_FAILED;
 }
 
 PageResult page_draw_cycle(const Tables *tables, const char *path) {
+    char scratch[300];
     const Options none = {.command = COMMAND_TRACE};
-    PageResult result = PAGE_FAILED;
-    Scratch scratch;
-    if (open_scratch(&scratch)) return PAGE_FAILED;
-    const char *arguments[] = {path, "cycle", scratch.tables};
-    if (tables_write(tables, &none, scratch.tables) == 0) result = run_page(arguments, 3);
-    close_scratch(&scratch);
-    return result;
+    const char *arguments[] = {path, "cycle", scratch};
+    if (open_scratch(scratch)) return PAGE_FAILED;
+    if (tables_write(tables, &none, scratch) == 0) return draw(arguments, 3, scratch);
+    remove(scratch);
+    return PAGE_FAILED;
 }

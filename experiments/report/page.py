@@ -1,5 +1,5 @@
 """The page of `bcd report` and its figures, from HDF5 files: those of results, which hold tables, and
-page.h5 and trainings.h5, by which the program hands over the trainings with their order and names.
+one by which the program hands over the trainings with their order and names, and their tables.
 
     page.py OUT.html FIGURES FILE...      FIGURES: a directory for each figure as SVG and PDF, or ""
     page.py OUT.svg cycle FILE            one BCD cycle, from the tables of `bcd trace`
@@ -158,13 +158,14 @@ class Case:
                     for method in every for t in method.trainings]
 
 
-def read_cases(order, file):
-    data = {group: {name: values[:] for name, values in file[group].items()} for group in file}
+def read_cases(file):
+    groups = ("table", "curves", "training", "evaluation", "switches", "settings", "provenance")
+    data = {group: {name: values[:] for name, values in file[group].items()} for group in groups}
     data["units"] = {name: text(values.attrs.get("unit", "")) for name, values in file["table"].items()}
-    operations = order["operations"][:]
-    names = zip(*(texts(order["order/" + name]) for name in ("case", "method")))
+    operations = file["operations"][:]
+    names = zip(*(texts(file["order/" + name]) for name in ("case", "method")))
     cases = {}
-    for (case, method), row in zip(names, order["order/training"][:]):
+    for (case, method), row in zip(names, file["order/training"][:]):
         cases.setdefault(case, {}).setdefault(method, []).append(
             Training(data, operations, int(row)))
     return [Case(name.split("\n")[0], [Method(m, t) for m, t in methods.items()])
@@ -222,18 +223,14 @@ def save(figure, path):
 
 
 def make_page(out, directory, paths):
-    draw, sections, cases, about, trainings = Drawer(directory), [], [], {}, None
+    draw, sections, cases, about = Drawer(directory), [], [], {}
     for path in paths:
         with h5py.File(path, "r") as file:
-            form = text(file.attrs["format"])
-            if form == "bcd study":
-                trainings = path
-            elif form == "bcd page":
+            if text(file.attrs["format"]) == "bcd page":
                 about = {key: text(value) for key, value in file.attrs.items()}
-                with h5py.File(trainings, "r") as study:
-                    cases = read_cases(file, study)
-            else:
-                sections.append((read_tables(file), {k: text(v) for k, v in file["provenance"].attrs.items()}))
+                cases = read_cases(file)
+            made = file["provenance"].attrs  # of trainings it is a group of columns
+            sections.append((read_tables(file), {key: text(value) for key, value in made.items()}))
     for number, case in enumerate(cases):
         drawn = [(draw(f"{number} {case.name} {make.__name__}", make(case)), caption)
                  for make, caption in figures.CASE_FIGURES if number < CASES_DRAWN]

@@ -53,9 +53,9 @@ static int read_file(Report *report, const char *path) {
 
 static int read_files(Report *report, const Options *options) {
     char path[OPTION_TEXT];
-    size_t most = (size_t)options->positionals + 1; /* one more for the trainings' tables */
-    report->file = calloc(most, sizeof *report->file);
-    report->path = calloc(most, sizeof *report->path);
+    size_t capacity = (size_t)options->positionals + 1; /* one more for the trainings' tables */
+    report->file = calloc(capacity, sizeof *report->file);
+    report->path = calloc(capacity, sizeof *report->path);
     report->runs_alone = !*options->table; /* asked for by name, every table is there */
     if (!report->file || !report->path) return error_set("report: out of memory");
     for (int i = 0; i < options->positionals; i++) {

@@ -6,26 +6,10 @@
 #include "converge.h"
 #include "measures.h"
 
-/* ---- a training at a budget ------------------------------------------------------------------ */
+/* ---- two at equal cost ----------------------------------------------------------------------- */
 
-/* Rows of the curve within a budget. */
-static size_t rows_within(const StudyRow *row, StudyAxis axis, double budget) {
-    size_t low = 0, high = row->curve_rows;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (study_at(row, middle, axis) <= budget)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static double score_of(const StudyRow *row, const EvaluationRow *evaluation) {
-    return study_is_images(row) ? 100 * evaluation->accuracy : evaluation->perplexity;
-}
-
-/* Between two evaluations on the straight line from one to the other; NAN before the first. */
+/* The score after so many updates: between two evaluations on the straight line from one to the
+ * other; NAN before the first. */
 static double score_after(const StudyRow *row, double updates) {
     const EvaluationRow *before = NULL;
     for (size_t e = 0; e < row->evaluation_rows; e++) {
@@ -36,12 +20,10 @@ static double score_after(const StudyRow *row, double updates) {
         }
         if (!before) return NAN;
         double part = (updates - (double)before->step) / (double)(here->step - before->step);
-        return (1 - part) * score_of(row, before) + part * score_of(row, here);
+        return (1 - part) * study_score(row, before) + part * study_score(row, here);
     }
-    return before ? score_of(row, before) : NAN;
+    return before ? study_score(row, before) : NAN;
 }
-
-/* ---- two at equal cost ----------------------------------------------------------------------- */
 
 static double reached(const StudyRow *row, StudyQuality quality, size_t rows, size_t window) {
     if (quality == STUDY_LOSS) return study_loss(row, rows, window);
@@ -53,8 +35,9 @@ static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *
     double own = study_end(row, axis), other = study_end(full, axis), budget = fmin(own, other);
     if (!isfinite(own + other) || (axis == AXIS_SECONDS && !study_same_clock(row, full))) return;
     size_t window = study_window(row, full);
-    double bcd_at = reached(row, quality, rows_within(row, axis, budget), window);
-    double full_at = reached(full, quality, rows_within(full, axis, budget), window);
+    double over = nextafter(budget, INFINITY);
+    double bcd_at = reached(row, quality, study_rows_before(row, axis, over), window);
+    double full_at = reached(full, quality, study_rows_before(full, axis, over), window);
     if (!isfinite(bcd_at + full_at)) return;
     mean_add(&sum->budget, budget);
     mean_add(&sum->bcd, bcd_at);

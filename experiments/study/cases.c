@@ -28,7 +28,7 @@ typedef struct {
     int number;              /* in the study */
     int first, method_first; /* numbers of the first rows of its case and method */
     char *of_case, *of_method;
-} Key;
+} CaseKey;
 
 /* What two rows of a case have in common, or else two of a method of it. */
 static char *write_key(const StudyRow *row, bool of_method) {
@@ -57,7 +57,7 @@ static int compare_numbers(double a, double b) { return (a > b) - (a < b); }
 
 static int is_offload(const StudyRow *row) { return strcmp(row->method, "offload") == 0; }
 
-static int compare_methods(const Key *a, const Key *b) {
+static int compare_methods(const CaseKey *a, const CaseKey *b) {
     int order = compare_numbers((double)a->row->submodels, (double)b->row->submodels);
     if (!order) order = is_offload(a->row) - is_offload(b->row);
     if (!order) order = compare_numbers(b->row->fraction, a->row->fraction);
@@ -65,7 +65,7 @@ static int compare_methods(const Key *a, const Key *b) {
 }
 
 static int compare_keys(const void *x, const void *y) {
-    const Key *a = x, *b = y;
+    const CaseKey *a = x, *b = y;
     int order = compare_numbers(a->first, b->first);
     if (!order) order = compare_methods(a, b);
     if (!order) order = compare_numbers((double)a->row->seed, (double)b->row->seed);
@@ -74,7 +74,7 @@ static int compare_keys(const void *x, const void *y) {
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-static void free_keys(Key *key, int rows) {
+static void free_keys(CaseKey *key, int rows) {
     for (int r = 0; key && r < rows; r++) {
         free(key[r].of_case);
         free(key[r].of_method);
@@ -83,12 +83,12 @@ static void free_keys(Key *key, int rows) {
 }
 
 /* Sorted: cases in order of their first row, methods, seeds.  NULL when memory runs out. */
-static Key *sorted_keys(const Study *study) {
-    Key *key = calloc((size_t)study->rows + 1, sizeof *key);
+static CaseKey *sorted_keys(const Study *study) {
+    CaseKey *key = calloc((size_t)study->rows + 1, sizeof *key);
     bool failed = !key;
     for (int r = 0; r < study->rows && !failed; r++) {
         const StudyRow *row = &study->row[r];
-        key[r] = (Key){row, r, 0, 0, write_key(row, false), write_key(row, true)};
+        key[r] = (CaseKey){row, r, 0, 0, write_key(row, false), write_key(row, true)};
         failed = !key[r].of_case || !key[r].of_method;
     }
     if (failed) {
@@ -114,7 +114,7 @@ static bool differs(const StudyRow *a, const StudyRow *b) {
 }
 
 /* Goes through the sorted rows once: a row begins a case, a method, or is one more seed. */
-static void fill(Cases *cases, const Key *key, int rows) {
+static void fill(Cases *cases, const CaseKey *key, int rows) {
     CaseMethod *method = cases->method - 1;
     StudyCase *item = cases->item - 1;
     const StudyRow **next = cases->row;
@@ -137,7 +137,7 @@ static void fill(Cases *cases, const Key *key, int rows) {
 
 int cases_make(Cases *cases, const Study *study) {
     size_t rows = (size_t)study->rows + 1;
-    Key *key = sorted_keys(study);
+    CaseKey *key = sorted_keys(study);
     *cases = (Cases){.study = study,
                      .item = calloc(rows, sizeof *cases->item),
                      .method = calloc(rows, sizeof *cases->method),

@@ -15,10 +15,10 @@ size_t study_window(const StudyRow *a, const StudyRow *b);
 double study_loss(const StudyRow *row, size_t end, size_t window);
 
 /* Fills level, steps_to_converge, epochs_to_converge, multiplier, and the same of the validation
- * loss, of every BCD row that has a full update beside it (cases.h), by this rule, which is stored
- * in the file; train_loss and plateau_steps ... end_spread of all.  A full update has multiplier 1
- * and no level of its own: it was at that of a BCD row after steps_to_converge / multiplier
- * updates.  0, or -1 and an error when memory runs out. */
+ * loss, of every BCD row that has a full update to compare it with (cases.h), by this rule, which
+ * is stored in the file; train_loss and plateau_steps ... end_spread of all.  A full update has
+ * multiplier 1 and no level of its own: it was at that of a BCD row after steps_to_converge /
+ * multiplier updates.  0, or -1 and an error when memory runs out. */
 extern const char study_convergence_rule[];
 int study_converge(Study *study);
 

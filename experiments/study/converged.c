@@ -15,7 +15,7 @@ enum { CURVE_ROWS = 20 };
         .settings = "limit=96 batch=16 epochs=6 eval-every=2", .sgd = "", .adam = "", \
         .variant = smoke                                                              \
     }
-static const Variant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch-every=4"}, {0}};
+static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch-every=4"}, {0}};
 
 /* ---- networks and data ----------------------------------------------------------------------- */
 
@@ -35,36 +35,36 @@ static const Variant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch-every=4
 
 /* One thing at a time around rate 0.1, phases of an epoch, running statistics.  0.25e: a quarter of
  * an epoch. */
-static const Variant pilot_sgd[] = {{1, 1, "lr=0.1"},
-                                    {0, 1, "lr=0.1 switch-every=1e"},
-                                    {0, 1, "lr=0.1 switch-every=0.25e"},
-                                    {0, 1, "lr=0.1 switch-every=40"},
-                                    {0, 1, "lr=0.1 switch-every=auto"},
-                                    {0, 1, "lr=0.1 switch-every=1e frozen-norm=batch"},
-                                    {1, 1, "lr=0.05"},
-                                    {1, 1, "lr=0.2"},
-                                    {0, 1, "lr=0.05 switch-every=1e"},
-                                    {0, 1, "lr=0.2 switch-every=1e"},
-                                    {0}};
-static const Variant pilot_adam[] = {{1, 1, "lr=0.001"},
-                                     {1, 1, "lr=0.003"},
-                                     {1, 1, "lr=0.01"},
-                                     {0, 1, "lr=0.001 switch-every=1e"},
-                                     {0, 1, "lr=0.003 switch-every=1e"},
-                                     {0, 1, "lr=0.01 switch-every=1e"},
-                                     {0}};
-static const Variant pilot_cosine[] = {
+static const TrainingVariant pilot_sgd[] = {{1, 1, "lr=0.1"},
+                                            {0, 1, "lr=0.1 switch-every=1e"},
+                                            {0, 1, "lr=0.1 switch-every=0.25e"},
+                                            {0, 1, "lr=0.1 switch-every=40"},
+                                            {0, 1, "lr=0.1 switch-every=auto"},
+                                            {0, 1, "lr=0.1 switch-every=1e frozen-norm=batch"},
+                                            {1, 1, "lr=0.05"},
+                                            {1, 1, "lr=0.2"},
+                                            {0, 1, "lr=0.05 switch-every=1e"},
+                                            {0, 1, "lr=0.2 switch-every=1e"},
+                                            {0}};
+static const TrainingVariant pilot_adam[] = {{1, 1, "lr=0.001"},
+                                             {1, 1, "lr=0.003"},
+                                             {1, 1, "lr=0.01"},
+                                             {0, 1, "lr=0.001 switch-every=1e"},
+                                             {0, 1, "lr=0.003 switch-every=1e"},
+                                             {0, 1, "lr=0.01 switch-every=1e"},
+                                             {0}};
+static const TrainingVariant pilot_cosine[] = {
     {1, 1, "lr=0.1 schedule=cosine"}, {0, 1, "lr=0.1 switch-every=1e schedule=cosine"}, {0}};
-static const Variant pilot_words[] = {{1, 1, "lr=0.002"},
-                                      {0, 1, "lr=0.002 switch-every=0.25e"},
-                                      {0, 1, "lr=0.002 switch-every=40"},
-                                      {0, 1, "lr=0.002 switch-every=1e"},
-                                      {0, 1, "lr=0.002 switch-every=auto"},
-                                      {1, 1, "lr=0.001"},
-                                      {1, 1, "lr=0.004"},
-                                      {0, 1, "lr=0.001 switch-every=0.25e"},
-                                      {0, 1, "lr=0.004 switch-every=0.25e"},
-                                      {0}};
+static const TrainingVariant pilot_words[] = {{1, 1, "lr=0.002"},
+                                              {0, 1, "lr=0.002 switch-every=0.25e"},
+                                              {0, 1, "lr=0.002 switch-every=40"},
+                                              {0, 1, "lr=0.002 switch-every=1e"},
+                                              {0, 1, "lr=0.002 switch-every=auto"},
+                                              {1, 1, "lr=0.001"},
+                                              {1, 1, "lr=0.004"},
+                                              {0, 1, "lr=0.001 switch-every=0.25e"},
+                                              {0, 1, "lr=0.004 switch-every=0.25e"},
+                                              {0}};
 
 const TrainingKind training_converged_pilot = {
     .name = "converged-pilot",
@@ -82,27 +82,28 @@ const TrainingKind training_converged_pilot = {
 /* ---- the long trainings ---------------------------------------------------------------------- */
 
 /* BCD twice as many epochs: a parameter takes part in one update of three. */
-static const Variant long_sgd[] = {{1, 1, "lr=0.1 epochs=60"},
-                                   {0, 1, "lr=0.1 epochs=120 switch-every=1e"},
-                                   {0, 1, "lr=0.1 epochs=120 switch-every=auto"},
-                                   {0}};
-static const Variant long_adam[] = {{1, 1, "lr=0.003 epochs=60"},
-                                    {0, 1, "lr=0.003 epochs=120 switch-every=1e"},
-                                    {0, 1, "lr=0.003 epochs=120 switch-every=auto"},
-                                    {0}};
-static const Variant long_cosine[] = {{1, 1, "lr=0.1 epochs=60 schedule=cosine"},
-                                      {0, 1, "lr=0.1 epochs=120 switch-every=1e schedule=cosine"},
-                                      {0}};
-static const Variant less_data[] = {{0, 0.9, "lr=0.1 epochs=120 switch-every=1e"},
-                                    {0, 0.3, "lr=0.1 epochs=120 switch-every=1e"},
-                                    {0}};
-static const Variant long_words[] = {{1, 1, "lr=0.002 epochs=8"},
-                                     {2, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                     {3, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                     {4, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                     {3, 0.9, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                     {0}};
-static const Variant deeper[] = {
+static const TrainingVariant long_sgd[] = {{1, 1, "lr=0.1 epochs=60"},
+                                           {0, 1, "lr=0.1 epochs=120 switch-every=1e"},
+                                           {0, 1, "lr=0.1 epochs=120 switch-every=auto"},
+                                           {0}};
+static const TrainingVariant long_adam[] = {{1, 1, "lr=0.003 epochs=60"},
+                                            {0, 1, "lr=0.003 epochs=120 switch-every=1e"},
+                                            {0, 1, "lr=0.003 epochs=120 switch-every=auto"},
+                                            {0}};
+static const TrainingVariant long_cosine[] = {
+    {1, 1, "lr=0.1 epochs=60 schedule=cosine"},
+    {0, 1, "lr=0.1 epochs=120 switch-every=1e schedule=cosine"},
+    {0}};
+static const TrainingVariant less_data[] = {{0, 0.9, "lr=0.1 epochs=120 switch-every=1e"},
+                                            {0, 0.3, "lr=0.1 epochs=120 switch-every=1e"},
+                                            {0}};
+static const TrainingVariant long_words[] = {{1, 1, "lr=0.002 epochs=8"},
+                                             {2, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                             {3, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                             {4, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                             {3, 0.9, "lr=0.002 epochs=24 switch-every=0.25e"},
+                                             {0}};
+static const TrainingVariant deeper[] = {
     {1, 1, "lr=0.1 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=1e"}, {0}};
 
 const TrainingKind training_converged = {
@@ -137,8 +138,8 @@ const TrainingKind training_converged = {
         {0, 1, lr phase " always-active=ends"}, {                                      \
         0                                                                              \
     }
-static const Variant remedies_images[] = {REMEDIES("lr=0.1", " switch-every=1e")};
-static const Variant remedies_words[] = {REMEDIES("lr=0.002", " switch-every=0.25e")};
+static const TrainingVariant remedies_images[] = {REMEDIES("lr=0.1", " switch-every=1e")};
+static const TrainingVariant remedies_words[] = {REMEDIES("lr=0.002", " switch-every=0.25e")};
 
 const TrainingKind training_remedies = {
     .name = "remedies",

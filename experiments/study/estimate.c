@@ -1,7 +1,5 @@
 /* How long a plan would take on this machine, from a few steps of each network, and on a rented
  * GPU: simulated, step by step of each submodel. */
-#include "estimate.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include "../cli/price.h"
 #include "../train/bench.h"
 #include "../train/progress.h"
+#include "trainings.h"
 
 /* Of all rows together on one GPU of a kind. */
 typedef struct {
@@ -57,8 +56,8 @@ static void print_rent(const Rent *rent) {
 
 /* Steps of a row, and seconds of one full step where that is not known yet (0): the lesser of two,
  * the first also warming up. */
-static int measure_row(const PlanRow *row, double *steps, double *step_seconds, Rent rent[RENTS],
-                       const char *prices) {
+static int measure_row(const TrainingRow *row, double *steps, double *step_seconds,
+                       Rent rent[RENTS], const char *prices) {
     Bench bench = {0};
     double ms;
     int failed;
@@ -80,7 +79,7 @@ static bool same_network(const Options *a, const Options *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) && a->batch == b->batch;
 }
 
-int plan_estimate(TrainingPlan *plan, const Options *asked) {
+int trainings_estimate(TrainingPlan *plan, const Options *asked) {
     double *step_seconds = calloc((size_t)plan->rows, sizeof *step_seconds), total = 0;
     if (!step_seconds) return error_set("experiment: out of memory");
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};

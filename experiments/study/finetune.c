@@ -78,7 +78,7 @@ static int choose_data(Options *before, Options *after) {
 static int pretrain(Options *after, const Options *before) {
     TrainingPlan plan;
     char dir[OPTION_TEXT];
-    int status = plan_make(&plan, &training_pretraining, before);
+    int status = trainings_plan(&plan, &training_pretraining, before);
     if (!status && plan.rows != 1) status = error_set("--models: one model is fine-tuned");
     if (!status) status = trainings_run(&training_pretraining, before);
     if (!status && (before->yes || !plan.long_run)) {
@@ -88,7 +88,7 @@ static int pretrain(Options *after, const Options *before) {
                 ? -1
                 : 0;
     }
-    plan_free(&plan);
+    trainings_free(&plan);
     return status;
 }
 

@@ -24,16 +24,12 @@ int plateau_find(const double *epoch, const double *value, int n, double amount,
     return n > best && epoch[n - 1] - epoch[best] >= patience ? best : -1;
 }
 
-static double score_of(const StudyRow *row, const EvaluationRow *evaluation) {
-    return study_is_images(row) ? 100 * evaluation->accuracy : evaluation->perplexity;
-}
-
 double plateau_score(const StudyRow *row, double updates, double *spread) {
     size_t end = 0;
     Mean mean = {0};
     while (end < row->evaluation_rows && (double)row->evaluation[end].step <= updates) end++;
     for (size_t e = end - PLATEAU_MEAN; end >= PLATEAU_MEAN && e < end; e++)
-        mean_add(&mean, score_of(row, &row->evaluation[e]));
+        mean_add(&mean, study_score(row, &row->evaluation[e]));
     bool all = mean.count == PLATEAU_MEAN;
     if (spread) *spread = all ? mean_spread(&mean) : NAN;
     return all ? mean_value(&mean) : NAN;

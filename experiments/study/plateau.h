@@ -18,7 +18,7 @@
 
 /* Of n values, less being better, taken at these epochs, in order: the first whose mean, with the
  * PLATEAU_MEAN - 1 before it, no later mean within `patience` epochs betters by more than `amount`.
- * -1: there is none, or the training ended before it could be told. */
+ * -1: there is none, or the training ended before that could be known. */
 int plateau_find(const double *epoch, const double *value, int n, double amount, double patience);
 
 /* Fills plateau_steps ... end_spread of a row from its evaluations.  -1 and an error when memory

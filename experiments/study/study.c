@@ -86,15 +86,16 @@ const StudyColumn study_columns[] = {
 const int study_column_count = sizeof study_columns / sizeof *study_columns;
 
 StudyRow *study_add(Study *study) {
-    int room = study->rows < study->room ? study->room : 2 * study->rows + 4;
-    StudyRow *grown =
-        room > study->room ? realloc(study->row, (size_t)room * sizeof *grown) : study->row;
+    int capacity = study->rows < study->capacity ? study->capacity : 2 * study->rows + 4;
+    StudyRow *grown = capacity > study->capacity
+                          ? realloc(study->row, (size_t)capacity * sizeof *grown)
+                          : study->row;
     if (!grown) {
         error_set("study: out of memory for row %d", study->rows + 1);
         return NULL;
     }
     study->row = grown;
-    study->room = room;
+    study->capacity = capacity;
     StudyRow *row = &grown[study->rows++];
     memset(row, 0, sizeof *row);
     for (int c = 0; c < study_column_count; c++)
@@ -213,6 +214,10 @@ void study_thin(StudyRow *row, size_t updates) {
 
 bool study_is_images(const StudyRow *row) { return strcmp(row->input, "images") == 0; }
 
+double study_score(const StudyRow *row, const EvaluationRow *evaluation) {
+    return study_is_images(row) ? 100 * evaluation->accuracy : evaluation->perplexity;
+}
+
 bool study_is_third(const StudyRow *row) {
     return row->submodels == 3 && row->fraction >= 1 && !*row->settings.init;
 }
@@ -233,6 +238,18 @@ double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis) {
     if (axis == AXIS_UPDATES) return (double)row->curve[curve_row].step;
     if (axis == AXIS_SECONDS) return row->curve[curve_row].seconds;
     return row->operations ? row->operations[curve_row] : NAN;
+}
+
+size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value) {
+    size_t low = 0, high = row->curve_rows;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (study_at(row, middle, axis) < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 bool study_same_clock(const StudyRow *a, const StudyRow *b) {

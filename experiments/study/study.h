@@ -32,7 +32,7 @@ typedef struct {
 } StudyRow;
 
 typedef struct {
-    int rows, room;
+    int rows, capacity;
     StudyRow *row;
     char lacking[400];    /* what a file read does not say, in a line; "": they say all */
     char unfinished[400]; /* which runs read have not come to their end, in a line; "": none */
@@ -62,6 +62,8 @@ void study_thin(StudyRow *row, size_t updates);
 
 /* Image models are judged by accuracy, language models by perplexity. */
 bool study_is_images(const StudyRow *row);
+/* Accuracy in per cent, or perplexity. */
+double study_score(const StudyRow *row, const EvaluationRow *evaluation);
 
 /* BCD in three submodels on all of the data, from random weights, as in Table 2: what enters a mean
  * multiplier. */
@@ -74,6 +76,9 @@ const char *study_method(const StudyRow *row, char text[32]);
 typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS, AXES } StudyAxis;
 /* How far it was after the update of a row of its curve; NAN where that is unknown. */
 double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
+
+/* How many rows of its curve lie before that; they are in order. */
+size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value);
 
 /* Whether the seconds of two trainings may be compared: same processor or GPU, as many threads. */
 bool study_same_clock(const StudyRow *a, const StudyRow *b);

@@ -15,7 +15,7 @@
 enum { PATH = 2 * H5_NAME, VERSION = 2 };
 
 static H5Column *table_columns(void) {
-    H5Column *columns = malloc((size_t)study_column_count * sizeof *columns);
+    H5Column *columns = calloc((size_t)study_column_count, sizeof *columns);
     if (!columns) error_set("study: out of memory");
     for (int c = 0; columns && c < study_column_count; c++) columns[c] = study_columns[c].column;
     return columns;
@@ -101,33 +101,37 @@ static void write_specifications(H5File *file, const Study *study) {
     free(values);
 }
 
-int study_write(const Study *study, const char *path) {
+void study_store(H5File *file, const Study *study) {
     H5Column *columns = table_columns();
     size_t rows = (size_t)study->rows;
-    H5File file;
-    if (!columns || h5_create(&file, path)) {
-        free(columns);
-        return -1;
+    if (!columns) {
+        h5_fail(file, "/table");
+        return;
     }
-    h5_set_text(&file, "/", "format", "bcd study");
-    h5_set_int(&file, "/", "version", VERSION);
-    h5_set_text(&file, "/", "convergence", study_convergence_rule);
-    h5_write_table(&file, "/table", columns, study_column_count, study->row, sizeof *study->row,
+    h5_write_table(file, "/table", columns, study_column_count, study->row, sizeof *study->row,
                    rows);
     free(columns);
     for (int c = 0; c < study_column_count; c++) {
         char name[PATH];
         snprintf(name, sizeof name, "/table/%s", study_columns[c].column.name);
-        h5_set_text(&file, name, "what", study_columns[c].what);
+        h5_set_text(file, name, "what", study_columns[c].what);
     }
-    for (int p = 0; p < PARTS; p++) write_part(&file, study, &parts[p]);
-    write_specifications(&file, study);
-    if (rows) {
-        settings_write_columns(&file, "/settings", "/table/row", &study->row->settings,
-                               sizeof *study->row, rows);
-        provenance_write_columns(&file, "/provenance", "/table/row", &study->row->provenance,
-                                 sizeof *study->row, rows);
-    }
+    for (int p = 0; p < PARTS; p++) write_part(file, study, &parts[p]);
+    write_specifications(file, study);
+    if (!rows) return;
+    settings_write_columns(file, "/settings", "/table/row", &study->row->settings,
+                           sizeof *study->row, rows);
+    provenance_write_columns(file, "/provenance", "/table/row", &study->row->provenance,
+                             sizeof *study->row, rows);
+}
+
+int study_write(const Study *study, const char *path) {
+    H5File file;
+    if (h5_create(&file, path)) return -1;
+    h5_set_text(&file, "/", "format", "bcd study");
+    h5_set_int(&file, "/", "version", VERSION);
+    h5_set_text(&file, "/", "convergence", study_convergence_rule);
+    study_store(&file, study);
     return h5_commit(&file);
 }
 

@@ -15,6 +15,8 @@
 
 #include "study.h"
 
+/* What of that are groups, into a file that is being written. */
+void study_store(H5File *file, const Study *study);
 /* Writes the file whole, or leaves the old one as it was.  -1 and an error. */
 int study_write(const Study *study, const char *path);
 

@@ -13,15 +13,8 @@
 
 /* How far a training was after so many updates; NAN where that is unknown. */
 static double after(const StudyRow *row, double steps, StudyAxis axis) {
-    size_t low = 0, high = row->curve_rows;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if ((double)row->curve[middle].step < steps)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return isnan(steps) || low == row->curve_rows ? NAN : study_at(row, low, axis);
+    size_t at = study_rows_before(row, AXIS_UPDATES, steps);
+    return isnan(steps) || at == row->curve_rows ? NAN : study_at(row, at, axis);
 }
 
 /* What BCD took to the level of the pair over what the full update took. */

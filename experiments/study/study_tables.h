@@ -1,4 +1,4 @@
-/* The trainings of a study as tables, each published cell beside ours. */
+/* The trainings of a study as tables, each published cell with ours. */
 #ifndef EXPERIMENTS_STUDY_TABLES_H
 #define EXPERIMENTS_STUDY_TABLES_H
 

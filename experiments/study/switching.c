@@ -4,7 +4,7 @@
 #include "measures.h"
 #include "networks.h"
 
-/* What a training by BCD depends on beside M: how long a phase is, whether a submodel finds its
+/* What a training by BCD depends on besides M: how long a phase is, whether a submodel finds its
  * optimizer's state again, and who comes next.  Each next to the other variants' phases. */
 const TrainingKind training_switching = {
     .name = "switching",

@@ -16,7 +16,6 @@
 #include "../train/setup.h"
 #include "../train/train.h"
 #include "converge.h"
-#include "estimate.h"
 #include "operations.h"
 #include "study_file.h"
 #include "study_tables.h"
@@ -32,7 +31,7 @@ static bool weights_are_last(const RunFile *run, const char *dir) {
 
 /* Whether the row has been trained already, to the length asked for.  -1 and an error: trained, but
  * with other settings. */
-static int row_finished(const PlanRow *row) {
+static int row_finished(const TrainingRow *row) {
     char path[RUNDIR_PATH], had[OPTION_TEXT], wanted[OPTION_TEXT];
     rundir_path(path, row->options.out, "run.h5");
     if (access(path, F_OK)) return 0;
@@ -123,10 +122,10 @@ static int write_table(const TrainingPlan *plan) {
 typedef struct {
     const TrainingPlan *plan;
     double work_left, work_done, seconds; /* of this session */
-} Pace;
+} TrainingPace;
 
 /* "resnet8 on synthetic, sgd, BCD-1/3" */
-static void describe(char text[256], const PlanRow *row) {
+static void describe(char text[256], const TrainingRow *row) {
     const Options *o = &row->options;
     char method[24] = "full";
     if (o->submodels > 1) snprintf(method, sizeof method, "BCD-1/%d", o->submodels);
@@ -137,7 +136,7 @@ static void describe(char text[256], const PlanRow *row) {
     if (row->own) snprintf(text + used, 256 - (size_t)used, ", %s", row->own);
 }
 
-static void print_row(const Pace *pace, int number, const char *state) {
+static void print_row(const TrainingPace *pace, int number, const char *state) {
     const TrainingPlan *plan = pace->plan;
     char what[256], left[32];
     describe(what, &plan->row[number]);
@@ -165,7 +164,7 @@ static void print_result(const RunSummary *summary, const Options *o) {
 }
 
 /* A training whose loss is not finite is a result too: the other rows go on. */
-static bool has_failed(const PlanRow *row) {
+static bool has_failed(const TrainingRow *row) {
     char path[RUNDIR_PATH];
     RunFile run;
     rundir_path(path, row->options.out, "run.h5");
@@ -174,10 +173,10 @@ static bool has_failed(const PlanRow *row) {
     return failed;
 }
 
-typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_FOUND, ROW_STOPPED, ROW_FAILED } RowEnd;
+typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_FOUND, ROW_STOPPED, ROW_FAILED } TrainingEnd;
 
-static RowEnd run_row(Pace *pace, int number) {
-    const PlanRow *row = &pace->plan->row[number];
+static TrainingEnd run_row(TrainingPace *pace, int number) {
+    const TrainingRow *row = &pace->plan->row[number];
     int finished = row_finished(row);
     if (finished < 0) return ROW_ERROR;
     if (!row->options.quiet) print_row(pace, number, finished ? ": done before" : "");
@@ -211,7 +210,7 @@ static int run_ahead(const TrainingPlan *plan) {
         failed = found < 0;
     }
     interrupt_catch();
-    if (!failed) failed = plan_run_ahead(plan, finished, plan->jobs, plan->threads);
+    if (!failed) failed = trainings_run_ahead(plan, finished, plan->jobs, plan->threads);
     free(finished);
     return failed ? -1 : 0;
 }
@@ -246,14 +245,14 @@ static int count_finished(const TrainingPlan *plan) {
 }
 
 static int run_plan(const TrainingPlan *plan, bool quiet) {
-    Pace pace = {.plan = plan};
+    TrainingPace pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0, found = 0;
     if (plan->jobs > 1 && run_ahead(plan)) return -1;
     if (interrupt_signal()) return stopped(plan, count_finished(plan));
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
-        RowEnd end = run_row(&pace, r);
+        TrainingEnd end = run_row(&pace, r);
         if (end == ROW_ERROR) return -1;
         failed += end == ROW_FAILED;
         if (end == ROW_STOPPED) return stopped(plan, found);
@@ -266,7 +265,7 @@ static int run_plan(const TrainingPlan *plan, bool quiet) {
     return 0;
 }
 
-/* Whether a long experiment has begun already: then it has been told how long it takes. */
+/* Whether a long experiment has begun already: then it has been said how long it takes. */
 static bool goes_on(const TrainingPlan *plan, const Options *options) {
     char path[RUNDIR_PATH];
     rundir_path(path, plan->dir, "rows");
@@ -276,10 +275,10 @@ static bool goes_on(const TrainingPlan *plan, const Options *options) {
 int trainings_run(const TrainingKind *kind, const Options *options) {
     TrainingPlan plan;
     const DeviceModule *device;
-    int status = plan_make(&plan, kind, options);
+    int status = trainings_plan(&plan, kind, options);
     if (!status) status = setup_device(&device, options); /* before anything is made */
     if (!status && plan.long_run && !goes_on(&plan, options))
-        status = plan_estimate(&plan, options);
+        status = trainings_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
         status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan, options->quiet);
         if (!status && !options->quiet) {
@@ -288,6 +287,6 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
                    plan.dir, kind->name);
         }
     }
-    plan_free(&plan);
+    trainings_free(&plan);
     return status;
 }

@@ -17,25 +17,25 @@ typedef struct {
     int submodels;
     double fraction;      /* of the data each submodel sees */
     const char *settings; /* more of them, over the entry's; NULL: none */
-} Variant;
+} TrainingVariant;
 
-/* One network to train, with which optimizers unless told otherwise.  Settings are flags of `bcd
- * train`, as "name=value name=value"; those for an optimizer come after the common ones. */
+/* One network to train, with which optimizers unless the command line says.  Settings are flags of
+ * `bcd train`, as "name=value name=value"; those for an optimizer come after the common ones. */
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
     const char *instead_of; /* a data set: trained only where that is missing */
     bool optional;          /* only where its data are */
-    bool full_only;         /* beside BCD of a larger network that takes as much memory */
+    bool full_only;         /* to compare with BCD of a larger network that takes as much memory */
     int seeds;              /* at most so many; 0: as many as all */
-    const Variant *variant; /* ways of its own, fraction 0 ends; NULL: the experiment's */
+    const TrainingVariant *variant; /* ways of its own, fraction 0 ends; NULL: the experiment's */
 } TrainingEntry;
 
 enum { TRAINING_ENTRIES = 12, VARIANTS = 8 };
 
 typedef struct {
     const char *name;
-    int tables[3];                 /* of the paper, whose rows the preset `paper` trains; 0 ends */
-    Variant variant[VARIANTS + 1]; /* fraction 0 ends */
+    int tables[3]; /* of the paper, whose rows the preset `paper` trains; 0 ends */
+    TrainingVariant variant[VARIANTS + 1];                    /* fraction 0 ends */
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
     bool hours;        /* not started without --yes, whatever the preset, but for smoke */
     bool by_entry;     /* all seeds of an entry before the next entry, not the other way round */
@@ -55,12 +55,12 @@ typedef struct {
     const char *own; /* settings of its variant; NULL: none */
     Options options; /* of bcd train */
     double work;     /* relative, to tell the time left; of steps that may not be resolved yet */
-} PlanRow;
+} TrainingRow;
 
 typedef struct {
     const TrainingKind *kind;
     int rows;
-    PlanRow *row;
+    TrainingRow *row;
     char dir[OPTION_TEXT];
     bool long_run;     /* hours: not started without --yes */
     int jobs, threads; /* --jobs, --threads */
@@ -70,9 +70,9 @@ typedef struct {
 } TrainingPlan;
 
 /* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.
- * plan_free is safe either way. */
-int plan_make(TrainingPlan *plan, const TrainingKind *kind, const Options *asked);
-void plan_free(TrainingPlan *plan);
+ * trainings_free is safe either way. */
+int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *asked);
+void trainings_free(TrainingPlan *plan);
 
 /* Trains the rows a command line asks for, and writes the table.  Long ones without --yes are only
  * estimated.  0; -1 and an error; the exit status when interrupted. */
@@ -80,12 +80,17 @@ int trainings_run(const TrainingKind *kind, const Options *asked);
 
 /* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on;
  * flags given on the command line go over the entry's settings.  -1 and an error. */
-int plan_add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                 const char *optimizer, const Variant *variant, int seed);
+int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+                  const char *optimizer, const TrainingVariant *variant, int seed);
 
 /* trainings_ahead.c: trains the rows that are not finished [plan->rows], so many at the same time,
  * each with so many threads (0: its share).  A row that fails says so itself; -1 and an error where
  * none can be started. */
-int plan_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads);
+int trainings_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads);
+
+/* estimate.c: measures a few steps of each network, prints how long each row and all would take
+ * here (measured) and what they would cost on rented GPUs (simulated), and sets `work` to the
+ * seconds here.  -1 and an error, e.g. where a data set is missing. */
+int trainings_estimate(TrainingPlan *plan, const Options *asked);
 
 #endif

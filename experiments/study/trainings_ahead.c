@@ -18,14 +18,14 @@
 #include "../train/progress.h"
 #include "trainings.h"
 
-enum { ARGUMENTS = 2 * OPTIONS_MAX + 8, JOBS_MOST = 256 };
+enum { ARGUMENTS = 2 * OPTIONS_MAX + 8, JOBS_MAX = 256 };
 
 typedef struct {
-    pid_t process[JOBS_MOST]; /* 0: free */
-    int row[JOBS_MOST];
+    pid_t process[JOBS_MAX]; /* 0: free */
+    int row[JOBS_MAX];
     int running, ended, todo;
     double started;
-} Pool;
+} TrainingPool;
 
 typedef struct {
     int count;
@@ -40,7 +40,7 @@ static void add(Arguments *a, const char *prefix, const char *text) {
 }
 
 /* The row as a command line; a run that is there already goes on. */
-static void row_arguments(Arguments *a, const PlanRow *row, const char *threads) {
+static void row_arguments(Arguments *a, const TrainingRow *row, const char *threads) {
     static const char *const own[] = {"out", "quiet", "threads"};
     char value[OPTION_TEXT];
     const Options *o = &row->options;
@@ -64,7 +64,7 @@ static void row_arguments(Arguments *a, const PlanRow *row, const char *threads)
     a->text[a->count] = NULL;
 }
 
-static int start(Pool *pool, const TrainingPlan *plan, int row, int threads) {
+static int start(TrainingPool *pool, const TrainingPlan *plan, int row, int threads) {
     char program[OPTION_TEXT], number[16];
     Arguments arguments = {0};
     int slot = 0;
@@ -87,7 +87,7 @@ static int start(Pool *pool, const TrainingPlan *plan, int row, int threads) {
     return 0;
 }
 
-static void print_end(const Pool *pool, const TrainingPlan *plan, int row) {
+static void print_end(const TrainingPool *pool, const TrainingPlan *plan, int row) {
     char left[32];
     double each = (clock_seconds() - pool->started) / pool->ended;
     if (plan->row[row].options.quiet) return;
@@ -97,16 +97,16 @@ static void print_end(const Pool *pool, const TrainingPlan *plan, int row) {
 }
 
 /* Waits until a process has ended.  One that fails has said why, and the plan will find it so. */
-static void wait_for_one(Pool *pool, const TrainingPlan *plan) {
+static void wait_for_one(TrainingPool *pool, const TrainingPlan *plan) {
     static const struct timespec moment = {0, 20000000};
-    bool told = false;
+    bool passed_on = false;
     for (int ended = 0; !ended;) {
-        if (interrupt_signal() && !told) {
-            for (int s = 0; s < JOBS_MOST; s++)
+        if (interrupt_signal() && !passed_on) {
+            for (int s = 0; s < JOBS_MAX; s++)
                 if (pool->process[s]) kill(pool->process[s], SIGTERM);
-            told = true;
+            passed_on = true;
         }
-        for (int s = 0; s < JOBS_MOST; s++) {
+        for (int s = 0; s < JOBS_MAX; s++) {
             int status;
             if (!pool->process[s] || waitpid(pool->process[s], &status, WNOHANG) <= 0) continue;
             pool->process[s] = 0;
@@ -120,10 +120,10 @@ static void wait_for_one(Pool *pool, const TrainingPlan *plan) {
     }
 }
 
-int plan_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads) {
-    Pool pool = {.started = clock_seconds()};
+int trainings_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads) {
+    TrainingPool pool = {.started = clock_seconds()};
     int failed = 0;
-    if (jobs > JOBS_MOST) jobs = JOBS_MOST;
+    if (jobs > JOBS_MAX) jobs = JOBS_MAX;
     if (!threads) threads = omp_get_max_threads() / jobs;
     for (int r = 0; r < plan->rows; r++) pool.todo += !finished[r];
     for (int r = 0; r < plan->rows && !failed && !interrupt_signal(); r++) {

@@ -10,7 +10,7 @@
 #include "../train/setup.h"
 #include "trainings.h"
 
-void plan_free(TrainingPlan *plan) {
+void trainings_free(TrainingPlan *plan) {
     free(plan->row);
     free(plan->other);
     *plan = (TrainingPlan){0};
@@ -18,10 +18,10 @@ void plan_free(TrainingPlan *plan) {
 
 static int add_variants(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                         const char *optimizer, int seed) {
-    const Variant *own = entry->variant ? entry->variant : plan->kind->variant;
-    for (const Variant *v = own; v->fraction > 0; v++)
+    const TrainingVariant *own = entry->variant ? entry->variant : plan->kind->variant;
+    for (const TrainingVariant *v = own; v->fraction > 0; v++)
         if ((!entry->full_only || v->submodels == 1) &&
-            plan_add_row(plan, asked, entry, optimizer, v, seed))
+            trainings_add(plan, asked, entry, optimizer, v, seed))
             return -1;
     return 0;
 }
@@ -34,7 +34,7 @@ enum { LIST = 16 };
 typedef struct {
     int models, optimizers;
     const char *model[LIST], *optimizer[LIST];
-} Wanted;
+} TrainingLists;
 
 /* Cuts text at any of the separators, in place. */
 static int cut_list(char *text, const char *separators, const char *item[LIST]) {
@@ -108,7 +108,7 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
 
 /* The optimizers asked for, or else the entry's own. */
 static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                     const Wanted *wanted, int seed) {
+                     const TrainingLists *wanted, int seed) {
     char text[64];
     const char *own[LIST], *const *optimizer = wanted->optimizers ? wanted->optimizer : own;
     snprintf(text, sizeof text, "%s", entry->optimizers);
@@ -126,22 +126,22 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 
 /* All of one seed before the next: what is stopped early is a whole table of fewer seeds.  Or, of
  * long trainings, all seeds of an entry: then it is some whole rows of the table. */
-static int add_preset(TrainingPlan *plan, const Options *asked, const Wanted *wanted) {
+static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
     TrainingEntry known[TRAINING_ENTRIES + 1], *entry = calloc(LIST, sizeof known);
     if (!entry) return error_set("%s: out of memory", plan->kind->name);
     usable_entries(known, plan, asked);
-    int count = 0, found = 0, most = 0;
+    int count = 0, found = 0, max_seeds = 0;
     if (!wanted->models)
         for (; known[count].model; count++) entry[count] = known[count];
     for (int m = 0; m < wanted->models && found >= 0; m++, count += found)
         found = find_entries(entry + count, known, wanted->model[m], asked);
     int failed = found < 0;
     for (int e = 0; e < count; e++)
-        if (seeds_of(asked, &entry[e]) > most) most = seeds_of(asked, &entry[e]);
-    int turns = count * most; /* of an entry and a seed */
+        if (seeds_of(asked, &entry[e]) > max_seeds) max_seeds = seeds_of(asked, &entry[e]);
+    int turns = count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
-        int e = plan->kind->by_entry ? i / most : i % count;
-        int seed = plan->kind->by_entry ? i % most : i / count;
+        int e = plan->kind->by_entry ? i / max_seeds : i % count;
+        int seed = plan->kind->by_entry ? i % max_seeds : i / count;
         if (seed < seeds_of(asked, &entry[e]))
             failed = add_entry(plan, asked, &entry[e], wanted, seed);
     }
@@ -184,13 +184,14 @@ static int add_published(TrainingPlan *plan, const Options *asked, const PaperRo
                            .adam = ""};
     /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
     int submodels = p->table == 2 && p->submodels > 1 ? 0 : p->submodels;
-    Variant variant = {.submodels = submodels, .fraction = p->fraction};
-    return plan_add_row(plan, asked, &entry, p->optimizer, &variant, seed);
+    TrainingVariant variant = {.submodels = submodels, .fraction = p->fraction};
+    return trainings_add(plan, asked, &entry, p->optimizer, &variant, seed);
 }
 
 /* The published trainings; those on WebText2, which nobody publishes as a file, where the user has
  * it. */
-static int add_tables(TrainingPlan *plan, const Options *asked, const Wanted *wanted, int seed) {
+static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted,
+                      int seed) {
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
@@ -204,7 +205,7 @@ static int add_tables(TrainingPlan *plan, const Options *asked, const Wanted *wa
                : error_set("--models or --optimizers: none of those is in the paper's table");
 }
 
-int plan_make(TrainingPlan *plan, const TrainingKind *kind, const Options *asked) {
+int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *asked) {
     *plan = (TrainingPlan){.kind = kind};
     experiment_dir(plan->dir, asked);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
@@ -218,7 +219,7 @@ int plan_make(TrainingPlan *plan, const TrainingKind *kind, const Options *asked
     if (*asked->optimizers || options_given(asked, "optimizer"))
         strcpy(optimizers,
                *asked->optimizers ? asked->optimizers : optimizer_names[asked->optimizer]);
-    Wanted wanted;
+    TrainingLists wanted;
     wanted.models = cut_list(models, " ", wanted.model);
     wanted.optimizers = cut_list(optimizers, ", ", wanted.optimizer);
     if (wanted.models < 0 || wanted.optimizers < 0) return -1;

@@ -36,7 +36,7 @@ static int set_given(Options *options, const Options *asked, bool full) {
 }
 
 /* "gpt:layers=2 on text" -> "gpt-layers-2-text-sgd-bcd3": a directory, and an HDF5 group. */
-static void name_row(PlanRow *row, int submodels, const char *settings) {
+static void name_row(TrainingRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
     char method[24] = "full", part[24] = "", seed[32] = "";
@@ -71,14 +71,14 @@ static int count_parts(const char *partition) {
 }
 
 /* Submodels of a variant. */
-static int count_submodels(const Options *asked, const Variant *variant) {
+static int count_submodels(const Options *asked, const TrainingVariant *variant) {
     if (variant->submodels) return variant->submodels;
     if (*asked->partition) return count_parts(asked->partition);
     return options_given(asked, "submodels") ? asked->submodels : 3;
 }
 
 static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
-                   const Variant *variant) {
+                   const TrainingVariant *variant) {
     char parts[16], part[32];
     snprintf(parts, sizeof parts, "%d", submodels);
     snprintf(part, sizeof part, "%.17g", variant->fraction);
@@ -92,12 +92,12 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
     return variant->fraction < 1 ? options_set(o, "fraction", part) : 0;
 }
 
-int plan_add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                 const char *optimizer, const Variant *variant, int seed) {
-    PlanRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
+int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+                  const char *optimizer, const TrainingVariant *variant, int seed) {
+    TrainingRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
     if (!grown) return error_set("%s: out of memory", plan->kind->name);
     plan->row = grown;
-    PlanRow *row = &grown[plan->rows];
+    TrainingRow *row = &grown[plan->rows];
     Options *o = &row->options;
     char number[32];
     int m = count_submodels(asked, variant);

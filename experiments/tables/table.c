@@ -24,7 +24,7 @@ void table_fail(Table *table) { table->failed = true; }
 
 Table *tables_add(Tables *tables, const char *name, const char *title, const char *row_head,
                   const TableColumn *columns, int count) {
-    Table *table = tables->tables < TABLES_MOST ? calloc(1, sizeof *table) : NULL;
+    Table *table = tables->tables < TABLES_MAX ? calloc(1, sizeof *table) : NULL;
     if (table)
         tables->table[tables->tables++] = table;
     else

@@ -65,7 +65,7 @@ typedef enum {
     FIGURE_SHAPES
 } FigureShape;
 
-enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MOST = 40 };
+enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 40 };
 
 typedef struct {
     char name[48];      /* of its group in the file */
@@ -86,7 +86,7 @@ typedef struct {
 typedef struct {
     Provenance provenance;
     int tables;
-    Table *table[TABLES_MOST];
+    Table *table[TABLES_MAX];
     Table lost; /* takes what there is no memory for; failed then */
 } Tables;
 
@@ -159,6 +159,8 @@ int table_print_markdown(FILE *out, const Table *table);
  *   /tables/T/C_spread [rows] where C has means over seeds: the standard deviation of a single one,
  *                             in C's unit; NAN for none */
 
+/* What lies in /tables, into a file that is being written. */
+void tables_store(H5File *file, const Tables *tables);
 /* Writes the file whole, or leaves the old one as it was.  `options`: whose flags go into
  * /settings.  -1 and an error. */
 int tables_write(const Tables *tables, const Options *options, const char *path);

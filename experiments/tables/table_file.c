@@ -66,10 +66,10 @@ static void unit_of(char unit[24], const Table *table, int column) {
 }
 
 /* What is stored of a column. */
-typedef enum { PART_VALUES, PART_SPREADS, PART_TEXTS, PART_SOURCES } Part;
+typedef enum { PART_VALUES, PART_SPREADS, PART_TEXTS, PART_SOURCES } TablePart;
 
 static void write_part(H5File *file, const char *path, const char *scale, const Table *table,
-                       int column, Part part) {
+                       int column, TablePart part) {
     size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
     H5Dim dim = {"row", rows, scale};
     double *values = malloc(rows * sizeof *values + 1);
@@ -138,6 +138,11 @@ static void write_table(H5File *file, const Table *table, int number) {
     for (int c = 0; c < table->columns; c++) write_column(file, group, table, c);
 }
 
+void tables_store(H5File *file, const Tables *tables) {
+    if (tables_failed(tables)) file->failed = true;
+    for (int t = 0; t < tables->tables; t++) write_table(file, tables->table[t], t);
+}
+
 int tables_write(const Tables *tables, const Options *options, const char *path) {
     H5File file;
     if (tables_failed(tables) || h5_create(&file, path)) return -1;
@@ -147,7 +152,7 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     provenance_write(&file, "/provenance", &provenance);
     settings_write_given(&file, "/settings", options);
-    for (int t = 0; t < tables->tables; t++) write_table(&file, tables->table[t], t);
+    tables_store(&file, tables);
     return h5_commit(&file);
 }
 
@@ -173,7 +178,7 @@ static int damaged(const H5File *file, const char *object) {
     return error_set("%s: %s: not as this program writes it", file->path, object);
 }
 
-/* What is shown below the head: its unit, unless told otherwise. */
+/* What is shown below the head: its unit, unless it says so itself. */
 static int read_below(const H5File *file, const char *path, char text[24]) {
     const char *name = h5_has(file, path, "below") ? "below" : "unit";
     return h5_has(file, path, name) ? h5_get_text(file, path, name, text, 24) : 0;
@@ -195,7 +200,7 @@ static int read_column_head(const H5File *file, const char *path, TableColumn *c
 
 /* The columns of a table, in their order: those data sets that have a number. */
 static int read_heads(const H5File *file, const char *group, Table *table) {
-    bool seen[TABLE_COLUMNS] = {false};
+    bool found[TABLE_COLUMNS] = {false};
     int links = h5_count(file, group);
     for (int i = 0; i < links; i++) {
         char name[H5_NAME], path[PATH + H5_NAME];
@@ -204,17 +209,17 @@ static int read_heads(const H5File *file, const char *group, Table *table) {
         snprintf(path, sizeof path, "%s/%s", group, name);
         if (!h5_has(file, path, "number")) continue;
         if (h5_get_int(file, path, "number", &number)) return -1;
-        if (number < 0 || number >= TABLE_COLUMNS || seen[number] ||
+        if (number < 0 || number >= TABLE_COLUMNS || found[number] ||
             strlen(name) >= sizeof table->column->name)
             return damaged(file, path);
-        seen[number] = true;
+        found[number] = true;
         table->columns++;
         TableColumn *column = &table->column[number];
         snprintf(column->name, sizeof column->name, "%.47s", name);
         if (read_column_head(file, path, column)) return -1;
     }
     for (int c = 0; c < table->columns; c++)
-        if (!seen[c]) return damaged(file, group);
+        if (!found[c]) return damaged(file, group);
     return links < 0 ? -1 : 0;
 }
 
@@ -306,14 +311,14 @@ static int read_table(const H5File *file, Table *table) {
 
 /* Adds the tables by name in the order they were written in. */
 static int read_names(const H5File *file, Tables *tables) {
-    char names[TABLES_MOST][H5_NAME] = {""}, name[H5_NAME], path[PATH];
+    char names[TABLES_MAX][H5_NAME] = {""}, name[H5_NAME], path[PATH];
     int count = h5_count(file, "/tables");
     for (int t = 0; t < count; t++) {
         int64_t number;
         if (h5_name(file, "/tables", t, name)) return -1;
         snprintf(path, sizeof path, "/tables/%s", name);
         if (h5_get_int(file, path, "number", &number)) return -1;
-        if (number < 0 || number >= TABLES_MOST || number >= count || *names[number] ||
+        if (number < 0 || number >= TABLES_MAX || number >= count || *names[number] ||
             strlen(name) >= sizeof tables->table[0]->name)
             return damaged(file, path);
         snprintf(names[number], H5_NAME, "%s", name);

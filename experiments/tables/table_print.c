@@ -26,9 +26,9 @@ static void format_spread(char *text, size_t size, double spread, int decimals,
 /* Digits after the point: of a published number all that were printed, which may be more than its
  * column's. */
 static int decimals_of(const Cell *cell, double value, int decimals) {
-    enum { MOST = 6 };
+    enum { MAX = 6 };
     if (cell->source != SOURCE_PUBLISHED || decimals == DECIMALS_FREE) return decimals;
-    for (; decimals < MOST; decimals++) {
+    for (; decimals < MAX; decimals++) {
         double scaled = value * pow(10, decimals);
         if (fabs(scaled - round(scaled)) <= 1e-9 * fmax(1, fabs(scaled))) break;
     }
@@ -115,9 +115,9 @@ typedef struct {
 } Line;
 
 static void add(Line *line, const char *text) {
-    int room = (int)sizeof line->text - line->length;
-    int length = snprintf(line->text + line->length, (size_t)room, "%s", text);
-    line->length += length < room ? length : room - 1;
+    int space = (int)sizeof line->text - line->length;
+    int length = snprintf(line->text + line->length, (size_t)space, "%s", text);
+    line->length += length < space ? length : space - 1;
 }
 
 /* To the right in a column of that width; negative: to the left. */
@@ -141,11 +141,11 @@ typedef struct {
 
 /* As many columns from `begin` on as fit beside the labels, one at least. */
 static int block_end(const Table *table, const Widths *width) {
-    enum { MOST = 100 };
+    enum { MAX = 100 };
     int end = width->begin, used = width->label;
     for (; end < table->columns; end++) {
         used += 2 + width->column[end] + width->mark[end];
-        if (used > MOST && end > width->begin) break;
+        if (used > MAX && end > width->begin) break;
     }
     return end;
 }
@@ -185,11 +185,11 @@ static void print_row(FILE *out, const Table *table, int row, const Widths *widt
 }
 
 void print_wrapped(FILE *out, const char *text) {
-    enum { MOST = 98 };
-    while (strlen(text) > MOST) {
-        int length = MOST, end;
+    enum { MAX = 98 };
+    while (strlen(text) > MAX) {
+        int length = MAX, end;
         while (length > 0 && text[length] != ' ') length--;
-        if (!length) length = MOST;
+        if (!length) length = MAX;
         for (end = length; end > 0 && text[end - 1] == ' ';) end--;
         fprintf(out, "%.*s\n", end, text);
         text += length;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *const timeline_passs[PASSES] = {"forward", "input gradient", "weight gradient"};
+static const char *const pass_names[PASSES] = {"forward", "input gradient", "weight gradient"};
 
 static const TableColumn columns[TASK_COLUMNS] = {
     [TASK_WHAT] = {"task", "task", "", COLUMN_TEXT, 0, SOURCE_NONE},
@@ -37,7 +37,7 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
         int pass = pass_of(task->what);
         if (pass < 0 || task->end <= task->start) continue;
         table_row(table, "rank %2d", rank);
-        table_text(table, TASK_WHAT, SOURCE_NONE, "%s", timeline_passs[pass]);
+        table_text(table, TASK_WHAT, SOURCE_NONE, "%s", pass_names[pass]);
         table_number(table, TASK_CHUNK, task->chunk, SOURCE_NONE);
         table_number(table, TASK_MICRO_BATCH, task->micro_batch, SOURCE_NONE);
         table_number(table, TASK_START, 1e3 * task->start, SOURCE_SIMULATED);
@@ -71,18 +71,14 @@ void timeline_add(Tables *tables, const char *name, const char *title, const Con
 
 /* ---- reading one ----------------------------------------------------------------------------- */
 
-static const Cell *cell(const Table *table, int row, int column) {
-    return &table->cell[row * table->columns + column];
-}
-
-int timeline_pass(const Table *table, int row) {
+static int find_pass(const Table *table, int row) {
     for (int p = 0; p < PASSES; p++)
-        if (strcmp(cell(table, row, TASK_WHAT)->text, timeline_passs[p]) == 0) return p;
+        if (!strcmp(table->cell[row * table->columns + TASK_WHAT].text, pass_names[p])) return p;
     return -1;
 }
 
-double timeline_ms(const Table *table, int row, int column) {
-    return cell(table, row, column)->value;
+static double ms_of(const Table *table, int row, int column) {
+    return table->cell[row * table->columns + column].value;
 }
 
 bool timeline_is(const Table *table) {
@@ -91,23 +87,22 @@ bool timeline_is(const Table *table) {
     for (int c = 0; c < TASK_COLUMNS; c++)
         if (table->column[c].kind != columns[c].kind) return false;
     for (int r = 0; r < table->rows; r++) {
-        double start = timeline_ms(table, r, TASK_START), end = timeline_ms(table, r, TASK_END);
-        if (!(start >= 0 && end >= start && isfinite(end)) || timeline_pass(table, r) < 0)
-            return false;
+        double start = ms_of(table, r, TASK_START), end = ms_of(table, r, TASK_END);
+        if (!(start >= 0 && end >= start && isfinite(end)) || find_pass(table, r) < 0) return false;
     }
     return timeline_end_ms(table) > 0;
 }
 
-int timeline_rank_end(const Table *table, int row) {
+static int rank_end(const Table *table, int row) {
     int end = row + 1;
     while (end < table->rows && strcmp(table->label[end], table->label[row]) == 0) end++;
     return end;
 }
 
 double timeline_end_ms(const Table *table) {
-    double most = 0;
-    for (int r = 0; r < table->rows; r++) most = fmax(most, timeline_ms(table, r, TASK_END));
-    return most;
+    double max = 0;
+    for (int r = 0; r < table->rows; r++) max = fmax(max, ms_of(table, r, TASK_END));
+    return max;
 }
 
 /* ---- printing one ---------------------------------------------------------------------------- */
@@ -117,8 +112,8 @@ enum { COLUMNS = 86, PIECE = 41 };
 /* What a rank does at a time. */
 static char doing_at(const Table *table, int first, int end, double ms) {
     for (int r = first; r < end; r++)
-        if (timeline_ms(table, r, TASK_START) <= ms && ms < timeline_ms(table, r, TASK_END))
-            return "fbw"[timeline_pass(table, r)];
+        if (ms_of(table, r, TASK_START) <= ms && ms < ms_of(table, r, TASK_END))
+            return "fbw"[find_pass(table, r)];
     return '.';
 }
 
@@ -126,7 +121,7 @@ static char doing_at(const Table *table, int first, int end, double ms) {
 static double letter_ms(const Table *table) {
     double sum = 0;
     for (int r = 0; r < table->rows; r++)
-        sum += timeline_ms(table, r, TASK_END) - timeline_ms(table, r, TASK_START);
+        sum += ms_of(table, r, TASK_END) - ms_of(table, r, TASK_START);
     return fmax(sum / table->rows / 2, timeline_end_ms(table) / 1e6);
 }
 
@@ -138,7 +133,7 @@ void timeline_print(FILE *out, const Table *table) {
              letters > COLUMNS ? ", its beginning and its end" : "");
     print_wrapped(out, title);
     for (int first = 0, end; first < table->rows; first = end) {
-        end = timeline_rank_end(table, first);
+        end = rank_end(table, first);
         fprintf(out, "  %.9s  ", table->label[first]);
         for (int l = 0; l < letters; l++) {
             if (letters > COLUMNS && l == PIECE) {

@@ -14,12 +14,6 @@ void timeline_add(Tables *tables, const char *name, const char *title,
 
 /* Whether a table is one: a file may say so of any. */
 bool timeline_is(const Table *table);
-/* Which pass a task belongs to; -1: none. */
-int timeline_pass(const Table *table, int row);
-extern const char *const timeline_passs[PASSES];             /* "forward" */
-double timeline_ms(const Table *table, int row, int column); /* TASK_START, TASK_END */
-/* The row after the last one of the rank whose tasks begin at `row`. */
-int timeline_rank_end(const Table *table, int row);
 /* When the last task ends, in milliseconds. */
 double timeline_end_ms(const Table *table);
 

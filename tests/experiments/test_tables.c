@@ -263,9 +263,9 @@ static void case_too_much(void) {
           "columns");
     tables_free(&tables);
     CHECK(!tables_failed(&tables), "failed at once");
-    for (int t = 0; t <= TABLES_MOST; t++)
+    for (int t = 0; t <= TABLES_MAX; t++)
         table_row(tables_add(&tables, "many", "Many", "row", &column, 1), "row");
-    CHECK(tables.tables == TABLES_MOST && tables_failed(&tables) &&
+    CHECK(tables.tables == TABLES_MAX && tables_failed(&tables) &&
               tables_write(&tables, &(Options){0}, scratch_path("many.h5")) == -1 &&
               strstr(error_message(), "too many tables"),
           "%s", error_message());

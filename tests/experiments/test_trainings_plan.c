@@ -12,7 +12,7 @@ static int plan_of(TrainingPlan *plan, int argc, char **argv) {
     Options options;
     *plan = (TrainingPlan){0};
     if (options_parse(&options, argc, argv)) return -1;
-    return plan_make(plan, &training_validity, &options);
+    return trainings_plan(plan, &training_validity, &options);
 }
 
 static void case_plan(void) {
@@ -37,7 +37,7 @@ static void case_plan(void) {
         CHECK(plan.row[r].work > 0 &&
                   fabs(plan.row[r + 1].work / plan.row[r].work - (1 + 0.75 + 0.5) / 3) <= 1e-12,
               "BCD-1/2 works %g of a full update", plan.row[r + 1].work / plan.row[r].work);
-    plan_free(&plan);
+    trainings_free(&plan);
 }
 
 /* The rows of Table 2 that can be run, as long as they were published: 16 of images, 4 of text. */
@@ -50,7 +50,7 @@ static void case_plan_paper(void) {
           plan.row[1].name, plan.row[1].options.epochs);
     CHECK(plan.row[19].options.epochs == 50 && plan.row[19].options.batch == 1, "%s: %g epochs",
           plan.row[19].name, plan.row[19].options.epochs);
-    plan_free(&plan);
+    trainings_free(&plan);
     scratch_text("webtext2.tokens", "");
     char *there[] = {"bcd",
                      "experiment",
@@ -64,7 +64,7 @@ static void case_plan_paper(void) {
     CHECK(plan.rows == 24 && plan.row[21].options.steps == 2770000 &&
               !strcmp(plan.row[21].options.data, "webtext2"),
           "with WebText2: %d rows", plan.rows);
-    plan_free(&plan);
+    trainings_free(&plan);
 }
 
 /* Other experiments are the same trainings in other variants. */
@@ -73,7 +73,7 @@ static void case_variants(void) {
     Options options;
     TrainingPlan plan;
     if (!CHECK(options_parse(&options, 7, argv) == 0, "%s", error_message())) return;
-    CHECK(plan_make(&plan, &training_ufp, &options) == 0, "%s", error_message());
+    CHECK(trainings_plan(&plan, &training_ufp, &options) == 0, "%s", error_message());
     CHECK(plan.rows == 16, "%d rows", plan.rows); /* two seeds, two optimizers, M = 1 to 4 */
     for (int r = 0; r < plan.rows; r++) {
         const Options *o = &plan.row[r].options;
@@ -81,25 +81,25 @@ static void case_variants(void) {
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     }
-    plan_free(&plan);
+    trainings_free(&plan);
     options.preset = PRESET_PAPER;
     options.seeds = 1;
-    CHECK(plan_make(&plan, &training_ufp, &options) == 0 && plan.rows == 8, "Table 11: %d rows",
-          plan.rows);
-    plan_free(&plan);
-    CHECK(plan_make(&plan, &training_switching, &options) == 0 && plan.rows == 16, "%d rows",
+    CHECK(trainings_plan(&plan, &training_ufp, &options) == 0 && plan.rows == 8,
+          "Table 11: %d rows", plan.rows);
+    trainings_free(&plan);
+    CHECK(trainings_plan(&plan, &training_switching, &options) == 0 && plan.rows == 16, "%d rows",
           plan.rows);
     CHECK(plan.row[5].options.keep_state && plan.row[5].options.switch_every == 10 &&
               plan.row[6].options.order == ORDER_DESCENDING &&
               strstr(plan.row[5].name, "bcd3-switch-every-10-keep"),
           "%s", plan.row[5].name);
-    plan_free(&plan);
-    CHECK(plan_make(&plan, &training_compression, &options) == 0 && plan.rows == 9,
+    trainings_free(&plan);
+    CHECK(trainings_plan(&plan, &training_compression, &options) == 0 && plan.rows == 9,
           "Tables 9 and 10: %d rows", plan.rows);
     CHECK(plan.row[0].options.fraction == 0.9 && plan.row[0].options.submodels == 3 &&
               plan.row[0].options.epochs == 40,
           "the first row of Table 9");
-    plan_free(&plan);
+    trainings_free(&plan);
 }
 
 /* Trainings of hours: an entry with all its seeds before the next, so that what is finished is
@@ -109,7 +109,7 @@ static void case_plan_by_entry(void) {
     Options options;
     TrainingPlan plan;
     if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
-    CHECK(plan_make(&plan, &training_converged, &options) == 0, "%s", error_message());
+    CHECK(trainings_plan(&plan, &training_converged, &options) == 0, "%s", error_message());
     CHECK(plan.rows == 9 + 9 + 6 + 6 + 2 * 5 + 2 + 2 && plan.long_run, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows && r < 9; r++) {
         const Options *o = &plan.row[r].options;
@@ -119,18 +119,18 @@ static void case_plan_by_entry(void) {
     for (int r = 0; r < plan.rows; r++)
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
-    plan_free(&plan);
-    CHECK(plan_make(&plan, &training_converged_pilot, &options) == 0, "%s", error_message());
+    trainings_free(&plan);
+    CHECK(trainings_plan(&plan, &training_converged_pilot, &options) == 0, "%s", error_message());
     CHECK(plan.rows == 10 + 9 + 6 + 2, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows; r++)
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
-    plan_free(&plan);
+    trainings_free(&plan);
     options.preset = PRESET_PAPER;
-    CHECK(plan_make(&plan, &training_converged, &options) == -1 &&
+    CHECK(trainings_plan(&plan, &training_converged, &options) == -1 &&
               strstr(error_message(), "--preset paper"),
           "a preset without trainings: %s", error_message());
-    plan_free(&plan);
+    trainings_free(&plan);
 }
 
 /* What a preset trains depends on the data there: each network on its own, or on what stands in. */
@@ -139,7 +139,7 @@ static void case_stand_ins(void) {
     Options options;
     TrainingPlan plan;
     if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
-    CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
+    CHECK(trainings_plan(&plan, &training_validity, &options) == 0, "%s", error_message());
     /* 3 seeds: of the images one optimizer, of the text two, each twice */
     CHECK(plan.rows == 18, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows; r++) {
@@ -148,11 +148,11 @@ static void case_stand_ins(void) {
     }
     CHECK(strstr(plan.missing, "cifar10 is not there, synthetic stands in for it; wikitext2"), "%s",
           plan.missing);
-    plan_free(&plan);
+    trainings_free(&plan);
     scratch_text("cifar-10-batches-bin/data_batch_1.bin", "");
     scratch_text("wikitext-2/train.txt", "");
     snprintf(options.data_dir, sizeof options.data_dir, "%s", scratch_path("."));
-    CHECK(plan_make(&plan, &training_validity, &options) == 0, "%s", error_message());
+    CHECK(trainings_plan(&plan, &training_validity, &options) == 0, "%s", error_message());
     CHECK(plan.rows == 36 && !*plan.missing, "%d rows: %s", plan.rows, plan.missing);
     int bcd = 0, smaller = 0;
     for (int r = 0; r < plan.rows; r++) {
@@ -163,7 +163,7 @@ static void case_stand_ins(void) {
         if (strstr(o->model, "width=13")) CHECK(o->submodels == 1, "a smaller network by BCD");
     }
     CHECK(bcd == 12 && smaller == 12, "%d by BCD, %d smaller", bcd, smaller);
-    plan_free(&plan);
+    trainings_free(&plan);
 }
 
 static void case_plan_mistakes(void) {
@@ -174,7 +174,7 @@ static void case_plan_mistakes(void) {
         char *argv[] = {"bcd", "experiment", "validity", wrong[i][0], wrong[i][1], NULL};
         TrainingPlan plan;
         CHECK(plan_of(&plan, 5, argv) == -1 && *error_message(), "%s %s", wrong[i][0], wrong[i][1]);
-        plan_free(&plan);
+        trainings_free(&plan);
     }
 }
 
