@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Encodes text with a model's own tokenizer; `bcd tokenize --tokenizer DIR` runs it.
 
-    encode.py DIR FILE...
+    encode.py DIR FILE...        tokens of files
+    encode.py --prompt DIR TEXT  tokens of a text that goes on: no line before them, no end
+    encode.py --decode DIR FILE  the text of tokens
 
 DIR is a model's directory.  Its tokenizer.json is read by the package `tokenizers`, or else its
 tokenizer.model by `sentencepiece`.  A FILE is plain text, one document, or JSON lines (.jsonl):
@@ -71,6 +73,9 @@ class Fast:
         batch = self.tokenizer.encode_batch(texts, add_special_tokens=special)
         return [(e.ids, [begin for begin, _ in e.offsets]) for e in batch]
 
+    def decode(self, ids):
+        return self.tokenizer.decode(ids)
+
 
 class Pieces:
     """tokenizer.model"""
@@ -82,6 +87,9 @@ class Pieces:
 
     def encode(self, texts, special):
         return [(self.pieces.encode(t, add_bos=special), None) for t in texts]
+
+    def decode(self, ids):
+        return self.pieces.decode(ids)
 
 
 class Encoder:
@@ -182,6 +190,26 @@ def records(path):
                     raise Stop(f"{where}: no JSON: {error.msg}") from None
 
 
+def bytes_of(ids):
+    numbers = array.array("I", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def prompt(encoder, text, out):
+    (ids, _), = encoder.tokenizer.encode([text], True)
+    out.write(bytes_of(ids))
+
+
+def decode(encoder, path, out):
+    with open(path, "rb") as file:
+        numbers = array.array("I", file.read())
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    out.write(encoder.tokenizer.decode(numbers.tolist()).encode())
+
+
 def encode_all(encoder, paths, out):
     kinds = {next(records(path), ("texts", None))[0] for path in paths}
     masked = kinds != {"texts"}
@@ -189,10 +217,7 @@ def encode_all(encoder, paths, out):
 
     def flush(kind, batch):
         for ids in getattr(encoder, kind)(batch) if batch else ():
-            numbers = array.array("I", ids)
-            if sys.byteorder == "big":
-                numbers.byteswap()
-            out.write(numbers.tobytes())
+            out.write(bytes_of(ids))
 
     for path in paths:
         kind, batch = "texts", []
@@ -209,7 +234,11 @@ def encode_all(encoder, paths, out):
 def main():
     if len(sys.argv) < 3:
         raise Stop("usage: encode.py DIR FILE...")
-    encode_all(Encoder(sys.argv[1]), sys.argv[2:], sys.stdout.buffer)
+    modes = {"--prompt": prompt, "--decode": decode}
+    if sys.argv[1] in modes:
+        modes[sys.argv[1]](Encoder(sys.argv[2]), sys.argv[3], sys.stdout.buffer)
+    else:
+        encode_all(Encoder(sys.argv[1]), sys.argv[2:], sys.stdout.buffer)
     sys.stdout.flush()
 
 

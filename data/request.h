@@ -11,6 +11,7 @@ typedef struct {
     const char *name;
     const char *dir; /* where the files are; NULL: $BCD_DATA, else "datasets" */
     Split split;
+    bool whole;    /* all of a text is this split: none is held out, or all is */
     int context;   /* tokens per sample (token sets only) */
     bool augment;  /* pad-crop-flip (image sets, training split only) */
     uint64_t seed; /* of augmentation and of synthetic data */

@@ -21,9 +21,9 @@ static size_t split_point(size_t count, size_t max_held_out) {
 static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begin, size_t end,
                           size_t max_held_out) {
     const size_t cut = begin + split_point(end - begin, max_held_out);
-    const bool training = request->split == SPLIT_TRAIN;
-    return tokens_dataset(request->name, tokens, training ? begin : cut, training ? cut : end,
-                          request->context, request->limit);
+    if (!request->whole && request->split == SPLIT_TRAIN) end = cut;
+    if (!request->whole && request->split != SPLIT_TRAIN) begin = cut;
+    return tokens_dataset(request->name, tokens, begin, end, request->context, request->limit);
 }
 
 static Dataset *open_split(const DataRequest *request, Tokens tokens, size_t max_held_out) {

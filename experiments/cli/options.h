@@ -25,7 +25,7 @@ typedef enum {
 
 enum { COMMANDS = 11 };
 
-enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MAX = 112 };
+enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MAX = 128 };
 
 typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
 extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
@@ -54,7 +54,8 @@ typedef struct Options {
 
     /* model and data */
     char model[OPTION_TEXT], data[OPTION_TEXT], data_dir[OPTION_TEXT];
-    char init[OPTION_TEXT]; /* directory of a model to start from */
+    char init[OPTION_TEXT];  /* directory of a model to start from */
+    char valid[OPTION_TEXT]; /* token file; "": a part of data is held out */
     int context, limit, eval_samples;
     bool augment;
 
@@ -74,7 +75,7 @@ typedef struct Options {
 
     /* optimizer */
     int optimizer; /* OptimizerKind */
-    double lr, momentum, weight_decay, clip;
+    double lr, momentum, beta1, beta2, eps, weight_decay, clip;
     int decay;    /* 0 all, 1 matrices */
     int schedule; /* LrKind */
     int warmup;
@@ -98,7 +99,9 @@ typedef struct Options {
     int threads;         /* 0: as OpenMP decides */
     char out[OPTION_TEXT], resume[OPTION_TEXT];
     int eval_every, save_every, keep_last;
-    bool quiet; /* no progress, no tables: errors only */
+    bool quiet;                                  /* no progress, no tables: errors only */
+    char config[OPTION_TEXT], like[OPTION_TEXT]; /* more settings: a file of flags, a run */
+    char log_samples[OPTION_TEXT];
 
     /* over which ranks; said anew at each start */
     char pipeline[OPTION_TEXT]; /* see pipeline.h */
@@ -111,7 +114,7 @@ typedef struct Options {
     int split; /* SplitName */
     char prompt[OPTION_TEXT];
     int tokens;
-    double temperature;
+    double temperature, top_p;
     int top_k;
 
     /* bcd tokenize */

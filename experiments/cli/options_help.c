@@ -22,12 +22,15 @@ const CommandInfo command_table[COMMANDS] = {
      "\n"
      "The run's directory gets run.h5 (settings, curves, memory: for bcd report, h5py, h5ls) and\n"
      "checkpoint.h5 (everything needed to go on; the same training gives the same file)."},
-    {COMMAND_EVAL, "eval", "DIR", "loss and accuracy of a trained network", 1, 1,
-     "DIR is a run's directory or a checkpoint file.\n\n"
-     "  bcd eval runs/a --split test"},
-    {COMMAND_SAMPLE, "sample", "DIR", "text from a trained language model", 1, 1,
-     "DIR is a run's directory or a checkpoint file.  The same seed gives the same text.\n\n"
-     "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40"},
+    {COMMAND_EVAL, "eval", "[DIR]", "loss and accuracy of a trained network", 0, 1,
+     "DIR is a run's directory or a checkpoint file; --init names a model's directory instead.\n\n"
+     "  bcd eval runs/a --split test\n"
+     "  bcd eval --init DIR --data chats.tokens --context 512"},
+    {COMMAND_SAMPLE, "sample", "[DIR]", "text from a trained language model", 0, 1,
+     "DIR is a run's directory or a checkpoint file; --init names a model's directory instead.\n"
+     "The same seed gives the same text.\n\n"
+     "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40\n"
+     "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9"},
     {COMMAND_INFO, "info", "", "this build, and what the models cost with and without BCD", 0, 0,
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
      "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n\n"

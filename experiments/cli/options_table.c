@@ -22,8 +22,8 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 /* Who takes a flag. */
 #define TRAIN COMMAND_TRAIN
 #define TRAINING (COMMAND_TRAIN | COMMAND_TRACE | COMMAND_EXPERIMENT)
-#define LOADING (COMMAND_EVAL | COMMAND_SAMPLE)
-#define RUNNING (TRAINING | LOADING | COMMAND_GRADIENTS)
+#define LOADING (COMMAND_EVAL | COMMAND_SAMPLE | COMMAND_GRADIENTS)
+#define RUNNING (TRAINING | LOADING)
 
 #define TEXT(field) OPTION_IS_TEXT, offsetof(Options, field), 0, 0, NULL, 0
 #define INT(field, min, max) OPTION_IS_INT, offsetof(Options, field), min, max, NULL, 0
@@ -54,15 +54,22 @@ const Option option_table[] = {
      "them), "
      "which also says what --model is",
      TRAIN | COMMAND_EXPERIMENT},
+    {"init", "DIR", TEXT(init), LOCAL, "", "none", SECTION,
+     "the GPT-2, LLaMA or Mistral in DIR, in place of a run", LOADING},
     {"data", "NAME", TEXT(data), FIXED, "synthetic", NULL, SECTION,
      "synthetic, text, text1, text2 (its halves; none of these needs a download), cifar10, "
      "cifar100, shakespeare, wikitext2, webtext2, wikitext2:N, shakespeare:N (in the first N "
      "tokens of GPT-2's vocabulary), or a FILE.tokens made by bcd tokenize",
      TRAINING},
+    {"data", "NAME", TEXT(data), LOCAL, "", "the run's", SECTION,
+     "a data set's name, or a FILE.tokens; --init needs one", COMMAND_EVAL},
+    {"valid", "FILE", TEXT(valid), FIXED, "", "a part of --data is held out", SECTION,
+     "token file to validate on; all of --data is then learned", TRAINING | COMMAND_EVAL},
     {"data-dir", "DIR", TEXT(data_dir), FREE, "", "$BCD_DATA, else datasets", SECTION,
      "where the data sets are", RUNNING | COMMAND_TOKENIZE},
     {"context", "TOKENS", INT(context, 0, 1 << 20), FIXED, "0", "the model's", SECTION,
-     "tokens per sequence, at most the model's context", TRAINING | COMMAND_PLAN},
+     "tokens per sequence, at most the model's context",
+     TRAINING | COMMAND_PLAN | COMMAND_EVAL | COMMAND_SAMPLE},
     {"limit", "SAMPLES", INT(limit, 0, MANY), FIXED, "0", "all", SECTION,
      "use only so many samples of each split", TRAINING | COMMAND_EVAL},
     {"augment", NULL, FLAG(augment), FIXED, "0", NULL, SECTION,
@@ -72,7 +79,9 @@ const Option option_table[] = {
 #undef SECTION
 #define SECTION "Block coordinate descent"
     {"submodels", "M", INT(submodels, 1, 10000), FIXED, "1", NULL, SECTION,
-     "parts the network is trained in; 1 is ordinary training", TRAINING},
+     "parts the network is trained in; 1 is ordinary training", TRAIN},
+    {"submodels", "M", INT(submodels, 1, 10000), LOCAL, "1", "3", SECTION,
+     "parts the network is trained in, beside the full update", COMMAND_TRACE | COMMAND_EXPERIMENT},
     {"partition", "LIST", TEXT(partition), FIXED, "", "balanced by parameters", SECTION,
      "by hand: blocks by number or name, submodels separated by /, as in 0-2/3-4", TRAINING},
     {"always-active", "LIST", TEXT(always_active), FIXED, "", "none", SECTION,
@@ -105,19 +114,28 @@ const Option option_table[] = {
 #undef SECTION
 #define SECTION "Optimizer"
     {"optimizer", "sgd|adam|adamw|lion", CHOICE(optimizer, optimizer_names, OPTIMIZER_KINDS), FIXED,
-     "sgd", NULL, SECTION, "adam has coupled weight decay, adamw and lion decoupled", TRAINING},
-    {"lr", "RATE", REAL(lr, 0, 1000), FIXED, NULL, "sgd 0.1, others 1e-4", SECTION, "learning rate",
-     TRAINING},
+     "sgd", "sgd; language models adamw", SECTION,
+     "adam has coupled weight decay, adamw and lion decoupled", TRAINING},
+    {"lr", "RATE", REAL(lr, 0, 1000), FIXED, NULL,
+     "sgd 0.1, others 1e-4; language models 3e-4 by adam and adamw, 1e-5 with --init", SECTION,
+     "learning rate", TRAINING},
     {"momentum", "F", REAL(momentum, 0, 0.999999), FIXED, NULL, "0.9", SECTION, "of sgd", TRAINING},
+    {"beta1", "F", REAL(beta1, 0, 0.9999999), FIXED, "0.9", NULL, SECTION,
+     "of adam, adamw, lion: decay of the first moment", TRAINING},
+    {"beta2", "F", REAL(beta2, 0, 0.9999999), FIXED, "0.999", "0.999, lion 0.99", SECTION,
+     "... of the second moment", TRAINING},
+    {"eps", "F", REAL(eps, 0, 1), FIXED, "1e-8", NULL, SECTION,
+     "of adam and adamw, beside the root of the second moment", TRAINING},
     {"weight-decay", "F", REAL(weight_decay, 0, 1000), FIXED, NULL, "1e-5, lion 0", SECTION, NULL,
      TRAINING},
     {"decay", "all|matrices", CHOICE(decay, decay_names, 2), FIXED, "all", NULL, SECTION,
      "which parameters decay", TRAINING},
-    {"clip", "NORM", REAL(clip, 0, 1e9), FIXED, "0", "none", SECTION,
+    {"clip", "NORM", REAL(clip, 0, 1e9), FIXED, "0", "none; language models 1", SECTION,
      "largest global norm of the gradient", TRAINING},
     {"schedule", "constant|cosine|step", CHOICE(schedule, lr_names, LR_KINDS), FIXED, "constant",
-     NULL, SECTION, "of the learning rate", TRAINING},
-    {"warmup", "STEPS", INT(warmup, 0, MANY), FIXED, "0", NULL, SECTION,
+     "constant; language models cosine", SECTION, "of the learning rate", TRAINING},
+    {"warmup", "STEPS", INT(warmup, 0, MANY), FIXED, "0",
+     "0; of a language model's own cosine a twentieth of the steps", SECTION,
      "rise from 0 to the rate first", TRAINING},
     {"final-lr", "F", REAL(final_lr, 0, 1), FIXED, "0.1", NULL, SECTION,
      "cosine: rate at the end, as a fraction of --lr", TRAINING},
@@ -126,11 +144,15 @@ const Option option_table[] = {
     {"step-factor", "F", REAL(step_factor, 0, 1), FIXED, "0.1", NULL, SECTION,
      "step: by this factor", TRAINING},
     {"batch", "SAMPLES", INT(batch, 1, 1 << 20), FIXED, NULL, "128 images or 8 sequences", SECTION,
-     "samples per update", TRAINING | COMMAND_EVAL},
+     "samples per update", TRAINING},
+    {"batch", "SAMPLES", INT(batch, 1, 1 << 20), LOCAL, NULL, "the run's", SECTION,
+     "samples computed at the same time; the result is the same", COMMAND_EVAL},
     {"accumulate", "PARTS", INT(accumulate, 1, 1 << 20), FIXED, "1", NULL, SECTION,
      "compute a batch in so many parts, to save memory", TRAINING},
-    {"steps", "N", COUNT(steps, 1, EVER), OPTION_EXTENDS, NULL, "from --epochs", SECTION,
-     "updates in all", TRAINING},
+    {"steps", "N", COUNT(steps, 0, EVER), OPTION_EXTENDS, NULL, "from --epochs", SECTION,
+     "updates in all; 0 only writes the checkpoint", TRAIN | COMMAND_TRACE},
+    {"steps", "N", COUNT(steps, 1, EVER), LOCAL, NULL, "the preset's", SECTION,
+     "updates of each training", COMMAND_EXPERIMENT},
     {"epochs", "N", REAL(epochs, 1e-9, 1e9), OPTION_EXTENDS, "6", NULL, SECTION,
      "passes over the data, instead of --steps", TRAINING},
     {"seed", "N", COUNT(seed, 0, EVER), FIXED, "1", NULL, SECTION, "of everything random",
@@ -165,7 +187,11 @@ const Option option_table[] = {
     {"device-cache", "BYTES", BYTES(device_cache), FREE, "0", "none", SECTION,
      "... but first of all up to so much in the device's own memory", TRAINING},
     {"out", "DIR", TEXT(out), LOCAL, "", "a new one under runs/", SECTION,
-     "where run.h5 and checkpoint.h5 go; must not hold a run yet", TRAIN | COMMAND_EXPERIMENT},
+     "where run.h5 and checkpoint.h5 go; must not hold a run yet", TRAIN},
+    {"out", "DIR", TEXT(out), LOCAL, "", "results, or results-PRESET", SECTION,
+     "where the tables go, and the trainings behind them", COMMAND_EXPERIMENT},
+    {"like", "DIR", TEXT(like), LOCAL, "", "none", SECTION,
+     "the settings of the run in DIR, but for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL, SECTION,
      "go on with the run in DIR; needs no other flag; --steps or --epochs may extend it, --device "
      "and "
@@ -180,7 +206,13 @@ const Option option_table[] = {
     {"keep-last", "N", INT(keep_last, 0, 100000), FREE, "0", NULL, SECTION,
      "also keep the last N checkpoints, as checkpoint-STEP.h5", TRAIN},
     {"quiet", NULL, FLAG(quiet), LOCAL, "0", NULL, SECTION, "print errors only",
-     TRAIN | COMMAND_EXPERIMENT},
+     TRAIN | COMMAND_EXPERIMENT | COMMAND_EXPORT},
+    {"log-samples", "FILE", TEXT(log_samples), LOCAL, "", "none", SECTION,
+     "write which samples each update sees: a line with its number and theirs", TRAIN},
+    {"config", "FILE", TEXT(config), LOCAL, "", "none", SECTION,
+     "more flags, one in a line, as in \"lr 0.1\", # begins a comment; the command line goes over "
+     "them",
+     RUNNING | COMMAND_PLAN},
 #undef SECTION
 #define SECTION "Several devices"
     {"pipeline", "none|local:N|mpi|nccl", TEXT(pipeline), LOCAL, "none", NULL, SECTION,
@@ -216,6 +248,8 @@ const Option option_table[] = {
      "0: always the likeliest token; 1: as the model says; more: wilder", COMMAND_SAMPLE},
     {"top-k", "K", INT(top_k, 0, 1 << 24), LOCAL, "0", "all", SECTION,
      "choose among the K likeliest tokens", COMMAND_SAMPLE},
+    {"top-p", "P", REAL(top_p, 1e-9, 1), LOCAL, "1", "all", SECTION,
+     "... among the likeliest that have the probability P together", COMMAND_SAMPLE},
     {"model", "SPEC", TEXT(model), LOCAL, "", "all presets, in a table", SECTION,
      "show the blocks of one model", COMMAND_INFO},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL, SECTION,

@@ -192,17 +192,24 @@ static int read_spec(char spec[OPTION_TEXT], const Config *config, int context) 
                      type);
 }
 
-int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
-    char path[PATH_BYTES];
+/* The config.json of a directory, to be deleted; NULL where it is no JSON.  -1 and an error. */
+static int read_config(cJSON **root, char path[PATH_BYTES], const char *dir) {
     size_t bytes;
     if (path_join(path, dir, "config.json")) return -1;
     unsigned char *text = file_read("init", path, "a model directory has one", &bytes);
     if (!text) return -1;
-    cJSON *root = cJSON_ParseWithLength((const char *)text, bytes);
+    *root = cJSON_ParseWithLength((const char *)text, bytes);
+    free(text);
+    return 0;
+}
+
+int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
+    char path[PATH_BYTES];
+    cJSON *root;
+    if (read_config(&root, path, dir)) return -1;
     Config config = {path, root};
     int failed = read_spec(spec, &config, context);
     cJSON_Delete(root);
-    free(text);
     return failed;
 }
 
@@ -269,12 +276,11 @@ static const struct {
 } writers[] = {{"gpt", add_gpt}, {"llama", add_llama}};
 enum { WRITERS = sizeof writers / sizeof *writers };
 
-int convert_write_config(const char *path, const Model *model) {
+/* Frees `root`. */
+static int write_config(const char *path, cJSON *root) {
     AtomicFile file;
-    cJSON *root = cJSON_CreateObject();
-    for (int i = 0; i < WRITERS; i++)
-        if (strcmp(writers[i].family, model->family) == 0) writers[i].add(root, model->transformer);
-    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
+    cJSON_DeleteItemFromObject(root, "dtype"); /* its newer name */
+    cJSON_DeleteItemFromObject(root, "torch_dtype");
     cJSON_AddStringToObject(root, "torch_dtype", "float32");
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
@@ -286,4 +292,18 @@ int convert_write_config(const char *path, const Model *model) {
     }
     cJSON_free(text);
     return failed;
+}
+
+int convert_copy_config(const char *path, const char *init) {
+    char from[PATH_BYTES];
+    cJSON *root;
+    return read_config(&root, from, init) ? -1 : write_config(path, root);
+}
+
+int convert_write_config(const char *path, const Model *model) {
+    cJSON *root = cJSON_CreateObject();
+    for (int i = 0; i < WRITERS; i++)
+        if (strcmp(writers[i].family, model->family) == 0) writers[i].add(root, model->transformer);
+    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
+    return write_config(path, root);
 }

@@ -18,9 +18,15 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
  * another shape, a file is damaged. */
 int convert_load(Engine *engine, const char *dir);
 
-/* Writes model.safetensors and config.json into `dir`, which is made; float32.  -1 and an error; no
- * file is left half written. */
-int convert_save(const char *dir, Engine *engine);
+/* Writes model.safetensors and config.json into `dir`, which is made; float32.  init: the directory
+ * that the model started from, or ""; where it is that model still, its config.json and its learned
+ * positions beyond the trained context are kept.  -1 and an error; no file is left half written. */
+int convert_save(const char *dir, Engine *engine, const char *init);
+
+/* The trained model that a command line names: its first file, a run's directory or a checkpoint,
+ * or
+ * --init.  As checkpoint_open. */
+int convert_open(Setup *setup, const Options *asked);
 
 /* The same of a training, by its directory or checkpoint file; `asked` as of checkpoint_open. */
 int convert_export(const char *place, const char *dir, const Options *asked);
@@ -29,6 +35,8 @@ int convert_export(const char *place, const char *dir, const Options *asked);
  */
 
 int convert_write_config(const char *path, const Model *model);
+/* The config.json in `init`, but of float32. */
+int convert_copy_config(const char *path, const char *init);
 
 enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
 

@@ -3,16 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../../data/file.h"
 #include "../../ref/error.h"
 #include "../../ref/random.h"
 #include "../commands.h"
-#include "../store/checkpoint.h"
+#include "../convert/convert.h"
+#include "../train/python.h"
 
 typedef struct {
     Setup setup;
-    Tokenizer *tokenizer;
-    int *text; /* the tokens so far: prompt, then what was sampled */
+    Tokenizer *tokenizer; /* NULL: the model's own, which Python reads, in options.init */
+    int *text;            /* the tokens so far: prompt, then what was sampled */
     size_t count;
     Batch batch;
     real *logits; /* [context][vocabulary] */
@@ -38,14 +41,21 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* The smallest logit among the k largest. */
-static int threshold(real *min, const real *logits, int vocabulary, int k) {
-    size_t count = (size_t)vocabulary;
+/* The smallest logit among those that may be drawn: the k largest (0: all), and of these the
+ * largest that have the probability p together. */
+static int threshold(real *min, const real *logits, int vocabulary, const Options *o) {
+    const size_t count = (size_t)vocabulary, k = (size_t)o->top_k;
+    size_t allowed = k && k < count ? k : count, kept = 0;
+    double sum = 0, part = 0;
     real *sorted = malloc(count * sizeof *sorted);
     if (!sorted) return error_set("sample: out of memory");
     memcpy(sorted, logits, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, descending);
-    *min = sorted[k - 1];
+    for (size_t i = 0; i < allowed; i++)
+        sum += exp((double)(sorted[i] - sorted[0]) / o->temperature);
+    while (kept < allowed && part < o->top_p * sum)
+        part += exp((double)(sorted[kept++] - sorted[0]) / o->temperature);
+    *min = sorted[kept ? kept - 1 : 0];
     free(sorted);
     return 0;
 }
@@ -57,8 +67,7 @@ static int draw(const real *logits, int vocabulary, const Options *o, double u) 
         if (logits[v] > logits[best]) best = v;
     if (o->temperature <= 0) return best;
     real min = (real)-INFINITY;
-    if (o->top_k && o->top_k < vocabulary && threshold(&min, logits, vocabulary, o->top_k))
-        return -1;
+    if ((o->top_k || o->top_p < 1) && threshold(&min, logits, vocabulary, o)) return -1;
     double sum = 0, highest = (double)logits[best];
     for (int v = 0; v < vocabulary; v++)
         if (logits[v] >= min) sum += exp(((double)logits[v] - highest) / o->temperature);
@@ -71,6 +80,75 @@ static int draw(const real *logits, int vocabulary, const Options *o, double u) 
     return best;
 }
 
+/* ---- the model's own tokenizer ------------------------------------------------------------------
+ */
+
+/* data/encode.py --MODE DIR ARGUMENT; what it prints.  NULL and an error. */
+static unsigned char *encode_py(const char *mode, const char *dir, const char *argument,
+                                size_t *bytes) {
+    const char *arguments[] = {mode, dir, argument};
+    char name[32];
+    unsigned char *printed = NULL;
+    FILE *out = tmpfile();
+    if (!out) {
+        error_set("sample: no temporary file");
+        return NULL;
+    }
+    snprintf(name, sizeof name, "/dev/fd/%d", fileno(out));
+    if (python_run("data/encode.py", arguments, 3, out) == PYTHON_DONE)
+        printed = file_read("sample", name, "what Python printed", bytes);
+    fclose(out);
+    return printed;
+}
+
+/* Overwrites s->text with the prompt's tokens, with room for all. */
+static int encode_prompt(Sampling *s, const Options *o) {
+    size_t bytes;
+    const char *dir = s->setup.options.init;
+    unsigned char *raw = encode_py("--prompt", dir, o->prompt, &bytes);
+    if (!raw) return -1;
+    s->count = bytes / 4;
+    s->text = malloc((s->count + (size_t)o->tokens) * sizeof *s->text);
+    for (size_t i = 0; s->text && i < s->count; i++) {
+        const unsigned char *b = raw + 4 * i;
+        s->text[i] =
+            (int)(b[0] | (unsigned)b[1] << 8 | (unsigned)b[2] << 16 | (unsigned)b[3] << 24);
+    }
+    free(raw);
+    if (!s->text) return error_set("sample: out of memory");
+    for (size_t i = 0; i < s->count; i++)
+        if (s->text[i] < 0 || s->text[i] >= s->setup.model->outputs)
+            return error_set("sample: the tokenizer in %s has a token %d, the model %d tokens", dir,
+                             s->text[i], s->setup.model->outputs);
+    return s->count ? 0
+                    : error_set(
+                          "sample: --prompt says what to begin with; this tokenizer has no "
+                          "token for the beginning");
+}
+
+/* As a whole: what a token stands for depends on those before it. */
+static int print_decoded(const Sampling *s) {
+    char name[32];
+    size_t bytes;
+    FILE *file = tmpfile();
+    if (!file) return error_set("sample: no temporary file");
+    for (size_t i = 0; i < s->count; i++) {
+        unsigned char raw[4];
+        for (int b = 0; b < 4; b++) raw[b] = (unsigned char)(s->text[i] >> (8 * b) & 255);
+        fwrite(raw, 1, 4, file);
+    }
+    snprintf(name, sizeof name, "/dev/fd/%d", fileno(file));
+    unsigned char *text =
+        fflush(file) == 0 ? encode_py("--decode", s->setup.options.init, name, &bytes) : NULL;
+    fclose(file);
+    if (!text) return -1;
+    fwrite(text, 1, bytes, stdout);
+    free(text);
+    return 0;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
 static void print_token(const Sampling *s, int token) {
     size_t bytes;
     const char *text = s->tokenizer->decode(s->tokenizer, token, &bytes);
@@ -80,6 +158,7 @@ static void print_token(const Sampling *s, int token) {
 
 static int start_text(Sampling *s, const Options *o) {
     const Tokenizer *tokenizer = s->tokenizer;
+    if (!tokenizer) return encode_prompt(s, o);
     size_t room = strlen(o->prompt) + 1 + (size_t)o->tokens;
     if (tokenizer->vocabulary > s->setup.model->outputs)
         return error_set("sample: the tokenizer %s has %d tokens, the model %d", tokenizer->name,
@@ -105,29 +184,36 @@ static int sample(Sampling *s, const Options *o) {
     s->batch.n = 1;
     for (int i = 0; i < o->tokens; i++) {
         /* A model may tell more tokens apart than the tokenizer has: those are never drawn. */
-        int token = draw(next_logits(s), s->tokenizer->vocabulary, o,
-                         random_uniform(o->seed, STREAM_SAMPLE, (uint64_t)i));
+        int token = draw(next_logits(s), s->tokenizer ? s->tokenizer->vocabulary : model->outputs,
+                         o, random_uniform(o->seed, STREAM_SAMPLE, (uint64_t)i));
         if (token < 0) return -1;
         s->text[s->count++] = token;
-        print_token(s, token);
+        if (s->tokenizer) print_token(s, token);
     }
+    if (!s->tokenizer && print_decoded(s)) return -1;
     printf("\n");
     return 0;
 }
 
+static bool has_tokenizer(const char *dir) {
+    char json[PATH_BYTES], model[PATH_BYTES];
+    return *dir && !path_join(json, dir, "tokenizer.json") &&
+           !path_join(model, dir, "tokenizer.model") &&
+           (access(json, R_OK) == 0 || access(model, R_OK) == 0);
+}
+
+/* Text is made with the tokenizer of the data, or where that is not one of ours the model's. */
 static int open_trained(Sampling *s, const Options *o) {
-    /* One sequence at a time needs no room for a batch. */
-    Options asked = *o;
-    asked.batch = 1;
-    asked.given[options_find("batch", COMMAND_TRAIN)] = true;
-    asked.command = COMMAND_TRAIN;
-    if (checkpoint_open(&s->setup, o->positional[0], &asked)) return -1;
+    if (convert_open(&s->setup, o)) return -1;
     const Options *stored = &s->setup.options;
     if (!s->setup.model->tokens)
         return error_set("%s: %s reads images; bcd sample is for language models", o->positional[0],
                          s->setup.model->name);
-    s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
-    return s->tokenizer ? 0 : -1;
+    if (!*o->init)
+        s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
+    if (s->tokenizer || has_tokenizer(stored->init)) return 0;
+    return *o->init ? error_set("%s: neither tokenizer.json nor tokenizer.model is there", o->init)
+                    : -1;
 }
 
 int command_sample(const Options *options) {

@@ -12,7 +12,7 @@ int measured_options(Options *o, const Options *asked, const MeasuredNetwork *ne
     o->device = asked->device;
     o->precision = asked->precision;
     return options_set(o, "model", network->model) || options_set(o, "data", network->data) ||
-                   options_set(o, "optimizer", network->optimizer) ||
+                   options_set(o, "optimizer", network->optimizer) || setup_pin_optimizer(o) ||
                    options_set(o, "batch", network->batch) || options_set(o, "submodels", number) ||
                    options_set(o, "limit", "256")
                ? -1

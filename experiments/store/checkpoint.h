@@ -40,6 +40,9 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);
  * batch, limit, threads ...) go over the stored ones.  setup_free is safe either way. */
 int checkpoint_open(Setup *setup, const char *place, const Options *asked);
 
+/* What a command that evaluates may say over the settings of a training. */
+void checkpoint_overlay(Options *stored, const Options *asked);
+
 /* ---- shared by checkpoint.c and checkpoint_read.c -------------------------------------------- */
 
 /* Where each kind of tensor lives in the file. */

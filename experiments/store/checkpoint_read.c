@@ -160,11 +160,15 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
 
 /* Flags that make sense over a stored run: where things are, how much of them, what computes.  A
  * network trained on a device is evaluated anywhere, so the device is not the stored one. */
-static void overlay(Options *stored, const Options *asked) {
+void checkpoint_overlay(Options *stored, const Options *asked) {
     if (options_given(asked, "data-dir")) strcpy(stored->data_dir, asked->data_dir);
     if (options_given(asked, "batch") && asked->batch) stored->batch = asked->batch;
     if (options_given(asked, "limit")) stored->limit = asked->limit;
-    stored->accumulate = options_given(asked, "batch") ? 1 : stored->accumulate;
+    if (options_given(asked, "data")) strcpy(stored->data, asked->data);
+    if (options_given(asked, "data") || *asked->valid) strcpy(stored->valid, asked->valid);
+    /* A text is written one sequence at a time, which needs no room for a batch. */
+    if (asked->command == COMMAND_SAMPLE) stored->batch = 1;
+    if (options_given(asked, "batch") || stored->batch == 1) stored->accumulate = 1;
     stored->device = asked->device;
     stored->precision = asked->precision;
     stored->method = METHOD_BCD;
@@ -180,7 +184,7 @@ int checkpoint_open(Setup *setup, const char *place, const Options *asked) {
     int failed = settings_read(&file, "/settings", &setup->options) ||
                  h5_get_text(&file, "/model", "spec", spec, sizeof spec);
     if (!failed) {
-        overlay(&setup->options, asked);
+        checkpoint_overlay(&setup->options, asked);
         setup->model = model_create(spec);
         failed = !setup->model || setup_engine_for_evaluation(setup) ||
                  read_groups(&file, setup, MODEL_GROUPS);

@@ -63,9 +63,8 @@ static int read_text(const H5File *file, const char *group, const Option *option
 static int take(const H5File *file, const char *group, Options *options, const char *name,
                 const char *text) {
     char cause[256];
-    /* The length was given in steps or in epochs, and the other one is 0. */
-    bool length = strcmp(name, "epochs") == 0 || strcmp(name, "steps") == 0;
-    if (length && strtod(text, NULL) == 0) return 0;
+    /* The length was given in steps or in epochs, which are then 0; steps come first. */
+    if (strcmp(name, "epochs") == 0 && strtod(text, NULL) == 0) return 0;
     if (options_set(options, name, text) == 0) return 0;
     snprintf(cause, sizeof cause, "%s", error_message());
     return error_set("%s: %s: %s", file->path, group, cause);

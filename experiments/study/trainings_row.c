@@ -25,7 +25,7 @@ static int set_given(Options *options, const Options *asked, bool full) {
     char value[OPTION_TEXT];
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        bool skip = !asked->given[row] || !(option->commands & COMMAND_TRAIN) ||
+        bool skip = !asked->given[row] || options_find(option->name, COMMAND_TRAIN) < 0 ||
                     (full && strcmp(option->name, "partition") == 0);
         for (size_t a = 0; a < sizeof apart / sizeof *apart; a++)
             skip = skip || strcmp(option->name, apart[a]) == 0;
@@ -84,8 +84,8 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
     snprintf(part, sizeof part, "%.17g", variant->fraction);
     options_defaults(o, COMMAND_TRAIN);
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
-        options_set(o, "optimizer", optimizer) || options_set(o, "submodels", parts) ||
-        set_all(o, entry->settings) ||
+        options_set(o, "optimizer", optimizer) || setup_pin_optimizer(o) ||
+        options_set(o, "submodels", parts) || set_all(o, entry->settings) ||
         set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam) ||
         (variant->settings && set_all(o, variant->settings)))
         return -1;

@@ -5,7 +5,7 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
-#include "../store/checkpoint.h"
+#include "../convert/convert.h"
 
 int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation) {
     Engine *engine = setup->engine;
@@ -43,17 +43,21 @@ int command_eval(const Options *options) {
     Setup setup;
     Evaluation evaluation;
     char text[80];
-    int failed = checkpoint_open(&setup, options->positional[0], options);
+    int failed = convert_open(&setup, options);
+    if (!failed && *options->init && !*options->data && !*options->valid)
+        failed = error_set("--init: --data says what to evaluate on");
     Dataset *data = NULL;
     if (!failed) {
         setup.options.augment = false;
         data = setup_data(&setup.options, setup.model, (Split)options->split);
-        failed = !data || eval_dataset(&setup, data, &evaluation);
+        failed = !data || setup_match(setup.model, data) ||
+                 setup_check_vocabulary(&setup.options, setup.model, data) ||
+                 eval_dataset(&setup, data, &evaluation);
     }
     if (!failed)
-        printf("%s, %s split of %s (%d samples): %s\n", setup.options.model,
-               split_names[options->split], data->name, data->samples,
-               eval_format(&evaluation, setup.model->tokens, text));
+        printf("%s, %s split of %s (%d samples): %s\n",
+               *options->init ? options->init : setup.options.model, split_names[options->split],
+               data->name, data->samples, eval_format(&evaluation, setup.model->tokens, text));
     dataset_free(data);
     setup_free(&setup);
     return failed ? -1 : 0;

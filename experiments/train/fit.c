@@ -34,6 +34,14 @@ int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan p
     if (!active) return error_set("memory: none left for a plan");
     memset(device, 0, (MEM_ROLES + 1) * sizeof *device);
     memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
+    /* A stage that nothing has trained on yet evaluates, and has the scratch for that. */
+    memset(active, 0, (size_t)t->model->blocks * sizeof *active);
+    if (plan(there, here, t->model, &t->settings, active)) {
+        free(active);
+        return -1;
+    }
+    keep_max(device, there);
+    keep_max(host, here);
     for (int m = first; m < submodels; m++) {
         partition_active(t->partition, t->model, m < 0 ? m + submodels : m, active);
         failed = (t->blocks && rank_blocks_set_in_flight(t->blocks, t->placement, t->model,

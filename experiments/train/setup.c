@@ -41,8 +41,7 @@ Model *setup_model(const char *spec, int outputs, int context) {
     return model;
 }
 
-/* Whether the model can learn from this data. */
-static int check_match(const Model *model, const Dataset *data) {
+int setup_match(const Model *model, const Dataset *data) {
     Shape want = model->input, have = data->input;
     if (!model->tokens && (want.h != have.h || want.w != have.w || want.c != have.c))
         return error_set("the model %s reads images of %d x %d x %d, %s has %d x %d x %d",
@@ -54,11 +53,18 @@ static int check_match(const Model *model, const Dataset *data) {
     return 0;
 }
 
-/* Weights that were trained know their tokens by number, so the data must be made with the same
- * vocabulary.  The size tells; a model's may be padded to a multiple of 128, as is usual. */
-static int check_vocabulary(const Model *model, const Dataset *data) {
+/* Two token files of one training are by the same tokenizer. */
+static int check_tokenizer(const Dataset *train, const Dataset *valid) {
+    if (strcmp(train->tokenizer, valid->tokenizer) == 0) return 0;
+    return error_set("--valid: %s was made with %s, %s with %s", valid->name, valid->tokenizer,
+                     train->name, train->tokenizer);
+}
+
+int setup_check_vocabulary(const Options *o, const Model *model, const Dataset *data) {
+    /* The size tells; a model's may be padded to a multiple of 128, as is usual. */
     const int padded = (data->classes + 127) / 128 * 128;
-    if (!model->tokens || model->outputs == data->classes || model->outputs <= padded) return 0;
+    if (!*o->init || !model->tokens || model->outputs == data->classes || model->outputs <= padded)
+        return 0;
     return error_set("the model has %d tokens, %s was made with %s, which has %d", model->outputs,
                      data->name, *data->tokenizer ? data->tokenizer : "another tokenizer",
                      data->classes);
@@ -66,10 +72,12 @@ static int check_vocabulary(const Model *model, const Dataset *data) {
 
 Dataset *setup_data(const Options *options, const Model *model, Split split) {
     int limit = options->limit, samples = options->eval_samples;
+    const bool own = *options->valid && split != SPLIT_TRAIN;
     if (split == SPLIT_VALID && samples && (!limit || samples < limit)) limit = samples;
-    DataRequest request = {.name = options->data,
+    DataRequest request = {.name = own ? options->valid : options->data,
                            .dir = options->data_dir[0] ? options->data_dir : NULL,
                            .split = split,
+                           .whole = *options->valid,
                            .context = model->tokens ? model->input.w : 0,
                            .augment = options->augment,
                            .seed = options->seed,
@@ -79,11 +87,52 @@ Dataset *setup_data(const Options *options, const Model *model, Split split) {
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-OptimizerSettings setup_optimizer(const Options *o) {
+/* Language models are trained by AdamW, with a rate that rises over a twentieth of the steps and
+ * then falls as a cosine, and gradients clipped at 1; fine-tuned at a rate that keeps what was
+ * learned before. */
+static void language_defaults(Options *o) {
+    const bool adam = o->optimizer == OPTIMIZER_ADAM || o->optimizer == OPTIMIZER_ADAMW;
+    if (!options_given(o, "lr") && adam) o->lr = 3e-4;
+    if (!options_given(o, "lr") && *o->init && o->optimizer != OPTIMIZER_SGD) o->lr = 1e-5;
+    if (!options_given(o, "clip")) o->clip = 1;
+    if (options_given(o, "schedule")) return;
+    o->schedule = LR_COSINE;
+    if (!options_given(o, "warmup")) o->warmup = (int)(o->steps / 20);
+}
+
+/* What was left to a default that depends on the optimizer, the data or the number of steps. */
+static void resolve_optimizer(Options *o) {
+    const bool tokens = data_is_tokens(o->data) == 1;
+    if (tokens && !options_given(o, "optimizer")) o->optimizer = OPTIMIZER_ADAMW;
+    const OptimizerSettings d = optimizer_defaults((OptimizerKind)o->optimizer);
+    if (!options_given(o, "lr")) o->lr = d.lr;
+    if (!options_given(o, "momentum")) o->momentum = d.momentum;
+    if (!options_given(o, "weight-decay")) o->weight_decay = d.weight_decay;
+    if (!options_given(o, "beta1")) o->beta1 = d.beta1;
+    if (!options_given(o, "beta2")) o->beta2 = d.beta2;
+    if (!options_given(o, "eps")) o->eps = d.eps;
+    if (tokens) language_defaults(o);
+}
+
+int setup_pin_optimizer(Options *o) {
+    char lr[32];
+    snprintf(lr, sizeof lr, "%.17g", optimizer_defaults((OptimizerKind)o->optimizer).lr);
+    return options_set(o, "lr", lr) || options_set(o, "schedule", "constant") ||
+                   options_set(o, "warmup", "0") || options_set(o, "clip", "0")
+               ? -1
+               : 0;
+}
+
+OptimizerSettings setup_optimizer(const Options *asked) {
+    Options resolved = *asked, *o = &resolved;
+    resolve_optimizer(o);
     OptimizerSettings settings = optimizer_defaults((OptimizerKind)o->optimizer);
-    if (options_given(o, "lr")) settings.lr = o->lr;
-    if (options_given(o, "momentum")) settings.momentum = o->momentum;
-    if (options_given(o, "weight-decay")) settings.weight_decay = o->weight_decay;
+    settings.lr = o->lr;
+    settings.momentum = o->momentum;
+    settings.weight_decay = o->weight_decay;
+    settings.beta1 = o->beta1;
+    settings.beta2 = o->beta2;
+    settings.eps = o->eps;
     settings.decay_matrices_only = o->decay == 1;
     settings.clip_norm = o->clip;
     settings.schedule = (LrKind)o->schedule;
@@ -121,6 +170,7 @@ int setup_check(const Options *asked) {
     Options resolved = *asked, *o = &resolved;
     int tokens = data_is_tokens(o->data);
     if (tokens < 0 || resolve_model(o)) return -1;
+    resolve_optimizer(o);
     Model *model = setup_model(o->model, 0, o->context);
     if (!model) return -1;
     int failed = 0;
@@ -140,6 +190,12 @@ int setup_check(const Options *asked) {
     else if (options_given(o, "momentum") && o->momentum > 0 &&
              !(optimizer_defaults((OptimizerKind)o->optimizer).momentum > 0))
         failed = error_set("--momentum is for sgd; %s has its own", optimizer_names[o->optimizer]);
+    else if (o->optimizer == OPTIMIZER_SGD && (o->beta1 > 0 || o->beta2 > 0 || o->eps > 0))
+        failed = error_set(
+            "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
+            "--momentum");
+    else if (*o->valid && !tokens)
+        failed = error_set("--valid is for language models; %s holds images", o->data);
     else if (o->batch && o->accumulate > o->batch)
         failed = error_set("--accumulate %d: a batch has %d samples", o->accumulate, o->batch);
     else
@@ -167,10 +223,6 @@ int setup_check_idle(const Options *o) {
 /* Puts what was left to a default into the options, so that a run stores what it really used. */
 static void resolve(Setup *setup) {
     Options *o = &setup->options;
-    const OptimizerSettings *optimizer = &setup->bcd.optimizer;
-    o->lr = optimizer->lr;
-    o->momentum = optimizer->momentum;
-    o->weight_decay = optimizer->weight_decay;
     if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
     if (setup->model->tokens) o->context = setup->model->input.w;
     o->submodels = setup->bcd.partition.submodels;
@@ -179,6 +231,7 @@ static void resolve(Setup *setup) {
     setup->steps_per_epoch = used / o->batch;
     if (o->epochs > 0)
         o->steps = (uint64_t)fmax(1, ceil(o->epochs * setup->steps_per_epoch - 1e-9));
+    resolve_optimizer(o);
 }
 
 static SwitchRule switch_rule(const Options *o) {
@@ -212,10 +265,11 @@ static int open_model_and_data(Setup *setup) {
     model_free(draft);
     if (!setup->train) return -1;
     setup->model = setup_model(o->model, setup->train->classes, o->context);
-    if (!setup->model || check_match(setup->model, setup->train)) return -1;
-    if (*o->init && check_vocabulary(setup->model, setup->train)) return -1;
+    if (!setup->model || setup_match(setup->model, setup->train)) return -1;
+    if (setup_check_vocabulary(o, setup->model, setup->train)) return -1;
     setup->valid = setup_data(o, setup->model, SPLIT_VALID);
-    return setup->valid ? check_match(setup->model, setup->valid) : -1;
+    if (!setup->valid || setup_match(setup->model, setup->valid)) return -1;
+    return check_tokenizer(setup->train, setup->valid);
 }
 
 int setup_open(Setup *setup, const Options *options) {
@@ -227,8 +281,8 @@ int setup_open(Setup *setup, const Options *options) {
         open_model_and_data(setup))
         return -1;
     if (setup_partition(&bcd->partition, setup->model, o)) return -1;
-    bcd->optimizer = setup_optimizer(o);
     resolve(setup);
+    bcd->optimizer = setup_optimizer(o);
     bcd->order = (Order)o->order;
     bcd->rule = switch_rule(o);
     bcd->switch_warmup = o->switch_warmup;

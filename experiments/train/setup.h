@@ -51,7 +51,11 @@ void setup_free(Setup *setup);
 /* The parts, for commands that need less.  Model from a specification; `outputs` (classes or
  * vocabulary) and `context` go in where the specification names none (0: leave as it is). */
 Model *setup_model(const char *spec, int outputs, int context);
+/* As the flags say, else as is usual for the model: a language model has defaults of its own. */
 OptimizerSettings setup_optimizer(const Options *options);
+/* Says what an optimizer's defaults are where they do not depend on the model: as of experiments,
+ * whose rows all train alike.  -1 and an error. */
+int setup_pin_optimizer(Options *options);
 int setup_partition(Partition *partition, const Model *model, const Options *options);
 
 /* Checks that need no data: model, partition, name and kind of the data, flags that exclude each
@@ -61,7 +65,14 @@ int setup_check(const Options *options);
 /* Of a new training: -1 and an error where flags ask for what could not happen. */
 int setup_check_idle(const Options *options);
 
-/* One split of options->data as the model reads it.  NULL and an error. */
+/* Whether the model can learn from this data; -1 and an error. */
+int setup_match(const Model *model, const Dataset *data);
+/* Weights that were trained know their tokens by number, so the data must be made with the same
+ * vocabulary.  Nothing without options->init.  -1 and an error. */
+int setup_check_vocabulary(const Options *options, const Model *model, const Dataset *data);
+
+/* One split of options->data (options->valid, where it names a file to validate on) as the model
+ * reads it.  NULL and an error. */
 Dataset *setup_data(const Options *options, const Model *model, Split split);
 
 /* Refuses precisions and methods that the device does not have. */

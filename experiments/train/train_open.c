@@ -83,8 +83,8 @@ static int check_extension(const Training *t) {
                          (unsigned long long)t->state.step);
     if (before->steps && o->steps != before->steps && o->schedule == LR_COSINE)
         return error_set(
-            "--steps %llu: this run's cosine schedule ends at step %llu; it cannot be "
-            "extended",
+            "--steps %llu: this run's cosine schedule ends at step %llu; one to be extended is "
+            "started with --schedule constant",
             (unsigned long long)o->steps, (unsigned long long)before->steps);
     return 0;
 }

@@ -68,18 +68,29 @@ static void print_move(const RunFile *run) {
            before->precision, now->device, now->precision);
 }
 
+/* "cosine, warm-up 20 steps, clipped at 1" */
+static void format_schedule(char text[96], const Options *o) {
+    char warmup[40] = "", clip[40] = "";
+    if (o->warmup) snprintf(warmup, sizeof warmup, ", warm-up %d steps", o->warmup);
+    if (o->clip > 0) snprintf(clip, sizeof clip, ", clipped at %g", o->clip);
+    snprintf(text, 96, "%s%s%s", lr_names[o->schedule], warmup, clip);
+}
+
 void train_print_start(const Training *t) {
-    char computer[128];
+    char computer[128], schedule[96];
     const Setup *s = &t->setup;
     const Options *o = &s->options;
     print_data(s);
     print_submodels(s);
     print_ranks(s);
     format_computer(computer, &t->run.provenance);
+    format_schedule(schedule, o);
     printf("%s, rate %g (%s), batch %d, %llu steps (%.3g epochs), seed %llu, %s\n",
-           optimizer_names[o->optimizer], o->lr, lr_names[o->schedule], o->batch,
+           optimizer_names[o->optimizer], o->lr, schedule, o->batch,
            (unsigned long long)s->bcd.steps, (double)s->bcd.steps / s->steps_per_epoch,
            (unsigned long long)o->seed, computer);
+    if (s->model->tokens && o->optimizer == OPTIMIZER_SGD)
+        printf("sgd trains language models badly; without --optimizer it is adamw\n");
     if (t->resumed) {
         print_move(&t->run);
         printf("going on in %s, %llu steps are done\n", t->dir, (unsigned long long)t->state.step);
@@ -172,9 +183,13 @@ void train_print_end(Training *t, const RunSummary *summary) {
     }
     Evaluation e = {summary->loss, summary->accuracy, summary->perplexity};
     char text[80];
-    printf("\n%llu steps, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
-           (unsigned long long)summary->steps, summary->epochs, format_time(summary->seconds, time),
-           summary->train_loss, eval_format(&e, t->setup.model->tokens, text));
+    eval_format(&e, t->setup.model->tokens, text);
+    if (!summary->steps)
+        printf("\nnothing trained: validation %s\n", text);
+    else
+        printf("\n%llu steps, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
+               (unsigned long long)summary->steps, summary->epochs,
+               format_time(summary->seconds, time), summary->train_loss, text);
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir, t->run_path);
     if (t->setup.model->tokens) printf("let it write: bcd sample %s\n", t->dir);

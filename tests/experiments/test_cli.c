@@ -90,6 +90,28 @@ static void trains(void) {
     check_error(run(1, "train --resume plain --steps 20"), "--steps 20: 30 are done already");
 }
 
+/* Where evaluation needs more scratch than any training step, too. */
+static void plans_its_memory(void) {
+    RunFile file;
+    run(0,
+        "train --model bottleneck:depth=14,width=4,classes=10 --data synthetic --limit 8 --batch 2 "
+        "--steps 1 --out deep --quiet");
+    if (!read_run(&file, "deep")) return;
+    for (int role = 0; role <= MEM_ROLES; role++)
+        CHECK(file.memory[role].peak == file.memory[role].planned, "%s: peak %d, planned %d",
+              file.memory[role].role, (int)file.memory[role].peak, (int)file.memory[role].planned);
+    runfile_free(&file);
+}
+
+/* No step writes the weights a training would begin with, and it goes on from there. */
+static void trains_not_at_all(void) {
+    const Printed *printed = run(0, "train " RESNET "--steps 0 --out nothing");
+    CHECK(strstr(printed->out, "nothing trained: validation loss"), "%s", printed->out);
+    run(0, "eval nothing");
+    run(0, "train --resume nothing --steps 30 --quiet");
+    check_same_checkpoint("nothing", "plain");
+}
+
 static void same_again(void) {
     run(0, "train " RESNET "--steps 30 --out again --quiet");
     check_same_run("plain", "again");
@@ -193,7 +215,33 @@ static void samples(void) {
     snprintf(first, sizeof first, "%s", run(0, "sample two --tokens 20 --temperature 0")->out);
     CHECK(strcmp(run(0, "sample two --tokens 20 --top-k 1 --seed 9")->out, first) == 0,
           "top-k 1 is not the likeliest token");
+    CHECK(strcmp(run(0, "sample two --tokens 20 --top-p 1e-6 --seed 9")->out, first) == 0,
+          "so little probability is not the likeliest token's");
+    CHECK(strcmp(run(0, "sample two --tokens 20 --top-p 0.9 --seed 9")->out, first) != 0,
+          "most of the probability is one token's");
     check_error(run(1, "sample again"), "reads images");
+}
+
+/* With a file to validate on nothing is held out, and evaluation reads that file. */
+static void validates_on_a_file(void) {
+    RunFile file;
+    char expected[64];
+    const char *spare = "tokenize some.txt --tokenizer bytes --out spare.tokens";
+    scratch_text("some.txt", "abc bca cab abc bca cab abc bca cab abc");
+    run(0, "%s", spare);
+    run(0,
+        "train --model gpt:layers=1,width=8,heads=1,context=4 --data words.tokens --valid "
+        "spare.tokens --steps 3 --batch 2 --out own --quiet");
+    if (!read_run(&file, "own")) return;
+    CHECK(file.samples == (6000 - 1) / 4, "%d samples", (int)file.samples);
+    snprintf(expected, sizeof expected, "valid split of spare.tokens (9 samples): loss %.4f",
+             file.evaluations[0].loss);
+    CHECK(strstr(run(0, "eval own")->out, expected), "expected %s", expected);
+    runfile_free(&file);
+    CHECK(strstr(run(0, "eval own --data words.tokens")->out, "words.tokens (149 samples)"),
+          "other data");
+    check_error(run(2, "train " RESNET "--valid spare.tokens --steps 1"),
+                "--valid is for language models");
 }
 
 static void informs(void) {
@@ -225,6 +273,8 @@ void test_cli(void) {
     RUN(refuses_wrong_use);
     RUN(says_that_output_is_lost);
     RUN(trains);
+    RUN(plans_its_memory);
+    RUN(trains_not_at_all);
     RUN(same_again);
     RUN(threads_do_not_matter);
     RUN(tells_why_it_switched);
@@ -232,6 +282,7 @@ void test_cli(void) {
     RUN(one_line_on_a_terminal);
     RUN(evaluates);
     RUN(samples);
+    RUN(validates_on_a_file);
     RUN(informs);
     RUN(tokenizes);
 }

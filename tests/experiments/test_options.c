@@ -37,7 +37,7 @@ static const Wrong wrong[] = {
     {"train --lr 1 --lr 2", "--lr is given twice"},
     {"train --augment=1", "--augment takes no value"},
     {"train more", "bcd train: \"more\" is one too many; flags start with --"},
-    {"eval", "bcd eval needs DIR; see bcd eval --help"},
+    {"export", "bcd export needs DIR; see bcd export --help"},
     {"train --lr abc", "--lr \"abc\": it takes a number from 0 to 1000"},
     {"train --lr -0.1", "--lr \"-0.1\": it takes a number from 0 to 1000"},
     {"train --lr nan", "--lr \"nan\": it takes a number from 0 to 1000"},
@@ -47,9 +47,9 @@ static const Wrong wrong[] = {
     {"train --submodels 0", "--submodels \"0\": it takes a whole number from 1 to 10000"},
     {"train --submodels 2.5", "--submodels \"2.5\": it takes a whole number from 1 to 10000"},
     {"train --submodels -1", "--submodels \"-1\": it takes a whole number from 1 to 10000"},
-    {"train --steps 0", "--steps \"0\": it takes a whole number from 1 up"},
+    {"experiment validity --steps 0", "--steps \"0\": it takes a whole number from 1 up"},
     {"train --steps 99999999999999999999",
-     "--steps \"99999999999999999999\": it takes a whole number from 1 up"},
+     "--steps \"99999999999999999999\": it takes a whole number from 0 up"},
     {"train --batch 99999999999",
      "--batch \"99999999999\": it takes a whole number from 1 to 1048576"},
     {"train --steps 5 --epochs 2", "--steps and --epochs both say how long to train; give one"},
@@ -99,6 +99,9 @@ static const Wrong mismatched[] = {
      "--augment changes the images at each visit, so what --cache keeps would not be exact; drop "
      "one of them"},
     {"train --optimizer adam --momentum 0.5", "--momentum is for sgd; adam has its own"},
+    {"train --beta1 0.8",
+     "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
+     "--momentum"},
     {"train --limit 10 --batch 128", "--batch 128: --limit leaves 10 samples"},
     {"train --cache 1M",
      "--cache keeps outputs of frozen blocks; with one submodel there are none: give --submodels, "
@@ -191,7 +194,8 @@ static void reaches_the_settings(void) {
                 "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
                 "--partition 0-2/3 --order random --switch-every auto --auto-window 7 "
                 "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
-                "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --decay "
+                "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --beta1 0.5 "
+                "--beta2 0.75 --eps 0.001 --decay "
                 "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
                 "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
                 "--switch-warmup 3 --submodel-lr 1,0.5") == 0,
@@ -214,6 +218,7 @@ static void reaches_the_settings(void) {
     CHECK(stage->batch == 6 && stage->recompute && stage->keep_state && stage->seed == 77 &&
               stage->frozen_norm == FROZEN_BATCH && memcmp(&stage->optimizer, a, sizeof *a) == 0,
           "stage");
+    CHECK(a->beta1 == 0.5 && a->beta2 == 0.75 && a->eps == 0.001, "moments");
     CHECK(a->kind == OPTIMIZER_ADAMW && a->lr == 0.25 && a->weight_decay == 0.125 &&
               a->decay_matrices_only && a->clip_norm == 3 && a->schedule == LR_STEP &&
               a->warmup_steps == 4 && a->final_fraction == 0.5 && a->step_every == 6 &&
@@ -238,10 +243,38 @@ static void fills_in_defaults(void) {
                 "--optimizer adam --context 16") == 0 &&
               setup_open(&s, &o) == 0,
           "%s", error_message());
-    CHECK(s.options.lr == 1e-4 && s.options.batch == 8 && s.options.context == 16 &&
+    CHECK(s.options.lr == 3e-4 && s.options.batch == 8 && s.options.context == 16 &&
               s.model->outputs == 256 && s.options.steps == 15,
           "lr %g, batch %d, vocabulary %d", s.options.lr, s.options.batch, s.model->outputs);
     setup_free(&s);
+}
+
+/* A language model is trained as is usual; what is said goes before. */
+static const struct {
+    const char *line;
+    int optimizer, schedule, warmup;
+    double lr, clip;
+} language[] = {
+    {"", OPTIMIZER_ADAMW, LR_COSINE, 5, 3e-4, 1},
+    {"--optimizer sgd", OPTIMIZER_SGD, LR_COSINE, 5, 0.1, 1},
+    {"--optimizer lion --warmup 7 --clip 0", OPTIMIZER_LION, LR_COSINE, 7, 1e-4, 0},
+    {"--schedule constant --lr 1", OPTIMIZER_ADAMW, LR_CONSTANT, 0, 1, 1},
+    {"--init nowhere", OPTIMIZER_ADAMW, LR_COSINE, 5, 1e-5, 1},
+};
+
+static void defaults_of_a_language_model(void) {
+    for (size_t i = 0; i < sizeof language / sizeof *language; i++) {
+        Options o;
+        char line[256];
+        snprintf(line, sizeof line, "train --data text --steps 100 %s", language[i].line);
+        if (!CHECK(parse(&o, line) == 0, "%s", error_message())) continue;
+        OptimizerSettings s = setup_optimizer(&o);
+        CHECK((int)s.kind == language[i].optimizer && (int)s.schedule == language[i].schedule &&
+                  s.warmup_steps == language[i].warmup && s.lr == language[i].lr &&
+                  s.clip_norm == language[i].clip,
+              "%s: kind %d, schedule %d, warm-up %d, rate %g, clip %g", line, (int)s.kind,
+              (int)s.schedule, s.warmup_steps, s.lr, s.clip_norm);
+    }
 }
 
 /* A flag without a help line, a command that takes two flags of one name: mistakes in the table. */
@@ -274,5 +307,6 @@ void test_options(void) {
     RUN(formats_what_it_reads);
     RUN(reaches_the_settings);
     RUN(fills_in_defaults);
+    RUN(defaults_of_a_language_model);
     RUN(table_is_sound);
 }

@@ -1,5 +1,6 @@
 /* Text cut by a model's own tokenizer: prompts and chats too. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../data/tokens.h"
@@ -56,4 +57,39 @@ static void text_by_the_models_own_tokenizer(void) {
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:1: no JSON");
 }
 
-void test_tokenizer(void) { RUN(text_by_the_models_own_tokenizer); }
+/* A model whose text is theirs: exported with its tokenizer, which then cuts the prompt and joins
+ * what was sampled. */
+static void the_tokenizer_goes_along(void) {
+    size_t bytes;
+    make_word_tokenizer();
+    scratch_text("own.jsonl", "{\"text\": \"a b a b a b a b a b a b a b a b a b a b a b\"}");
+    const Printed *printed = program_run("tokenize own.jsonl --tokenizer wordy", 0);
+    if (printed->status && strstr(printed->error, "missing")) SKIP("%s", printed->error);
+    run(0,
+        "train --model llama:layers=1,width=8,heads=1,context=4 --data own.tokens --valid "
+        "own.tokens "
+        "--steps 0 --quiet --out random");
+    run(0, "export random --out wordy --quiet");
+    run(0,
+        "train --init wordy --data own.tokens --valid own.tokens --lr 0.1 --steps 60 --batch 5 "
+        "--quiet --out words");
+    CHECK(strstr(run(0, "export words --out again")->out, "tokenizer.json, tokenizer_config.json"),
+          "not said");
+    char *text = read_bytes("again/tokenizer.json", &bytes);
+    CHECK(strstr(text, "WordLevel"), "%s", text);
+    free(text);
+    printed = run(0, "sample --init again --context 4 --prompt a --tokens 4 --temperature 0");
+    CHECK(strcmp(printed->out, "a b a b a\n") == 0, "\"%s\"", printed->out);
+    CHECK(strstr(run(0, "sample words --prompt a --tokens 2 --temperature 0")->out, "a b a"),
+          "of a run");
+    check_error(run(1, "eval"), "it takes a run's directory, or --init DIR");
+    check_error(run(1, "eval --init again"), "--data says what to evaluate on");
+    check_error(run(1, "eval words --context 4"), "--context goes with --init");
+    remove(scratch_path("again/tokenizer.json"));
+    check_error(run(1, "sample --init again"), "neither tokenizer.json nor");
+}
+
+void test_tokenizer(void) {
+    RUN(text_by_the_models_own_tokenizer);
+    RUN(the_tokenizer_goes_along);
+}

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../data/checksum.h"
 #include "../../experiments/study/trainings.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
@@ -178,6 +179,59 @@ static void case_plan_mistakes(void) {
     }
 }
 
+/* ---- settings ---------------------------------------------------------------------------------
+ */
+
+/* What a row trains with, as text. */
+static void describe_row(char *text, size_t size, const PlanRow *row) {
+    static const char *const names[] = {
+        "model",      "data",  "context", "limit",  "submodels", "switch-every", "order",
+        "keep-state", "batch", "steps",   "epochs", "seed",      "fraction",     "augment"};
+    char value[OPTION_TEXT];
+    const OptimizerSettings s = setup_optimizer(&row->options);
+    size_t used = (size_t)snprintf(
+        text, size, "%s %d %.17g %.17g %.17g %.17g %.17g %.17g %d %.17g %d %d %.17g %d %.17g",
+        row->name, s.kind, s.lr, s.momentum, s.beta1, s.beta2, s.eps, s.weight_decay,
+        s.decay_matrices_only, s.clip_norm, s.schedule, s.warmup_steps, s.final_fraction,
+        s.step_every, s.step_factor);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        used += (size_t)snprintf(
+            text + used, size - used, " %s",
+            options_format(&row->options, options_find(names[n], COMMAND_TRAIN), value));
+}
+
+static uint64_t add_entry(uint64_t sum, const TrainingKind *kind, const TrainingEntry *entry) {
+    TrainingPlan plan = {.kind = kind};
+    Options asked;
+    char optimizers[64], text[2048];
+    options_defaults(&asked, COMMAND_EXPERIMENT);
+    snprintf(optimizers, sizeof optimizers, "%s", entry->optimizers);
+    for (char *name = strtok(optimizers, ","); name; name = strtok(NULL, ","))
+        for (const Variant *v = entry->variant ? entry->variant : kind->variant; v->fraction > 0;
+             v++)
+            CHECK(plan_add_row(&plan, &asked, entry, name, v, 0) == 0, "%s", error_message());
+    for (int r = 0; r < plan.rows; r++) {
+        describe_row(text, sizeof text, &plan.row[r]);
+        sum = checksum_bytes(sum, (const unsigned char *)text, strlen(text));
+    }
+    plan_free(&plan);
+    return sum;
+}
+
+/* Defaults of `bcd train` may change; what an experiment trains with does not. */
+static void case_settings_stay(void) {
+    static const TrainingKind *const kinds[] = {&training_validity,  &training_compression,
+                                                &training_ufp,       &training_switching,
+                                                &training_converged, &training_converged_pilot};
+    uint64_t sum = CHECKSUM_START;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int preset = 0; preset < PRESET_KINDS; preset++)
+            for (const TrainingEntry *e = kinds[k]->preset[preset]; e->model; e++)
+                sum = add_entry(sum, kinds[k], e);
+    CHECK(sum == 0x7c6825226200d782u, "the checksum of all settings is 0x%llx",
+          (unsigned long long)sum);
+}
+
 void test_trainings_plan(void) {
     RUN(case_plan);
     RUN(case_plan_paper);
@@ -185,4 +239,5 @@ void test_trainings_plan(void) {
     RUN(case_plan_by_entry);
     RUN(case_stand_ins);
     RUN(case_plan_mistakes);
+    RUN(case_settings_stay);
 }
