@@ -14,8 +14,8 @@
     "--switch-every 7 --eval-every 20 --threads 2 "
 #define GPT                                                                                      \
     "--model gpt:layers=2,width=16,heads=2,context=16 --data words.tokens --limit 32 --batch 4 " \
-    "--optimizer adam --lr 1e-2 --submodels 2 --switch-every auto --auto-window 3 "              \
-    "--auto-min 6 --threads 2 "
+    "--optimizer adam --lr 1e-2 --schedule constant --submodels 2 --switch-every auto "          \
+    "--auto-window 3 --auto-min 6 --threads 2 "
 
 /* Makes words.tokens: 6000 letters and blanks that follow a pattern, not the project's sources,
  * which may be edited while the tests run. */

@@ -17,10 +17,12 @@
     "--model resnet:depth=8,width=2 --data synthetic --limit 8 --batch 2 --submodels 3 " \
     "--switch-every 2 --threads 1 "
 #define WORDS "--data words.tokens --limit 8 --batch 2 --threads 1 "
-#define GPT_WORDS "--model gpt:layers=2,width=8,heads=2,context=8 " WORDS
+#define PLAINLY "--schedule constant --clip 0 "
+#define GPT_WORDS \
+    "--model gpt:layers=2,width=8,heads=2,context=8 --optimizer sgd " PLAINLY WORDS
 #define SMALL_GPT GPT_WORDS "--submodels 2 --switch-every 2 "
 #define LLAMA_WORDS \
-    "--model llama:layers=2,width=8,heads=2,context=8 --optimizer adam --lr 1e-3 " WORDS
+    "--model llama:layers=2,width=8,heads=2,context=8 --optimizer adam --lr 1e-3 " PLAINLY WORDS
 #define SMALL_LLAMA LLAMA_WORDS "--submodels 2 --switch-every 2 "
 
 /* Whether `bcd info` can open a device. */

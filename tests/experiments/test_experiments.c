@@ -314,11 +314,12 @@ static void case_cost_measured(void) {
     Tables tables;
     run(0,
         "train --model gpt:layers=2,width=16,heads=2,context=16 --data words.tokens --limit 32 "
-        "--batch 4 --optimizer adam --lr 1e-2 --threads 2 --steps 60 --out costfull --quiet");
+        "--batch 4 --optimizer adam --lr 1e-2 --schedule constant --threads 2 --steps 60 "
+        "--out costfull --quiet");
     run(0,
         "train --model gpt:layers=2,width=16,heads=2,context=16 --data words.tokens --limit 32 "
-        "--batch 4 --optimizer adam --lr 1e-2 --submodels 3 --switch-every 7 --threads 2 "
-        "--steps 60 --out costbcd --quiet");
+        "--batch 4 --optimizer adam --lr 1e-2 --schedule constant --submodels 3 --switch-every 7 "
+        "--threads 2 --steps 60 --out costbcd --quiet");
     run(0, "train " GPT "--steps 60 --out costhalf --quiet");
     check_error(run(1, "experiment cost --multiplier costbcd/run.h5 --out own"), "no BCD-1/3");
     check_error(run(1, "experiment cost --multiplier costfull/run.h5,costhalf/run.h5 --out own"),

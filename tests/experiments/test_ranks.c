@@ -9,7 +9,8 @@
 
 #define TINY                                                                                    \
     "--model llama:layers=4,width=16,heads=2,ffn=24,context=16 --data words.tokens --limit 32 " \
-    "--batch 8 --accumulate 4 --optimizer adam --lr 1e-2 --switch-every 7 --eval-every 20 "
+    "--batch 8 --accumulate 4 --optimizer adam --lr 1e-2 --schedule constant --switch-every 7 " \
+    "--eval-every 20 "
 #define LLAMA TINY "--submodels 3 "
 #define STAGES                                                                              \
     "--model resnet:depth=14,width=2 --data synthetic --limit 32 --batch 4 --accumulate 2 " \
