@@ -71,10 +71,23 @@ static int open_locked(const char *path) {
     }
 }
 
+int file_target(char *path, const char *name) {
+    struct stat status;
+    const bool there = lstat(name, &status) == 0;
+    char *target = there && S_ISLNK(status.st_mode) ? realpath(name, NULL) : NULL;
+    if (there && S_ISLNK(status.st_mode) && !target)
+        return error_set("%s: a link to nothing: %s", name, strerror(errno));
+    const int length = snprintf(path, PATH_BYTES, "%s", target ? target : name);
+    free(target);
+    if (length >= PATH_BYTES) return error_set("%.200s...: path too long", name);
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return error_set("%s: no regular file, which alone is replaced", name);
+    return 0;
+}
+
 int atomic_open(AtomicFile *atomic, const char *path) {
-    if (strlen(path) >= sizeof atomic->path) return error_set("%.200s...: path too long", path);
-    strcpy(atomic->path, path);
-    snprintf(atomic->temporary, sizeof atomic->temporary, "%s.tmp", path);
+    if (file_target(atomic->path, path)) return -1;
+    snprintf(atomic->temporary, sizeof atomic->temporary, "%s.tmp", atomic->path);
     const int descriptor = open_locked(atomic->temporary);
     if (descriptor < 0) return -1;
     atomic->file = ftruncate(descriptor, 0) ? NULL : fdopen(descriptor, "wb");

@@ -17,6 +17,11 @@ int path_join(char *path, const char *dir, const char *name);
  * error "who: path: reason; hint". */
 unsigned char *file_read(const char *who, const char *path, const char *hint, size_t *bytes);
 
+/* Where a file that is replaced as a whole goes: path[PATH_BYTES] becomes `name`, or what `name`, a
+ * symbolic link, points to.  -1 and an error where that is something else than a regular file, as a
+ * device is, or a pipe. */
+int file_target(char *path, const char *name);
+
 /* A file that appears under its name only when it is complete and on disk; until then it is
  * NAME.tmp, which one process at a time writes. */
 typedef struct {

@@ -74,7 +74,8 @@ const CommandInfo command_table[COMMANDS] = {
      "  batch       /images [n][height][width][channel] or /tokens [n][token];\n"
      "              /targets [n] or [n][token], negative: does not count\n"
      "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME\n"
-     "Every block is active; batch norm uses the statistics of the batch.\n\n"
+     "Every block is active; batch norm uses the statistics of the batch.  --init DIR, in place\n"
+     "of the checkpoint, is a model in Hugging Face's format.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
     {COMMAND_EXPERIMENT, "experiment", "NAME", "tables beside the published ones", 1, 1,
      "Measures, simulates or computes the tables of the paper, each number beside the published\n"

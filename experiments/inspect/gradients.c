@@ -6,6 +6,7 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
+#include "../convert/convert.h"
 #include "../store/checkpoint.h"
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -50,6 +51,19 @@ static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
     return error_set("%s: neither a checkpoint nor a file with an attribute model", file->path);
 }
 
+/* The variance of a single value is 0, and the norm would give its bias for every input. */
+static int check_batchnorm(const Model *model, int batch) {
+    for (int i = 0; i < model->nodes && batch == 1; i++) {
+        const Value *out = &model->value[model->node[i].out];
+        if (model->node[i].kind == OP_BATCHNORM && out->shape.h * out->shape.w == 1)
+            return error_set(
+                "gradients: batch norm in %s would see a single value; the batch needs "
+                "two samples at least",
+                model->block[out->block].name);
+    }
+    return 0;
+}
+
 /* Every block active; any optimizer will do, no update is made. */
 static Stage *make_stage(const Options *o, const Model *model, int batch) {
     StageSettings settings = {.batch = batch,
@@ -80,7 +94,7 @@ Stage *gradients_stage(const Options *options, const char *checkpoint, int batch
     *model = NULL;
     if (h5_open(&file, checkpoint)) return NULL;
     if (read_spec(&file, spec) == 0) *model = model_create(spec);
-    if (*model) stage = make_stage(options, *model, batch);
+    if (*model && check_batchnorm(*model, batch) == 0) stage = make_stage(options, *model, batch);
     if (stage && read_tensors(&file, stage)) {
         stage->is->free(stage);
         stage = NULL;
@@ -213,25 +227,55 @@ int gradients_write(const Options *options, const char *path, Stage *stage, cons
     return h5_commit(&file);
 }
 
-static int gradients_command(const Options *o, H5File *file, Stage **stage, Model **model,
-                             Batch *batch) {
+/* Model and parameters of a directory in Hugging Face's format, whose texts are as long as those of
+ * the batch. */
+static Engine *open_directory(const Options *o, const H5File *file, int batch, Model **model,
+                              Stage **stage) {
+    char spec[OPTION_TEXT];
+    size_t size[H5_RANK];
+    Engine *engine = NULL;
+    if (h5_size(file, "/targets", size) != 2) {
+        error_set("%s: /targets: [sample][token] is expected", file->path);
+        return NULL;
+    }
+    if (convert_spec(spec, o->init, (int)size[1]) == 0) *model = model_create(spec);
+    if (*model) *stage = make_stage(o, *model, batch);
+    if (*stage) engine = engine_single_create(*stage, (EngineSettings){.micro_batches = 1}, NULL);
+    if (!engine || convert_load(engine, o->init) == 0) return engine;
+    engine->is->free(engine);
+    *stage = NULL;
+    return NULL;
+}
+
+/* engine: of --init, and then the stage is the engine's. */
+static int gradients_command(const Options *o, H5File *file, Engine **engine, Stage **stage,
+                             Model **model, Batch *batch) {
     if ((batch->n = count_samples(file)) < 0) return -1;
-    *stage = gradients_stage(o, o->checkpoint, batch->n, model);
+    if (*o->init) {
+        if (!(*engine = open_directory(o, file, batch->n, model, stage))) return -1;
+    } else {
+        *stage = gradients_stage(o, o->checkpoint, batch->n, model);
+    }
     if (!*stage || gradients_batch(batch, file, *model)) return -1;
     return gradients_write(o, o->out, *stage, batch);
 }
 
 int command_gradients(const Options *options) {
-    if (!*options->checkpoint || !*options->batch_file || !*options->out)
-        return error_set("bcd gradients needs --checkpoint FILE, --batch FILE and --out FILE");
+    if (!*options->checkpoint == !*options->init || !*options->batch_file || !*options->out)
+        return error_set(
+            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
     H5File file;
     if (h5_open(&file, options->batch_file)) return -1;
+    Engine *engine = NULL;
     Stage *stage = NULL;
     Model *model = NULL;
     Batch batch = {0};
-    int status = gradients_command(options, &file, &stage, &model, &batch);
+    int status = gradients_command(options, &file, &engine, &stage, &model, &batch);
     h5_close(&file);
-    if (stage) stage->is->free(stage);
+    if (engine)
+        engine->is->free(engine);
+    else if (stage)
+        stage->is->free(stage);
     batch_free(&batch);
     model_free(model);
     return status;

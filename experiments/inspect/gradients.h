@@ -7,6 +7,8 @@
  *   /parameters/NAME         every trained tensor
  *   /buffers/NAME            running statistics of batch norm; not needed
  *
+ * --init DIR, in its place: a model in Hugging Face's format.
+ *
  * --batch FILE
  *   /images      [n][height][width][channel], or
  *   /tokens      [n][token] whole numbers

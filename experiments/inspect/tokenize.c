@@ -8,6 +8,7 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
+#include "../cli/quoted.h"
 #include "../commands.h"
 #include "../train/interrupt.h"
 #include "../train/progress.h"
@@ -53,13 +54,14 @@ static int tokenize_by_model(const char *out, const Options *o, TokenizeStats *s
     failed = failed || tokenize_encoded(out, encoded, stats);
     fclose(encoded);
     if (failed) return -1;
+    char init[QUOTED], data[QUOTED];
     printf("%s: %llu tokens\ntrain on it with: bcd train --init %s --data %s\n", out,
-           (unsigned long long)stats->tokens, o->tokenizer, out);
+           (unsigned long long)stats->tokens, quoted(init, o->tokenizer), quoted(data, out));
     return 0;
 }
 
 int command_tokenize(const Options *o) {
-    char out[OPTION_TEXT];
+    char out[OPTION_TEXT], data[QUOTED];
     const bool bytes = strcmp(o->tokenizer, "bytes") == 0;
     strcpy(out, o->out);
     if (!out[0] && name_output(out, o->positional[0])) return -1;
@@ -83,7 +85,8 @@ int command_tokenize(const Options *o) {
             "train on it with: bcd train --data %s --model gpt:layers=6,width=384,heads=6,"
             "context=256\n",
             out, (unsigned long long)stats.tokens, tokenizer->name,
-            (unsigned long long)stats.text_bytes, (unsigned long long)stats.documents, out);
+            (unsigned long long)stats.text_bytes, (unsigned long long)stats.documents,
+            quoted(data, out));
     tokenizer_free(tokenizer);
     if (result == 1) return interrupt_status();
     return result;

@@ -2,7 +2,7 @@
  * training: no clock, no number of threads.
  *
  *   /            attributes  format "bcd checkpoint", version 1, precision "float" or "double"
- *   /settings    attributes  the flags that decide the result, as resolved
+ *   /settings    attributes  the flags that decide the result, as resolved, and their checksum
  *   /model       attribute   spec, in canonical form
  *   /data        attributes  name, samples, checksum of the training split
  *   /bcd         attributes  step, position, phase, phase_steps, phase_start, submodel,

@@ -6,8 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../data/file.h"
 #include "../../ref/error.h"
 #include "h5_parts.h"
+
+_Static_assert((int)H5_PATH == (int)PATH_BYTES, "file_target fills a path of PATH_BYTES");
 
 /* The library would print a stack of its own errors, and at exit flush again what it could not
  * write to a full disk. */
@@ -36,8 +39,8 @@ int h5_create(H5File *file, const char *path) {
     quieten();
     memset(file, 0, sizeof *file);
     file->id = -1;
-    if ((size_t)snprintf(file->path, sizeof file->path, "%s", path) + sizeof ".part" >
-        sizeof file->path)
+    if (file_target(file->path, path)) return -1;
+    if (strlen(file->path) + sizeof ".part" > sizeof file->path)
         return error_set("%.60s...: the name is too long", path);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");

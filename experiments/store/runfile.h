@@ -2,7 +2,7 @@
  *
  *   /            attributes  format "bcd run", version 1, status: running | finished | failed
  *                            (running: or interrupted)
- *   /settings    attributes  one per flag of `bcd train`, as resolved
+ *   /settings    attributes  one per flag of `bcd train`, as resolved, and their checksum
  *   /model       attributes  spec, parameters (count), submodels, imbalance
  *   /partition   parameters [submodel], of_block [block], block (names)
  *   /data        attributes  name, samples, checksum, steps_per_epoch

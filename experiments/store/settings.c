@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/checksum.h"
 #include "../../ref/error.h"
 
 static bool stored_in_a_run(const Option *option) {
@@ -14,6 +15,12 @@ static bool is_real(const Option *option) { return option->kind == OPTION_IS_REA
 static bool is_whole(const Option *option) {
     return option->kind == OPTION_IS_INT || option->kind == OPTION_IS_COUNT ||
            option->kind == OPTION_IS_BYTES || option->kind == OPTION_IS_FLAG;
+}
+
+/* Independent of the order of the table, which may change. */
+static uint64_t setting_checksum(const char *name, const char *text) {
+    uint64_t sum = checksum_bytes(CHECKSUM_START, (const unsigned char *)name, strlen(name));
+    return checksum_bytes(checksum_add(sum, '='), (const unsigned char *)text, strlen(text));
 }
 
 static void write_setting(H5File *file, const char *group, const Options *options, int row) {
@@ -29,11 +36,15 @@ static void write_setting(H5File *file, const char *group, const Options *option
 }
 
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role) {
+    char text[OPTION_TEXT];
+    uint64_t sum = 0;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        if (stored_in_a_run(option) && option->role >= min_role)
-            write_setting(file, group, options, row);
+        if (!stored_in_a_run(option) || option->role < min_role) continue;
+        write_setting(file, group, options, row);
+        sum += setting_checksum(option->name, options_format(options, row, text));
     }
+    h5_set_count(file, group, "checksum", sum);
 }
 
 void settings_write_given(H5File *file, const char *group, const Options *options) {
@@ -72,11 +83,32 @@ static int take(const H5File *file, const char *group, Options *options, const c
 
 int settings_read(const H5File *file, const char *group, Options *options) {
     char text[OPTION_TEXT];
+    uint64_t sum = 0, stored;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option) || !h5_has(file, group, option->name)) continue;
         if (read_text(file, group, option, text) || take(file, group, options, option->name, text))
             return -1;
+        sum += setting_checksum(option->name, text);
+    }
+    if (!h5_has(file, group, "checksum")) return 0;
+    if (h5_get_count(file, group, "checksum", &stored)) return -1;
+    return stored == sum ? 0
+                         : error_set("%s: %s: its checksum does not match; the file is damaged",
+                                     file->path, group);
+}
+
+int settings_compare(const Options *a, const Options *b, const char *where) {
+    char one[OPTION_TEXT], other[OPTION_TEXT];
+    for (int row = 0; option_table[row].name; row++) {
+        const Option *option = &option_table[row];
+        if (!stored_in_a_run(option) || option->role != OPTION_FIXED) continue;
+        if (!a->given[row] || !b->given[row]) continue;
+        options_format(a, row, one);
+        options_format(b, row, other);
+        if (strcmp(one, other) != 0)
+            return error_set("%s: run.h5 says --%s %s, checkpoint.h5 %s; one is of another run",
+                             where, option->name, one, other);
     }
     return 0;
 }

@@ -6,15 +6,23 @@
 #include "../cli/options.h"
 #include "h5.h"
 
-/* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that
+/* The attribute `checksum` goes with them: a sum over the settings of the FNV-1a of "NAME=VALUE",
+ * the value as it would be typed.
+ *
+ * Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that
  * decide the result to the bit, OPTION_FREE for all that are stored. */
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role);
 
 /* Writes every flag that was given, of any command. */
 void settings_write_given(H5File *file, const char *group, const Options *options);
 
-/* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range. */
+/* Sets what the group holds, and marks it as given.  -1 and an error: damaged, out of range.  A
+ * file from before there were checksums has none. */
 int settings_read(const H5File *file, const char *group, Options *options);
+
+/* Whether two copies of the settings of a run, as read, say the same of what a resume must repeat.
+ * -1 and an error that names a flag in which they differ; `where` is theirs. */
+int settings_compare(const Options *a, const Options *b, const char *where);
 
 /* After reading: what the file at `path` did not say, each with the default it has been taken as,
  * overwrites text[size]; "": it said all.  A file misses a flag that came after it, whose default

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../cli/quoted.h"
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
 #include "../store/settings.h"
@@ -20,12 +21,13 @@ static int open_setup(Training *t) {
 /* A new training: the directory must not hold one yet, and is made only when model and data are
  * there. */
 static int open_new(Training *t, const Options *options) {
+    char out[QUOTED];
     t->setup.options = *options;
     if (options->out[0] && rundir_holds_run(options->out))
         return error_set(
             "%s: holds a run already; go on with bcd train --resume %s, or "
             "choose another --out",
-            options->out, options->out);
+            options->out, quoted(out, options->out));
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);
     t->there = rundir_there(t->dir[0] ? t->dir : RUNDIR_FRESH);
@@ -38,8 +40,16 @@ static int open_new(Training *t, const Options *options) {
  * is there when the checkpoint is not yet. */
 static int read_past(Training *t) {
     char cause[400];
+    Options copy;
     if (access(t->run_path, F_OK) == 0) {
-        if (runfile_read(&t->run, t->run_path) == 0) return 0;
+        if (runfile_read(&t->run, t->run_path) == 0) {
+            if (access(t->checkpoint_path, F_OK)) return 0;
+            options_defaults(&copy, COMMAND_TRAIN);
+            return checkpoint_settings(t->checkpoint_path, &copy) ||
+                           settings_compare(&t->run.settings, &copy, t->dir)
+                       ? -1
+                       : 0;
+        }
         snprintf(cause, sizeof cause, "%s", error_message());
         return error_set("%s (moved away, the run goes on without its curves so far)", cause);
     }
@@ -51,20 +61,23 @@ static int read_past(Training *t) {
 static int check_device(const Training *t, const Options *asked) {
     const Options *o = &t->setup.options;
     const DeviceModule *device;
-    char cause[300];
+    char cause[300], dir[QUOTED];
     if (setup_device(&device, o) == 0) return 0;
     if (options_given(asked, "device")) return -1;
     snprintf(cause, sizeof cause, "%s", error_message());
-    return error_set("%s; to go on here: bcd train --resume %.100s --device cpu%s", cause, t->dir,
+    return error_set("%s; to go on here: bcd train --resume %s --device cpu%s", cause,
+                     quoted(dir, t->dir),
                      o->precision == PRECISION_FP32 ? "" : " --precision fp32");
 }
 
 static int open_old(Training *t, const Options *options, const char *dir) {
+    char name[QUOTED];
     strcpy(t->dir, dir);
     rundir_path(t->run_path, dir, "run.h5");
     rundir_path(t->checkpoint_path, dir, "checkpoint.h5");
     if (!rundir_holds_run(dir))
-        return error_set("%s: no run in it; start one with bcd train --out %s", dir, dir);
+        return error_set("%s: no run in it; start one with bcd train --out %s", dir,
+                         quoted(name, dir));
     if ((t->lock = rundir_lock(dir)) < 0 || read_past(t)) return -1;
     t->earlier_wall = t->run.provenance.wall;
     t->resumed = true;

@@ -4,6 +4,7 @@
 
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
+#include "../cli/quoted.h"
 #include "pipeline.h"
 #include "train_parts.h"
 
@@ -175,10 +176,11 @@ static void print_memory(const Training *t) {
 }
 
 void train_print_end(Training *t, const RunSummary *summary) {
-    char time[32];
+    char time[32], dir[QUOTED], file[QUOTED];
+    quoted(dir, t->dir);
     if (summary->interrupted) {
         printf("stopped after step %llu; go on with: bcd train --resume %s\n",
-               (unsigned long long)summary->steps, t->dir);
+               (unsigned long long)summary->steps, dir);
         return;
     }
     Evaluation e = {summary->loss, summary->accuracy, summary->perplexity};
@@ -191,6 +193,7 @@ void train_print_end(Training *t, const RunSummary *summary) {
                (unsigned long long)summary->steps, summary->epochs,
                format_time(summary->seconds, time), summary->train_loss, text);
     print_memory(t);
-    printf("\nresults are in %s; see them with: bcd report %s\n", t->dir, t->run_path);
-    if (t->setup.model->tokens) printf("let it write: bcd sample %s\n", t->dir);
+    printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
+           quoted(file, t->run_path));
+    if (t->setup.model->tokens) printf("let it write: bcd sample %s\n", dir);
 }

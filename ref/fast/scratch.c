@@ -1,7 +1,9 @@
 #include "scratch.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct {
     real *data[SCRATCH_SLOTS];
@@ -21,19 +23,28 @@ static void create_key(void) {
     if (pthread_key_create(&key, scratch_free)) abort();
 }
 
+/* At once, without what runs at exit: other threads are in the middle of theirs. */
+static void end_without_memory(size_t bytes) {
+    char line[96];
+    int length = snprintf(line, sizeof line,
+                          "bcd: memory: none left for %zu bytes that an op works in\n", bytes);
+    if (write(STDERR_FILENO, line, (size_t)length)) _exit(1);
+    _exit(1);
+}
+
 real *scratch(ScratchSlot slot, size_t count) {
     enum { ALIGNMENT = 64 };
     pthread_once(&once, create_key);
     ScratchBuffers *own = pthread_getspecific(key);
     if (!own) {
         own = calloc(1, sizeof *own);
-        if (!own || pthread_setspecific(key, own)) abort();
+        if (!own || pthread_setspecific(key, own)) end_without_memory(sizeof *own);
     }
     if (own->count[slot] < count) {
         free(own->data[slot]);
         size_t bytes = (count * sizeof(real) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         own->data[slot] = aligned_alloc(ALIGNMENT, bytes);
-        if (!own->data[slot]) abort();
+        if (!own->data[slot]) end_without_memory(bytes);
         own->count[slot] = count;
     }
     return own->data[slot];

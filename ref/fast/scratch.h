@@ -18,8 +18,9 @@ typedef enum {
 } ScratchSlot;
 
 /* At least `count` numbers, aligned to 64 bytes, with any contents.  They are the calling thread's
- * until it asks for the same slot again, and freed when it ends.  Never NULL: when memory runs out
- * the process aborts, for an op has no way to fail. */
+ * until it asks for the same slot again, and freed when it ends.  Never NULL: an
+ * op has no way to fail, so when memory runs out the process says so in a line and ends with
+ * status 1. */
 real *scratch(ScratchSlot slot, size_t count);
 
 #endif

@@ -18,8 +18,7 @@
     "--switch-every 2 --threads 1 "
 #define WORDS "--data words.tokens --limit 8 --batch 2 --threads 1 "
 #define PLAINLY "--schedule constant --clip 0 "
-#define GPT_WORDS \
-    "--model gpt:layers=2,width=8,heads=2,context=8 --optimizer sgd " PLAINLY WORDS
+#define GPT_WORDS "--model gpt:layers=2,width=8,heads=2,context=8 --optimizer sgd " PLAINLY WORDS
 #define SMALL_GPT GPT_WORDS "--submodels 2 --switch-every 2 "
 #define LLAMA_WORDS \
     "--model llama:layers=2,width=8,heads=2,context=8 --optimizer adam --lr 1e-3 " PLAINLY WORDS

@@ -173,6 +173,13 @@ static void case_wrong_files(void) {
     refused(gpt, batch, "/targets");
     write_batch(batch, 2, 7, 3, -1);
     refused(gpt, batch, "no target");
+    snprintf(images, sizeof images, "%s", scratch_path("small.h5"));
+    H5File file;
+    CHECK(h5_create(&file, images) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "model", "resnet:depth=8,width=2,size=4");
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    write_batch(batch, 1, 1, 0, 0);
+    refused(images, batch, "would see a single value"); /* its last images are of one pixel */
 }
 
 void test_gradients(void) {

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <hdf5.h>
+#include <sys/stat.h>
+
 #include "cli.h"
 
 /* ---- interrupted -------------------------------------------------------------------------------
@@ -147,6 +150,50 @@ static void damaged_files(void) {
     check_error(run(1, "train --resume damaged --steps 6"), "damaged/run.h5: not an HDF5 file");
 }
 
+/* Changes a setting and nothing else. */
+static void change_batch(const char *name, uint64_t batch) {
+    hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT);
+    hid_t group = H5Gopen2(file, "/settings", H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    H5Adelete(group, "batch");
+    hid_t attribute = H5Acreate2(group, "batch", H5T_STD_U64LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    CHECK(H5Awrite(attribute, H5T_NATIVE_UINT64, &batch) >= 0, "%s", name);
+    H5Aclose(attribute);
+    H5Sclose(space);
+    H5Gclose(group);
+    H5Fclose(file);
+}
+
+static void changed_settings(void) {
+    static const char *const files[] = {"changed/run.h5", "changed/checkpoint.h5"};
+    run(0, "train " RESNET "--steps 3 --out changed --quiet");
+    for (int i = 0; i < 2; i++) {
+        change_batch(files[i], 8);
+        check_error(run(1, "train --resume changed --steps 6"),
+                    "/settings: its checksum does not match; the file is damaged");
+        change_batch(files[i], 4);
+    }
+    run(0,
+        "train --model resnet:depth=8,width=2 --limit 32 --batch 8 --steps 3 --out wide --quiet");
+    copy_file("changed/checkpoint.h5", "wide/checkpoint.h5");
+    check_error(run(1, "train --resume changed --steps 6"), "checkpoint.h5 ");
+}
+
+/* Only regular files are replaced, and of a link what it names. */
+static void writes_to_files_alone(void) {
+    char link[512];
+    struct stat status;
+    snprintf(link, sizeof link, "%s", scratch_path("link.h5"));
+    CHECK(mkfifo(scratch_path("pipe.h5"), 0600) == 0 && symlink("linked.h5", link) == 0, "setup");
+    scratch_text("linked.h5", "old");
+    run(0, "plan --model G-1.6B --gpu a100 --out link.h5");
+    CHECK(lstat(link, &status) == 0 && S_ISLNK(status.st_mode), "the link is gone");
+    CHECK(stat(link, &status) == 0 && status.st_size > 3, "what it names is as it was");
+    check_error(run(1, "plan --model G-1.6B --gpu a100 --out pipe.h5"),
+                "pipe.h5: no regular file, which alone is replaced");
+    check_error(run(1, "plan --model G-1.6B --gpu a100 --out /dev/null"), "/dev/null: no regular");
+    CHECK(stat(scratch_path("pipe.h5"), &status) == 0 && S_ISFIFO(status.st_mode), "the pipe");
+}
+
 void test_interrupted(void) {
     make_words();
     run(0, "train " RESNET "--steps 30 --out uncut --quiet");
@@ -160,4 +207,6 @@ void test_interrupted(void) {
     RUN(weights_not_finite);
     RUN(disk_full);
     RUN(damaged_files);
+    RUN(changed_settings);
+    RUN(writes_to_files_alone);
 }

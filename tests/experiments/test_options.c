@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../experiments/cli/quoted.h"
 #include "../../experiments/train/setup.h"
 #include "../data/scratch.h"
 
@@ -277,6 +278,17 @@ static void defaults_of_a_language_model(void) {
     }
 }
 
+static const struct {
+    const char *name, *text;
+} names[] = {
+    {"runs/a-1", "runs/a-1"}, {"two words", "'two words'"}, {"it's", "'it'\\''s'"}, {"", "''"}};
+
+static void quotes_names(void) {
+    char text[QUOTED];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(strcmp(quoted(text, names[i].name), names[i].text) == 0, "%s", text);
+}
+
 /* A flag without a help line, a command that takes two flags of one name: mistakes in the table. */
 static void table_is_sound(void) {
     for (int row = 0; option_table[row].name; row++) {
@@ -308,5 +320,6 @@ void test_options(void) {
     RUN(reaches_the_settings);
     RUN(fills_in_defaults);
     RUN(defaults_of_a_language_model);
+    RUN(quotes_names);
     RUN(table_is_sound);
 }
