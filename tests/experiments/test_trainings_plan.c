@@ -183,7 +183,7 @@ static void case_plan_mistakes(void) {
  */
 
 /* What a row trains with, as text. */
-static void describe_row(char *text, size_t size, const PlanRow *row) {
+static void describe_row(char *text, size_t size, const TrainingRow *row) {
     static const char *const names[] = {
         "model",      "data",  "context", "limit",  "submodels", "switch-every", "order",
         "keep-state", "batch", "steps",   "epochs", "seed",      "fraction",     "augment"};
@@ -207,14 +207,14 @@ static uint64_t add_entry(uint64_t sum, const TrainingKind *kind, const Training
     options_defaults(&asked, COMMAND_EXPERIMENT);
     snprintf(optimizers, sizeof optimizers, "%s", entry->optimizers);
     for (char *name = strtok(optimizers, ","); name; name = strtok(NULL, ","))
-        for (const Variant *v = entry->variant ? entry->variant : kind->variant; v->fraction > 0;
-             v++)
-            CHECK(plan_add_row(&plan, &asked, entry, name, v, 0) == 0, "%s", error_message());
+        for (const TrainingVariant *v = entry->variant ? entry->variant : kind->variant;
+             v->fraction > 0; v++)
+            CHECK(trainings_add(&plan, &asked, entry, name, v, 0) == 0, "%s", error_message());
     for (int r = 0; r < plan.rows; r++) {
         describe_row(text, sizeof text, &plan.row[r]);
         sum = checksum_bytes(sum, (const unsigned char *)text, strlen(text));
     }
-    plan_free(&plan);
+    trainings_free(&plan);
     return sum;
 }
 
