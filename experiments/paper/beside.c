@@ -190,7 +190,7 @@ static void note_case(Table *table, const PaperCases *shown, int number) {
                all_exact ? "" : ": another training than the published one");
 }
 
-void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *of) {
+static void add(Tables *tables, const Cases *cases, const PaperTable *of) {
     MeasureColumn column[COLUMNS];
     PaperCases shown = find_cases(cases, of);
     if (!shown.count) return;
@@ -208,4 +208,8 @@ void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *of) 
         "BCD-1/3.  Scores and losses here are of the end of the training.");
     for (const PaperNote *n = of->note; *n != PAPER_NOTES; n++)
         table_note(table, "%s", paper_notes[*n]);
+}
+
+void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *shown) {
+    for (; shown->name; shown++) add(tables, cases, shown);
 }

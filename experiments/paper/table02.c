@@ -77,7 +77,7 @@ const TrainingKind training_validity = {
 
 static bool is_about(const StudyRow *row, bool exact) { return study_is_third(row) || exact; }
 
-static const PaperTable shown[] = {
+const PaperTable paper_shown2[] = {
     {.table = 2,
      .images = true,
      .name = "table2_images",
@@ -90,12 +90,8 @@ static const PaperTable shown[] = {
      .title = "Table 2, language models: full update and BCD-1/3",
      .is_about = is_about,
      .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_GPT2, PAPER_NOTES}},
+    {0},
 };
-
-void paper_add_table2(Tables *tables, const Cases *cases) {
-    paper_add_beside(tables, cases, &shown[0]);
-    paper_add_beside(tables, cases, &shown[1]);
-}
 
 /* ---- B-F multipliers ------------------------------------------------------------------------- */
 

@@ -55,7 +55,7 @@ static bool is_about(const StudyRow *row, bool exact) {
     return row->fraction < 1;
 }
 
-static const PaperTable shown[] = {
+const PaperTable paper_shown9_10[] = {
     {.table = 9,
      .memory = true,
      .name = "table9",
@@ -70,9 +70,5 @@ static const PaperTable shown[] = {
      .title = "Table 10: ResNet-14 by part of the data and of the parameters",
      .is_about = is_about,
      .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_MEMORY, PAPER_NOTE_EPOCH, PAPER_NOTES}},
+    {0},
 };
-
-void paper_add_table9_10(Tables *tables, const Cases *cases) {
-    paper_add_beside(tables, cases, &shown[0]);
-    paper_add_beside(tables, cases, &shown[1]);
-}

@@ -45,17 +45,16 @@ static bool is_about(const StudyRow *row, bool exact) {
     return row->submodels == 2 || row->submodels == 4;
 }
 
-void paper_add_table11(Tables *tables, const Cases *cases) {
-    static const PaperTable shown = {
-        .table = 11,
-        .memory = true,
-        .name = "table11",
-        .title = "Table 11: GPT-2 in one to four submodels",
-        .is_about = is_about,
-        .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_ACC, PAPER_NOTE_MEMORY, PAPER_NOTE_GPT2,
-                 PAPER_NOTE_EPOCH, PAPER_NOTES}};
-    paper_add_beside(tables, cases, &shown);
-}
+const PaperTable paper_shown11[] = {
+    {.table = 11,
+     .memory = true,
+     .name = "table11",
+     .title = "Table 11: GPT-2 in one to four submodels",
+     .is_about = is_about,
+     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_ACC, PAPER_NOTE_MEMORY, PAPER_NOTE_GPT2,
+              PAPER_NOTE_EPOCH, PAPER_NOTES}},
+    {0},
+};
 
 /* ---- drawn ----------------------------------------------------------------------------------- */
 

@@ -84,14 +84,13 @@ typedef struct {
     PaperNote note[PAPER_TABLE_NOTES + 1]; /* PAPER_NOTES ends */
 } PaperTable;
 
-/* Adds it if the study has something for it. */
-void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *table);
+extern const PaperTable paper_shown2[], paper_shown9_10[], paper_shown11[]; /* name NULL ends */
+
+/* Adds those of them that the study has something for. */
+void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *shown);
 
 /* Each adds tables, where the study has something for them. */
-void paper_add_table2(Tables *tables, const Cases *cases);
 void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
-void paper_add_table9_10(Tables *tables, const Cases *cases);
-void paper_add_table11(Tables *tables, const Cases *cases);
 void paper_add_ufp(Tables *tables, const Cases *cases);       /* against the unfrozen part, drawn */
 void paper_add_finetuned(Tables *tables, const Cases *cases); /* --init; and LoRA, published */
 

@@ -55,7 +55,7 @@ def panel(figure, top, height, left=LEFT, right=RIGHT):
                             (WIDTH - left - right) / WIDTH, height / whole])
 
 
-def room_for(names):
+def wrap_names(names):
     """Lines that name each method, and the inches that they take beside a panel."""
     lines = ["\n".join(textwrap.wrap(name, 22)) or name for name in names]
     return lines, 0.12 + 0.078 * max(len(part) for line in lines for part in line.split("\n"))
@@ -74,8 +74,8 @@ def label_lines(axes, ends):
         axes.text(1.015, y, text, color=colour, va="center", transform=axes.transAxes)
 
 
-def logarithmic(axes, least, most):
-    ratio = most / least
+def logarithmic(axes, low, high):
+    ratio = high / low
     steps = (1, 1.5, 2, 3, 5, 7) if ratio < 12 else (1, 2, 5) if ratio < 1200 else (1,)
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
@@ -83,10 +83,10 @@ def logarithmic(axes, least, most):
     axes.minorticks_off()
 
 
-def unit_of(most, names=("bytes", "KiB", "MiB", "GiB")):
+def unit_of(longest, names=("bytes", "KiB", "MiB", "GiB")):
     """The largest unit in which the longest bar is more than two."""
     scale = 0
-    while scale < 3 and most > 2 * 1024 ** (scale + 1):
+    while scale < 3 and longest > 2 * 1024 ** (scale + 1):
         scale += 1
     return 1024 ** scale, names[scale]
 
@@ -130,7 +130,7 @@ def draw_method(axes, number, x, seeds, band, marker=None):
 
 
 def raw_range(x, loss):
-    """The least and the most of each part of a single seed's loss: nothing of it is hidden."""
+    """The lowest and the highest of each part of a single seed's loss: nothing of it is hidden."""
     parts = np.array_split(np.arange(len(loss)), max(1, min(BANDS, len(loss) // 5)))
     return ([x[p[len(p) // 2]] for p in parts], [loss[p].min() for p in parts],
             [loss[p].max() for p in parts])
@@ -150,9 +150,9 @@ def draw_losses(axes, case, along):
         first = method.trainings[0]
         band = raw_range(along(first)[:n], first.curve["loss"][:n]) if single else None
         ends.append(draw_method(axes, number, x, seeds, band))
-    least, most = min(r["loss"].min() for r in rows), max(r["loss"].max() for r in rows)
-    if 0 < 20 * least < most:
-        logarithmic(axes, least, most)
+    low, high = min(r["loss"].min() for r in rows), max(r["loss"].max() for r in rows)
+    if 0 < 20 * low < high:
+        logarithmic(axes, low, high)
     axes.set_xlim(0)
     return ends
 
@@ -166,13 +166,13 @@ def name_lines(axes, ends, names):
     label_lines(axes, [(y, name, colour) for (_, y, colour), name in zip(ends, names)])
 
 
-def strip_parts(training, least):
+def strip_parts(training, shortest):
     """Phases, or as many as are too short to be seen one by one: begin, length, mean depth."""
     step, submodel = training.curve["step"], training.curve["submodel"]
     cut = np.flatnonzero(np.diff(submodel)) + 1
     begins, parts = [0], []
     for end in list(cut) + [len(step)]:
-        if end == len(step) or step[end - 1] - (step[begins[-1] - 1] if begins[-1] else 0) >= least:
+        if end == len(step) or step[end - 1] - (step[begins[-1] - 1] if begins[-1] else 0) >= shortest:
             first = begins[-1]
             start_at = step[first - 1] if first else 0
             depth = submodel[first:end].mean() / (training["submodels"] - 1)
@@ -209,7 +209,7 @@ def curves(draw):
 
 @curves
 def loss(case):
-    names, right = room_for([method.name for method in case.methods])
+    names, right = wrap_names([method.name for method in case.methods])
     stripes = sum(method.trainings[0]["submodels"] > 1 for method in case.methods)
     below = 0.42 + 0.22 * stripes if stripes else 0
     figure = start("training loss, nats per target", TOP + 2.6 + below + BOTTOM)
@@ -237,7 +237,7 @@ def loss(case):
 
 
 def loss_along(case, along, label):
-    names, right = room_for([method.name for method in case.methods])
+    names, right = wrap_names([method.name for method in case.methods])
     figure = start("training loss, nats per target", TOP + 2.6 + BOTTOM)
     axes = panel(figure, TOP, 2.6, right=right)
     ends = draw_losses(axes, case, along)
@@ -256,10 +256,10 @@ def time(case):
 
 @curves
 def operations(case):
-    most = max((t.operations[-1] for m in case.methods for t in m.trainings), default=np.nan)
-    if not np.isfinite(most):
+    last = max((t.operations[-1] for m in case.methods for t in m.trainings), default=np.nan)
+    if not np.isfinite(last):
         return None
-    scale = min(7, max(0, int(np.log10(most / 2) // 3)))
+    scale = min(7, max(0, int(np.log10(last / 2) // 3)))
     return loss_along(case, lambda t: t.operations / 1000.0 ** scale,
                       "operations, " + ["", "k", "M", "G", "T", "P", "E", "Z"][scale] + "FLOP")
 
@@ -268,7 +268,7 @@ def score(case):
     if not all(len(t.evaluation["step"]) for method in case.methods for t in method.trainings):
         return None
     images = case.first["input"] == "images"
-    names, right = room_for([method.name for method in case.methods])
+    names, right = wrap_names([method.name for method in case.methods])
     figure = start("validation accuracy, %" if images else "validation perplexity",
                    TOP + 2.6 + BOTTOM)
     axes, ends, values = panel(figure, TOP, 2.6, right=right), [], []
@@ -289,11 +289,11 @@ def score(case):
 
 def memory(case):
     bars = [[method.trainings[0][f"peak_{role}"] for role in ROLES] for method in case.methods]
-    most = max(map(sum, bars))
-    if not most > 0:
+    longest = max(map(sum, bars))
+    if not longest > 0:
         return None
-    (unit, unit_name), top = unit_of(most), 0.82
-    names, left = room_for([method.name for method in case.methods])
+    (unit, unit_name), top = unit_of(longest), 0.82
+    names, left = wrap_names([method.name for method in case.methods])
     figure = start("peak memory by role", top + 0.34 * len(bars) + BOTTOM)
     axes, begin = panel(figure, top, 0.34 * len(bars), left=left, right=0.7), np.zeros(len(bars))
     handles = []
@@ -380,7 +380,7 @@ def table(table):
     if not series or not table.labels:
         return None
     slanted = sum(map(len, table.labels)) + 2 * len(table.labels) > 62
-    names, right = room_for([c.head for c in series])
+    names, right = wrap_names([c.head for c in series])
     direct = table.figure == "lines" and len(series) <= 8
     below = BOTTOM + (min(1.4, 0.05 * max(map(len, table.labels))) if slanted else 0)
     top = TOP + (0 if direct else 0.2 * -(-len(series) // 3))
@@ -435,8 +435,8 @@ def cycle(tables):
     if not panels or not all(panels[0].column(role) for half in halves for role in half):
         return None
     held = [[sum(np.nan_to_num(t.column(r).values) for r in half) for half in halves] for t in panels]
-    most = [max(h[half].max() for h in held) for half in (0, 1)]
-    if not min(most) > 0:
+    longest = [max(h[half].max() for h in held) for half in (0, 1)]
+    if not min(longest) > 0:
         return None
     blocks, gap, top = len(panels[0].labels), 0.34, 0.52
     high = blocks * min(0.22, max(0.06, 3.0 / blocks))
@@ -448,7 +448,7 @@ def cycle(tables):
         parts = t.column("part").texts
         for half, roles in enumerate(halves):
             axes = panel(figure, top + number * (gap + high) + gap, high, *((0.85, 2.65), (3.85, 0.15))[half])
-            (unit, unit_name), begin = unit_of(most[half]), np.zeros(blocks)
+            (unit, unit_name), begin = unit_of(longest[half]), np.zeros(blocks)
             for row in [r for r in range(blocks) if parts[r] == "active"]:
                 axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.2, linewidth=0)
             for role in roles:
@@ -460,7 +460,7 @@ def cycle(tables):
             horizontal(axes, [name if row % every == 0 else "" for row, name in
                               enumerate(t.labels if half == 0 else parts)])
             axes.grid(axis="x")
-            axes.set_xlim(0, 1.05 * most[half] / unit)
+            axes.set_xlim(0, 1.05 * longest[half] / unit)
             axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.tick_params(labelbottom=number + 1 == len(panels))
             if half == 0:

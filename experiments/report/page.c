@@ -77,7 +77,7 @@ static int write_trainings(const Report *report, const char *path) {
     study_store(&file, &report->study);
     store_operations(&file, &report->study);
     store_order(&file, &report->cases);
-    tables_store(&file, &report->file[0]);
+    tables_store(&file, &report->file[0].tables);
     return h5_commit(&file);
 }
 
@@ -109,8 +109,8 @@ PageResult page_write(const Report *report, const char *path, const char *figure
     const char *arguments[PYTHON_ARGUMENTS - 4] = {path, figures};
     int count = 2;
     if (open_scratch(scratch)) return PAGE_FAILED;
-    for (int f = 0; f < report->files && f < OPTIONS_POSITIONAL; f++)
-        arguments[count++] = *report->path[f] ? report->path[f] : scratch;
+    if (report->study.rows) arguments[count++] = scratch;
+    for (int f = 1; f < report->files; f++) arguments[count++] = report->file[f].path;
     if (!report->study.rows || write_trainings(report, scratch) == 0)
         return draw(arguments, count, scratch);
     remove(scratch);

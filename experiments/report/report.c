@@ -11,7 +11,7 @@
 #include "../study/study_file.h"
 #include "../study/study_tables.h"
 
-/* DIR/report.html beside the first file, unless told otherwise. */
+/* DIR/report.html next to the first file, where there is no --out. */
 static void page_path(char path[OPTION_TEXT], const Options *options, const char *first) {
     const char *slash = strrchr(first, '/');
     if (*options->out)
@@ -47,22 +47,22 @@ static int read_file(Report *report, const char *path) {
         report->runs_alone &= is_run(path);
         return study_read(&report->study, path);
     }
-    snprintf(report->path[report->files], OPTION_TEXT, "%s", path);
-    return tables_read(&report->file[report->files++], path);
+    ReportFile *file = &report->file[report->files++];
+    snprintf(file->path, sizeof file->path, "%s", path);
+    return tables_read(&file->tables, path);
 }
 
 static int read_files(Report *report, const Options *options) {
     char path[OPTION_TEXT];
-    size_t capacity = (size_t)options->positionals + 1; /* one more for the trainings' tables */
-    report->file = calloc(capacity, sizeof *report->file);
-    report->path = calloc(capacity, sizeof *report->path);
+    report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
+    report->files = 1;
     report->runs_alone = !*options->table; /* asked for by name, every table is there */
-    if (!report->file || !report->path) return error_set("report: out of memory");
+    if (!report->file) return error_set("report: out of memory");
     for (int i = 0; i < options->positionals; i++) {
         file_path(path, options->positional[i]);
         if (read_file(report, path)) return -1;
     }
-    if (!report->study.rows && !report->files)
+    if (!report->study.rows && report->files == 1)
         return error_set("report: %s: no training has finished yet", options->positional[0]);
     return 0;
 }
@@ -73,7 +73,7 @@ static bool is_empty(const Table *table) {
     return !(sum > 0);
 }
 
-/* What says nothing here: verdicts that nobody has; beside one's own runs, what the paper published
+/* What says nothing here: verdicts that nobody has; with one's own runs, what the paper published
  * of others. */
 static bool is_idle(const Report *report, const Table *table) {
     if (strcmp(table->name, "verdicts") == 0) return is_empty(table);
@@ -82,51 +82,33 @@ static bool is_idle(const Report *report, const Table *table) {
 }
 
 static void drop_idle(const Report *report, Tables *tables) {
-    Tables idle = {0};
+    Tables idle = {.tables = 0};
     int kept = 0;
     for (int t = 0; t < tables->tables; t++) {
         Table *table = tables->table[t];
-        if (is_idle(report, table))
-            idle.table[idle.tables++] = table;
-        else
-            tables->table[kept++] = table;
+        Table **to = is_idle(report, table) ? &idle.table[idle.tables++] : &tables->table[kept++];
+        *to = table;
     }
     tables->tables = kept;
     tables_free(&idle);
 }
 
-/* Puts the tables made of the trainings before the files' own. */
-static int add_trainings(Report *report) {
-    size_t files = (size_t)report->files;
-    Tables *file = realloc(report->file, (files + 1) * sizeof *file);
-    if (file) report->file = file;
-    char(*path)[OPTION_TEXT] = realloc(report->path, (files + 1) * sizeof *path);
-    if (path) report->path = path;
-    if (!file || !path) return error_set("report: out of memory");
-    memmove(file + 1, file, files * sizeof *file);
-    memmove(path + 1, path, files * sizeof *path);
-    file[0] = (Tables){0};
-    *path[0] = 0;
-    report->files++;
-    answer_add(file, &report->cases);
-    if (study_tables(file, &report->study)) return -1;
-    drop_idle(report, file);
+/* Compares the trainings, orders them, makes their tables, the answer first. */
+static int prepare(Report *report) {
+    Tables *tables = &report->file[0].tables;
+    if (!report->study.rows) return 0;
+    if (study_prepare(&report->study) || cases_make(&report->cases, &report->study)) return -1;
+    answer_add(tables, &report->cases);
+    if (study_tables(tables, &report->study)) return -1;
+    drop_idle(report, tables);
     return 0;
 }
 
-int report_prepare(Report *report) {
-    if (!report->study.rows) return 0;
-    if (study_prepare(&report->study)) return -1;
-    return cases_make(&report->cases, &report->study) || add_trainings(report) ? -1 : 0;
-}
-
-void report_free(Report *report) {
+static void report_free(Report *report) {
     cases_free(&report->cases);
     study_free(&report->study);
-    for (int f = 0; f < report->files; f++) tables_free(&report->file[f]);
+    for (int f = 0; f < report->files; f++) tables_free(&report->file[f].tables);
     free(report->file);
-    free(report->path);
-    *report = (Report){0};
 }
 
 /* ---- text -------------------------------------------------------------------------------------
@@ -139,27 +121,20 @@ static int print_table(const Table *table, const Options *options) {
     return 0;
 }
 
-/* The number printed; -1 and an error. */
+/* Fails where none has the name asked for, with those that there are. */
 static int print_tables(const Report *report, const Options *options) {
+    char names[800] = "";
     int printed = 0;
     for (int f = 0; f < report->files; f++)
-        for (int t = 0; t < report->file[f].tables; t++) {
-            const Table *table = report->file[f].table[t];
+        for (int t = 0; t < report->file[f].tables.tables; t++) {
+            const Table *table = report->file[f].tables.table[t];
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, " %s", table->name);
             if (*options->table && strcmp(options->table, table->name)) continue;
             if (print_table(table, options)) return -1;
             printed++;
         }
-    return printed;
-}
-
-/* Fails with the names that there are. */
-static int no_table(const Report *report, const Options *options) {
-    char names[800] = "";
-    for (int f = 0; f < report->files; f++)
-        for (int t = 0; t < report->file[f].tables; t++) {
-            size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, " %s", report->file[f].table[t]->name);
-        }
+    if (printed || !*options->table) return 0;
     return error_set("report: --table %.60s: not in these files; they have%s", options->table,
                      names);
 }
@@ -186,13 +161,11 @@ static int write_study(const Report *report, const char *path) {
 }
 
 static int make_report(Report *report, const Options *options) {
-    if (read_files(report, options) || report_prepare(report)) return -1;
+    if (read_files(report, options) || prepare(report)) return -1;
     if (*report->study.lacking) fprintf(stderr, "bcd: %s\n", report->study.lacking);
     if (*report->study.unfinished) fprintf(stderr, "bcd: %s\n", report->study.unfinished);
     if (*options->study) return write_study(report, options->study);
-    int printed = print_tables(report, options);
-    if (printed < 0) return -1;
-    if (*options->table && !printed) return no_table(report, options);
+    if (print_tables(report, options)) return -1;
     return options->markdown || *options->table ? 0 : make_page(report, options);
 }
 

@@ -6,20 +6,19 @@
 #include "../study/cases.h"
 #include "../tables/table.h"
 
+typedef struct {
+    Tables tables;
+    char path[OPTION_TEXT];
+} ReportFile;
+
 /* What a report shows. */
 typedef struct {
     Study study;
     Cases cases;
     bool runs_alone; /* one's own runs, no experiment: the paper's tables are left out */
-    int files;       /* of tables */
-    Tables *file;    /* [files]; where there are trainings, file 0 holds the tables made of them */
-    char (*path)[OPTION_TEXT]; /* [files]; "" for that one */
+    int files;
+    ReportFile *file; /* [files]; the first is none: its tables are made of the trainings */
 } Report;
-
-/* From the study and the files read: compares the trainings, orders them, makes their tables, the
- * answer first.  -1 and an error. */
-int report_prepare(Report *report);
-void report_free(Report *report);
 
 /* ---- answer.c -------------------------------------------------------------------------------- */
 

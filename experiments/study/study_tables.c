@@ -154,9 +154,9 @@ int study_tables(Tables *tables, const Study *study) {
     Cases cases;
     if (!study->rows) return 0;
     if (cases_make(&cases, study)) return -1;
-    paper_add_table2(tables, &cases);
-    paper_add_table9_10(tables, &cases);
-    paper_add_table11(tables, &cases);
+    paper_add_beside(tables, &cases, paper_shown2);
+    paper_add_beside(tables, &cases, paper_shown9_10);
+    paper_add_beside(tables, &cases, paper_shown11);
     paper_add_multipliers(tables, &cases);
     measure_add(tables, &cases, &measures_converged);
     measure_add(tables, &cases, &same_loss);
