@@ -142,14 +142,6 @@ static void stage_free(Stage *base) {
     free(s);
 }
 
-/* 0, or -1 and an error where a node needs what the kernels do not have. */
-static int check_kernels(const Model *m) {
-    for (int i = 0; i < m->nodes; i++)
-        if (m->node[i].kind == OP_ATTENTION && !m->node[i].attention.causal)
-            return error_set("stage: %s: attention to later positions has no kernel yet", m->name);
-    return 0;
-}
-
 Stage *stage_cuda_create(const Model *model, StageSettings settings) {
     static const StageClass class = {
         .activate = stage_activate,
@@ -183,7 +175,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         error_set("stage: offload is for one device; a pipeline trains without");
         return NULL;
     }
-    if (optimizer_check(&settings.optimizer) || check_kernels(model)) return NULL;
+    if (optimizer_check(&settings.optimizer)) return NULL;
     CudaStage *s = calloc(1, sizeof *s);
     if (!s) {
         error_set("stage: out of memory");

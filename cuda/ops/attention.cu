@@ -1,6 +1,6 @@
-/* Causal multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over positions up to the
- * query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of scores saved.  Query
- * heads may share keys and values (Ainslie et al. 2023); blocks of a group are neighbours in the
+/* Multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over all positions, or if causal
+ * over those up to the query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of
+ * scores saved.  Query heads may share keys and values (Ainslie et al. 2023); blocks of a group are neighbours in the
  * grid, and find them in the cache.
  *
  * No row of scores is ever stored: the softmax's maximum and sum are carried along the keys, and
@@ -20,7 +20,7 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     float most = -INFINITY, sum = 0;
     for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
-    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.stride) {
+    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
         float s = 0;
         for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
         s = h.scale * warp_sum(s);
@@ -42,8 +42,8 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
  * values at a time come to shared memory for all of them, so that a key is read from memory once
  * for many queries.  Both products run on tensor cores (tiles.cuh), the next keys are on their way
  * while these are worked on, and scores and sums stay in registers: the scores of a warp, once
- * exponentials, are the left side of the second product as they lie.  Tiles above the diagonal are
- * never touched, only those across it are masked, and the longest rows of tiles start first. Powers
+ * exponentials, are the left side of the second product as they lie.  With causal, tiles above the
+ * diagonal are never touched; only those across it, and the last ones, are masked, and the longest rows of tiles start first. Powers
  * are of 2, which the hardware has, with log2(e) folded into the scale. */
 
 template <Precision P, int D>
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     const int head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
-    const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
+    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
@@ -163,11 +163,11 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         if (step + 1 < steps) load(step + 1);
         const int key = step * S::COLUMNS;
         const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
-        if (key >= query + 16 * M || query >= h.t) continue;
+        if (key >= keys_end(h, query + 16 * M) || query >= h.t) continue;
         float s[M][N][4];
         clear(s);
         multiply_qkt<P, D, M, N>(s, q, k_tile);
-        if (key + S::COLUMNS > query + 1) hide_later(s, query, key);
+        if (key + S::COLUMNS > keys_end(h, query + 1)) hide_keys(s, h, query, key);
         online_softmax<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
         multiply_pv<P, D, M, N>(sum_v, s, k_tile + TILE);
     }

@@ -13,6 +13,7 @@ template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
+    bool causal;           /* a query looks at keys up to itself; else at all t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to */
     float scale;           /* 1 / sqrt(d) */
@@ -29,6 +30,17 @@ template <typename T>
 static __device__ __forceinline__ size_t at_keys(const Heads<T> &h, int head, int stride) {
     return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
            (size_t)(head % h.heads / h.share) * (size_t)h.d;
+}
+
+/* The end of the keys that queries before `end` look at, and the first query that looks at keys from
+ * `key` on. */
+template <typename T>
+static __device__ __forceinline__ int keys_end(const Heads<T> &h, int end) {
+    return h.causal ? min(end, h.t) : h.t;
+}
+template <typename T>
+static __device__ __forceinline__ int queries_begin(const Heads<T> &h, int key) {
+    return h.causal ? key : 0;
 }
 
 /* Of a position and on; NULL without rope. */
@@ -77,6 +89,7 @@ static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, i
             a.groups,
             a.heads / a.groups,
             a.d,
+            a.causal,
             (a.heads + (turned ? 1 : 2) * a.groups) * a.d,
             (a.heads + 2 * a.groups) * a.d,
             row_alignment<T>(a.d),
@@ -211,23 +224,25 @@ static __device__ __forceinline__ int accumulator_column(int column, int j, int 
     return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
 }
 
-/* Scores that get no probability: of keys after the query, in rows of queries. */
-template <int M, int N>
-static __device__ __forceinline__ void hide_later(float (&s)[M][N][4], int query, int key) {
+/* Scores that get no probability: of keys that the query does not look at, in rows of queries. */
+template <typename T, int M, int N>
+static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query,
+                                                 int key) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if (accumulator_column(key, j, i) > accumulator_row(query, m, i))
+                if (accumulator_column(key, j, i) >= keys_end(h, accumulator_row(query, m, i) + 1))
                     s[m][j][i] = -INFINITY;
 }
 
-/* The same transposed: of queries before the key or after the last, in rows of keys. */
-template <int M, int N>
-static __device__ __forceinline__ void hide_earlier(float (&s)[M][N][4], int key, int query,
-                                                    int t) {
+/* The same transposed: of queries that do not look at the key or are after the last, in rows of
+ * keys. */
+template <typename T, int M, int N>
+static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key,
+                                                    int query) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
@@ -235,7 +250,8 @@ static __device__ __forceinline__ void hide_earlier(float (&s)[M][N][4], int key
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int column = accumulator_column(query, j, i);
-                if (column < accumulator_row(key, m, i) || column >= t) s[m][j][i] = -INFINITY;
+                if (column < queries_begin(h, accumulator_row(key, m, i)) || column >= h.t)
+                    s[m][j][i] = -INFINITY;
             }
 }
 

@@ -1,4 +1,4 @@
-/* Causal multi-head attention, input gradient.  With s = scale q k^T, p = exp(s - lse) and
+/* Multi-head attention, input gradient.  With s = scale q k^T, p = exp(s - lse) and
  * dots = sum over a head of dy y, row by row (FlashAttention, Dao et al. 2022, section B.4):
  *
  *   dv = p^T dy      dp = dy v^T      ds = scale p (dp - dots)      dq = ds k      dk = ds^T q
@@ -50,7 +50,7 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
     if (threadIdx.x == 0) g.dots[at] = dots;
     for (int i = (int)threadIdx.x; i < h.d; i += 32) dq[i] = 0;
-    for (int key = 0; key <= query; key++, k += h.qk_stride, v += h.stride) {
+    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
         const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
         add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
     }
@@ -71,7 +71,7 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
     __syncwarp();
     for (int head = first; head < first + h.share; head++)
-        for (int query = key; query < h.t; query++) {
+        for (int query = queries_begin(h, key); query < h.t; query++) {
             const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
             const T *dy = g.dy + at_head(h, head, c) + (size_t)query * (size_t)c;
             const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
     const int head = (int)blockIdx.x / tiles;
     const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, query = first + 16 * M * warp;
-    const int steps = (min(first + S::ROWS, h.t) + S::COLUMNS - 1) / S::COLUMNS;
+    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
     const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
     const auto load = [&](int step) {
         load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
@@ -196,13 +196,13 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
         if (step + 1 < steps) load(step + 1);
         const int key = step * S::COLUMNS;
         const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
-        if (key >= query + 16 * M || query >= h.t) continue;
+        if (key >= keys_end(h, query + 16 * M) || query >= h.t) continue;
         float s[M][N][4], dp[M][N][4];
         clear(s);
         clear(dp);
         multiply_qkt<P, D, M, N>(s, q, k_tile);
         multiply_qkt<P, D, M, N>(dp, dy, k_tile + TILE);
-        if (key + S::COLUMNS > query + 1) hide_later(s, query, key);
+        if (key + S::COLUMNS > keys_end(h, query + 1)) hide_keys(s, h, query, key);
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
@@ -234,6 +234,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
+    const int begin = queries_begin(h, first);
     const T *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
     const auto load = [&](int step, int query) {
         const int thread = (int)threadIdx.x;
@@ -250,7 +251,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
     load_side<T, D, S>(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride, first, h);
     load_side<T, D, S>(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first, h);
-    load(0, first);
+    load(0, begin);
     if (S::HELD) {
         copy_async_wait<0>();
         __syncthreads();
@@ -261,23 +262,24 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     float dk[M][D / 8][4], dv[M][D / 8][4];
     clear(dk);
     clear(dv);
-    for (int step = 0, query = first, next; head < end; step++, query = next) {
+    for (int step = 0, query = begin, next; head < end; step++, query = next) {
         copy_async_wait<0>();
         __syncthreads();
         next = query + S::COLUMNS;
         if (next >= h.t) { /* on to the next head of the group */
-            next = first;
+            next = begin;
             head++, q += h.d, dy += h.d;
         }
         if (head < end) load(step + 1, next);
         const T *q_tile = q_tiles + step % 2 * 2 * TILE;
         const float *lse = numbers + step % 2 * 2 * S::COLUMNS, *dots = lse + S::COLUMNS;
-        if (query + S::COLUMNS <= key || key >= h.t) continue;
+        if (query + S::COLUMNS <= queries_begin(h, key) || key >= h.t) continue;
         float p[M][N][4], dp[M][N][4];
         clear(p);
         clear(dp);
         multiply_qkt<P, D, M, N>(p, k, q_tile);
-        if (query < key + 16 * M || query + S::COLUMNS > h.t) hide_earlier(p, key, query, h.t);
+        if (query < queries_begin(h, key + 16 * M) || query + S::COLUMNS > h.t)
+            hide_queries(p, h, key, query);
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll

@@ -266,8 +266,6 @@ static void gives_what_is_wanted(const CaseData *once, Turn turn) {
 
 static void keeps_its_promises(const void *argument) {
     Turn turn = *(const Turn *)argument;
-    const Node *node = &turn.row->node;
-    if (node->kind == OP_ATTENTION && !node->attention.causal) SKIP("its kernels are causal");
     worst = 0;
     meets_the_oracle(turn);
     test_note("%.2f of the tolerance is used", worst);

@@ -123,6 +123,10 @@ const Case cases[] = {
     {"attention to all, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), ALL_KEYS(3, 3, 5, .base = 0)}, .n = 2},
     {"attention to all, three tiles", {OP_ATTENTION, IN(1, 129, 24), OUT(1, 129, 8), ALL_KEYS(1, 1, 8, .base = 0)}, .n = 1},
     {"attention to all, 2 groups", {OP_ATTENTION, IN(1, 67, 64), OUT(1, 67, 32), ALL_KEYS(4, 2, 8, .base = 0)}, .n = 2},
+    {"attention to all, head of 64", {OP_ATTENTION, IN(1, 67, 384), OUT(1, 67, 128), ALL_KEYS(2, 2, 64, .base = 0)}, .n = 1},
+    {"attention to all, head of 96", {OP_ATTENTION, IN(1, 35, 576), OUT(1, 35, 192), ALL_KEYS(2, 2, 96, .base = 0)}, .n = 1},
+    {"attention to all, rope, one group, head of 128", {OP_ATTENTION, IN(1, 70, 512), OUT(1, 70, 256), ALL_KEYS(2, 1, 128, .base = 500000)}, .n = 1},
+    {"attention to all, head of 131", {OP_ATTENTION, IN(1, 9, 393), OUT(1, 9, 131), ALL_KEYS(1, 1, 131, .base = 0)}, .n = 1},
     {"attention to all, rope", {OP_ATTENTION, IN(1, 70, 36), OUT(1, 70, 12), ALL_KEYS(2, 2, 6, .base = 10000)}, .n = 1},
     {"attention to all, sharp", {OP_ATTENTION, IN(1, 65, 48), OUT(1, 65, 16), ALL_KEYS(2, 2, 8, .base = 0)}, .n = 1, .scale = 6},
 
