@@ -22,21 +22,20 @@ float *gradient_at(const CudaStage *s, int param) {
     return in_array(s->gradients.base, s->trained.param[param]);
 }
 
-/* A tied parameter is trained where its own block is; elsewhere it is a copy. */
-static bool trained_here(const CudaStage *s, int param) {
-    return block_is_local(&s->base.settings, s->base.model->param[param].block);
+static bool is_owned(const CudaStage *s, int param) {
+    return param_is_owned(s->base.model, &s->base.settings, param);
 }
 
 bool is_updated(const CudaStage *s, int param) {
-    return s->active[s->base.model->param[param].block] && trained_here(s, param);
+    return s->active[s->base.model->param[param].block] && is_owned(s, param);
 }
 
 float *master_at(const CudaStage *s, int param) {
-    return trained_here(s, param) ? in_array(s->masters.base, s->trained.param[param]) : NULL;
+    return is_owned(s, param) ? in_array(s->masters.base, s->trained.param[param]) : NULL;
 }
 
 float *host_master_at(const CudaStage *s, int param) {
-    return trained_here(s, param) ? in_array(s->host_masters, s->floats.param[param]) : NULL;
+    return is_owned(s, param) ? in_array(s->host_masters, s->floats.param[param]) : NULL;
 }
 
 size_t block_bytes(const CudaStage *s, int block) {

@@ -11,9 +11,6 @@ typedef struct {
     size_t requested;
 } Arena;
 
-/* Tensors start at multiples of this, so that every kernel may use its widest accesses. */
-static inline size_t arena_pad(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 /* Allocates `bytes`, gaps between tensors included, and counts `requested`, without them.  Not
  * zeroed.  bytes 0: an empty arena.  -1 and an error that names role and bytes. */
 int arena_open(Arena *arena, MemCount *counted, MemRole role, size_t bytes, size_t requested);

@@ -10,6 +10,7 @@
 #define CUDA_KERNELS_H
 
 #include "../ref/ops/attention.h"
+#include "../ref/ops/conv2d.h"
 #include "../ref/real.h"
 #include "device.h"
 
@@ -58,15 +59,12 @@ size_t cuda_bias_gradient_workspace(int n, int c);
 
 /* ---- conv2d.cu, conv2d_weight.cu ---- */
 
-typedef struct {
-    int n, h, w, c, o, kernel, stride, pad;
-} CudaConv;
-void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, CudaConv conv);
-void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
-                                CudaConv conv, bool add);
+void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, Conv conv);
+void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w, Conv conv,
+                                bool add);
 void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
-                                 CudaConv conv, bool add);
-size_t cuda_conv2d_workspace(Precision precision, CudaConv conv); /* of the three */
+                                 Conv conv, bool add);
+size_t cuda_conv2d_workspace(Precision precision, Conv conv); /* of the three */
 
 /* ---- batchnorm.cu ---- */
 

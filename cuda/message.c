@@ -27,7 +27,7 @@ static Kept *make(size_t bytes) {
         error_set("message: out of memory");
         return NULL;
     }
-    kept->capacity = arena_pad(bytes);
+    kept->capacity = align_bytes(bytes);
     kept->message.data = device_alloc(kept->capacity);
     kept->message.ready = event_create();
     if (kept->message.data && kept->message.ready) return kept;

@@ -17,7 +17,7 @@ typedef struct {
 
 static Call call_of(const Run *run, const Node *node, const DeviceIO *io, int n) {
     Call k = {.run = run, .node = node, .io = io, .n = n};
-    k.positions = node->in_shape.h * node->in_shape.w;
+    k.positions = node_positions(node);
     k.rows = n * k.positions;
     k.c = node->in_shape.c;
     k.o = node->out_shape.c;
@@ -48,16 +48,7 @@ static size_t linear_workspace(Call k, Precision precision) {
 
 /* ---- conv2d ---- */
 
-static CudaConv conv_of(Call k) {
-    return (CudaConv){.n = k.n,
-                      .h = k.node->in_shape.h,
-                      .w = k.node->in_shape.w,
-                      .c = k.c,
-                      .o = k.o,
-                      .kernel = k.node->kernel,
-                      .stride = k.node->stride,
-                      .pad = k.node->pad};
-}
+static Conv conv_of(Call k) { return node_conv(k.node, k.n); }
 static void conv2d_forward(Call k) {
     cuda_conv2d_forward(k.run, k.io->y, k.io->x, k.io->weight, conv_of(k));
 }

@@ -9,7 +9,7 @@
 static void add(ParamOffsets *offsets, const Model *m, size_t size, int param) {
     offsets->param[param] = offsets->bytes;
     offsets->requested += m->param[param].count * size;
-    offsets->bytes += arena_pad(m->param[param].count * size);
+    offsets->bytes += align_bytes(m->param[param].count * size);
 }
 
 int param_offsets_create(ParamOffsets *offsets, const Model *m, const StageSettings *settings,

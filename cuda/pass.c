@@ -7,9 +7,7 @@
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
-static int rows_of(const CudaStage *s, const Node *node) {
-    return s->n * node->in_shape.h * node->in_shape.w;
-}
+static int rows_of(const CudaStage *s, const Node *node) { return s->n * node_positions(node); }
 
 /* What every call on a node needs, whichever it is. */
 static DeviceIO node_io(const CudaStage *s, int index) {
@@ -134,34 +132,22 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
 
 /* ---- input gradients ---- */
 
-/* The gradient array of a value the node reads, NULL if none is wanted; *add: it holds the
- * contribution of an earlier call. */
-static void *wanted_gradient(CudaStage *s, int value, bool *add) {
-    if (value < 0 || !s->layout.needs_grad[value]) return NULL;
-    *add = s->has_grad[value];
-    s->has_grad[value] = true;
-    return value_gradient_at(s, value);
-}
-
 /* Through the linear node and the gelu before it. */
 static void gelu_linear_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *gelu = node - 1;
     DeviceIO io = node_io(s, index);
-    bool add;
-    void *dx = wanted_gradient(s, gelu->in, &add);
-    if (!dx) return;
-    cuda_linear_gelu_input_gradient(&s->run, dx, value_gradient_at(s, node->out), io.weight,
-                                    value_at(s, gelu->in), rows_of(s, node), node->in_shape.c,
-                                    node->out_shape.c);
+    if (!s->layout.needs_grad[gelu->in]) return;
+    cuda_linear_gelu_input_gradient(
+        &s->run, value_gradient_at(s, gelu->in), value_gradient_at(s, node->out), io.weight,
+        value_at(s, gelu->in), rows_of(s, node), node->in_shape.c, node->out_shape.c);
 }
 
 /* Of a norm, onto the gradient that came along the residual path around it. */
 static void norm_residual_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    bool add;
-    void *dx = wanted_gradient(s, node->in, &add);
-    if (!dx) return;
+    if (!s->layout.needs_grad[node->in]) return;
+    void *dx = value_gradient_at(s, node->in);
     const void *residual = value_gradient_at(s, s->fusion[index].residual);
     const void *dy = value_gradient_at(s, node->out);
     int rows = rows_of(s, node), c = node->in_shape.c;
@@ -176,8 +162,11 @@ static void node_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
     io.dy = value_gradient_at(s, node->out);
-    if (!s->fusion[index].skip_given) io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
-    io.dx = wanted_gradient(s, node->in, &io.add_dx);
+    const InputGradients wanted = node_input_gradients(&s->layout, s->base.model, node);
+    if (wanted.skip && !s->fusion[index].skip_given) io.dskip = value_gradient_at(s, node->skip);
+    if (wanted.in) io.dx = value_gradient_at(s, node->in);
+    io.add_dskip = wanted.add_skip;
+    io.add_dx = wanted.add_in;
     if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
     cuda_node_input_gradient(&s->run, node, &io);
 }
@@ -188,8 +177,6 @@ void pass_input_gradient(Stage *base, int block) {
     if (block < s->layout.lowest) return;
     if (block == 0) batch_send_inputs(s);
     if (base->settings.recompute) run_forward(s, b, true);
-    for (int v = b->first_value; v < b->end_value; v++) s->has_grad[v] = false;
-    s->has_grad[b->in] = false;
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         if (!s->layout.needs_grad[base->model->node[i].out]) continue;
         const Fusion *fusion = &s->fusion[i];

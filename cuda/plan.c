@@ -29,7 +29,7 @@ static size_t node_workspace(const Model *m, const StageSettings *settings) {
 /* Takes bytes behind what is there; returns their offset. */
 static size_t take(size_t *end, size_t bytes) {
     size_t offset = *end;
-    *end += arena_pad(bytes);
+    *end += align_bytes(bytes);
     return offset;
 }
 
@@ -55,8 +55,8 @@ FixedOffsets fixed_offsets(const Model *m, const StageSettings *settings) {
 static StoredOffset take_slots(StoredOffsets *offsets, size_t bytes, int slots) {
     if (!slots) return (StoredOffset){SIZE_MAX, 0};
     offsets->requested += (size_t)slots * bytes;
-    return (StoredOffset){take(&offsets->bytes, (size_t)slots * arena_pad(bytes)),
-                          arena_pad(bytes)};
+    return (StoredOffset){take(&offsets->bytes, (size_t)slots * align_bytes(bytes)),
+                          align_bytes(bytes)};
 }
 
 int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSettings *settings,

@@ -60,11 +60,10 @@ static int make_tables(CudaStage *s) {
     s->state = calloc(blocks, sizeof *s->state);
     s->has_state = calloc(params, sizeof *s->has_state);
     s->gradient_made = calloc(params, sizeof *s->gradient_made);
-    s->has_grad = calloc((size_t)m->values, sizeof *s->has_grad);
     s->buffer_offset = calloc((size_t)m->buffers + 1, sizeof *s->buffer_offset);
     s->fusion = calloc((size_t)m->nodes, sizeof *s->fusion);
     if (!s->active || !s->optimizer_step || !s->state || !s->has_state || !s->gradient_made ||
-        !s->has_grad || !s->buffer_offset || !s->fusion)
+        !s->buffer_offset || !s->fusion)
         return error_set("stage: out of memory for the tables of %s", m->name);
     const StageSettings *settings = &s->base.settings;
     if (param_offsets_create(&s->weights, m, settings, value_bytes(settings), NULL)) return -1;
@@ -80,7 +79,7 @@ static int open_buffers(CudaStage *s) {
         if (!block_is_local(&s->base.settings, m->buffer[k].block)) continue;
         s->buffer_offset[k] = bytes;
         requested += (size_t)m->buffer[k].count * sizeof(float);
-        bytes += arena_pad((size_t)m->buffer[k].count * sizeof(float));
+        bytes += align_bytes((size_t)m->buffer[k].count * sizeof(float));
     }
     s->buffer_bytes = bytes;
     if (arena_open(&s->buffers, &s->counted, MEM_BUFFERS, bytes, requested)) return -1;
@@ -134,7 +133,6 @@ static void stage_free(Stage *base) {
     free(s->state);
     free(s->has_state);
     free(s->gradient_made);
-    free(s->has_grad);
     free(s->buffer_offset);
     free(s->fusion);
     if (s->run.stream) stream_free(s->run.stream);

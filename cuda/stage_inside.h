@@ -101,7 +101,6 @@ typedef struct {
     int micro_batch;
     Mode mode;
     bool *gradient_made; /* [params] */
-    bool *has_grad;      /* [values] */
     int normed;     /* the norm that ran with the add at the end of the block below; -1: none */
     Fusion *fusion; /* [nodes] */
     RecordedStep recorded[RECORDED_STEPS];

@@ -108,25 +108,18 @@ Loss step_loss(const CudaStage *s) {
 }
 
 static int check_answer(const CudaStage *s) {
-    double loss = s->answer->sums.loss_sum, norm = s->answer->norm;
-    if (!isfinite(loss))
-        return error_set("bcd: the loss is %g; lower the learning rate, or clip the gradient",
-                         loss);
-    if (clip_norm(s) > 0 && !isfinite(norm))
-        return error_set("bcd: the gradient's norm is %g; lower the learning rate", norm);
-    return 0;
+    if (optimizer_check_loss(s->answer->sums.loss_sum)) return -1;
+    return clip_norm(s) > 0 ? optimizer_check_norm(s->answer->norm) : 0;
 }
 
 /* Of a step whose gradients are on their way to the host: waits for the loss, then clips and
  * updates there, block by block. */
 static int finish_offload(CudaStage *s, double lr) {
-    double clip = clip_norm(s), scale = 1;
     if (event_wait(s->offload.answered)) return -1;
-    s->answer->norm = clip > 0 ? offload_norm(s) : 0;
+    s->answer->norm = clip_norm(s) > 0 ? offload_norm(s) : 0;
     if (check_answer(s)) return -1;
-    if (clip > 0 && s->answer->norm > clip) scale = clip / s->answer->norm;
     count_optimizer_steps(s, true);
-    return offload_update(s, lr, scale);
+    return offload_update(s, lr, optimizer_clip(&s->base.settings.optimizer, s->answer->norm));
 }
 
 /* Waits for the step's answer; the device has not updated if it is bad. */

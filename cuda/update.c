@@ -39,10 +39,10 @@ static size_t numbers_bytes(int blocks) {
 static UpdaterOffsets updater_offsets(int tensors, int blocks, size_t numbers) {
     size_t chunks = numbers / UPDATE_CHUNK + (size_t)tensors;
     UpdaterOffsets at = {0};
-    at.chunks = arena_pad((size_t)tensors * sizeof(UpdateTensor));
-    at.numbers = at.chunks + arena_pad(chunks * sizeof(UpdateChunk));
-    at.partials = at.numbers + arena_pad(numbers_bytes(blocks));
-    at.bytes = at.partials + arena_pad(chunks * sizeof(double));
+    at.chunks = align_bytes((size_t)tensors * sizeof(UpdateTensor));
+    at.numbers = at.chunks + align_bytes(chunks * sizeof(UpdateChunk));
+    at.partials = at.numbers + align_bytes(numbers_bytes(blocks));
+    at.bytes = at.partials + align_bytes(chunks * sizeof(double));
     return at;
 }
 

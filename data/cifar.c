@@ -76,11 +76,3 @@ int cifar_load(Images *images, CifarKind kind, const char *dir, Split split) {
     }
     return 0;
 }
-
-int cifar_write(const char *path, const Images *images) {
-    AtomicFile atomic;
-    if (atomic_open(&atomic, path)) return -1;
-    fwrite(images->records, (size_t)images->label_bytes + IMAGE_BYTES, (size_t)images->samples,
-           atomic.file); /* an error sticks to the stream, and commit sees it */
-    return atomic_commit(&atomic);
-}

@@ -19,7 +19,4 @@ int cifar_load(Images *images, CifarKind kind, const char *dir, Split split);
 int cifar_check(const unsigned char *bytes, size_t count, CifarKind kind, int samples,
                 const char *path);
 
-/* Writes images as a CIFAR-10 binary file, whole or not at all. */
-int cifar_write(const char *path, const Images *images);
-
 #endif

@@ -92,18 +92,13 @@ static int gradient_norm(RankEngine *e, double *norm) {
 typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } StepOutcome;
 
 static StepOutcome update(RankEngine *e, double lr) {
-    double clip = e->stage->settings.optimizer.clip_norm, scale = 1, norm;
+    const OptimizerSettings *optimizer = &e->stage->settings.optimizer;
+    double norm = 0;
     if (rank_share_tied(e, true) || rank_add_gradients(e)) return FAILED_ALONE;
-    if (clip > 0) {
-        if (gradient_norm(e, &norm)) return FAILED_ALONE;
-        if (!isfinite(norm)) {
-            error_set("the gradient's norm is %g; lower the learning rate", norm);
-            return FAILED_TOGETHER;
-        }
-        if (norm > clip) scale = clip / norm;
-    }
+    if (optimizer->clip_norm > 0 && gradient_norm(e, &norm)) return FAILED_ALONE;
+    if (optimizer_check_norm(norm)) return FAILED_TOGETHER;
     if (rank_average_buffers(e)) return FAILED_ALONE; /* nothing is refused any more */
-    e->stage->is->update(e->stage, lr, scale);
+    e->stage->is->update(e->stage, lr, optimizer_clip(optimizer, norm));
     return rank_share_tied(e, false) ? FAILED_ALONE : DONE;
 }
 
@@ -115,9 +110,7 @@ static StepOutcome try_step(RankEngine *e, double lr, Loss *loss) {
     if (run_batch(e, schedule, MODE_TRAIN, (share + parts - 1) / parts, scale, loss) ||
         rank_cache_keep(e))
         return FAILED_ALONE;
-    if (isfinite(loss->loss_sum)) return update(e, lr);
-    error_set("the loss is %g; lower the learning rate, or clip the gradient", loss->loss_sum);
-    return FAILED_TOGETHER;
+    return optimizer_check_loss(loss->loss_sum) ? FAILED_TOGETHER : update(e, lr);
 }
 
 static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {

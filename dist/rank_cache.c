@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../ref/error.h"
+#include "../ref/layout.h"
 #include "rank_inside.h"
 
 static bool holds_cache(const RankEngine *e) {
@@ -39,8 +40,7 @@ void rank_cache_close(RankEngine *e) {
 
 int rank_cache_activate(RankEngine *e) {
     RankCache *c = &e->cache;
-    int lowest = 0;
-    while (lowest < e->base.model->blocks && !e->active[lowest]) lowest++;
+    int lowest = lowest_active(e->base.model, e->active);
     bool none = !e->settings.cache_bytes || lowest == 0 || lowest == e->base.model->blocks;
     if (none) lowest = -1;
     if (lowest == c->lowest) return 0;

@@ -6,8 +6,6 @@
 
 #include "../ref/error.h"
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
 /* ---- time ---- */
 
 static void sum_blocks(Simulation *s) {
@@ -33,7 +31,7 @@ static void sum_blocks(Simulation *s) {
 static double message_time(const Configuration *c, int from, int to, double bytes) {
     double max = 0;
     for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
-        max = larger(max, cluster_message_s(&c->cluster, first + from, first + to, bytes));
+        max = fmax(max, cluster_message_s(&c->cluster, first + from, first + to, bytes));
     return max;
 }
 
@@ -137,10 +135,10 @@ static int time_step(Simulation *s, Prediction *sum) {
     double reduce = 0, update = 0, work = 0, busiest = 0, passes;
     for (int r = 0; r < c->pipeline; r++) {
         reduce =
-            larger(reduce, cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, s->reduced[r]));
-        update = larger(update, s->update_s[r]);
+            fmax(reduce, cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, s->reduced[r]));
+        update = fmax(update, s->update_s[r]);
         work += rank_work(s, r);
-        busiest = larger(busiest, rank_work(s, r));
+        busiest = fmax(busiest, rank_work(s, r));
     }
     if (time_passes(s, busiest, &passes)) return -1;
     if (c->stage.offload) update = offload_time(s);

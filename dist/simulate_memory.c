@@ -24,8 +24,6 @@ static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
     if (s->active[param->block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 /* The blocks of a rank, and of the output that the block below hands up what is kept and the way it
  * takes. */
 static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
@@ -35,8 +33,8 @@ static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
         const BlockMemory *m = &s->bytes[b];
         bool handed = !s->local[b] && b + 1 < blocks && s->local[b + 1];
         if (!s->local[b] && !handed) continue;
-        out = larger(out, m->boundary);
-        out_gradient = larger(out_gradient, handed ? m->handed_gradient : m->boundary_gradient);
+        out = size_max(out, m->boundary);
+        out_gradient = size_max(out_gradient, handed ? m->handed_gradient : m->boundary_gradient);
         bytes[MEM_ACTIVATIONS] +=
             s->in_flight[b] * (double)(handed ? m->kept_output : m->activations);
         if (handed) continue;
@@ -44,7 +42,7 @@ static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
         bytes[MEM_BUFFERS] += (double)m->buffers;
         bytes[MEM_GRADIENTS] += (double)m->gradients;
         bytes[MEM_STATE] += (double)m->state;
-        scratch = larger(scratch, m->scratch);
+        scratch = size_max(scratch, m->scratch);
         loss += m->loss;
     }
     bytes[MEM_WORKSPACE] += (double)(scratch + 2 * (out + out_gradient) + loss);

@@ -19,6 +19,11 @@ typedef enum {
     MEM_ROLES
 } MemRole;
 
+/* Pieces of scratch, and of a device's memory, start at multiples of 256 bytes, so that every
+ * kernel may use its widest accesses: bytes up to where the next piece may start. */
+static inline size_t align_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
+static inline size_t size_max(size_t a, size_t b) { return a > b ? a : b; }
+
 extern const char *const mem_role_names[MEM_ROLES];
 
 typedef struct {

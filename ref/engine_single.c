@@ -1,11 +1,11 @@
 /* The engine of one device: a step is forward, loss, backward and update over one stage, in
  * micro-batches, with the frozen prefix taken from the cache where there is one. */
-#include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "clock.h"
 #include "engine.h"
 #include "error.h"
+#include "layout.h"
 #include "prefix_cache.h"
 
 typedef struct {
@@ -20,12 +20,6 @@ typedef struct {
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
 
 static bool uses_cache(const SingleEngine *e) {
     return e->settings.cache_bytes || e->settings.cache_device_bytes;
@@ -49,8 +43,7 @@ static int reserve_cache(SingleEngine *e) {
 static int engine_activate(Engine *base, const bool *active) {
     SingleEngine *e = of(base);
     const Model *m = base->model;
-    int lowest = 0;
-    while (lowest < m->blocks && !active[lowest]) lowest++;
+    int lowest = lowest_active(m, active);
     if (lowest == m->blocks) return error_set("bcd: no block is active");
     bool new_prefix = uses_cache(e) && lowest != e->lowest;
     if (new_prefix && e->stage->is->cache_reserve) e->stage->is->cache_reserve(e->stage, 0, 0);
@@ -66,10 +59,10 @@ static void timed(SingleEngine *e, void (*what)(Stage *, int), int block, size_t
         return;
     }
     double *ms = (double *)(void *)((char *)&e->settings.times[block] + member);
-    double start = now_ms();
+    double start = clock_ms();
     if (e->stage->is->charge_time) e->stage->is->charge_time(e->stage, ms);
     what(e->stage, block);
-    if (!e->stage->is->charge_time) *ms += now_ms() - start;
+    if (!e->stage->is->charge_time) *ms += clock_ms() - start;
 }
 
 /* Brings the cached outputs of a batch into the stage. */
@@ -111,12 +104,6 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
     return keep(e, batch) ? -1 : e->lowest;
 }
 
-static int check_loss(const Loss *loss) {
-    if (isfinite(loss->loss_sum)) return 0;
-    return error_set("the loss is %g; lower the learning rate, or clip the gradient",
-                     loss->loss_sum);
-}
-
 /* Forward from block `first`, loss, gradients. */
 static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     Stage *stage = e->stage;
@@ -125,7 +112,7 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
         timed(e, stage->is->forward, b, offsetof(BlockTimes, forward_ms));
     Loss part = stage->is->loss(stage, scale);
     loss_add(loss, &part);
-    if (check_loss(&part)) return -1;
+    if (optimizer_check_loss(part.loss_sum)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
         timed(e, stage->is->input_gradient, b, offsetof(BlockTimes, input_gradient_ms));
         timed(e, stage->is->weight_gradient, b, offsetof(BlockTimes, weight_gradient_ms));
@@ -135,27 +122,23 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
 
 static int update(SingleEngine *e, double lr) {
     Stage *stage = e->stage;
-    double clip = stage->settings.optimizer.clip_norm, scale = 1;
-    if (clip > 0) {
-        double norm = stage->is->gradient_norm(stage);
-        if (!isfinite(norm))
-            return error_set("the gradient's norm is %g; lower the learning rate", norm);
-        if (norm > clip) scale = clip / norm;
-    }
-    stage->is->update(stage, lr, scale);
+    const OptimizerSettings *optimizer = &stage->settings.optimizer;
+    double norm = optimizer->clip_norm > 0 ? stage->is->gradient_norm(stage) : 0;
+    if (optimizer_check_norm(norm)) return -1;
+    stage->is->update(stage, lr, optimizer_clip(optimizer, norm));
     return 0;
 }
 
 static int timed_update(SingleEngine *e, double lr) {
     if (!e->settings.times) return update(e, lr);
-    double start = now_ms(), unasked, *ms = e->settings.update_ms;
+    double start = clock_ms(), unasked, *ms = e->settings.update_ms;
     if (!ms) ms = &unasked;
     bool device = e->stage->is->charge_time;
     *ms = 0;
     if (device) e->stage->is->charge_time(e->stage, ms);
     int failed = update(e, lr);
     if (device) e->stage->is->charge_time(e->stage, NULL);
-    if (!device) *ms = now_ms() - start;
+    if (!device) *ms = clock_ms() - start;
     return failed;
 }
 
@@ -206,8 +189,7 @@ static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) 
     if (run_batch(of(base), batch, false, 0, &loss)) return -1;
     *norm = stage->is->gradient_norm(stage);
     stage->is->discard(stage);
-    if (isfinite(*norm)) return 0;
-    return error_set("the gradient's norm is %g", *norm);
+    return optimizer_check_norm(*norm);
 }
 
 static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {

@@ -37,6 +37,16 @@ bool param_is_local(const Model *model, const StageSettings *settings, int param
     return false;
 }
 
+bool param_is_owned(const Model *model, const StageSettings *settings, int param) {
+    return block_is_local(settings, model->param[param].block);
+}
+
+int lowest_active(const Model *model, const bool *active) {
+    int lowest = 0;
+    while (lowest < model->blocks && !active[lowest]) lowest++;
+    return lowest;
+}
+
 int block_in_flight(const StageSettings *settings, int block) {
     return settings->in_flight ? settings->in_flight[block] : 1;
 }
@@ -57,11 +67,8 @@ size_t value_memory(const Model *m, const StageSettings *settings, int value) {
     return rows * (size_t)value_stride(m, settings, value) * value_bytes(settings);
 }
 
-/* Room for so many bytes, up to where the next piece may start. */
-static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 static size_t padded_value_bytes(LayoutInput q, int value) {
-    return padded(value_memory(q.model, q.settings, value));
+    return align_bytes(value_memory(q.model, q.settings, value));
 }
 
 static bool param_active(const Model *model, int param, const bool *active) {
@@ -96,14 +103,28 @@ static bool input_needs_grad(const Layout *l, const Node *node) {
     return l->needs_grad[node->in] || (node->skip >= 0 && l->needs_grad[node->skip]);
 }
 
+/* A later node of the block. */
+static bool read_later(const Model *m, const Node *node, int value) {
+    const Node *end = m->node + m->block[node_block(m, node)].end_node;
+    while (++node < end)
+        if (node->in == value || node->skip == value) return true;
+    return false;
+}
+
+InputGradients node_input_gradients(const Layout *l, const Model *m, const Node *node) {
+    InputGradients made = {.in = l->needs_grad[node->in],
+                           .skip = node->skip >= 0 && l->needs_grad[node->skip]};
+    made.add_in = made.in && (node->skip == node->in || read_later(m, node, node->in));
+    made.add_skip = made.skip && read_later(m, node, node->skip);
+    return made;
+}
+
 bool node_sums_ready(const Layout *l, const Model *m, const Node *node,
                      const StageSettings *settings, const bool *active) {
     bool lost = settings->deferred && !l->stored_aux[node - m->node];
     return node->kind == OP_BATCHNORM && input_needs_grad(l, node) && !lost &&
            !node_uses_running(m, node, settings, active);
 }
-
-static size_t size_max(size_t a, size_t b) { return a > b ? a : b; }
 
 static bool is_output(const Model *model, int value) {
     return value == 0 || model->block[model->value[value].block].out == value;
@@ -186,7 +207,7 @@ static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block)
         }
         if (!l->stored_aux[i]) {
             l->aux_at[i] = forward;
-            forward += padded(node_aux_count(&m->node[i], q.settings->batch) * sizeof(real));
+            forward += align_bytes(node_aux_count(&m->node[i], q.settings->batch) * sizeof(real));
         }
     }
     size_t backward = q.settings->recompute ? forward : 0;

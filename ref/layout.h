@@ -65,6 +65,11 @@ size_t value_memory(const Model *model, const StageSettings *settings, int value
 bool block_is_local(const StageSettings *settings, int block);
 bool value_is_local(const Model *model, const StageSettings *settings, int value);
 bool param_is_local(const Model *model, const StageSettings *settings, int param);
+/* Whether it trains a parameter: a tied one is updated where its own block is; elsewhere it is a
+ * copy. */
+bool param_is_owned(const Model *model, const StageSettings *settings, int param);
+/* The lowest active block; the number of blocks if there is none. */
+int lowest_active(const Model *model, const bool *active);
 /* Micro-batches in flight of a block. */
 int block_in_flight(const StageSettings *settings, int block);
 /* Bytes of one number of a value, or of a weight. */
@@ -73,6 +78,12 @@ size_t value_bytes(const StageSettings *settings);
 bool node_trains(const Model *model, const Node *node, const bool *active);
 /* Whether a block has such a node. */
 bool block_trains(const Model *model, int block, const bool *active);
+/* Which gradients of what it reads a node makes in the backward pass, and whether it adds them to
+ * those that later nodes of its block, or for `in` its own skip, have made of the same value. */
+typedef struct {
+    bool in, skip, add_in, add_skip;
+} InputGradients;
+InputGradients node_input_gradients(const Layout *layout, const Model *model, const Node *node);
 /* Whether a block that is computed again needs this node's output: the last logits have become
  * their gradient, and nothing reads them. */
 bool node_is_read_again(const Model *model, const Node *node);

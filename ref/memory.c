@@ -52,8 +52,8 @@ static BlockMemory stage_parameters(const Model *m, const StageSettings *setting
     for (int p = 0; p < m->params; p++) {
         const Param *param = &m->param[p];
         if (!param_is_local(m, settings, p)) continue;
-        bool own = block_is_local(settings, param->block);
-        BlockMemory one = trained_memory(settings, param->count, own && active[param->block]);
+        bool trains = param_is_owned(m, settings, p) && active[param->block];
+        BlockMemory one = trained_memory(settings, param->count, trains);
         sum.parameters += one.parameters;
         sum.gradients += active[param->block] ? param->count * sizeof(real) : 0;
         sum.state += one.state;

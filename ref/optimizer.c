@@ -76,6 +76,20 @@ double optimizer_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
     return s->lr * (s->final_fraction + (1 - s->final_fraction) * wave);
 }
 
+int optimizer_check_loss(double loss) {
+    if (isfinite(loss)) return 0;
+    return error_set("the loss is %g; lower the learning rate, or clip the gradient", loss);
+}
+
+int optimizer_check_norm(double norm) {
+    if (isfinite(norm)) return 0;
+    return error_set("the gradient's norm is %g; lower the learning rate", norm);
+}
+
+double optimizer_clip(const OptimizerSettings *s, double norm) {
+    return s->clip_norm > 0 && norm > s->clip_norm ? s->clip_norm / norm : 1;
+}
+
 double optimizer_square_sum(const real *x, size_t count) {
     enum { CHUNK = 1 << 16, LANES = 16, GROUP = 256 };
     double total = 0;

@@ -66,6 +66,13 @@ OptimizerFactors optimizer_factors(const OptimizerSettings *settings, double lr,
 void optimizer_update(const OptimizerSettings *settings, const Param *param, real *p,
                       real *const state[2], const real *g, double g_scale, double lr, uint64_t t);
 
+/* -1 and an error: the loss of a step, or the norm of its gradient, is not finite. */
+int optimizer_check_loss(double loss);
+int optimizer_check_norm(double norm);
+
+/* What clipping multiplies a gradient of this norm by: 1 where it is short enough. */
+double optimizer_clip(const OptimizerSettings *settings, double norm);
+
 /* Sum of squares of x[count], in double, in an order that depends on count alone. */
 double optimizer_square_sum(const real *x, size_t count);
 

@@ -114,30 +114,22 @@ static void recompute(RefStage *s, const Block *b) {
     }
 }
 
-/* The gradient array of a value the node reads, NULL if none is wanted; *add: it holds the
- * contribution of an earlier call. */
-static real *wanted_gradient(RefStage *s, int value, bool *add) {
-    if (value < 0 || !s->layout.needs_grad[value]) return NULL;
-    *add = s->has_grad[value];
-    s->has_grad[value] = true;
-    return stage_value_gradient(s, value);
-}
-
 void stage_input_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
     if (block < s->layout.lowest) return;
     if (base->settings.recompute) recompute(s, b);
-    for (int v = b->first_value; v < b->end_value; v++) s->has_grad[v] = false;
-    s->has_grad[b->in] = false;
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!s->layout.needs_grad[node->out]) continue;
         NodeIO io = node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
-        io.dskip = wanted_gradient(s, node->skip, &io.add_dskip);
-        io.dx = wanted_gradient(s, node->in, &io.add_dx);
+        const InputGradients wanted = node_input_gradients(&s->layout, m, node);
+        if (wanted.skip) io.dskip = stage_value_gradient(s, node->skip);
+        if (wanted.in) io.dx = stage_value_gradient(s, node->in);
+        io.add_dskip = wanted.add_skip;
+        io.add_dx = wanted.add_in;
         if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
         node_input_gradient(node, &io);
     }

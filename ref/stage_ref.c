@@ -94,11 +94,6 @@ static void free_state(RefStage *s, int param) {
     for (int k = 0; k < 2; k++) release(s, &s->state[k][param]);
 }
 
-/* A tied parameter is updated where its own block is; elsewhere it is a copy. */
-static bool trained_here(const RefStage *s, int param) {
-    return block_is_local(&s->base.settings, s->base.model->param[param].block);
-}
-
 static int allocate_state(RefStage *s, int param) {
     for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
         if (!s->state[k][param] &&
@@ -130,7 +125,7 @@ static int stage_activate(Stage *base, const bool *active) {
     for (int p = 0; p < m->params; p++) {
         if (!active[m->param[p].block] || !param_is_local(m, &base->settings, p)) continue;
         if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
-        if (trained_here(s, p) && allocate_state(s, p)) return -1;
+        if (param_is_owned(base->model, &base->settings, p) && allocate_state(s, p)) return -1;
     }
     return allocate_activations(s);
 }
@@ -157,7 +152,7 @@ static void stage_discard(Stage *base) {
 static void stage_gradient_squares(Stage *base, double *square) {
     RefStage *s = of(base);
     for (int p = 0; p < base->model->params; p++)
-        square[p] = s->gradient[p] && trained_here(s, p)
+        square[p] = s->gradient[p] && param_is_owned(base->model, &base->settings, p)
                         ? optimizer_square_sum(s->gradient[p], base->model->param[p].count)
                         : 0;
 }
@@ -177,7 +172,7 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
     const OptimizerSettings *optimizer = &base->settings.optimizer;
     for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
-        if (!s->gradient[p] || !trained_here(s, p)) continue;
+        if (!s->gradient[p] || !param_is_owned(base->model, &base->settings, p)) continue;
         real *const state[2] = {s->state[0][p], s->state[1][p]};
         optimizer_update(optimizer, &m->param[p], s->param[p], state, s->gradient[p],
                          gradient_scale, lr, s->optimizer_step[m->param[p].block]);
@@ -269,13 +264,12 @@ static void stage_free(Stage *base) {
     free(s->gradient_made);
     free(s->optimizer_step);
     free(s->active);
-    free(s->has_grad);
     free(s);
 }
 
 static int allocate_tables(RefStage *s) {
     const Model *m = s->base.model;
-    size_t params = (size_t)m->params + 1, values = (size_t)m->values, blocks = (size_t)m->blocks;
+    size_t params = (size_t)m->params + 1, blocks = (size_t)m->blocks;
     s->param = calloc(params, sizeof *s->param);
     s->gradient = calloc(params, sizeof *s->gradient);
     for (int k = 0; k < 2; k++) s->state[k] = calloc(params, sizeof *s->state[k]);
@@ -284,9 +278,8 @@ static int allocate_tables(RefStage *s) {
     s->before = calloc((size_t)m->buffers + 1, sizeof *s->before);
     s->optimizer_step = calloc(blocks, sizeof *s->optimizer_step);
     s->active = calloc(blocks, sizeof *s->active);
-    s->has_grad = calloc(values, sizeof *s->has_grad);
     if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
-        s->before && s->optimizer_step && s->active && s->has_grad)
+        s->before && s->optimizer_step && s->active)
         return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }

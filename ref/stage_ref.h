@@ -27,8 +27,7 @@ typedef struct {
     real *scratch, *boundary[2], *boundary_gradient[2];
     real *loss, *log_sum; /* [batch * targets] */
     unsigned char *correct;
-    bool *has_grad; /* [values]: this backward pass has written its gradient */
-    Batch batch;    /* in flight, by reference */
+    Batch batch; /* in flight, by reference */
     Mode mode;
 } RefStage;
 

@@ -13,7 +13,7 @@
 enum { PLAIN_THREADS = 256 };
 
 template <typename T>
-static __global__ void forward_plain(T *y, const T *x, const T *w, CudaConv conv, int oh, int ow) {
+static __global__ void forward_plain(T *y, const T *x, const T *w, Conv conv, int oh, int ow) {
     const size_t id = (size_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
     const size_t pixel = id / (size_t)conv.o;
     if (pixel >= (size_t)conv.n * (size_t)oh * (size_t)ow) return;
@@ -35,7 +35,7 @@ static __global__ void forward_plain(T *y, const T *x, const T *w, CudaConv conv
 }
 
 template <typename T>
-static __global__ void gradient_plain(T *dx, const T *dy, const T *w, CudaConv conv, int oh, int ow,
+static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv, int oh, int ow,
                                       bool add) {
     const size_t id = (size_t)blockIdx.x * PLAIN_THREADS + threadIdx.x;
     const size_t pixel = id / (size_t)conv.c;
@@ -66,7 +66,7 @@ static unsigned plain_blocks(size_t numbers) {
 
 template <typename T>
 static void run_forward_plain(const Run *run, void *y, const void *x, const void *w,
-                              const CudaConv *conv) {
+                              const Conv *conv) {
     const int oh = conv2d_size(conv->h, conv), ow = conv2d_size(conv->w, conv);
     const size_t numbers = (size_t)conv->n * (size_t)oh * (size_t)ow * (size_t)conv->o;
     LAUNCH(forward_plain<T>, plain_blocks(numbers), PLAIN_THREADS, 0, run->stream, (T *)y,
@@ -75,7 +75,7 @@ static void run_forward_plain(const Run *run, void *y, const void *x, const void
 
 template <typename T>
 static void run_gradient_plain(const Run *run, void *dx, const void *dy, const void *w,
-                               const CudaConv *conv, bool add) {
+                               const Conv *conv, bool add) {
     const int oh = conv2d_size(conv->h, conv), ow = conv2d_size(conv->w, conv);
     const size_t numbers = (size_t)conv->n * (size_t)conv->h * (size_t)conv->w * (size_t)conv->c;
     LAUNCH(gradient_plain<T>, plain_blocks(numbers), PLAIN_THREADS, 0, run->stream, (T *)dx,
@@ -90,7 +90,7 @@ enum { HALO_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS 
 
 /* The pixels of the input gradient with row congruent to a and column to b modulo the stride.  Rows
  * of dy ascend while taps descend, from the last one that reaches such pixels. */
-static Correlation gradient_phase(const CudaConv *conv, int a, int b, bool add) {
+static Correlation gradient_phase(const Conv *conv, int a, int b, bool add) {
     const int s = conv->stride;
     const int u = (a + conv->pad) % s, v = (b + conv->pad) % s;
     Correlation c = {};
@@ -221,11 +221,11 @@ static void run_version(const Run *run, void *out, const void *in, const void *w
 
 /* ---- Launchers ------------------------------------------------------------------------------ */
 
-static bool product_at_once(const Run *run, const CudaConv *conv) {
+static bool product_at_once(const Run *run, const Conv *conv) {
     return run->version == 0 && conv2d_is_product(conv);
 }
 
-void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, CudaConv conv) {
+void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, Conv conv) {
     if (product_at_once(run, &conv)) {
         cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o);
     } else if (run->version == 1) {
@@ -239,8 +239,8 @@ void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, 
     }
 }
 
-void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w,
-                                CudaConv conv, bool add) {
+void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const void *w, Conv conv,
+                                bool add) {
     if (product_at_once(run, &conv)) {
         cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o,
                                    add);

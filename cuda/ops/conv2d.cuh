@@ -53,12 +53,12 @@ typedef struct {
     Divisor by_width, by_height, by_columns; /* of the output, of the taps */
 } Correlation;
 
-static inline int conv2d_size(int size, const CudaConv *conv) {
+static inline int conv2d_size(int size, const Conv *conv) {
     return (size + 2 * conv->pad - conv->kernel) / conv->stride + 1;
 }
 
 /* A product of matrices as it stands. */
-static inline bool conv2d_is_product(const CudaConv *conv) {
+static inline bool conv2d_is_product(const Conv *conv) {
     return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
 }
 
@@ -72,7 +72,7 @@ static inline void complete(Correlation *c) {
     c->by_columns = divisor_of(c->columns);
 }
 
-static inline Correlation forward_correlation(const CudaConv *conv) {
+static inline Correlation forward_correlation(const Conv *conv) {
     Correlation c = {};
     c.n = conv->n;
     c.out_h = c.full_h = conv2d_size(conv->h, conv);

@@ -17,8 +17,8 @@
 enum { PLAIN_THREADS = 128 };
 
 template <typename T>
-static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x, CudaConv conv,
-                                             int oh, int ow, bool add) {
+static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x, Conv conv, int oh,
+                                             int ow, bool add) {
     const int id = (int)(blockIdx.x * PLAIN_THREADS + threadIdx.x);
     const int c = id % conv.c, tap = id / conv.c % (conv.kernel * conv.kernel);
     const int o = id / conv.c / (conv.kernel * conv.kernel);
@@ -40,8 +40,8 @@ static __global__ void weight_gradient_plain(float *dw, const T *dy, const T *x,
 }
 
 template <typename T>
-static void run_plain(const Run *run, float *dw, const void *dy, const void *x,
-                      const CudaConv *conv, bool add) {
+static void run_plain(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
+                      bool add) {
     const int weights = conv->o * conv->kernel * conv->kernel * conv->c;
     LAUNCH(weight_gradient_plain<T>, (unsigned)divide_up(weights, PLAIN_THREADS), PLAIN_THREADS, 0,
            run->stream, dw, (const T *)dy, (const T *)x, *conv, conv2d_size(conv->h, conv),
@@ -80,10 +80,10 @@ enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264 };
 
 enum { SHARED_BYTES = 92 << 10 }; /* of a block, at most; see conv2d.cu */
 
-static int outputs_of_tile(const CudaConv *conv) { return conv->o <= 16 ? 16 : 32; }
+static int outputs_of_tile(const Conv *conv) { return conv->o <= 16 ? 16 : 32; }
 
 /* By the shape alone, the same for all versions and precisions. */
-static int slices_of(const CudaConv *conv) {
+static int slices_of(const Conv *conv) {
     const int taps = conv->kernel * conv->kernel;
     const int tiles = divide_up(conv->o, outputs_of_tile(conv)) * divide_up(taps, TAPS) *
                       divide_up(conv->c, MAX_CHANNELS);
@@ -95,7 +95,7 @@ static int slices_of(const CudaConv *conv) {
 }
 
 template <typename Product>
-static WeightWork plan_work(const CudaConv *conv) {
+static WeightWork plan_work(const Conv *conv) {
     typedef typename Product::Mode Mode;
     WeightWork work = {};
     work.c = forward_correlation(conv);
@@ -118,7 +118,7 @@ static WeightWork plan_work(const CudaConv *conv) {
 }
 
 template <typename Product>
-static void launch(const Run *run, float *dw, const void *dy, const void *x, const CudaConv *conv,
+static void launch(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
                    bool add) {
     typedef typename Product::Mode::Value Value;
     WeightWork work = plan_work<Product>(conv);
@@ -139,8 +139,8 @@ static void launch(const Run *run, float *dw, const void *dy, const void *x, con
 }
 
 template <typename Narrow, typename Wide>
-static void run_tiles(const Run *run, float *dw, const void *dy, const void *x,
-                      const CudaConv *conv, bool add) {
+static void run_tiles(const Run *run, float *dw, const void *dy, const void *x, const Conv *conv,
+                      bool add) {
     if (outputs_of_tile(conv) == Narrow::BO)
         launch<Narrow>(run, dw, dy, x, conv, add);
     else
@@ -150,7 +150,7 @@ static void run_tiles(const Run *run, float *dw, const void *dy, const void *x,
 /* ---- Launchers ------------------------------------------------------------------------------- */
 
 void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
-                                 CudaConv conv, bool add) {
+                                 Conv conv, bool add) {
     const bool bf16 = run->precision == PRECISION_BF16, tensor = run->version != 2;
     if (run->version == 0 && conv2d_is_product(&conv))
         cuda_linear_weight_gradient(run, dw, NULL, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o,
@@ -171,7 +171,7 @@ void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, cons
                                                                           add);
 }
 
-size_t cuda_conv2d_workspace(Precision precision, CudaConv conv) {
+size_t cuda_conv2d_workspace(Precision precision, Conv conv) {
     const size_t weights =
         (size_t)conv.o * (size_t)conv.kernel * (size_t)conv.kernel * (size_t)conv.c;
     const size_t partial = (size_t)slices_of(&conv) * weights * sizeof(float);

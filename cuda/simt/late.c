@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../../ref/clock.h"
 #include "engine.h"
 
 /* What a queue holds: work, or with an event the place where that is recorded or waited for. */
@@ -36,12 +36,6 @@ static uint64_t draw(uint64_t below) {
     drawn ^= drawn >> 7;
     drawn ^= drawn << 17;
     return drawn % below;
-}
-
-static double now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
 /* ---- events and queues ---- */
@@ -111,7 +105,7 @@ void late_record(LateQueue *queue, LateEvent *event) {
         put(queue, (Item){.event = event, .number = event->recorded});
     } else {
         event->done = event->recorded;
-        event->time = now_ms();
+        event->time = clock_ms();
     }
     pthread_mutex_unlock(&lock);
 }
@@ -140,7 +134,7 @@ static void go(LateQueue *queue) {
         item->run(item->closure);
     } else if (!item->waits) {
         if (item->event->done < item->number) item->event->done = item->number;
-        item->event->time = now_ms();
+        item->event->time = clock_ms();
     }
     release(item->event);
     free(item->closure);

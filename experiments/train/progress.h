@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../../ref/clock.h"
 #include "../../ref/error.h" /* BCD_PRINTF */
 
 typedef struct {
@@ -31,8 +32,5 @@ void progress_end(Progress *p);
 const char *format_time(double seconds, char text[32]);
 const char *format_count(double count, char text[32]);
 const char *format_bytes(double bytes, char text[32]);
-
-/* Seconds of a clock that only goes forward. */
-double clock_seconds(void);
 
 #endif

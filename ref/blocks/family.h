@@ -1,6 +1,6 @@
 /* A family of models is a row: a name, the settings that a specification "family:key=value,..." may
  * give, and how its blocks are built.  Each file of this folder has one, or two kin.  To add one:
- * its file, and its line in the table of model_spec.c. */
+ * its file, and its line in the table of model.c. */
 #ifndef REF_BLOCKS_FAMILY_H
 #define REF_BLOCKS_FAMILY_H
 

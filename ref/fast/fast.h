@@ -59,4 +59,9 @@ void fast_cross_entropy_forward(real *loss, real *log_sum, unsigned char *correc
 void fast_cross_entropy_input_gradient(real *dlogits, const real *logits, const real *log_sum,
                                        const int *targets, real scale, int rows, int classes);
 
+/* What layernorm and rmsnorm share: dg[c] = sum_n dy[n][c] (x[n][c] - mean[n]) r[n], or += with
+ * `add`; mean NULL: 0. */
+void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *mean, const real *r,
+                         int n, int c, bool add);
+
 #endif

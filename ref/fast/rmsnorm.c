@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "fast.h"
-#include "norm.h"
 #include "rows.h"
 #include "vexp.h"
 

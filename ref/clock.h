@@ -1,0 +1,15 @@
+/* Seconds on a clock that does not jump with the time of day, from any start. */
+#ifndef REF_CLOCK_H
+#define REF_CLOCK_H
+
+#include <time.h>
+
+static inline double clock_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline double clock_ms(void) { return 1e3 * clock_seconds(); }
+
+#endif
