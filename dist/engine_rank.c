@@ -260,7 +260,9 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
                       .blocks = blocks,
                       .settings = settings,
                       .messages = stage->is->message_take && transport->carries_messages};
-    if (reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
+    if (stage->settings.correct_lr > 0)
+        error_set("pipeline: blocks above the active ones are corrected on one device alone");
+    if (stage->settings.correct_lr > 0 || reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;
     }

@@ -71,18 +71,18 @@ static size_t padded_value_bytes(LayoutInput q, int value) {
     return align_bytes(value_memory(q.model, q.settings, value));
 }
 
-static bool param_active(const Model *model, int param, const bool *active) {
-    return param >= 0 && active[model->param[param].block];
+static bool param_trains(const Model *model, int param, const bool *trains) {
+    return param >= 0 && trains[model->param[param].block];
 }
 
-bool node_trains(const Model *model, const Node *node, const bool *active) {
-    return param_active(model, node->weight, active) || param_active(model, node->bias, active);
+bool node_trains(const Model *model, const Node *node, const bool *trains) {
+    return param_trains(model, node->weight, trains) || param_trains(model, node->bias, trains);
 }
 
-bool block_trains(const Model *model, int block, const bool *active) {
+bool block_trains(const Model *model, int block, const bool *trains) {
     const Block *b = &model->block[block];
     for (int i = b->first_node; i < b->end_node; i++)
-        if (node_trains(model, &model->node[i], active)) return true;
+        if (node_trains(model, &model->node[i], trains)) return true;
     return false;
 }
 
@@ -130,13 +130,19 @@ static bool is_output(const Model *model, int value) {
     return value == 0 || model->block[model->value[value].block].out == value;
 }
 
+static void mark_trains(Layout *l, LayoutInput q) {
+    const int lowest = lowest_active(q.model, q.active);
+    for (int b = 0; b < q.model->blocks; b++)
+        l->trains[b] = q.active[b] || (b > lowest && q.settings->correct_lr > 0);
+}
+
 /* Gradients flow to every value above an active parameter. */
 static void mark_needs_grad(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     l->lowest = m->blocks;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        l->needs_grad[node->out] = input_needs_grad(l, node) || node_trains(m, node, q.active);
+        l->needs_grad[node->out] = input_needs_grad(l, node) || node_trains(m, node, l->trains);
         int block = node_block(m, node);
         if (l->needs_grad[node->out] && block < l->lowest) l->lowest = block;
     }
@@ -154,7 +160,7 @@ static void mark_stored(Layout *l, LayoutInput q) {
             continue;
         }
         SavedForBackward keeps =
-            saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, q.active),
+            saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, l->trains),
                                node_uses_running(m, node, q.settings, q.active));
         if (keeps.input) l->stored[node->in] = true;
         if (keeps.output) l->stored[node->out] = true;
@@ -185,7 +191,7 @@ static void mark_stored_gradients(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes && q.settings->deferred; i++) {
         const Node *node = &m->node[i];
-        if (!node_trains(m, node, q.active) || !block_is_local(q.settings, node_block(m, node)) ||
+        if (!node_trains(m, node, l->trains) || !block_is_local(q.settings, node_block(m, node)) ||
             node_sums_ready(l, m, node, q.settings, q.active))
             continue;
         int v = l->gradient_of[node->out];
@@ -263,7 +269,8 @@ int layout_check(const Model *m, const StageSettings *settings, const bool *acti
 
 int layout_make(Layout *l, const Model *m, const StageSettings *settings, const bool *active) {
     size_t values = (size_t)m->values, nodes = (size_t)m->nodes;
-    *l = (Layout){.needs_grad = calloc(values, sizeof(bool)),
+    *l = (Layout){.trains = calloc((size_t)m->blocks, sizeof(bool)),
+                  .needs_grad = calloc(values, sizeof(bool)),
                   .stored = calloc(values, sizeof(bool)),
                   .stored_aux = calloc(nodes, sizeof(bool)),
                   .stored_gradient = calloc(values, sizeof(bool)),
@@ -271,12 +278,13 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
                   .aux_at = calloc(nodes, sizeof(size_t)),
                   .gradient_at = calloc(values, sizeof(size_t)),
                   .gradient_of = calloc(values, sizeof(int))};
-    if (!l->needs_grad || !l->stored || !l->stored_aux || !l->stored_gradient || !l->value_at ||
-        !l->aux_at || !l->gradient_at || !l->gradient_of) {
+    if (!l->trains || !l->needs_grad || !l->stored || !l->stored_aux || !l->stored_gradient ||
+        !l->value_at || !l->aux_at || !l->gradient_at || !l->gradient_of) {
         layout_free(l);
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
     LayoutInput q = {m, settings, active};
+    mark_trains(l, q);
     mark_needs_grad(l, q);
     mark_stored(l, q);
     share_gradients(l, m);
@@ -286,6 +294,7 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
 }
 
 void layout_free(Layout *l) {
+    free(l->trains);
     free(l->needs_grad);
     free(l->stored);
     free(l->stored_aux);

@@ -25,6 +25,7 @@
  */
 typedef struct {
     int lowest;               /* the lowest block with a gradient; blocks if nothing is active */
+    bool *trains;             /* [blocks]: active, or corrected (settings.correct_lr) */
     bool *needs_grad;         /* [values]: has a gradient */
     bool *stored;             /* [values]: kept from the forward to the backward pass */
     bool *stored_aux;         /* [nodes] */
@@ -74,10 +75,10 @@ int lowest_active(const Model *model, const bool *active);
 int block_in_flight(const StageSettings *settings, int block);
 /* Bytes of one number of a value, or of a weight. */
 size_t value_bytes(const StageSettings *settings);
-/* Whether a node trains parameters of an active block, its own or a tied one. */
-bool node_trains(const Model *model, const Node *node, const bool *active);
+/* Whether a node trains parameters of a block that trains, its own or a tied one. */
+bool node_trains(const Model *model, const Node *node, const bool *trains);
 /* Whether a block has such a node. */
-bool block_trains(const Model *model, int block, const bool *active);
+bool block_trains(const Model *model, int block, const bool *trains);
 /* Which gradients of what it reads a node makes in the backward pass, and whether it adds them to
  * those that later nodes of its block, or for `in` its own skip, have made of the same value. */
 typedef struct {

@@ -33,29 +33,30 @@ static size_t stage_activations(const Model *m, const Layout *layout,
     return bytes;
 }
 
-/* What `count` parameters take: their weights, and if they train in bf16 float masters in addition.
- */
-static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active) {
+/* What `count` parameters take: their weights, a gradient if they train, and if they are active
+ * state and in bf16 float masters. */
+static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active,
+                                  bool trains) {
     size_t bytes = active ? count * sizeof(real) : 0;
     size_t states = settings->offload ? 0 : (size_t)optimizer_state_vectors(&settings->optimizer);
     bool master = settings->precision == PRECISION_BF16 && !settings->offload;
     return (BlockMemory){.parameters = count * value_bytes(settings) + (master ? bytes : 0),
-                         .gradients = bytes,
+                         .gradients = trains ? count * sizeof(real) : 0,
                          .state = states * bytes};
 }
 
 /* Parameters, gradients and state of a stage.  Of a tied parameter whose block is elsewhere it
  * holds a copy, and while that trains a gradient to hand over, but no state. */
 static BlockMemory stage_parameters(const Model *m, const StageSettings *settings,
-                                    const bool *active) {
+                                    const bool *active, const bool *trains) {
     BlockMemory sum = {0};
     for (int p = 0; p < m->params; p++) {
         const Param *param = &m->param[p];
         if (!param_is_local(m, settings, p)) continue;
-        bool trains = param_is_owned(m, settings, p) && active[param->block];
-        BlockMemory one = trained_memory(settings, param->count, trains);
+        bool updates = param_is_owned(m, settings, p) && active[param->block];
+        BlockMemory one = trained_memory(settings, param->count, updates, trains[param->block]);
         sum.parameters += one.parameters;
-        sum.gradients += active[param->block] ? param->count * sizeof(real) : 0;
+        sum.gradients += one.gradients;
         sum.state += one.state;
     }
     return sum;
@@ -80,7 +81,7 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     Layout layout;
     if (layout_check(m, settings, active) || layout_make(&layout, m, settings, active)) return -1;
     size_t loss = block_is_local(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
-    BlockMemory parameters = stage_parameters(m, settings, active);
+    BlockMemory parameters = stage_parameters(m, settings, active, layout.trains);
     size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;
     bytes[MEM_PARAMETERS] = parameters.parameters;
     bytes[MEM_BUFFERS] = buffer_bytes(m, settings, -1);
@@ -114,7 +115,7 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
         size_t count = 0;
         for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
             count += m->param[p].count;
-        blocks[b] = trained_memory(settings, count, active[b]);
+        blocks[b] = trained_memory(settings, count, active[b], layout.trains[b]);
         blocks[b].activations = stored_bytes(m, &layout, settings, &m->block[b]);
         add_workspace(&blocks[b], m, &layout, settings, active, b);
     }

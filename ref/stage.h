@@ -45,6 +45,10 @@ typedef struct {
     bool recompute;         /* keep only block inputs; recompute the rest in the backward pass */
     bool keep_state;        /* keep a submodel's optimizer state when another becomes active */
     FrozenNorm frozen_norm; /* which statistics a frozen batch norm uses while training */
+    /* 0: none.  The rate of the correction of BREAD (Luo et al. 2024), on one CPU stage: frozen
+     * blocks above the lowest active one, whose input gradients are computed anyway, take a plain
+     * gradient step at each update, p -= correct_lr g, without clipping, decay or state. */
+    double correct_lr;
     OptimizerSettings optimizer;
     uint64_t seed; /* of the initial parameters */
     bool plain;    /* the CPU: the ops of ref/ops, slow, in place of those of ref/fast */

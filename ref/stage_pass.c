@@ -146,11 +146,12 @@ void stage_weight_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
-    if (base->settings.deferred && base->settings.recompute && block_trains(m, block, s->active))
+    if (base->settings.deferred && base->settings.recompute &&
+        block_trains(m, block, s->layout.trains))
         recompute(s, b);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
-        if (!node_trains(m, node, s->active)) continue;
+        if (!node_trains(m, node, s->layout.trains)) continue;
         NodeIO io = node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);

@@ -94,6 +94,12 @@ static void free_state(RefStage *s, int param) {
     for (int k = 0; k < 2; k++) release(s, &s->state[k][param]);
 }
 
+/* By the optimizer, here. */
+static bool is_updated(const RefStage *s, int param) {
+    return s->active[s->base.model->param[param].block] &&
+           param_is_owned(s->base.model, &s->base.settings, param);
+}
+
 static int allocate_state(RefStage *s, int param) {
     for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
         if (!s->state[k][param] &&
@@ -122,12 +128,14 @@ static int stage_activate(Stage *base, const bool *active) {
         if (!state_stays(s, b, active)) s->optimizer_step[b] = 0;
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
+    if (allocate_activations(s)) return -1; /* with the layout, which says who trains */
     for (int p = 0; p < m->params; p++) {
-        if (!active[m->param[p].block] || !param_is_local(m, &base->settings, p)) continue;
+        int block = m->param[p].block;
+        if (!s->layout.trains[block] || !param_is_local(m, &base->settings, p)) continue;
         if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
-        if (param_is_owned(base->model, &base->settings, p) && allocate_state(s, p)) return -1;
+        if (is_updated(s, p) && allocate_state(s, p)) return -1;
     }
-    return allocate_activations(s);
+    return 0;
 }
 
 /* ---- update ---- */
@@ -152,7 +160,7 @@ static void stage_discard(Stage *base) {
 static void stage_gradient_squares(Stage *base, double *square) {
     RefStage *s = of(base);
     for (int p = 0; p < base->model->params; p++)
-        square[p] = s->gradient[p] && param_is_owned(base->model, &base->settings, p)
+        square[p] = s->gradient[p] && is_updated(s, p)
                         ? optimizer_square_sum(s->gradient[p], base->model->param[p].count)
                         : 0;
 }
@@ -161,21 +169,30 @@ static double stage_gradient_norm(Stage *base) {
     RefStage *s = of(base);
     double sum = 0;
     for (int p = 0; p < base->model->params; p++)
-        if (s->gradient[p])
+        if (s->gradient[p] && s->active[base->model->param[p].block])
             sum += optimizer_square_sum(s->gradient[p], base->model->param[p].count);
     return sqrt(sum);
+}
+
+/* p -= correct_lr g */
+static void correct(RefStage *s, int param) {
+    const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
+    optimizer_update(&plain, &s->base.model->param[param], s->param[param], (real *[2]){NULL, NULL},
+                     s->gradient[param], 1, s->base.settings.correct_lr, 1);
 }
 
 static void stage_update(Stage *base, double lr, double gradient_scale) {
     RefStage *s = of(base);
     const Model *m = base->model;
-    const OptimizerSettings *optimizer = &base->settings.optimizer;
     for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
-        if (!s->gradient[p] || !param_is_owned(base->model, &base->settings, p)) continue;
         real *const state[2] = {s->state[0][p], s->state[1][p]};
-        optimizer_update(optimizer, &m->param[p], s->param[p], state, s->gradient[p],
-                         gradient_scale, lr, s->optimizer_step[m->param[p].block]);
+        if (s->gradient[p] && is_updated(s, p))
+            optimizer_update(&base->settings.optimizer, &m->param[p], s->param[p], state,
+                             s->gradient[p], gradient_scale, lr,
+                             s->optimizer_step[m->param[p].block]);
+        else if (s->gradient[p] && !s->active[m->param[p].block])
+            correct(s, p);
     }
     end_step(s);
 }

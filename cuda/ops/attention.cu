@@ -1,7 +1,7 @@
 /* Multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over all positions, or if causal
  * over those up to the query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of
- * scores saved.  Query heads may share keys and values (Ainslie et al. 2023); blocks of a group are neighbours in the
- * grid, and find them in the cache.
+ * scores saved.  Query heads may share keys and values (Ainslie et al. 2023); blocks of a group are
+ * neighbours in the grid, and find them in the cache.
  *
  * No row of scores is ever stored: the softmax's maximum and sum are carried along the keys, and
  * what was summed under an old maximum is scaled down when a larger one appears (FlashAttention,
@@ -43,8 +43,9 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
  * for many queries.  Both products run on tensor cores (tiles.cuh), the next keys are on their way
  * while these are worked on, and scores and sums stay in registers: the scores of a warp, once
  * exponentials, are the left side of the second product as they lie.  With causal, tiles above the
- * diagonal are never touched; only those across it, and the last ones, are masked, and the longest rows of tiles start first. Powers
- * are of 2, which the hardware has, with log2(e) folded into the scale. */
+ * diagonal are never touched; only those across it, and the last ones, are masked, and the longest
+ * rows of tiles start first. Powers are of 2, which the hardware has, with log2(e) folded into the
+ * scale. */
 
 template <Precision P, int D>
 struct ForwardShape : Shape<2, 2, 16, false> {}; /* wide rows of floats */

@@ -13,7 +13,7 @@ template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
-    bool causal;           /* a query looks at keys up to itself; else at all t */
+    bool causal;                    /* a query looks at keys up to itself; else at all t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to */
     float scale;           /* 1 / sqrt(d) */
@@ -32,8 +32,8 @@ static __device__ __forceinline__ size_t at_keys(const Heads<T> &h, int head, in
            (size_t)(head % h.heads / h.share) * (size_t)h.d;
 }
 
-/* The end of the keys that queries before `end` look at, and the first query that looks at keys from
- * `key` on. */
+/* The end of the keys that queries before `end` look at, and the first query that looks at keys
+ * from `key` on. */
 template <typename T>
 static __device__ __forceinline__ int keys_end(const Heads<T> &h, int end) {
     return h.causal ? min(end, h.t) : h.t;

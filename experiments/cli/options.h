@@ -70,6 +70,7 @@ typedef struct Options {
     int auto_window, auto_min, auto_max;
     double auto_tolerance;
     bool keep_state;
+    double correct_above;
     int frozen_norm; /* FrozenNorm */
     double fraction;
 

@@ -109,6 +109,10 @@ const Option option_table[] = {
      "after each switch, rise to the rate in so many steps", TRAINING},
     {"submodel-lr", "LIST", TEXT(submodel_lr), FIXED, "", "1 each", SECTION,
      "factors of the learning rate, one for each submodel, as in 1,0.5,2", TRAINING},
+    {"correct-above", "RATE", REAL(correct_above, 0, 1000), FIXED, "0", "none", SECTION,
+     "frozen blocks above the submodel take a plain gradient step of this rate at each update, as "
+     "in BREAD; on the processor, without --pipeline",
+     TRAINING},
     {"frozen-norm", "running|batch", CHOICE(frozen_norm, frozen_norm_names, 2), FIXED, "running",
      NULL, SECTION, "statistics a frozen batch norm uses", TRAINING},
 #undef SECTION

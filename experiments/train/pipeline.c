@@ -96,6 +96,8 @@ static int check(const Setup *s) {
         return error_set("--always-active: --placement figure2 puts every block into a submodel");
     if (o->order == ORDER_GAUSS_SOUTHWELL)
         return error_set("--order gauss-southwell is for one device, not for --pipeline");
+    if (o->correct_above > 0)
+        return error_set("--correct-above is for one device, not for --pipeline");
     if (o->device_cache)
         return error_set("--device-cache is for one device; with --pipeline use --cache");
     return 0;

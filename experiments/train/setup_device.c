@@ -12,7 +12,10 @@ static bool on_processor(const Options *o) {
 
 int setup_check_device(const Options *o) {
     const char *precision = precision_names[o->precision];
-    if (!on_processor(o)) return 0;
+    if (!on_processor(o))
+        return o->correct_above > 0
+                   ? error_set("--correct-above: only --device cpu and plain correct blocks")
+                   : 0;
     if (o->precision != PRECISION_FP32)
         return error_set(
             "--precision %s: the cpu computes in fp32; %s is for --device cuda or simt", precision,

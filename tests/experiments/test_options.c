@@ -123,6 +123,8 @@ static const Wrong mismatched[] = {
      "partition: \"1,2\" is not 3 factors of the learning rate above 0, separated by commas"},
     {"train --always-active end",
      "partition: no block \"end\" in resnet8; blocks are stem to head, or 0 to 4"},
+    {"train --device simt --correct-above 0.1",
+     "--correct-above: only --device cpu and plain correct blocks"},
     {"train --submodels 3 --partition 0-2/3-4", "--submodels 3: --partition \"0-2/3-4\" has 2"},
 };
 
@@ -199,7 +201,7 @@ static void reaches_the_settings(void) {
                 "--beta2 0.75 --eps 0.001 --decay "
                 "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
                 "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
-                "--switch-warmup 3 --submodel-lr 1,0.5") == 0,
+                "--switch-warmup 3 --submodel-lr 1,0.5 --correct-above 0.25") == 0,
           "%s", error_message());
     if (!CHECK(setup_open(&s, &o) == 0, "%s", error_message())) return;
     const BcdSettings *b = &s.bcd;
@@ -217,7 +219,8 @@ static void reaches_the_settings(void) {
               b->rule.min_steps == 8 && b->rule.max_steps == 9,
           "switch rule");
     CHECK(stage->batch == 6 && stage->recompute && stage->keep_state && stage->seed == 77 &&
-              stage->frozen_norm == FROZEN_BATCH && memcmp(&stage->optimizer, a, sizeof *a) == 0,
+              stage->correct_lr == 0.25 && stage->frozen_norm == FROZEN_BATCH &&
+              memcmp(&stage->optimizer, a, sizeof *a) == 0,
           "stage");
     CHECK(a->beta1 == 0.5 && a->beta2 == 0.75 && a->eps == 0.001, "moments");
     CHECK(a->kind == OPTIMIZER_ADAMW && a->lr == 0.25 && a->weight_decay == 0.125 &&

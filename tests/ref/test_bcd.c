@@ -116,6 +116,80 @@ static void one_submodel_is_ordinary_training(const void *spec) {
     }
 }
 
+/* ---- blocks above take a gradient step ---- */
+
+static void step_submodel(Tiny *tiny, int submodel, const Batch *batch) {
+    Loss loss;
+    tiny_activate(tiny, submodel);
+    CHECK(tiny->engine->is->step(tiny->engine, batch, 0.01, &loss) == 0, "%s", error_message());
+}
+
+/* By definition: p - rate g, g the gradient of the whole model's loss, without clipping. */
+static void check_corrected(const Tiny *corrected, int param, const real *before, double rate,
+                            const real *g) {
+    size_t count;
+    const Param *p = &corrected->model->param[param];
+    real *after = tiny_read(corrected, TENSOR_PARAMETER, param, &count);
+    for (size_t i = 0; i < count; i++) {
+        double expected = (double)before[i] - rate * (double)g[i];
+        double tolerance = REAL_EPS * (fabs((double)before[i]) + 2 * rate * fabs((double)g[i]));
+        CHECK(fabs((double)after[i] - expected) <= tolerance, "%s[%zu] is %.9g, not %.9g", p->name,
+              i, (double)after[i], expected);
+    }
+    CHECK(corrected->engine->is->read(corrected->engine, TENSOR_STATE0, param, NULL) == 0,
+          "%s has a state", p->name);
+    CHECK(corrected->engine->is->optimizer_step(corrected->engine, p->block) == 0,
+          "%s has optimizer steps", p->name);
+    free(after);
+}
+
+/* Frozen blocks below stay, the submodel's own move as they would without the correction. */
+static void blocks_above_are_corrected(const void *spec) {
+    const double rate = 0.125;
+    Recipe recipe = {.spec = spec,
+                     .frozen_norm = FROZEN_BATCH,
+                     .clip = 0.01,
+                     .micro_batches = 2,
+                     .optimizer = OPTIMIZER_ADAM};
+    Recipe with = recipe, all = recipe;
+    with.correct_lr = rate;
+    all.submodels = 1;
+    for (int submodel = 0; submodel < 3; submodel++) {
+        Tiny plain, corrected, whole, start;
+        tiny_open(&start, &recipe);
+        tiny_open(&plain, &recipe);
+        tiny_open(&corrected, &with);
+        tiny_open(&whole, &all);
+        Batch batch = tiny_batch(&plain, plain.settings.batch);
+        step_submodel(&plain, submodel, &batch);
+        step_submodel(&corrected, submodel, &batch);
+        step_submodel(&whole, 0, &batch); /* its gradients can be read until the next step */
+        for (int p = 0; p < start.model->params; p++) {
+            size_t count;
+            int owner = start.settings.partition.of_block[start.model->param[p].block];
+            real *before = tiny_read(&start, TENSOR_PARAMETER, p, &count);
+            real *without = tiny_read(&plain, TENSOR_PARAMETER, p, &count);
+            real *after = tiny_read(&corrected, TENSOR_PARAMETER, p, &count);
+            real *g = tiny_read(&whole, TENSOR_GRADIENT, p, &count);
+            if (owner > submodel)
+                check_corrected(&corrected, p, before, rate, g);
+            else
+                CHECK(
+                    memcmp(after, owner < submodel ? before : without, count * sizeof *after) == 0,
+                    "submodel %d: %s differs", submodel, start.model->param[p].name);
+            free(before);
+            free(without);
+            free(after);
+            free(g);
+        }
+        batch_free(&batch);
+        tiny_close(&start);
+        tiny_close(&plain);
+        tiny_close(&corrected);
+        tiny_close(&whole);
+    }
+}
+
 /* ---- block selection ---------------------------------------------------------------------------
  */
 
@@ -266,6 +340,7 @@ static void inexact_cache_is_refused(void) {
 void test_bcd(void) {
     for_models(tiny_models, "only active blocks move", only_active_blocks_move);
     for_models(tiny_models, "one submodel", one_submodel_is_ordinary_training);
+    for_models(tiny_models, "correction", blocks_above_are_corrected);
     for_models(tiny_models, "gradient norms", gradient_norms_are_the_whole_models);
     for_models(tiny_models, "recompute", recompute_is_stored);
     for_models(tiny_models, "threads", threads_do_not_matter);
