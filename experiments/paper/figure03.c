@@ -42,7 +42,7 @@ static int put(Table *table, const Options *asked, const LongPhase *what) {
         if (train(&summary[kept], asked, what, kept) || summary[kept].interrupted) return -1;
         table_row(table, "%s %s", what->network.model, kept ? "kept" : "computed");
         table_put(table, 0, summary[kept].seconds, summary[kept].seconds / summary->seconds,
-                  (double)summary[kept].peak_bytes / BYTES_MIB, summary[kept].loss);
+                  (double)summary[kept].peak_bytes / MIB, summary[kept].loss);
     }
     if (summary[0].loss == summary[1].loss && summary[0].train_loss == summary[1].train_loss)
         return 0;

@@ -58,12 +58,12 @@ static void add_small(Table *table, const PaperRow *row) {
         table_fail(table);
         return;
     }
-    double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / BYTES_MIB;
+    double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / MIB;
     double own = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
     MemorySums planned = memory_sums(table, model, &optimizer, row->submodels, false);
     table_row(table, "%d: %s", row->table, row->row);
     table_put(table, 0, published, own, own / published - 1, ours, ours / published - 1,
-              planned.trained / BYTES_MIB);
+              planned.trained / MIB);
     model_free(model);
 }
 

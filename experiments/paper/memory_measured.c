@@ -45,7 +45,7 @@ static const TableColumn columns[COLUMNS] = {
 };
 
 static double trained_mib(const size_t *bytes) {
-    return (double)(bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]) / BYTES_MIB;
+    return (double)(bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]) / MIB;
 }
 
 static int fill_row(Table *table, const Setup *setup) {
@@ -57,12 +57,11 @@ static int fill_row(Table *table, const Setup *setup) {
     double closed =
         memory_closed_form(setup->model, &settings->optimizer, settings->precision, submodels);
     double trained = trained_mib(count->peak), planned = trained_mib(plan);
-    double all = (double)count->total_peak / BYTES_MIB;
-    double all_planned = (double)plan[MEM_ROLES] / BYTES_MIB;
+    double all = (double)count->total_peak / MIB;
+    double all_planned = (double)plan[MEM_ROLES] / MIB;
     table_row(table, submodels > 1 ? "BCD-1/%d" : "full", submodels);
-    table_put(table, 0, closed / BYTES_MIB, planned, trained, trained / planned - 1,
-              (double)count->peak[MEM_ACTIVATIONS] / BYTES_MIB, all_planned, all,
-              all / all_planned - 1);
+    table_put(table, 0, closed / MIB, planned, trained, trained / planned - 1,
+              (double)count->peak[MEM_ACTIVATIONS] / MIB, all_planned, all, all / all_planned - 1);
     return 0;
 }
 

@@ -65,9 +65,6 @@ void paper_add_dollars(Tables *tables, const CostSettings *settings);
 /* ---- `bcd experiment memory`: bytes of parameters, gradients, optimizer state and activations
  * with the published ones, and of short trainings here */
 
-#define BYTES_GIB (1024.0 * 1024 * 1024)
-#define BYTES_MIB (1024.0 * 1024)
-
 /* Bytes of a model while the submodel that needs most trains; `all`: every role together. */
 typedef struct {
     double trained; /* parameters, gradients and optimizer state: what the paper counts */

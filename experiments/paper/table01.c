@@ -21,7 +21,7 @@ static const struct {
 static void features_of(double value[FEATURES], const char *key) {
     const Gpu *gpu = gpu_find(key);
     const double features[FEATURES] = {NAN,
-                                       gpu->memory_bytes / BYTES_GIB,
+                                       gpu->memory_bytes / GIB,
                                        gpu->memory_rate / 1e9,
                                        NAN,
                                        gpu->flops[PRECISION_FP32] / 1e12,

@@ -71,12 +71,12 @@ static void add_model(Table *table, const PaperModel *row) {
         return;
     }
     double published = row->memory_gib, third = published_bcd(row->model);
-    double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / BYTES_GIB;
-    double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / BYTES_GIB;
+    double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / GIB;
+    double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / GIB;
     MemorySums planned = memory_sums(table, model, &adam, 3, false);
     table_row(table, "%s", row->model);
     table_put(table, 0, (double)model->param_count, published, 2 * third, full,
-              full / published - 1, third, bcd, bcd / third - 1, planned.trained / BYTES_GIB);
+              full / published - 1, third, bcd, bcd / third - 1, planned.trained / GIB);
     model_free(model);
 }
 
@@ -88,7 +88,7 @@ static double undescribed_layers(double full_gib) {
     double layers = NAN;
     if (a && b) {
         double each = (double)(b->param_count - a->param_count) / (high->layers - low->layers);
-        layers = low->layers + (full_gib * BYTES_GIB / 16 - (double)a->param_count) / each;
+        layers = low->layers + (full_gib * GIB / 16 - (double)a->param_count) / each;
     }
     model_free(a);
     model_free(b);
@@ -134,11 +134,10 @@ static void add_activations_of(Table *table, const PaperModel *row) {
                full_again = memory_sums(table, model, &adam, 1, true),
                bcd_again = memory_sums(table, model, &adam, 3, true);
     table_row(table, "%s", row->model);
-    table_put(table, 0, full.trained / BYTES_GIB, full.activations / BYTES_GIB,
-              full.activations / (4.0 * (double)model->param_count),
-              full_again.activations / BYTES_GIB, bcd.trained / BYTES_GIB,
-              bcd.activations / BYTES_GIB, bcd_again.activations / BYTES_GIB, bcd.all / BYTES_GIB,
-              bcd.all / row->gpus / BYTES_GIB);
+    table_put(table, 0, full.trained / GIB, full.activations / GIB,
+              full.activations / (4.0 * (double)model->param_count), full_again.activations / GIB,
+              bcd.trained / GIB, bcd.activations / GIB, bcd_again.activations / GIB, bcd.all / GIB,
+              bcd.all / row->gpus / GIB);
     model_free(model);
 }
 

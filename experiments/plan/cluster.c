@@ -7,8 +7,6 @@
 #include "../train/progress.h"
 #include "plan.h"
 
-#define GIB (1024.0 * 1024 * 1024)
-
 /* The methods with the sizes asked for, and the cheapest of any sizes. */
 enum { ROWS = PLAN_METHODS + 1 };
 typedef struct {

@@ -5,8 +5,6 @@
 
 #include "plan.h"
 
-#define GIB (1024.0 * 1024 * 1024)
-
 const char *const plan_method_names[PLAN_METHODS] = {"full", "offload", "BCD"};
 
 const char *plan_method(char text[32], const Plan *plan) {

@@ -6,8 +6,6 @@
 #include "../tables/table.h"
 #include "cases.h"
 
-#define MIB (1024.0 * 1024)
-
 /* A training, and the full update of the same seed; NULL: none. */
 typedef struct {
     const StudyRow *row, *full;

@@ -119,12 +119,6 @@ void table_text(Table *table, int column, Source source, const char *format, ...
     cell->source = *cell->text ? source : SOURCE_NONE;
 }
 
-void table_deviation(Table *table, int column, int of, int from) {
-    if (table->failed) return;
-    const Cell *row = last_row(table);
-    table_number(table, column, row[of].value / row[from].value - 1, SOURCE_NONE);
-}
-
 const Table *tables_find(const Tables *tables, const char *name) {
     for (int t = 0; t < tables->tables; t++)
         if (strcmp(tables->table[t]->name, name) == 0) return tables->table[t];

@@ -12,6 +12,9 @@
 #include "../cli/options.h"
 #include "../store/provenance.h"
 
+#define MIB (1024.0 * 1024)
+#define GIB (1024.0 * 1024 * 1024)
+
 /* Where a number comes from. */
 typedef enum {
     SOURCE_NONE,      /* what the row is about: a name, a price, a ratio of two cells next to it */
@@ -114,8 +117,6 @@ void table_number(Table *table, int column, double value, Source source);
 /* A mean with its spread; NAN: none. */
 void table_mean(Table *table, int column, double value, double spread, Source source);
 void table_text(Table *table, int column, Source source, const char *format, ...) BCD_PRINTF(4, 5);
-/* The number in column `of` over that in column `from`, minus 1; empty where one of them is. */
-void table_deviation(Table *table, int column, int of, int from);
 
 /* By name; NULL where there is none. */
 const Table *tables_find(const Tables *tables, const char *name);
@@ -130,11 +131,6 @@ enum { TABLE_CELL = 72 };
 const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
                               char text[TABLE_CELL]);
 const char *table_format(const Table *table, int row, int column, char text[TABLE_CELL]);
-/* Whether any cell of the column has a mark. */
-bool table_marked(const Table *table, int column);
-/* "m measured, p published": the marks that occur; "" if none does.  Returns `text`. */
-enum { TABLE_LEGEND = 160 };
-const char *table_legend(const Table *table, char text[TABLE_LEGEND]);
 
 /* Title, aligned columns with a mark behind each number, notes wrapped to 98 columns, legend.
  * Columns for which 100 are too few stand in a block of their own below, the labels again before

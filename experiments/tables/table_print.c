@@ -62,20 +62,23 @@ const char *table_format(const Table *table, int row, int column, char text[TABL
     return table_format_with(table, row, column, " +- ", text);
 }
 
-bool table_marked(const Table *table, int column) {
+/* Whether any cell of the column has a mark. */
+static bool is_marked(const Table *table, int column) {
     for (int r = 0; r < table->rows; r++)
         if (table->cell[r * table->columns + column].source != SOURCE_NONE) return true;
     return false;
 }
 
-const char *table_legend(const Table *table, char text[TABLE_LEGEND]) {
+/* "m measured, p published": the marks that occur; "" if none does. */
+enum { LEGEND = 160 };
+static const char *write_legend(const Table *table, char text[LEGEND]) {
     bool used[SOURCES] = {false};
     int length = 0;
     *text = 0;
     for (int i = 0; i < table->rows * table->columns; i++) used[table->cell[i].source] = true;
     for (int s = SOURCE_NONE + 1; s < SOURCES; s++)
         if (used[s])
-            length += snprintf(text + length, (size_t)(TABLE_LEGEND - length), "%s%s %s",
+            length += snprintf(text + length, (size_t)(LEGEND - length), "%s%s %s",
                                length ? ", " : "", source_marks[s], source_names[s]);
     return text;
 }
@@ -102,7 +105,7 @@ static int column_width(const Table *table, int column) {
     char text[TABLE_CELL];
     const TableColumn *c = &table->column[column];
     int width = larger(width_of(c->head), width_of(c->unit));
-    width -= table_marked(table, column) ? 2 : 0; /* a heading may stand over the marks */
+    width -= is_marked(table, column) ? 2 : 0; /* a heading may stand over the marks */
     for (int r = 0; r < table->rows; r++)
         width = larger(width, width_of(table_format(table, r, column, text)));
     return width;
@@ -200,14 +203,14 @@ void print_wrapped(FILE *out, const char *text) {
 
 int table_print(FILE *out, const Table *table) {
     Widths width = {.label = label_width(table)};
-    char legend[TABLE_LEGEND];
+    char legend[LEGEND];
     if (table->failed) return -1;
     if (timeline_is(table)) {
         timeline_print(out, table);
         return 0;
     }
     for (int c = 0; c < table->columns; c++) {
-        width.mark[c] = table_marked(table, c) ? 2 : 0;
+        width.mark[c] = is_marked(table, c) ? 2 : 0;
         width.column[c] = column_width(table, c);
     }
     print_wrapped(out, table->title);
@@ -219,7 +222,7 @@ int table_print(FILE *out, const Table *table) {
         for (int r = 0; r < table->rows; r++) print_row(out, table, r, &width);
         width.begin = width.end;
     } while (width.end < table->columns);
-    if (*table_legend(table, legend)) fprintf(out, "\n%s\n", legend);
+    if (*write_legend(table, legend)) fprintf(out, "\n%s\n", legend);
     for (int n = 0; n < table->notes; n++) print_wrapped(out, table->note[n]);
     putc('\n', out);
     return 0;
@@ -232,7 +235,7 @@ static void put_escaped(FILE *out, const char *text) {
 }
 
 int table_print_markdown(FILE *out, const Table *table) {
-    char text[TABLE_CELL], legend[TABLE_LEGEND];
+    char text[TABLE_CELL], legend[LEGEND];
     if (table->failed) return -1;
     fprintf(out, "### %s\n\n", table->title);
     if (timeline_is(table)) {
@@ -264,7 +267,7 @@ int table_print_markdown(FILE *out, const Table *table) {
         }
         fputs(" |\n", out);
     }
-    if (*table_legend(table, legend)) fprintf(out, "\n%s\n", legend);
+    if (*write_legend(table, legend)) fprintf(out, "\n%s\n", legend);
     for (int n = 0; n < table->notes; n++) fprintf(out, "\n%s\n", table->note[n]);
     putc('\n', out);
     return 0;
