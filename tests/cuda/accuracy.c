@@ -8,7 +8,7 @@
 /* tf32 keeps 10 bits of mantissa.  Our kernels round to nearest, 2^-11 of an operand.  The library
  * may also leave the lower 13 bits to the tensor cores, which ignore them (PTX ISA, section "mma":
  * .tf32 operands): up to 2^-10, always towards zero, so that part of it does not cancel. */
-static const double U_TF32 = 0x1p-11, U_TF32_LIBRARY = 0x1p-10, U_BF16 = 0x1p-8;
+static const double U_FP32 = 0x1p-24, U_TF32 = 0x1p-11, U_TF32_LIBRARY = 0x1p-10, U_BF16 = 0x1p-8;
 
 static bool by_library(const Case *row) {
     return row->node.kind == OP_LINEAR || (row->node.kind == OP_CONV2D && row->node.kernel == 1);
@@ -25,7 +25,7 @@ static double operand_error(const Case *row, Array array, Precision precision) {
             if (precision == PRECISION_BF16 || array == ARRAY_DBIAS) return 0;
             return 2 * u * sqrt(case_length(row, array)) * scale;
         case OP_ATTENTION:
-            return 8 * u * scale * scale;
+            return 8 * (scale > 1 ? u : fmax(u, U_FP32)) * scale * scale;
         default:
             return 0;
     }
@@ -33,7 +33,8 @@ static double operand_error(const Case *row, Array array, Precision precision) {
 
 /* Of tolerance(); see the header. */
 static double sum_factor(const Case *row, Precision precision) {
-    bool product = row->node.kind == OP_LINEAR || row->node.kind == OP_CONV2D;
+    bool product = row->node.kind == OP_LINEAR || row->node.kind == OP_CONV2D ||
+                   (row->node.kind == OP_ATTENTION && row->scale <= 1);
     return product && precision == PRECISION_FP32 ? 0.25 : 2;
 }
 

@@ -29,8 +29,13 @@
  * attention: each score is off by a few u times the product of two inputs, scale^2, and the
  * weights, which sum to 1, by as much, relatively, and by u each for their own rounding (in bf16
  * also of the rotated q and k).  An output is an average of inputs with these weights, a gradient
- * has one such average more: 8 u scale^2, whatever the length.  Keys that several heads look at get
- * one for each; the rows have at most five, whose errors do not all add up: the same bound. */
+ * has one such average more: 8 u scale^2, whatever the length, in fp32 with its own u.  There the
+ * sums get an eighth as well: of d products, five deviations are 0.7 sqrt(d) u scale^2 (as above,
+ * over sqrt(d)); of t weighted values, whose partial sums stay below the deviation scale / sqrt(3),
+ * u / sqrt(3) each: 1.7 sqrt(t) u scale.  Together at most 1.9 sqrt(t + d) u.  Not so where
+ * inputs are larger: exponents of scores in the forties magnify what they are off by, and these
+ * rows keep what they had.  Keys that several heads look at get one for each; the rows have at most
+ * five, whose errors do not all add up: the same bound. */
 #ifndef TESTS_CUDA_ACCURACY_H
 #define TESTS_CUDA_ACCURACY_H
 
