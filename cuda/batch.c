@@ -37,9 +37,19 @@ static BatchBuffer *own_buffer(CudaStage *s) {
     return &s->batch_buffer[s->filled];
 }
 
+/* A batch of images is some megabytes, which one thread would take longer to copy than the device
+ * to receive. */
+static void copy_to_pinned(char *to, const void *from, size_t bytes) {
+    const size_t part = (size_t)1 << 20;
+    const char *source = from;
+#pragma omp parallel for if (bytes > part)
+    for (size_t at = 0; at < bytes; at += part)
+        memcpy(to + at, source + at, bytes - at < part ? bytes - at : part);
+}
+
 static void send(CudaStage *s, size_t offset, const void *data, size_t bytes) {
     BatchBuffer *buffer = own_buffer(s);
-    memcpy(buffer->pinned + offset, data, bytes);
+    copy_to_pinned(buffer->pinned + offset, data, bytes);
     copy_to_device(s->run.stream, fixed_at(s, offset), buffer->pinned + offset, bytes);
     event_record(buffer->read, s->run.stream);
 }
