@@ -1,5 +1,5 @@
 /* Cross-entropy of softmax(logits), which is never stored: a row's logits are read once for the
- * loss and once more, from the cache, to become their own gradient.
+ * loss and once more, from shared memory or the cache, to become their own gradient.
  *
  * A row gives m = max x and s = sum exp(x - m); with the target's logit x_t
  *   loss = m - x_t + log s,    d loss / d x_j = exp(x_j - m) / s - (j == t)
@@ -62,19 +62,21 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
 /* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time -----
  * Rows of an odd number of classes start anywhere, so a row is walked in three parts: single
  * logits up to a multiple of 16 bytes, packs, single logits.  A warp takes a row, or a block where
- * rows are long.  The second pass goes backwards: what was read last is still near. */
+ * rows are long; such a row is held in shared memory if it fits.  The second pass goes backwards:
+ * what was read last is still near.  Held or not, the bits are the same. */
 
 template <typename T>
 struct Row {
     T *x;
-    int lane, lanes;       /* who of how many */
+    T *held;         /* where logits are put for the second pass; x: they stay where they are */
+    int lane, lanes; /* who of how many */
     int head, packs, tail; /* where packs start, how many, where they end */
 };
 
 template <typename T>
-static __device__ __forceinline__ Row<T> row_of(T *x, int classes, int lane, int lanes) {
+static __device__ __forceinline__ Row<T> row_of(T *x, T *held, int classes, int lane, int lanes) {
     const int V = pack_width<T>();
-    Row<T> row = {x, lane, lanes, 0, 0, 0};
+    Row<T> row = {x, held, lane, lanes, 0, 0, 0};
     row.head = min((int)((16 - (uintptr_t)x % 16) % 16 / sizeof(T)), classes);
     row.packs = (classes - row.head) / V;
     row.tail = row.head + row.packs * V;
@@ -115,16 +117,21 @@ static __device__ __forceinline__ void see(Seen *seen, const float (&x)[N], int 
 /* Packs that a lane reads before it looks at the first: enough under way to keep memory busy. */
 enum { AT_ONCE = 4 };
 
-template <typename T>
+template <bool hold, typename T>
+static __device__ __forceinline__ void see_one(Seen *seen, const Row<T> &row, int j, float own,
+                                               int t) {
+    const float one[1] = {to_float(row.x[j])};
+    if (hold) row.held[j] = row.x[j];
+    see(seen, one, j, own, t);
+}
+
+template <bool hold, typename T>
 static __device__ __forceinline__ Seen see_row(const Row<T> &row, int classes, float own, int t) {
     const int V = pack_width<T>();
     const T *const x = row.x;
     Seen seen = {-INFINITY, 0, false};
-    float one[1], many[V];
-    if (row.lane < row.head) {
-        one[0] = to_float(x[row.lane]);
-        see(&seen, one, row.lane, own, t);
-    }
+    float many[V];
+    if (row.lane < row.head) see_one<hold>(&seen, row, row.lane, own, t);
     for (int i = row.lane; i < row.packs; i += AT_ONCE * row.lanes) {
         Pack<T, V> pack[AT_ONCE];
 #pragma unroll
@@ -134,21 +141,20 @@ static __device__ __forceinline__ Seen see_row(const Row<T> &row, int classes, f
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
             if (i + k * row.lanes >= row.packs) break;
+            if (hold) store_pack(row.held + row.head + (i + k * row.lanes) * V, pack[k]);
             unpack(many, pack[k]);
             see(&seen, many, row.head + (i + k * row.lanes) * V, own, t);
         }
     }
-    if (row.tail + row.lane < classes) {
-        one[0] = to_float(x[row.tail + row.lane]);
-        see(&seen, one, row.tail + row.lane, own, t);
-    }
+    if (row.tail + row.lane < classes) see_one<hold>(&seen, row, row.tail + row.lane, own, t);
     return seen;
 }
 
-/* factor exp(x - shift) in place. */
+/* x = factor exp(held - shift) */
 template <typename T>
-static __device__ __forceinline__ void write_one(T *x, float shift, float factor) {
-    *x = from_float<T>(factor * exp_fast(to_float(*x) - shift));
+static __device__ __forceinline__ void write_one(const Row<T> &row, int j, float shift,
+                                                 float factor) {
+    row.x[j] = from_float<T>(factor * exp_fast(to_float(row.held[j]) - shift));
 }
 
 template <typename T>
@@ -156,12 +162,13 @@ static __device__ __forceinline__ void write_row(const Row<T> &row, int classes,
                                                  float factor) {
     const int V = pack_width<T>();
     T *const x = row.x;
-    if (row.tail + row.lane < classes) write_one(x + row.tail + row.lane, shift, factor);
+    if (row.tail + row.lane < classes) write_one(row, row.tail + row.lane, shift, factor);
     for (int i = row.packs - 1 - row.lane; i >= 0; i -= AT_ONCE * row.lanes) {
         Pack<T, V> pack[AT_ONCE];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
-            if (i >= k * row.lanes) pack[k] = load_pack<V>(x + row.head + (i - k * row.lanes) * V);
+            if (i >= k * row.lanes)
+                pack[k] = load_pack<V>(row.held + row.head + (i - k * row.lanes) * V);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
             if (i < k * row.lanes) break;
@@ -172,7 +179,7 @@ static __device__ __forceinline__ void write_row(const Row<T> &row, int classes,
             store_floats(x + row.head + (i - k * row.lanes) * V, many);
         }
     }
-    if (row.lane < row.head) write_one(x + row.lane, shift, factor);
+    if (row.lane < row.head) write_one(row, row.lane, shift, factor);
 }
 
 /* Over the lanes that share a row.  Also orders what they read before what they write then. */
@@ -188,12 +195,16 @@ static __device__ __forceinline__ Seen combined(Seen seen, float *scratch) {
 }
 
 enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
+/* Of dynamic shared memory, the most that every device from compute capability 8.0 on has beside
+ * the block's own: 50,304 classes in bf16, two blocks a multiprocessor on sm_90. */
+enum { HELD_BYTES = (99 << 10) - 256 };
 
-template <typename T, bool wide>
+template <typename T, bool wide, bool hold>
 __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
     cross_entropy_rows(float *loss, unsigned char *correct, T *logits, const int *targets,
                        const float *scale, int rows, int classes, int stride) {
     SHARED(float, scratch, [32]);
+    DYNAMIC_SHARED(T, shared);
     const int lanes = wide ? WIDE : 32, lane = (int)threadIdx.x % lanes;
     const int number = wide ? (int)blockIdx.x : (int)blockIdx.x * ROWS + (int)threadIdx.x / 32;
     if (number >= rows) return;
@@ -204,9 +215,10 @@ __global__ void __launch_bounds__(wide ? WIDE : 32 * ROWS)
         if (lane == 0) loss[number] = correct[number] = 0;
         return;
     }
-    const Row<T> row = row_of(x, classes, lane, lanes);
+    T *const held = hold ? shared + (uintptr_t)x % 16 / sizeof(T) : x;
+    const Row<T> row = row_of(x, held, classes, lane, lanes);
     const float own = to_float(x[t]);
-    const Seen seen = combined<wide>(see_row(row, classes, own, t), scratch);
+    const Seen seen = combined<wide>(see_row<hold>(row, classes, own, t), scratch);
     if (lane == 0) {
         loss[number] = seen.most - own + logf(seen.sum);
         correct[number] = !seen.beaten && seen.most == seen.most;
@@ -226,16 +238,22 @@ static void cross_entropy(const Run *run, float *loss, unsigned char *correct, T
                           const int *targets, const float *scale, int rows, int classes,
                           int stride) {
     const int wide_from = 1024;
+    const size_t row_bytes = (size_t)classes * sizeof(T) + 16;
     if (rows <= 0) return;
-    if (run->version == 1)
+    if (run->version == 1) {
         LAUNCH(cross_entropy_plain<T>, rows, 256, 0, run->stream, loss, correct, logits, targets,
                scale, classes, stride);
-    else if (classes >= wide_from)
-        LAUNCH((cross_entropy_rows<T, true>), rows, WIDE, 0, run->stream, loss, correct, logits,
-               targets, scale, rows, classes, stride);
-    else
-        LAUNCH((cross_entropy_rows<T, false>), grid_blocks((size_t)rows, ROWS), 32 * ROWS, 0,
+    } else if (classes >= wide_from && scale && row_bytes <= HELD_BYTES) {
+        SHARED_LIMIT((cross_entropy_rows<T, true, true>), HELD_BYTES);
+        LAUNCH((cross_entropy_rows<T, true, true>), rows, WIDE, row_bytes, run->stream, loss,
+               correct, logits, targets, scale, rows, classes, stride);
+    } else if (classes >= wide_from) {
+        LAUNCH((cross_entropy_rows<T, true, false>), rows, WIDE, 0, run->stream, loss, correct,
+               logits, targets, scale, rows, classes, stride);
+    } else {
+        LAUNCH((cross_entropy_rows<T, false, false>), grid_blocks((size_t)rows, ROWS), 32 * ROWS, 0,
                run->stream, loss, correct, logits, targets, scale, rows, classes, stride);
+    }
 }
 
 void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
