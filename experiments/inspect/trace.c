@@ -59,7 +59,7 @@ static int run_trace(Bench *bench, Trace *trace) {
         trace->total.activations += trace->bytes[b].activations;
     }
     trace->all_bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
-    return model_operations(&trace->flops, model, trace->active);
+    return model_operations(&trace->flops, model, trace->active, setup->stage_settings.correct_lr);
 }
 
 /* The full update first, then the submodels asked for. */

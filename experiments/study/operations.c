@@ -7,8 +7,9 @@
 #include "../train/setup.h"
 #include "converge.h"
 
-int model_operations(double *operations, const Model *model, const bool *active) {
-    StageSettings settings = {.batch = 1};
+int model_operations(double *operations, const Model *model, const bool *active,
+                     double correct_lr) {
+    StageSettings settings = {.batch = 1, .correct_lr = correct_lr};
     Layout layout;
     if (layout_make(&layout, model, &settings, active)) return -1;
     *operations = 0;
@@ -16,7 +17,8 @@ int model_operations(double *operations, const Model *model, const bool *active)
         const Node *node = &model->node[i];
         *operations += node_flops(node, PASS_FORWARD);
         if (layout.needs_grad[node->in]) *operations += node_flops(node, PASS_INPUT_GRADIENT);
-        if (node_trains(model, node, active)) *operations += node_flops(node, PASS_WEIGHT_GRADIENT);
+        if (node_trains(model, node, layout.trains))
+            *operations += node_flops(node, PASS_WEIGHT_GRADIENT);
     }
     layout_free(&layout);
     return 0;
@@ -33,12 +35,13 @@ static int make_partition(Partition *partition, const Model *model, const StudyR
 }
 
 /* Of each submodel's step, per sample. */
-static int count_submodels(double *operations, const Model *model, const Partition *partition) {
+static int count_submodels(double *operations, const Model *model, const Partition *partition,
+                           double correct_lr) {
     bool *active = calloc((size_t)model->blocks, sizeof *active);
     int failed = active ? 0 : error_set("study: out of memory");
     for (int m = 0; m < partition->submodels && !failed; m++) {
         partition_active(partition, model, m, active);
-        failed = model_operations(&operations[m], model, active);
+        failed = model_operations(&operations[m], model, active, correct_lr);
     }
     free(active);
     return failed;
@@ -72,9 +75,10 @@ int study_operations(StudyRow *row) {
     int failed = model ? make_partition(&partition, model, row) : -1;
     double *of_submodel = failed ? NULL : calloc((size_t)partition.submodels, sizeof *of_submodel);
     if (!failed)
-        failed = of_submodel
-                     ? count_submodels(of_submodel, model, &partition) || add_up(row, of_submodel)
-                     : error_set("study: out of memory");
+        failed = of_submodel ? count_submodels(of_submodel, model, &partition,
+                                               row->settings.correct_above) ||
+                                   add_up(row, of_submodel)
+                             : error_set("study: out of memory");
     free(of_submodel);
     partition_free(&partition);
     model_free(model);
