@@ -159,11 +159,11 @@ static void mark_stored(Layout *l, LayoutInput q) {
             l->stored[m->block[node_block(m, node)].in] = true;
             continue;
         }
-        SavedForBackward keeps =
+        SavedForBackward saved =
             saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, l->trains),
                                node_uses_running(m, node, q.settings, q.active));
-        if (keeps.input) l->stored[node->in] = true;
-        if (keeps.output) l->stored[node->out] = true;
+        if (saved.input) l->stored[node->in] = true;
+        if (saved.output) l->stored[node->out] = true;
         l->stored_aux[i] = true;
     }
     l->stored[0] = false; /* the model's input belongs to the batch */

@@ -100,7 +100,7 @@ static int set_defaults(Settings *settings, const bool *given) {
         if (given[k]) continue;
         if (key->kind == KEY_REQUIRED)
             return error_set("model: %s needs %s=...", family->name, key->name);
-        settings->value[k] = key->standard;
+        settings->value[k] = key->default_value;
     }
     if (family->derive) family->derive(settings);
     return 0;
@@ -111,7 +111,7 @@ static void write_spec(Model *model, const Settings *settings) {
     int used = snprintf(model->spec, sizeof model->spec, "%s:", family->name);
     for (int k = 0; family->key[k].name; k++) {
         const FamilyKey *key = &family->key[k];
-        if (key->kind == KEY_SELDOM && settings->value[k] == key->standard) continue;
+        if (key->kind == KEY_OPTIONAL && settings->value[k] == key->default_value) continue;
         used += snprintf(model->spec + used, sizeof model->spec - (size_t)used, "%s%s=%.15g",
                          k ? "," : "", key->name, settings->value[k]);
     }

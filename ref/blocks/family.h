@@ -11,23 +11,23 @@ enum { MAX_KEYS = 15 };
 /* A setting: its range, and what it is where it is not given. */
 typedef struct {
     const char *name;
-    double standard, min, max;
-    enum { KEY_REQUIRED, KEY_USUAL, KEY_DERIVED, KEY_SELDOM } kind;
+    double default_value, min, max;
+    enum { KEY_REQUIRED, KEY_DEFAULT, KEY_DERIVED, KEY_OPTIONAL } kind;
     bool real; /* not only whole numbers */
 } FamilyKey;
 
-/* REQUIRED has no default; DERIVED is worked out from the others; SELDOM is written only where it
+/* REQUIRED has no default; DERIVED is worked out from the others; OPTIONAL is written only where it
  * is other than its default. */
 #define REQUIRED(name, min, max) \
     { name, 0, min, max, KEY_REQUIRED, false }
-#define USUAL(name, standard, min, max) \
-    { name, standard, min, max, KEY_USUAL, false }
+#define DEFAULT(name, default_value, min, max) \
+    { name, default_value, min, max, KEY_DEFAULT, false }
 #define DERIVED(name, min, max) \
     { name, 0, min, max, KEY_DERIVED, false }
-#define SELDOM(name, min, max) \
-    { name, 0, min, max, KEY_SELDOM, false }
-#define SELDOM_REAL(name, standard, min, max) \
-    { name, standard, min, max, KEY_SELDOM, true }
+#define OPTIONAL(name, min, max) \
+    { name, 0, min, max, KEY_OPTIONAL, false }
+#define OPTIONAL_REAL(name, default_value, min, max) \
+    { name, default_value, min, max, KEY_OPTIONAL, true }
 
 typedef struct Family Family;
 typedef struct {

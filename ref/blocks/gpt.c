@@ -20,20 +20,6 @@ static int gpt_block(Builder *b, int x, TransformerSizes s) {
     return build_add(b, h, x);
 }
 
-static void gpt_blocks(Builder *b, TransformerSizes s) {
-    int x = build_input(b, (Shape){1, s.context, 1}, true);
-    build_block(b, "embedding");
-    int token = b->model->params; /* the first parameter of the block */
-    x = build_embedding(b, x, s.vocabulary, s.width, s.context);
-    for (int i = 0; i < s.layers; i++) {
-        build_block(b, "block%d", i + 1);
-        x = gpt_block(b, x, s);
-    }
-    build_block(b, "head");
-    x = build_layernorm(b, "norm", x, s.eps);
-    build_linear_tied(b, x, token);
-}
-
 static int gpt_build(Builder *b, const Settings *settings) {
     const int width = whole(settings, "width"), heads = whole(settings, "heads");
     TransformerSizes s = transformer_sizes(settings);
@@ -44,13 +30,13 @@ static int gpt_build(Builder *b, const Settings *settings) {
     s.tied = true;
     if (transformer_check(&s)) return -1;
     b->model->transformer = s;
-    gpt_blocks(b, s);
+    transformer_blocks(b, s, true, gpt_block, build_layernorm);
     return 0;
 }
 
 const Family family_gpt = {
     .name = "gpt",
     .key = {REQUIRED("layers", 1, 4096), REQUIRED("width", 1, 65536), REQUIRED("heads", 1, 1024),
-            REQUIRED("context", 1, 1 << 20), USUAL("vocabulary", 50257, 2, 1 << 24), NORM_EPS},
+            REQUIRED("context", 1, 1 << 20), DEFAULT("vocabulary", 50257, 2, 1 << 24), NORM_EPS},
     .build = gpt_build,
 };

@@ -21,23 +21,6 @@ static int llama_block(Builder *b, int x, TransformerSizes s) {
     return build_add(b, h, x);
 }
 
-static void llama_blocks(Builder *b, TransformerSizes s) {
-    int x = build_input(b, (Shape){1, s.context, 1}, true);
-    build_block(b, "embedding");
-    int token = b->model->params; /* the first parameter of the block */
-    x = build_embedding(b, x, s.vocabulary, s.width, 0);
-    for (int i = 0; i < s.layers; i++) {
-        build_block(b, "block%d", i + 1);
-        x = llama_block(b, x, s);
-    }
-    build_block(b, "head");
-    x = build_rmsnorm(b, "norm", x, s.eps);
-    if (s.tied)
-        build_linear_tied(b, x, token);
-    else
-        build_linear(b, "", x, s.vocabulary, false, 0.02);
-}
-
 /* The feed-forward's default is 8/3 of the width (Touvron et al. 2023), rounded up. */
 static void llama_derive(Settings *s) {
     const int width = whole(s, "width"), heads = whole(s, "heads");
@@ -68,7 +51,7 @@ static int llama_build(Builder *b, const Settings *settings) {
                          heads);
     if (transformer_check(&s)) return -1;
     b->model->transformer = s;
-    llama_blocks(b, s);
+    transformer_blocks(b, s, false, llama_block, build_rmsnorm);
     return 0;
 }
 
@@ -76,11 +59,11 @@ const Family family_llama = {
     .name = "llama",
     .key = {REQUIRED("layers", 1, 4096), REQUIRED("width", 2, 65536), REQUIRED("heads", 1, 1024),
             DERIVED("ffn", 1, 1 << 20), REQUIRED("context", 1, 1 << 20),
-            USUAL("vocabulary", 32000, 2, 1 << 24), NORM_EPS, SELDOM("groups", 1, 1024),
-            SELDOM("head_size", 2, 1024), SELDOM("tied", 0, 1),
-            SELDOM_REAL("rope_base", 10000, 1, 1e12), SELDOM_REAL("rope_factor", 1, 1, 1e6),
-            SELDOM_REAL("rope_low", 0, 1e-6, 1e6), SELDOM_REAL("rope_high", 0, 1e-6, 1e6),
-            SELDOM("rope_original", 1, 1 << 24)},
+            DEFAULT("vocabulary", 32000, 2, 1 << 24), NORM_EPS, OPTIONAL("groups", 1, 1024),
+            OPTIONAL("head_size", 2, 1024), OPTIONAL("tied", 0, 1),
+            OPTIONAL_REAL("rope_base", 10000, 1, 1e12), OPTIONAL_REAL("rope_factor", 1, 1, 1e6),
+            OPTIONAL_REAL("rope_low", 0, 1e-6, 1e6), OPTIONAL_REAL("rope_high", 0, 1e-6, 1e6),
+            OPTIONAL("rope_original", 1, 1 << 24)},
     .derive = llama_derive,
     .build = llama_build,
 };

@@ -99,13 +99,15 @@ static int bottleneck_build(Builder *b, const Settings *settings) {
 
 const Family family_resnet = {
     .name = "resnet",
-    .key = {REQUIRED("depth", 8, 1202), USUAL("width", 16, 1, 4096),
-            USUAL("classes", 10, 2, 100000), USUAL("size", 32, 4, 1024), USUAL("fused", 1, 0, 1)},
+    .key = {REQUIRED("depth", 8, 1202), DEFAULT("width", 16, 1, 4096),
+            DEFAULT("classes", 10, 2, 100000), DEFAULT("size", 32, 4, 1024),
+            DEFAULT("fused", 1, 0, 1)},
     .build = resnet_build,
 };
 const Family family_bottleneck = {
     .name = "bottleneck",
-    .key = {REQUIRED("depth", 14, 152), USUAL("width", 64, 1, 4096),
-            USUAL("classes", 10, 2, 100000), USUAL("size", 32, 8, 1024), USUAL("fused", 1, 0, 1)},
+    .key = {REQUIRED("depth", 14, 152), DEFAULT("width", 64, 1, 4096),
+            DEFAULT("classes", 10, 2, 100000), DEFAULT("size", 32, 8, 1024),
+            DEFAULT("fused", 1, 0, 1)},
     .build = bottleneck_build,
 };

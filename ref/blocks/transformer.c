@@ -25,3 +25,21 @@ int transformer_check(const TransformerSizes *s) {
         return error_set("model: rope_low=%g is not below rope_high=%g", r->low, r->high);
     return 0;
 }
+
+void transformer_blocks(Builder *b, TransformerSizes s, bool positions, TransformerBlock *block,
+                        TransformerNorm *norm) {
+    int x = build_input(b, (Shape){1, s.context, 1}, true);
+    build_block(b, "embedding");
+    int token = b->model->params; /* the first parameter of the block */
+    x = build_embedding(b, x, s.vocabulary, s.width, positions ? s.context : 0);
+    for (int i = 0; i < s.layers; i++) {
+        build_block(b, "block%d", i + 1);
+        x = block(b, x, s);
+    }
+    build_block(b, "head");
+    x = norm(b, "norm", x, s.eps);
+    if (s.tied)
+        build_linear_tied(b, x, token);
+    else
+        build_linear(b, "", x, s.vocabulary, false, 0.02);
+}
