@@ -299,8 +299,12 @@ bench-peers: $(BUILD)/bench           ## the same work in PyTorch, where it is i
 
 # The program with its libraries and Python's parts in one directory, where it looks for them.
 PREFIX ?= /usr/local
+share := $(DESTDIR)$(PREFIX)/share
 install: $(BUILD)/bcd                 ## to PREFIX (/usr/local), below DESTDIR
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd"
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd" "$(share)/man/man1" \
+	    "$(share)/bash-completion/completions"
+	$(BUILD)/bcd --man >"$(share)/man/man1/bcd.1"
+	$(BUILD)/bcd --completion >"$(share)/bash-completion/completions/bcd"
 	install $(BUILD)/bcd $(wildcard $(BUILD)/libbcd-*.so) "$(DESTDIR)$(PREFIX)/lib/bcd"
 	install -m 644 experiments/report/page.py experiments/report/figures.py \
 	    experiments/report/page.html data/encode.py "$(DESTDIR)$(PREFIX)/lib/bcd"

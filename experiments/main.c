@@ -7,10 +7,12 @@
 
 #include "../ref/error.h"
 #include "commands.h"
+#include "convert/convert.h"
 #include "experiment.h"
 #include "plan/plan.h"
 #include "store/provenance.h"
 #include "train/setup.h"
+#include "train/train.h"
 
 enum { WRONG_USE = 2 };
 
@@ -45,6 +47,15 @@ static int finish_output(int status) {
     return status ? status : 1;
 }
 
+/* Settings that another run or a model's directory has. */
+static int resolve_names(Options *options) {
+    if (*options->like) return train_like(options);
+    if (options->command != COMMAND_PLAN || !*options->init) return 0;
+    if (*options->model)
+        return error_set("--init %s: it says itself what --model is", options->init);
+    return convert_spec(options->model, options->init, options->context);
+}
+
 /* Wrong names of models, data and blocks are wrong use, too. */
 static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
@@ -61,6 +72,14 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
     provenance_remember(argc, argv);
     Options options;
+    if (argc == 2 && strcmp(argv[1], "--man") == 0) {
+        options_print_man();
+        return finish_output(0);
+    }
+    if (argc == 2 && strcmp(argv[1], "--completion") == 0) {
+        options_print_completion();
+        return finish_output(0);
+    }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         Provenance provenance;
         provenance_fill(&provenance, 0);
@@ -73,7 +92,7 @@ int main(int argc, char **argv) {
         options_print_help(options.command, experiments ? experiment_print_list : NULL);
         return finish_output(0);
     }
-    if (check_names(&options)) return complain(WRONG_USE);
+    if (resolve_names(&options) || check_names(&options)) return complain(WRONG_USE);
     if (options.threads) omp_set_num_threads(options.threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options.command) {

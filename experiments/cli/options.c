@@ -144,5 +144,6 @@ int options_parse(Options *options, int argc, char **argv) {
             options->positional[options->positionals++] = argv[at++];
         }
     }
-    return options->help ? 0 : check_positionals(options);
+    if (options->help) return 0;
+    return *options->config && options_read_config(options) ? -1 : check_positionals(options);
 }

@@ -230,6 +230,9 @@ const char *options_format(const Options *options, int row, char text[OPTION_TEX
 
 /* --help: about the program (command 0) or one command; `print_list`, if not NULL, prints what else
  * it is about before the flags. */
+/* The manual page, in roff, and the completion of bash; both from the tables. */
+void options_print_man(void);
+void options_print_completion(void);
 void options_print_help(Command command, void (*print_list)(void));
 
 #endif

@@ -250,9 +250,9 @@ void options_print_help(Command command, void (*print_list)(void)) {
     }
     const CommandInfo *info = command_table;
     while (info->command != command) info++;
-    printf("usage: bcd %s%s%s [FLAGS]\n\n%s\n", info->name, *info->arguments ? " " : "",
-           info->arguments, info->teaches);
+    printf("usage: bcd %s%s%s [FLAGS]\n", info->name, *info->arguments ? " " : "", info->arguments);
     if (print_list) print_list();
+    printf("\n%s\n", info->teaches);
     for (size_t s = 0; s < sizeof own_sections / sizeof *own_sections; s++)
         print_flags(command, own_sections[s]);
     print_flags(command, NULL);

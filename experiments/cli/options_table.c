@@ -313,6 +313,8 @@ const Option option_table[] = {
      "which training: G-10B, L-70B, ... (see bcd info), or free, as in gpt:layers=48,width=2048,"
      "heads=16,context=1024",
      COMMAND_PLAN},
+    {"init", "DIR", TEXT(init), LOCAL, "", "none", SECTION,
+     "of the GPT-2, LLaMA or Mistral in DIR, in place of --model", COMMAND_PLAN},
     {"gpu", "KEY|any", TEXT(gpu), LOCAL, "rtx4090", NULL, SECTION,
      "rtx4090, a100, a800, h100, h200; any, for --search: each of them", COMMAND_PLAN},
     {"per-node", "N", INT(per_node, 1, 64), LOCAL, "8", NULL, SECTION, "GPUs of a node",

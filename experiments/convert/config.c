@@ -72,6 +72,11 @@ static int must_be(const Config *config, const char *key, bool left_out, bool ou
     return value == ours ? 0 : refuse(config, key, ours ? "true" : "false");
 }
 
+static int check_context(const Config *c, int context, int positions) {
+    if (context <= positions) return 0;
+    return error_set("--context %d: %s knows %d positions", context, c->path, positions);
+}
+
 static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     TransformerSizes s = {0};
     char eps[40];
@@ -88,8 +93,7 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
         return -1;
     if (find(c, "n_inner") && (read_size(c, "n_inner", &ffn) || ffn != 4 * s.width))
         return refuse(c, "n_inner", "4 n_embd");
-    if (context > positions)
-        return error_set("--context %d: %s knows %d positions", context, c->path, positions);
+    if (check_context(c, context, positions)) return -1;
     snprintf(spec, OPTION_TEXT, "gpt:layers=%d,width=%d,heads=%d,context=%d,vocabulary=%d%s",
              s.layers, s.width, s.attention.heads, context ? context : positions, s.vocabulary,
              eps);
@@ -145,8 +149,8 @@ static int llama_like_spec(char spec[OPTION_TEXT], const Config *c, bool mistral
         read_size(c, "max_position_embeddings", &positions) ||
         read_size(c, "vocab_size", &s.vocabulary) ||
         must_be_text(c, "hidden_act", "silu", "swish") || read_eps(c, "rms_norm_eps", 1e-6, eps) ||
-        read_rope(c, positions, r) || must_be(c, "attention_bias", false, false) ||
-        must_be(c, "mlp_bias", false, false))
+        check_context(c, context, positions) || read_rope(c, positions, r) ||
+        must_be(c, "attention_bias", false, false) || must_be(c, "mlp_bias", false, false))
         return -1;
     a->groups = mistral ? 8 : a->heads;
     a->d = s.width / a->heads;

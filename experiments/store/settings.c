@@ -243,6 +243,7 @@ int settings_resume(Options *stored, const Options *asked) {
     }
     snprintf(stored->out, sizeof stored->out, "%s", asked->out);
     snprintf(stored->resume, sizeof stored->resume, "%s", asked->resume);
+    snprintf(stored->log_samples, sizeof stored->log_samples, "%s", asked->log_samples);
     stored->quiet = asked->quiet;
     stored->brief = asked->brief;
     stored->go_on = asked->go_on;

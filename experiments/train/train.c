@@ -44,8 +44,9 @@ static int evaluate(Training *t) {
     progress_note(&t->progress, "step %llu, epoch %.2f: validation %s",
                   (unsigned long long)t->state.step, (double)t->state.step / s->steps_per_epoch,
                   eval_format(&e, s->model->tokens, text));
-    return runfile_add_evaluation(
-        &t->run, (EvaluationRow){t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds});
+    EvaluationRow row = {t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds};
+    train_log_evaluation(t, &row);
+    return runfile_add_evaluation(&t->run, row);
 }
 
 static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
@@ -91,8 +92,10 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     Training *t = context;
     double step_seconds = clock_seconds() - t->mark, mean = loss_mean(loss);
     t->seconds += step_seconds;
+    train_log_samples(t, state);
     CurveRow row = {state->step, state->position, mean, lr, state->submodel, t->seconds};
     if (note_switch(t, state) || runfile_add_curve(&t->run, row)) return -1;
+    train_log_curve(t, &row);
     progress_step(&t->progress, state->step, mean, step_seconds, state->submodel,
                   t->setup.bcd.partition.submodels);
     if (state->step % t->eval_every == 0 && evaluate(t)) return -1;
@@ -126,8 +129,14 @@ static int note_failure(Training *t) {
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
     if (runfile_write(&t->run, t->run_path)) return -1;
+    if (t->state.step == 0 && !t->diverged && strstr(cause, "nan"))
+        return error_set(
+            "step 1: the loss is NaN before any update: it is in the weights or in the "
+            "data; %s holds the weights",
+            t->checkpoint_path);
     return error_set("step %llu: %s; %s holds the last good state",
-                     (unsigned long long)t->state.step + !t->diverged, cause, t->checkpoint_path);
+                     (unsigned long long)t->state.step + !t->diverged,
+                     strncmp(cause, "bcd: ", 5) ? cause : cause + 5, t->checkpoint_path);
 }
 
 static void sum_up(RunSummary *summary, const Training *t) {
@@ -163,7 +172,7 @@ static int train(Training *t, RunSummary *summary) {
     interrupt_catch();
     /* What a model that is fine-tuned could do before. */
     if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate(t)) return -1;
-    if (save(t)) return -1;
+    if (save(t) || train_log_open(t)) return -1;
     t->mark = clock_seconds();
     int result = bcd_train(&t->state, &s->bcd, s->engine, s->train, watch, t);
     if (result == 0) result = finish(t);

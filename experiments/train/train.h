@@ -14,6 +14,10 @@ typedef struct {
     size_t peak_bytes;                 /* total, as the allocator counted */
 } RunSummary;
 
+/* Sets what the run that options->like names was trained with, but for the flags given.  -1 and an
+ * error. */
+int train_like(Options *options);
+
 /* Takes over options->world.  Trains into options->out (a fresh name under runs/ when empty), or
  * goes on in options->resume. Where `out` holds a run already: goes on with it if options->go_on (a
  * finished one is only summed up), else refuses.  0 done or interrupted; -1 and an error: wrong

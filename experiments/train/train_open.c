@@ -12,6 +12,45 @@
 #include "../store/settings.h"
 #include "train_parts.h"
 
+/* Whether a flag that was given speaks of the same as this one of an earlier run. */
+static bool is_replaced(const Options *o, const char *name) {
+    static const char *const pairs[][2] = {{"steps", "epochs"},
+                                           {"epochs", "steps"},
+                                           {"submodels", "partition"},
+                                           {"partition", "submodels"},
+                                           {"model", "init"},
+                                           {"init", "model"},
+                                           {"context", "init"},
+                                           {"context", "model"},
+                                           {"lr", "optimizer"},
+                                           {"momentum", "optimizer"},
+                                           {"weight-decay", "optimizer"},
+                                           {"beta1", "optimizer"},
+                                           {"beta2", "optimizer"},
+                                           {"eps", "optimizer"}};
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+        if (strcmp(name, pairs[p][0]) == 0 && options_given(o, pairs[p][1])) return true;
+    return false;
+}
+
+int train_like(Options *options) {
+    char text[OPTION_TEXT];
+    Options like;
+    const Options given = *options;
+    if (*options->resume) return error_set("--like is for a new run; --resume has its settings");
+    if (!rundir_holds_run(options->like))
+        return error_set("--like %s: no run in it", options->like);
+    options_defaults(&like, COMMAND_TRAIN);
+    if (rundir_settings(options->like, &like)) return -1;
+    for (int row = 0; option_table[row].name; row++) {
+        const char *name = option_table[row].name;
+        if (like.given[row] && !given.given[row] && !is_replaced(&given, name) &&
+            options_set(options, name, options_format(&like, row, text)))
+            return -1;
+    }
+    return 0;
+}
+
 /* Model and data, in place of the options that t->setup holds so far. */
 static int open_setup(Training *t) {
     Options options = t->setup.options;
@@ -51,7 +90,8 @@ static int read_past(Training *t) {
                        : 0;
         }
         snprintf(cause, sizeof cause, "%s", error_message());
-        return error_set("%s (moved away, the run goes on without its curves so far)", cause);
+        return error_set("%s; without that file the run goes on, and begins its curves anew",
+                         cause);
     }
     options_defaults(&t->run.settings, COMMAND_TRAIN);
     return checkpoint_settings(t->checkpoint_path, &t->run.settings);
@@ -173,6 +213,7 @@ int train_open(Training *t, const Options *options) {
 }
 
 void train_close(Training *t) {
+    train_log_close(t);
     setup_free(&t->setup);
     runfile_free(&t->run);
     if (t->lock < 0) return;

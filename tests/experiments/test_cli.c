@@ -23,9 +23,14 @@ static void helps(void) {
     CHECK(list && list < strstr(help, "\n  --preset") &&
               strstr(help, "\n  --preset") < strstr(help, "\n  --lr"),
           "its own flags come first");
+    CHECK(strstr(list, "\nMeasures, simulates"), "experiments come before what they are");
     help = run(0, "help plan")->out;
     CHECK(strstr(help, "\n  --gpu KEY") < strstr(help, "\n  --context TOKENS"),
           "plan's own come first");
+    CHECK(strstr(run(0, "--completion")->out, "\"train --optimizer\") words=\"sgd adam"), "bash");
+    const char *man = run(0, "--man")->out;
+    CHECK(strncmp(man, ".TH BCD 1\n", 10) == 0 && strstr(man, "\\-\\-switch\\-every"), "man");
+    CHECK(strlen(man) + 1 < sizeof run(0, "--man")->out, "longer than the test reads");
     for (int i = 0; i < COMMANDS; i++) {
         const Printed *printed = run(0, "%s --help", command_table[i].name);
         CHECK(strstr(printed->out, command_table[i].name) && !*printed->error, "%s",
@@ -110,6 +115,46 @@ static void trains_not_at_all(void) {
     run(0, "eval nothing");
     run(0, "train --resume nothing --steps 30 --quiet");
     check_same_checkpoint("nothing", "plain");
+}
+
+/* Settings of an earlier run, but for what is given, and what that replaces. */
+static void trains_like_another(void) {
+    RunFile file;
+    run(0, "train --like plain --quiet --out alike");
+    check_same_checkpoint("plain", "alike");
+    run(0, "train --like plain --optimizer adam --epochs 1 --quiet --out unlike");
+    if (!read_run(&file, "unlike")) return;
+    CHECK(file.curve_rows == 8 && file.settings.lr == 1e-4 && file.settings.submodels == 3, "%g",
+          file.settings.lr);
+    runfile_free(&file);
+    check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
+}
+
+/* What other tools read while it trains, of a resumed training too. */
+static void logs(void) {
+    size_t count;
+    int rows = 0, evaluations = 0, step, id[4];
+    unlink(scratch_path("ids"));
+    run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
+    run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
+    char *text = read_bytes("logged/log.csv", &count);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        rows += strstr(line, ",,") == line + strlen(line) - 2;
+        evaluations += strstr(line, ",,,,") != NULL;
+    }
+    CHECK(rows == 30 && evaluations == 3, "%d updates, %d evaluations", rows, evaluations);
+    free(text);
+    text = read_bytes("ids", &count);
+    bool visited[32] = {false};
+    rows = 0;
+    for (char *line = strtok(text, "\n"); line && rows < 8; line = strtok(NULL, "\n")) {
+        CHECK(sscanf(line, "%d %d %d %d %d", &step, id, id + 1, id + 2, id + 3) == 5 &&
+                  step == ++rows,
+              "%s", line);
+        for (int i = 0; i < 4; i++) visited[id[i] & 31] = true;
+    }
+    for (int i = 0; i < 32; i++) CHECK(visited[i], "the first epoch leaves out %d", i);
+    free(text);
 }
 
 static void same_again(void) {
@@ -275,6 +320,8 @@ void test_cli(void) {
     RUN(trains);
     RUN(plans_its_memory);
     RUN(trains_not_at_all);
+    RUN(trains_like_another);
+    RUN(logs);
     RUN(same_again);
     RUN(threads_do_not_matter);
     RUN(tells_why_it_switched);

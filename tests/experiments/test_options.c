@@ -292,6 +292,32 @@ static void quotes_names(void) {
         CHECK(strcmp(quoted(text, names[i].name), names[i].text) == 0, "%s", text);
 }
 
+/* What a file says holds unless the command line says otherwise. */
+static const Wrong config[] = {
+    {"lr 0.5\n", NULL},
+    {"# all of it\n\n  --batch = 7   # small\nkeep-state\n", NULL},
+    {"steps 9\nlr=0.25\n", NULL},
+    {"batch 1\nbatch 2\n", ":2: --batch is given twice"},
+    {"batch\n", ":1: --batch needs a value: batch SAMPLES"},
+    {"keep-state 1\n", ":1: --keep-state takes no value"},
+    {"\nbatsh 3\n", ":2: bcd train has no flag --batsh; did you mean --batch?"},
+    {"config other\n", ":1: a file of flags names no other"},
+};
+
+static void reads_a_config(const void *row) {
+    const Wrong *w = row;
+    Options o;
+    char line[300];
+    scratch_text("flags", w->line);
+    snprintf(line, sizeof line, "train --lr 0.5 --epochs 2 --config %s", scratch_path("flags"));
+    int failed = parse(&o, line);
+    CHECK(!failed == !w->error, "%s", error_message());
+    if (w->error) CHECK(strstr(error_message(), w->error), "%s", error_message());
+    if (w->error) return;
+    CHECK(o.lr == 0.5 && o.epochs == 2 && o.steps == 0, "the command line");
+    CHECK(!strstr(w->line, "batch") || (o.batch == 7 && o.keep_state), "the file");
+}
+
 /* A flag without a help line, a command that takes two flags of one name: mistakes in the table. */
 static void table_is_sound(void) {
     for (int row = 0; option_table[row].name; row++) {
@@ -323,6 +349,8 @@ void test_options(void) {
     RUN(reaches_the_settings);
     RUN(fills_in_defaults);
     RUN(defaults_of_a_language_model);
+    for (size_t i = 0; i < sizeof config / sizeof *config; i++)
+        RUN_ROW(config[i].error ? config[i].error : "a config", reads_a_config, &config[i]);
     RUN(quotes_names);
     RUN(table_is_sound);
 }

@@ -85,6 +85,10 @@ static void the_tokenizer_goes_along(void) {
     check_error(run(1, "eval"), "it takes a run's directory, or --init DIR");
     check_error(run(1, "eval --init again"), "--data says what to evaluate on");
     check_error(run(1, "eval words --context 4"), "--context goes with --init");
+    check_error(run(1, "eval --init again --data own.tokens --context 99"),
+                "--context 99: again/config.json knows 4 positions");
+    CHECK(strstr(run(0, "plan --init again --gpu a100 --batch 8")->out, "llama:layers=1"), "plan");
+    check_error(run(2, "plan --init again --model gpt2"), "it says itself what --model is");
     remove(scratch_path("again/tokenizer.json"));
     check_error(run(1, "sample --init again"), "neither tokenizer.json nor");
 }

@@ -1,0 +1,68 @@
+/* What a training writes down as it goes, for others to read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "train_parts.h"
+
+void train_log_curve(Training *t, const CurveRow *row) {
+    if (!t->log) return;
+    fprintf(t->log, "%llu,%.9g,%.9g,%d,,\n", (unsigned long long)row->step, row->loss, row->lr,
+            row->submodel + 1);
+    fflush(t->log);
+}
+
+void train_log_evaluation(Training *t, const EvaluationRow *row) {
+    if (!t->log) return;
+    fprintf(t->log, "%llu,,,,%.9g,%.9g\n", (unsigned long long)row->step, row->loss, row->accuracy);
+    fflush(t->log);
+}
+
+/* Of a resume also what was before, from run.h5. */
+static void write_past(Training *t) {
+    const RunFile *run = &t->run;
+    size_t e = 0;
+    fprintf(t->log, "step,loss,rate,submodel,validation_loss,accuracy\n");
+    for (size_t i = 0; i < run->curve_rows; i++) {
+        while (e < run->evaluation_rows && run->evaluations[e].step < run->curve[i].step)
+            train_log_evaluation(t, &run->evaluations[e++]);
+        train_log_curve(t, &run->curve[i]);
+    }
+    while (e < run->evaluation_rows) train_log_evaluation(t, &run->evaluations[e++]);
+}
+
+int train_log_open(Training *t) {
+    char path[RUNDIR_PATH];
+    const Setup *s = &t->setup;
+    const char *samples = s->options.log_samples;
+    rundir_path(path, t->dir, "log.csv");
+    t->log = fopen(path, "w");
+    if (t->log) write_past(t);
+    if (!*samples) return 0;
+    t->samples = fopen(samples, t->state.step ? "a" : "w");
+    if (!t->samples)
+        return error_set("--log-samples %s: cannot write: %s", samples, strerror(errno));
+    return sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction);
+}
+
+void train_log_samples(Training *t, const BcdState *state) {
+    const BcdSettings *bcd = &t->setup.bcd;
+    int *ids = t->samples ? malloc((size_t)bcd->batch * sizeof *ids) : NULL;
+    if (!ids) return;
+    /* After the last update of a phase the state is the next one's. */
+    const uint64_t phase = state->phase - (state->phase_steps == 0);
+    sampler_draw(&t->sampler, bcd->fraction < 1 ? phase : 0);
+    sampler_ids(&t->sampler, ids, state->position - (uint64_t)bcd->batch, bcd->batch);
+    fprintf(t->samples, "%llu", (unsigned long long)state->step);
+    for (int i = 0; i < bcd->batch; i++) fprintf(t->samples, " %d", ids[i]);
+    fprintf(t->samples, "\n");
+    fflush(t->samples);
+    free(ids);
+}
+
+void train_log_close(Training *t) {
+    if (t->log) fclose(t->log);
+    if (t->samples) fclose(t->samples);
+    sampler_free(&t->sampler);
+}
