@@ -60,7 +60,7 @@ const CommandInfo command_table[COMMANDS] = {
     {COMMAND_TRACE, "trace", "", "one training step, block by block", 0, 0,
      "Shows for each block whether it is active or frozen, how long its forward pass and "
      "gradients\n"
-     "take, and how many bytes it keeps, beside a full update: the way to see what BCD saves.  "
+     "take, and how many bytes it keeps, next to a full update: the way to see what BCD saves.  "
      "Each\n"
      "of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
      "  bcd trace --model resnet20\n"
@@ -77,8 +77,8 @@ const CommandInfo command_table[COMMANDS] = {
      "Every block is active; batch norm uses the statistics of the batch.  --init DIR, in place\n"
      "of the checkpoint, is a model in Hugging Face's format.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
-    {COMMAND_EXPERIMENT, "experiment", "NAME", "tables beside the published ones", 1, 1,
-     "Measures, simulates or computes the tables of the paper, each number beside the published\n"
+    {COMMAND_EXPERIMENT, "experiment", "NAME", "tables next to the published ones", 1, 1,
+     "Measures, simulates or computes the tables of the paper, each number next to the published\n"
      "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n\n"
      "validity trains each model with each optimizer twice, with every parameter updated at each\n"
      "step and by BCD, and tabulates steps to converge, accuracy or perplexity, and memory.\n"
@@ -107,8 +107,8 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd export runs/tuned --out tuned"},
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
      "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
-     "page with figures, which Python draws, by default report.html beside the first FILE; of\n"
-     "one's own runs first what BCD saves and costs beside the full update.  --markdown prints\n"
+     "page with figures, which Python draws, by default report.html next to the first FILE; of\n"
+     "one's own runs first what BCD saves and costs next to the full update.  --markdown prints\n"
      "the tables as Markdown instead, --table NAME one of them.\n\n"
      "  bcd report runs/full runs/bcd --out both.html\n"
      "  bcd report runs/validity/validity.h5 --figures figures      ... each as SVG and PDF, too"},

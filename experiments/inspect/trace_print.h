@@ -22,7 +22,7 @@ int trace_lowest_active(const Model *model, const bool *active);
 /* What a block is: "active"; "frozen", above an active one; "prefix", below all of them. */
 const char *trace_part(const Model *model, const Trace *trace, int block);
 
-/* Block by block, beside the full update. */
+/* Block by block, next to the full update. */
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full);
 /* The full update, traces[0], and the submodels side by side. */
 void trace_print_summary(const Trace *traces, int count);

@@ -7,7 +7,7 @@
  *   /data        attributes  name, samples, checksum of the training split
  *   /bcd         attributes  step, position, phase, phase_steps, phase_start, submodel,
  *                            window_sum, last_window_sum, windows: see BcdState in bcd.h
- *   /age         [block]     updates the optimizer state of each block has seen
+ *   /age         [block]     updates the optimizer state of each block has counted
  *   /parameters/NAME         trained tensors, dimensions named; layouts as in model.h
  *   /buffers/NAME            running statistics
  *   /optimizer/first/NAME    momentum, or Adam's first moment; of the tensors that have state now

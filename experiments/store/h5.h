@@ -35,7 +35,7 @@ typedef struct {
     const char *scale;
 } H5Dim;
 
-/* Starts a file beside `path`; nothing is at `path` before h5_commit. */
+/* Starts a file next to `path`; nothing is at `path` before h5_commit. */
 int h5_create(H5File *file, const char *path);
 /* Flushes, closes, syncs and renames over `path`.  On any failure so far removes the part written,
  * leaves the old file as it was, and returns -1 with an error. */

@@ -1,4 +1,4 @@
-/* HDF5 files as a whole: created beside their place and renamed into it, so that a reader, or a
+/* HDF5 files as a whole: created next to their place and renamed into it, so that a reader, or a
  * machine that loses power, sees the old file or the new one and nothing between. */
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@ typedef struct {
     char command[1024];
     char compiler[128], flags[256];           /* of the build */
     char cpu[128], device[32], precision[16]; /* device: cpu, plain, cuda or simt */
-    /* Of a device beside the CPU; "" without one, and in files written before there were any. */
+    /* Of a device next to the CPU; "" without one, and in files written before there were any. */
     char accelerator[96], runtime[48], driver[48], libraries[96];
     char started[32]; /* UTC, ISO 8601 */
     int threads;
@@ -35,7 +35,7 @@ void provenance_write(H5File *file, const char *group, const Provenance *provena
 int provenance_read(const H5File *file, const char *group, Provenance *provenance);
 
 /* The same of many runs, `stride` bytes from one to the next: a data set [rows] for each field,
- * beside the dimension scale `scale`. */
+ * next to the dimension scale `scale`. */
 void provenance_write_columns(H5File *file, const char *group, const char *scale,
                               const Provenance *first, size_t stride, size_t rows);
 int provenance_read_columns(const H5File *file, const char *group, Provenance *first, size_t stride,

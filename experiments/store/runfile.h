@@ -7,7 +7,7 @@
  *   /partition   parameters [submodel], of_block [block], block (names)
  *   /data        attributes  name, samples, checksum, steps_per_epoch
  *   /provenance  attributes  commit, command, compiler, cpu, device, precision, threads, seed,
- *                            started (UTC), wall (s); of a device beside the CPU also accelerator
+ *                            started (UTC), wall (s); of a device next to the CPU also accelerator
  *                            (its name), runtime, driver, libraries (versions)
  *   /sessions    step, started (UTC), device, precision, computer, commit: the start, and each
  *                            resume, at the step it went on from

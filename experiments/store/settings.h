@@ -30,7 +30,7 @@ int settings_compare(const Options *a, const Options *b, const char *where);
 int settings_missing(char *text, size_t size, const Options *options, const char *path);
 
 /* The settings of many runs, `stride` bytes from one to the next: a data set [rows] for each flag
- * that a run stores, beside the dimension scale `scale`; and back, over what the options held. */
+ * that a run stores, next to the dimension scale `scale`; and back, over what the options held. */
 void settings_write_columns(H5File *file, const char *group, const char *scale,
                             const Options *first, size_t stride, size_t rows);
 int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,

@@ -1,5 +1,5 @@
-/* Devices beside the CPU.  Each is a library of its own, libbcd-NAME.so beside the program, loaded
- * when asked for: the program itself needs neither a GPU nor a driver nor CUDA. */
+/* Devices next to the CPU.  Each is a library of its own, libbcd-NAME.so next to the program,
+ * loaded when asked for: the program itself needs neither a GPU nor a driver nor CUDA. */
 #ifndef EXPERIMENTS_DEVICE_H
 #define EXPERIMENTS_DEVICE_H
 
@@ -10,7 +10,7 @@ typedef struct {
     const char *name; /* "cuda", "simt" */
     int (*info)(DeviceInfo *info);
     Stage *(*stage_create)(const Model *model, StageSettings settings);
-    /* Bytes by role on the device, and in host memory beside: see cuda/plan.h. */
+    /* Bytes by role on the device, and in host memory next to it: see cuda/plan.h. */
     /* For pipelines; see dist/transport.h.  NULL: built without NCCL. */
     void (*message_free)(void *message);
     struct Transport *(*transport_nccl_create)(struct Transport *control);

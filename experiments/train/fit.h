@@ -45,7 +45,7 @@ int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan p
  * recompute, accumulate, bf16) with which it would. */
 int fit_check(const FitMemory *memory, const FitTraining *training);
 
-/* As FitPlan, of the CPU stage: nothing beside. */
+/* As FitPlan, of the CPU stage: nothing next to it. */
 int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                  const StageSettings *settings, const bool *active);
 

@@ -1,5 +1,5 @@
-/* Parts of the program that are libraries of their own, libbcd-NAME.so beside it, loaded when asked
- * for: the program itself needs neither what they are built with nor what they run on. */
+/* Parts of the program that are libraries of their own, libbcd-NAME.so next to it, loaded when
+ * asked for: the program itself needs neither what they are built with nor what they run on. */
 #ifndef EXPERIMENTS_LIBRARY_H
 #define EXPERIMENTS_LIBRARY_H
 

@@ -1,5 +1,5 @@
 /* --pipeline: a training over several ranks.  The process of rank 0 does all that a training on one
- * device does; the others are its workers (coordinator.h), and are told what to train. */
+ * device does; the others are its workers (coordinator.h), and get what to train from it. */
 #ifndef EXPERIMENTS_PIPELINE_H
 #define EXPERIMENTS_PIPELINE_H
 
@@ -10,7 +10,7 @@
 int pipeline_join(Transport **world, const Options *options);
 
 /* For ranks above 0: works until the training is over.  Takes over the transport.  0; -1 and an
- * error, which is empty when another rank has told the same already. */
+ * error, which is empty when another rank has reported the same already. */
 int pipeline_worker(Transport *world, const Options *options);
 
 /* Tells the workers, which wait, that there will be nothing, and why; frees the transport. */

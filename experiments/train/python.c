@@ -25,7 +25,7 @@ static int find_script(char path[PATH], const char *script) {
     if (access(path, R_OK) == 0) return 0;
     snprintf(path, PATH, "%s/../../%s", program, script);
     if (access(path, R_OK) == 0) return 0;
-    return error_set("%s is neither beside the program nor in its source tree", name);
+    return error_set("%s is neither next to the program nor in its source tree", name);
 }
 
 /* The exit status. */

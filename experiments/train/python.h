@@ -1,4 +1,4 @@
-/* Runs the project's Python scripts: they are found beside the installed program (share/bcd) or in
+/* Runs the project's Python scripts: they are found next to the installed program (share/bcd) or in
  * the source tree that it was built in. */
 #ifndef EXPERIMENTS_PYTHON_H
 #define EXPERIMENTS_PYTHON_H

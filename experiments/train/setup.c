@@ -87,62 +87,6 @@ Dataset *setup_data(const Options *options, const Model *model, Split split) {
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Language models are trained by AdamW, with a rate that rises over a twentieth of the steps and
- * then falls as a cosine, and gradients clipped at 1; fine-tuned at a rate that keeps what was
- * learned before. */
-static void language_defaults(Options *o) {
-    const bool adam = o->optimizer == OPTIMIZER_ADAM || o->optimizer == OPTIMIZER_ADAMW;
-    if (!options_given(o, "lr") && adam) o->lr = 3e-4;
-    if (!options_given(o, "lr") && *o->init && o->optimizer != OPTIMIZER_SGD) o->lr = 1e-5;
-    if (!options_given(o, "clip")) o->clip = 1;
-    if (options_given(o, "schedule")) return;
-    o->schedule = LR_COSINE;
-    if (!options_given(o, "warmup")) o->warmup = (int)(o->steps / 20);
-}
-
-/* What was left to a default that depends on the optimizer, the data or the number of steps. */
-static void resolve_optimizer(Options *o) {
-    const bool tokens = data_is_tokens(o->data) == 1;
-    if (tokens && !options_given(o, "optimizer")) o->optimizer = OPTIMIZER_ADAMW;
-    const OptimizerSettings d = optimizer_defaults((OptimizerKind)o->optimizer);
-    if (!options_given(o, "lr")) o->lr = d.lr;
-    if (!options_given(o, "momentum")) o->momentum = d.momentum;
-    if (!options_given(o, "weight-decay")) o->weight_decay = d.weight_decay;
-    if (!options_given(o, "beta1")) o->beta1 = d.beta1;
-    if (!options_given(o, "beta2")) o->beta2 = d.beta2;
-    if (!options_given(o, "eps")) o->eps = d.eps;
-    if (tokens) language_defaults(o);
-}
-
-int setup_pin_optimizer(Options *o) {
-    char lr[32];
-    snprintf(lr, sizeof lr, "%.17g", optimizer_defaults((OptimizerKind)o->optimizer).lr);
-    return options_set(o, "lr", lr) || options_set(o, "schedule", "constant") ||
-                   options_set(o, "warmup", "0") || options_set(o, "clip", "0")
-               ? -1
-               : 0;
-}
-
-OptimizerSettings setup_optimizer(const Options *asked) {
-    Options resolved = *asked, *o = &resolved;
-    resolve_optimizer(o);
-    OptimizerSettings settings = optimizer_defaults((OptimizerKind)o->optimizer);
-    settings.lr = o->lr;
-    settings.momentum = o->momentum;
-    settings.weight_decay = o->weight_decay;
-    settings.beta1 = o->beta1;
-    settings.beta2 = o->beta2;
-    settings.eps = o->eps;
-    settings.decay_matrices_only = o->decay == 1;
-    settings.clip_norm = o->clip;
-    settings.schedule = (LrKind)o->schedule;
-    settings.warmup_steps = o->warmup;
-    settings.final_fraction = o->final_lr;
-    settings.step_every = o->step_every;
-    settings.step_factor = o->step_factor;
-    return settings;
-}
-
 static int check_partition(const Partition *partition, const Options *o) {
     if (!options_given(o, "submodels") || o->submodels == partition->submodels) return 0;
     return error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
@@ -170,7 +114,7 @@ int setup_check(const Options *asked) {
     Options resolved = *asked, *o = &resolved;
     int tokens = data_is_tokens(o->data);
     if (tokens < 0 || resolve_model(o)) return -1;
-    resolve_optimizer(o);
+    setup_resolve_optimizer(o);
     Model *model = setup_model(o->model, 0, o->context);
     if (!model) return -1;
     int failed = 0;
@@ -231,7 +175,7 @@ static void resolve(Setup *setup) {
     setup->steps_per_epoch = used / o->batch;
     if (o->epochs > 0)
         o->steps = (uint64_t)fmax(1, ceil(o->epochs * setup->steps_per_epoch - 1e-9));
-    resolve_optimizer(o);
+    setup_resolve_optimizer(o);
 }
 
 static SwitchRule switch_rule(const Options *o) {

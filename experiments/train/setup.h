@@ -53,6 +53,8 @@ void setup_free(Setup *setup);
 Model *setup_model(const char *spec, int outputs, int context);
 /* As the flags say, else as is usual for the model: a language model has defaults of its own. */
 OptimizerSettings setup_optimizer(const Options *options);
+/* Puts these defaults into the options; the rise of the rate is known when the steps are. */
+void setup_resolve_optimizer(Options *options);
 /* Says what an optimizer's defaults are where they do not depend on the model: as of experiments,
  * whose rows all train alike.  -1 and an error. */
 int setup_pin_optimizer(Options *options);

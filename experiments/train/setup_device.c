@@ -22,7 +22,7 @@ int setup_check_device(const Options *o) {
             precision);
     if (o->method == METHOD_OFFLOAD)
         return error_set(
-            "--method offload puts optimizer state beside a device's memory, into the host's; the "
+            "--method offload puts optimizer state next to a device's memory, into the host's; the "
             "cpu has only that: choose --device cuda or simt");
     if (o->device_cache)
         return error_set("--device-cache: the cpu has no memory of its own; use --cache");

@@ -152,7 +152,7 @@ static int restore(Training *t) {
     return 0;
 }
 
-/* What run.h5 says beside the curves. */
+/* What run.h5 says next to the curves. */
 static int describe(Training *t) {
     const Setup *s = &t->setup;
     RunFile *run = &t->run;

@@ -38,7 +38,7 @@ static void print_submodels(const Setup *s) {
     printf("%s parameters (the largest %.1f %% over the mean)",
            partition->submodels > 12 ? ", ..." : "", 100 * partition->imbalance);
     if (partition->always_params)
-        printf(", %s beside them always active",
+        printf(", %s next to them always active",
                format_count((double)partition->always_params, count));
     printf(", %s order, next one ", order_names[s->bcd.order]);
     if (rule->kind == SWITCH_AUTO)
@@ -127,7 +127,7 @@ static void print_host_memory(const Setup *s) {
     size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
     char all[32], parameters[32], state[32];
     if (!s->device || setup_memory(planned, host, s)) return;
-    printf("beside it in host memory, planned: %s (parameters %s, state %s)\n",
+    printf("next to it in host memory, planned: %s (parameters %s, state %s)\n",
            format_bytes((double)host[MEM_ROLES], all),
            format_bytes((double)host[MEM_PARAMETERS], parameters),
            format_bytes((double)host[MEM_STATE], state));

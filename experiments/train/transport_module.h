@@ -1,4 +1,4 @@
-/* Transports that are libraries of their own, beside the program, loaded when asked for. */
+/* Transports that are libraries of their own, next to the program, loaded when asked for. */
 #ifndef EXPERIMENTS_TRANSPORT_MODULE_H
 #define EXPERIMENTS_TRANSPORT_MODULE_H
 

@@ -111,7 +111,8 @@ static const Wrong mismatched[] = {
     {"train --precision bf16",
      "--precision bf16: the cpu computes in fp32; bf16 is for --device cuda or simt"},
     {"train --method offload",
-     "--method offload puts optimizer state beside a device's memory, into the host's; the cpu has "
+     "--method offload puts optimizer state next to a device's memory, into the host's; the cpu "
+     "has "
      "only that: choose --device cuda or simt"},
     {"train --device-cache 1M", "--device-cache: the cpu has no memory of its own; use --cache"},
     {"train --device simt --method offload --submodels 3",
