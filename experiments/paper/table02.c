@@ -68,8 +68,6 @@ const TrainingKind training_validity = {
                                 .data = "webtext2",
                                 .optimizers = "sgd,adam",
                                 .settings = "steps=20000 batch=1",
-                                .sgd = "",
-                                .adam = "",
                                 .optional = true}}},
 };
 

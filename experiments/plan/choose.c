@@ -188,7 +188,7 @@ static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, P
         const Configuration *c = &plans[i].configuration;
         int kind = (c->stage.batch * PRECISIONS + (int)c->stage.precision) * 2;
         PlanWork *w = &work[kind + c->stage.recompute];
-        if (!w->pass_s[PASS_FORWARD] && find_work(w, c)) return -1;
+        if (w->pass_s[PASS_FORWARD] == 0 && find_work(w, c)) return -1;
         plans[i].prediction.step_s = min_step(c, w);
         bounds[i] = (PlanBound){&plans[i], plan_score(&plans[i], goal), min_bytes(c)};
     }

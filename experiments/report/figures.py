@@ -198,16 +198,6 @@ def draw_strip(axes, case, names, last):
                   transform=axes.get_yaxis_transform(), fontsize=8)
 
 
-def curves(draw):
-    """Of what draws the loss: nothing where a training has no curve."""
-    def draw_if_there(case):
-        there = all(len(t.curve["step"]) for method in case.methods for t in method.trainings)
-        return draw(case) if there else None
-    draw_if_there.__name__ = draw.__name__
-    return draw_if_there
-
-
-@curves
 def loss(case):
     names, right = wrap_names([method.name for method in case.methods])
     stripes = sum(method.trainings[0]["submodels"] > 1 for method in case.methods)
@@ -246,7 +236,6 @@ def loss_along(case, along, label):
     return figure
 
 
-@curves
 def time(case):
     clocks = {(t["threads"], t["provenance/accelerator"] or t["cpu"])
               for method in case.methods for t in method.trainings}
@@ -254,7 +243,6 @@ def time(case):
                       else "seconds, not all on as many threads of the same machine")
 
 
-@curves
 def operations(case):
     last = max((t.operations[-1] for m in case.methods for t in m.trainings), default=np.nan)
     if not np.isfinite(last):
@@ -265,8 +253,6 @@ def operations(case):
 
 
 def score(case):
-    if not all(len(t.evaluation["step"]) for method in case.methods for t in method.trainings):
-        return None
     images = case.first["input"] == "images"
     names, right = wrap_names([method.name for method in case.methods])
     figure = start("validation accuracy, %" if images else "validation perplexity",
@@ -315,17 +301,25 @@ def memory(case):
     return figure
 
 
-CASE_FIGURES = [
-    (loss, "Training loss against updates, smoothed. Band: of several seeds from the lowest to the "
+CASE_FIGURES = [  # what draws it, the part of a training that it needs, the caption
+    (loss, "curve", "Training loss against updates, smoothed. Band: of several seeds from the lowest to the "
      "highest; of one, where there are few lines, every batch. Dots, in BCD's colour: where BCD and "
      "the full update first were at the loss they are compared at."),
-    (score, "Validation score as the training went on; of several seeds the mean and the range."),
-    (memory, "Measured peak of each role of memory. The line across a bar: the closed form "
+    (score, "evaluation", "Validation score as the training went on; of several seeds the mean and the range."),
+    (memory, None, "Measured peak of each role of memory. The line across a bar: the closed form "
      "W (1 + k/M) for parameters, gradients and optimizer state, which leaves activations out."),
-    (time, "The same training loss against seconds of training."),
-    (operations, "The same training loss against operations, counted from shapes: forward "
+    (time, "curve", "The same training loss against seconds of training."),
+    (operations, "curve", "The same training loss against operations, counted from shapes: forward "
      "everywhere, input gradients down to the active submodel, weight gradients of the active one."),
 ]
+
+
+def of_case(case):
+    """The name, the figure (None where its numbers are not there) and the caption of each."""
+    for make, part, caption in CASE_FIGURES:
+        there = all(len(getattr(t, part)["step"]) for m in case.methods for t in m.trainings) \
+            if part else True
+        yield make.__name__, make(case) if there else None, caption
 
 
 # ---- tables -------------------------------------------------------------------------------------

@@ -232,8 +232,9 @@ def make_page(out, directory, paths):
             made = file["provenance"].attrs  # of trainings it is a group of columns
             sections.append((read_tables(file), {key: text(value) for key, value in made.items()}))
     for number, case in enumerate(cases):
-        drawn = [(draw(f"{number} {case.name} {make.__name__}", make(case)), caption)
-                 for make, caption in figures.CASE_FIGURES if number < CASES_DRAWN]
+        made = figures.of_case(case) if number < CASES_DRAWN else ()
+        drawn = [(draw(f"{number} {case.name} {name}", figure), caption)
+                 for name, figure, caption in made]
         case.figures = [figure for figure in drawn if figure[0]]
     for tables, _ in sections:
         for table in tables:

@@ -14,11 +14,8 @@
 #define MEDIUM_GPT "gpt:layers=4,width=128,heads=4,context=64"
 #define LARGE_GPT "gpt:layers=12,width=768,heads=12,context=256"
 
-#define ENTRY(network, set, flags)                                                          \
-    {                                                                                       \
-        .model = network, .data = set, .optimizers = "adamw", .settings = flags, .sgd = "", \
-        .adam = ""                                                                          \
-    }
+#define ENTRY(network, set, flags) \
+    { .model = network, .data = set, .optimizers = "adamw", .settings = flags }
 
 /* What is fine-tuned where there is no --init. */
 static const TrainingKind training_pretraining = {

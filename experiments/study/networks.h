@@ -25,12 +25,12 @@
  * few updates would have learnt hardly anything yet.  Evaluated at the ends of whole cycles. */
 #define LAPTOP_CIFAR(name, opts)                          \
     .model = name, .data = "cifar10", .optimizers = opts, \
-    .settings = "batch=128 steps=600 switch-every=40 eval-every=120", .sgd = "", .adam = "lr=3e-3"
-#define LAPTOP_IMAGES(opts)                                                                     \
-    {                                                                                           \
-        .model = "resnet8", .data = "synthetic", .optimizers = opts, .instead_of = "cifar10",   \
-        .settings = "limit=4000 batch=32 steps=5760 switch-every=80 eval-every=480", .sgd = "", \
-        .adam = "lr=3e-3"                                                                       \
+    .settings = "batch=128 steps=600 switch-every=40 eval-every=120", .adam = "lr=3e-3"
+#define LAPTOP_IMAGES(opts)                                                                   \
+    {                                                                                         \
+        .model = "resnet8", .data = "synthetic", .optimizers = opts, .instead_of = "cifar10", \
+        .settings = "limit=4000 batch=32 steps=5760 switch-every=80 eval-every=480",          \
+        .adam = "lr=3e-3"                                                                     \
     }
 #define LAPTOP_WIKITEXT(name, opts)                                                              \
     .model = name, .data = "wikitext2:2048", .optimizers = opts,                                 \
@@ -49,15 +49,12 @@
 #define LAPTOP_LESS_RESNET "resnet:depth=8,width=13"
 #define LAPTOP_LESS_GPT "gpt:layers=4,width=96,heads=4,context=64"
 
-#define GPU_RESNET(name, set, opts, length)                                                      \
-    {                                                                                            \
-        .model = name, .data = set, .optimizers = opts, .settings = "epochs=" length, .sgd = "", \
-        .adam = ""                                                                               \
-    }
+#define GPU_RESNET(name, set, opts, length) \
+    { .model = name, .data = set, .optimizers = opts, .settings = "epochs=" length }
 #define GPU_GPT                                                               \
     {                                                                         \
         .model = "gpt2-0.15B", .data = "wikitext2", .optimizers = "sgd,adam", \
-        .settings = "epochs=6 batch=1", .sgd = "", .adam = ""                 \
+        .settings = "epochs=6 batch=1"                                        \
     }
 
 #endif

@@ -20,7 +20,8 @@ typedef struct {
 } TrainingVariant;
 
 /* One network to train, with which optimizers unless the command line says.  Settings are flags of
- * `bcd train`, as "name=value name=value"; those for an optimizer come after the common ones. */
+ * `bcd train`, as "name=value name=value" or NULL; those for an optimizer come after the common
+ * ones. */
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
     const char *instead_of; /* a data set: trained only where that is missing */

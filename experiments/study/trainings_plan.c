@@ -176,12 +176,8 @@ static void published_length(char settings[64], const PaperRow *row) {
 static int add_published(TrainingPlan *plan, const Options *asked, const PaperRow *p, int seed) {
     char settings[64];
     published_length(settings, p);
-    TrainingEntry entry = {.model = p->model,
-                           .data = p->data,
-                           .optimizers = p->optimizer,
-                           .settings = settings,
-                           .sgd = "",
-                           .adam = ""};
+    TrainingEntry entry = {
+        .model = p->model, .data = p->data, .optimizers = p->optimizer, .settings = settings};
     /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
     int submodels = p->table == 2 && p->submodels > 1 ? 0 : p->submodels;
     TrainingVariant variant = {.submodels = submodels, .fraction = p->fraction};

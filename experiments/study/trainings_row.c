@@ -11,7 +11,7 @@
 static int set_all(Options *options, const char *settings) {
     char name[64], value[64];
     int used;
-    while (sscanf(settings, " %63[^= ]=%63[^ ]%n", name, value, &used) == 2) {
+    while (settings && sscanf(settings, " %63[^= ]=%63[^ ]%n", name, value, &used) == 2) {
         if (options_set(options, name, value)) return -1;
         settings += used;
     }
@@ -87,7 +87,7 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
         options_set(o, "optimizer", optimizer) || setup_pin_optimizer(o) ||
         options_set(o, "submodels", parts) || set_all(o, entry->settings) ||
         set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam) ||
-        (variant->settings && set_all(o, variant->settings)))
+        set_all(o, variant->settings))
         return -1;
     return variant->fraction < 1 ? options_set(o, "fraction", part) : 0;
 }
