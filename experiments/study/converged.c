@@ -129,14 +129,15 @@ const TrainingKind training_converged = {
 /* ---- remedies: what might bring BCD closer to the full update ---------------------------------
  */
 
-/* Each alone, beside plain BCD.  LISA's: the ends always train.  The factors of the rates go both
- * ways, for nothing says which submodel needs more. */
-#define REMEDIES(lr, phase)                                                            \
-    {1, 1, lr}, {0, 1, lr phase}, {0, 1, lr phase " keep-state=1"},                    \
-        {0, 1, lr phase " switch-warmup=40"}, {0, 1, lr phase " submodel-lr=2,1,0.5"}, \
-        {0, 1, lr phase " submodel-lr=0.5,1,2"}, {0, 1, lr phase " order=descending"}, \
-        {0, 1, lr phase " always-active=ends"}, {                                      \
-        0                                                                              \
+/* Each alone, beside plain BCD.  LISA's: the ends always train; BREAD's: blocks above the submodel
+ * take a plain gradient step.  The factors of the rates go both ways, for nothing says which
+ * submodel needs more. */
+#define REMEDIES(lr, phase)                                                              \
+    {1, 1, lr}, {0, 1, lr phase}, {0, 1, lr phase " keep-state=1"},                      \
+        {0, 1, lr phase " switch-warmup=40"}, {0, 1, lr phase " submodel-lr=2,1,0.5"},   \
+        {0, 1, lr phase " submodel-lr=0.5,1,2"}, {0, 1, lr phase " order=descending"},   \
+        {0, 1, lr phase " always-active=ends"}, {0, 1, lr phase " correct-above=0.1"}, { \
+        0                                                                                \
     }
 static const TrainingVariant remedies_images[] = {REMEDIES("lr=0.1", " switch-every=1e")};
 static const TrainingVariant remedies_words[] = {REMEDIES("lr=0.002", " switch-every=0.25e")};
