@@ -242,7 +242,7 @@ def make_page(out, directory, paths):
     cycles = [draw("cycle", figures.cycle(tables)) for tables, _ in sections]
     here = jinja2.FileSystemLoader(os.path.dirname(os.path.abspath(__file__)))
     page = jinja2.Environment(loader=here, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    answers = [table for tables, _ in sections for table in tables if table.name == "answer"]
+    answers = [table for table in sections[0][0] if cases and table.name == "answer"]
     write_whole(out, page.get_template("page.html").render(
         sections=list(zip(sections, cycles)), cases=cases, about=about, marks=MARKS, answers=answers,
         drawn=CASES_DRAWN).encode())

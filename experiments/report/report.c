@@ -114,9 +114,10 @@ static void report_free(Report *report) {
 /* ---- text -------------------------------------------------------------------------------------
  */
 
-static int print_table(const Table *table, const Options *options) {
+/* answers: whether it is one of the trainings' own; a file may call any table so. */
+static int print_table(const Table *table, const Options *options, bool answers) {
     if (options->markdown) return table_print_markdown(stdout, table);
-    if (strcmp(table->name, "answer") || *options->table) return table_print(stdout, table);
+    if (!answers || *options->table) return table_print(stdout, table);
     answer_print(stdout, table);
     return 0;
 }
@@ -131,7 +132,7 @@ static int print_tables(const Report *report, const Options *options) {
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, " %s", table->name);
             if (*options->table && strcmp(options->table, table->name)) continue;
-            if (print_table(table, options)) return -1;
+            if (print_table(table, options, !f && !strcmp(table->name, "answer"))) return -1;
             printed++;
         }
     if (printed || !*options->table) return 0;

@@ -258,6 +258,28 @@ static void case_where_it_goes(void) {
     free(pdf);
 }
 
+/* A file may call any table "answer". */
+static void case_foreign_answer(void) {
+    static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0, SOURCE_NONE};
+    Tables tables = {0};
+    Options options;
+    options_defaults(&options, COMMAND_REPORT);
+    Table *table = tables_add(&tables, "answer", "Of something else", "row", &column, 1);
+    table_row(table, "one");
+    table_put(table, 0, 42);
+    CHECK(tables_write(&tables, &options, scratch_path("foreign.h5")) == 0, "%s", error_message());
+    tables_free(&tables);
+    write_study("ours.h5", sample_study());
+    const char *out = run(0, "report foreign.h5 ours.h5 --out foreign.html")->out;
+    CHECK(strstr(out, "Of something else") && strstr(out, "42") && !strstr(out, "one: 42"), "%s",
+          out);
+    if (!has_figures()) return;
+    size_t count;
+    char *page = read_bytes("foreign.html", &count);
+    CHECK(strstr(page, "Of something else") && strstr(page, ">42<"), "%s", page);
+    free(page);
+}
+
 void test_report(void) {
     RUN(case_page);
     RUN(case_committed_results);
@@ -265,4 +287,5 @@ void test_report(void) {
     RUN(case_without_python);
     RUN(case_own_runs);
     RUN(case_where_it_goes);
+    RUN(case_foreign_answer);
 }
