@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../ref/error.h"
+#include "cli/quoted.h"
 #include "commands.h"
 #include "study/multiplier.h"
 #include "study/trainings.h"
@@ -74,9 +75,9 @@ static int run(int e, const Options *options, bool all) {
 }
 
 static void print_end(const Options *options) {
-    char dir[OPTION_TEXT];
+    char dir[OPTION_TEXT], name[QUOTED];
     experiment_dir(dir, options);
-    printf("all tables are in %s; as one page: bcd report %s/*.h5\n", dir, dir);
+    printf("all tables are in %s; as one page: bcd report %s/*.h5\n", dir, quoted(name, dir));
 }
 
 int command_experiment(const Options *options) {

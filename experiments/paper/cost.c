@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "../cli/price.h"
+#include "../cli/quoted.h"
 #include "../experiment.h"
 #include "../store/rundir.h"
 #include "../study/multiplier.h"
@@ -75,7 +76,7 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
 /* ---- the experiment -------------------------------------------------------------------------- */
 
 int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed) {
-    char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64];
+    char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
     experiment_dir(dir, options);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
@@ -83,7 +84,8 @@ int paper_deliver(Tables *tables, const Options *options, const char *name, bool
              rundir_make(dir) || tables_write(tables, options, path);
     for (int t = 0; t < tables->tables && !failed && !options->quiet; t++)
         failed = table_print(stdout, tables->table[t]) != 0;
-    if (!failed && !options->quiet) printf("tables: %s; as a page: bcd report %s\n", path, path);
+    if (!failed && !options->quiet)
+        printf("tables: %s; as a page: bcd report %s\n", path, quoted(typed, path));
     tables_free(tables);
     return failed ? -1 : 0;
 }

@@ -7,6 +7,7 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
+#include "../cli/quoted.h"
 #include "../experiment.h"
 #include "../store/checkpoint.h"
 #include "../store/rundir.h"
@@ -283,8 +284,9 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
         status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan, options->quiet);
         if (!status && !options->quiet) {
             status = print_tables(&plan);
-            printf("table: %s/%s.h5; as a page: bcd report %s/%s.h5\n", plan.dir, kind->name,
-                   plan.dir, kind->name);
+            char path[RUNDIR_PATH], name[QUOTED];
+            table_path(path, &plan);
+            printf("table: %s; as a page: bcd report %s\n", path, quoted(name, path));
         }
     }
     trainings_free(&plan);
