@@ -164,11 +164,11 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         if (step + 1 < steps) load(step + 1);
         const int key = step * S::COLUMNS;
         const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
-        if (key >= keys_end(h, query + 16 * M) || query >= h.t) continue;
+        if ((key >= query + 16 * M && key >= h.every) || query >= h.t) continue;
         float s[M][N][4];
         clear(s);
         multiply_qkt<P, D, M, N>(s, q, k_tile);
-        if (key + S::COLUMNS > keys_end(h, query + 1)) hide_keys(s, h, query, key);
+        if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
         online_softmax<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
         multiply_pv<P, D, M, N>(sum_v, s, k_tile + TILE);
     }

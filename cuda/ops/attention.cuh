@@ -13,7 +13,7 @@ template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
-    bool causal;                    /* a query looks at keys up to itself; else at all t */
+    int every;             /* the first so many keys every query looks at: causal 0, else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to */
     float scale;           /* 1 / sqrt(d) */
@@ -36,11 +36,11 @@ static __device__ __forceinline__ size_t at_keys(const Heads<T> &h, int head, in
  * from `key` on. */
 template <typename T>
 static __device__ __forceinline__ int keys_end(const Heads<T> &h, int end) {
-    return h.causal ? min(end, h.t) : h.t;
+    return max(min(end, h.t), h.every);
 }
 template <typename T>
 static __device__ __forceinline__ int queries_begin(const Heads<T> &h, int key) {
-    return h.causal ? key : 0;
+    return key < h.every ? 0 : key;
 }
 
 /* Of a position and on; NULL without rope. */
@@ -89,7 +89,7 @@ static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, i
             a.groups,
             a.heads / a.groups,
             a.d,
-            a.causal,
+            a.causal ? 0 : t,
             (a.heads + (turned ? 1 : 2) * a.groups) * a.d,
             (a.heads + 2 * a.groups) * a.d,
             row_alignment<T>(a.d),
@@ -234,7 +234,8 @@ static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Head
         for (int j = 0; j < N; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if (accumulator_column(key, j, i) >= keys_end(h, accumulator_row(query, m, i) + 1))
+                if (accumulator_column(key, j, i) > accumulator_row(query, m, i) &&
+                    accumulator_column(key, j, i) >= h.every)
                     s[m][j][i] = -INFINITY;
 }
 
@@ -250,8 +251,8 @@ static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const H
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int column = accumulator_column(query, j, i);
-                if (column < queries_begin(h, accumulator_row(key, m, i)) || column >= h.t)
-                    s[m][j][i] = -INFINITY;
+                const int row = accumulator_row(key, m, i);
+                if ((column < row && row >= h.every) || column >= h.t) s[m][j][i] = -INFINITY;
             }
 }
 

@@ -196,13 +196,13 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
         if (step + 1 < steps) load(step + 1);
         const int key = step * S::COLUMNS;
         const T *k_tile = kv_tiles + step % 2 * 2 * TILE;
-        if (key >= keys_end(h, query + 16 * M) || query >= h.t) continue;
+        if ((key >= query + 16 * M && key >= h.every) || query >= h.t) continue;
         float s[M][N][4], dp[M][N][4];
         clear(s);
         clear(dp);
         multiply_qkt<P, D, M, N>(s, q, k_tile);
         multiply_qkt<P, D, M, N>(dp, dy, k_tile + TILE);
-        if (key + S::COLUMNS > keys_end(h, query + 1)) hide_keys(s, h, query, key);
+        if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
@@ -273,13 +273,12 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         if (head < end) load(step + 1, next);
         const T *q_tile = q_tiles + step % 2 * 2 * TILE;
         const float *lse = numbers + step % 2 * 2 * S::COLUMNS, *dots = lse + S::COLUMNS;
-        if (query + S::COLUMNS <= queries_begin(h, key) || key >= h.t) continue;
+        if ((query + S::COLUMNS <= key && key >= h.every) || key >= h.t) continue;
         float p[M][N][4], dp[M][N][4];
         clear(p);
         clear(dp);
         multiply_qkt<P, D, M, N>(p, k, q_tile);
-        if (query < queries_begin(h, key + 16 * M) || query + S::COLUMNS > h.t)
-            hide_queries(p, h, key, query);
+        if (query < key + 16 * M || query + S::COLUMNS > h.t) hide_queries(p, h, key, query);
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
