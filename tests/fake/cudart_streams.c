@@ -83,7 +83,10 @@ static bool keep(void *handle, SimtRun *run, const void *closure, size_t bytes) 
     return true;
 }
 
+/* This process is the second of its node and has the second device: a thread that has not opened it
+ * is on the first, where nothing is. */
 void fake_take_launches(void) {
+    setenv("LOCAL_RANK", "1", 0);
     simt_set_recorder(keep);
     simt_set_late(SEED);
 }

@@ -68,7 +68,7 @@ static void processes_of_a_node_share_out(void) {
         open_on(&o);
         CHECK(o.device == rank % 2, "rank %d opened device %d of 2", rank, o.device);
     }
-    unsetenv("LOCAL_RANK");
+    setenv("LOCAL_RANK", "1", 1);
 }
 
 /* ---- memory ---- */
@@ -148,9 +148,9 @@ static void events_are_over_in_the_end(void) {
 
 static void events_are_of_one_device(void) {
     Stream stream = device_test_stream();
-    (void)cudaSetDevice(1);
-    Event event = event_create();
     (void)cudaSetDevice(0);
+    Event event = event_create();
+    (void)cudaSetDevice(1);
     event_record(event, stream);
     check_told(stream, "cudaEventRecord: invalid resource handle");
     event_free(event);
@@ -160,10 +160,10 @@ static void kernels_are_of_the_stream_s_device(void) {
     Stream stream = device_test_stream();
     Run run = {stream, PRECISION_FP32, 0, NULL};
     float *x = device_alloc(sizeof *x);
-    (void)cudaSetDevice(1);
-    cuda_relu_forward(&run, x, x, 1);
     (void)cudaSetDevice(0);
-    check_told(stream, "a kernel of device 1 on a stream of device 0");
+    cuda_relu_forward(&run, x, x, 1);
+    (void)cudaSetDevice(1);
+    check_told(stream, "a kernel of device 0 on a stream of device 1");
     device_free(x);
 }
 
