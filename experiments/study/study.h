@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     int rows, capacity;
     StudyRow *row;
-    char lacking[400];    /* what a file read does not say, in a line; "": they say all */
+    char lacking[720];    /* what a file read does not say, in a line; "": they say all */
     char unfinished[400]; /* which runs read have not come to their end, in a line; "": none */
 } Study;
 

@@ -305,7 +305,7 @@ int study_check(const StudyRow *row, const char *path) {
 
 /* All trainings of a file have the same columns.  One file's line is enough to tell. */
 static int note_lacking(Study *study, int first, const char *path) {
-    char text[300];
+    char text[600];
     if (study->rows == first) return 0;
     if (settings_missing(text, sizeof text, &study->row[first].settings, path)) return -1;
     if (*text && !*study->lacking)
