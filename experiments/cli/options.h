@@ -33,6 +33,8 @@ extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.
 typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
 
+extern const char *const mode_names[2]; /* numbered as Mode in ref/stage.h */
+
 /* offload: ordinary training on a device, with optimizer state and update in host memory. */
 enum { PLACEMENT_AUTO = PLACEMENTS };
 
@@ -123,6 +125,7 @@ typedef struct Options {
 
     /* bcd gradients */
     char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
+    int mode; /* Mode */
 
     /* bcd trace */
     char figure[OPTION_TEXT];

@@ -73,9 +73,11 @@ const CommandInfo command_table[COMMANDS] = {
      "              /parameters/NAME, /buffers/NAME; names and shapes as in a checkpoint\n"
      "  batch       /images [n][height][width][channel] or /tokens [n][token];\n"
      "              /targets [n] or [n][token], negative: does not count\n"
-     "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME\n"
-     "Every block is active; batch norm uses the statistics of the batch.  --init DIR, in place\n"
-     "of the checkpoint, is a model in Hugging Face's format.\n\n"
+     "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME;\n"
+     "              /buffers/NAME, the running statistics after this batch\n"
+     "Every block is active, as after PyTorch's model.train(); with --mode eval none is, as after\n"
+     "model.eval(): outputs alone.  --init DIR, in place of the checkpoint, is a model in Hugging\n"
+     "Face's format.\n\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
     {COMMAND_EXPERIMENT, "experiment", "NAME", "tables next to the published ones", 1, 1,
      "Measures, simulates or computes the tables of the paper, each number next to the published\n"

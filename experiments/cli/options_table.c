@@ -11,6 +11,7 @@ const char *const split_names[SPLIT_NAMES] = {
 static const char *const frozen_norm_names[] = {
     [FROZEN_RUNNING] = "running", [FROZEN_BATCH] = "batch"};
 static const char *const decay_names[] = {"all", "matrices"};
+const char *const mode_names[2] = {[MODE_EVALUATE] = "eval", [MODE_TRAIN] = "train"};
 const char *const device_names[DEVICE_KINDS] = {"cpu", "plain", "cuda", "simt"};
 const char *const method_names[METHOD_KINDS] = {"bcd", "offload"};
 const char *const preset_names[PRESET_KINDS] = {"smoke", "laptop", "gpu", "paper"};
@@ -266,6 +267,10 @@ const Option option_table[] = {
     {"checkpoint", "FILE", TEXT(checkpoint), LOCAL, "", NULL, SECTION, "checkpoint.h5 of a run",
      COMMAND_GRADIENTS},
     {"batch", "FILE", TEXT(batch_file), LOCAL, "", NULL, SECTION, "HDF5 file with the samples",
+     COMMAND_GRADIENTS},
+    {"mode", "train|eval", CHOICE(mode, mode_names, 2), LOCAL, "train", NULL, SECTION,
+     "statistics of batch norm; train: the batch's, and the running ones as they are after it; "
+     "eval: the running ones, and no gradients",
      COMMAND_GRADIENTS},
     {"out", "DIR", TEXT(out), LOCAL, "", NULL, SECTION,
      "where config.json and model.safetensors go", COMMAND_EXPORT},

@@ -52,8 +52,8 @@ static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
 }
 
 /* The variance of a single value is 0, and the norm would give its bias for every input. */
-static int check_batchnorm(const Model *model, int batch) {
-    for (int i = 0; i < model->nodes && batch == 1; i++) {
+static int check_batchnorm(const Model *model, int batch, int mode) {
+    for (int i = 0; i < model->nodes && batch == 1 && mode == MODE_TRAIN; i++) {
         const Value *out = &model->value[model->node[i].out];
         if (model->node[i].kind == OP_BATCHNORM && out->shape.h * out->shape.w == 1)
             return error_set(
@@ -64,7 +64,7 @@ static int check_batchnorm(const Model *model, int batch) {
     return 0;
 }
 
-/* Every block active; any optimizer will do, no update is made. */
+/* To train, every block is active; any optimizer will do, no update is made. */
 static Stage *make_stage(const Options *o, const Model *model, int batch) {
     StageSettings settings = {.batch = batch,
                               .optimizer = optimizer_defaults(OPTIMIZER_SGD),
@@ -78,7 +78,7 @@ static Stage *make_stage(const Options *o, const Model *model, int batch) {
     int failed = !stage;
     if (!active) failed = error_set("gradients: out of memory");
     if (!failed) {
-        memset(active, 1, (size_t)model->blocks * sizeof *active);
+        for (int b = 0; b < model->blocks; b++) active[b] = o->mode == MODE_TRAIN;
         failed = stage->is->activate(stage, active);
     }
     free(active);
@@ -94,7 +94,8 @@ Stage *gradients_stage(const Options *options, const char *checkpoint, int batch
     *model = NULL;
     if (h5_open(&file, checkpoint)) return NULL;
     if (read_spec(&file, spec) == 0) *model = model_create(spec);
-    if (*model && check_batchnorm(*model, batch) == 0) stage = make_stage(options, *model, batch);
+    if (*model && check_batchnorm(*model, batch, options->mode) == 0)
+        stage = make_stage(options, *model, batch);
     if (stage && read_tensors(&file, stage)) {
         stage->is->free(stage);
         stage = NULL;
@@ -189,6 +190,17 @@ static void backward(H5File *file, Stage *stage, real *room) {
     }
 }
 
+static void write_buffers(H5File *file, Stage *stage, real *room) {
+    for (int b = 0; b < stage->model->buffers; b++) {
+        char name[H5_NAME];
+        H5Dim dims[4];
+        int rank = checkpoint_shape(dims, stage->model, TENSOR_BUFFER, b);
+        stage->is->read(stage, TENSOR_BUFFER, b, room);
+        snprintf(name, sizeof name, "/buffers/%s", stage->model->buffer[b].name);
+        h5_write(file, name, H5_REAL, room, rank, dims, NULL);
+    }
+}
+
 static size_t largest_array(const Model *model, int n) {
     size_t max = checkpoint_largest(model);
     for (int b = 0; b < model->blocks; b++) {
@@ -216,13 +228,15 @@ int gradients_write(const Options *options, const char *path, Stage *stage, cons
     h5_set_text(&file, "/", "format", "bcd gradients");
     h5_set_int(&file, "/", "version", 1);
     h5_set_text(&file, "/", "model", model->spec);
+    h5_set_text(&file, "/", "mode", mode_names[options->mode]);
     provenance_write(&file, "/provenance", &here);
-    stage->is->begin(stage, batch, MODE_TRAIN);
+    stage->is->begin(stage, batch, (Mode)options->mode);
     forward(&file, stage, batch->n, room);
     Loss loss = stage->is->loss(stage, 1 / (double)counted);
     double mean = loss.loss_sum / (double)loss.count;
     h5_write(&file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", one, NULL}, "nats per target");
-    backward(&file, stage, room);
+    if (options->mode == MODE_TRAIN) backward(&file, stage, room);
+    write_buffers(&file, stage, room);
     free(room);
     return h5_commit(&file);
 }

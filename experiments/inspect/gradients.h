@@ -15,14 +15,17 @@
  *   /targets     [n] or [n][token] whole numbers; negative: does not count
  *
  * --out FILE
- *   /            attributes  format "bcd gradients", version 1, model
+ *   /            attributes  format "bcd gradients", version 1, model, mode: train or eval
  *   /loss        [1]         mean over the targets that count, nats
  *   /logits      [n][class] or [n][token][class]
- *   /activations/BLOCK       output of each block: [n][height][width][channel],
- * [n][token][channel]; of the head as /logits /gradients/NAME          of the mean loss, of every
- * parameter /provenance  attributes  as in run.h5
+ *   /activations/BLOCK       output of each block: [n][height][width][channel] or
+ *                            [n][token][channel]; of the head as /logits
+ *   /gradients/NAME          of the mean loss, of every parameter; with --mode train
+ *   /buffers/NAME            running statistics, where the model has any; after the batch
+ *   /provenance  attributes  as in run.h5
  *
- * Every block is active; batch norm uses the statistics of the batch. */
+ * --mode train: every block is active; batch norm uses the statistics of the batch and moves the
+ * running ones.  --mode eval: no block is active; batch norm uses the running statistics. */
 #ifndef EXPERIMENTS_GRADIENTS_H
 #define EXPERIMENTS_GRADIENTS_H
 
@@ -38,7 +41,7 @@ Stage *gradients_stage(const Options *options, const char *checkpoint, int batch
  * no token or class. */
 int gradients_batch(Batch *batch, const H5File *file, const Model *model);
 
-/* Forward and backward; writes the third kind. */
+/* Forward and, to train, backward; writes the third kind. */
 int gradients_write(const Options *options, const char *path, Stage *stage, const Batch *batch);
 
 #endif

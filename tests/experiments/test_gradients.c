@@ -17,7 +17,7 @@ static void fixture_path(char path[256], const char *name) {
 }
 
 /* What the command does on a device, from two files to a third. */
-static int make_on(DeviceKind device, const char *checkpoint, const char *batch_path,
+static int make_on(DeviceKind device, Mode mode, const char *checkpoint, const char *batch_path,
                    const char *out) {
     H5File file;
     Batch batch = {0};
@@ -27,6 +27,7 @@ static int make_on(DeviceKind device, const char *checkpoint, const char *batch_
     Options options;
     options_defaults(&options, COMMAND_GRADIENTS);
     options.device = (int)device;
+    options.mode = (int)mode;
     if (h5_open(&file, batch_path)) return -1;
     int failed = h5_size(&file, "/targets", size) < 0;
     batch.n = failed ? 0 : (int)size[0];
@@ -41,7 +42,7 @@ static int make_on(DeviceKind device, const char *checkpoint, const char *batch_
 }
 
 static int make(const char *checkpoint, const char *batch_path, const char *out) {
-    return make_on(DEVICE_CPU, checkpoint, batch_path, out);
+    return make_on(DEVICE_CPU, MODE_TRAIN, checkpoint, batch_path, out);
 }
 
 /* The largest difference between one array of both files, and the largest number there; NAN after a
@@ -110,8 +111,8 @@ static void case_fixture(const void *row) {
     const char *out = scratch_path("gradients.h5"), *textbook = scratch_path("plain.h5");
     if (r->device >= DEVICE_CUDA && !device_module_open(device_names[r->device]))
         SKIP("%s", error_message());
-    if (!CHECK(make_on(r->device, fixture, fixture, out) == 0 &&
-                   make_on(DEVICE_PLAIN, fixture, fixture, textbook) == 0,
+    if (!CHECK(make_on(r->device, MODE_TRAIN, fixture, fixture, out) == 0 &&
+                   make_on(DEVICE_PLAIN, MODE_TRAIN, fixture, fixture, textbook) == 0,
                "%s", error_message()))
         return;
     if (CHECK(h5_open(&want, fixture) == 0 && h5_open(&got, out) == 0 &&
@@ -122,10 +123,105 @@ static void case_fixture(const void *row) {
         compare_array(&want, &got, other, "/logits");
         compare_group(&want, &got, other, "/activations");
         compare_group(&want, &got, other, "/gradients");
+        if (h5_exists(&plain, "/buffers")) compare_group(&plain, &got, NULL, "/buffers");
         h5_close(&want);
         h5_close(&got);
         h5_close(&plain);
     }
+}
+
+/* ---- statistics of batch norm ---------------------------------------------------------------- */
+
+/* As after model.eval(): PyTorch's loss with the running statistics, which stay as they were. */
+static void case_evaluation(const void *row) {
+    const Row *r = row;
+    char fixture[256];
+    H5File want, got;
+    double most, expected, loss;
+    fixture_path(fixture, r->fixture);
+    const char *out = scratch_path("evaluated.h5");
+    if (r->device >= DEVICE_CUDA && !device_module_open(device_names[r->device]))
+        SKIP("%s", error_message());
+    if (!CHECK(make_on(r->device, MODE_EVALUATE, fixture, fixture, out) == 0 &&
+                   h5_open(&want, fixture) == 0 && h5_open(&got, out) == 0,
+               "%s", error_message()))
+        return;
+    const size_t one[] = {1};
+    CHECK(h5_read(&want, "/evaluation/loss", H5_DOUBLE, &expected, 1, one) == 0 &&
+              h5_read(&got, "/loss", H5_DOUBLE, &loss, 1, one) == 0,
+          "%s", error_message());
+    CHECK(fabs(loss - expected) <= 1e-5 * expected, "the loss is %.9g, not %.9g", loss, expected);
+    for (int i = 0; h5_exists(&want, "/buffers") && i < h5_count(&want, "/buffers"); i++) {
+        char name[H5_NAME], path[2 * H5_NAME];
+        if (!CHECK(h5_name(&want, "/buffers", i, name) == 0, "%s", error_message())) break;
+        snprintf(path, sizeof path, "/buffers/%s", name);
+        CHECK(difference(&want, &got, path, &most) == 0, "%s moved", path);
+    }
+    CHECK(!h5_exists(&got, "/gradients"), "there are gradients");
+    h5_close(&want);
+    h5_close(&got);
+}
+
+enum { STEM_IMAGES = 5, STEM_SIDE = 9, STEM_IN = 3, STEM_OUT = 3 };
+typedef real StemImages[STEM_IMAGES][STEM_SIDE][STEM_SIDE][STEM_IN];
+typedef real StemWeight[STEM_OUT][3][3][STEM_IN];
+
+/* One output of the fixture's first convolution, padded with zeros. */
+static double convolve(StemImages x, StemWeight w, int n, int row, int column, int out) {
+    double sum = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            for (int c = 0; c < STEM_IN; c++) {
+                const int h = row + i - 1, v = column + j - 1;
+                if (h >= 0 && h < STEM_SIDE && v >= 0 && v < STEM_SIDE)
+                    sum += (double)x[n][h][v][c] * (double)w[out][i][j][c];
+            }
+    return sum;
+}
+
+/* After a step PyTorch's are 0.9 of what they were and 0.1 of the batch's, whose variance is
+ * without bias there: worked out here of the first norm. */
+static void case_running_statistics(void) {
+    enum { COUNT = STEM_IMAGES * STEM_SIDE * STEM_SIDE };
+    static StemImages images;
+    static StemWeight weight;
+    double before[2][STEM_OUT], after[2][STEM_OUT];
+    char fixture[256];
+    H5File want, got;
+    fixture_path(fixture, "resnet");
+    const char *out = scratch_path("moved.h5");
+    if (!CHECK(make(fixture, fixture, out) == 0 && h5_open(&want, fixture) == 0 &&
+                   h5_open(&got, out) == 0,
+               "%s", error_message()))
+        return;
+    CHECK(h5_read(&want, "/images", H5_REAL, images, 4,
+                  (size_t[]){STEM_IMAGES, STEM_SIDE, STEM_SIDE, STEM_IN}) == 0 &&
+              h5_read(&want, "/parameters/stem.conv.weight", H5_REAL, weight, 4,
+                      (size_t[]){STEM_OUT, 3, 3, STEM_IN}) == 0,
+          "%s", error_message());
+    static const char *const names[] = {"/buffers/stem.norm.running_mean",
+                                        "/buffers/stem.norm.running_var"};
+    for (int i = 0; i < 2; i++)
+        CHECK(h5_read(&want, names[i], H5_DOUBLE, before[i], 1, (size_t[]){STEM_OUT}) == 0 &&
+                  h5_read(&got, names[i], H5_DOUBLE, after[i], 1, (size_t[]){STEM_OUT}) == 0,
+              "%s", error_message());
+    for (int c = 0; c < STEM_OUT; c++) {
+        double sum = 0, squares = 0;
+        for (int p = 0; p < COUNT; p++) {
+            const int n = p / (STEM_SIDE * STEM_SIDE), q = p % (STEM_SIDE * STEM_SIDE);
+            const double y = convolve(images, weight, n, q / STEM_SIDE, q % STEM_SIDE, c);
+            sum += y;
+            squares += y * y;
+        }
+        const double mean = sum / COUNT, variance = (squares - sum * mean) / (COUNT - 1);
+        const double wanted[] = {0.9 * before[0][c] + 0.1 * mean,
+                                 0.9 * before[1][c] + 0.1 * variance};
+        for (int i = 0; i < 2; i++)
+            CHECK(fabs(after[i][c] - wanted[i]) <= 1e-6, "%s[%d] is %.9g, not %.9g", names[i], c,
+                  after[i][c], wanted[i]);
+    }
+    h5_close(&want);
+    h5_close(&got);
 }
 
 /* ---- wrong files ----------------------------------------------------------------------------- */
@@ -191,5 +287,13 @@ void test_gradients(void) {
                                FIXTURE("llama")};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, case_fixture, &rows[i]);
+    static const Row evaluated[] = {{"eval: resnet", "resnet", DEVICE_CPU},
+                                    {"eval: resnet on simt", "resnet", DEVICE_SIMT},
+                                    {"eval: resnet on cuda", "resnet", DEVICE_CUDA},
+                                    {"eval: bottleneck", "bottleneck", DEVICE_CPU},
+                                    {"eval: gpt", "gpt", DEVICE_CPU}};
+    for (size_t i = 0; i < sizeof evaluated / sizeof *evaluated; i++)
+        RUN_ROW(evaluated[i].name, case_evaluation, &evaluated[i]);
+    RUN(case_running_statistics);
     RUN(case_wrong_files);
 }

@@ -10,6 +10,7 @@
 
 #define PAGE BCD_SOURCE_DIR "/experiments/results/README.md"
 #define FIXTURE BCD_SOURCE_DIR "/tests/fixtures/gpt.h5"
+#define IMAGES BCD_SOURCE_DIR "/tests/fixtures/resnet.h5"
 
 /* Runs python with these arguments in the scratch directory; its output is in `text`.  Returns the
  * exit status. */
@@ -64,6 +65,9 @@ static const Writer writers[] = {
      "trace.h5"},
     {"gradients", "gradients --checkpoint " FIXTURE " --batch " FIXTURE " --out gradients.h5",
      "gradients.h5"},
+    {"gradients in mode eval",
+     "gradients --checkpoint " IMAGES " --batch " IMAGES " --mode eval --out evaluated.h5",
+     "evaluated.h5"},
 };
 
 static void is_as_described(const void *row) {
