@@ -49,11 +49,11 @@ const Option option_table[] = {
      "resnet8, resnet20, gpt2, ... (see bcd info), or free: gpt:layers=6,width=384,heads=6,"
      "context=256; vocabulary and classes come from the data",
      TRAINING},
-    {"init", "DIR", TEXT(init), FIXED, "", "random, from the seed", SECTION,
+    {"init", "DIR|FILE", TEXT(init), FIXED, "", "random, from the seed", SECTION,
      "start from the GPT-2, LLaMA or Mistral in DIR (config.json and safetensors, as Hugging Face "
-     "has "
-     "them), "
-     "which also says what --model is",
+     "has them), which also says what --model is; or, with --model, from FILE.safetensors: every "
+     "tensor with its name and shape in a checkpoint, and no other; the running statistics may be "
+     "left away",
      TRAIN | COMMAND_EXPERIMENT},
     {"init", "DIR", TEXT(init), LOCAL, "", "none", SECTION,
      "the GPT-2, LLaMA or Mistral in DIR, in place of a run", LOADING},

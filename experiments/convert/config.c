@@ -210,6 +210,8 @@ static int read_config(cJSON **root, char path[PATH_BYTES], const char *dir) {
 int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     char path[PATH_BYTES];
     cJSON *root;
+    if (convert_is_tensors(dir))
+        return error_set("%s: tensors alone; bcd train --init takes them, with --model", dir);
     if (read_config(&root, path, dir)) return -1;
     Config config = {path, root};
     int failed = read_spec(spec, &config, context);

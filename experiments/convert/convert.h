@@ -13,10 +13,15 @@
  * does not have. */
 int convert_spec(char spec[OPTION_TEXT], const char *dir, int context);
 
-/* Overwrites the parameters of an engine, of one of their families, with those in `dir`.  Of
- * learned positions the model's context is taken.  -1 and an error: a tensor is missing or has
- * another shape, a file is damaged. */
-int convert_load(Engine *engine, const char *dir);
+/* Overwrites the parameters of an engine with those of `init`: a directory with a model of one of
+ * their families, of whose learned positions the model's context is taken; or a file as below.  -1
+ * and an error: a tensor is missing or has another shape, a file is damaged. */
+int convert_load(Engine *engine, const char *init);
+
+/* Whether this is no directory but a file NAME.safetensors: the tensors of a model of any family,
+ * with the names and shapes of a checkpoint (see store/checkpoint.h), all of them and no other.
+ * The running statistics may all be left away; they are then those of a new model. */
+bool convert_is_tensors(const char *init);
 
 /* Writes model.safetensors and config.json into `dir`, which is made; float32.  init: the directory
  * that the model started from, or ""; where it is that model still, its config.json and its learned
@@ -31,8 +36,9 @@ int convert_open(Setup *setup, const Options *asked);
 /* The same of a training, by its directory or checkpoint file; `asked` as of checkpoint_open. */
 int convert_export(const char *place, const char *dir, const Options *asked);
 
-/* ---- config.c and names.c ---------------------------------------------------------------------
- */
+/* ---- tensors.c, config.c and names.c --------------------------------------------------------- */
+
+int tensors_load(Engine *engine, const char *path);
 
 int convert_write_config(const char *path, const Model *model);
 /* The config.json in `init`, but of float32. */

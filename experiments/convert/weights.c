@@ -150,9 +150,10 @@ static int check_depth(const Weights *w, const Model *model) {
                      layers == 1 ? "" : "s");
 }
 
-int convert_load(Engine *engine, const char *dir) {
+int convert_load(Engine *engine, const char *init) {
     Weights weights = {0};
-    int failed = weights_open(&weights, dir) || check_depth(&weights, engine->model);
+    if (convert_is_tensors(init)) return tensors_load(engine, init);
+    int failed = weights_open(&weights, init) || check_depth(&weights, engine->model);
     for (int p = 0; p < engine->model->params && !failed; p++)
         failed = load_param(engine, &weights, p);
     weights_close(&weights);

@@ -246,9 +246,9 @@ int gradients_write(const Options *options, const char *path, Stage *stage, cons
 static Engine *open_directory(const Options *o, const H5File *file, int batch, Model **model,
                               Stage **stage) {
     char spec[OPTION_TEXT];
-    size_t size[H5_RANK];
+    size_t size[H5_RANK] = {0};
     Engine *engine = NULL;
-    if (h5_size(file, "/targets", size) != 2) {
+    if (!convert_is_tensors(o->init) && h5_size(file, "/targets", size) != 2) {
         error_set("%s: /targets: [sample][token] is expected", file->path);
         return NULL;
     }

@@ -105,9 +105,10 @@ int setup_partition(Partition *partition, const Model *model, const Options *o) 
     return -1;
 }
 
-/* A model to start from says itself what it is. */
+/* A model to start from says itself what it is; a file of tensors does not. */
 static int resolve_model(Options *o) {
-    return *o->init && !options_given(o, "model") ? convert_spec(o->model, o->init, o->context) : 0;
+    if (!*o->init || convert_is_tensors(o->init) || options_given(o, "model")) return 0;
+    return convert_spec(o->model, o->init, o->context);
 }
 
 int setup_check(const Options *asked) {
@@ -123,8 +124,8 @@ int setup_check(const Options *asked) {
         failed =
             error_set("the model %s reads %s, the data set %s holds %s", o->model,
                       model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
-    else if (*o->init && !convert_knows(model))
-        failed = error_set("--init: for models that gpt2 and llama name, not %s", o->model);
+    else if (*o->init && !convert_is_tensors(o->init) && !convert_knows(model))
+        failed = error_set("--init DIR: for models that gpt2 and llama name, not %s", o->model);
     else if (o->augment && tokens)
         failed = error_set("--augment is for images; %s holds tokens", o->data);
     else if (o->augment && (o->cache || o->device_cache))

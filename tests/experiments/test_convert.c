@@ -372,7 +372,7 @@ static void wrong_directories_are_refused(void) {
                     "context=10,vocabulary=256 " STILL "--out never5"),
                 "which does not make embedding.token.weight of 256 x 24");
     check_error(run(2, "train --init exported-gpt2 --model resnet8 --data synthetic"),
-                "--init: for models that gpt2 and llama name");
+                "--init DIR: for models that gpt2 and llama name");
     run(0,
         "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --steps 1 "
         "--quiet --out images");

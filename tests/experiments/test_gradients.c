@@ -137,7 +137,7 @@ static void case_evaluation(const void *row) {
     const Row *r = row;
     char fixture[256];
     H5File want, got;
-    double most, expected, loss;
+    double most, expected = NAN, loss = NAN;
     fixture_path(fixture, r->fixture);
     const char *out = scratch_path("evaluated.h5");
     if (r->device >= DEVICE_CUDA && !device_module_open(device_names[r->device]))
@@ -185,7 +185,7 @@ static void case_running_statistics(void) {
     enum { COUNT = STEM_IMAGES * STEM_SIDE * STEM_SIDE };
     static StemImages images;
     static StemWeight weight;
-    double before[2][STEM_OUT], after[2][STEM_OUT];
+    double before[2][STEM_OUT] = {{0}}, after[2][STEM_OUT] = {{0}};
     char fixture[256];
     H5File want, got;
     fixture_path(fixture, "resnet");

@@ -68,7 +68,7 @@ static const Wrong wrong[] = {
     {"train --switch-every 0e",
      "--switch-every \"0e\": it takes steps (500), epochs (2e, 0.5e) or auto"},
     {"train --resume ''", "--resume \"\": it names nothing; it takes DIR"},
-    {"train --init ''", "--init \"\": it names nothing; it takes DIR"},
+    {"train --init ''", "--init \"\": it names nothing; it takes DIR|FILE"},
     {"eval ''", "\"\" names no file"},
     {"train --qui", "bcd train has no flag --qui; did you mean --quiet?"},
     {"train --switch-every never",

@@ -1,0 +1,112 @@
+/* bcd train --init FILE.safetensors: tensors under our own names, as from another framework. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../data/safetensors.h"
+#include "../../experiments/store/h5.h"
+#include "../../ref/error.h"
+#include "cli.h"
+
+#define IMAGES "--model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --quiet "
+
+enum { OWN_MAX = 64 };
+
+/* The parameters, and the running statistics if `buffers`, of a checkpoint; to be freed one by one.
+ * Returns how many. */
+static int read_own(SafeTensor list[OWN_MAX], float *numbers[OWN_MAX], const char *checkpoint,
+                    bool buffers) {
+    static char name[OWN_MAX][H5_NAME];
+    H5File file;
+    int count = 0;
+    if (!CHECK(h5_open(&file, scratch_path(checkpoint)) == 0, "%s", error_message())) return 0;
+    for (int group = 0; group <= buffers; group++) {
+        const char *path = group ? "/buffers" : "/parameters";
+        for (int i = 0; i < h5_count(&file, path) && count < OWN_MAX; i++) {
+            char full[2 * H5_NAME];
+            SafeTensor *t = &list[count];
+            if (h5_name(&file, path, i, name[count])) break;
+            snprintf(full, sizeof full, "%s/%s", path, name[count]);
+            *t = (SafeTensor){.name = name[count], .count = 1};
+            t->rank = h5_size(&file, full, t->dim);
+            for (int d = 0; d < t->rank; d++) t->count *= t->dim[d];
+            numbers[count] = malloc(t->count * sizeof **numbers);
+            real *stored = malloc(t->count * sizeof *stored);
+            CHECK(h5_read(&file, full, H5_REAL, stored, t->rank, t->dim) == 0, "%s",
+                  error_message());
+            for (size_t n = 0; n < t->count; n++) numbers[count][n] = (float)stored[n];
+            free(stored);
+            count++;
+        }
+    }
+    h5_close(&file);
+    return count;
+}
+
+static void write_own(const char *name, const SafeTensor *list, float *const *numbers, int count) {
+    SafetensorsWriter writer;
+    CHECK(safetensors_create(&writer, scratch_path(name), list, count) == 0, "%s", error_message());
+    for (int i = 0; i < count; i++)
+        CHECK(safetensors_append(&writer, numbers[i], list[i].count) == 0, "%s", error_message());
+    CHECK(safetensors_commit(&writer) == 0, "%s", error_message());
+}
+
+/* Whether two checkpoints have the same numbers there. */
+static void check_same_tensors(const char *a, const char *b, bool buffers) {
+    SafeTensor theirs[OWN_MAX], ours[OWN_MAX];
+    float *x[OWN_MAX], *y[OWN_MAX];
+    const int count = read_own(theirs, x, a, buffers), also = read_own(ours, y, b, buffers);
+    CHECK(count > 0 && count == also, "%d tensors, not %d", also, count);
+    for (int i = 0; i < count && i < also; i++)
+        CHECK(
+            ours[i].count == theirs[i].count && memcmp(x[i], y[i], ours[i].count * sizeof **x) == 0,
+            "%s", theirs[i].name);
+    for (int i = 0; i < count; i++) free(x[i]);
+    for (int i = 0; i < also; i++) free(y[i]);
+}
+
+/* A ResNet from another framework: another seed, the same numbers; and a resume takes no more than
+ * what the checkpoint has. */
+static void own_names_are_read(void) {
+    SafeTensor list[OWN_MAX];
+    float *numbers[OWN_MAX];
+    run(0, "train " IMAGES "--steps 3 --out own");
+    const int count = read_own(list, numbers, "own/checkpoint.h5", true);
+    int parameters = 0;
+    while (parameters < count && !strstr(list[parameters].name, "running")) parameters++;
+    write_own("all.safetensors", list, numbers, count);
+    write_own("bare.safetensors", list, numbers, parameters);
+    write_own("some.safetensors", list, numbers, count - 1);
+    write_own("less.safetensors", list + 1, numbers + 1, count - 1);
+    list[0].dim[0]++; /* a convolution or a scale, with a row more */
+    list[0].count += list[0].count / (list[0].dim[0] - 1);
+    float *longer = calloc(list[0].count, sizeof *longer), *first = numbers[0];
+    numbers[0] = longer;
+    write_own("shape.safetensors", list, numbers, count);
+    list[0] = (SafeTensor){.name = "other.weight", .rank = 1, .dim = {1}, .count = 1};
+    write_own("other.safetensors", list, numbers, count);
+    for (int i = 1; i < count; i++) free(numbers[i]);
+    free(first);
+    free(longer);
+
+    run(0, "train " IMAGES "--init all.safetensors --seed 2 --steps 0 --out all");
+    check_same_tensors("own/checkpoint.h5", "all/checkpoint.h5", true);
+    run(0, "train " IMAGES "--init bare.safetensors --seed 2 --steps 0 --out bare");
+    check_same_tensors("own/checkpoint.h5", "bare/checkpoint.h5", false);
+    run(0, "train " IMAGES
+           "--init all.safetensors --pipeline local:2 --accumulate 2 --steps 0 --out two");
+    check_same_tensors("own/checkpoint.h5", "two/checkpoint.h5", true);
+    run(0, "train --resume bare --steps 2 --quiet");
+    run(0, "eval bare --limit 8");
+    static const char *const refused[][2] = {{"some", "no tensor stem.norm.running_var"},
+                                             {"less", "no tensor block1.conv1.weight"},
+                                             {"shape", "block1.conv1.weight is not of shape"},
+                                             {"other", "holds other.weight, which resnet"},
+                                             {"nowhere", "nowhere.safetensors: No such file"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_error(run(1, "train " IMAGES "--init %s.safetensors --out never11", refused[i][0]),
+                    refused[i][1]);
+    check_error(run(1, "eval --init all.safetensors --data synthetic"),
+                "tensors alone; bcd train --init takes them, with --model");
+}
+
+void test_tensors(void) { RUN(own_names_are_read); }
