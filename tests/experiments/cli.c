@@ -19,6 +19,18 @@ const Printed *run(int status, const char *format, ...) {
     return printed;
 }
 
+int run_python(const char *arguments, char text[4096]) {
+    char command[4096];
+    const char *interpreter = getenv("PYTHON");
+    snprintf(command, sizeof command, "cd '%s' && '%s' %s 2>&1", scratch_path("."),
+             interpreter ? interpreter : "/usr/bin/python3", arguments);
+    FILE *out = popen(command, "r");
+    if (!CHECK(out, "no shell")) return -1;
+    text[fread(text, 1, 4095, out)] = 0;
+    while (getc(out) != EOF) continue;
+    return pclose(out);
+}
+
 void check_error(const Printed *printed, const char *expected) {
     size_t length = strlen(printed->error);
     CHECK(length > 0 && strchr(printed->error, '\n') == printed->error + length - 1,

@@ -24,6 +24,10 @@ void make_words(void);
 /* Runs a command line (printf format), which must end with this status. */
 const Printed *run(int status, const char *format, ...) BCD_PRINTF(2, 3);
 
+/* Runs python (or $PYTHON) with these arguments in the scratch directory; what it prints is in
+ * `text`.  Returns the exit status. */
+int run_python(const char *arguments, char text[4096]);
+
 /* CHECKs that stderr holds one line, and this in it. */
 void check_error(const Printed *printed, const char *expected);
 

@@ -12,24 +12,10 @@
 #define FIXTURE BCD_SOURCE_DIR "/tests/fixtures/gpt.h5"
 #define IMAGES BCD_SOURCE_DIR "/tests/fixtures/resnet.h5"
 
-/* Runs python with these arguments in the scratch directory; its output is in `text`.  Returns the
- * exit status. */
-static int python(const char *arguments, char text[4096]) {
-    char command[4096];
-    const char *interpreter = getenv("PYTHON");
-    snprintf(command, sizeof command, "cd '%s' && '%s' %s 2>&1", scratch_path("."),
-             interpreter ? interpreter : "/usr/bin/python3", arguments);
-    FILE *out = popen(command, "r");
-    if (!CHECK(out, "no shell")) return -1;
-    text[fread(text, 1, 4095, out)] = 0;
-    while (getc(out) != EOF) continue;
-    return pclose(out);
-}
-
 static bool has_h5py(void) {
     static int status = -1;
     char text[4096];
-    if (status < 0) status = python("-c 'import h5py'", text) != 0;
+    if (status < 0) status = run_python("-c 'import h5py'", text) != 0;
     return status == 0;
 }
 
@@ -37,7 +23,7 @@ static int check_files(const char *files, char text[4096]) {
     char arguments[2048];
     snprintf(arguments, sizeof arguments,
              BCD_SOURCE_DIR "/tests/experiments/check_schema.py " PAGE " %s", files);
-    return python(arguments, text);
+    return run_python(arguments, text);
 }
 
 /* One command for each row, and the files that it writes. */
@@ -112,8 +98,9 @@ static void example_runs(void) {
     char text[4096];
     if (!has_h5py()) SKIP("no python with h5py; PYTHON=... names another one");
     copy_file("run.h5", "schema-images/run.h5");
-    CHECK(python(BCD_SOURCE_DIR "/tests/experiments/check_schema.py --example " PAGE, text) == 0,
-          "%s", text);
+    CHECK(
+        run_python(BCD_SOURCE_DIR "/tests/experiments/check_schema.py --example " PAGE, text) == 0,
+        "%s", text);
     CHECK(strstr(text, "7 after 7 steps") && strstr(text, "stem "), "%s", text);
 }
 
