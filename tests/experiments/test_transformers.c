@@ -8,9 +8,10 @@
 
 static void opens_there(const void *row) {
     const char *name = row;
+    static int missing = -1;
     char text[4096], line[512];
-    if (run_python("-c 'import transformers, torch, h5py'", text) != 0)
-        SKIP("no python with transformers, torch and h5py; PYTHON=... names another one");
+    if (missing < 0) missing = run_python("-c 'import transformers, torch, h5py'", text);
+    if (missing) SKIP("no python with transformers, torch and h5py; PYTHON=... names another one");
     run(0,
         "train --init " FIXTURES
         "pretrained/%s --data text --context 10 --limit 8 --batch 2 --steps 0 --quiet "
