@@ -85,6 +85,7 @@ void paper_add_small_memory(Tables *tables); /* that of Tables 9 to 11 */
 void paper_add_table3_4(Tables *tables);
 void paper_add_offload(Tables *tables);
 void paper_add_table15_16(Tables *tables);
+void paper_add_deviations(Tables *tables); /* of the tables above */
 void paper_add_submodels(Tables *tables);
 void paper_add_figure4(Tables *tables, double multiplier);
 void paper_add_figure6(Tables *tables);

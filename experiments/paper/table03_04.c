@@ -100,32 +100,13 @@ static const TableColumn columns[COLUMNS] = {
     {"filled", "filled", "ms/1k tok.", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
 };
 
-/* Deviations of the cells that nothing was calibrated with. */
-typedef struct {
-    double roofline, calibrated;
-    int cells;
-} Deviations;
-
-static void put_step(Table *table, const PaperStep *step, double published, Deviations *all) {
+static void put_step(Table *table, const PaperStep *step, double published) {
     double ms[SETTINGS];
     for (PaperSetting s = 0; s < SETTINGS; s++) ms[s] = paper_step_ms(table, step, s, NULL);
-    double roofline_off = ms[SETTING_ROOFLINE] / published - 1;
-    double off = ms[SETTING_CALIBRATED] / published - 1;
     put_gpus(table, 0, step->gpus, SOURCE_NONE);
-    table_put(table, 1, published, ms[SETTING_ROOFLINE], roofline_off, ms[SETTING_CALIBRATED], off,
-              ms[SETTING_FILLED]);
+    table_put(table, 1, published, ms[SETTING_ROOFLINE], ms[SETTING_ROOFLINE] / published - 1,
+              ms[SETTING_CALIBRATED], ms[SETTING_CALIBRATED] / published - 1, ms[SETTING_FILLED]);
     table_number(table, 4, ms[SETTING_CALIBRATED], paper_step_source(step));
-    if (paper_step_source(step) == SOURCE_PUBLISHED || isnan(off)) return;
-    all->cells++;
-    all->roofline += fabs(roofline_off);
-    all->calibrated += fabs(off);
-}
-
-static void note_deviations(Table *table, const Deviations *all) {
-    table_note(table,
-               "Mean absolute deviation over the %d cells that nothing was calibrated with: "
-               "roofline %.1f %%, calibrated %.1f %%.",
-               all->cells, 100 * all->roofline / all->cells, 100 * all->calibrated / all->cells);
 }
 
 static double fraction_of(Table *table, const char *gpu) {
@@ -181,37 +162,34 @@ static void note_llama(Table *table) {
 }
 
 static void add_table4(Tables *tables) {
-    Deviations all = {0};
     Table *table =
         tables_add(tables, "table4", "Table 4 and section 4.4.2: a step", "step", columns, COLUMNS);
     for (const PaperDistributed *d = paper_distributed; d->model; d++) {
         PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1, 0};
         PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3, 0};
         table_row(table, "%s full", d->model);
-        put_step(table, &full, d->full_ms, &all);
+        put_step(table, &full, d->full_ms);
         /* Two full updates of a model have the same BCD row. */
         if (d > paper_distributed && strcmp(d[-1].model, d->model) == 0) continue;
         table_row(table, "%s BCD-1/3", d->model);
-        put_step(table, &bcd, d->bcd_ms, &all);
+        put_step(table, &bcd, d->bcd_ms);
     }
     for (const PaperElsewhere *e = paper_elsewhere; e->model; e++) {
         PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1, 0};
         table_row(table, "%s full, %s", e->model, gpu_find(e->gpu)->name);
-        put_step(table, &full, e->full_ms, &all);
+        put_step(table, &full, e->full_ms);
     }
     note_settings(table);
-    note_deviations(table, &all);
     note_llama(table);
 }
 
 static void add_table3(Tables *tables) {
-    Deviations all = {0};
     Table *table = tables_add(tables, "table3", "Table 3: a step with the optimizer offloaded",
                               "step", columns, COLUMNS);
     for (const PaperOffload *o = paper_offload; o->model; o++) {
         PaperStep step = {"rtx4090", o->model, {1, o->gpus}, TIMED_OFFLOAD, 1, 0};
         table_row(table, "%s offload", o->model);
-        put_step(table, &step, o->offload_ms, &all);
+        put_step(table, &step, o->offload_ms);
     }
     const Efficiency *calibrated = paper_efficiency(table, "rtx4090", SETTING_CALIBRATED);
     table_note(
@@ -221,7 +199,6 @@ static void add_table3(Tables *tables) {
         "%d micro-batches share it in the filled pipeline.",
         1e-9 * calibrated->host_process_rate, 1e-9 * calibrated->host_memory_rate,
         FILLED_MICRO_BATCHES);
-    note_deviations(table, &all);
 }
 
 void paper_add_table3_4(Tables *tables) {

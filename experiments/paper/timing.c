@@ -79,6 +79,7 @@ int experiment_timing(const Options *options) {
     if (!failed) {
         paper_add_table3_4(&tables);
         paper_add_table15_16(&tables);
+        paper_add_deviations(&tables);
         paper_add_submodels(&tables);
         paper_add_figure4(&tables, multiplier);
         paper_add_figure6(&tables);

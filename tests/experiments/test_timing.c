@@ -98,17 +98,12 @@ static void check_published(const Tables *t) {
     double off = number_in(t, "table3", "G-1.6B offload", "calibrated_deviation", SOURCE_NONE);
     CHECK(fabs(off) < 1e-4, "the calibrated offload: %g", off);
     CHECK(t->provenance.wall > 0, "it took no time");
-    /* Of 25 simulated steps three are calibrated, one of each GPU. */
     const Table *table4 = tables_find(t, "table4");
-    bool told = false;
-    for (int n = 0; n < table4->notes; n++)
-        told |= strstr(table4->note[n], "over the 22 cells that nothing was calibrated") != NULL;
     /* 941 over 1287 and 1211 over 1934 ms; L-23B by BCD is 0.87 of G-20B. */
     bool llama = false;
     for (int n = 0; n < table4->notes; n++)
         llama |= strstr(table4->note[n], "larger take 0.61 to 0.87 of the time") != NULL;
     CHECK(llama, "time per parameter");
-    CHECK(told, "the cells that calibrate are among those that are predicted");
 }
 
 /* Where one more of something must cost more, or less. */
