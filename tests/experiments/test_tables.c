@@ -247,6 +247,7 @@ static void case_damaged_cell(void) {
 static void case_too_much(void) {
     Tables tables = {0};
     static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0, SOURCE_NONE};
+    static const TableColumn columns[TABLE_COLUMNS + 1] = {{.name = "x"}};
     Table *table = tables_add(&tables, "notes", "Notes", "row", &column, 1);
     if (!CHECK(table, "%s", error_message())) return;
     for (int n = 0; n <= TABLE_NOTES; n++) table_note(table, "note %d", n);
@@ -259,7 +260,7 @@ static void case_too_much(void) {
     table_note(table, "%0*d", TABLE_NOTE, 7);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "a note is too long"), "%s",
           error_message());
-    CHECK(tables_add(&tables, "wide", "Wide", "row", &column, TABLE_COLUMNS + 1)->failed,
+    CHECK(tables_add(&tables, "wide", "Wide", "row", columns, TABLE_COLUMNS + 1)->failed,
           "columns");
     tables_free(&tables);
     CHECK(!tables_failed(&tables), "failed at once");
