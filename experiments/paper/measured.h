@@ -23,6 +23,9 @@ int measured_each(Tables *tables, const Options *asked, const MeasuredNetwork *p
 /* The networks of a preset; each one's submodels against its full update, and its pipelines. */
 const MeasuredNetwork *timing_networks(int preset);
 AddNetwork paper_add_shares, paper_add_pipelines;
+/* The cell's number becomes the median of value[repeats], which is sorted; a measured one's spread
+ * their standard deviation.  repeats >= 2. */
+void timing_take_median(Cell *cell, double *value, int repeats);
 int paper_add_figure3(Tables *tables, const Options *asked); /* --cache in long phases */
 
 #endif

@@ -17,8 +17,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The cell's number becomes the median over the repeats, its spread their standard deviation. */
-static void take_median(Cell *cell, double *value, int repeats) {
+void timing_take_median(Cell *cell, double *value, int repeats) {
     double mean = 0, squares = 0;
     for (int r = 0; r < repeats; r++) mean += value[r] / repeats;
     for (int r = 0; r < repeats; r++) squares += (value[r] - mean) * (value[r] - mean);
@@ -59,7 +58,7 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
         for (int i = 0; i < table->rows * table->columns; i++) {
             double value[REPEATS] = {table->cell[i].value};
             for (int r = 1; r < repeats; r++) value[r] = more[r].table[t - first]->cell[i].value;
-            take_median(&table->cell[i], value, repeats);
+            timing_take_median(&table->cell[i], value, repeats);
         }
         note_repeats(table, repeats);
     }

@@ -179,8 +179,13 @@ static bool has_means(const CaseMethod *method) {
     return false;
 }
 
-_Static_assert(PLATEAU_MEAN == 5 && PLATEAU_IMAGE_EPOCHS == 10 && PLATEAU_TOKEN_EPOCHS == 1,
-               "the note below says these numbers");
+#define RULE \
+    "Converged: the first mean of " PLATEAU_TEXT(PLATEAU_MEAN) " evaluations that no later one "  \
+    "within " PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS) " epochs betters by more than "                  \
+    PLATEAU_TEXT(PLATEAU_POINTS) " points of accuracy (images), within "                          \
+    PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS) " epoch by " PLATEAU_TEXT(PLATEAU_NATS) " nats (text); "   \
+    "\"converged\": of how many seeds that can be said.  Scores are means of "                    \
+    PLATEAU_TEXT(PLATEAU_MEAN) " evaluations on the validation split: per cent, or perplexity."
 
 const MeasureTable measures_converged = {
     .name = "converged",
@@ -200,10 +205,7 @@ const MeasureTable measures_converged = {
             {"valid_multiplier", "B-F", "same loss", 2, SOURCE_MEASURED, measure_valid_multiplier,
              OVER_SEEDS},
         },
-    .note = {"Converged: the first mean of 5 evaluations that no later one within 10 epochs "
-             "betters by more than 0.5 points of accuracy (images), within 1 epoch by 0.01 nats "
-             "(text); \"converged\": of how many seeds that can be said.  Scores are means of 5 "
-             "evaluations on the validation split: per cent, or perplexity.",
+    .note = {RULE,
              "B-F own: epochs to the own convergence of BCD over those of the full update, as the "
              "paper counts; same loss: epochs to the same validation loss.  At equal updates: at "
              "the end of the shorter of the two.  An epoch is a pass over the data, whichever "

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../experiments/paper/measured.h"
 #include "../../experiments/paper/paper.h"
 #include "../../experiments/paper/steps.h"
 #include "../../experiments/tables/timeline.h"
@@ -199,7 +200,21 @@ static void experiment_writes_its_tables(void) {
           "no report");
 }
 
+/* sqrt(10 / 4): the squares of -2 ... 2 are 10 together. */
+static void repeats_have_a_median(void) {
+    double odd[] = {5, 1, 4, 2, 3}, even[] = {4, 1, 2, 9};
+    Cell cell = {.source = SOURCE_MEASURED},
+         simulated = {.spread = NAN, .source = SOURCE_SIMULATED};
+    timing_take_median(&cell, odd, 5);
+    CHECK(cell.value == 3 && fabs(cell.spread - sqrt(2.5)) < 1e-15, "%g +- %g", cell.value,
+          cell.spread);
+    timing_take_median(&simulated, even, 4);
+    CHECK(simulated.value == 3 && isnan(simulated.spread), "%g +- %g", simulated.value,
+          simulated.spread);
+}
+
 void test_timing(void) {
+    RUN(repeats_have_a_median);
     RUN(theory_in_letters);
     RUN(calibrated_cell_comes_out);
     RUN(submodels_in_theory);
