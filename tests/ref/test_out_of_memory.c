@@ -4,8 +4,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../../ref/error.h"
+#include "../../ref/fast/scratch.h"
 #include "../test.h"
 #include "tiny.h"
 
@@ -161,7 +164,34 @@ static void every_allocation_fails_once(const void *of_table) {
     model_free(model);
 }
 
+/* An op has no way to fail: a process whose next allocation fails ends with a line. */
+static void scratch_ends_the_process(void) {
+    int ends[2], status = 0;
+    char said[200] = "";
+    if (!CHECK(pipe(ends) == 0, "no pipe")) return;
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        watch.calls = 0;
+        watch.fails_at = 1;
+        watch.watching = true;
+        scratch(SCRATCH_PARTIAL, 1 << 20);
+        _exit(0);
+    }
+    close(ends[1]);
+    ssize_t length = read(ends[0], said, sizeof said - 1);
+    close(ends[0]);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+              WEXITSTATUS(status) == 1,
+          "ends with %d", status);
+    CHECK(!strncmp(said, "bcd: memory: none left for ", 27) &&
+              strchr(said, '\n') == said + length - 1,
+          "says \"%s\"", said);
+}
+
 void test_out_of_memory(void) {
+    RUN(scratch_ends_the_process); /* of a thread that has none yet */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, every_allocation_fails_once, &rows[i]);
+    RUN(scratch_ends_the_process); /* that asks for more */
 }
