@@ -36,10 +36,19 @@ static int train(RunSummary *summary, const Options *asked, const LongPhase *wha
     return train_run(&o, summary);
 }
 
+static void print_cycle(const RunSummary *summary, const Options *asked, const LongPhase *what,
+                        bool kept) {
+    if (asked->quiet) return;
+    printf("%s, outputs of the prefix %s: a cycle in %.0f s\n", what->network.model,
+           kept ? "kept" : "computed", summary->seconds);
+    fflush(stdout);
+}
+
 static int put(Table *table, const Options *asked, const LongPhase *what) {
     RunSummary summary[2];
     for (int kept = 0; kept < 2; kept++) {
         if (train(&summary[kept], asked, what, kept) || summary[kept].interrupted) return -1;
+        print_cycle(&summary[kept], asked, what, kept);
         table_row(table, "%s %s", what->network.model, kept ? "kept" : "computed");
         table_put(table, 0, summary[kept].seconds, summary[kept].seconds / summary->seconds,
                   (double)summary[kept].peak_bytes / MIB, summary[kept].loss);

@@ -1,9 +1,11 @@
 /* The experiment `timing`: steps as published and simulated, and measured here, repeatedly. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "../experiment.h"
 #include "../study/multiplier.h"
+#include "../train/progress.h"
 #include "measured.h"
 
 enum { REPEATS = 5 };
@@ -45,14 +47,25 @@ static int measure(Tables *tables, const Options *asked, const MeasuredNetwork *
            paper_add_pipelines(tables, asked, network, number) || tables_failed(tables);
 }
 
+static void print_repeat(const MeasuredNetwork *network, int done, int repeats, double seconds) {
+    char left[32];
+    printf("%s: %d of %d repeats, about %s left\n", network->model, done, repeats,
+           format_time(seconds / done * (repeats - done), left));
+    fflush(stdout);
+}
+
 /* The tables of one network.  What disturbs a machine for a while disturbs one repeat, and in it
  * both sides of a comparison. */
 static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
                        int number) {
     Tables more[REPEATS] = {{.tables = 0}};
-    int first = tables->tables, repeats = preset_repeats[asked->preset];
-    int failed = measure(tables, asked, network, number);
-    for (int r = 1; r < repeats && !failed; r++) failed = measure(&more[r], asked, network, number);
+    int first = tables->tables, repeats = preset_repeats[asked->preset], failed = 0;
+    double start = clock_seconds();
+    for (int r = 0; r < repeats && !failed; r++) {
+        failed = measure(r ? &more[r] : tables, asked, network, number);
+        if (!failed && !asked->quiet)
+            print_repeat(network, r + 1, repeats, clock_seconds() - start);
+    }
     for (int t = first; t < tables->tables && !failed; t++) {
         Table *table = tables->table[t];
         for (int i = 0; i < table->rows * table->columns; i++) {
