@@ -10,6 +10,8 @@ const double paper_claims[PAPER_CLAIMS] = {
     [CLAIM_DISTRIBUTED_WORST] = 0.489, /* section 4.3.3 */
     [CLAIM_COST_4090] = 0.536,         /* abstract */
     [CLAIM_COST_A100] = 0.749,         /* abstract */
+    [CLAIM_COST_4090_MEAN] = 0.536,    /* abstract: "averagely" */
+    [CLAIM_COST_A100_MEAN] = 0.749,    /* abstract: "averagely" */
     [CLAIM_SPEEDUP_MIN] = 1.52,        /* section 4.3.2 */
     [CLAIM_SPEEDUP_MAX] = 1.76,        /* section 4.3.2 */
     [CLAIM_SPEEDUP_MEAN] = 1.41,       /* section 4.3.2 */
@@ -17,8 +19,9 @@ const double paper_claims[PAPER_CLAIMS] = {
 
 static const char *const claim_names[CLAIMS] = {
     "time saved over OffLoad (average)", "faster than OffLoad (worst)",
-    "slower than distributed (worst)", "cost saved on RTX 4090, more than",
-    "cost saved over A100, more than"};
+    "slower than distributed (worst)",   "cost saved on RTX 4090, more than",
+    "cost saved over A100, more than",   "cost saved on RTX 4090, mean of four",
+    "cost saved over A100, mean of four"};
 
 /* The mean over Table 3 of a BCD step's time over an offloaded one's, or of the inverse. */
 static double offload_mean(bool inverse) {
@@ -57,7 +60,7 @@ static double min_saving(const char *gpu, double multiplier, double *mean, doubl
 
 static void add_claims(Tables *tables, const CostSettings *settings) {
     TableColumn columns[SAVED_COLUMNS];
-    double value[CLAIMS][MULTIPLIERS], mean[2], printed[2], average[2];
+    double value[CLAIMS][MULTIPLIERS], printed[2];
     int count = cost_saved_columns(columns, settings);
     Table *table =
         tables_add(tables, "claims", "Per cents in the text, from the paper's own tables", "claim",
@@ -67,9 +70,10 @@ static void add_claims(Tables *tables, const CostSettings *settings) {
         value[CLAIM_OFFLOAD][m] = 1 - multiplier * offload_mean(false);
         value[CLAIM_OFFLOAD_WORST][m] = offload_mean(true) / multiplier - 1;
         value[CLAIM_DISTRIBUTED_WORST][m] = 1 - mean_speedup() / multiplier;
-        value[CLAIM_COST_4090][m] = min_saving("rtx4090", multiplier, &mean[0], &printed[0]);
-        value[CLAIM_COST_A100][m] = min_saving("a100", multiplier, &mean[1], &printed[1]);
-        if (m == MULTIPLIER_AVERAGE) memcpy(average, mean, sizeof average);
+        value[CLAIM_COST_4090][m] =
+            min_saving("rtx4090", multiplier, &value[CLAIM_COST_4090_MEAN][m], &printed[0]);
+        value[CLAIM_COST_A100][m] =
+            min_saving("a100", multiplier, &value[CLAIM_COST_A100_MEAN][m], &printed[1]);
     }
     for (int c = 0; c < CLAIMS; c++) {
         table_row(table, "%s", claim_names[c]);
@@ -79,9 +83,8 @@ static void add_claims(Tables *tables, const CostSettings *settings) {
         table,
         "The 42.0 %% against OffLoad is said of the average multiplier, and is what the worst "
         "one gives.  The abstract's 53.6 and 74.9 %%, \"averagely more than\", are the least "
-        "of four models; the printed average cells have the means %.1f and %.1f %%, those "
-        "recomputed with 1.39 have %.1f and %.1f %%.",
-        100 * printed[0], 100 * printed[1], 100 * average[0], 100 * average[1]);
+        "of four models; the printed average cells have the means %.1f and %.1f %%.",
+        100 * printed[0], 100 * printed[1]);
 }
 
 /* Table 4 as ratios. */

@@ -111,6 +111,8 @@ typedef enum {
     CLAIM_DISTRIBUTED_WORST, /* slower than distributed, worst case */
     CLAIM_COST_4090,
     CLAIM_COST_A100,
+    CLAIM_COST_4090_MEAN, /* the same numbers, read as means of the models */
+    CLAIM_COST_A100_MEAN,
     CLAIMS,
     CLAIM_SPEEDUP_MIN = CLAIMS, /* of a step */
     CLAIM_SPEEDUP_MAX,
