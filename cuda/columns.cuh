@@ -110,7 +110,7 @@ static __device__ __forceinline__ void columns_block_sum(float (&sum)[Q][V], flo
 
 /* ---- first kernel -----------------------------------------------------------------------------
  * A Term has `sums`, how many quantities Q it sums; Row<V>, what it needs to know of V elements of
- * a row; load<V>(at, row), which fetches that for index `at`; and add(float (&sum)[Q][V], row,
+ * a row; load<V>(at), which fetches that for index `at`; and add(float (&sum)[Q][V], row,
  * column), which adds theirs.  partial[chunk][Q][c] is overwritten. */
 /* The plain sum. */
 template <typename T>
@@ -120,7 +120,7 @@ struct ColumnSum {
     template <int V>
     using Row = Pack<T, V>;
     template <int V>
-    __device__ __forceinline__ Row<V> load(size_t at, int) const {
+    __device__ __forceinline__ Row<V> load(size_t at) const {
         return load_pack<V>(x + at);
     }
     template <int V>
@@ -143,13 +143,12 @@ static __device__ __forceinline__ void add_rows(float (&sum)[Term::sums][V], con
         typename Term::template Row<V> loaded[COLUMN_LOADS];
 #pragma unroll
         for (int k = 0; k < COLUMN_LOADS; k++)
-            loaded[k] = term.template load<V>((size_t)(row + k * cut.rows) * stride + column,
-                                              row + k * cut.rows);
+            loaded[k] = term.template load<V>((size_t)(row + k * cut.rows) * stride + column);
 #pragma unroll
         for (int k = 0; k < COLUMN_LOADS; k++) term.add(sum, loaded[k], p.column);
     }
     for (; row < p.end; row += cut.rows)
-        term.add(sum, term.template load<V>((size_t)row * stride + column, row), p.column);
+        term.add(sum, term.template load<V>((size_t)row * stride + column), p.column);
 }
 
 template <typename Term, int V>
@@ -184,9 +183,9 @@ static __global__ void __launch_bounds__(1024) column_totals(Total total, int ch
 }
 
 template <typename Total>
-static void launch_column_totals(const Run *run, Total total, Columns cut) {
-    LAUNCH((column_totals<Total>), grid_blocks((size_t)cut.c, COLUMN_LANES),
-           dim3(COLUMN_LANES, COLUMN_LANES), 0, run->stream, total, cut.chunks, cut.c);
+static void launch_column_totals(const Run *run, Total total, int chunks, int c) {
+    LAUNCH((column_totals<Total>), grid_blocks((size_t)c, COLUMN_LANES),
+           dim3(COLUMN_LANES, COLUMN_LANES), 0, run->stream, total, chunks, c);
 }
 
 /* Adds partials [chunk][Q][c]; Finish has finish(column, sums). */
@@ -217,8 +216,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     const int column = (int)blockIdx.x;
     float sum[Q][1] = {};
     for (int row = (int)threadIdx.x; row < n; row += COLUMN_THREADS)
-        term.add(sum, term.template load<1>((size_t)row * (size_t)stride + (size_t)column, row),
-                 column);
+        term.add(sum, term.template load<1>((size_t)row * (size_t)stride + (size_t)column), column);
     double total[Q];
     for (int q = 0; q < Q; q++) total[q] = block_sum((double)sum[q][0], scratch);
     if (threadIdx.x == 0) result.finish(column, total);
@@ -238,7 +236,7 @@ static void column_sums(const Run *run, Term term, Finish result, int n, int c, 
     float *partial = (float *)run->workspace;
     LAUNCH((column_partials<Term, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, partial,
            term, cut);
-    launch_column_totals(run, PartialSums<Term::sums, Finish>{partial, c, result}, cut);
+    launch_column_totals(run, PartialSums<Term::sums, Finish>{partial, c, result}, cut.chunks, c);
 }
 
 #endif

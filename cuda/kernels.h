@@ -80,31 +80,26 @@ void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const 
                                    bool use_running, bool add_dx, bool add_dskip);
 size_t cuda_batchnorm_workspace(int n, int c);
 
-/* ---- layernorm.cu, rmsnorm.cu ---- */
+/* ---- norm.cu, norm_gradient.cu: layer norm and root mean square norm ---- */
+
+/* n rows of c numbers, and what the forward pass saves of each: its mean, and r, one over its
+ * deviation.  mean NULL: the root mean square norm, which has no shift b either. */
+typedef struct {
+    int n, c;
+    float *mean, *r;
+} Norm;
 
 /* With skip (NULL: none) the residual is added first: sum = x + skip, rounded to the value type,
  * and y = norm(sum).  sum may alias x or skip; NULL without skip. */
-void cuda_layernorm_forward(const Run *run, void *y, void *sum, float *mean, float *rstd,
-                            const void *x, const void *skip, const void *g, const void *b, int n,
-                            int c, double eps);
-/* dx = addend + gradient.  addend NULL: zero; it may be dx itself (accumulate) or another array
- * (the gradient that came along the residual path). */
-void cuda_layernorm_input_gradient(const Run *run, void *dx, const void *addend, const void *dy,
-                                   const void *x, const void *g, const float *mean,
-                                   const float *rstd, int n, int c);
-/* dg and db in one pass over dy; either may be NULL. */
-void cuda_layernorm_weight_gradient(const Run *run, float *dg, float *db, const void *dy,
-                                    const void *x, const float *mean, const float *rstd, int n,
-                                    int c, bool add_dg, bool add_db);
-size_t cuda_layernorm_workspace(int n, int c);
-
-void cuda_rmsnorm_forward(const Run *run, void *y, void *sum, float *rrms, const void *x,
-                          const void *skip, const void *g, int n, int c, double eps);
-void cuda_rmsnorm_input_gradient(const Run *run, void *dx, const void *addend, const void *dy,
-                                 const void *x, const void *g, const float *rrms, int n, int c);
-void cuda_rmsnorm_weight_gradient(const Run *run, float *dg, const void *dy, const void *x,
-                                  const float *rrms, int n, int c, bool add);
-size_t cuda_rmsnorm_workspace(int n, int c);
+void cuda_norm_forward(const Run *run, void *y, void *sum, Norm norm, const void *x,
+                       const void *skip, const void *g, const void *b, double eps);
+/* What is not NULL of dx, dg and db, in one pass over dy and x; the bits of each do not depend on
+ * which others are wanted.  dx = addend + gradient.  addend NULL: zero; it may be dx itself
+ * (accumulate) or another array (the gradient that came along the residual path). */
+void cuda_norm_gradient(const Run *run, void *dx, const void *addend, float *dg, float *db,
+                        const void *dy, const void *x, const void *g, Norm norm, bool add_dg,
+                        bool add_db);
+size_t cuda_norm_workspace(int n, int c);
 
 /* ---- attention.cu, attention_gradient.cu, rope.cu ---- */
 

@@ -98,44 +98,26 @@ static size_t batchnorm_workspace(Call k, Precision precision) {
     return cuda_batchnorm_workspace(k.rows, k.c);
 }
 
-/* ---- layernorm, rmsnorm ---- */
+/* ---- layernorm: aux is mean, r; rmsnorm: aux is r ---- */
 
-/* What the gradient is added to. */
-static const void *addend(Call k) { return k.io->add_dx ? k.io->dx : NULL; }
-
-static void layernorm_forward(Call k) {
-    cuda_layernorm_forward(k.run, k.io->y, NULL, k.io->aux, k.io->aux + k.rows, k.io->x, NULL,
-                           k.io->weight, k.io->bias, k.rows, k.c, k.node->eps);
+static Norm norm_of(Call k) {
+    const bool centred = k.node->kind == OP_LAYERNORM;
+    return (Norm){k.rows, k.c, centred ? k.io->aux : NULL, k.io->aux + (centred ? k.rows : 0)};
 }
-static void layernorm_input_gradient(Call k) {
-    cuda_layernorm_input_gradient(k.run, k.io->dx, addend(k), k.io->dy, k.io->x, k.io->weight,
-                                  k.io->aux, k.io->aux + k.rows, k.rows, k.c);
+static void norm_forward(Call k) {
+    cuda_norm_forward(k.run, k.io->y, k.io->sum, norm_of(k), k.io->x, k.io->skip, k.io->weight,
+                      k.io->bias, k.node->eps);
 }
-static void layernorm_weight_gradient(Call k) {
-    cuda_layernorm_weight_gradient(k.run, k.io->dweight, k.io->dbias, k.io->dy, k.io->x, k.io->aux,
-                                   k.io->aux + k.rows, k.rows, k.c, k.io->add_dweight,
-                                   k.io->add_dbias);
+static void norm_gradient(Call k, void *dx) {
+    const void *addend = k.io->residual ? k.io->residual : k.io->add_dx ? k.io->dx : NULL;
+    cuda_norm_gradient(k.run, dx, dx ? addend : NULL, k.io->dweight, k.io->dbias, k.io->dy, k.io->x,
+                       k.io->weight, norm_of(k), k.io->add_dweight, k.io->add_dbias);
 }
-static size_t layernorm_workspace(Call k, Precision precision) {
+static void norm_gradients(Call k) { norm_gradient(k, k.io->dx); }
+static void norm_weight_gradient(Call k) { norm_gradient(k, NULL); }
+static size_t norm_workspace(Call k, Precision precision) {
     (void)precision;
-    return cuda_layernorm_workspace(k.rows, k.c);
-}
-
-static void rmsnorm_forward(Call k) {
-    cuda_rmsnorm_forward(k.run, k.io->y, NULL, k.io->aux, k.io->x, NULL, k.io->weight, k.rows, k.c,
-                         k.node->eps);
-}
-static void rmsnorm_input_gradient(Call k) {
-    cuda_rmsnorm_input_gradient(k.run, k.io->dx, addend(k), k.io->dy, k.io->x, k.io->weight,
-                                k.io->aux, k.rows, k.c);
-}
-static void rmsnorm_weight_gradient(Call k) {
-    cuda_rmsnorm_weight_gradient(k.run, k.io->dweight, k.io->dy, k.io->x, k.io->aux, k.rows, k.c,
-                                 k.io->add_dweight);
-}
-static size_t rmsnorm_workspace(Call k, Precision precision) {
-    (void)precision;
-    return cuda_rmsnorm_workspace(k.rows, k.c);
+    return cuda_norm_workspace(k.rows, k.c);
 }
 
 /* ---- attention ---- */
@@ -211,6 +193,7 @@ typedef struct {
     void (*input_gradient)(Call);  /* some of dx, dskip is wanted */
     void (*weight_gradient)(Call); /* some of dweight, dbias is wanted */
     size_t (*workspace)(Call, Precision);
+    bool one_pass; /* input_gradient makes dweight and dbias too, where they are wanted */
 } DeviceOp;
 
 static const DeviceOp ops[OP_KINDS] = {
@@ -220,10 +203,8 @@ static const DeviceOp ops[OP_KINDS] = {
                    conv2d_workspace},
     [OP_BATCHNORM] = {2, batchnorm_forward, batchnorm_input_gradient, batchnorm_weight_gradient,
                       batchnorm_workspace},
-    [OP_LAYERNORM] = {2, layernorm_forward, layernorm_input_gradient, layernorm_weight_gradient,
-                      layernorm_workspace},
-    [OP_RMSNORM] = {2, rmsnorm_forward, rmsnorm_input_gradient, rmsnorm_weight_gradient,
-                    rmsnorm_workspace},
+    [OP_LAYERNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace, true},
+    [OP_RMSNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace, true},
     [OP_ATTENTION] = {2, attention_forward, attention_input_gradient, NULL, attention_workspace},
     [OP_RELU] = {2, relu_forward, relu_input_gradient, NULL, NULL},
     [OP_GELU] = {2, gelu_forward, gelu_input_gradient, NULL, NULL},
@@ -253,5 +234,7 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
     const DeviceOp *op = &ops[node->kind];
     return op->workspace ? op->workspace(call_of(NULL, node, NULL, n), precision) : 0;
 }
+
+bool cuda_node_one_pass(OpKind kind) { return ops[kind].one_pass; }
 
 int cuda_node_versions(OpKind kind) { return ops[kind].versions; }

@@ -9,20 +9,24 @@
 /* As NodeIO of ref/node.h: void arrays are of the run's value type, float arrays are float. */
 typedef struct {
     int n;
-    const void *x, *skip;
+    const void *x, *skip; /* norm: skip is added to x first, their sum goes to `sum` */
     const int *tokens;
-    void *y;
+    void *y, *sum;
     int y_stride; /* of a linear layer, from one row of y and dy to the next; 0: its outputs */
     float *aux;   /* node_aux_count numbers */
     const void *weight, *bias;
     float *running_mean, *running_var;
     bool use_running, hold_running, sums_ready;
-    const void *dy;
-    void *dx, *dskip; /* NULL: not wanted */
+    const void *dy, *residual; /* norm: added to dx, unless NULL */
+    void *dx, *dskip;          /* NULL: not wanted */
     bool add_dx, add_dskip;
     float *dweight, *dbias; /* NULL: not wanted */
     bool add_dweight, add_dbias;
 } DeviceIO;
+
+/* An op of one pass makes dweight and dbias, where they are wanted, along with dx; the same bits as
+ * cuda_node_weight_gradient, which then is not called. */
+bool cuda_node_one_pass(OpKind kind);
 
 void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *io);

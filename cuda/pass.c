@@ -77,15 +77,11 @@ static bool may_add_norm(const CudaStage *s, int index) {
 }
 
 static void add_norm(const CudaStage *s, int index) {
-    const Node *node = &s->base.model->node[index], *norm = node + 1;
-    DeviceIO add = node_io(s, index), io = node_io(s, index + 1);
-    int rows = rows_of(s, norm), c = norm->in_shape.c;
-    if (norm->kind == OP_LAYERNORM)
-        cuda_layernorm_forward(&s->run, io.y, add.y, io.aux, io.aux + rows, add.x, add.skip,
-                               io.weight, io.bias, rows, c, norm->eps);
-    else
-        cuda_rmsnorm_forward(&s->run, io.y, add.y, io.aux, add.x, add.skip, io.weight, rows, c,
-                             norm->eps);
+    DeviceIO add = node_io(s, index), norm = node_io(s, index + 1);
+    norm.x = add.x;
+    norm.skip = add.skip;
+    norm.sum = add.y;
+    cuda_node_forward(&s->run, &s->base.model->node[index + 1], &norm);
 }
 
 /* Runs the nodes of a block; again: to make what the forward pass did not keep. */
@@ -132,6 +128,25 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add) {
 
 /* ---- input gradients ---- */
 
+static float *active_gradient(CudaStage *s, int param, bool *add) {
+    if (param < 0 || !s->active[s->base.model->param[param].block]) return NULL;
+    *add = s->gradient_made[param];
+    s->gradient_made[param] = true;
+    return gradient_at(s, param);
+}
+
+static void want_weight_gradient(CudaStage *s, const Node *node, DeviceIO *io) {
+    io->dweight = active_gradient(s, node->weight, &io->add_dweight);
+    io->dbias = active_gradient(s, node->bias, &io->add_dbias);
+}
+
+/* Whether the weight gradient of a node comes with its input gradient.  Deferred ones keep their
+ * own order of micro-batches. */
+static bool gives_weight_gradient(const CudaStage *s, const Node *node) {
+    return cuda_node_one_pass(node->kind) && !s->base.settings.deferred &&
+           node_input_gradients(&s->layout, s->base.model, node).in;
+}
+
 /* Through the linear node and the gelu before it. */
 static void gelu_linear_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *gelu = node - 1;
@@ -142,32 +157,19 @@ static void gelu_linear_gradient(CudaStage *s, int index) {
         value_at(s, gelu->in), rows_of(s, node), node->in_shape.c, node->out_shape.c);
 }
 
-/* Of a norm, onto the gradient that came along the residual path around it. */
-static void norm_residual_gradient(CudaStage *s, int index) {
-    const Node *node = &s->base.model->node[index];
-    DeviceIO io = node_io(s, index);
-    if (!s->layout.needs_grad[node->in]) return;
-    void *dx = value_gradient_at(s, node->in);
-    const void *residual = value_gradient_at(s, s->fusion[index].residual);
-    const void *dy = value_gradient_at(s, node->out);
-    int rows = rows_of(s, node), c = node->in_shape.c;
-    if (node->kind == OP_LAYERNORM)
-        cuda_layernorm_input_gradient(&s->run, dx, residual, dy, io.x, io.weight, io.aux,
-                                      io.aux + rows, rows, c);
-    else
-        cuda_rmsnorm_input_gradient(&s->run, dx, residual, dy, io.x, io.weight, io.aux, rows, c);
-}
-
 static void node_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
+    const Fusion *fusion = &s->fusion[index];
     DeviceIO io = node_io(s, index);
     io.dy = value_gradient_at(s, node->out);
     const InputGradients wanted = node_input_gradients(&s->layout, s->base.model, node);
-    if (wanted.skip && !s->fusion[index].skip_given) io.dskip = value_gradient_at(s, node->skip);
+    if (wanted.skip && !fusion->skip_given) io.dskip = value_gradient_at(s, node->skip);
     if (wanted.in) io.dx = value_gradient_at(s, node->in);
     io.add_dskip = wanted.add_skip;
     io.add_dx = wanted.add_in;
+    if (fusion->residual >= 0) io.residual = value_gradient_at(s, fusion->residual);
     if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
+    if (gives_weight_gradient(s, node)) want_weight_gradient(s, node, &io);
     cuda_node_input_gradient(&s->run, node, &io);
 }
 
@@ -182,21 +184,12 @@ void pass_input_gradient(Stage *base, int block) {
         const Fusion *fusion = &s->fusion[i];
         if (fusion->gelu_before)
             gelu_linear_gradient(s, i);
-        else if (fusion->residual >= 0)
-            norm_residual_gradient(s, i);
         else if (!fusion->gelu_given)
             node_gradient(s, i);
     }
 }
 
 /* ---- weight gradients ---- */
-
-static float *active_gradient(CudaStage *s, int param, bool *add) {
-    if (param < 0 || !s->active[s->base.model->param[param].block]) return NULL;
-    *add = s->gradient_made[param];
-    s->gradient_made[param] = true;
-    return gradient_at(s, param);
-}
 
 void pass_weight_gradient(Stage *base, int block) {
     CudaStage *s = cuda_stage(base);
@@ -207,11 +200,10 @@ void pass_weight_gradient(Stage *base, int block) {
     if (base->settings.deferred && base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
-        if (!node_trains(m, node, s->active)) continue;
+        if (!node_trains(m, node, s->active) || gives_weight_gradient(s, node)) continue;
         DeviceIO io = node_io(s, i);
         io.dy = value_gradient_at(s, node->out);
-        io.dweight = active_gradient(s, node->weight, &io.add_dweight);
-        io.dbias = active_gradient(s, node->bias, &io.add_dbias);
+        want_weight_gradient(s, node, &io);
         io.sums_ready = node_sums_ready(&s->layout, m, node, &base->settings, s->active);
         cuda_node_weight_gradient(&s->run, node, &io);
     }

@@ -228,7 +228,7 @@ static void batch_statistics(const Run *run, Statistics s, const T *x, int c) {
     float *partial = (float *)run->workspace;
     LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, partial,
            x, cut);
-    launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s}, cut);
+    launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s}, cut.chunks, c);
 }
 
 template <typename T>

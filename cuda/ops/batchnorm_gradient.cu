@@ -19,7 +19,7 @@ struct GradientTerm {
         Pack<T, V> dy, x, y;
     };
     template <int V>
-    __device__ __forceinline__ Row<V> load(size_t at, int) const {
+    __device__ __forceinline__ Row<V> load(size_t at) const {
         Row<V> row = {};
         row.dy = load_pack<V>(dy + at);
         row.x = load_pack<V>(x + at);

@@ -199,7 +199,8 @@ int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls) {
     if (calls & RUN_FORWARD) cuda_node_forward(&run, &data->node, &device);
     if ((calls & RUN_GRADIENTS) && (io->dx || io->dskip))
         cuda_node_input_gradient(&run, &data->node, &device);
-    if ((calls & RUN_GRADIENTS) && (io->dweight || io->dbias))
+    bool both = io->dx && cuda_node_one_pass(data->node.kind);
+    if ((calls & RUN_GRADIENTS) && (io->dweight || io->dbias) && !both)
         cuda_node_weight_gradient(&run, &data->node, &device);
     download(&image, data, stream);
     device_choose_order(0);

@@ -49,31 +49,30 @@ typedef struct {
     double eps;
 } Rows;
 
-/* Around the widths at which other kernels take over, in fp32 or bf16: 256, 512, 1024, 2048, 4096,
- * 8192 and 16384 columns; and ragged ones. */
+/* Around the widths at which other kernels take over: 512, 768, 1024, 2048, 4096 and 8192 columns;
+ * and ragged ones.  The last has more rows than the chunks of which it has sums. */
 static const Rows widths[] = {
-    {"24", 9, 24, 1e-5},     {"33", 7, 33, 3},        {"264", 5, 264, 3},
-    {"520", 5, 520, 1e-5},   {"1032", 3, 1032, 1e-5}, {"1035", 3, 1035, 1e-5},
-    {"2056", 3, 2056, 3},    {"4104", 2, 4104, 1e-5}, {"8192", 2, 8192, 1e-5},
-    {"8200", 2, 8200, 1e-5}, {"16392", 2, 16392, 3},
+    {"24", 9, 24, 1e-5},          {"33", 7, 33, 3},        {"512", 5, 512, 3},
+    {"520", 5, 520, 1e-5},        {"768", 6, 768, 3},      {"776", 3, 776, 1e-5},
+    {"1032", 3, 1032, 1e-5},      {"1035", 3, 1035, 1e-5}, {"2056", 3, 2056, 3},
+    {"4104", 2, 4104, 1e-5},      {"8192", 2, 8192, 1e-5}, {"8200", 2, 8200, 1e-5},
+    {"many rows", 2113, 8, 1e-5},
 };
 
 /* What both norms take; on the device, and the host's copies. */
 typedef struct {
     Run run;
-    bool centred;
-    int n, c;
+    Norm norm; /* device */
     double eps;
     size_t count;
     float *x, *skip, *g, *b, *dy, *addend;
     void *to_x, *to_skip, *to_g, *to_b, *to_dy, *to_addend;
-    float *mean, *r; /* device */
-} Norm;
+} Trial;
 
-static Norm norm_create(const Rows *rows, Run run, bool centred) {
-    Norm t = {.run = run, .centred = centred, .n = rows->n, .c = rows->c, .eps = rows->eps};
-    const size_t c = (size_t)t.c;
-    t.count = (size_t)t.n * c;
+static Trial trial_create(const Rows *rows, Run run, bool centred) {
+    Trial t = {.run = run, .norm = {.n = rows->n, .c = rows->c}, .eps = rows->eps};
+    const size_t n = (size_t)rows->n, c = (size_t)rows->c;
+    t.count = n * c;
     t.x = numbers(1, t.count, 0.25, 1, run);
     t.skip = numbers(2, t.count, 0, 1, run);
     t.g = numbers(3, c, 1, 0.5, run);
@@ -86,37 +85,27 @@ static Norm norm_create(const Rows *rows, Run run, bool centred) {
     t.to_b = device_put_values(t.b, c, run.precision);
     t.to_dy = device_put_values(t.dy, t.count, run.precision);
     t.to_addend = device_put_values(t.addend, t.count, run.precision);
-    t.mean = device_alloc((size_t)t.n * sizeof(float));
-    t.r = device_alloc((size_t)t.n * sizeof(float));
+    if (centred) t.norm.mean = device_alloc(n * sizeof(float));
+    t.norm.r = device_alloc(n * sizeof(float));
+    t.run.workspace = device_alloc(cuda_norm_workspace(rows->n, rows->c));
     return t;
 }
 
-static void norm_free(Norm *t) {
+static void trial_free(Trial *t) {
     float *host[] = {t->x, t->skip, t->g, t->b, t->dy, t->addend};
-    void *device[] = {t->to_x, t->to_skip, t->to_g, t->to_b, t->to_dy, t->to_addend, t->mean, t->r};
+    void *device[] = {t->to_x,      t->to_skip,   t->to_g,   t->to_b,         t->to_dy,
+                      t->to_addend, t->norm.mean, t->norm.r, t->run.workspace};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
     for (size_t i = 0; i < sizeof device / sizeof *device; i++) device_free(device[i]);
 }
 
-static void forward(const Norm *t, void *y, void *sum, const void *x, const void *skip) {
-    if (t->centred)
-        cuda_layernorm_forward(&t->run, y, sum, t->mean, t->r, x, skip, t->to_g, t->to_b, t->n,
-                               t->c, t->eps);
-    else
-        cuda_rmsnorm_forward(&t->run, y, sum, t->r, x, skip, t->to_g, t->n, t->c, t->eps);
-}
-
-static void input_gradient(const Norm *t, void *dx, const void *addend, const void *x) {
-    if (t->centred)
-        cuda_layernorm_input_gradient(&t->run, dx, addend, t->to_dy, x, t->to_g, t->mean, t->r,
-                                      t->n, t->c);
-    else
-        cuda_rmsnorm_input_gradient(&t->run, dx, addend, t->to_dy, x, t->to_g, t->r, t->n, t->c);
+static void forward(const Trial *t, void *y, void *sum, const void *x, const void *skip) {
+    cuda_norm_forward(&t->run, y, sum, t->norm, x, skip, t->to_g, t->to_b, t->eps);
 }
 
 /* The sum is rounded as the addition alone rounds it, and what is made of it has the same bits:
  * recomputing does one or the other.  In place over x, as passes do. */
-static void check_forward(const Norm *t, void *sum) {
+static void check_forward(const Trial *t, void *sum) {
     const size_t bytes = t->count * value_size(t->run.precision);
     void *y = device_alloc(bytes), *apart = device_alloc(bytes);
     cuda_add_forward(&t->run, sum, t->to_x, t->to_skip, t->count);
@@ -127,40 +116,66 @@ static void check_forward(const Norm *t, void *sum) {
     CHECK(!memcmp(both, alone, t->count * sizeof *both), "fused: other bits");
     CHECK(!memcmp(kept, added, t->count * sizeof *kept), "the sum has other bits");
 
-    float *truth = malloc(t->count * sizeof *truth), *m = malloc((size_t)t->n * sizeof *m),
-          *r = malloc((size_t)t->n * sizeof *r);
+    const int n = t->norm.n, c = t->norm.c;
+    float *truth = malloc(t->count * sizeof *truth), *m = malloc((size_t)n * sizeof *m),
+          *r = malloc((size_t)n * sizeof *r);
     if (!truth || !m || !r) abort();
-    if (t->centred)
-        layernorm_forward(truth, m, r, kept, t->g, t->b, t->n, t->c, t->eps);
+    if (t->norm.mean)
+        layernorm_forward(truth, m, r, kept, t->g, t->b, n, c, t->eps);
     else
-        rmsnorm_forward(truth, r, kept, t->g, t->n, t->c, t->eps);
-    check_near(both, truth, t->count, t->c, t->run, "y");
+        rmsnorm_forward(truth, r, kept, t->g, n, c, t->eps);
+    check_near(both, truth, t->count, c, t->run, "y");
     float *host[] = {both, alone, kept, added, truth, m, r};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
     device_free(y);
     device_free(apart);
 }
 
-static void check_gradient(const Norm *t, const void *sum) {
+/* With the gradients of scale and shift, and their truth. */
+static void check_sums(const Trial *t, const float *dg, const float *x, const float *m,
+                       const float *r) {
+    const int n = t->norm.n, c = t->norm.c;
+    float *got = malloc(2 * (size_t)c * sizeof *got), *truth = calloc((size_t)c, sizeof *truth);
+    if (!got || !truth) abort();
+    device_get(got, dg, 2 * (size_t)c * sizeof *got);
+    if (t->norm.mean)
+        layernorm_weight_gradient(truth, t->dy, x, m, r, n, c, false);
+    else
+        rmsnorm_weight_gradient(truth, t->dy, x, r, n, c, false);
+    check_near(got, truth, (size_t)c, n, (Run){0}, "dg");
+    if (t->norm.mean) bias_gradient(truth, t->dy, n, c, false);
+    if (t->norm.mean) check_near(got + c, truth, (size_t)c, n, (Run){0}, "db");
+    free(got);
+    free(truth);
+}
+
+/* dx alone, then in place with all gradients in one pass. */
+static void check_gradient(const Trial *t, const void *sum) {
+    const int n = t->norm.n, c = t->norm.c;
     void *dx = device_alloc(t->count * value_size(t->run.precision));
-    input_gradient(t, dx, t->to_addend, sum);
+    float *dg = device_alloc(2 * (size_t)c * sizeof *dg);
+    cuda_norm_gradient(&t->run, dx, t->to_addend, NULL, NULL, t->to_dy, sum, t->to_g, t->norm,
+                       false, false);
     float *got = fetch(dx, t->count, t->run), *x = fetch(sum, t->count, t->run);
-    input_gradient(t, t->to_addend, t->to_addend, sum);
+    cuda_norm_gradient(&t->run, t->to_addend, t->to_addend, dg, t->norm.mean ? dg + c : NULL,
+                       t->to_dy, sum, t->to_g, t->norm, false, false);
     float *own = fetch(t->to_addend, t->count, t->run);
     CHECK(!memcmp(got, own, t->count * sizeof *got), "accumulating in place: other bits");
 
-    float *m = calloc((size_t)t->n, sizeof *m), *r = calloc((size_t)t->n, sizeof *r);
+    float *m = calloc((size_t)n, sizeof *m), *r = calloc((size_t)n, sizeof *r);
     if (!m || !r) abort();
-    if (t->centred) device_get(m, t->mean, (size_t)t->n * sizeof *m);
-    device_get(r, t->r, (size_t)t->n * sizeof *r);
-    if (t->centred)
-        layernorm_input_gradient(t->addend, t->dy, x, t->g, m, r, t->n, t->c, true);
+    if (t->norm.mean) device_get(m, t->norm.mean, (size_t)n * sizeof *m);
+    device_get(r, t->norm.r, (size_t)n * sizeof *r);
+    check_sums(t, dg, x, m, r);
+    if (t->norm.mean)
+        layernorm_input_gradient(t->addend, t->dy, x, t->g, m, r, n, c, true);
     else
-        rmsnorm_input_gradient(t->addend, t->dy, x, t->g, r, t->n, t->c, true);
-    check_near(got, t->addend, t->count, t->c, t->run, "dx");
+        rmsnorm_input_gradient(t->addend, t->dy, x, t->g, r, n, c, true);
+    check_near(got, t->addend, t->count, c, t->run, "dx");
     float *host[] = {got, x, own, m, r};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) free(host[i]);
     device_free(dx);
+    device_free(dg);
 }
 
 static void rows_hold(const void *argument) {
@@ -171,13 +186,13 @@ static void rows_hold(const void *argument) {
                 Run run = {.stream = device_test_stream(),
                            .precision = precision ? PRECISION_BF16 : PRECISION_FP32,
                            .version = version};
-                Norm t = norm_create(argument, run, centred);
+                Trial t = trial_create(argument, run, centred);
                 void *sum = device_alloc(t.count * value_size(run.precision));
                 check_forward(&t, sum);
                 check_gradient(&t, sum);
                 device_test_wait();
                 device_free(sum);
-                norm_free(&t);
+                trial_free(&t);
             }
 }
 

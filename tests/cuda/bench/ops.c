@@ -162,7 +162,8 @@ static Row row_of(const Model *m, const Node *node, int n, Precision p, Pass pha
                   int times) {
     Row row = {.part = "op", .how = "-", .n = n, .version = version, .times = times};
     work_name(row.work, sizeof row.work, node);
-    snprintf(row.what, sizeof row.what, "%s", phase_names[phase]);
+    const bool both = phase == PASS_INPUT_GRADIENT && cuda_node_one_pass(node->kind);
+    snprintf(row.what, sizeof row.what, "%s", both ? "both gradients" : phase_names[phase]);
     snprintf(row.precision, sizeof row.precision, "%s", precision_names[p]);
     row.bytes = least_bytes(m, node, phase, n, p);
     row.flops = n * node_flops(node, phase);

@@ -1,0 +1,149 @@
+/* The forward pass of norms, with the residual added before on request. */
+#include "norm.cuh"
+
+/* ---- version 1: once for the mean, once for the variance (from the mean, so that it does not
+ * cancel), once to normalise ---- */
+
+template <bool centred, typename T>
+static __global__ void __launch_bounds__(NORM_THREADS)
+    norm_forward_plain(T *y, T *sum, const T *x, const T *skip, const T *g, const T *b, Norm norm,
+                       float eps) {
+    SHARED(float, scratch, [32]);
+    const int c = norm.c, start = (int)threadIdx.x;
+    const size_t at = (size_t)blockIdx.x * (size_t)c;
+    if (skip) {
+        for (int j = start; j < c; j += NORM_THREADS)
+            sum[at + (size_t)j] = from_float<T>(
+                __fadd_rn(to_float(x[at + (size_t)j]), to_float(skip[at + (size_t)j])));
+        x = sum; /* each thread reads back what it wrote */
+    }
+    float total = 0, squares = 0;
+    if (centred)
+        for (int j = start; j < c; j += NORM_THREADS) total += to_float(x[at + (size_t)j]);
+    const float m = centred ? block_sum(total, scratch) / (float)c : 0;
+    for (int j = start; j < c; j += NORM_THREADS) {
+        const float d = to_float(x[at + (size_t)j]) - m;
+        squares = fmaf(d, d, squares);
+    }
+    const float r = 1.0f / sqrtf(block_sum(squares, scratch) / (float)c + eps);
+    for (int j = start; j < c; j += NORM_THREADS) {
+        const float xhat = (to_float(x[at + (size_t)j]) - m) * r;
+        y[at + (size_t)j] = from_float<T>(fmaf(xhat, to_float(g[j]), centred ? to_float(b[j]) : 0));
+    }
+    if (start == 0) {
+        if (centred) norm.mean[blockIdx.x] = m;
+        norm.r[blockIdx.x] = r;
+    }
+}
+
+/* ---- version 2 ---- */
+
+/* The packs of x, or of the rounded x + skip, which also go to `sum`. */
+template <int threads, int K, typename T, int V>
+static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, const T *x,
+                                                const T *skip, int lane, int packs) {
+    Pack<T, V> other[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        const int i = lane + k * threads;
+        if (i >= packs) break;
+        held[k] = load_pack<V>(x + (size_t)i * V);
+        if (skip) other[k] = load_pack<V>(skip + (size_t)i * V);
+    }
+    if (!skip) return;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        const int i = lane + k * threads;
+        if (i >= packs) break;
+        float a[V], b[V];
+        unpack(a, held[k]);
+        unpack(b, other[k]);
+#pragma unroll
+        for (int j = 0; j < V; j++) a[j] = __fadd_rn(a[j], b[j]);
+        pack_floats(&held[k], a);
+        store_pack(sum + (size_t)i * V, held[k]);
+    }
+}
+
+/* sum of x - m, or of its squares, over the thread's packs */
+template <bool square, int threads, int K, typename T, int V>
+static __device__ __forceinline__ float sum_held(const Pack<T, V> (&held)[K], float m, int lane,
+                                                 int packs) {
+    float total = 0;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        if (lane + k * threads >= packs) break;
+        float x[V];
+        unpack(x, held[k]);
+#pragma unroll
+        for (int j = 0; j < V; j++) total = square ? fmaf(x[j] - m, x[j] - m, total) : total + x[j];
+    }
+    return total;
+}
+
+template <bool centred, int threads, int C, typename T>
+static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *skip,
+                                           const T *__restrict__ g, const T *__restrict__ b,
+                                           Norm norm, float eps) {
+    constexpr int V = pack_width<T>(), K = C / V;
+    SHARED(float, scratch, [32]);
+    const int lane = (int)threadIdx.x % threads, packs = norm.c / V;
+    const int row = (int)blockIdx.x * norm_rows(threads) + (int)threadIdx.x / threads;
+    if (row >= norm.n) return; /* a whole warp; a wider row's block is never beyond n */
+    const size_t at = (size_t)row * (size_t)norm.c;
+    Pack<T, V> held[K];
+    load_row<threads>(held, sum ? sum + at : sum, x + at, skip ? skip + at : skip, lane, packs);
+    const float c = (float)norm.c;
+    float m = 0;
+    if (centred) m = row_sum<threads>(sum_held<false, threads>(held, 0, lane, packs), scratch) / c;
+    const float squares = row_sum<threads>(sum_held<true, threads>(held, m, lane, packs), scratch);
+    const float r = 1.0f / sqrtf(squares / c + eps);
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        const int i = lane + k * threads;
+        if (i >= packs) break;
+        float value[V], scale[V], shift[V] = {};
+        unpack(value, held[k]);
+        load_floats(scale, g + (size_t)i * V);
+        if (centred) load_floats(shift, b + (size_t)i * V);
+#pragma unroll
+        for (int j = 0; j < V; j++) value[j] = fmaf((value[j] - m) * r, scale[j], shift[j]);
+        store_floats(y + at + (size_t)i * V, value);
+    }
+    if (lane == 0) {
+        if (centred) norm.mean[row] = m;
+        norm.r[row] = r;
+    }
+}
+
+/* ---- launches ---- */
+
+template <bool centred, typename T>
+static void norm_forward(const Run *run, T *y, T *sum, const T *x, const T *skip, const T *g,
+                         const T *b, Norm norm, float eps) {
+    if (run->version == 1 || norm.c > NORM_COLUMNS ||
+        !packable((size_t)norm.c, pack_width<T>(), y, sum, x, skip, g, b)) {
+        LAUNCH((norm_forward_plain<centred, T>), dim3((unsigned)norm.n), NORM_THREADS, 0,
+               run->stream, y, sum, x, skip, g, b, norm, eps);
+        return;
+    }
+#define NORM_CALL(threads, C)                                                                     \
+    LAUNCH((norm_forward_packed<centred, threads, C, T>),                                         \
+           grid_blocks((size_t)norm.n, (size_t)norm_rows(threads)),                               \
+           dim3((unsigned)(threads * norm_rows(threads))), 0, run->stream, y, sum, x, skip, g, b, \
+           norm, eps)
+    NORM_SHAPE(norm.c, NORM_CALL);
+#undef NORM_CALL
+}
+
+void cuda_norm_forward(const Run *run, void *y, void *sum, Norm norm, const void *x,
+                       const void *skip, const void *g, const void *b, double eps) {
+    if (norm.mean)
+        WITH_VALUES(run, T,
+                    norm_forward<true, T>(run, (T *)y, (T *)sum, (const T *)x, (const T *)skip,
+                                          (const T *)g, (const T *)b, norm, (float)eps));
+    else
+        WITH_VALUES(run, T,
+                    norm_forward<false, T>(run, (T *)y, (T *)sum, (const T *)x, (const T *)skip,
+                                           (const T *)g, NULL, norm, (float)eps));
+}

@@ -1,0 +1,56 @@
+/* Layer and root mean square normalisation over the c values of each row (Ba, Kiros, Hinton 2016;
+ * Zhang & Sennrich 2019): one code, `centred` or not.  In the formulas m is the row's mean (0
+ * unless centred) and r one over its deviation.
+ *
+ *   forward    y = (x - m) r g + b                         b only if centred
+ *   gradient   dx = r (dy g - A - (x - m) B), A = mean(dy g) (0 unless centred),
+ *              B = r^2 mean(dy g (x - m))
+ *   scale      dg = sum over rows of dy (x - m) r, db = sum of dy
+ *
+ * Version 1 is a block for each row (of dg and db for each column), and reads what it needs again.
+ * Version 2 reads a row once, in packs of 128 bits, all of them on their way together, and keeps it
+ * in the registers of its threads (as packs: bf16 takes half the registers of its floats).  A row's
+ * bits depend on that row alone: kernels are chosen by c and never by n. */
+#ifndef CUDA_NORM_CUH
+#define CUDA_NORM_CUH
+
+#include "../common.cuh"
+
+enum { NORM_THREADS = 128 }; /* of a block, or as many as a row has */
+
+/* CALL(threads, C): the least shape of version 2 that holds c columns, C a thread; a statement.
+ * Narrow rows have a warp each, so that nobody waits at a barrier.  24 columns are as many as a
+ * thread can sum up beside the row it holds. */
+#define NORM_SHAPE(c, CALL)           \
+    do {                              \
+        if ((c) <= 32 * 16) {         \
+            CALL(32, 16);             \
+        } else if ((c) <= 32 * 24) {  \
+            CALL(32, 24);             \
+        } else if ((c) <= 128 * 8) {  \
+            CALL(128, 8);             \
+        } else if ((c) <= 256 * 8) {  \
+            CALL(256, 8);             \
+        } else if ((c) <= 256 * 16) { \
+            CALL(256, 16);            \
+        } else {                      \
+            CALL(512, 16);            \
+        }                             \
+    } while (0)
+enum { NORM_COLUMNS = 512 * 16 }; /* at most */
+
+/* Rows that a block works on at once. */
+static constexpr __host__ __device__ int norm_rows(int threads) {
+    return threads < NORM_THREADS ? NORM_THREADS / threads : 1;
+}
+
+/* Over the threads of a row; `scratch` as block_sum's. */
+template <int threads>
+static __device__ __forceinline__ float row_sum(float x, float *scratch) {
+    if constexpr (threads == 32)
+        return warp_sum(x);
+    else
+        return block_sum(x, scratch);
+}
+
+#endif
