@@ -64,6 +64,7 @@ static const SpaceRow space_rows[] = {
     {"a smaller card", TINY "--batch 16", 0.9e6},
     {"nothing fits", TINY "--batch 16", 1e5},
     {"cached, two nodes", TINY "--batch 24 --cache --per-node 2 --nodes 2 --network 1", 1.6e6},
+    {"one sample in bf16", TINY "--batch 1 --precision bf16", 1.4e6},
     {"images", "--model resnet:depth=14,width=4 --batch 32 --optimizer sgd", 0},
 };
 

@@ -30,6 +30,8 @@ static void case_plan(void) {
           "%s", printed->out);
     Tables t;
     if (read_tables(&t, "plan.h5")) {
+        for (int i = 0; i < 4; i++) /* three methods, and the cheapest of any sizes */
+            CHECK(t.table[i]->rows == 4, "%s: %d rows", t.table[i]->name, t.table[i]->rows);
         double rate = cell(&t, "time", "BCD-1/3", "rate");
         double dollars = cell(&t, "cost", "BCD-1/3", "dollars");
         CHECK(fabs(dollars / (2e9 / rate / 3600 * 4 * 0.5) - 1) < 1e-12, "%g dollars", dollars);

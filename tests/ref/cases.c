@@ -111,7 +111,7 @@ const Case cases[] = {
     {"attention, 2 groups, sharp", {OP_ATTENTION, IN(1, 13, 64), OUT(1, 13, 32), HEADS(4, 2, 8)}, .n = 2, .scale = 6},
     {"attention, 2 groups, head of 131", {OP_ATTENTION, IN(1, 9, 1048), OUT(1, 9, 524), HEADS(4, 2, 131)}, .n = 1},
     {"attention rope, base 500000", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), TURNED(1, 1, 64, .base = 500000)}, .n = 1},
-    {"attention rope, linear", {OP_ATTENTION, IN(1, 40, 36), OUT(1, 40, 12), TURNED(2, 2, 6, .base = 10000, .factor = 2.5)}, .n = 2},
+    {"attention rope, linear", {OP_ATTENTION, IN(1, 40, 36), OUT(1, 40, 12), TURNED(2, 2, 6, .base = 10000, .factor = 1.5)}, .n = 2},
     {"attention rope, llama3", {OP_ATTENTION, IN(1, 70, 96), OUT(1, 70, 32), TURNED(2, 2, 16, .base = 10000, .factor = 8, .low = 1, .high = 4, .original = 64)}, .n = 1},
     {"attention rope, one group of 5", {OP_ATTENTION, IN(1, 35, 42), OUT(1, 35, 30), TURNED(5, 1, 6, .base = 10000)}, .n = 2},
     {"attention rope, one group, llama3, three tiles", {OP_ATTENTION, IN(1, 129, 32), OUT(1, 129, 16), TURNED(2, 1, 8, .base = 500000, .factor = 32, .low = 1, .high = 4, .original = 40)}, .n = 1},
