@@ -235,8 +235,8 @@ static void case_killed_and_resumed(void) {
 static void case_rows_already_there(void) {
     Study study = {0};
     check_error(run(1, TWO_ROWS "plain --lr 0.5"), "--lr 0.5");
-    check_error(run(1, TWO_ROWS "plain --device simt"),
-                "trained with --device cpu; for simt choose another --out");
+    check_error(run(1, TWO_ROWS "plain --device plain"),
+                "trained with --device cpu; for plain choose another --out");
     run(0, TWO_ROWS "plain --submodels 2");
     CHECK(read_table(&study, "plain") == 0 && study.rows == 3, "%d rows", study.rows);
     study_free(&study);
