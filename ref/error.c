@@ -2,14 +2,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char message[512];
 
 int error_set(const char *format, ...) {
+    char next[sizeof message]; /* the one before may be among the arguments */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    vsnprintf(next, sizeof next, format, arguments);
     va_end(arguments);
+    memcpy(message, next, sizeof message);
     return -1;
 }
 

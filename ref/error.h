@@ -13,7 +13,8 @@
 #endif
 
 /* Records the message for this thread (printf format, one line, no newline), replacing any earlier
- * one.  Always returns -1, so that `return error_set(...)` fails in one statement. */
+ * one, which may be an argument: error_set("%s: %s", path, error_message()).  Always returns -1, so
+ * that `return error_set(...)` fails in one statement. */
 int error_set(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* The last message recorded by this thread; "" if none.  Valid until the next error_set. */

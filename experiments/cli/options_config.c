@@ -39,7 +39,7 @@ static int set_line(Options *options, const bool *given, const char *name, const
 }
 
 int options_read_config(Options *options) {
-    char line[2 * OPTION_TEXT], cause[300], *name, *value;
+    char line[2 * OPTION_TEXT], *name, *value;
     bool given[OPTIONS_MAX];
     int failed = 0;
     FILE *file = fopen(options->config, "r");
@@ -48,8 +48,7 @@ int options_read_config(Options *options) {
     for (int number = 1; !failed && fgets(line, sizeof line, file); number++) {
         cut_line(line, &name, &value);
         if (!*name || set_line(options, given, name, value) == 0) continue;
-        snprintf(cause, sizeof cause, "%s", error_message());
-        failed = error_set("%s:%d: %s", options->config, number, cause);
+        failed = error_set("%s:%d: %s", options->config, number, error_message());
     }
     fclose(file);
     return failed;

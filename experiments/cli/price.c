@@ -18,11 +18,7 @@ int price_find(double *dollars, const Gpu *gpu, const char *list) {
         if (!equals || end == equals + 1 || *end || !(price > 0 && price < INFINITY))
             return error_set("--price %.80s: it takes GPU=DOLLARS, as in rtx4090=0.31", item);
         *equals = 0;
-        if (!gpu_find(item)) {
-            char cause[300];
-            snprintf(cause, sizeof cause, "%s", error_message());
-            return error_set("--price: %s", cause);
-        }
+        if (!gpu_find(item)) return error_set("--price: %s", error_message());
         if (strcmp(gpu->key, item) == 0) *dollars = price;
     }
     return 0;

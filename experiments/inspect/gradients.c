@@ -1,5 +1,31 @@
-#include "gradients.h"
-
+/* `bcd gradients`: what one batch gives, number by number, to be compared with another framework.
+ * All files are HDF5; C order; the names and layouts of parameters are those of `bcd info --model`
+ * and ref/model.h.
+ *
+ * --checkpoint FILE   checkpoint.h5 of a run, or any file with
+ *   /            attribute   model: a specification, e.g. "gpt:layers=2,width=12,heads=3,..."
+ *   /parameters/NAME         every trained tensor
+ *   /buffers/NAME            running statistics of batch norm; not needed
+ *
+ * --init DIR, in its place: a model in Hugging Face's format.
+ *
+ * --batch FILE
+ *   /images      [n][height][width][channel], or
+ *   /tokens      [n][token] whole numbers
+ *   /targets     [n] or [n][token] whole numbers; negative: does not count
+ *
+ * --out FILE
+ *   /            attributes  format "bcd gradients", version 1, model, mode: train or eval
+ *   /loss        [1]         mean over the targets that count, nats
+ *   /logits      [n][class] or [n][token][class]
+ *   /activations/BLOCK       output of each block: [n][height][width][channel] or
+ *                            [n][token][channel]; of the head as /logits
+ *   /gradients/NAME          of the mean loss, of every parameter; with --mode train
+ *   /buffers/NAME            running statistics, where the model has any; after the batch
+ *   /provenance  attributes  as in run.h5
+ *
+ * --mode train: every block is active; batch norm uses the statistics of the batch and moves the
+ * running ones.  --mode eval: no block is active; batch norm uses the running statistics. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,41 +35,7 @@
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
 
-/* ---- parameters ------------------------------------------------------------------------------ */
-
-static int read_tensor(const H5File *file, Stage *stage, int group, int number, real *room) {
-    TensorRole role = checkpoint_groups[group].role;
-    char name[2 * H5_NAME];
-    H5Dim dims[4];
-    size_t size[4], count = 1;
-    uint64_t checksum;
-    checkpoint_name(name, stage->model, group, number);
-    if (role == TENSOR_BUFFER && !h5_exists(file, name)) return 0;
-    int rank = checkpoint_shape(dims, stage->model, role, number);
-    for (int i = 0; i < rank; i++) count *= size[i] = dims[i].size;
-    if (h5_read(file, name, H5_REAL, room, rank, size)) return -1;
-    if (h5_has(file, name, "checksum")) {
-        if (h5_get_count(file, name, "checksum", &checksum)) return -1;
-        if (checksum != checkpoint_checksum(room, count))
-            return error_set("%s: %s: its checksum does not match; the file is damaged", file->path,
-                             name);
-    }
-    return stage->is->write(stage, role, number, room);
-}
-
-static int read_tensors(const H5File *file, Stage *stage) {
-    real *room = malloc(checkpoint_largest(stage->model) * sizeof *room);
-    if (!room) return error_set("gradients: out of memory for the largest tensor");
-    int failed = 0;
-    for (int group = 0; group < CHECKPOINT_GROUPS; group++) {
-        TensorRole role = checkpoint_groups[group].role;
-        if (role != TENSOR_PARAMETER && role != TENSOR_BUFFER) continue;
-        for (int i = 0; i < checkpoint_tensors(stage->model, role); i++)
-            failed = failed || read_tensor(file, stage, group, i, room);
-    }
-    free(room);
-    return failed;
-}
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
     if (h5_exists(file, "/model")) return h5_get_text(file, "/model", "spec", spec, OPTION_TEXT);
@@ -65,7 +57,7 @@ static int check_batchnorm(const Model *model, int batch, int mode) {
 }
 
 /* To train, every block is active; any optimizer will do, no update is made. */
-static Stage *make_stage(const Options *o, const Model *model, int batch) {
+static Engine *make_engine(Stage **stage, const Options *o, const Model *model, int batch) {
     StageSettings settings = {.batch = batch,
                               .optimizer = optimizer_defaults(OPTIMIZER_SGD),
                               .plain = o->device == DEVICE_PLAIN,
@@ -73,35 +65,17 @@ static Stage *make_stage(const Options *o, const Model *model, int batch) {
     settings.optimizer.momentum = 0;
     const DeviceModule *device;
     if (setup_device(&device, o)) return NULL;
-    Stage *stage = setup_stage(device, model, settings);
+    *stage = setup_stage(device, model, settings);
     bool *active = malloc((size_t)model->blocks * sizeof *active);
-    int failed = !stage;
+    int failed = *stage ? 0 : -1;
     if (!active) failed = error_set("gradients: out of memory");
-    if (!failed) {
-        for (int b = 0; b < model->blocks; b++) active[b] = o->mode == MODE_TRAIN;
-        failed = stage->is->activate(stage, active);
-    }
+    for (int b = 0; b < model->blocks && !failed; b++) active[b] = o->mode == MODE_TRAIN;
+    failed = failed || (*stage)->is->activate(*stage, active);
     free(active);
-    if (!failed) return stage;
-    if (stage) stage->is->free(stage);
-    return NULL;
-}
-
-Stage *gradients_stage(const Options *options, const char *checkpoint, int batch, Model **model) {
-    char spec[OPTION_TEXT];
-    H5File file;
-    Stage *stage = NULL;
-    *model = NULL;
-    if (h5_open(&file, checkpoint)) return NULL;
-    if (read_spec(&file, spec) == 0) *model = model_create(spec);
-    if (*model && check_batchnorm(*model, batch, options->mode) == 0)
-        stage = make_stage(options, *model, batch);
-    if (stage && read_tensors(&file, stage)) {
-        stage->is->free(stage);
-        stage = NULL;
-    }
-    h5_close(&file);
-    return stage;
+    Engine *engine = NULL;
+    if (!failed) engine = engine_single_create(*stage, (EngineSettings){.micro_batches = 1}, NULL);
+    if (!engine && *stage) (*stage)->is->free(*stage);
+    return engine;
 }
 
 /* ---- the batch ------------------------------------------------------------------------------- */
@@ -115,7 +89,9 @@ static int check_numbers(const H5File *file, const char *name, const int *number
     return 0;
 }
 
-int gradients_batch(Batch *batch, const H5File *file, const Model *model) {
+/* Missing arrays, shapes that are not the model's, numbers that are no token or class are errors.
+ */
+static int read_batch(Batch *batch, const H5File *file, const Model *model) {
     Shape in = model->input;
     size_t n = (size_t)batch->n, t = (size_t)model->targets, count = n * t;
     int rank = model->tokens ? 2 : 1, failed;
@@ -210,7 +186,8 @@ static size_t largest_array(const Model *model, int n) {
     return max;
 }
 
-int gradients_write(const Options *options, const char *path, Stage *stage, const Batch *batch) {
+/* Forward and, to train, backward. */
+static int write_gradients(const Options *options, Stage *stage, const Batch *batch) {
     const Model *model = stage->model;
     size_t counted = 0, one = 1;
     for (size_t i = 0; i < (size_t)batch->n * (size_t)model->targets; i++)
@@ -221,7 +198,7 @@ int gradients_write(const Options *options, const char *path, Stage *stage, cons
     real *room = malloc(largest_array(model, batch->n) * sizeof *room);
     if (!room) return error_set("gradients: out of memory for the largest array");
     H5File file;
-    if (h5_create(&file, path)) {
+    if (h5_create(&file, options->out)) {
         free(room);
         return -1;
     }
@@ -241,56 +218,44 @@ int gradients_write(const Options *options, const char *path, Stage *stage, cons
     return h5_commit(&file);
 }
 
-/* Model and parameters of a directory in Hugging Face's format, whose texts are as long as those of
- * the batch. */
-static Engine *open_directory(const Options *o, const H5File *file, int batch, Model **model,
-                              Stage **stage) {
-    char spec[OPTION_TEXT];
+/* Of a file, or of a directory in Hugging Face's format, whose texts are as long as those of the
+ * batch. */
+static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *batch,
+                     const H5File *checkpoint) {
     size_t size[H5_RANK] = {0};
-    Engine *engine = NULL;
-    if (!convert_is_tensors(o->init) && h5_size(file, "/targets", size) != 2) {
-        error_set("%s: /targets: [sample][token] is expected", file->path);
-        return NULL;
-    }
-    if (convert_spec(spec, o->init, (int)size[1]) == 0) *model = model_create(spec);
-    if (*model) *stage = make_stage(o, *model, batch);
-    if (*stage) engine = engine_single_create(*stage, (EngineSettings){.micro_batches = 1}, NULL);
-    if (!engine || convert_load(engine, o->init) == 0) return engine;
-    engine->is->free(engine);
-    *stage = NULL;
-    return NULL;
+    if (!*o->init) return read_spec(checkpoint, spec);
+    if (!convert_is_tensors(o->init) && h5_size(batch, "/targets", size) != 2)
+        return error_set("%s: /targets: [sample][token] is expected", batch->path);
+    return convert_spec(spec, o->init, (int)size[1]);
 }
 
-/* engine: of --init, and then the stage is the engine's. */
-static int gradients_command(const Options *o, H5File *file, Engine **engine, Stage **stage,
-                             Model **model, Batch *batch) {
-    if ((batch->n = count_samples(file)) < 0) return -1;
-    if (*o->init) {
-        if (!(*engine = open_directory(o, file, batch->n, model, stage))) return -1;
-    } else {
-        *stage = gradients_stage(o, o->checkpoint, batch->n, model);
-    }
-    if (!*stage || gradients_batch(batch, file, *model)) return -1;
-    return gradients_write(o, o->out, *stage, batch);
-}
-
-int command_gradients(const Options *options) {
-    if (!*options->checkpoint == !*options->init || !*options->batch_file || !*options->out)
-        return error_set(
-            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
-    H5File file;
-    if (h5_open(&file, options->batch_file)) return -1;
-    Engine *engine = NULL;
+static int run(const Options *o, const H5File *file, const H5File *checkpoint) {
+    char spec[OPTION_TEXT];
     Stage *stage = NULL;
-    Model *model = NULL;
-    Batch batch = {0};
-    int status = gradients_command(options, &file, &engine, &stage, &model, &batch);
-    h5_close(&file);
-    if (engine)
-        engine->is->free(engine);
-    else if (stage)
-        stage->is->free(stage);
+    Engine *engine = NULL;
+    Batch batch = {.n = count_samples(file)};
+    Model *model = batch.n < 0 || find_spec(spec, o, file, checkpoint) ? NULL : model_create(spec);
+    if (model && check_batchnorm(model, batch.n, o->mode) == 0)
+        engine = make_engine(&stage, o, model, batch.n);
+    int failed =
+        !engine ||
+        (*o->init ? convert_load(engine, o->init)
+                  : checkpoint_read_tensors(checkpoint, engine, CHECKPOINT_MODEL_GROUPS, true)) ||
+        read_batch(&batch, file, model) || write_gradients(o, stage, &batch);
+    if (engine) engine->is->free(engine);
     batch_free(&batch);
     model_free(model);
-    return status;
+    return failed ? -1 : 0;
+}
+
+int command_gradients(const Options *o) {
+    if (!*o->checkpoint == !*o->init || !*o->batch_file || !*o->out)
+        return error_set(
+            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
+    H5File file, checkpoint = {.id = -1};
+    if (h5_open(&file, o->batch_file)) return -1;
+    int failed = (!*o->init && h5_open(&checkpoint, o->checkpoint)) || run(o, &file, &checkpoint);
+    h5_close(&checkpoint);
+    h5_close(&file);
+    return failed ? -1 : 0;
 }

@@ -44,8 +44,7 @@ static int read_passes(Timed *timed, const char *path) {
 int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     Timed timed = {0};
     Prediction p;
-    int failed =
-        tables_recognise(path) < 0 || read_settings(&timed, path) || read_passes(&timed, path);
+    int failed = read_settings(&timed, path) || read_passes(&timed, path);
     if (!failed && (timed.batch < 1 || !(timed.passes_s > 0)))
         failed =
             error_set("%.200s: no times of a full update in it; bcd trace --out writes them", path);

@@ -23,9 +23,9 @@ typedef struct {
 
 static void store_order(H5File *file, const Cases *cases) {
     static const H5Column columns[] = {
-        {"training", H5_INT64, offsetof(OrderRow, training), NULL},
-        {"case", H5_TEXT, offsetof(OrderRow, of), NULL},
-        {"method", H5_TEXT, offsetof(OrderRow, method), NULL},
+        {H5_FIELD(OrderRow, training, H5_INT64)},
+        {.name = "case", .kind = H5_TEXT, .offset = offsetof(OrderRow, of)},
+        {H5_FIELD(OrderRow, method, H5_TEXT)},
     };
     OrderRow *row = calloc((size_t)cases->study->rows + 1, sizeof *row), *next = row;
     for (int m = 0; row && m < cases->methods; m++) {
@@ -39,7 +39,7 @@ static void store_order(H5File *file, const Cases *cases) {
         }
     }
     if (row)
-        h5_write_table(file, "/order", columns, 3, row, sizeof *row, (size_t)(next - row));
+        h5_write_table(file, "/order", NULL, columns, 3, row, sizeof *row, (size_t)(next - row));
     else
         h5_fail(file, "/order");
     free(row);

@@ -29,22 +29,12 @@ static void file_path(char path[OPTION_TEXT], const char *given) {
     snprintf(path, OPTION_TEXT, "%.*s%s", (int)length, given, is_dir ? "/run.h5" : "");
 }
 
-static bool is_run(const char *path) {
-    H5File file;
-    char format[16] = "";
-    if (h5_open(&file, path)) return false;
-    bool run = h5_get_text(&file, "/", "format", format, sizeof format) == 0 &&
-               strcmp(format, "bcd run") == 0;
-    h5_close(&file);
-    return run;
-}
-
 /* A file is one of tables, a study or a run. */
 static int read_file(Report *report, const char *path) {
-    int tables = tables_recognise(path);
-    if (tables < 0) return -1;
-    if (!tables) {
-        report->runs_alone &= is_run(path);
+    char format[H5_NAME];
+    if (h5_format(path, format)) return -1;
+    if (strcmp(format, tables_format) != 0) {
+        report->runs_alone &= strcmp(format, "bcd run") == 0;
         return study_read(&report->study, path);
     }
     ReportFile *file = &report->file[report->files++];

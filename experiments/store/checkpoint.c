@@ -17,13 +17,13 @@ const CheckpointGroup checkpoint_groups[CHECKPOINT_GROUPS] = {
     {TENSOR_STATE1, "/optimizer/second"},
 };
 
-const CheckpointCount checkpoint_counts[CHECKPOINT_COUNTS] = {
-    {"step", offsetof(BcdState, step)},
-    {"position", offsetof(BcdState, position)},
-    {"phase", offsetof(BcdState, phase)},
-    {"phase_steps", offsetof(BcdState, phase_steps)},
-    {"phase_start", offsetof(BcdState, phase_start)},
-    {"windows", offsetof(BcdState, windows)},
+/* In the order of their checksum. */
+const H5Column checkpoint_fields[CHECKPOINT_FIELDS] = {
+    {H5_FIELD(BcdState, step, H5_UINT64)},        {H5_FIELD(BcdState, position, H5_UINT64)},
+    {H5_FIELD(BcdState, phase, H5_UINT64)},       {H5_FIELD(BcdState, phase_steps, H5_UINT64)},
+    {H5_FIELD(BcdState, phase_start, H5_UINT64)}, {H5_FIELD(BcdState, windows, H5_UINT64)},
+    {H5_FIELD(BcdState, window_sum, H5_DOUBLE)},  {H5_FIELD(BcdState, last_window_sum, H5_DOUBLE)},
+    {H5_FIELD(BcdState, submodel, H5_INT)},
 };
 
 void checkpoint_name(char name[2 * H5_NAME], const Model *model, int group, int number) {
@@ -108,47 +108,38 @@ static int write_tensors(H5File *file, const Setup *setup, int group, real *room
     return 0;
 }
 
-uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks) {
+uint64_t checkpoint_steps_checksum(const uint64_t *steps, size_t blocks) {
     uint64_t sum = CHECKSUM_START;
-    for (size_t b = 0; b < blocks; b++) sum = checksum_add(sum, age[b]);
+    for (size_t b = 0; b < blocks; b++) sum = checksum_add(sum, steps[b]);
     return sum;
 }
 
-static void write_ages(H5File *file, const Setup *setup, uint64_t *age) {
+static void write_steps(H5File *file, const Setup *setup, uint64_t *steps) {
     size_t blocks = (size_t)setup->model->blocks;
     for (size_t b = 0; b < blocks; b++)
-        age[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
+        steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
     H5Dim dim = {"block", blocks, NULL};
-    h5_write(file, "/age", H5_UINT64, age, 1, &dim, NULL);
-    h5_set_count(file, "/age", "checksum", checkpoint_age_checksum(age, blocks));
+    h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
+    h5_set_count(file, "/optimizer_step", "checksum", checkpoint_steps_checksum(steps, blocks));
 }
 
 uint64_t checkpoint_state_checksum(const BcdState *state) {
-    uint64_t sum = CHECKSUM_START, bits;
-    for (int i = 0; i < CHECKPOINT_COUNTS; i++) {
-        memcpy(&bits, (const char *)state + checkpoint_counts[i].offset, sizeof bits);
+    uint64_t sum = CHECKSUM_START;
+    for (const H5Column *c = checkpoint_fields; c < checkpoint_fields + CHECKPOINT_FIELDS; c++) {
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)state + c->offset, h5_kind_size(c->kind));
         sum = checksum_add(sum, bits);
     }
-    memcpy(&bits, &state->window_sum, sizeof bits);
-    sum = checksum_add(sum, bits);
-    memcpy(&bits, &state->last_window_sum, sizeof bits);
-    return checksum_add(checksum_add(sum, bits), (uint64_t)state->submodel);
+    return sum;
 }
 
 static void write_state(H5File *file, const BcdState *state) {
-    for (int i = 0; i < CHECKPOINT_COUNTS; i++) {
-        uint64_t value;
-        memcpy(&value, (const char *)state + checkpoint_counts[i].offset, sizeof value);
-        h5_set_count(file, "/bcd", checkpoint_counts[i].name, value);
-    }
-    h5_set_int(file, "/bcd", "submodel", state->submodel);
-    h5_set_real(file, "/bcd", "window_sum", state->window_sum);
-    h5_set_real(file, "/bcd", "last_window_sum", state->last_window_sum);
+    h5_set_fields(file, "/bcd", checkpoint_fields, CHECKPOINT_FIELDS, state);
     h5_set_count(file, "/bcd", "checksum", checkpoint_state_checksum(state));
 }
 
 static int write_all(H5File *file, const Setup *setup, const BcdState *state, real *room,
-                     uint64_t *age) {
+                     uint64_t *steps) {
     h5_set_text(file, "/", "format", "bcd checkpoint");
     h5_set_int(file, "/", "version", CHECKPOINT_VERSION);
     h5_set_text(file, "/", "precision", REAL_NAME);
@@ -158,7 +149,7 @@ static int write_all(H5File *file, const Setup *setup, const BcdState *state, re
     h5_set_int(file, "/data", "samples", setup->train->samples);
     h5_set_count(file, "/data", "checksum", setup->train->checksum);
     write_state(file, state);
-    write_ages(file, setup, age);
+    write_steps(file, setup, steps);
     int failed = 0;
     for (int group = 0; !failed && group < CHECKPOINT_GROUPS; group++)
         failed = write_tensors(file, setup, group, room);
@@ -167,18 +158,18 @@ static int write_all(H5File *file, const Setup *setup, const BcdState *state, re
 
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {
     real *room = malloc(checkpoint_largest(setup->model) * sizeof *room);
-    uint64_t *age = malloc((size_t)setup->model->blocks * sizeof *age);
+    uint64_t *steps = malloc((size_t)setup->model->blocks * sizeof *steps);
     H5File file;
-    int failed = room && age ? h5_create(&file, path)
-                             : error_set("%s: out of memory for the largest tensor", path);
+    int failed = room && steps ? h5_create(&file, path)
+                               : error_set("%s: out of memory for the largest tensor", path);
     if (!failed) {
-        failed = write_all(&file, setup, state, room, age);
+        failed = write_all(&file, setup, state, room, steps);
         if (failed)
             h5_abandon(&file);
         else
             failed = h5_commit(&file);
     }
     free(room);
-    free(age);
+    free(steps);
     return failed;
 }

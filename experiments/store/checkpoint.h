@@ -7,13 +7,14 @@
  *   /data        attributes  name, samples, checksum of the training split
  *   /bcd         attributes  step, position, phase, phase_steps, phase_start, submodel,
  *                            window_sum, last_window_sum, windows: see BcdState in bcd.h
- *   /age         [block]     updates the optimizer state of each block has counted
+ *   /optimizer_step [block]  updates the optimizer state of each block has counted; an earlier
+ *                            program called it /age, which is read too
  *   /parameters/NAME         trained tensors, dimensions named; layouts as in model.h
  *   /buffers/NAME            running statistics
  *   /optimizer/first/NAME    momentum, or Adam's first moment; of the tensors that have state now
  *   /optimizer/second/NAME   Adam's second moment
  *
- * Each tensor, /age and /bcd have an attribute checksum (FNV-1a over their numbers, see
+ * Each tensor, /optimizer_step and /bcd have an attribute checksum (FNV-1a over their numbers, see
  * data/checksum.h), by which damage shows. */
 #ifndef EXPERIMENTS_CHECKPOINT_H
 #define EXPERIMENTS_CHECKPOINT_H
@@ -43,7 +44,7 @@ int checkpoint_open(Setup *setup, const char *place, const Options *asked);
 /* What a command that evaluates may say over the settings of a training. */
 void checkpoint_overlay(Options *stored, const Options *asked);
 
-/* ---- shared by checkpoint.c and checkpoint_read.c -------------------------------------------- */
+/* ---- shared by checkpoint.c, checkpoint_read.c and bcd gradients ----------------------------- */
 
 /* Where each kind of tensor lives in the file. */
 typedef struct {
@@ -53,22 +54,26 @@ typedef struct {
 enum { CHECKPOINT_GROUPS = 4 };
 extern const CheckpointGroup checkpoint_groups[CHECKPOINT_GROUPS];
 
-/* A whole-number field of BcdState, for writing and reading alike. */
-typedef struct {
-    const char *name;
-    size_t offset;
-} CheckpointCount;
-enum { CHECKPOINT_COUNTS = 6, CHECKPOINT_VERSION = 1 };
-extern const CheckpointCount checkpoint_counts[CHECKPOINT_COUNTS];
+enum { CHECKPOINT_MODEL_GROUPS = 2 }; /* the first of them: parameters and buffers */
 
-/* "/parameters/block1.conv1.weight"; the shape of tensor `number`; its checksum; how many there are
- * of a role; numbers in the largest. */
+/* The fields of BcdState. */
+enum { CHECKPOINT_FIELDS = 9, CHECKPOINT_VERSION = 1 };
+extern const H5Column checkpoint_fields[CHECKPOINT_FIELDS];
+
+/* "/parameters/block1.conv1.weight"; the shape of tensor `number`; how many there are of a role;
+ * numbers in the largest. */
 void checkpoint_name(char name[2 * H5_NAME], const Model *model, int group, int number);
 int checkpoint_shape(H5Dim dims[4], const Model *model, TensorRole role, int number);
-uint64_t checkpoint_checksum(const real *data, size_t count);
-uint64_t checkpoint_age_checksum(const uint64_t *age, size_t blocks);
-uint64_t checkpoint_state_checksum(const BcdState *state);
 int checkpoint_tensors(const Model *model, TensorRole role);
 size_t checkpoint_largest(const Model *model);
+
+/* Checksums: of a tensor, of the optimizer steps, of the state. */
+uint64_t checkpoint_checksum(const real *data, size_t count);
+uint64_t checkpoint_steps_checksum(const uint64_t *steps, size_t blocks);
+uint64_t checkpoint_state_checksum(const BcdState *state);
+
+/* Fills the tensors of an engine from the first `groups` of checkpoint_groups.  A file that is no
+ * checkpoint may lack checksums and buffers.  -1 and an error. */
+int checkpoint_read_tensors(const H5File *file, Engine *engine, int groups, bool foreign);
 
 #endif

@@ -9,24 +9,16 @@
 #include "settings.h"
 
 static int open_checkpoint(H5File *file, const char *path) {
-    char text[H5_NAME];
-    int64_t version;
+    char precision[H5_NAME];
     if (h5_open(file, path)) return -1;
-    int failed = 0;
-    if (!h5_has(file, "/", "format") || h5_get_text(file, "/", "format", text, sizeof text) ||
-        strcmp(text, "bcd checkpoint") != 0)
-        failed = error_set("%s: not a checkpoint of bcd train", path);
-    else if (h5_get_int(file, "/", "version", &version))
-        failed = -1;
-    else if (version != CHECKPOINT_VERSION)
-        failed = error_set("%s: version %lld; this program reads version %d", path,
-                           (long long)version, CHECKPOINT_VERSION);
-    else if (h5_get_text(file, "/", "precision", text, sizeof text))
-        failed = -1;
-    else if (strcmp(text, REAL_NAME) != 0)
-        failed = error_set("%s: written in %s; this program computes in %s", path, text, REAL_NAME);
+    int failed =
+        h5_check_format(file, "bcd checkpoint", CHECKPOINT_VERSION, "a checkpoint of bcd train") ||
+        h5_get(file, "/", "precision", H5_TEXT, precision);
+    if (!failed && strcmp(precision, REAL_NAME) != 0)
+        failed =
+            error_set("%s: written in %s; this program computes in %s", path, precision, REAL_NAME);
     if (failed) h5_close(file);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 int checkpoint_settings(const char *path, Options *options) {
@@ -40,68 +32,57 @@ int checkpoint_settings(const char *path, Options *options) {
 int checkpoint_step(const char *path, uint64_t *step) {
     H5File file;
     if (open_checkpoint(&file, path)) return -1;
-    int failed = h5_get_count(&file, "/bcd", "step", step);
+    int failed = h5_get(&file, "/bcd", "step", H5_UINT64, step);
     h5_close(&file);
     return failed;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-static int read_tensor(const H5File *file, const Setup *setup, int group, int number, real *room) {
+static int check_sum(const H5File *file, const char *name, uint64_t sum) {
+    uint64_t stored;
+    if (h5_get(file, name, "checksum", H5_UINT64, &stored)) return -1;
+    if (stored == sum) return 0;
+    return error_set("%s: %s: its checksum does not match; the file is damaged", file->path, name);
+}
+
+static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign,
+                       real *room) {
     TensorRole role = checkpoint_groups[group].role;
     char name[2 * H5_NAME];
     H5Dim dims[4];
     size_t size[4], count = 1;
-    uint64_t checksum;
-    checkpoint_name(name, setup->model, group, number);
-    bool state = role == TENSOR_STATE0 || role == TENSOR_STATE1;
-    if (state && !h5_exists(file, name)) return 0;
-    int rank = checkpoint_shape(dims, setup->model, role, number);
+    checkpoint_name(name, engine->model, group, number);
+    bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER; /* state */
+    if (optional && !h5_exists(file, name)) return 0;
+    int rank = checkpoint_shape(dims, engine->model, role, number);
     for (int i = 0; i < rank; i++) count *= size[i] = dims[i].size;
-    if (h5_read(file, name, H5_REAL, room, rank, size) ||
-        h5_get_count(file, name, "checksum", &checksum))
-        return -1;
-    if (checksum != checkpoint_checksum(room, count))
-        return error_set("%s: %s: its checksum does not match; the file is damaged", file->path,
-                         name);
-    return setup->engine->is->write(setup->engine, role, number, room);
+    if (h5_read(file, name, H5_REAL, room, rank, size)) return -1;
+    bool has_sum = !foreign || h5_has(file, name, "checksum");
+    if (has_sum && check_sum(file, name, checkpoint_checksum(room, count))) return -1;
+    return engine->is->write(engine, role, number, room);
 }
 
-static int read_groups(const H5File *file, const Setup *setup, int groups) {
-    real *room = malloc(checkpoint_largest(setup->model) * sizeof *room);
+int checkpoint_read_tensors(const H5File *file, Engine *engine, int groups, bool foreign) {
+    real *room = malloc(checkpoint_largest(engine->model) * sizeof *room);
     if (!room) return error_set("%s: out of memory for the largest tensor", file->path);
     int failed = 0;
     for (int group = 0; group < groups; group++)
-        for (int i = 0; i < checkpoint_tensors(setup->model, checkpoint_groups[group].role); i++)
-            failed = failed || read_tensor(file, setup, group, i, room);
+        for (int i = 0; i < checkpoint_tensors(engine->model, checkpoint_groups[group].role); i++)
+            failed = failed || read_tensor(file, engine, group, i, foreign, room);
     free(room);
     return failed ? -1 : 0;
 }
 
-/* Parameters and buffers come first in checkpoint_groups. */
-enum { MODEL_GROUPS = 2 };
-
 /* ---- resume ---------------------------------------------------------------------------------- */
 
 static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
-    int64_t submodel;
-    uint64_t checksum;
     memset(state, 0, sizeof *state);
-    for (int i = 0; i < CHECKPOINT_COUNTS; i++) {
-        uint64_t value;
-        if (h5_get_count(file, "/bcd", checkpoint_counts[i].name, &value)) return -1;
-        memcpy((char *)state + checkpoint_counts[i].offset, &value, sizeof value);
-    }
-    if (h5_get_int(file, "/bcd", "submodel", &submodel) ||
-        h5_get_real(file, "/bcd", "window_sum", &state->window_sum) ||
-        h5_get_real(file, "/bcd", "last_window_sum", &state->last_window_sum) ||
-        h5_get_count(file, "/bcd", "checksum", &checksum))
+    if (h5_get_fields(file, "/bcd", checkpoint_fields, CHECKPOINT_FIELDS, state) ||
+        check_sum(file, "/bcd", checkpoint_state_checksum(state)))
         return -1;
-    state->submodel = (int)submodel;
-    if (checksum != checkpoint_state_checksum(state) || submodel < 0 ||
-        submodel >= setup->bcd.partition.submodels)
-        return error_set("%s: /bcd: its checksum does not match; the file is damaged", file->path);
-    return 0;
+    if (state->submodel >= 0 && state->submodel < setup->bcd.partition.submodels) return 0;
+    return error_set("%s: /bcd: no submodel %d; the file is damaged", file->path, state->submodel);
 }
 
 static int check_same(const H5File *file, const Setup *setup) {
@@ -109,7 +90,7 @@ static int check_same(const H5File *file, const Setup *setup) {
     uint64_t checksum;
     if (h5_get_text(file, "/model", "spec", spec, sizeof spec) ||
         h5_get_text(file, "/data", "name", name, sizeof name) ||
-        h5_get_count(file, "/data", "checksum", &checksum))
+        h5_get(file, "/data", "checksum", H5_UINT64, &checksum))
         return -1;
     if (strcmp(spec, setup->model->spec) != 0)
         return error_set("%s: holds the model %s, not %s", file->path, spec, setup->model->spec);
@@ -131,18 +112,16 @@ static int activate(const Setup *setup, const BcdState *state) {
     return failed;
 }
 
-static int read_ages(const H5File *file, const Setup *setup) {
+static int read_steps(const H5File *file, const Setup *setup) {
+    const char *name = h5_exists(file, "/optimizer_step") ? "/optimizer_step" : "/age";
     size_t blocks = (size_t)setup->model->blocks;
-    uint64_t checksum, *age = malloc(blocks * sizeof *age);
-    if (!age) return error_set("resume: out of memory");
-    int failed = h5_read(file, "/age", H5_UINT64, age, 1, &blocks) ||
-                 h5_get_count(file, "/age", "checksum", &checksum);
-    if (!failed && checksum != checkpoint_age_checksum(age, blocks))
-        failed =
-            error_set("%s: /age: its checksum does not match; the file is damaged", file->path);
+    uint64_t *steps = malloc(blocks * sizeof *steps);
+    if (!steps) return error_set("resume: out of memory");
+    int failed = h5_read(file, name, H5_UINT64, steps, 1, &blocks) ||
+                 check_sum(file, name, checkpoint_steps_checksum(steps, blocks));
     for (size_t b = 0; b < blocks && !failed; b++)
-        setup->engine->is->set_optimizer_step(setup->engine, (int)b, age[b]);
-    free(age);
+        setup->engine->is->set_optimizer_step(setup->engine, (int)b, steps[b]);
+    free(steps);
     return failed;
 }
 
@@ -151,7 +130,8 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
     if (open_checkpoint(&file, path)) return -1;
     int failed = check_same(&file, setup) || read_state(&file, setup, state) ||
                  (state->step > 0 && activate(setup, state)) ||
-                 read_groups(&file, setup, CHECKPOINT_GROUPS) || read_ages(&file, setup);
+                 checkpoint_read_tensors(&file, setup->engine, CHECKPOINT_GROUPS, false) ||
+                 read_steps(&file, setup);
     h5_close(&file);
     return failed ? -1 : 0;
 }
@@ -187,7 +167,7 @@ int checkpoint_open(Setup *setup, const char *place, const Options *asked) {
         checkpoint_overlay(&setup->options, asked);
         setup->model = model_create(spec);
         failed = !setup->model || setup_engine_for_evaluation(setup) ||
-                 read_groups(&file, setup, MODEL_GROUPS);
+                 checkpoint_read_tensors(&file, setup->engine, CHECKPOINT_MODEL_GROUPS, false);
     }
     h5_close(&file);
     return failed ? -1 : 0;

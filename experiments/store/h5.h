@@ -60,36 +60,50 @@ int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int r
 size_t h5_kind_size(H5Kind kind);
 /* Rank (and size[H5_RANK]) of a data set, or -1 and an error. */
 int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]);
-/* Length of a data set of rank 1, or -1 and an error: a damaged file may claim any, only what its
- * bytes could hold is believed. */
-int h5_length(const H5File *file, const char *name, size_t *length);
 bool h5_exists(const H5File *file, const char *name); /* data set or group */
 /* Number of links in a group, and the name of one; -1 and an error. */
 int h5_count(const H5File *file, const char *group);
 int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]);
 
-/* Attributes of a group or data set ("/" for the file); a missing group is created. */
+/* Attributes of a group or data set ("/" for the file); a missing group is created.  A value is in
+ * memory as its kind says; INT is stored in 64 bits, text with the length it has. */
+void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value);
 void h5_set_text(H5File *file, const char *object, const char *name, const char *text);
 void h5_set_int(H5File *file, const char *object, const char *name, int64_t value);
 void h5_set_count(H5File *file, const char *object, const char *name, uint64_t value);
-void h5_set_real(H5File *file, const char *object, const char *name, double value);
 bool h5_has(const H5File *file, const char *object, const char *name);
+int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value);
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size);
-int h5_get_int(const H5File *file, const char *object, const char *name, int64_t *value);
-int h5_get_count(const H5File *file, const char *object, const char *name, uint64_t *value);
-int h5_get_real(const H5File *file, const char *object, const char *name, double *value);
 
-/* A table in C is an array of structs, in the file a group with one data set per column; the first
- * column is the dimension scale of the others. */
+/* Overwrites `format` with what the file says it is; "" if nothing.  -1 and an error: no HDF5. */
+int h5_format(const char *path, char format[H5_NAME]);
+/* Refuses a file that is opened, in another format ("not WHAT") or version.  -1 and an error. */
+int h5_check_format(const H5File *file, const char *format, int version, const char *what);
+
+/* A field of a struct: in the file an attribute of a group, or of an array of structs a column. */
 typedef struct {
     const char *name;
-    H5Kind kind; /* TEXT: a char [H5_NAME] field */
+    H5Kind kind; /* TEXT: a char [H5_NAME] field, LINE: a char [H5_PATH] */
     size_t offset;
-    const char *unit; /* or NULL */
+    const char *unit, *what; /* attributes of the column; or NULL */
+    bool optional;           /* may be missing: then "", 0 or, of a DOUBLE column, NAN */
 } H5Column;
+#define H5_FIELD(type, field, its_kind) \
+    .name = #field, .kind = its_kind, .offset = offsetof(type, field)
 
-void h5_write_table(H5File *file, const char *group, const H5Column *columns, int count,
-                    const void *rows, size_t row_size, size_t row_count);
+/* The fields of one struct, as attributes; an optional text that is "" is left out. */
+void h5_set_fields(H5File *file, const char *group, const H5Column *columns, int count,
+                   const void *row);
+int h5_get_fields(const H5File *file, const char *group, const H5Column *columns, int count,
+                  void *row);
+
+/* An array of structs as a group with one data set per column, next to the dimension scale `scale`;
+ * NULL: the first column is that of the others. */
+void h5_write_table(H5File *file, const char *group, const char *scale, const H5Column *columns,
+                    int count, const void *rows, size_t row_size, size_t row_count);
+/* Overwrites those fields of the rows.  -1 and an error. */
+int h5_read_columns(const H5File *file, const char *group, const H5Column *columns, int count,
+                    void *rows, size_t row_size, size_t row_count);
 /* Returns malloc'ed rows (at least one byte), and their count; NULL and an error. */
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count);

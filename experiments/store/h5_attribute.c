@@ -48,8 +48,21 @@ void h5_set_count(H5File *file, const char *object, const char *name, uint64_t v
     set(file, object, name, H5Tcopy(H5T_NATIVE_UINT64), &value);
 }
 
-void h5_set_real(H5File *file, const char *object, const char *name, double value) {
-    set(file, object, name, H5Tcopy(H5T_NATIVE_DOUBLE), &value);
+void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value) {
+    if (kind == H5_TEXT || kind == H5_LINE)
+        h5_set_text(file, object, name, value);
+    else if (kind == H5_INT)
+        h5_set_int(file, object, name, *(const int *)value);
+    else
+        set(file, object, name, h5_memory_type(kind), value);
+}
+
+void h5_set_fields(H5File *file, const char *group, const H5Column *columns, int count,
+                   const void *row) {
+    for (const H5Column *c = columns; c < columns + count; c++) {
+        const char *value = (const char *)row + c->offset;
+        if (!c->optional || *value) h5_set(file, group, c->name, c->kind, value);
+    }
 }
 
 bool h5_has(const H5File *file, const char *object, const char *name) {
@@ -74,25 +87,16 @@ static hid_t open_attribute(const H5File *file, const char *object, const char *
     return h5_refuse(file, where, "has another type than expected");
 }
 
-static int read_number(const H5File *file, const char *object, const char *name, hid_t type,
-                       H5T_class_t wanted, void *value) {
+static int read_number(const H5File *file, const char *object, const char *name, H5Kind kind,
+                       void *value) {
+    H5T_class_t wanted = kind == H5_FLOAT || kind == H5_DOUBLE ? H5T_FLOAT : H5T_INTEGER;
     hid_t attribute = open_attribute(file, object, name, wanted, H5T_INTEGER);
     if (attribute < 0) return -1;
+    hid_t type = h5_memory_type(kind);
     int failed = H5Aread(attribute, type, value) < 0;
+    H5Tclose(type);
     H5Aclose(attribute);
     return failed ? h5_refuse(file, name, "cannot be read; the file is damaged") : 0;
-}
-
-int h5_get_int(const H5File *file, const char *object, const char *name, int64_t *value) {
-    return read_number(file, object, name, H5T_NATIVE_INT64, H5T_INTEGER, value);
-}
-
-int h5_get_count(const H5File *file, const char *object, const char *name, uint64_t *value) {
-    return read_number(file, object, name, H5T_NATIVE_UINT64, H5T_INTEGER, value);
-}
-
-int h5_get_real(const H5File *file, const char *object, const char *name, double *value) {
-    return read_number(file, object, name, H5T_NATIVE_DOUBLE, H5T_FLOAT, value);
 }
 
 /* Copies text into a buffer; too long is an error, as half a name is a wrong one. */
@@ -138,4 +142,47 @@ int h5_get_text(const H5File *file, const char *object, const char *name, char *
     int failed = (variable ? get_variable_text : get_fixed_text)(file, attribute, name, text, size);
     H5Aclose(attribute);
     return failed;
+}
+
+int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value) {
+    return kind == H5_TEXT || kind == H5_LINE
+               ? h5_get_text(file, object, name, value, h5_kind_size(kind))
+               : read_number(file, object, name, kind, value);
+}
+
+int h5_get_fields(const H5File *file, const char *group, const H5Column *columns, int count,
+                  void *row) {
+    for (const H5Column *c = columns; c < columns + count; c++) {
+        char *value = (char *)row + c->offset;
+        if (c->optional && !h5_has(file, group, c->name))
+            memset(value, 0, h5_kind_size(c->kind));
+        else if (h5_get(file, group, c->name, c->kind, value))
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- what a file is -------------------------------------------------------------------------- */
+
+static bool read_format(const H5File *file, char format[H5_NAME]) {
+    *format = 0;
+    return h5_has(file, "/", "format") && h5_get_text(file, "/", "format", format, H5_NAME) == 0;
+}
+
+int h5_format(const char *path, char format[H5_NAME]) {
+    H5File file;
+    if (h5_open(&file, path)) return -1;
+    read_format(&file, format);
+    h5_close(&file);
+    return 0;
+}
+
+int h5_check_format(const H5File *file, const char *format, int version, const char *what) {
+    char found[H5_NAME];
+    int stored;
+    if (!read_format(file, found) || strcmp(found, format) != 0)
+        return error_set("%s: not %s", file->path, what);
+    if (h5_get(file, "/", "version", H5_INT, &stored)) return -1;
+    if (stored == version) return 0;
+    return error_set("%s: version %d; this program reads version %d", file->path, stored, version);
 }

@@ -1,5 +1,6 @@
 /* Data sets and tables. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,16 +82,6 @@ int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]) {
     return rank;
 }
 
-int h5_length(const H5File *file, const char *name, size_t *length) {
-    size_t size[H5_RANK];
-    hsize_t file_bytes = 0;
-    int rank = h5_size(file, name, size);
-    if (rank < 0) return -1;
-    H5Fget_filesize(file->id, &file_bytes);
-    *length = size[0];
-    return rank == 1 && size[0] <= file_bytes ? 0 : h5_refuse(file, name, "is not a column");
-}
-
 static bool of_kind(hid_t set, H5Kind kind) {
     hid_t type = H5Dget_type(set);
     H5T_class_t class = H5Tget_class(type);
@@ -146,62 +137,81 @@ static void column_path(char path[2 * H5_NAME], const char *group, const char *n
     snprintf(path, 2 * H5_NAME, "%s/%s", group, name);
 }
 
-void h5_write_table(H5File *file, const char *group, const H5Column *columns, int count,
-                    const void *rows, size_t row_size, size_t row_count) {
-    char scale[2 * H5_NAME], path[2 * H5_NAME];
-    char *column = malloc(row_count * H5_NAME + 1);
-    if (!column) {
+static void write_column(H5File *file, const char *path, const H5Column *column, const H5Dim *dim,
+                         const char *fields, size_t row_size) {
+    size_t size = h5_kind_size(column->kind);
+    char *values = malloc(dim->size * size + 1);
+    if (!values) {
         errno = ENOMEM;
-        h5_fail(file, group);
+        h5_fail(file, path);
         return;
     }
-    column_path(scale, group, columns[0].name);
-    for (int c = 0; c < count; c++) {
-        size_t size = h5_kind_size(columns[c].kind);
-        for (size_t r = 0; r < row_count; r++)
-            memcpy(column + r * size, (const char *)rows + r * row_size + columns[c].offset, size);
-        column_path(path, group, columns[c].name);
-        /* The first names its own dimension, by becoming a scale when the second is attached. */
-        H5Dim dim = {columns[0].name, row_count, c ? scale : NULL};
-        h5_write(file, path, columns[c].kind, column, 1, &dim, columns[c].unit);
-    }
-    free(column);
+    for (size_t r = 0; r < dim->size; r++) memcpy(values + r * size, fields + r * row_size, size);
+    h5_write(file, path, column->kind, values, 1, dim, column->unit);
+    if (column->what) h5_set_text(file, path, "what", column->what);
+    free(values);
 }
 
-static int read_column(const H5File *file, const char *group, const H5Column *column, char *rows,
+void h5_write_table(H5File *file, const char *group, const char *scale, const H5Column *columns,
+                    int count, const void *rows, size_t row_size, size_t row_count) {
+    char first[2 * H5_NAME], path[2 * H5_NAME];
+    column_path(first, group, columns[0].name);
+    for (int c = 0; c < count; c++) {
+        /* The first names its own dimension, by becoming a scale when the second is attached. */
+        H5Dim dim = {scale ? "row" : columns[0].name, row_count, scale ? scale : c ? first : NULL};
+        column_path(path, group, columns[c].name);
+        write_column(file, path, &columns[c], &dim, (const char *)rows + columns[c].offset,
+                     row_size);
+    }
+}
+
+static int read_column(const H5File *file, const char *group, const H5Column *column, char *fields,
                        size_t row_size, size_t row_count) {
     char path[2 * H5_NAME];
     column_path(path, group, column->name);
     size_t size = h5_kind_size(column->kind);
-    char *values = malloc(row_count * size + 1);
+    bool missing = column->optional && !h5_exists(file, path);
+    bool text = column->kind == H5_TEXT || column->kind == H5_LINE;
+    double none = column->kind == H5_DOUBLE ? NAN : 0; /* whose bytes are all 0 */
+    char *values = calloc(row_count + 1, size);
     if (!values) return h5_refuse(file, path, "out of memory");
-    int failed = h5_read(file, path, column->kind, values, 1, &row_count);
-    for (size_t r = 0; r < row_count && !failed; r++)
-        memcpy(rows + r * row_size + column->offset, values + r * size, size);
+    int failed = missing ? 0 : h5_read(file, path, column->kind, values, 1, &row_count);
+    for (size_t r = 0; r < row_count && !failed; r++) {
+        if (missing && !text) memcpy(values + r * size, &none, size);
+        memcpy(fields + r * row_size, values + r * size, size);
+        if (text) fields[r * row_size + size - 1] = 0; /* whatever a damaged file says */
+    }
     free(values);
     return failed;
+}
+
+int h5_read_columns(const H5File *file, const char *group, const H5Column *columns, int count,
+                    void *rows, size_t row_size, size_t row_count) {
+    for (const H5Column *c = columns; c < columns + count; c++)
+        if (read_column(file, group, c, (char *)rows + c->offset, row_size, row_count)) return -1;
+    return 0;
+}
+
+/* A damaged file may claim any length: only what its bytes could hold is believed. */
+static int column_length(const H5File *file, const char *name, size_t *length) {
+    size_t size[H5_RANK];
+    hsize_t file_bytes = 0;
+    int rank = h5_size(file, name, size);
+    if (rank < 0) return -1;
+    H5Fget_filesize(file->id, &file_bytes);
+    *length = size[0];
+    return rank == 1 && size[0] <= file_bytes ? 0 : h5_refuse(file, name, "is not a column");
 }
 
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count) {
     char path[2 * H5_NAME];
-    size_t length;
     column_path(path, group, columns[0].name);
-    if (h5_length(file, path, &length)) return NULL;
-    if (length > SIZE_MAX / 2 / row_size) {
-        h5_refuse(file, path, "is not a column");
-        return NULL;
-    }
-    char *rows = calloc(length * row_size + 1, 1);
-    if (!rows) {
-        h5_refuse(file, group, "out of memory");
-        return NULL;
-    }
-    for (int c = 0; c < count; c++)
-        if (read_column(file, group, &columns[c], rows, row_size, length)) {
-            free(rows);
-            return NULL;
-        }
-    *row_count = length;
-    return rows;
+    if (column_length(file, path, row_count)) return NULL;
+    char *rows = calloc(*row_count + 1, row_size);
+    if (!rows) h5_refuse(file, group, "out of memory");
+    if (rows && h5_read_columns(file, group, columns, count, rows, row_size, *row_count) == 0)
+        return rows;
+    free(rows);
+    return NULL;
 }

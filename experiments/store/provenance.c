@@ -79,126 +79,43 @@ void provenance_set_device(Provenance *p, const char *device, const char *precis
     if (!info) info = &none;
     snprintf(p->device, sizeof p->device, "%s", device);
     snprintf(p->precision, sizeof p->precision, "%s", precision);
-    memcpy(p->accelerator, info->name, sizeof p->accelerator);
-    memcpy(p->runtime, info->runtime, sizeof p->runtime);
-    memcpy(p->driver, info->driver, sizeof p->driver);
-    memcpy(p->libraries, info->libraries, sizeof p->libraries);
+    snprintf(p->accelerator, sizeof p->accelerator, "%s", info->name);
+    snprintf(p->runtime, sizeof p->runtime, "%s", info->runtime);
+    snprintf(p->driver, sizeof p->driver, "%s", info->driver);
+    snprintf(p->libraries, sizeof p->libraries, "%s", info->libraries);
 }
 
 const char *provenance_computer(const Provenance *p) {
     return *p->accelerator ? p->accelerator : p->cpu;
 }
 
-const ProvenanceText provenance_texts[PROVENANCE_TEXTS] = {
-#define FIELD(field) #field, offsetof(Provenance, field), sizeof((Provenance *)0)->field
-    {FIELD(commit), false},    {FIELD(command), false}, {FIELD(compiler), false},
-    {FIELD(flags), false},     {FIELD(cpu), false},     {FIELD(device), false},
-    {FIELD(precision), false}, {FIELD(started), false}, {FIELD(accelerator), true},
-    {FIELD(runtime), true},    {FIELD(driver), true},   {FIELD(libraries), true},
+const H5Column provenance_fields[PROVENANCE_FIELDS] = {
+#define FIELD(field, kind) H5_FIELD(Provenance, field, kind)
+    {FIELD(commit, H5_TEXT)},
+    {FIELD(command, H5_LINE)},
+    {FIELD(compiler, H5_TEXT)},
+    {FIELD(flags, H5_LINE)},
+    {FIELD(cpu, H5_TEXT)},
+    {FIELD(device, H5_TEXT)},
+    {FIELD(precision, H5_TEXT)},
+    {FIELD(started, H5_TEXT)},
+    {FIELD(accelerator, H5_TEXT), .optional = true},
+    {FIELD(runtime, H5_TEXT), .optional = true},
+    {FIELD(driver, H5_TEXT), .optional = true},
+    {FIELD(libraries, H5_TEXT), .optional = true},
+    {FIELD(threads, H5_INT)},
+    {FIELD(seed, H5_UINT64)},
+    {FIELD(wall, H5_DOUBLE), .unit = "s"},
 #undef FIELD
 };
 
 void provenance_write(H5File *file, const char *group, const Provenance *p) {
-    for (int i = 0; i < PROVENANCE_TEXTS; i++) {
-        const char *text = (const char *)p + provenance_texts[i].offset;
-        if (*text || !provenance_texts[i].optional)
-            h5_set_text(file, group, provenance_texts[i].name, text);
-    }
-    h5_set_int(file, group, "threads", p->threads);
-    h5_set_count(file, group, "seed", p->seed);
-    h5_set_real(file, group, "wall", p->wall);
+    h5_set_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p);
 }
 
 /* Before there were others, fp32 was called float. */
 int provenance_read(const H5File *file, const char *group, Provenance *p) {
-    int64_t threads;
-    for (int i = 0; i < PROVENANCE_TEXTS; i++) {
-        char *text = (char *)p + provenance_texts[i].offset;
-        *text = 0;
-        if (provenance_texts[i].optional && !h5_has(file, group, provenance_texts[i].name))
-            continue;
-        if (h5_get_text(file, group, provenance_texts[i].name, text, provenance_texts[i].size))
-            return -1;
-    }
-    if (h5_get_int(file, group, "threads", &threads) ||
-        h5_get_count(file, group, "seed", &p->seed) || h5_get_real(file, group, "wall", &p->wall))
-        return -1;
-    p->threads = (int)threads;
+    if (h5_get_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p)) return -1;
     if (strcmp(p->precision, "float") == 0) strcpy(p->precision, precision_names[PRECISION_FP32]);
     return 0;
-}
-
-/* ---- of many runs ---------------------------------------------------------------------------- */
-
-static const H5Column numbers[] = {
-    {"threads", H5_INT, offsetof(Provenance, threads), NULL},
-    {"seed", H5_UINT64, offsetof(Provenance, seed), NULL},
-    {"wall", H5_DOUBLE, offsetof(Provenance, wall), "s"},
-};
-enum { NUMBERS = sizeof numbers / sizeof *numbers, NAME = 2 * H5_NAME };
-
-static H5Kind text_kind(int text) {
-    return provenance_texts[text].size > H5_NAME ? H5_LINE : H5_TEXT;
-}
-
-void provenance_write_columns(H5File *file, const char *group, const char *scale,
-                              const Provenance *first, size_t stride, size_t rows) {
-    char name[NAME], *values = malloc(rows * H5_PATH + 1);
-    H5Dim dim = {"row", rows, scale};
-    for (int i = 0; i < PROVENANCE_TEXTS && values; i++) {
-        size_t size = h5_kind_size(text_kind(i));
-        memset(values, 0, rows * size);
-        for (size_t r = 0; r < rows; r++)
-            strcpy(values + r * size,
-                   (const char *)first + r * stride + provenance_texts[i].offset);
-        snprintf(name, sizeof name, "%s/%s", group, provenance_texts[i].name);
-        h5_write(file, name, text_kind(i), values, 1, &dim, NULL);
-    }
-    for (int i = 0; i < NUMBERS && values; i++) {
-        size_t size = h5_kind_size(numbers[i].kind);
-        for (size_t r = 0; r < rows; r++)
-            memcpy(values + r * size, (const char *)first + r * stride + numbers[i].offset, size);
-        snprintf(name, sizeof name, "%s/%s", group, numbers[i].name);
-        h5_write(file, name, numbers[i].kind, values, 1, &dim, numbers[i].unit);
-    }
-    if (!values) h5_fail(file, group);
-    free(values);
-}
-
-static int read_texts(const H5File *file, const char *group, Provenance *first, size_t stride,
-                      size_t rows, char *values) {
-    char name[NAME];
-    for (int i = 0; i < PROVENANCE_TEXTS; i++) {
-        const ProvenanceText *text = &provenance_texts[i];
-        size_t size = h5_kind_size(text_kind(i));
-        snprintf(name, sizeof name, "%s/%s", group, text->name);
-        if (h5_read(file, name, text_kind(i), values, 1, &rows)) return -1;
-        for (size_t r = 0; r < rows; r++)
-            snprintf((char *)first + r * stride + text->offset, text->size, "%s",
-                     values + r * size);
-    }
-    return 0;
-}
-
-static int read_numbers(const H5File *file, const char *group, Provenance *first, size_t stride,
-                        size_t rows, char *values) {
-    char name[NAME];
-    for (int i = 0; i < NUMBERS; i++) {
-        size_t size = h5_kind_size(numbers[i].kind);
-        snprintf(name, sizeof name, "%s/%s", group, numbers[i].name);
-        if (h5_read(file, name, numbers[i].kind, values, 1, &rows)) return -1;
-        for (size_t r = 0; r < rows; r++)
-            memcpy((char *)first + r * stride + numbers[i].offset, values + r * size, size);
-    }
-    return 0;
-}
-
-int provenance_read_columns(const H5File *file, const char *group, Provenance *first, size_t stride,
-                            size_t rows) {
-    char *values = malloc(rows * H5_PATH + 1);
-    int failed = values ? read_texts(file, group, first, stride, rows, values) ||
-                              read_numbers(file, group, first, stride, rows, values)
-                        : error_set("%s: out of memory", file->path);
-    free(values);
-    return failed ? -1 : 0;
 }

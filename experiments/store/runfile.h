@@ -60,40 +60,42 @@ typedef struct {
     uint64_t current, peak, planned;
 } MemoryRow;
 
-/* The columns of tables that a study keeps of each run as well. */
 typedef struct {
-    const H5Column *column;
-    int columns;
-} RunTable;
-extern const RunTable run_curve, run_evaluation, run_switches;
-
-typedef struct {
-    char status[16];
+    char status[H5_NAME];
     Options settings;
     Provenance provenance;
-    char spec[320], data[48];
+    char spec[H5_PATH], data[H5_NAME];
     uint64_t parameters, samples, checksum;
     double steps_per_epoch, imbalance;
     int submodels, blocks;
-    uint64_t *submodel_parameters; /* [submodels] */
-    int *of_block;                 /* [blocks] */
-    char (*block_names)[H5_NAME];  /* [blocks] */
+    /* Of the partition, which is written and not read: [submodels], [blocks], [blocks]. */
+    uint64_t *submodel_parameters;
+    int *of_block;
+    char (*block_names)[H5_NAME];
     CurveRow *curve;
     EvaluationRow *evaluations;
     SwitchRow *switches;
     SessionRow *sessions;
     size_t curve_rows, evaluation_rows, switch_rows, session_rows;
-    size_t curve_room, evaluation_room, switch_room, session_room;
     MemoryRow memory[MEM_ROLES + 1]; /* the last row is the total */
 } RunFile;
+
+/* The arrays of rows that grow with the run; a study has the first three as well.  Each row begins
+ * with its step. */
+enum { RUN_CURVE, RUN_EVALUATIONS, RUN_SWITCHES, RUN_SESSIONS, RUN_PARTS };
+typedef struct {
+    const char *group;
+    const H5Column *column;
+    int columns;
+    size_t row_size, rows_at, count_at; /* in RunFile: the array, and how many rows it has */
+} RunPart;
+extern const RunPart run_parts[RUN_PARTS];
 
 /* Allocates the arrays of the partition, zeroed.  -1 and an error. */
 int runfile_reserve(RunFile *run, int submodels, int blocks);
 
-/* Appends a row.  -1 and an error when memory runs out. */
-int runfile_add_curve(RunFile *run, CurveRow row);
-int runfile_add_evaluation(RunFile *run, EvaluationRow row);
-int runfile_add_switch(RunFile *run, SwitchRow row);
+/* Appends a row to a part.  -1 and an error when memory runs out. */
+int runfile_add(RunFile *run, int part, const void *row);
 /* One more session, as run->provenance says; in place of one that began at the same step, for that
  * one did nothing. */
 int runfile_add_session(RunFile *run, uint64_t step);

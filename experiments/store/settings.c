@@ -11,10 +11,50 @@ static bool stored_in_a_run(const Option *option) {
     return (option->commands & COMMAND_TRAIN) && option->role != OPTION_LOCAL;
 }
 
-static bool is_real(const Option *option) { return option->kind == OPTION_IS_REAL; }
-static bool is_whole(const Option *option) {
-    return option->kind == OPTION_IS_INT || option->kind == OPTION_IS_COUNT ||
-           option->kind == OPTION_IS_BYTES || option->kind == OPTION_IS_FLAG;
+/* How an option is stored: whole numbers and reals as numbers, the rest as text. */
+static H5Kind kind_of(const Option *option) {
+    switch (option->kind) {
+        case OPTION_IS_REAL:
+            return H5_DOUBLE;
+        case OPTION_IS_INT:
+        case OPTION_IS_COUNT:
+        case OPTION_IS_BYTES:
+        case OPTION_IS_FLAG:
+            return H5_UINT64;
+        case OPTION_IS_TEXT:
+            return H5_LINE;
+        case OPTION_IS_CHOICE:
+        case OPTION_IS_SWITCH:
+            break;
+    }
+    return H5_TEXT;
+}
+
+/* A value as it is stored. */
+typedef union {
+    double number;
+    uint64_t whole;
+    char text[H5_PATH];
+} Stored;
+
+static void to_stored(Stored *value, H5Kind kind, const char *text) {
+    memset(value, 0, h5_kind_size(kind));
+    if (kind == H5_DOUBLE)
+        value->number = strtod(text, NULL);
+    else if (kind == H5_UINT64)
+        value->whole = strtoull(text, NULL, 10);
+    else
+        snprintf(value->text, h5_kind_size(kind), "%s", text);
+}
+
+/* As it would be typed. */
+static void to_typed(char text[OPTION_TEXT], H5Kind kind, const Stored *value) {
+    if (kind == H5_DOUBLE)
+        snprintf(text, OPTION_TEXT, "%.17g", value->number);
+    else if (kind == H5_UINT64)
+        snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)value->whole);
+    else
+        snprintf(text, OPTION_TEXT, "%.*s", OPTION_TEXT - 1, value->text);
 }
 
 /* Independent of the order of the table, which may change. */
@@ -26,13 +66,9 @@ static uint64_t setting_checksum(const char *name, const char *text) {
 static void write_setting(H5File *file, const char *group, const Options *options, int row) {
     const Option *option = &option_table[row];
     char text[OPTION_TEXT];
-    options_format(options, row, text);
-    if (is_real(option))
-        h5_set_real(file, group, option->name, strtod(text, NULL));
-    else if (is_whole(option))
-        h5_set_count(file, group, option->name, strtoull(text, NULL, 10));
-    else
-        h5_set_text(file, group, option->name, text);
+    Stored value;
+    to_stored(&value, kind_of(option), options_format(options, row, text));
+    h5_set(file, group, option->name, kind_of(option), &value);
 }
 
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role) {
@@ -52,47 +88,29 @@ void settings_write_given(H5File *file, const char *group, const Options *option
         if (options->given[row]) write_setting(file, group, options, row);
 }
 
-/* The attribute as the text that would be typed. */
-static int read_text(const H5File *file, const char *group, const Option *option,
-                     char text[OPTION_TEXT]) {
-    if (is_real(option)) {
-        double value;
-        if (h5_get_real(file, group, option->name, &value)) return -1;
-        snprintf(text, OPTION_TEXT, "%.17g", value);
-        return 0;
-    }
-    if (is_whole(option)) {
-        uint64_t value;
-        if (h5_get_count(file, group, option->name, &value)) return -1;
-        snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)value);
-        return 0;
-    }
-    return h5_get_text(file, group, option->name, text, OPTION_TEXT);
-}
-
 /* Sets what a file says. */
 static int take(const H5File *file, const char *group, Options *options, const char *name,
                 const char *text) {
-    char cause[256];
     /* The length was given in steps or in epochs, which are then 0; steps come first. */
     if (strcmp(name, "epochs") == 0 && strtod(text, NULL) == 0) return 0;
     if (options_set(options, name, text) == 0) return 0;
-    snprintf(cause, sizeof cause, "%s", error_message());
-    return error_set("%s: %s: %s", file->path, group, cause);
+    return error_set("%s: %s: %s", file->path, group, error_message());
 }
 
 int settings_read(const H5File *file, const char *group, Options *options) {
     char text[OPTION_TEXT];
     uint64_t sum = 0, stored;
+    Stored value;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!stored_in_a_run(option) || !h5_has(file, group, option->name)) continue;
-        if (read_text(file, group, option, text) || take(file, group, options, option->name, text))
-            return -1;
+        if (h5_get(file, group, option->name, kind_of(option), &value)) return -1;
+        to_typed(text, kind_of(option), &value);
+        if (take(file, group, options, option->name, text)) return -1;
         sum += setting_checksum(option->name, text);
     }
     if (!h5_has(file, group, "checksum")) return 0;
-    if (h5_get_count(file, group, "checksum", &stored)) return -1;
+    if (h5_get(file, group, "checksum", H5_UINT64, &stored)) return -1;
     return stored == sum ? 0
                          : error_set("%s: %s: its checksum does not match; the file is damaged",
                                      file->path, group);
@@ -139,119 +157,66 @@ int settings_missing(char *text, size_t size, const Options *options, const char
 
 /* ---- of many runs ---------------------------------------------------------------------------- */
 
-static H5Kind column_kind(const Option *option) {
-    return is_real(option)                  ? H5_DOUBLE
-           : is_whole(option)               ? H5_UINT64
-           : option->kind == OPTION_IS_TEXT ? H5_LINE
-                                            : H5_TEXT;
-}
-
-/* One element of a column, from text and to it. */
-static void text_to_element(char *element, H5Kind kind, const char *text) {
-    double number = kind == H5_DOUBLE ? strtod(text, NULL) : 0;
-    uint64_t whole = kind == H5_UINT64 ? strtoull(text, NULL, 10) : 0;
-    if (kind == H5_DOUBLE)
-        memcpy(element, &number, sizeof number);
-    else if (kind == H5_UINT64)
-        memcpy(element, &whole, sizeof whole);
-    else
-        snprintf(element, h5_kind_size(kind), "%s", text);
-}
-
-static void element_to_text(char text[OPTION_TEXT], H5Kind kind, const char *element) {
-    double number;
-    uint64_t whole;
-    memcpy(&number, element, sizeof number);
-    memcpy(&whole, element, sizeof whole);
-    if (kind == H5_DOUBLE)
-        snprintf(text, OPTION_TEXT, "%.17g", number);
-    else if (kind == H5_UINT64)
-        snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)whole);
-    else
-        snprintf(text, OPTION_TEXT, "%.*s", OPTION_TEXT - 1, element);
+static const Options *of_run(const Options *first, size_t stride, size_t run) {
+    return (const Options *)(const void *)((const char *)first + run * stride);
 }
 
 void settings_write_columns(H5File *file, const char *group, const char *scale,
                             const Options *first, size_t stride, size_t rows) {
-    char text[OPTION_TEXT], name[2 * H5_NAME], *values = malloc(rows * H5_PATH + 1);
-    H5Dim dim = {"row", rows, scale};
+    char text[OPTION_TEXT];
+    Stored *values = calloc(rows + 1, sizeof *values);
+    if (!values) h5_fail(file, group);
     for (int o = 0; option_table[o].name && values; o++) {
         const Option *option = &option_table[o];
-        H5Kind kind = column_kind(option);
+        H5Column column = {.name = option->name, .kind = kind_of(option)};
         if (!stored_in_a_run(option)) continue;
-        memset(values, 0, rows * h5_kind_size(kind));
-        for (size_t r = 0; r < rows; r++) {
-            const void *options = (const char *)first + r * stride;
-            text_to_element(values + r * h5_kind_size(kind), kind,
-                            options_format(options, o, text));
-        }
-        snprintf(name, sizeof name, "%s/%s", group, option->name);
-        h5_write(file, name, kind, values, 1, &dim, NULL);
+        for (size_t r = 0; r < rows; r++)
+            to_stored(&values[r], column.kind, options_format(of_run(first, stride, r), o, text));
+        h5_write_table(file, group, scale, &column, 1, values, sizeof *values, rows);
     }
-    if (!values) h5_fail(file, group);
     free(values);
-}
-
-static int read_column(const H5File *file, const char *group, const Option *option, Options *first,
-                       size_t stride, size_t rows, char *values) {
-    char text[OPTION_TEXT], name[2 * H5_NAME];
-    H5Kind kind = column_kind(option);
-    size_t size = h5_kind_size(kind);
-    snprintf(name, sizeof name, "%s/%s", group, option->name);
-    if (!h5_exists(file, name)) return 0;
-    if (h5_read(file, name, kind, values, 1, &rows)) return -1;
-    for (size_t r = 0; r < rows; r++) {
-        element_to_text(text, kind, values + r * size);
-        if (take(file, group, (Options *)(void *)((char *)first + r * stride), option->name, text))
-            return -1;
-    }
-    return 0;
 }
 
 int settings_read_columns(const H5File *file, const char *group, Options *first, size_t stride,
                           size_t rows) {
-    char *values = malloc(rows * H5_PATH + 1);
+    char text[OPTION_TEXT], path[2 * H5_NAME];
+    Stored *values = calloc(rows + 1, sizeof *values);
     int failed = values ? 0 : error_set("%s: out of memory", file->path);
-    for (int o = 0; option_table[o].name && !failed; o++)
-        if (stored_in_a_run(&option_table[o]))
-            failed = read_column(file, group, &option_table[o], first, stride, rows, values);
+    for (int o = 0; option_table[o].name && !failed; o++) {
+        const Option *option = &option_table[o];
+        H5Column column = {.name = option->name, .kind = kind_of(option)};
+        snprintf(path, sizeof path, "%s/%s", group, option->name);
+        if (!stored_in_a_run(option) || !h5_exists(file, path)) continue;
+        failed = h5_read_columns(file, group, &column, 1, values, sizeof *values, rows);
+        for (size_t r = 0; r < rows && !failed; r++) {
+            to_typed(text, column.kind, &values[r]);
+            Options *options = (Options *)(void *)((char *)first + r * stride);
+            failed = take(file, group, options, option->name, text);
+        }
+    }
     free(values);
     return failed;
 }
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
-static int refuse_change(const Option *option, const char *stored, const char *asked) {
-    return error_set(
-        "--%s %s: this run was started with %s, and a resume must give the same "
-        "result; start a new run with --out for another",
-        option->name, asked, *stored ? stored : "none");
-}
-
 int settings_resume(Options *stored, const Options *asked) {
     char before[OPTION_TEXT], now[OPTION_TEXT];
+    Options resumed = *asked;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
-        if (!asked->given[row] || !stored_in_a_run(option)) continue;
+        if (!stored_in_a_run(option)) continue;
         options_format(stored, row, before);
         options_format(asked, row, now);
-        if (option->role == OPTION_FIXED) {
-            if (strcmp(before, now) != 0) return refuse_change(option, before, now);
-        } else if (options_set(stored, option->name, now)) {
+        if (asked->given[row] && option->role == OPTION_FIXED && strcmp(before, now) != 0)
+            return error_set(
+                "--%s %s: this run was started with %s, and a resume must give the same result; "
+                "start a new run with --out for another",
+                option->name, now, *before ? before : "none");
+        if (stored->given[row] && !asked->given[row] && !length_known(asked, option) &&
+            options_set(&resumed, option->name, before))
             return -1;
-        }
     }
-    snprintf(stored->out, sizeof stored->out, "%s", asked->out);
-    snprintf(stored->resume, sizeof stored->resume, "%s", asked->resume);
-    snprintf(stored->log_samples, sizeof stored->log_samples, "%s", asked->log_samples);
-    stored->quiet = asked->quiet;
-    stored->brief = asked->brief;
-    stored->go_on = asked->go_on;
-    stored->world = asked->world;
-    snprintf(stored->pipeline, sizeof stored->pipeline, "%s", asked->pipeline);
-    stored->placement = asked->placement;
-    stored->pipeline_schedule = asked->pipeline_schedule;
-    stored->replicas = asked->replicas;
-    stored->timeout = asked->timeout;
+    *stored = resumed;
     return 0;
 }

@@ -11,19 +11,26 @@
 #include "../../ref/memory.h"
 #include "../train/setup.h"
 
-#define TEXT(field, what) \
-    { {#field, H5_TEXT, offsetof(StudyRow, field), NULL}, what, false }
-#define INTEGER(field, unit, what) \
-    { {#field, H5_INT64, offsetof(StudyRow, field), unit}, what, false }
-#define REAL(field, unit, what) \
-    { {#field, H5_DOUBLE, offsetof(StudyRow, field), unit}, what, false }
-#define COMPUTED(field, unit, what) \
-    { {#field, H5_DOUBLE, offsetof(StudyRow, field), unit}, what, true }
-#define PEAK(name, role, what) \
-    { {name, H5_DOUBLE, offsetof(StudyRow, peak) + (role) * sizeof(double), "bytes"}, what, false }
+#define TEXT(field, says) \
+    { H5_FIELD(StudyRow, field, H5_TEXT), .what = says }
+#define INTEGER(field, its_unit, says) \
+    { H5_FIELD(StudyRow, field, H5_INT64), .unit = its_unit, .what = says }
+#define REAL(field, its_unit, says) \
+    { H5_FIELD(StudyRow, field, H5_DOUBLE), .unit = its_unit, .what = says }
+#define COMPUTED(field, its_unit, says) \
+    { H5_FIELD(StudyRow, field, H5_DOUBLE), .unit = its_unit, .what = says, .optional = true }
+#define PEAK(its_name, role, says)                                                     \
+    {                                                                                  \
+        .name = its_name, .kind = H5_DOUBLE,                                           \
+        .offset = offsetof(StudyRow, peak) + (role) * sizeof(double), .unit = "bytes", \
+        .what = says                                                                   \
+    }
 
-const StudyColumn study_columns[] = {
-    {{"row", H5_TEXT, offsetof(StudyRow, name), NULL}, "name of the training", false},
+const H5Column study_columns[] = {
+    {.name = "row",
+     .kind = H5_TEXT,
+     .offset = offsetof(StudyRow, name),
+     .what = "name of the training"},
     TEXT(model, "preset or specification"),
     TEXT(input, "images or tokens"),
     TEXT(data, "data set"),
@@ -99,8 +106,8 @@ StudyRow *study_add(Study *study) {
     StudyRow *row = &grown[study->rows++];
     memset(row, 0, sizeof *row);
     for (int c = 0; c < study_column_count; c++)
-        if (study_columns[c].column.kind == H5_DOUBLE)
-            *(double *)(void *)((char *)row + study_columns[c].column.offset) = NAN;
+        if (study_columns[c].kind == H5_DOUBLE)
+            *(double *)(void *)((char *)row + study_columns[c].offset) = NAN;
     return row;
 }
 
@@ -189,8 +196,7 @@ int study_add_run(Study *study, RunFile *run, const char *name) {
         run->curve = NULL;
         run->evaluations = NULL;
         run->switches = NULL;
-        run->curve_rows = run->curve_room = run->evaluation_rows = run->evaluation_room = 0;
-        run->switch_rows = run->switch_room = 0;
+        run->curve_rows = run->evaluation_rows = run->switch_rows = 0;
     }
     model_free(model);
     return row ? 0 : -1;

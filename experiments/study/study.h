@@ -13,7 +13,7 @@ typedef struct {
     double lr, weight_decay, fraction, epochs, imbalance;
     char device[H5_NAME], cpu[H5_NAME], precision[H5_NAME], checksum[H5_NAME], commit[H5_NAME],
         started[H5_NAME];
-    char spec[320];
+    char spec[H5_PATH];
     Options settings;
     Provenance provenance; /* in full; what is above is in the table too */
     /* what came out; NAN where it does not apply or was not reached */
@@ -27,7 +27,7 @@ typedef struct {
     CurveRow *curve;
     EvaluationRow *evaluation;
     SwitchRow *switches;
-    size_t curve_rows, evaluation_rows, switch_rows;
+    uint64_t curve_rows, evaluation_rows, switch_rows;
     double *operations; /* [curve_rows] done after each update: operations.h; NULL: unknown */
 } StudyRow;
 
@@ -38,13 +38,9 @@ typedef struct {
     char unfinished[400]; /* which runs read have not come to their end, in a line; "": none */
 } Study;
 
-typedef struct {
-    H5Column column;
-    const char *what;
-    bool computed; /* from the curves, by study_converge: a file need not have it */
-} StudyColumn;
-
-extern const StudyColumn study_columns[];
+/* Those of the table of its file.  What is computed from the curves, by study_converge, is optional
+ * there. */
+extern const H5Column study_columns[];
 extern const int study_column_count;
 
 /* Appends an empty row, reals NAN; NULL and an error when memory runs out.  Earlier row pointers

@@ -40,11 +40,8 @@ static int row_finished(const TrainingRow *row) {
     if (runfile_read(&run, path)) return -1;
     Options now = run.settings;
     int finished = strcmp(run.status, "finished") == 0 && weights_are_last(&run, row->options.out);
-    if (settings_resume(&now, &row->options)) {
-        char cause[400];
-        snprintf(cause, sizeof cause, "%s", error_message());
-        finished = error_set("%s: %s", row->options.out, cause);
-    }
+    if (settings_resume(&now, &row->options))
+        finished = error_set("%s: %s", row->options.out, error_message());
     for (int o = 0; option_table[o].name && finished == 1; o++) {
         const Option *option = &option_table[o];
         if (!row->options.given[o] || strcmp(options_format(&run.settings, o, had),

@@ -53,7 +53,7 @@ typedef struct {
     double value;  /* NAN: empty, or a text */
     double spread; /* of a mean: standard deviation of a single one; NAN: none */
     Source source;
-    char text[64]; /* of a COLUMN_TEXT */
+    char text[H5_NAME]; /* of a COLUMN_TEXT */
 } Cell;
 
 /* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column,
@@ -126,7 +126,7 @@ const Cell *table_find(const Table *table, const char *label, const char *column
 
 /* A cell as shown, without its mark; "" for an empty one; a spread behind " +- ", or what one wants
  * there.  Returns `text`. */
-enum { TABLE_CELL = 72 };
+enum { TABLE_CELL = H5_NAME };
 #define PLUS_MINUS " \u00B1 " /* where any character can be shown */
 const char *table_format_with(const Table *table, int row, int column, const char *plus_minus,
                               char text[TABLE_CELL]);
@@ -162,7 +162,6 @@ void tables_store(H5File *file, const Tables *tables);
 int tables_write(const Tables *tables, const Options *options, const char *path);
 /* Fills `tables`, which is empty before.  -1 and an error; tables_free is safe either way. */
 int tables_read(Tables *tables, const char *path);
-/* 1 if the file holds tables, 0 if something else; -1 and an error: no HDF5 file. */
-int tables_recognise(const char *path);
+extern const char tables_format[]; /* what h5_format says of such a file */
 
 #endif

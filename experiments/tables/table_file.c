@@ -9,7 +9,7 @@
 
 enum { VERSION = 1, PATH = 160, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
 
-static const char format_name[] = "bcd tables";
+const char tables_format[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
 static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "stacked bars",
                                                        "timeline"};
@@ -65,53 +65,43 @@ static void unit_of(char unit[24], const Table *table, int column) {
     snprintf(unit, 24, "%s", counted ? table->unit : "");
 }
 
-/* What is stored of a column. */
-typedef enum { PART_VALUES, PART_SPREADS, PART_TEXTS, PART_SOURCES } TablePart;
-
-static void write_part(H5File *file, const char *path, const char *scale, const Table *table,
-                       int column, TablePart part) {
-    size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
-    H5Dim dim = {"row", rows, scale};
-    double *values = malloc(rows * sizeof *values + 1);
-    char(*texts)[H5_NAME] = calloc(rows + 1, sizeof *texts);
-    for (size_t r = 0; r < rows && values && texts; r++) {
-        const Cell *cell = &table->cell[r * columns + (size_t)column];
-        values[r] = part == PART_SPREADS ? cell->spread : cell->value;
-        snprintf(texts[r], H5_NAME, "%s",
-                 part == PART_TEXTS ? cell->text : source_names[cell->source]);
-    }
-    char unit[24];
-    unit_of(unit, table, column);
-    if (!values || !texts)
-        file->failed = error_set("%s: out of memory", file->path) != 0;
-    else if (part == PART_VALUES || part == PART_SPREADS)
-        h5_write(file, path, H5_DOUBLE, values, 1, &dim, *unit ? unit : NULL);
-    else
-        h5_write(file, path, H5_TEXT, texts, 1, &dim, NULL);
-    free(values);
-    free(texts);
-}
-
 static bool has_spread(const Table *table, int column) {
     for (int r = 0; r < table->rows; r++)
         if (isfinite(table->cell[r * table->columns + column].spread)) return true;
     return false;
 }
 
+/* Numbers with their spreads, or texts; and where each comes from. */
 static void write_column(H5File *file, const char *group, const Table *table, int number) {
     const TableColumn *column = &table->column[number];
-    char path[PATH], scale[PATH], sources[PATH + 8], spreads[PATH + 8];
+    const bool is_text = column->kind == COLUMN_TEXT;
+    const size_t rows = (size_t)table->rows, each = (size_t)table->columns * sizeof(Cell);
+    const Cell *cell = table->cell + number;
+    char path[PATH], scale[PATH], sources[PATH], spreads[PATH], unit[24];
     snprintf(path, sizeof path, "%s/%s", group, column->name);
-    snprintf(spreads, sizeof spreads, "%s_spread", path);
     snprintf(scale, sizeof scale, "%s/row", group);
-    snprintf(sources, sizeof sources, "%s_source", path);
-    write_part(file, path, scale, table, number,
-               column->kind == COLUMN_TEXT ? PART_TEXTS : PART_VALUES);
-    write_part(file, sources, scale, table, number, PART_SOURCES);
-    if (has_spread(table, number)) write_part(file, spreads, scale, table, number, PART_SPREADS);
-    h5_set_text(file, path, "head", column->head);
-    char unit[24];
+    snprintf(sources, sizeof sources, "%s_source", column->name);
+    snprintf(spreads, sizeof spreads, "%s_spread", column->name);
     unit_of(unit, table, number);
+    const char *counted = *unit ? unit : NULL;
+    const H5Column stored[] = {
+        {.name = column->name,
+         .kind = is_text ? H5_TEXT : H5_DOUBLE,
+         .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value),
+         .unit = is_text ? NULL : counted},
+        {.name = spreads, .kind = H5_DOUBLE, .offset = offsetof(Cell, spread), .unit = counted}};
+    const H5Column source = {.name = sources, .kind = H5_TEXT};
+    char(*texts)[H5_NAME] = calloc(rows + 1, sizeof *texts);
+    for (size_t r = 0; r < rows && texts; r++)
+        strcpy(texts[r], source_names[cell[r * (size_t)table->columns].source]);
+    if (!texts) {
+        h5_fail(file, path);
+        return;
+    }
+    h5_write_table(file, group, scale, stored, 1 + has_spread(table, number), cell, each, rows);
+    h5_write_table(file, group, scale, &source, 1, texts, sizeof *texts, rows);
+    free(texts);
+    h5_set_text(file, path, "head", column->head);
     if (strcmp(unit, column->unit) != 0) h5_set_text(file, path, "below", column->unit);
     h5_set_text(file, path, "kind", kind_names[column->kind]);
     h5_set_int(file, path, "decimals", column->decimals);
@@ -146,7 +136,7 @@ void tables_store(H5File *file, const Tables *tables) {
 int tables_write(const Tables *tables, const Options *options, const char *path) {
     H5File file;
     if (tables_failed(tables) || h5_create(&file, path)) return -1;
-    h5_set_text(&file, "/", "format", format_name);
+    h5_set_text(&file, "/", "format", tables_format);
     h5_set_int(&file, "/", "version", VERSION);
     Provenance provenance = tables->provenance;
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
@@ -157,16 +147,6 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-int tables_recognise(const char *path) {
-    H5File file;
-    char format[64] = "";
-    if (h5_open(&file, path)) return -1;
-    bool known = h5_has(&file, "/", "format") &&
-                 h5_get_text(&file, "/", "format", format, sizeof format) == 0;
-    h5_close(&file);
-    return known && strcmp(format, format_name) == 0;
-}
 
 static int find_name(const char *name, const char *const *names, int count) {
     for (int i = 0; i < count; i++)
@@ -186,15 +166,15 @@ static int read_below(const H5File *file, const char *path, char text[24]) {
 
 static int read_column_head(const H5File *file, const char *path, TableColumn *column) {
     char kind[24];
-    int64_t decimals;
     if (h5_get_text(file, path, "head", column->head, sizeof column->head) ||
         h5_get_text(file, path, "kind", kind, sizeof kind) ||
-        h5_get_int(file, path, "decimals", &decimals) || read_below(file, path, column->unit))
+        h5_get(file, path, "decimals", H5_INT, &column->decimals) ||
+        read_below(file, path, column->unit))
         return -1;
     int known = find_name(kind, kind_names, COLUMN_TEXT + 1);
-    if (known < 0 || decimals < DECIMALS_FREE || decimals > 20) return damaged(file, path);
+    if (known < 0 || column->decimals < DECIMALS_FREE || column->decimals > 20)
+        return damaged(file, path);
     column->kind = (ColumnKind)known;
-    column->decimals = (int)decimals;
     return 0;
 }
 
@@ -204,11 +184,11 @@ static int read_heads(const H5File *file, const char *group, Table *table) {
     int links = h5_count(file, group);
     for (int i = 0; i < links; i++) {
         char name[H5_NAME], path[PATH + H5_NAME];
-        int64_t number;
+        int number;
         if (h5_name(file, group, i, name)) return -1;
         snprintf(path, sizeof path, "%s/%s", group, name);
         if (!h5_has(file, path, "number")) continue;
-        if (h5_get_int(file, path, "number", &number)) return -1;
+        if (h5_get(file, path, "number", H5_INT, &number)) return -1;
         if (number < 0 || number >= TABLE_COLUMNS || found[number] ||
             strlen(name) >= sizeof table->column->name)
             return damaged(file, path);
@@ -223,50 +203,36 @@ static int read_heads(const H5File *file, const char *group, Table *table) {
     return links < 0 ? -1 : 0;
 }
 
-/* Nothing where the file has none, or the column holds texts. */
-static int read_spreads(const H5File *file, const char *group, Table *table, int column) {
-    size_t rows = (size_t)table->rows;
-    char path[PATH];
-    snprintf(path, sizeof path, "%s/%s_spread", group, table->column[column].name);
-    if (!h5_exists(file, path)) return 0;
-    double *spread = malloc(rows * sizeof *spread + 1);
-    int failed = spread ? h5_read(file, path, H5_DOUBLE, spread, 1, &rows)
-                        : error_set("%s: out of memory", file->path);
-    for (size_t r = 0; r < rows && !failed; r++)
-        table->cell[r * (size_t)table->columns + (size_t)column].spread = spread[r];
-    free(spread);
-    return failed;
-}
-
-static int read_cells(const H5File *file, const char *group, Table *table, int column) {
-    size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
-    char path[PATH], sources[PATH + 8];
-    bool is_text = table->column[column].kind == COLUMN_TEXT;
-    double *value = malloc(rows * sizeof *value + 1);
-    char(*text)[H5_NAME] = calloc(rows + 1, sizeof *text);
-    char(*source)[H5_NAME] = calloc(rows + 1, sizeof *source);
-    int failed = value && text && source ? 0 : error_set("%s: out of memory", file->path);
-    snprintf(path, sizeof path, "%s/%s", group, table->column[column].name);
-    snprintf(sources, sizeof sources, "%s_source", path);
-    failed = failed || (is_text ? h5_read(file, path, H5_TEXT, text, 1, &rows)
-                                : h5_read(file, path, H5_DOUBLE, value, 1, &rows));
-    failed = failed || h5_read(file, sources, H5_TEXT, source, 1, &rows);
+static int read_cells(const H5File *file, const char *group, Table *table, int number) {
+    const bool is_text = table->column[number].kind == COLUMN_TEXT;
+    const size_t rows = (size_t)table->rows, columns = (size_t)table->columns;
+    char sources[PATH], spreads[PATH];
+    snprintf(sources, sizeof sources, "%s_source", table->column[number].name);
+    snprintf(spreads, sizeof spreads, "%s_spread", table->column[number].name);
+    const H5Column stored[] = {
+        {.name = table->column[number].name,
+         .kind = is_text ? H5_TEXT : H5_DOUBLE,
+         .offset = is_text ? offsetof(Cell, text) : offsetof(Cell, value)},
+        {.name = spreads, .kind = H5_DOUBLE, .offset = offsetof(Cell, spread), .optional = true}};
+    const H5Column source = {.name = sources, .kind = H5_TEXT};
+    char(*texts)[H5_NAME] = calloc(rows + 1, sizeof *texts);
+    Cell *cell = table->cell + number;
+    int failed =
+        texts ? h5_read_columns(file, group, stored, 2, cell, columns * sizeof *cell, rows) ||
+                    h5_read_columns(file, group, &source, 1, texts, sizeof *texts, rows)
+              : error_set("%s: out of memory", file->path);
     for (size_t r = 0; r < rows && !failed; r++) {
-        Cell *cell = &table->cell[r * columns + (size_t)column];
-        int known = find_name(source[r], source_names, SOURCES);
+        int known = find_name(texts[r], source_names, SOURCES);
         if (known < 0) failed = damaged(file, sources);
-        *cell = (Cell){.value = is_text ? NAN : value[r], .spread = NAN, .source = (Source)known};
-        if (is_text) snprintf(cell->text, sizeof cell->text, "%.63s", text[r]);
+        cell[r * columns].source = (Source)known;
     }
-    free(value);
-    free(text);
-    free(source);
-    return failed || is_text ? failed : read_spreads(file, group, table, column);
+    free(texts);
+    return failed;
 }
 
 /* Labels, and empty cells. */
 static int read_rows(const H5File *file, const char *group, Table *table) {
-    static const H5Column label = {"row", H5_TEXT, 0, NULL};
+    static const H5Column label = {.name = "row", .kind = H5_TEXT};
     size_t rows;
     table->label = h5_read_table(file, group, &label, 1, sizeof *table->label, &rows);
     if (!table->label) return -1;
@@ -274,7 +240,8 @@ static int read_rows(const H5File *file, const char *group, Table *table) {
     table->rows = table->capacity = (int)rows;
     table->cell = calloc(rows * (size_t)table->columns + 1, sizeof *table->cell);
     if (!table->cell) return error_set("%s: out of memory", file->path);
-    for (size_t r = 0; r < rows; r++) table->label[r][H5_NAME - 1] = 0;
+    for (size_t i = 0; i < rows * (size_t)table->columns; i++)
+        table->cell[i] = (Cell){.value = NAN, .spread = NAN};
     return 0;
 }
 
@@ -303,7 +270,7 @@ static int read_table(const H5File *file, Table *table) {
         if (read_cells(file, group, table, c)) return -1;
     /* Files written before there were any have none. */
     uint64_t checksum = table_checksum(table);
-    if (h5_has(file, group, "checksum") && h5_get_count(file, group, "checksum", &checksum))
+    if (h5_has(file, group, "checksum") && h5_get(file, group, "checksum", H5_UINT64, &checksum))
         return -1;
     if (checksum == table_checksum(table)) return 0;
     return error_set("%s: %s: damaged: it does not agree with its checksum", file->path, group);
@@ -314,10 +281,10 @@ static int read_names(const H5File *file, Tables *tables) {
     char names[TABLES_MAX][H5_NAME] = {""}, name[H5_NAME], path[PATH];
     int count = h5_count(file, "/tables");
     for (int t = 0; t < count; t++) {
-        int64_t number;
+        int number;
         if (h5_name(file, "/tables", t, name)) return -1;
         snprintf(path, sizeof path, "/tables/%s", name);
-        if (h5_get_int(file, path, "number", &number)) return -1;
+        if (h5_get(file, path, "number", H5_INT, &number)) return -1;
         if (number < 0 || number >= TABLES_MAX || number >= count || *names[number] ||
             strlen(name) >= sizeof tables->table[0]->name)
             return damaged(file, path);

@@ -9,7 +9,7 @@
 /* Leaves *module alone unless all is there.  A library whose device cannot be opened stays loaded:
  * CUDA's do not like to go. */
 static int load(DeviceModule *module, const char *name) {
-    char flag[64], cause[400];
+    char flag[64];
     DeviceModule found = {.name = name};
     int (*open_device)(void) = NULL;
     snprintf(flag, sizeof flag, "--device %s", name);
@@ -18,10 +18,8 @@ static int load(DeviceModule *module, const char *name) {
     if (library_find(library, "device_open", &open_device) ||
         library_find(library, "device_info", &found.info) ||
         library_find(library, "stage_cuda_create", &found.stage_create) ||
-        library_find(library, "cuda_memory_plan", &found.memory_plan) || open_device()) {
-        snprintf(cause, sizeof cause, "%s", error_message());
-        return error_set("%s: %s", flag, cause);
-    }
+        library_find(library, "cuda_memory_plan", &found.memory_plan) || open_device())
+        return error_set("%s: %s", flag, error_message());
     /* what only some builds have: where they fail, they leave NULL */
     (void)library_find(library, "message_free", &found.message_free);
     (void)library_find(library, "transport_nccl_create", &found.transport_nccl_create);

@@ -212,7 +212,6 @@ static Engine *make_remote(RemoteRank *f, Transport *world, const Options *asked
 int pipeline_worker(Transport *world, const Options *asked) {
     RemoteRank f = {.config = calloc(1, sizeof *f.config)};
     int rank = world->rank, failed = 0;
-    char cause[400];
     Engine *engine = NULL;
     if (f.config)
         engine = make_remote(&f, world, asked);
@@ -224,7 +223,6 @@ int pipeline_worker(Transport *world, const Options *asked) {
     free(f.config);
     if (!failed) return 0;
     /* A rank that gave up has said why itself; what this one found out is said here. */
-    snprintf(cause, sizeof cause, "%s", error_message());
-    return strstr(cause, " gave up: ") ? error_set("%s", "")
-                                       : error_set("rank %d: %s", rank, cause);
+    return strstr(error_message(), " gave up: ") ? error_set("%s", "")
+                                                 : error_set("rank %d: %s", rank, error_message());
 }

@@ -46,7 +46,7 @@ static int evaluate(Training *t) {
                   eval_format(&e, s->model->tokens, text));
     EvaluationRow row = {t->state.step, e.loss, e.accuracy, e.perplexity, t->seconds};
     train_log_evaluation(t, &row);
-    return runfile_add_evaluation(&t->run, row);
+    return runfile_add(&t->run, RUN_EVALUATIONS, &row);
 }
 
 static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
@@ -84,7 +84,7 @@ static int note_switch(Training *t, const BcdState *state) {
         progress_note(&t->progress, "step %llu: submodel %d of %d (%s)",
                       (unsigned long long)row.step, row.submodel + 1,
                       t->setup.bcd.partition.submodels, row.reason);
-    return runfile_add_switch(run, row);
+    return runfile_add(run, RUN_SWITCHES, &row);
 }
 
 /* After each update. */
@@ -94,7 +94,7 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     t->seconds += step_seconds;
     train_log_samples(t, state);
     CurveRow row = {state->step, state->position, mean, lr, state->submodel, t->seconds};
-    if (note_switch(t, state) || runfile_add_curve(&t->run, row)) return -1;
+    if (note_switch(t, state) || runfile_add(&t->run, RUN_CURVE, &row)) return -1;
     train_log_curve(t, &row);
     progress_step(&t->progress, state->step, mean, step_seconds, state->submodel,
                   t->setup.bcd.partition.submodels);
@@ -125,7 +125,7 @@ static int finish(Training *t) {
 static int note_failure(Training *t) {
     char cause[400];
     snprintf(cause, sizeof cause, "%s", error_message());
-    if (t->save_failed && !t->diverged) return error_set("%s", cause);
+    if (t->save_failed && !t->diverged) return -1;
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
     if (runfile_write(&t->run, t->run_path)) return -1;

@@ -78,7 +78,6 @@ static int open_new(Training *t, const Options *options) {
 /* Settings and curves so far.  run.h5 is written first, so it may be ahead of the checkpoint, and
  * is there when the checkpoint is not yet. */
 static int read_past(Training *t) {
-    char cause[400];
     Options copy;
     if (access(t->run_path, F_OK) == 0) {
         if (runfile_read(&t->run, t->run_path) == 0) {
@@ -89,9 +88,8 @@ static int read_past(Training *t) {
                        ? -1
                        : 0;
         }
-        snprintf(cause, sizeof cause, "%s", error_message());
         return error_set("%s; without that file the run goes on, and begins its curves anew",
-                         cause);
+                         error_message());
     }
     options_defaults(&t->run.settings, COMMAND_TRAIN);
     return checkpoint_settings(t->checkpoint_path, &t->run.settings);
@@ -101,11 +99,10 @@ static int read_past(Training *t) {
 static int check_device(const Training *t, const Options *asked) {
     const Options *o = &t->setup.options;
     const DeviceModule *device;
-    char cause[300], dir[QUOTED];
+    char dir[QUOTED];
     if (setup_device(&device, o) == 0) return 0;
     if (options_given(asked, "device")) return -1;
-    snprintf(cause, sizeof cause, "%s", error_message());
-    return error_set("%s; to go on here: bcd train --resume %s --device cpu%s", cause,
+    return error_set("%s; to go on here: bcd train --resume %s --device cpu%s", error_message(),
                      quoted(dir, t->dir),
                      o->precision == PRECISION_FP32 ? "" : " --precision fp32");
 }
@@ -178,9 +175,6 @@ static int describe(Training *t) {
     run->checksum = s->train->checksum;
     run->steps_per_epoch = s->steps_per_epoch;
     run->imbalance = partition->imbalance;
-    free(run->submodel_parameters);
-    free(run->of_block);
-    free(run->block_names);
     if (runfile_reserve(run, partition->submodels, s->model->blocks)) return -1;
     for (int m = 0; m < partition->submodels; m++)
         run->submodel_parameters[m] = partition->params[m];

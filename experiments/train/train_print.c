@@ -56,7 +56,7 @@ static void print_ranks(const Setup *s) {
 /* "2 threads", or "NVIDIA H200, bf16". */
 static void format_computer(char text[128], const Provenance *p) {
     if (*p->accelerator)
-        snprintf(text, 128, "%s, %s", p->accelerator, p->precision);
+        snprintf(text, 128, "%.96s, %.16s", p->accelerator, p->precision);
     else
         snprintf(text, 128, "%d thread%s", p->threads, p->threads == 1 ? "" : "s");
 }

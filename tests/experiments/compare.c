@@ -62,7 +62,7 @@ void compare_checkpoints(const char *a, const char *b, const char *start, double
         }
     }
     test_note("%s and %s: at most %.2g of the movement apart", a, b, most);
-    compare_tensor(&x, &y, &z, "/age", 0);
+    compare_tensor(&x, &y, &z, "/optimizer_step", 0);
     h5_close(&x);
     h5_close(&y);
     h5_close(&z);

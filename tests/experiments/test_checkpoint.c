@@ -1,5 +1,6 @@
 /* checkpoint.h5: every number comes back, a resumed training goes on as if it had not stopped, and
  * damage shows. */
+#include <hdf5.h>
 #include <omp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -101,7 +102,7 @@ static void check_same(const Setup *a, const BcdState *at, const Setup *b, const
     for (int block = 0; block < a->model->blocks; block++)
         CHECK(a->engine->is->optimizer_step(a->engine, block) ==
                   b->engine->is->optimizer_step(b->engine, block),
-              "age of block %d", block);
+              "optimizer step of block %d", block);
     CHECK(at->step == bt->step && at->position == bt->position && at->phase == bt->phase &&
               at->phase_steps == bt->phase_steps && at->phase_start == bt->phase_start &&
               at->submodel == bt->submodel && at->window_sum == bt->window_sum &&
@@ -117,6 +118,10 @@ static void resumes_exactly(const void *row) {
     if (!CHECK(open_flags(&a, place->flags) == 0, "%s", error_message())) return;
     train_to(&a, &at, (uint64_t)place->steps);
     CHECK(checkpoint_write(path, &a, &at) == 0, "%s", error_message());
+    if (place->steps == 5) { /* an earlier program called it so */
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, 0);
+        CHECK(H5Lmove(file, "/optimizer_step", file, "/age", 0, 0) + H5Fclose(file) >= 0, "moved");
+    }
     CHECK(open_flags(&b, place->flags) == 0, "%s", error_message());
     if (CHECK(checkpoint_resume(path, &b, &bt) == 0, "%s", error_message())) {
         check_same(&a, &at, &b, &bt);
@@ -149,8 +154,7 @@ static void settings_come_back(void) {
     setup_free(&a);
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 static void write_example(const char *path, const char *flags) {
     Setup setup;
@@ -318,8 +322,7 @@ static void survives_a_lost_rank(void) {
     setup_free(&setup);
 }
 
-/* ---- run directories ---------------------------------------------------------------------------
- */
+/* ---- run directories ---- */
 
 static Options flags_of(const char *line) {
     char text[512], *argv[64] = {(char[]){"bcd"}, (char[]){"train"}};

@@ -30,7 +30,7 @@ static double *read_logits(const char *path, size_t *count, double *float_error)
     CHECK(logits && h5_read(&file, "/logits", H5_DOUBLE, logits, rank, size) == 0, "%s",
           error_message());
     if (float_error)
-        CHECK(h5_get_real(&file, "/logits", "float_error", float_error) == 0, "%s",
+        CHECK(h5_get(&file, "/logits", "float_error", H5_DOUBLE, float_error) == 0, "%s",
               error_message());
     h5_close(&file);
     return logits;

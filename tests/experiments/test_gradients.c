@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/inspect/gradients.h"
+#include "../../experiments/commands.h"
+#include "../../experiments/store/h5.h"
 #include "../../experiments/train/device.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
@@ -19,26 +20,14 @@ static void fixture_path(char path[256], const char *name) {
 /* What the command does on a device, from two files to a third. */
 static int make_on(DeviceKind device, Mode mode, const char *checkpoint, const char *batch_path,
                    const char *out) {
-    H5File file;
-    Batch batch = {0};
-    Model *model = NULL;
-    Stage *stage = NULL;
-    size_t size[H5_RANK];
     Options options;
     options_defaults(&options, COMMAND_GRADIENTS);
     options.device = (int)device;
     options.mode = (int)mode;
-    if (h5_open(&file, batch_path)) return -1;
-    int failed = h5_size(&file, "/targets", size) < 0;
-    batch.n = failed ? 0 : (int)size[0];
-    if (!failed) stage = gradients_stage(&options, checkpoint, batch.n, &model);
-    failed = !stage || gradients_batch(&batch, &file, model) ||
-             gradients_write(&options, out, stage, &batch);
-    if (stage) stage->is->free(stage);
-    h5_close(&file);
-    batch_free(&batch);
-    model_free(model);
-    return failed ? -1 : 0;
+    strcpy(options.checkpoint, checkpoint);
+    strcpy(options.batch_file, batch_path);
+    strcpy(options.out, out);
+    return command_gradients(&options);
 }
 
 static int make(const char *checkpoint, const char *batch_path, const char *out) {

@@ -1,6 +1,7 @@
 /* The HDF5 layer: what is written comes back, and what cannot be read or written says so. */
 #include <hdf5.h>
 #include <hdf5_hl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,10 @@ typedef struct {
 } Row;
 
 static const H5Column columns[] = {
-    {"step", H5_UINT64, offsetof(Row, step), NULL},
-    {"loss", H5_DOUBLE, offsetof(Row, loss), "nats"},
-    {"submodel", H5_INT, offsetof(Row, submodel), NULL},
-    {"reason", H5_TEXT, offsetof(Row, reason), NULL},
+    {H5_FIELD(Row, step, H5_UINT64)},
+    {H5_FIELD(Row, loss, H5_DOUBLE), .unit = "nats", .what = "the mean"},
+    {H5_FIELD(Row, submodel, H5_INT)},
+    {H5_FIELD(Row, reason, H5_TEXT)},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -41,11 +42,12 @@ static const char *example(const char *name) {
     h5_set_text(&file, "/deep/group", "empty", "");
     h5_set_int(&file, "/deep/group", "whole", -5);
     h5_set_count(&file, "/deep/group", "count", UINT64_MAX);
-    h5_set_real(&file, "/deep/group", "real", 0.1);
+    h5_set(&file, "/deep/group", "real", H5_DOUBLE, &(double){0.1});
+    h5_set_fields(&file, "/fields", columns, COLUMNS, rows);
     h5_write(&file, "/deep/matrix", H5_FLOAT, numbers, 2, dims, "s");
     h5_write(&file, "/scalar", H5_INT, (int[]){42}, 0, NULL, NULL);
-    h5_write_table(&file, "/table", columns, COLUMNS, rows, sizeof *rows, 3);
-    h5_write_table(&file, "/none", columns, COLUMNS, rows, sizeof *rows, 0);
+    h5_write_table(&file, "/table", NULL, columns, COLUMNS, rows, sizeof *rows, 3);
+    h5_write_table(&file, "/none", NULL, columns, COLUMNS, rows, sizeof *rows, 0);
     CHECK(h5_commit(&file) == 0, "%s", error_message());
     return path;
 }
@@ -62,9 +64,10 @@ static void round_trip(void) {
     CHECK(h5_get_text(&file, "/", "format", text, sizeof text) == 0 && strcmp(text, "example") == 0,
           "text \"%s\"", text);
     CHECK(h5_get_text(&file, "/deep/group", "empty", text, sizeof text) == 0 && !*text, "empty");
-    CHECK(h5_get_int(&file, "/deep/group", "whole", &whole) == 0 && whole == -5, "whole");
-    CHECK(h5_get_count(&file, "/deep/group", "count", &count) == 0 && count == UINT64_MAX, "count");
-    CHECK(h5_get_real(&file, "/deep/group", "real", &number) == 0 && number == 0.1, "real");
+    CHECK(h5_get(&file, "/deep/group", "whole", H5_INT64, &whole) == 0 && whole == -5, "whole");
+    CHECK(h5_get(&file, "/deep/group", "count", H5_UINT64, &count) == 0 && count == UINT64_MAX,
+          "count");
+    CHECK(h5_get(&file, "/deep/group", "real", H5_DOUBLE, &number) == 0 && number == 0.1, "real");
     CHECK(h5_get_text(&file, "/deep/matrix", "unit", text, sizeof text) == 0 &&
               strcmp(text, "s") == 0,
           "unit");
@@ -88,6 +91,42 @@ static void round_trip(void) {
     CHECK(h5_exists(&file, "/table/loss") && !h5_exists(&file, "/table/x") &&
               !h5_exists(&file, "/x/y/z"),
           "exists");
+    Row fields;
+    CHECK(h5_get_fields(&file, "/fields", columns, COLUMNS, &fields) == 0 &&
+              fields.step == rows->step && fields.loss == rows->loss &&
+              !strcmp(fields.reason, "start"),
+          "fields: %s", error_message());
+    CHECK(h5_get_text(&file, "/table/loss", "what", text, sizeof text) == 0 &&
+              !strcmp(text, "the mean"),
+          "what");
+    h5_close(&file);
+}
+
+/* What may be missing: NAN of a real number, 0 of others, "" of a text, which is then not stored.
+ */
+static void optional_fields(void) {
+    static const H5Column some[] = {
+        {.name = "absent", .kind = H5_DOUBLE, .offset = offsetof(Row, loss), .optional = true},
+        {.name = "none", .kind = H5_INT, .offset = offsetof(Row, submodel), .optional = true},
+        {.name = "gone", .kind = H5_TEXT, .offset = offsetof(Row, reason), .optional = true}};
+    H5File file;
+    Row read[3] = {rows[0], rows[0], rows[0]}, one = rows[0];
+    if (!CHECK(h5_open(&file, example("optional.h5")) == 0, "%s", error_message())) return;
+    CHECK(h5_read_columns(&file, "/table", some, 3, read, sizeof *read, 3) == 0 &&
+              isnan(read[2].loss) && !read[2].submodel && !*read[2].reason && read[2].step == 1,
+          "columns: %g, %d, \"%s\"", read[2].loss, read[2].submodel, read[2].reason);
+    CHECK(h5_get_fields(&file, "/fields", some + 2, 1, &one) == 0 && !*one.reason, "\"%s\"",
+          one.reason);
+    CHECK(h5_get_fields(&file, "/fields", columns, 1, &one) == 0 &&
+              h5_get_fields(&file, "/deep", columns, 1, &one) == -1,
+          "a missing field is no error");
+    h5_close(&file);
+    const char *path = scratch_path("left-out.h5");
+    CHECK(h5_create(&file, path) == 0, "%s", error_message());
+    one = (Row){.reason = ""};
+    h5_set_fields(&file, "/fields", some + 2, 1, &one);
+    CHECK(h5_commit(&file) == 0 && h5_open(&file, path) == 0, "%s", error_message());
+    CHECK(!h5_has(&file, "/fields", "gone"), "an empty text is stored");
     h5_close(&file);
 }
 
@@ -167,9 +206,9 @@ static void refuses_strange_contents(void) {
     CHECK_ERROR("%s: /table/reason: has another type than expected", path);
     CHECK(h5_read(&file, "/deep", H5_FLOAT, data, 1, size) != 0, "read");
     CHECK_ERROR("%s: /deep: is no data set", path);
-    CHECK(h5_get_real(&file, "/", "format", &number) != 0, "read");
+    CHECK(h5_get(&file, "/", "format", H5_DOUBLE, &number) != 0, "read");
     CHECK_ERROR("%s: / attribute format: has another type than expected", path);
-    CHECK(h5_get_real(&file, "/", "nothing", &number) != 0, "read");
+    CHECK(h5_get(&file, "/", "nothing", H5_DOUBLE, &number) != 0, "read");
     CHECK_ERROR("%s: / attribute nothing: is missing", path);
     CHECK(h5_get_text(&file, "/", "format", text, sizeof text) != 0, "read");
     CHECK_ERROR("%s: format: is too long", path);
@@ -242,6 +281,7 @@ static void remembers_the_first_failure(void) {
 
 void test_h5(void) {
     RUN(round_trip);
+    RUN(optional_fields);
     RUN(names_dimensions);
     RUN(same_twice);
     RUN(refuses_strange_files);

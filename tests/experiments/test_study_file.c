@@ -54,7 +54,7 @@ static void round_trip(void) {
     for (int r = 0; r < read.rows && r < study.rows; r++) {
         StudyRow *a = &study.row[r], *b = &read.row[r];
         for (int c = 0; c < study_column_count; c++) {
-            const H5Column *column = &study_columns[c].column;
+            const H5Column *column = &study_columns[c];
             size_t size = column->kind == H5_TEXT ? strlen((char *)a + column->offset) + 1 : 8;
             CHECK(!memcmp((char *)a + column->offset, (char *)b + column->offset, size),
                   "row %d column %s", r, column->name);

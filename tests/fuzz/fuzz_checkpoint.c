@@ -45,10 +45,10 @@ static Sound sound_run(void) {
     RunFile run = {.status = "running"};
     options_defaults(&run.settings, COMMAND_TRAIN);
     for (uint64_t i = 1; i < 9; i++)
-        if (runfile_add_curve(&run, (CurveRow){.step = i})) abort();
-    if (runfile_add_evaluation(&run, (EvaluationRow){.step = 4}) ||
-        runfile_add_switch(&run, (SwitchRow){.reason = "start"}) || runfile_reserve(&run, 2, 5) ||
-        runfile_write(&run, path))
+        if (runfile_add(&run, RUN_CURVE, &(CurveRow){.step = i})) abort();
+    if (runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 4}) ||
+        runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.reason = "start"}) ||
+        runfile_reserve(&run, 2, 5) || runfile_write(&run, path))
         abort();
     runfile_free(&run);
     return read_sound();

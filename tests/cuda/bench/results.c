@@ -8,24 +8,24 @@
 #include "bench.h"
 
 static const H5Column columns[] = {
-    {"part", H5_TEXT, offsetof(Row, part), NULL},
-    {"work", H5_TEXT, offsetof(Row, work), NULL},
-    {"what", H5_TEXT, offsetof(Row, what), NULL},
-    {"how", H5_TEXT, offsetof(Row, how), NULL},
-    {"precision", H5_TEXT, offsetof(Row, precision), NULL},
-    {"samples", H5_INT, offsetof(Row, n), NULL},
-    {"version", H5_INT, offsetof(Row, version), NULL},
-    {"times", H5_INT, offsetof(Row, times), NULL},
-    {"repeats", H5_INT, offsetof(Row, repeats), NULL},
-    {"median", H5_DOUBLE, offsetof(Row, ms), "ms"},
-    {"least", H5_DOUBLE, offsetof(Row, least), "ms"},
-    {"most", H5_DOUBLE, offsetof(Row, most), "ms"},
-    {"bytes", H5_DOUBLE, offsetof(Row, bytes), "B"},
-    {"operations", H5_DOUBLE, offsetof(Row, flops), NULL},
-    {"floor", H5_DOUBLE, offsetof(Row, floor), "ms"},
-    {"predicted", H5_DOUBLE, offsetof(Row, predicted), "ms"},
-    {"memory", H5_DOUBLE, offsetof(Row, memory), "B"},
-    {"failed", H5_TEXT, offsetof(Row, failed), NULL},
+    {.name = "part", .kind = H5_TEXT, .offset = offsetof(Row, part)},
+    {.name = "work", .kind = H5_TEXT, .offset = offsetof(Row, work)},
+    {.name = "what", .kind = H5_TEXT, .offset = offsetof(Row, what)},
+    {.name = "how", .kind = H5_TEXT, .offset = offsetof(Row, how)},
+    {.name = "precision", .kind = H5_TEXT, .offset = offsetof(Row, precision)},
+    {.name = "samples", .kind = H5_INT, .offset = offsetof(Row, n)},
+    {.name = "version", .kind = H5_INT, .offset = offsetof(Row, version)},
+    {.name = "times", .kind = H5_INT, .offset = offsetof(Row, times)},
+    {.name = "repeats", .kind = H5_INT, .offset = offsetof(Row, repeats)},
+    {.name = "median", .kind = H5_DOUBLE, .offset = offsetof(Row, ms), .unit = "ms"},
+    {.name = "least", .kind = H5_DOUBLE, .offset = offsetof(Row, least), .unit = "ms"},
+    {.name = "most", .kind = H5_DOUBLE, .offset = offsetof(Row, most), .unit = "ms"},
+    {.name = "bytes", .kind = H5_DOUBLE, .offset = offsetof(Row, bytes), .unit = "B"},
+    {.name = "operations", .kind = H5_DOUBLE, .offset = offsetof(Row, flops)},
+    {.name = "floor", .kind = H5_DOUBLE, .offset = offsetof(Row, floor), .unit = "ms"},
+    {.name = "predicted", .kind = H5_DOUBLE, .offset = offsetof(Row, predicted), .unit = "ms"},
+    {.name = "memory", .kind = H5_DOUBLE, .offset = offsetof(Row, memory), .unit = "B"},
+    {.name = "failed", .kind = H5_TEXT, .offset = offsetof(Row, failed)},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -82,7 +82,7 @@ int results_save(Results *r, double wall_s) {
     if (h5_create(&file, r->path)) return -1;
     provenance_write(&file, "/", &p);
     h5_set_text(&file, "/", "state", r->state);
-    h5_write_table(&file, "rows", columns, COLUMNS, r->row, sizeof *r->row, r->rows);
+    h5_write_table(&file, "rows", NULL, columns, COLUMNS, r->row, sizeof *r->row, r->rows);
     return h5_commit(&file);
 }
 
