@@ -6,21 +6,6 @@ static bool is_plain(int byte) {
     return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-static int character_of(int byte) {
-    if (is_plain(byte)) return byte;
-    int character = 0x100;
-    for (int before = 0; before < byte; before++) character += !is_plain(before);
-    return character;
-}
-
-/* All the characters are below U+0800: one or two bytes of UTF-8. */
-void bytemap_encode(char text[3], unsigned char byte) {
-    int character = character_of(byte), length = 0;
-    if (character >= 0x80) text[length++] = (char)(0xC0 | character >> 6);
-    text[length++] = (char)(character < 0x80 ? character : 0x80 | (character & 0x3F));
-    text[length] = 0;
-}
-
 /* -1 if there is none. */
 static int byte_of(int character) {
     if (character < 0x100) return is_plain(character) ? character : -1;

@@ -9,7 +9,4 @@
  * number; -1 if a character stands for no byte. */
 int bytemap_decode(char *bytes, const char *text, size_t length);
 
-/* Overwrites text[3] with the character of a byte, terminated. */
-void bytemap_encode(char text[3], unsigned char byte);
-
 #endif

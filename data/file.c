@@ -97,31 +97,37 @@ int atomic_open(AtomicFile *atomic, const char *path) {
     return -1;
 }
 
-/* A rename survives a crash only once the directory itself is on disk. */
-static void sync_directory(const char *path) {
+/* -1 and errno. */
+static int sync_path(const char *path) {
+    int descriptor = open(path, O_RDONLY);
+    int failed = descriptor < 0 ? -1 : fsync(descriptor), cause = errno;
+    if (descriptor >= 0) close(descriptor);
+    errno = cause;
+    return failed;
+}
+
+int file_replace(const char *path, const char *temporary) {
     char dir[PATH_BYTES];
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) + 1 : 0;
     memcpy(dir, path, length);
     strcpy(dir + length, ".");
-    int descriptor = open(dir, O_RDONLY);
-    if (descriptor < 0) return;
-    fsync(descriptor);
-    close(descriptor);
+    if (sync_path(temporary) || rename(temporary, path)) return -1;
+    sync_path(dir); /* a rename survives a crash only once the directory itself is on disk */
+    return 0;
 }
 
 int atomic_commit(AtomicFile *atomic) {
     FILE *file = atomic->file;
     /* Renamed while it is still locked: nobody else can have begun to write it. */
-    const bool written = !ferror(file) && fflush(file) == 0 && fsync(fileno(file)) == 0 &&
-                         rename(atomic->temporary, atomic->path) == 0;
+    const bool written =
+        !ferror(file) && fflush(file) == 0 && file_replace(atomic->path, atomic->temporary) == 0;
     if (!written) {
         error_set("%s: cannot write: %s; is the disk full?", atomic->path, strerror(errno));
         remove(atomic->temporary);
     }
     fclose(file);
     atomic->file = NULL;
-    if (written) sync_directory(atomic->path);
     return written ? 0 : -1;
 }
 

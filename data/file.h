@@ -22,6 +22,10 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
  * device is, or a pipe. */
 int file_target(char *path, const char *name);
 
+/* Brings a file that is complete and closed, or flushed, to the disk, and renames it over `path`.
+ * -1 and errno; `path` is then as it was. */
+int file_replace(const char *path, const char *temporary);
+
 /* A file that appears under its name only when it is complete and on disk; until then it is
  * NAME.tmp, which one process at a time writes. */
 typedef struct {

@@ -1,6 +1,5 @@
 #include "images.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,27 +20,6 @@ static size_t record_bytes(const Images *images) {
 
 static const unsigned char *record_of(const Images *images, int sample) {
     return images->records + (size_t)sample * record_bytes(images);
-}
-
-Normalisation images_measure(const Images *images) {
-    /* Integer sums: exact, whatever the order. */
-    const int plane = IMAGE_SIDE * IMAGE_SIDE;
-    Normalisation result;
-    for (int c = 0; c < 3; c++) {
-        uint64_t sum = 0, squares = 0;
-        for (int n = 0; n < images->samples; n++) {
-            const unsigned char *pixels = record_of(images, n) + images->label_bytes + c * plane;
-            for (int i = 0; i < plane; i++) {
-                sum += pixels[i];
-                squares += (uint64_t)pixels[i] * pixels[i];
-            }
-        }
-        double count = (double)images->samples * plane;
-        double mean = (double)sum / count;
-        result.mean[c] = mean / 255;
-        result.deviation[c] = sqrt((double)squares / count - mean * mean) / 255;
-    }
-    return result;
 }
 
 typedef struct {

@@ -18,9 +18,6 @@ typedef struct {
     double mean[3], deviation[3];
 } Normalisation;
 
-/* Of all pixels of the images. */
-Normalisation images_measure(const Images *images);
-
 /* A data set of the first `limit` images (0: all).  Takes over images->records, also on failure.
  * With augment, each fetch of an image pads it with IMAGE_PAD black pixels on every side, crops
  * 32 x 32 at a random place, and mirrors half of them; which is a function of the seed, the sample

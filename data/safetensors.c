@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../ref/error.h"
+#include "little_endian.h"
 
 /* The format's own limit for the header. */
 #define HEADER_MAX 100000000
@@ -142,12 +143,6 @@ static int read_bytes(const Safetensors *file, void *to, size_t bytes, size_t fr
     return 0;
 }
 
-static uint64_t little_endian(const unsigned char *byte, int count) {
-    uint64_t number = 0;
-    for (int i = count - 1; i >= 0; i--) number = number << 8 | byte[i];
-    return number;
-}
-
 static int open_header(Safetensors *file) {
     struct stat status;
     unsigned char length[8];
@@ -156,7 +151,7 @@ static int open_header(Safetensors *file) {
     size_t size = (size_t)status.st_size;
     if (size < sizeof length) return refuse(file, "header", "ends too early");
     if (read_bytes(file, length, sizeof length, 0)) return -1;
-    uint64_t bytes = little_endian(length, 8);
+    uint64_t bytes = little_endian_get(length, 8);
     if (bytes > HEADER_MAX || bytes > size - 8) return refuse(file, "header", "ends too early");
     char *text = malloc((size_t)bytes + 1);
     if (!text) return error_set("%s: out of memory for its header", file->path);
@@ -197,9 +192,9 @@ static float from_half(uint32_t bits) {
 }
 
 static float number_at(const unsigned char *bytes, NumberKind kind, size_t i) {
-    if (kind == NUMBER_F16) return from_half((uint32_t)little_endian(bytes + 2 * i, 2));
-    uint32_t bits = kind == NUMBER_F32 ? (uint32_t)little_endian(bytes + 4 * i, 4)
-                                       : (uint32_t)little_endian(bytes + 2 * i, 2) << 16;
+    if (kind == NUMBER_F16) return from_half((uint32_t)little_endian_get(bytes + 2 * i, 2));
+    uint32_t bits = kind == NUMBER_F32 ? (uint32_t)little_endian_get(bytes + 4 * i, 4)
+                                       : (uint32_t)little_endian_get(bytes + 2 * i, 2) << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -264,7 +259,7 @@ int safetensors_create(SafetensorsWriter *w, const char *path, const SafeTensor 
     char *text = header_text(tensor, tensors, &w->left);
     if (!text) return error_set("%s: out of memory for its header", path);
     size_t bytes = strlen(text), padded = (bytes + 7) / 8 * 8; /* with blanks: numbers aligned */
-    for (int i = 0; i < 8; i++) length[i] = (unsigned char)(padded >> 8 * i);
+    little_endian_put(length, 8, padded);
     int failed = atomic_open(&w->out, path);
     if (!failed &&
         (fwrite(length, 1, 8, w->out.file) != 8 || fwrite(text, 1, bytes, w->out.file) != bytes ||
@@ -285,7 +280,7 @@ int safetensors_append(SafetensorsWriter *w, const float *numbers, size_t count)
         for (size_t i = 0; i < some; i++) {
             uint32_t bits;
             memcpy(&bits, &numbers[done + i], sizeof bits);
-            for (int b = 0; b < 4; b++) bytes[4 * i + (size_t)b] = (unsigned char)(bits >> 8 * b);
+            little_endian_put(bytes + 4 * i, 4, bits);
         }
         if (fwrite(bytes, 4, some, w->out.file) != some) return write_failed(w);
     }

@@ -17,10 +17,7 @@ enum { CANVAS = 2 * IMAGE_SIDE };
 /* Silhouettes are defined on the square [-UNIT, UNIT)^2. */
 enum { UNIT = 256 };
 
-const char *const synthetic_class_names[SYNTHETIC_CLASSES] = {
-    "disc", "ring", "square", "frame", "triangle", "plus", "bar", "crescent", "dots", "corner"};
-
-/* images_measure of the training images of seed 0, rounded. */
+/* Of the training images of seed 0, rounded; a test recomputes them. */
 const Normalisation synthetic_normalisation = {{0.4978, 0.5000, 0.4990}, {0.1886, 0.1895, 0.1877}};
 
 typedef struct {
@@ -46,23 +43,23 @@ static bool inside_disc(int u, int v, int radius) { return u * u + v * v < radiu
 static bool inside(int class, int u, int v) {
     const int au = abs(u), av = abs(v), max = au > av ? au : av, min = au > av ? av : au;
     switch (class) {
-        case 0:
+        case 0: /* disc */
             return inside_disc(u, v, 225);
-        case 1:
+        case 1: /* ring */
             return inside_disc(u, v, 245) && !inside_disc(u, v, 140);
-        case 2:
+        case 2: /* square */
             return max < 200;
-        case 3:
+        case 3: /* frame */
             return max < 210 && max >= 115;
-        case 4:
+        case 4:                                        /* triangle */
             return v > -150 && 7 * au < 4 * (256 - v); /* sides of slope 7 : 4, nearly sqrt(3) */
-        case 5:
+        case 5:                                        /* plus */
             return min < 75 && max < 240;
-        case 6:
+        case 6: /* bar */
             return au < 90 && av < 250;
-        case 7:
+        case 7: /* crescent */
             return inside_disc(u, v, 245) && !inside_disc(u - 110, v, 200);
-        case 8:
+        case 8: /* dots */
             return inside_disc(u, av - 150, 100);
         default:
             return (u < -60 || v < -60) && max < 210; /* corner: a square less its quarter */

@@ -13,7 +13,6 @@
 enum { SYNTHETIC_CLASSES = 10, SYNTHETIC_TRAIN = 10000, SYNTHETIC_TEST = 2000 };
 
 extern const Normalisation synthetic_normalisation;
-extern const char *const synthetic_class_names[SYNTHETIC_CLASSES];
 
 /* Overwrites images with `samples` records in the CIFAR-10 layout, classes in turn.  Splits never
  * share an image.  -1 and an error if memory runs out. */

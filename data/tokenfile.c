@@ -9,28 +9,21 @@
 
 #include "../ref/error.h"
 #include "checksum.h"
+#include "little_endian.h"
 #include "tokens.h"
 
 static const char magic[8] = {'B', 'C', 'D', 'T', 'O', 'K', 'E', 'N'};
 enum { VERSION = 1 };
 
-static uint64_t get_number(const unsigned char *from, int bytes) {
-    uint64_t number = 0;
-    for (int b = bytes - 1; b >= 0; b--) number = number << 8 | from[b];
-    return number;
-}
-
-static void put_number(unsigned char *to, int bytes, uint64_t number) {
-    for (int b = 0; b < bytes; b++) to[b] = (unsigned char)(number >> 8 * b);
-}
-
 static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count,
                         const char *path) {
     if (count < TOKENFILE_HEADER || memcmp(bytes, magic, sizeof magic) != 0)
         return error_set("tokens: %s: not a token file; make one with `bcd tokenize`", path);
-    const uint64_t version = get_number(bytes + 8, 4), width = get_number(bytes + 12, 4);
-    const uint64_t vocabulary = get_number(bytes + 32, 4), masked = get_number(bytes + 36, 4),
-                   numbers = get_number(bytes + 40, 8);
+    const uint64_t version = little_endian_get(bytes + 8, 4),
+                   width = little_endian_get(bytes + 12, 4);
+    const uint64_t vocabulary = little_endian_get(bytes + 32, 4),
+                   masked = little_endian_get(bytes + 36, 4),
+                   numbers = little_endian_get(bytes + 40, 8);
     if (version != VERSION)
         return error_set("tokens: %s: version %u, this program reads version %d; make it again",
                          path, (unsigned)version, VERSION);
@@ -47,8 +40,8 @@ static int parse_header(Tokens *tokens, const unsigned char *bytes, size_t count
                        .width = (int)width,
                        .vocabulary = (int)vocabulary,
                        .masked = masked == 1,
-                       .checksum = get_number(bytes + 48, 8),
-                       .source = get_number(bytes + 56, 8)};
+                       .checksum = little_endian_get(bytes + 48, 8),
+                       .source = little_endian_get(bytes + 56, 8)};
     memcpy(tokens->tokenizer, bytes + 16, TOKENIZER_NAME);
     return 0;
 }
@@ -97,14 +90,14 @@ static void write_header(TokenWriter *writer) {
     unsigned char bytes[TOKENFILE_HEADER] = {0};
     const Tokens *header = &writer->header;
     memcpy(bytes, magic, sizeof magic);
-    put_number(bytes + 8, 4, VERSION);
-    put_number(bytes + 12, 4, (uint64_t)header->width);
+    little_endian_put(bytes + 8, 4, VERSION);
+    little_endian_put(bytes + 12, 4, (uint64_t)header->width);
     memcpy(bytes + 16, header->tokenizer, TOKENIZER_NAME);
-    put_number(bytes + 32, 4, (uint64_t)header->vocabulary);
-    put_number(bytes + 36, 4, header->masked);
-    put_number(bytes + 40, 8, header->count);
-    put_number(bytes + 48, 8, header->checksum);
-    put_number(bytes + 56, 8, header->source);
+    little_endian_put(bytes + 32, 4, (uint64_t)header->vocabulary);
+    little_endian_put(bytes + 36, 4, header->masked);
+    little_endian_put(bytes + 40, 8, header->count);
+    little_endian_put(bytes + 48, 8, header->checksum);
+    little_endian_put(bytes + 56, 8, header->source);
     fwrite(bytes, 1, sizeof bytes, writer->atomic.file); /* the commit sees an error */
 }
 
@@ -140,7 +133,7 @@ int tokenwriter_add(TokenWriter *writer, const int *numbers, size_t count) {
             if (token < 0 || token >= header->vocabulary)
                 return error_set("tokens: %s: token %d, the vocabulary has %d", writer->atomic.path,
                                  token, header->vocabulary);
-            put_number(bytes + i * width, header->width, raw);
+            little_endian_put(bytes + i * width, header->width, raw);
             header->checksum = checksum_add(header->checksum, raw);
         }
         if (fwrite(bytes, width, piece, writer->atomic.file) != piece)

@@ -7,6 +7,7 @@
 
 #include "../ref/error.h"
 #include "documents.h"
+#include "little_endian.h"
 #include "tokens.h"
 
 enum { REPORT_BYTES = 1 << 20 };
@@ -113,9 +114,7 @@ int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats) {
     while (result == 0 && (got = fread(bytes, 1, sizeof bytes, from)) > 0) {
         const size_t count = got / 4;
         for (size_t i = 0; i < count; i++) {
-            const unsigned char *b = bytes + 4 * i;
-            const uint32_t raw =
-                b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+            const uint32_t raw = (uint32_t)little_endian_get(bytes + 4 * i, 4);
             const int token = (int)(raw & 0x7fffffff);
             numbers[i] = raw >> 31 ? -1 - token : token;
         }

@@ -7,6 +7,7 @@
 
 #include "../ref/error.h"
 #include "checksum.h"
+#include "little_endian.h"
 
 void tokens_free(Tokens *tokens) {
     if (tokens->mapped)
@@ -34,8 +35,7 @@ int tokens_pack(Tokens *tokens, const int *numbers, size_t count, const char *to
         .data = data, .count = count, .width = width, .vocabulary = vocabulary, .base = data};
     snprintf(tokens->tokenizer, sizeof tokens->tokenizer, "%s", tokenizer);
     for (size_t i = 0; i < count; i++)
-        for (int b = 0; b < width; b++)
-            data[i * (size_t)width + (size_t)b] = (unsigned char)((unsigned)numbers[i] >> 8 * b);
+        little_endian_put(data + i * (size_t)width, width, (unsigned)numbers[i]);
     return 0;
 }
 

@@ -68,6 +68,19 @@ int options_set(Options *options, const char *name, const char *value) {
     return 0;
 }
 
+int options_take(Options *to, const Options *from, const char *const *names, bool those) {
+    char value[OPTION_TEXT];
+    for (int row = 0; option_table[row].name; row++) {
+        const char *name = option_table[row].name;
+        const char *const *named = names;
+        while (*named && strcmp(*named, name)) named++;
+        if (from->given[row] && those == (*named != NULL) && options_find(name, to->command) >= 0 &&
+            options_set(to, name, options_format(from, row, value)))
+            return -1;
+    }
+    return 0;
+}
+
 /* One flag at argv[*at], with its value there or behind; moves *at past what it took. */
 static int parse_flag(Options *options, int argc, char **argv, int *at) {
     char name[64];

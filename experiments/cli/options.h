@@ -224,6 +224,10 @@ int options_parse(Options *options, int argc, char **argv);
  * experiments that build rows of settings.  -1 and an error. */
 int options_set(Options *options, const char *name, const char *value);
 
+/* Sets in `to` what `from` was given: those flags (NULL ends the names), or all but those; flags
+ * that its command does not have are passed over.  -1 and an error. */
+int options_take(Options *to, const Options *from, const char *const *names, bool those);
+
 /* The row of a name for a command, or -1. */
 int options_find(const char *name, Command command);
 bool options_given(const Options *options, const char *name);

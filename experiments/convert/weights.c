@@ -101,12 +101,6 @@ static bool fits(const SafeTensor *t, const Param *p, const TheirName *theirs, s
            (p->rank == 1 || t->dim[1] == columns);
 }
 
-/* to[columns][rows] = from[rows][columns] */
-static void turn(real *to, const float *from, size_t rows, size_t columns) {
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++) to[c * rows + r] = (real)from[r * columns + c];
-}
-
 static int load_part(real *to, const Weights *w, const Param *p, const TheirName *theirs,
                      int part) {
     const Safetensors *file;
@@ -117,10 +111,9 @@ static int load_part(real *to, const Weights *w, const Param *p, const TheirName
     float *numbers = malloc((t->count + 1) * sizeof *numbers);
     if (!numbers) return error_set("init: out of memory for %s", p->name);
     int failed = safetensors_read(file, t, numbers);
-    if (!failed && theirs->turned)
-        turn(to, numbers, t->dim[0], t->dim[1]);
-    else
-        for (size_t i = 0; i < count && !failed; i++) to[i] = (real)numbers[i];
+    const size_t columns = count / rows; /* of ours; theirs may be turned: [columns][rows] */
+    for (size_t i = 0; i < count && !failed; i++)
+        to[i] = (real)numbers[theirs->turned ? i % columns * rows + i / columns : i];
     free(numbers);
     return failed;
 }
@@ -202,20 +195,16 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     const Param *p = &engine->model->param[param];
     const bool more = positions->tensor && strcmp(theirs->name[0], position_name) == 0;
     const size_t count = more ? positions->tensor->count : p->count;
-    real *numbers = malloc(2 * p->count * sizeof *numbers), *turned = numbers + p->count;
+    real *numbers = malloc(p->count * sizeof *numbers);
     float *out = malloc(count * sizeof *out);
     int failed = numbers && out ? 0 : error_set("export: out of memory for %s", p->name);
     if (!failed && engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
         failed = error_set("export: cannot read %s", p->name);
     if (!failed && more) failed = safetensors_read(positions->file, positions->tensor, out);
-    if (!failed) {
-        size_t columns = p->rank == 2 ? (size_t)p->dim[1] : 1, rows = p->count / columns;
-        for (size_t r = 0; r < rows && theirs->turned; r++)
-            for (size_t c = 0; c < columns; c++) turned[c * rows + r] = numbers[r * columns + c];
-        for (size_t i = 0; i < p->count; i++)
-            out[i] = (float)(theirs->turned ? turned : numbers)[i];
-        failed = safetensors_append(writer, out, count);
-    }
+    const size_t columns = p->rank == 2 ? (size_t)p->dim[1] : 1, rows = p->count / columns;
+    for (size_t i = 0; i < p->count && !failed; i++)
+        out[i] = (float)numbers[theirs->turned ? i % rows * columns + i / rows : i];
+    failed = failed || safetensors_append(writer, out, count);
     free(numbers);
     free(out);
     return failed;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../data/file.h"
+#include "../../data/little_endian.h"
 #include "../../ref/error.h"
 #include "../../ref/random.h"
 #include "../commands.h"
@@ -109,11 +110,8 @@ static int encode_prompt(Sampling *s, const Options *o) {
     if (!raw) return -1;
     s->count = bytes / 4;
     s->text = malloc((s->count + (size_t)o->tokens) * sizeof *s->text);
-    for (size_t i = 0; s->text && i < s->count; i++) {
-        const unsigned char *b = raw + 4 * i;
-        s->text[i] =
-            (int)(b[0] | (unsigned)b[1] << 8 | (unsigned)b[2] << 16 | (unsigned)b[3] << 24);
-    }
+    for (size_t i = 0; s->text && i < s->count; i++)
+        s->text[i] = (int)little_endian_get(raw + 4 * i, 4);
     free(raw);
     if (!s->text) return error_set("sample: out of memory");
     for (size_t i = 0; i < s->count; i++)
@@ -134,7 +132,7 @@ static int print_decoded(const Sampling *s) {
     if (!file) return error_set("sample: no temporary file");
     for (size_t i = 0; i < s->count; i++) {
         unsigned char raw[4];
-        for (int b = 0; b < 4; b++) raw[b] = (unsigned char)(s->text[i] >> (8 * b) & 255);
+        little_endian_put(raw, 4, (unsigned)s->text[i]);
         fwrite(raw, 1, 4, file);
     }
     snprintf(name, sizeof name, "/dev/fd/%d", fileno(file));

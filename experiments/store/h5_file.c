@@ -1,7 +1,6 @@
 /* HDF5 files as a whole: created next to their place and renamed into it, so that a reader, or a
  * machine that loses power, sees the old file or the new one and nothing between. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,42 +68,16 @@ void h5_abandon(H5File *file) {
     file->temporary[0] = 0;
 }
 
-/* fsync of a file or directory. */
-static int sync_path(const char *path) {
-    int descriptor = open(path, O_RDONLY);
-    if (descriptor < 0) return -1;
-    int failed = fsync(descriptor);
-    int cause = errno;
-    close(descriptor);
-    errno = cause;
-    return failed;
-}
-
-static int sync_directory_of(const char *path) {
-    char directory[H5_PATH];
-    snprintf(directory, sizeof directory, "%s", path);
-    char *slash = strrchr(directory, '/');
-    if (slash)
-        slash[slash == directory] = 0;
-    else
-        strcpy(directory, ".");
-    return sync_path(directory);
-}
-
 int h5_commit(H5File *file) {
     errno = 0;
     if (!file->failed && H5Fclose(file->id) < 0) h5_fail(file, "the end of the file");
     if (!file->failed) file->id = -1;
-    if (!file->failed && sync_path(file->temporary)) h5_fail(file, "it to the disk");
-    if (!file->failed && rename(file->temporary, file->path)) h5_fail(file, "it in its place");
-    if (file->failed) {
-        h5_abandon(file);
-        return -1;
-    }
-    file->temporary[0] = 0;
-    if (sync_directory_of(file->path))
-        return error_set("%s: cannot sync its directory: %s", file->path, strerror(errno));
-    return 0;
+    if (!file->failed && file_replace(file->path, file->temporary))
+        h5_fail(file, "it in its place");
+    if (!file->failed) file->temporary[0] = 0;
+    bool failed = file->failed;
+    h5_abandon(file);
+    return failed ? -1 : 0;
 }
 
 int h5_open(H5File *file, const char *path) {

@@ -45,16 +45,11 @@ static const TrainingKind training_finetune = {
 
 /* Flags that hold for the pretraining too; the others are the fine-tuning's. */
 static int set_shared(Options *before, const Options *asked) {
-    static const char *const shared[] = {"preset",   "out",    "models",    "model",
-                                         "context",  "device", "precision", "threads",
-                                         "data-dir", "quiet",  "yes",       "price"};
-    char value[OPTION_TEXT];
+    static const char *const shared[] = {"preset", "out",       "models",  "model",    "context",
+                                         "device", "precision", "threads", "data-dir", "quiet",
+                                         "yes",    "price",     NULL};
     options_defaults(before, COMMAND_EXPERIMENT);
-    for (int row = 0; option_table[row].name; row++)
-        for (size_t s = 0; s < sizeof shared / sizeof *shared; s++)
-            if (asked->given[row] && strcmp(option_table[row].name, shared[s]) == 0 &&
-                options_set(before, shared[s], options_format(asked, row, value)))
-                return -1;
+    if (options_take(before, asked, shared, true)) return -1;
     return options_set(before, "seeds", "1");
 }
 

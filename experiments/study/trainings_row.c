@@ -21,18 +21,9 @@ static int set_all(Options *options, const char *settings) {
 /* What the command line gives goes over the preset; what makes the rows differ was used for that.
  */
 static int set_given(Options *options, const Options *asked, bool full) {
-    static const char *const apart[] = {"model", "data", "optimizer", "submodels", "out", "quiet"};
-    char value[OPTION_TEXT];
-    for (int row = 0; option_table[row].name; row++) {
-        const Option *option = &option_table[row];
-        bool skip = !asked->given[row] || options_find(option->name, COMMAND_TRAIN) < 0 ||
-                    (full && strcmp(option->name, "partition") == 0);
-        for (size_t a = 0; a < sizeof apart / sizeof *apart; a++)
-            skip = skip || strcmp(option->name, apart[a]) == 0;
-        if (!skip && options_set(options, option->name, options_format(asked, row, value)))
-            return -1;
-    }
-    return 0;
+    const char *const apart[] = {
+        "model", "data", "optimizer", "submodels", "out", "quiet", full ? "partition" : NULL, NULL};
+    return options_take(options, asked, apart, false);
 }
 
 /* "gpt:layers=2 on text" -> "gpt-layers-2-text-sgd-bcd3": a directory, and an HDF5 group. */

@@ -27,6 +27,19 @@ static const char *const tiny_merged[TINY_MERGES] = {
     "abcab", "abc",   "\xC3\xA9", "  ",    "\x80 ", "\x83 ", "\x85 ", "\x8A ",
     "\x9F ", "\xA0 ", "\xA8 ",    "\xA9 ", "\xAF ", "\n\n"};
 
+/* Overwrites text[3] with the character that bytemap_decode reads as this byte, terminated. */
+static inline void bytemap_encode(char text[3], unsigned char byte) {
+    char back[3];
+    for (unsigned code = 1; code < 0x200; code++) {
+        size_t length = 0;
+        if (code >= 0x80) text[length++] = (char)(0xC0 | code >> 6);
+        text[length++] = (char)(code < 0x80 ? code : 0x80 | (code & 0x3F));
+        text[length] = 0;
+        if (bytemap_decode(back, text, strlen(text)) == 1 && (unsigned char)back[0] == byte) return;
+    }
+    *text = 0;
+}
+
 static inline void tiny_append(char *text, size_t size, const char *bytes, int number) {
     size_t length = strlen(text);
     length += (size_t)snprintf(text + length, size - length, number ? ", \"" : "\"");
