@@ -99,7 +99,8 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-11B"), "no model \"G-11B\"");
     check_error(run(2, "plan --model G-10B --gpu rtx5090"), "\"rtx5090\" is not in the table");
     check_error(run(2, "plan --model G-10B --gpu any"), "--gpu any");
-    check_error(run(2, "plan --model G-10B --pipeline 16"), "16 ranks");
+    check_error(run(2, "plan --model G-10B --pipeline 16 --per-node 4 --nodes 3"),
+                "16 ranks, and --per-node 4 x --nodes 3 are 12 GPUs");
     check_error(run(2, "plan --model G-10B --replicas 3 --batch 16"), "multiple of 3");
     check_error(run(2, "plan --model G-10B --micro-batches 7"), "multiple of 7");
     check_error(run(2, "plan --model resnet8 --nodes 2 --pipeline 16"), "only 5 blocks");

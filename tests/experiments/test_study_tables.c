@@ -91,6 +91,9 @@ static void case_table_2(void) {
     CHECK(!tables_find(&tables, "table9") && !tables_find(&tables, "table10") &&
               !tables_find(&tables, "table11") && !tables_find(&tables, "ufp_memory_1"),
           "tables without trainings");
+    CHECK(table && !strcmp(table->column[2].head, "accuracy") &&
+              !strcmp(tables_find(&tables, "table2_language")->column[2].head, "perplexity"),
+          "the heads of the scores");
     check_cell(&tables, "multipliers", "SGD, image models", "training_loss", bcd->multiplier,
                SOURCE_MEASURED);
     check_empty(&tables, "multipliers", "Adam, language models", "training_loss");

@@ -159,6 +159,7 @@ static void check_prefix(const Tables *t) {
     CHECK(number_in(t, "figure3", kept, "peak", SOURCE_MEASURED) >
               number_in(t, "figure3", computed, "peak", SOURCE_MEASURED),
           "what is kept takes no memory");
+    CHECK(number_in(t, "figure3", computed, "share", SOURCE_MEASURED) == 1, "of its own time");
 }
 
 /* The share of the time in which GPUs wait. */

@@ -135,7 +135,8 @@ static void case_told_before(void) {
         run(0,
             "experiment validity --preset gpu --models gpt:layers=3,width=16,heads=2,context=16 "
             "--data words.tokens --optimizers adam --seeds 1 --price rtx4090=0.5 --out told");
-    CHECK(strstr(printed->out, "2 trainings; ") && strstr(printed->out, "start it with --yes"),
+    CHECK(strstr(printed->out, "2 trainings; ") && strstr(printed->out, "start it with --yes") &&
+              !strstr(printed->out, " 0 s\n"),
           "%s", printed->out);
     const char *rented = strstr(printed->out, "on one RTX 4090, simulated: ");
     double hours = 0, dollars = 0;

@@ -166,6 +166,11 @@ static void case_stand_ins(void) {
     }
     CHECK(bcd == 12 && smaller == 12, "%d by BCD, %d smaller", bcd, smaller);
     trainings_free(&plan);
+    options.preset = PRESET_GPU;
+    CHECK(trainings_plan(&plan, &training_validity, &options) == 0 &&
+              plan.row[plan.rows - 1].options.seed == 3,
+          "seeds on a GPU");
+    trainings_free(&plan);
 }
 
 static void case_plan_mistakes(void) {

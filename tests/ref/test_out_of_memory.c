@@ -86,18 +86,20 @@ void __wrap_free(void *pointer) {
 /* ---- trainings ---- */
 
 typedef struct {
-    const char *name, *spec;
+    const char *name, *spec, *parts; /* submodels as text; NULL: three of about the same size */
     bool recompute, keep_state;
     size_t cache_bytes;
     double fraction;
 } Row;
 
 static const Row rows[] = {
-    {"resnet", "resnet:depth=8,width=2,size=4,classes=3", false, false, 0, 1},
-    {"gpt", "gpt:layers=3,width=4,heads=2,context=3,vocabulary=5", false, true, 0, 0.5},
-    {"recomputed", "llama:layers=3,width=4,heads=2,ffn=6,context=3,vocabulary=5", true, false, 0,
+    {"resnet", "resnet:depth=8,width=2,size=4,classes=3", NULL, false, false, 0, 1},
+    {"gpt", "gpt:layers=3,width=4,heads=2,context=3,vocabulary=5", "0,1/2,3/4", false, true, 0,
+     0.5},
+    {"recomputed", "llama:layers=3,width=4,heads=2,ffn=6,context=3,vocabulary=5", NULL, true, false,
+     0, 1},
+    {"cached", "gpt:layers=3,width=4,heads=2,context=3,vocabulary=5", NULL, false, false, 1 << 20,
      1},
-    {"cached", "gpt:layers=3,width=4,heads=2,context=3,vocabulary=5", false, false, 1 << 20, 1},
 };
 
 /* All of a training, from its model to the last block freed; -1 where something failed. */
@@ -113,7 +115,8 @@ static int train(const Row *row, const Dataset *data) {
     Engine *engine = NULL;
     int result = -1;
     Model *model = model_create(row->spec);
-    if (model && partition_balanced(&s.partition, model, 3, NULL) == 0) {
+    if (model && (row->parts ? partition_parse(&s.partition, model, row->parts, NULL)
+                             : partition_balanced(&s.partition, model, 3, NULL)) == 0) {
         stage = stage_ref_create(model, (StageSettings){.batch = 4,
                                                         .recompute = row->recompute,
                                                         .keep_state = row->keep_state,
