@@ -222,8 +222,10 @@ const char *case_network(const StudyRow *row, char text[CASE_NAME]) {
 const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
     case_network(row, text);
     size_t used = strlen(text);
-    used +=
-        (size_t)snprintf(text + used, CASE_NAME - used, " %.24s %.8s", row->data, row->optimizer);
+    char first[24] = ""; /* of the samples */
+    if (row->settings.limit) snprintf(first, sizeof first, "[:%d]", row->settings.limit);
+    used += (size_t)snprintf(text + used, CASE_NAME - used, " %.24s%s %.8s", row->data, first,
+                             row->optimizer);
     if (*row->device && strcmp(row->device, "cpu"))
         snprintf(text + used, CASE_NAME - used, " %.8s %.8s", row->device, row->precision);
     return text;

@@ -31,6 +31,8 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
 /* ResNet-8 with half its channels: on two cores three seeds of it converge in hours, of ResNet-8
  * itself in days. */
 #define HALF "resnet:depth=8,width=8"
+/* A fifth of the training images, all of the test images: an evaluation every second epoch. */
+#define FEW "limit=10000 eval-every=156"
 /* A rise over the first epoch, then a cosine to 0. */
 #define COSINE "warmup=391 final-lr=0"
 
@@ -84,17 +86,28 @@ const TrainingKind training_converged_pilot = {
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
 
-/* BCD twice as many epochs: a parameter takes part in one update of three. */
+/* Phases as the pilot chose.  BCD twice as many epochs or thrice: a parameter takes part in one
+ * update of three. */
 static const TrainingVariant long_sgd[] = {
-    {1, 1, "lr=0.1 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=1e"}, {0}};
+    {1, 1, "lr=0.1 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=40"}, {0}};
 static const TrainingVariant long_auto[] = {{0, 1, "lr=0.1 epochs=120 switch-every=auto"}, {0}};
 static const TrainingVariant long_adam[] = {
-    {1, 1, "lr=0.003 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=1e"}, {0}};
+    {1, 1, "lr=0.003 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=40"}, {0}};
 static const TrainingVariant long_cosine[] = {
     {1, 1, "lr=0.1 epochs=60 schedule=cosine"},
-    {0, 1, "lr=0.1 epochs=120 switch-every=1e schedule=cosine"},
+    {0, 1, "lr=0.1 epochs=120 switch-every=40 schedule=cosine"},
     {0}};
-static const TrainingVariant less_data[] = {{0, 0.9, "lr=0.1 epochs=120 switch-every=1e"},
+/* The same on few images. */
+static const TrainingVariant few_sgd[] = {
+    {1, 1, "lr=0.1 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
+/* Parts of the data are drawn anew for each phase, which therefore has to be long enough to see all
+ * of its part. */
+static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
+                                           {0, 0.9, "lr=0.1 epochs=240 switch-every=2e"},
+                                           {0, 0.3, "lr=0.1 epochs=240 switch-every=2e"},
+                                           {0}};
+static const TrainingVariant less_data[] = {{0, 1, "lr=0.1 epochs=120 switch-every=1e"},
+                                            {0, 0.9, "lr=0.1 epochs=120 switch-every=1e"},
                                             {0, 0.3, "lr=0.1 epochs=120 switch-every=1e"},
                                             {0}};
 static const TrainingVariant long_words[] = {{1, 1, "lr=0.002 epochs=8"},
@@ -104,14 +117,16 @@ static const TrainingVariant long_words[] = {{1, 1, "lr=0.002 epochs=8"},
                                              {3, 0.9, "lr=0.002 epochs=24 switch-every=0.25e"},
                                              {0}};
 static const TrainingVariant deeper[] = {
-    {1, 1, "lr=0.1 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=1e"}, {0}};
+    {1, 1, "lr=0.1 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=40"}, {0}};
 
 const TrainingKind training_converged = {
     .name = "converged",
     .preset = {[PRESET_SMOKE] = {SMOKE},
-               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", "", long_sgd)},
-                                  {IMAGES(HALF, "sgd", COSINE, long_cosine)},
+               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, few_sgd)},
+                                  {IMAGES(HALF, "sgd", FEW, few_less)},
+                                  {IMAGES(HALF, "sgd", "", long_sgd)},
                                   {WORDS("eval-every=943", long_words), .seeds = 2},
+                                  {IMAGES(HALF, "sgd", COSINE, long_cosine)},
                                   {IMAGES(HALF, "sgd", "", less_data)},
                                   {IMAGES(HALF, "adam", "", long_adam)},
                                   {IMAGES("resnet8", "sgd", "", long_sgd)},
@@ -143,15 +158,14 @@ const TrainingKind training_converged = {
         {0, 1, lr phase " always-active=ends"}, {0, 1, lr phase " correct-above=0.1"}, { \
         0                                                                                \
     }
-static const TrainingVariant remedies_images[] = {REMEDIES("lr=0.1", " switch-every=1e")};
+static const TrainingVariant remedies_images[] = {REMEDIES("lr=0.1", " switch-every=40")};
 static const TrainingVariant remedies_words[] = {REMEDIES("lr=0.002", " switch-every=0.25e")};
 
 const TrainingKind training_remedies = {
     .name = "remedies",
     .preset = {[PRESET_SMOKE] = {SMOKE},
                [PRESET_LAPTOP] = {{WORDS("epochs=4 eval-every=471", remedies_words), .seeds = 2},
-                                  {IMAGES("resnet8", "sgd", "epochs=30", remedies_images),
-                                   .seeds = 2}}},
+                                  {IMAGES(HALF, "sgd", "epochs=30", remedies_images), .seeds = 2}}},
     .hours = true,
     .by_entry = true,
     .curve_rows = CURVE_ROWS,

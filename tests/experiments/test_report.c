@@ -224,7 +224,7 @@ static void case_own_runs(void) {
     run(0, "%s --out own/bcd --submodels 3 --switch-every 4", line);
     const Printed *printed = run(0, "report own/full own/bcd/ --out own.html");
     const char *first = strchr(printed->out, '\n');
-    CHECK(!strncmp(printed->out, "resnet-8x2 synthetic sgd BCD-1/3: ", 34) && first, "%s",
+    CHECK(!strncmp(printed->out, "resnet-8x2 synthetic[:32] sgd BCD-1/3: ", 39) && first, "%s",
           printed->out);
     CHECK(strstr(printed->out, " x memory, ") &&
               strstr(printed->out, " x updates\n    accuracy ") &&
