@@ -64,8 +64,7 @@ static int order_tokens(const cJSON **item, int size, const cJSON *object, const
                 entry->string, size - 1);
         if (item[(int)number])
             return error_set(
-                "gpt2: %s/encoder.json: \"%s\" and \"%s\" have the same number %d; get it "
-                "again",
+                "gpt2: %s/encoder.json: \"%s\" and \"%s\" have the same number %d; get it again",
                 dir, item[(int)number]->string, entry->string, (int)number);
         item[(int)number] = entry;
     }

@@ -16,4 +16,12 @@ int command_export(const Options *options);
 int command_report(const Options *options);
 int command_plan(const Options *options);
 
+/* Those of `bcd experiment NAME` that are more than a table of trainings (experiment.c), likewise;
+ * and the names of all, with what they do, for --help. */
+int experiment_finetune(const Options *options);
+int experiment_memory(const Options *options);
+int experiment_cost(const Options *options);
+int experiment_timing(const Options *options);
+void experiment_print_list(void);
+
 #endif

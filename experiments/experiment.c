@@ -1,5 +1,4 @@
-#include "experiment.h"
-
+/* The experiments of `bcd experiment NAME`: each is a row. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +6,7 @@
 #include "../ref/error.h"
 #include "cli/quoted.h"
 #include "commands.h"
+#include "store/rundir.h"
 #include "study/multiplier.h"
 #include "study/trainings.h"
 #include "train/interrupt.h"
@@ -51,21 +51,11 @@ void experiment_print_list(void) {
     printf("  %-15s each of them in turn\n", "all");
 }
 
-void experiment_dir(char dir[OPTION_TEXT], const Options *options) {
-    const char *preset = preset_names[options->preset];
-    if (*options->out)
-        snprintf(dir, OPTION_TEXT, "%s", options->out);
-    else if (options->preset == PRESET_LAPTOP)
-        snprintf(dir, OPTION_TEXT, "results");
-    else
-        snprintf(dir, OPTION_TEXT, "results-%.20s", preset);
-}
-
 /* What the trainings measured before goes into the costs. */
 static int run(int e, const Options *options, bool all) {
     Options own = *options;
     char dir[OPTION_TEXT];
-    experiment_dir(dir, options);
+    rundir_results(dir, options);
     if (all && !*own.multiplier) {
         snprintf(own.multiplier, sizeof own.multiplier, "%.480s/validity.h5", dir);
         if (access(own.multiplier, R_OK)) *own.multiplier = 0;
@@ -76,7 +66,7 @@ static int run(int e, const Options *options, bool all) {
 
 static void print_end(const Options *options) {
     char dir[OPTION_TEXT], name[QUOTED];
-    experiment_dir(dir, options);
+    rundir_results(dir, options);
     printf("all tables are in %s; as one page: bcd report %s/*.h5\n", dir, quoted(name, dir));
 }
 

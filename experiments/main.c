@@ -8,7 +8,6 @@
 #include "../ref/error.h"
 #include "commands.h"
 #include "convert/convert.h"
-#include "experiment.h"
 #include "plan/plan.h"
 #include "store/provenance.h"
 #include "train/setup.h"

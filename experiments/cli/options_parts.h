@@ -8,10 +8,6 @@
  * names the flag. */
 int option_assign(Options *options, int row, const char *text);
 
-/* Sets what the file options->config says, but for what was given before.  -1 and an error that
- * names the line. */
-int options_read_config(Options *options);
-
 /* The nearest of the names a table offers, for "did you mean"; NULL if none is near. */
 const char *nearest_option(const char *name, Command command);
 const char *nearest_command(const char *name);

@@ -200,8 +200,7 @@ const Option option_table[] = {
      "the settings of the run in DIR, but for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL, SECTION,
      "go on with the run in DIR; needs no other flag; --steps or --epochs may extend it, --device "
-     "and "
-     "--precision move it",
+     "and --precision move it",
      TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch", SECTION,
      "evaluate on the validation split", TRAIN | COMMAND_EXPERIMENT},
@@ -224,15 +223,13 @@ const Option option_table[] = {
     {"pipeline", "none|local:N|mpi|nccl", TEXT(pipeline), LOCAL, "none", NULL, SECTION,
      "cut the model over ranks: N threads of this process, or the processes that mpirun or srun "
      "started, joined by MPI, or by NCCL between their GPUs; give --accumulate parts enough to "
-     "keep "
-     "all of them busy",
+     "keep all of them busy",
      TRAIN},
     {"placement", "auto|plain|virtual|figure2",
      CHOICE(placement, placement_choices, PLACEMENTS + 1), LOCAL, "auto", NULL, SECTION,
      "which rank holds what: plain, a piece of the model each; virtual, a piece of every submodel "
      "each; figure2, the same with submodels that are not contiguous, as in the paper; auto, "
-     "virtual "
-     "where the blocks are enough",
+     "virtual where the blocks are enough",
      TRAIN | COMMAND_PLAN},
     {"pipeline-schedule", "1f1b|zero-bubble",
      CHOICE(pipeline_schedule, schedule_names, SCHEDULE_KINDS), LOCAL, "1f1b", NULL, SECTION,

@@ -8,8 +8,7 @@
 #include "../../ref/error.h"
 #include "convert.h"
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *path;
@@ -28,17 +27,6 @@ static int read_size(const Config *config, const char *key, int *size) {
         item->valuedouble != floor(item->valuedouble))
         return error_set("%s: %s is no whole number from 1 up", config->path, key);
     *size = (int)item->valuedouble;
-    return 0;
-}
-
-/* Of the norms, as a setting of ours: empty where it is ours by default. */
-static int read_eps(const Config *config, const char *key, double left_out, char setting[40]) {
-    const cJSON *item = find(config, key);
-    double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
-    if (!(eps >= 1e-12 && eps <= 1))
-        return error_set("%s: %s is no number from 1e-12 to 1", config->path, key);
-    *setting = 0;
-    if (fabs(eps - 1e-5) > 1e-11) snprintf(setting, 40, ",eps=%.15g", eps);
     return 0;
 }
 
@@ -64,6 +52,17 @@ static int read_number(const Config *config, const char *key, double left_out, d
     const cJSON *item = find(config, key);
     *number = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
     return isnan(*number) ? error_set("%s: %s is no number", config->path, key) : 0;
+}
+
+/* Of the norms, as a setting of ours: empty where it is ours by default. */
+static int read_eps(const Config *config, const char *key, double left_out, char setting[40]) {
+    const cJSON *item = find(config, key);
+    double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
+    if (!(eps >= 1e-12 && eps <= 1))
+        return error_set("%s: %s is no number from 1e-12 to 1", config->path, key);
+    *setting = 0;
+    if (fabs(eps - 1e-5) > 1e-11) snprintf(setting, 40, ",eps=%.15g", eps);
+    return 0;
 }
 
 static int must_be(const Config *config, const char *key, bool left_out, bool ours) {
@@ -98,6 +97,11 @@ static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
              s.layers, s.width, s.attention.heads, context ? context : positions, s.vocabulary,
              eps);
     return 0;
+}
+
+static const char *model_type(const Config *config) {
+    const cJSON *type = find(config, "model_type");
+    return cJSON_IsString(type) ? type->valuestring : "not given";
 }
 
 static int must_be_one(const Config *config, const char *key) {
@@ -137,12 +141,13 @@ static int check_window(const Config *c, int context) {
                      c->path, window);
 }
 
-static int llama_like_spec(char spec[OPTION_TEXT], const Config *c, bool mistral, int context) {
+static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     TransformerSizes s = {0};
     char eps[40];
     int positions = 0, tied = cJSON_IsTrue(find(c, "tie_word_embeddings"));
     Attention *a = &s.attention;
     Rope *r = &a->rope;
+    const bool mistral = strcmp(model_type(c), "mistral") == 0;
     if (read_size(c, "num_hidden_layers", &s.layers) || read_size(c, "hidden_size", &s.width) ||
         read_size(c, "num_attention_heads", &a->heads) ||
         read_size(c, "intermediate_size", &s.ffn) ||
@@ -171,30 +176,12 @@ static int llama_like_spec(char spec[OPTION_TEXT], const Config *c, bool mistral
     return 0;
 }
 
-static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
-    return llama_like_spec(spec, c, false, context);
-}
-
-static int mistral_spec(char spec[OPTION_TEXT], const Config *c, int context) {
-    return llama_like_spec(spec, c, true, context);
-}
-
 /* By their model_type. */
 static const struct {
     const char *model_type;
     int (*spec)(char spec[OPTION_TEXT], const Config *config, int context);
-} readers[] = {{"gpt2", gpt_spec}, {"llama", llama_spec}, {"mistral", mistral_spec}};
+} readers[] = {{"gpt2", gpt_spec}, {"llama", llama_spec}, {"mistral", llama_spec}};
 enum { READERS = sizeof readers / sizeof *readers };
-
-static int read_spec(char spec[OPTION_TEXT], const Config *config, int context) {
-    const cJSON *kind = cJSON_GetObjectItemCaseSensitive(config->root, "model_type");
-    const char *type = cJSON_IsString(kind) ? kind->valuestring : "not given";
-    if (!cJSON_IsObject(config->root)) return error_set("%s: no JSON object", config->path);
-    for (int i = 0; i < READERS; i++)
-        if (strcmp(readers[i].model_type, type) == 0) return readers[i].spec(spec, config, context);
-    return error_set("%s: model_type is %.40s; known are gpt2, llama and mistral", config->path,
-                     type);
-}
 
 /* The config.json of a directory, to be deleted; NULL where it is no JSON.  -1 and an error. */
 static int read_config(cJSON **root, char path[PATH_BYTES], const char *dir) {
@@ -214,20 +201,30 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
         return error_set("%s: tensors alone; bcd train --init takes them, with --model", dir);
     if (read_config(&root, path, dir)) return -1;
     Config config = {path, root};
-    int failed = read_spec(spec, &config, context);
+    const char *type = model_type(&config);
+    int r = 0;
+    while (r < READERS && strcmp(readers[r].model_type, type)) r++;
+    int failed =
+        !cJSON_IsObject(root) ? error_set("%s: no JSON object", path)
+        : r < READERS
+            ? readers[r].spec(spec, &config, context)
+            : error_set("%s: model_type is %.40s; known are gpt2, llama and mistral", path, type);
     cJSON_Delete(root);
     return failed;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 enum { GPT2_END_OF_TEXT = 50256 };
 
-static void add_gpt(cJSON *root, TransformerSizes s) {
-    cJSON_AddStringToObject(root, "model_type", "gpt2");
+static void add_kind(cJSON *root, const char *type, const char *architecture) {
+    cJSON_AddStringToObject(root, "model_type", type);
     cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
-                         cJSON_CreateString("GPT2LMHeadModel"));
+                         cJSON_CreateString(architecture));
+}
+
+static void add_gpt(cJSON *root, TransformerSizes s) {
+    add_kind(root, "gpt2", "GPT2LMHeadModel");
     cJSON_AddNumberToObject(root, "n_layer", s.layers);
     cJSON_AddNumberToObject(root, "n_embd", s.width);
     cJSON_AddNumberToObject(root, "n_head", s.attention.heads);
@@ -255,9 +252,7 @@ static void add_rope(cJSON *root, const char *name, const Rope *r) {
 
 static void add_llama(cJSON *root, TransformerSizes s) {
     const Attention *a = &s.attention;
-    cJSON_AddStringToObject(root, "model_type", "llama");
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
-                         cJSON_CreateString("LlamaForCausalLM"));
+    add_kind(root, "llama", "LlamaForCausalLM");
     cJSON_AddNumberToObject(root, "num_hidden_layers", s.layers);
     cJSON_AddNumberToObject(root, "hidden_size", s.width);
     cJSON_AddNumberToObject(root, "num_attention_heads", a->heads);
@@ -280,7 +275,6 @@ static const struct {
     const char *family;
     void (*add)(cJSON *root, TransformerSizes sizes);
 } writers[] = {{"gpt", add_gpt}, {"llama", add_llama}};
-enum { WRITERS = sizeof writers / sizeof *writers };
 
 /* Frees `root`. */
 static int write_config(const char *path, cJSON *root) {
@@ -300,15 +294,12 @@ static int write_config(const char *path, cJSON *root) {
     return failed;
 }
 
-int convert_copy_config(const char *path, const char *init) {
+int convert_write_config(const char *path, const Model *model, const char *init) {
     char from[PATH_BYTES];
     cJSON *root;
-    return read_config(&root, from, init) ? -1 : write_config(path, root);
-}
-
-int convert_write_config(const char *path, const Model *model) {
-    cJSON *root = cJSON_CreateObject();
-    for (int i = 0; i < WRITERS; i++)
+    if (init) return read_config(&root, from, init) ? -1 : write_config(path, root);
+    root = cJSON_CreateObject();
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
         if (strcmp(writers[i].family, model->family) == 0) writers[i].add(root, model->transformer);
     cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
     return write_config(path, root);

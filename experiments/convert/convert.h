@@ -40,17 +40,16 @@ int convert_export(const char *place, const char *dir, const Options *asked);
 
 int tensors_load(Engine *engine, const char *path);
 
-int convert_write_config(const char *path, const Model *model);
-/* The config.json in `init`, but of float32. */
-int convert_copy_config(const char *path, const char *init);
+/* Of the model; or, unless NULL, the config.json in `init`, but of float32. */
+int convert_write_config(const char *path, const Model *model, const char *init);
 
 enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
 
 /* Of models that convert_knows.  What they call one of our parameters: `parts` tensors of so many
- * rows, which follow each other in ours; turned: theirs is [in][out]. */
+ * rows and columns, which follow each other in ours; turned: theirs is [in][out]. */
 typedef struct {
     char name[CONVERT_PARTS][CONVERT_NAME];
-    size_t rows[CONVERT_PARTS];
+    size_t rows[CONVERT_PARTS], columns;
     int parts;
     bool turned;
 } TheirName;

@@ -77,6 +77,7 @@ void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer) 
 /* Parts are of equal size, but for the keys and values of groups. */
 static void divide_rows(TheirName *theirs, const Model *model, int param) {
     const size_t rows = (size_t)model->param[param].dim[0];
+    theirs->columns = model->param[param].count / rows;
     for (int i = 0; i < theirs->parts; i++) theirs->rows[i] = rows / (size_t)theirs->parts;
     if (theirs->parts < 3) return; /* not q, k, v */
     const Attention a = model->transformer.attention;

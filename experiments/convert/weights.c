@@ -11,8 +11,7 @@
 #include "../store/rundir.h"
 #include "convert.h"
 
-/* ---- loading ------------------------------------------------------------------------------------
- */
+/* ---- loading -------------------------------------------------------------------------------- */
 
 enum { FILES_MAX = 256 };
 
@@ -93,26 +92,24 @@ static int refuse_shape(const Safetensors *file, const SafeTensor *t, const Para
 
 /* Whether `rows` rows of ours (all of them, or those of one part) can come from this tensor. */
 static bool fits(const SafeTensor *t, const Param *p, const TheirName *theirs, size_t rows) {
-    size_t columns = p->rank == 2 ? (size_t)p->dim[1] : 1;
     if (t->rank != p->rank) return false;
-    if (theirs->turned) return t->dim[0] == columns && t->dim[1] == rows;
+    if (theirs->turned) return t->dim[0] == theirs->columns && t->dim[1] == rows;
     bool positions = strcmp(p->name, "embedding.position.weight") == 0;
     return (positions ? t->dim[0] >= rows : t->dim[0] == rows) &&
-           (p->rank == 1 || t->dim[1] == columns);
+           (p->rank == 1 || t->dim[1] == theirs->columns);
 }
 
 static int load_part(real *to, const Weights *w, const Param *p, const TheirName *theirs,
                      int part) {
     const Safetensors *file;
     const SafeTensor *t = find(w, theirs->name[part], &file);
-    const size_t rows = theirs->rows[part], count = rows * (p->count / (size_t)p->dim[0]);
+    const size_t rows = theirs->rows[part], columns = theirs->columns;
     if (!t) return error_set("%s: no tensor %s", w->dir, theirs->name[part]);
     if (!fits(t, p, theirs, rows)) return refuse_shape(file, t, p);
     float *numbers = malloc((t->count + 1) * sizeof *numbers);
     if (!numbers) return error_set("init: out of memory for %s", p->name);
     int failed = safetensors_read(file, t, numbers);
-    const size_t columns = count / rows; /* of ours; theirs may be turned: [columns][rows] */
-    for (size_t i = 0; i < count && !failed; i++)
+    for (size_t i = 0; i < rows * columns && !failed; i++)
         to[i] = (real)numbers[theirs->turned ? i % columns * rows + i / columns : i];
     free(numbers);
     return failed;
@@ -126,7 +123,7 @@ static int load_param(Engine *engine, const Weights *w, int param) {
     int failed = numbers ? 0 : error_set("init: out of memory for %s", p->name);
     size_t row = 0;
     for (int part = 0; part < theirs.parts && !failed; row += theirs.rows[part++])
-        failed = load_part(numbers + row * (p->count / (size_t)p->dim[0]), w, p, &theirs, part);
+        failed = load_part(numbers + row * theirs.columns, w, p, &theirs, part);
     failed = failed || engine->is->write(engine, TENSOR_PARAMETER, param, numbers);
     free(numbers);
     return failed ? -1 : 0;
@@ -153,8 +150,7 @@ int convert_load(Engine *engine, const char *init) {
     return failed;
 }
 
-/* ---- saving -------------------------------------------------------------------------------------
- */
+/* ---- saving --------------------------------------------------------------------------------- */
 
 /* Every tensor of theirs, in the order of our parameters.  Returns how many, in an array to be
  * freed with names[]; -1 and an error. */
@@ -165,16 +161,14 @@ static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
     if (!*names || !*list) return error_set("export: out of memory");
     for (int p = 0; p < m->params; p++) {
         TheirName *theirs = &(*names)[p];
-        const Param *param = &m->param[p];
         convert_name(theirs, m, p);
         for (int part = 0; part < theirs->parts; part++) {
-            size_t rows = theirs->rows[part];
-            size_t columns = param->rank == 2 ? (size_t)param->dim[1] : 1;
-            SafeTensor *t = &(*list)[count++];
-            *t = (SafeTensor){
-                .name = theirs->name[part], .rank = param->rank, .count = rows * columns};
-            t->dim[0] = theirs->turned ? columns : rows;
-            t->dim[1] = theirs->turned ? rows : columns;
+            size_t rows = theirs->rows[part], columns = theirs->columns;
+            (*list)[count++] = (SafeTensor){
+                .name = theirs->name[part],
+                .rank = m->param[p].rank,
+                .dim = {theirs->turned ? columns : rows, theirs->turned ? rows : columns},
+                .count = rows * columns};
         }
     }
     return count;
@@ -201,7 +195,7 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     if (!failed && engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
         failed = error_set("export: cannot read %s", p->name);
     if (!failed && more) failed = safetensors_read(positions->file, positions->tensor, out);
-    const size_t columns = p->rank == 2 ? (size_t)p->dim[1] : 1, rows = p->count / columns;
+    const size_t columns = theirs->columns, rows = p->count / columns;
     for (size_t i = 0; i < p->count && !failed; i++)
         out[i] = (float)numbers[theirs->turned ? i % rows * columns + i / rows : i];
     failed = failed || safetensors_append(writer, out, count);
@@ -257,7 +251,7 @@ int convert_save(const char *dir, Engine *engine, const char *init) {
     }
     weights_close(&positions.weights);
     failed = failed || safetensors_commit(&writer) ||
-             (same ? convert_copy_config(config, init) : convert_write_config(config, m));
+             convert_write_config(config, m, same ? init : NULL);
     free(list);
     free(names);
     return failed ? -1 : 0;

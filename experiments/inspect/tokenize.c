@@ -67,9 +67,7 @@ int command_tokenize(const Options *o) {
     if (!out[0] && name_output(out, o->positional[0])) return -1;
     if (strlen(out) < 8 || strcmp(out + strlen(out) - 7, ".tokens") != 0)
         return error_set(
-            "--out %s: the name must end in .tokens, by which bcd train --data knows "
-            "it",
-            out);
+            "--out %s: the name must end in .tokens, by which bcd train --data knows it", out);
     TokenizeStats stats;
     if (!bytes && strcmp(o->tokenizer, "gpt2") != 0) return tokenize_by_model(out, o, &stats);
     Tokenizer *tokenizer =

@@ -9,7 +9,7 @@
 #include "../store/provenance.h"
 #include "../study/operations.h"
 #include "../train/bench.h"
-#include "trace_file.h"
+#include "trace.h"
 
 static void trace_free(Trace *trace) {
     free(trace->active);

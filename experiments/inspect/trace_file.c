@@ -5,7 +5,7 @@
 
 #include "../report/report.h"
 #include "../tables/table.h"
-#include "trace_file.h"
+#include "trace.h"
 
 enum {
     BLOCK_PART,

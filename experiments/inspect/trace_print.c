@@ -1,7 +1,7 @@
 /* The tables of `bcd trace`. */
 #include <stdio.h>
 
-#include "trace_print.h"
+#include "trace.h"
 
 enum { NAME = 18, TIME = 8, BYTES = 9, LINE = NAME + 8 + 3 * (TIME + 1) + 4 * (BYTES + 1) };
 

@@ -3,7 +3,7 @@
 
 #include "../cli/price.h"
 #include "../cli/quoted.h"
-#include "../experiment.h"
+#include "../commands.h"
 #include "../store/rundir.h"
 #include "../study/multiplier.h"
 #include "../train/setup.h"
@@ -77,7 +77,7 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
 
 int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed) {
     char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
-    experiment_dir(dir, options);
+    rundir_results(dir, options);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
     failed = failed || tables_failed(tables) || setup_provenance(&tables->provenance, options) ||

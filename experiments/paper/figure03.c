@@ -2,7 +2,7 @@
  * The figure has no numbers; here one cycle of long phases is trained without them and with. */
 #include <stdio.h>
 
-#include "../experiment.h"
+#include "../store/rundir.h"
 #include "../train/train.h"
 #include "measured.h"
 
@@ -24,7 +24,7 @@ enum { PARTS = 3, COLUMNS = 4 };
 static int train(RunSummary *summary, const Options *asked, const LongPhase *what, bool kept) {
     char dir[OPTION_TEXT], out[OPTION_TEXT];
     Options o;
-    experiment_dir(dir, asked);
+    rundir_results(dir, asked);
     snprintf(out, sizeof out, "%.300s/rows/%.80s-%s", dir, what->network.model,
              kept ? "cached" : "computed");
     if (measured_options(&o, asked, &what->network, PARTS) ||
@@ -51,9 +51,10 @@ static int put(Table *table, const Options *asked, const LongPhase *what) {
         print_cycle(&summary[kept], asked, what, kept);
         table_row(table, "%s %s", what->network.model, kept ? "kept" : "computed");
         table_put(table, 0, summary[kept].seconds, summary[kept].seconds / summary->seconds,
-                  (double)summary[kept].peak_bytes / MIB, summary[kept].loss);
+                  (double)summary[kept].peak_bytes / MIB, summary[kept].valid.loss);
     }
-    if (summary[0].loss == summary[1].loss && summary[0].train_loss == summary[1].train_loss)
+    if (summary[0].valid.loss == summary[1].valid.loss &&
+        summary[0].train_loss == summary[1].train_loss)
         return 0;
     return error_set("%s: other losses with --cache than without", what->network.model);
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../experiment.h"
+#include "../commands.h"
 #include "../train/bench.h"
 #include "measured.h"
 

@@ -6,7 +6,7 @@
 #include "../cli/options.h"
 #include "published.h"
 
-/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR as experiment_dir
+/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR as rundir_results
  * says, prints the tables unless --quiet, and frees them.  `failed`: they could not be made.  -1
  * and an error. */
 int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed);

@@ -117,3 +117,11 @@ double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
         submodel_ms[k] = 1e3 * seconds[k] / c.micro_batches;
     return 1e3 * p.step_s / c.micro_batches;
 }
+
+void paper_put_step(Table *table, int first, const PaperStep *step, double published) {
+    double roofline = paper_step_ms(table, step, SETTING_ROOFLINE, NULL);
+    double calibrated = paper_step_ms(table, step, SETTING_CALIBRATED, NULL);
+    table_put(table, first, published, roofline, roofline / published - 1, calibrated,
+              calibrated / published - 1);
+    table_number(table, first + 3, calibrated, paper_step_source(step));
+}

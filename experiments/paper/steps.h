@@ -50,4 +50,8 @@ const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting s
 double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
                      double *submodel_ms);
 
+/* Fills five cells from column `first` on: the published milliseconds, and of each of the first two
+ * settings ours and how far it is off. */
+void paper_put_step(Table *table, int first, const PaperStep *step, double published);
+
 #endif

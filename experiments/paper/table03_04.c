@@ -101,12 +101,9 @@ static const TableColumn columns[COLUMNS] = {
 };
 
 static void put_step(Table *table, const PaperStep *step, double published) {
-    double ms[SETTINGS];
-    for (PaperSetting s = 0; s < SETTINGS; s++) ms[s] = paper_step_ms(table, step, s, NULL);
     put_gpus(table, 0, step->gpus, SOURCE_NONE);
-    table_put(table, 1, published, ms[SETTING_ROOFLINE], ms[SETTING_ROOFLINE] / published - 1,
-              ms[SETTING_CALIBRATED], ms[SETTING_CALIBRATED] / published - 1, ms[SETTING_FILLED]);
-    table_number(table, 4, ms[SETTING_CALIBRATED], paper_step_source(step));
+    paper_put_step(table, 1, step, published);
+    table_put(table, 6, paper_step_ms(table, step, SETTING_FILLED, NULL));
 }
 
 static double fraction_of(Table *table, const char *gpu) {

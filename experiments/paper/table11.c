@@ -120,9 +120,8 @@ static void draw_case(Tables *tables, const StudyCase *item, int number) {
     time->figure = FIGURE_LINES;
     strcpy(time->axis, "an update over a full one");
     table_note(memory,
-               "Peaks of each role, which need not come at the same time.  The closed form "
-               "is of parameters, gradients and optimizer state, in submodels of equal "
-               "size.");
+               "Peaks of each role, which need not come at the same time.  The closed form is of "
+               "parameters, gradients and optimizer state, in submodels of equal size.");
     table_note(time,
                "Means over all updates and seeds, each over the full update of the same "
                "seed; operations counted from shapes, nothing cached.");

@@ -25,17 +25,13 @@ double timing_theory(int k, int parts, bool cached) {
 
 static void add_ufp(Table *table, const PaperUfp *u, int parts) {
     PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, parts, 0}, kept = step;
-    double ms[SETTINGS], published = u->ms[parts - MIN];
-    for (PaperSetting s = 0; s < SETTINGS; s++) ms[s] = paper_step_ms(table, &step, s, NULL);
     kept.method = TIMED_CACHED;
-    double cached = paper_step_ms(table, &kept, SETTING_CALIBRATED, NULL);
     double share = timing_theory(0, parts, false) / timing_theory(0, MIN, false);
-    double flops = parts > MIN ? u->ms[0] * share : NAN;
+    double flops = parts > MIN ? u->ms[0] * share : NAN, published = u->ms[parts - MIN];
     table_row(table, "%s 1/%d", u->model, parts);
-    table_put(table, 0, published, ms[SETTING_ROOFLINE], ms[SETTING_ROOFLINE] / published - 1,
-              ms[SETTING_CALIBRATED], ms[SETTING_CALIBRATED] / published - 1, cached,
-              ms[SETTING_FILLED], flops, flops / published - 1);
-    table_number(table, 3, ms[SETTING_CALIBRATED], paper_step_source(&step));
+    paper_put_step(table, 0, &step, published);
+    table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED, NULL),
+              paper_step_ms(table, &step, SETTING_FILLED, NULL), flops, flops / published - 1);
 }
 
 void paper_add_table15_16(Tables *tables) {

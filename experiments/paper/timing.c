@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../experiment.h"
+#include "../commands.h"
 #include "../study/multiplier.h"
 #include "../train/progress.h"
 #include "measured.h"

@@ -6,13 +6,11 @@
 const char *const paper_notes[PAPER_NOTES + 1] = {
     [PAPER_NOTE_ACC] =
         "The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 "
-        "exp(1.9407) "
-        "= "
-        "69.6), in all their rows: higher is worse. They are shown here as perplexity.",
+        "exp(1.9407) = 69.6), in all their rows: higher is worse. They are shown here as "
+        "perplexity.",
     [PAPER_NOTE_MULTIPLIER] =
         "The published average multiplier 1.39 is the mean of five Adam rows of unlike kind; the "
-        "means "
-        "of the image rows and of the language rows are given apart.",
+        "means of the image rows and of the language rows are given apart.",
     [PAPER_NOTE_EPOCH] =
         "One published epoch is one pass over the data, whichever submodel is active.",
     [PAPER_NOTE_MEMORY] =
@@ -23,13 +21,10 @@ const char *const paper_notes[PAPER_NOTES + 1] = {
         "(inferred).",
     [PAPER_NOTE_GPT2] =
         "No natural configuration has the memory printed for the 0.15B GPT-2; 16 layers x 768 "
-        "stand "
-        "for it.",
+        "stand for it.",
     [PAPER_NOTE_CONVERGED] =
         "The paper says \"converged\" without a rule, and \"loss\" without saying whether of "
-        "training "
-        "or "
-        "validation; both are compared with ours loosely.",
+        "training or validation; both are compared with ours loosely.",
 };
 
 const PaperRow *paper_rows(int table) {

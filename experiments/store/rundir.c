@@ -23,6 +23,16 @@ static bool is_directory(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+void rundir_results(char dir[OPTION_TEXT], const Options *options) {
+    const char *preset = preset_names[options->preset];
+    if (*options->out)
+        snprintf(dir, OPTION_TEXT, "%s", options->out);
+    else if (options->preset == PRESET_LAPTOP)
+        snprintf(dir, OPTION_TEXT, "results");
+    else
+        snprintf(dir, OPTION_TEXT, "results-%.20s", preset);
+}
+
 bool rundir_holds_run(const char *dir) {
     char path[RUNDIR_PATH];
     rundir_path(path, dir, "run.h5");

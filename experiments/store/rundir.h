@@ -7,6 +7,9 @@
 enum { RUNDIR_PATH = OPTION_TEXT + 64 };
 #define RUNDIR_FRESH "runs" /* where those are that nobody named */
 
+/* Where an experiment writes: --out, or else results, results-smoke, results-gpu, results-paper. */
+void rundir_results(char dir[OPTION_TEXT], const Options *options);
+
 void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file);
 bool rundir_holds_run(const char *dir);
 

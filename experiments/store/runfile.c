@@ -151,7 +151,14 @@ void runfile_windows(const RunFile *run, uint64_t begin, uint64_t end, int windo
     *earlier = runfile_smooth(run, row - 1 - size, size);
 }
 
+static void free_partition(RunFile *run) {
+    free(run->submodel_parameters);
+    free(run->of_block);
+    free(run->block_names);
+}
+
 int runfile_reserve(RunFile *run, int submodels, int blocks) {
+    free_partition(run);
     run->submodels = submodels;
     run->blocks = blocks;
     run->submodel_parameters = calloc((size_t)submodels + 1, sizeof *run->submodel_parameters);
@@ -162,9 +169,7 @@ int runfile_reserve(RunFile *run, int submodels, int blocks) {
 }
 
 void runfile_free(RunFile *run) {
-    free(run->submodel_parameters);
-    free(run->of_block);
-    free(run->block_names);
+    free_partition(run);
     for (int p = 0; p < RUN_PARTS; p++) free(*rows_of(run, &run_parts[p]));
     memset(run, 0, sizeof *run);
 }
@@ -200,6 +205,19 @@ int runfile_write(const RunFile *run, const char *path) {
     return h5_commit(&file);
 }
 
+static int read_partition(RunFile *run, const H5File *file) {
+    enum { MOST = 1 << 20 };
+    size_t submodels[H5_RANK], blocks[H5_RANK];
+    if (h5_size(file, "/partition/parameters", submodels) != 1 || submodels[0] > MOST ||
+        h5_size(file, "/partition/of_block", blocks) != 1 || blocks[0] > MOST)
+        return error_set("%s: /partition: has another shape than expected", file->path);
+    if (runfile_reserve(run, (int)submodels[0], (int)blocks[0])) return -1;
+    return h5_read(file, "/partition/parameters", H5_UINT64, run->submodel_parameters, 1,
+                   submodels) ||
+           h5_read(file, "/partition/of_block", H5_INT, run->of_block, 1, blocks) ||
+           h5_read(file, "/partition/block", H5_TEXT, run->block_names, 1, blocks);
+}
+
 static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
     *rows_of(run, part) = h5_read_table(file, part->group, part->column, part->columns,
                                         part->row_size, count_of(run, part));
@@ -213,7 +231,7 @@ static int read_all(RunFile *run, const H5File *file) {
         settings_read(file, "/settings", &run->settings) ||
         provenance_read(file, "/provenance", &run->provenance) ||
         h5_get_fields(file, "/model", TABLE(model_fields), run) ||
-        h5_get_fields(file, "/data", TABLE(data_fields), run) ||
+        h5_get_fields(file, "/data", TABLE(data_fields), run) || read_partition(run, file) ||
         h5_read_columns(file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,
                         COUNT(run->memory)))
         return -1;

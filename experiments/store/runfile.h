@@ -68,10 +68,9 @@ typedef struct {
     uint64_t parameters, samples, checksum;
     double steps_per_epoch, imbalance;
     int submodels, blocks;
-    /* Of the partition, which is written and not read: [submodels], [blocks], [blocks]. */
-    uint64_t *submodel_parameters;
-    int *of_block;
-    char (*block_names)[H5_NAME];
+    uint64_t *submodel_parameters; /* [submodels] */
+    int *of_block;                 /* [blocks] */
+    char (*block_names)[H5_NAME];  /* [blocks] */
     CurveRow *curve;
     EvaluationRow *evaluations;
     SwitchRow *switches;
@@ -91,7 +90,7 @@ typedef struct {
 } RunPart;
 extern const RunPart run_parts[RUN_PARTS];
 
-/* Allocates the arrays of the partition, zeroed.  -1 and an error. */
+/* Allocates the arrays of the partition anew, zeroed.  -1 and an error. */
 int runfile_reserve(RunFile *run, int submodels, int blocks);
 
 /* Appends a row to a part.  -1 and an error when memory runs out. */

@@ -6,8 +6,8 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
+#include "../commands.h"
 #include "../convert/convert.h"
-#include "../experiment.h"
 #include "trainings.h"
 
 #define SMALL_GPT "gpt:layers=2,width=32,heads=2,context=32"

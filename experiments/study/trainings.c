@@ -8,7 +8,6 @@
 #include "../../data/data.h"
 #include "../../ref/error.h"
 #include "../cli/quoted.h"
-#include "../experiment.h"
 #include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
@@ -147,18 +146,14 @@ static void print_row(const TrainingPace *pace, int number, const char *state) {
 }
 
 static void print_result(const RunSummary *summary, const Options *o) {
-    char took[32];
+    char took[32], text[80];
     if (summary->seconds < 10)
         snprintf(took, sizeof took, "%.1f s", summary->seconds);
     else
         format_time(summary->seconds, took);
-    bool tokens = data_is_tokens(o->data) == 1;
-    printf("  %llu steps in %s: training loss %.4f, validation loss %.4f, ",
-           (unsigned long long)summary->steps, took, summary->train_loss, summary->loss);
-    if (tokens)
-        printf("perplexity %.2f\n", summary->perplexity);
-    else
-        printf("accuracy %.1f %%\n", 100 * summary->accuracy);
+    printf("  %llu steps in %s: training loss %.4f, validation %s\n",
+           (unsigned long long)summary->steps, took, summary->train_loss,
+           eval_format(&summary->valid, data_is_tokens(o->data) == 1, text));
 }
 
 /* A training whose loss is not finite is a result too: the other rows go on. */

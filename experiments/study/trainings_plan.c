@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "../experiment.h"
 #include "../paper/trainings.h"
+#include "../store/rundir.h"
 #include "../train/setup.h"
 #include "trainings.h"
 
@@ -203,7 +203,7 @@ static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLi
 
 int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *asked) {
     *plan = (TrainingPlan){.kind = kind};
-    experiment_dir(plan->dir, asked);
+    rundir_results(plan->dir, asked);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
     plan->jobs = asked->jobs;
     plan->threads = asked->threads;

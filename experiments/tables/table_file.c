@@ -14,8 +14,7 @@ static const char *const kind_names[] = {"number", "per cent", "deviation", "tex
 static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "stacked bars",
                                                        "timeline"};
 
-/* ---- checksum ---------------------------------------------------------------------------------
- */
+/* ---- checksum ------------------------------------------------------------------------------- */
 
 static uint64_t add_text(uint64_t sum, const char *text) {
     return checksum_bytes(sum, (const unsigned char *)text, strlen(text) + 1);
@@ -158,18 +157,15 @@ static int damaged(const H5File *file, const char *object) {
     return error_set("%s: %s: not as this program writes it", file->path, object);
 }
 
-/* What is shown below the head: its unit, unless it says so itself. */
-static int read_below(const H5File *file, const char *path, char text[24]) {
-    const char *name = h5_has(file, path, "below") ? "below" : "unit";
-    return h5_has(file, path, name) ? h5_get_text(file, path, name, text, 24) : 0;
-}
-
+/* What is shown below the head is its unit, unless the file says so itself. */
 static int read_column_head(const H5File *file, const char *path, TableColumn *column) {
     char kind[24];
+    const char *below = h5_has(file, path, "below") ? "below" : "unit";
     if (h5_get_text(file, path, "head", column->head, sizeof column->head) ||
         h5_get_text(file, path, "kind", kind, sizeof kind) ||
         h5_get(file, path, "decimals", H5_INT, &column->decimals) ||
-        read_below(file, path, column->unit))
+        (h5_has(file, path, below) &&
+         h5_get_text(file, path, below, column->unit, sizeof column->unit)))
         return -1;
     int known = find_name(kind, kind_names, COLUMN_TEXT + 1);
     if (known < 0 || column->decimals < DECIMALS_FREE || column->decimals > 20)

@@ -137,8 +137,7 @@ int setup_check(const Options *asked) {
         failed = error_set("--momentum is for sgd; %s has its own", optimizer_names[o->optimizer]);
     else if (o->optimizer == OPTIMIZER_SGD && (o->beta1 > 0 || o->beta2 > 0 || o->eps > 0))
         failed = error_set(
-            "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
-            "--momentum");
+            "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
     else if (*o->valid && !tokens)
         failed = error_set("--valid is for language models; %s holds images", o->data);
     else if (o->batch && o->accumulate > o->batch)

@@ -151,9 +151,7 @@ static void sum_up(RunSummary *summary, const Training *t) {
                                              (size_t)fmax(10, t->setup.steps_per_epoch / 10));
     if (run->evaluation_rows) {
         const EvaluationRow *last = &run->evaluations[run->evaluation_rows - 1];
-        summary->loss = last->loss;
-        summary->accuracy = last->accuracy;
-        summary->perplexity = last->perplexity;
+        summary->valid = (Evaluation){last->loss, last->accuracy, last->perplexity};
     }
     summary->peak_bytes = run->memory[MEM_ROLES].peak;
 }

@@ -2,16 +2,16 @@
 #ifndef EXPERIMENTS_TRAIN_H
 #define EXPERIMENTS_TRAIN_H
 
-#include "../cli/options.h"
+#include "eval.h"
 
 typedef struct {
-    char dir[OPTION_TEXT];             /* of run.h5 and checkpoint.h5 */
-    bool interrupted;                  /* stopped by a signal; the checkpoint is written */
-    uint64_t steps;                    /* done */
-    double epochs, seconds;            /* of training; evaluation and saving left out */
-    double train_loss;                 /* mean of the last tenth of an epoch, at least ten steps */
-    double loss, accuracy, perplexity; /* of the validation split, at the end */
-    size_t peak_bytes;                 /* total, as the allocator counted */
+    char dir[OPTION_TEXT];  /* of run.h5 and checkpoint.h5 */
+    bool interrupted;       /* stopped by a signal; the checkpoint is written */
+    uint64_t steps;         /* done */
+    double epochs, seconds; /* of training; evaluation and saving left out */
+    double train_loss;      /* mean of the last tenth of an epoch, at least ten steps */
+    Evaluation valid;       /* of the validation split, at the end */
+    size_t peak_bytes;      /* total, as the allocator counted */
 } RunSummary;
 
 /* Sets what the run that options->like names was trained with, but for the flags given.  -1 and an

@@ -64,8 +64,7 @@ static int open_new(Training *t, const Options *options) {
     t->setup.options = *options;
     if (options->out[0] && rundir_holds_run(options->out))
         return error_set(
-            "%s: holds a run already; go on with bcd train --resume %s, or "
-            "choose another --out",
+            "%s: holds a run already; go on with bcd train --resume %s, or choose another --out",
             options->out, quoted(out, options->out));
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);

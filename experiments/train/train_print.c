@@ -183,9 +183,8 @@ void train_print_end(Training *t, const RunSummary *summary) {
                (unsigned long long)summary->steps, dir);
         return;
     }
-    Evaluation e = {summary->loss, summary->accuracy, summary->perplexity};
     char text[80];
-    eval_format(&e, t->setup.model->tokens, text);
+    eval_format(&summary->valid, t->setup.model->tokens, text);
     if (!summary->steps)
         printf("\nnothing trained: validation %s\n", text);
     else

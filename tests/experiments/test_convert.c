@@ -230,7 +230,7 @@ static void configs_come_back(void) {
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         Model *m = model_create(specs[i]), *again = NULL;
         snprintf(path, sizeof path, "%s", scratch_path("back/config.json"));
-        CHECK(m && convert_write_config(path, m) == 0, "%s", error_message());
+        CHECK(m && convert_write_config(path, m, NULL) == 0, "%s", error_message());
         *strrchr(path, '/') = 0;
         if (CHECK(m && convert_spec(spec, path, m->input.w) == 0, "%s", error_message()))
             again = model_create(spec);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../experiments/experiment.h"
+#include "../../experiments/commands.h"
 #include "../../experiments/study/converge.h"
 #include "../../experiments/study/study_file.h"
 #include "../../experiments/study/study_tables.h"

@@ -1,6 +1,6 @@
-/* What one training step costs, block by block, and how it is shown. */
-#ifndef EXPERIMENTS_TRACE_PRINT_H
-#define EXPERIMENTS_TRACE_PRINT_H
+/* What one training step costs, block by block, how it is shown, and what is written of it. */
+#ifndef EXPERIMENTS_TRACE_H
+#define EXPERIMENTS_TRACE_H
 
 #include "../../ref/memory.h"
 #include "../train/setup.h"
@@ -26,5 +26,9 @@ const char *trace_part(const Model *model, const Trace *trace, int block);
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full);
 /* The full update, traces[0], and the submodels side by side. */
 void trace_print_summary(const Trace *traces, int count);
+
+/* Writes them to the files asked for: --out, tables (tables/table.h) `full`, `submodel_1` ...;
+ * --figure, a drawing of them.  -1 and an error. */
+int trace_write(const Setup *setup, const Trace *traces, int count);
 
 #endif
