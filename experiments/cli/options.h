@@ -27,17 +27,16 @@ enum { COMMANDS = 11 };
 
 enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MAX = 128 };
 
-typedef enum { SPLIT_NAME_TRAIN, SPLIT_NAME_VALID, SPLIT_NAME_TEST, SPLIT_NAMES } SplitName;
-extern const char *const split_names[SPLIT_NAMES]; /* numbered as Split in data.h */
+extern const char *const split_names[3]; /* numbered as Split in data.h */
 
 typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
 
 extern const char *const mode_names[2]; /* numbered as Mode in ref/stage.h */
 
-/* offload: ordinary training on a device, with optimizer state and update in host memory. */
 enum { PLACEMENT_AUTO = PLACEMENTS };
 
+/* offload: ordinary training on a device, with optimizer state and update in host memory. */
 typedef enum { METHOD_BCD, METHOD_OFFLOAD, METHOD_KINDS } MethodKind;
 extern const char *const method_names[METHOD_KINDS];
 
@@ -114,7 +113,7 @@ typedef struct Options {
     double timeout;
 
     /* bcd eval, sample */
-    int split; /* SplitName */
+    int split; /* Split */
     char prompt[OPTION_TEXT];
     int tokens;
     double temperature, top_p;

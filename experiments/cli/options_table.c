@@ -5,7 +5,7 @@
 #include "../../dist/schedule.h"
 #include "options.h"
 
-const char *const split_names[SPLIT_NAMES] = {
+const char *const split_names[3] = {
     [SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 
 static const char *const frozen_norm_names[] = {
@@ -241,8 +241,8 @@ const Option option_table[] = {
      "a rank that is silent for so long is taken for dead", TRAIN},
 #undef SECTION
 #define SECTION "Flags"
-    {"split", "train|valid|test", CHOICE(split, split_names, SPLIT_NAMES), LOCAL, "valid", NULL,
-     SECTION, "which part of the data", COMMAND_EVAL},
+    {"split", "train|valid|test", CHOICE(split, split_names, 3), LOCAL, "valid", NULL, SECTION,
+     "which part of the data", COMMAND_EVAL},
     {"prompt", "TEXT", TEXT(prompt), LOCAL, "", "nothing", SECTION, "what the text starts with",
      COMMAND_SAMPLE},
     {"tokens", "N", INT(tokens, 1, 1 << 20), LOCAL, "200", NULL, SECTION, "length of the text",

@@ -81,8 +81,7 @@ static int draw(const real *logits, int vocabulary, const Options *o, double u) 
     return best;
 }
 
-/* ---- the model's own tokenizer ------------------------------------------------------------------
- */
+/* ---- the model's own tokenizer --------------------------------------------------------------- */
 
 /* data/encode.py --MODE DIR ARGUMENT; what it prints.  NULL and an error. */
 static unsigned char *encode_py(const char *mode, const char *dir, const char *argument,

@@ -16,8 +16,7 @@
 typedef enum {
     SETTING_ROOFLINE,
     SETTING_CALIBRATED,
-    SETTING_FILLED, /* calibrated, but with this program's schedules and FILLED_MICRO_BATCHES */
-    SETTINGS
+    SETTING_FILLED /* calibrated, but with this program's schedules and FILLED_MICRO_BATCHES */
 } PaperSetting;
 
 enum { FILLED_MICRO_BATCHES = 64 };

@@ -23,8 +23,7 @@ static PlanChoices given(const Options *o, const char *name, int value) {
     return choices;
 }
 
-/* ---- what contradicts itself -----------------------------------------------------------------
- */
+/* ---- what contradicts itself ----------------------------------------------------------------- */
 
 static int check_sizes(const Options *o, const Model *model) {
     int gpus = o->per_node * o->nodes, ranks = o->plan_pipeline * o->replicas;
@@ -73,8 +72,7 @@ void question_free(PlanQuestion *q) {
     *q = (PlanQuestion){0};
 }
 
-/* ---- spaces ----------------------------------------------------------------------------------
- */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
 /* --price: a number, of whichever GPU, or a list by GPU. */
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {

@@ -101,8 +101,7 @@ static void report_free(Report *report) {
     free(report->file);
 }
 
-/* ---- text -------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* answers: whether it is one of the trainings' own; a file may call any table so. */
 static int print_table(const Table *table, const Options *options, bool answers) {

@@ -12,26 +12,13 @@
 
 /* Flags that say how the submodels take turns; and the rate, for each method may have its best. */
 static bool is_of_method(const char *flag) {
-    static const char *const flags[] = {"fraction",
-                                        "submodels",
-                                        "partition",
-                                        "order",
-                                        "switch-every",
-                                        "auto-window",
-                                        "auto-tolerance",
-                                        "auto-min",
-                                        "auto-max",
-                                        "keep-state",
-                                        "frozen-norm",
-                                        "method",
-                                        "switch-warmup",
-                                        "submodel-lr",
-                                        "always-active",
-                                        "correct-above",
-                                        "lr"};
-    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
-        if (strcmp(flag, flags[f]) == 0) return true;
-    return false;
+    static const char flags[] =
+        " fraction submodels partition order switch-every auto-window auto-tolerance auto-min "
+        "auto-max keep-state frozen-norm method switch-warmup submodel-lr always-active "
+        "correct-above lr ";
+    char word[64];
+    snprintf(word, sizeof word, " %s ", flag);
+    return strstr(flags, word);
 }
 
 /* Two texts: equal ones are the same case, and the same method of it. */

@@ -1,8 +1,6 @@
 /* Steps to convergence and the B-F multiplier, from the curves of training. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "../../ref/error.h"
 #include "cases.h"
 #include "converge.h"
 #include "plateau.h"
@@ -28,17 +26,14 @@ static double sum(const CurveRow *curve, size_t begin, size_t end) {
     return total;
 }
 
-void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t window) {
-    double total = 0;
-    for (size_t i = 0; i < rows; i++) {
-        size_t begin = i + 1 > window ? i + 1 - window : 0;
-        /* A running sum, begun afresh once a window so that rounding does not add up. */
-        if (i % window == 0)
-            total = sum(curve, begin, i + 1);
-        else
-            total += curve[i].loss - (begin ? curve[begin - 1].loss : 0);
-        smooth[i] = total / (double)(i + 1 - begin);
-    }
+double study_smooth_next(StudySmooth *s) {
+    size_t i = s->next++, begin = i + 1 > s->window ? i + 1 - s->window : 0;
+    /* A running sum, begun afresh once a window so that rounding does not add up. */
+    if (i % s->window == 0)
+        s->total = sum(s->curve, begin, i + 1);
+    else
+        s->total += s->curve[i].loss - (begin ? s->curve[begin - 1].loss : 0);
+    return s->total / (double)(i + 1 - begin);
 }
 
 size_t study_window(const StudyRow *a, const StudyRow *b) {
@@ -54,31 +49,32 @@ double study_loss(const StudyRow *row, size_t end, size_t window) {
 
 /* The lowest smoothed loss; NAN without a curve.  A mean over fewer than `window` updates does not
  * count: one lucky first batch is no convergence. */
-static double lowest(const double *smooth, size_t rows, size_t window) {
+static double lowest(const StudyRow *row, size_t window) {
+    StudySmooth smooth = {.curve = row->curve, .window = window};
     double min = NAN;
-    for (size_t i = window - 1; i < rows; i++)
-        if (isnan(min) || smooth[i] < min) min = smooth[i];
+    while (smooth.next < row->curve_rows) {
+        double loss = study_smooth_next(&smooth);
+        if (smooth.next >= window && (isnan(min) || loss < min)) min = loss;
+    }
     return min;
 }
 
-static double first_at(const StudyRow *row, const double *smooth, size_t window, double level) {
-    for (size_t i = window - 1; i < row->curve_rows; i++)
-        if (smooth[i] <= level) return (double)row->curve[i].step;
+static double first_at(const StudyRow *row, size_t window, double level) {
+    StudySmooth smooth = {.curve = row->curve, .window = window};
+    while (smooth.next < row->curve_rows)
+        if (study_smooth_next(&smooth) <= level && smooth.next >= window)
+            return (double)row->curve[smooth.next - 1].step;
     return NAN;
 }
 
 static double higher(double a, double b) { return isnan(a) || isnan(b) ? NAN : fmax(a, b); }
 
-static void converge_training(StudyRow *row, const StudyRow *full, double *smooth,
-                              double *smooth_full) {
+static void converge_training(StudyRow *row, const StudyRow *full) {
     size_t window = study_window(row, full);
-    study_smooth(smooth, row->curve, row->curve_rows, window);
-    study_smooth(smooth_full, full->curve, full->curve_rows, window);
-    row->level = higher(lowest(smooth, row->curve_rows, window),
-                        lowest(smooth_full, full->curve_rows, window));
-    row->steps_to_converge = first_at(row, smooth, window, row->level);
+    row->level = higher(lowest(row, window), lowest(full, window));
+    row->steps_to_converge = first_at(row, window, row->level);
     row->epochs_to_converge = row->steps_to_converge * row->epochs / (double)row->steps;
-    row->multiplier = row->steps_to_converge / first_at(full, smooth_full, window, row->level);
+    row->multiplier = row->steps_to_converge / first_at(full, window, row->level);
 }
 
 static double lowest_validation(const StudyRow *row) {
@@ -115,31 +111,24 @@ static void forget(StudyRow *row) {
     if (row->curve_rows) row->train_loss = study_loss(row, row->curve_rows, study_window(row, row));
 }
 
-static void converge_method(Study *study, const CaseMethod *method, double *smooth,
-                            double *smooth_full) {
+static void converge_method(Study *study, const CaseMethod *method) {
     for (int s = 0; s < method->seeds; s++) {
         StudyRow *row = &study->row[method->row[s] - study->row];
         const StudyRow *full = row->submodels > 1 ? case_partner(method->of, row) : NULL;
         if (!full) continue;
-        converge_training(row, full, smooth, smooth_full);
+        converge_training(row, full);
         converge_validation(row, full);
     }
 }
 
 int study_converge(Study *study) {
-    size_t longest = 0;
     Cases cases;
     for (int r = 0; r < study->rows; r++) {
         forget(&study->row[r]);
         if (plateau_fill(&study->row[r])) return -1;
-        if (study->row[r].curve_rows > longest) longest = study->row[r].curve_rows;
     }
     if (cases_make(&cases, study)) return -1;
-    double *smooth = calloc(2 * longest + 1, sizeof *smooth);
-    for (int m = 0; m < cases.methods && smooth; m++)
-        converge_method(study, &cases.method[m], smooth, smooth + longest);
+    for (int m = 0; m < cases.methods; m++) converge_method(study, &cases.method[m]);
     cases_free(&cases);
-    bool failed = !smooth;
-    free(smooth);
-    return failed ? error_set("study: out of memory to smooth %zu losses", longest) : 0;
+    return 0;
 }

@@ -4,8 +4,14 @@
 
 #include "study.h"
 
-/* The smoothed loss after each update: the mean over the last `window` ones, fewer at the start. */
-void study_smooth(double *smooth, const CurveRow *curve, size_t rows, size_t window);
+/* Goes along a curve: the smoothed loss after each row in turn, the mean over the last `window`
+ * ones, fewer at the start. */
+typedef struct {
+    const CurveRow *curve;
+    size_t window, next; /* next: the row that is asked for next */
+    double total;
+} StudySmooth;
+double study_smooth_next(StudySmooth *smooth);
 
 /* The window that two trainings are compared with: a fortieth of the shorter, at least ten updates
  * (or all there are). */

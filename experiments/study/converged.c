@@ -145,8 +145,7 @@ const TrainingKind training_converged = {
     .curve_rows = CURVE_ROWS,
 };
 
-/* ---- remedies: what might bring BCD closer to the full update ---------------------------------
- */
+/* ---- remedies: what might bring BCD closer to the full update -------------------------------- */
 
 /* Each alone, beside plain BCD.  LISA's: the ends always train; BREAD's: blocks above the submodel
  * take a plain gradient step.  The factors of the rates go both ways, for nothing says which
@@ -171,8 +170,7 @@ const TrainingKind training_remedies = {
     .curve_rows = CURVE_ROWS,
 };
 
-/* ---- each to its own convergence --------------------------------------------------------------
- */
+/* ---- each to its own convergence ------------------------------------------------------------- */
 
 static double trained(const MeasurePair *pair) { return pair->row->epochs; }
 static double own_epochs(const MeasurePair *pair) { return pair->row->plateau_epochs; }

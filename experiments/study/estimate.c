@@ -1,7 +1,6 @@
 /* How long a plan would take on this machine, from a few steps of each network, and on a rented
  * GPU: simulated, step by step of each submodel. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../dist/simulate.h"
@@ -56,15 +55,14 @@ static void print_rent(const Rent *rent) {
 
 /* Steps of a row, and seconds of one full step where that is not known yet (0): the lesser of two,
  * the first also warming up. */
-static int measure_row(const TrainingRow *row, double *steps, double *step_seconds,
-                       Rent rent[RENTS], const char *prices) {
+static int measure_row(TrainingRow *row, double *steps, Rent rent[RENTS], const char *prices) {
     Bench bench = {0};
     double ms;
     int failed;
-    if (*step_seconds == 0) {
+    if (row->step_seconds == 0) {
         failed = bench_open(&bench, &row->options, false) ||
                  bench_steps(&bench, -1, (BenchPace){.min_steps = 2, .max_steps = 2}, &ms);
-        if (!failed) *step_seconds = 1e-3 * ms;
+        if (!failed) row->step_seconds = 1e-3 * ms;
     } else {
         failed = setup_open(&bench.setup, &row->options) != 0;
     }
@@ -80,27 +78,26 @@ static bool same_network(const Options *a, const Options *b) {
 }
 
 int trainings_estimate(TrainingPlan *plan, const Options *asked) {
-    double *step_seconds = calloc((size_t)plan->rows, sizeof *step_seconds), total = 0;
-    if (!step_seconds) return error_set("experiment: out of memory");
+    double total = 0;
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
     char text[32];
     int failed = 0;
     printf("%d trainings; timing a few steps of each network\n", plan->rows);
     for (int r = 0; r < plan->rows && !failed; r++) {
-        const Options *o = &plan->row[r].options;
+        TrainingRow *row = &plan->row[r];
+        const Options *o = &row->options;
         double steps;
         fflush(stdout);
         for (int twin = 0; twin < r; twin++)
-            if (same_network(o, &plan->row[twin].options)) step_seconds[r] = step_seconds[twin];
-        failed = measure_row(&plan->row[r], &steps, &step_seconds[r], rent, asked->price);
+            if (same_network(o, &plan->row[twin].options))
+                row->step_seconds = plan->row[twin].step_seconds;
+        failed = measure_row(row, &steps, rent, asked->price);
         if (failed) break;
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
-        double seconds = steps * step_seconds[r] * part;
-        plan->row[r].work = seconds;
-        total += seconds;
-        printf("  %-52s %9.0f steps %14s\n", plan->row[r].name, steps, format_time(seconds, text));
+        row->work = steps * row->step_seconds * part;
+        total += row->work;
+        printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work, text));
     }
-    free(step_seconds);
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
            format_time(total, text), asked->yes ? "" : "; start it with --yes");

@@ -69,7 +69,7 @@ bool study_is_third(const StudyRow *row);
 const char *study_method(const StudyRow *row, char text[32]);
 
 /* What a training is measured by: updates, seconds, operations. */
-typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS, AXES } StudyAxis;
+typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS } StudyAxis;
 /* How far it was after the update of a row of its curve; NAN where that is unknown. */
 double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
 

@@ -179,8 +179,7 @@ static int read_run(Study *study, const char *path) {
     return failed ? -1 : 0;
 }
 
-/* ---- whether what a file says can be a training: a report is made of nothing else ---------------
- */
+/* ---- whether what a file says can be a training: a report is made of nothing else ------------ */
 
 /* Its losses are numbers (a training that comes to another one stops), its updates come in order.
  */

@@ -194,18 +194,14 @@ static TrainingEnd run_row(TrainingPace *pace, int number) {
 }
 
 /* With --jobs all is trained ahead; going through the rows then finds them done. */
-static int run_ahead(const TrainingPlan *plan) {
-    bool *finished = calloc((size_t)plan->rows, sizeof *finished);
-    int failed = finished ? 0 : error_set("%s: out of memory", plan->kind->name);
-    for (int r = 0; r < plan->rows && !failed; r++) {
+static int run_ahead(TrainingPlan *plan) {
+    for (int r = 0; r < plan->rows; r++) {
         int found = row_finished(&plan->row[r]);
-        finished[r] = found > 0;
-        failed = found < 0;
+        if (found < 0) return -1;
+        plan->row[r].finished = found;
     }
     interrupt_catch();
-    if (!failed) failed = trainings_run_ahead(plan, finished, plan->jobs, plan->threads);
-    free(finished);
-    return failed ? -1 : 0;
+    return trainings_run_ahead(plan);
 }
 
 /* The tables of what was trained, as bcd report prints them. */
@@ -237,7 +233,7 @@ static int count_finished(const TrainingPlan *plan) {
     return finished;
 }
 
-static int run_plan(const TrainingPlan *plan, bool quiet) {
+static int run_plan(TrainingPlan *plan, bool quiet) {
     TrainingPace pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0, found = 0;

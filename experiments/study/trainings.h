@@ -56,6 +56,8 @@ typedef struct {
     const char *own; /* settings of its variant; NULL: none */
     Options options; /* of bcd train */
     double work;     /* relative, to tell the time left; of steps that may not be resolved yet */
+    double step_seconds; /* of a full update of its network, where measured */
+    bool finished;       /* before its experiment went on */
 } TrainingRow;
 
 typedef struct {
@@ -84,10 +86,10 @@ int trainings_run(const TrainingKind *kind, const Options *asked);
 int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                   const char *optimizer, const TrainingVariant *variant, int seed);
 
-/* trainings_ahead.c: trains the rows that are not finished [plan->rows], so many at the same time,
- * each with so many threads (0: its share).  A row that fails says so itself; -1 and an error where
- * none can be started. */
-int trainings_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads);
+/* trainings_ahead.c: trains the rows that are not finished, plan->jobs at the same time, each with
+ * plan->threads (0: its share).  A row that fails says so itself; -1 and an error where none can be
+ * started. */
+int trainings_run_ahead(const TrainingPlan *plan);
 
 /* estimate.c: measures a few steps of each network, prints how long each row and all would take
  * here (measured) and what they would cost on rented GPUs (simulated), and sets `work` to the

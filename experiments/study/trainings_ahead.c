@@ -120,14 +120,14 @@ static void wait_for_one(TrainingPool *pool, const TrainingPlan *plan) {
     }
 }
 
-int trainings_run_ahead(const TrainingPlan *plan, const bool *finished, int jobs, int threads) {
+int trainings_run_ahead(const TrainingPlan *plan) {
     TrainingPool pool = {.started = clock_seconds()};
-    int failed = 0;
-    if (jobs > JOBS_MAX) jobs = JOBS_MAX;
+    int failed = 0, threads = plan->threads;
+    int jobs = plan->jobs < JOBS_MAX ? plan->jobs : JOBS_MAX;
     if (!threads) threads = omp_get_max_threads() / jobs;
-    for (int r = 0; r < plan->rows; r++) pool.todo += !finished[r];
+    for (int r = 0; r < plan->rows; r++) pool.todo += !plan->row[r].finished;
     for (int r = 0; r < plan->rows && !failed && !interrupt_signal(); r++) {
-        if (finished[r]) continue;
+        if (plan->row[r].finished) continue;
         if (pool.running == jobs) wait_for_one(&pool, plan);
         if (!interrupt_signal()) failed = start(&pool, plan, r, threads > 0 ? threads : 1);
     }

@@ -127,8 +127,7 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 /* All of one seed before the next: what is stopped early is a whole table of fewer seeds.  Or, of
  * long trainings, all seeds of an entry: then it is some whole rows of the table. */
 static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
-    TrainingEntry known[TRAINING_ENTRIES + 1], *entry = calloc(LIST, sizeof known);
-    if (!entry) return error_set("%s: out of memory", plan->kind->name);
+    TrainingEntry known[TRAINING_ENTRIES + 1], entry[LIST * (TRAINING_ENTRIES + 1)];
     usable_entries(known, plan, asked);
     int count = 0, found = 0, max_seeds = 0;
     if (!wanted->models)
@@ -145,7 +144,6 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
         if (seed < seeds_of(asked, &entry[e]))
             failed = add_entry(plan, asked, &entry[e], wanted, seed);
     }
-    free(entry);
     if (failed) return -1;
     return plan->rows ? 0
                       : error_set("%s: it has no trainings for --preset %s", plan->kind->name,

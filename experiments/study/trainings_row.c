@@ -89,6 +89,7 @@ int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry 
     if (!grown) return error_set("%s: out of memory", plan->kind->name);
     plan->row = grown;
     TrainingRow *row = &grown[plan->rows];
+    *row = (TrainingRow){.own = variant->settings};
     Options *o = &row->options;
     char number[32];
     int m = count_submodels(asked, variant);
@@ -98,7 +99,6 @@ int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry 
     if ((seed && options_set(o, "seed", number)) || setup_check(o)) return -1;
     name_row(row, m, variant->settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
-    row->own = variant->settings;
     o->quiet = asked->quiet;
     o->go_on = o->brief = true;
     row->work = relative_work(o, m);

@@ -56,11 +56,10 @@ static Engine *make_rank(void *context, Transport *world) {
     return NULL;
 }
 
-/* ---- the run config --------------------------------------------------------------------------
- */
+/* ---- the run config -------------------------------------------------------------------------- */
 
 typedef struct {
-    char commit[H5_NAME], spec[OPTION_TEXT], cache_dir[OPTION_TEXT];
+    char spec[OPTION_TEXT], cache_dir[OPTION_TEXT];
     StageSettings stage;
     PipelineSettings pipeline;
     int placement, ranks, submodels, replicas, device;
@@ -87,28 +86,25 @@ static int check_builds(Transport *world) {
 
 static int send_run_config(Setup *s, Transport *world, const char *cache_dir) {
     Placement *p = &s->placement;
-    RunConfig *b = calloc(1, sizeof *b);
-    if (!b) return error_set("pipeline: out of memory");
-    *b = (RunConfig){.stage = s->stage_settings,
-                     .pipeline = s->pipeline,
-                     .placement = s->options.placement,
-                     .ranks = p->ranks,
-                     .submodels = p->submodels,
-                     .replicas = s->options.replicas,
-                     .device = s->options.device,
-                     .blocks = s->model->blocks};
-    snprintf(b->spec, sizeof b->spec, "%s", s->model->spec);
-    snprintf(b->cache_dir, sizeof b->cache_dir, "%s", cache_dir ? cache_dir : "");
-    size_t bytes = (size_t)b->blocks * sizeof(int);
-    int failed = check_builds(world) || transport_broadcast(world, 0, b, sizeof *b) ||
-                 transport_broadcast(world, 0, p->chunk_of, bytes) ||
-                 transport_broadcast(world, 0, p->submodel_of, bytes);
-    free(b);
-    return failed ? -1 : 0;
+    RunConfig c = {.stage = s->stage_settings,
+                   .pipeline = s->pipeline,
+                   .placement = s->options.placement,
+                   .ranks = p->ranks,
+                   .submodels = p->submodels,
+                   .replicas = s->options.replicas,
+                   .device = s->options.device,
+                   .blocks = s->model->blocks};
+    snprintf(c.spec, sizeof c.spec, "%s", s->model->spec);
+    snprintf(c.cache_dir, sizeof c.cache_dir, "%s", cache_dir ? cache_dir : "");
+    size_t bytes = (size_t)c.blocks * sizeof(int);
+    return check_builds(world) || transport_broadcast(world, 0, &c, sizeof c) ||
+                   transport_broadcast(world, 0, p->chunk_of, bytes) ||
+                   transport_broadcast(world, 0, p->submodel_of, bytes)
+               ? -1
+               : 0;
 }
 
-/* ---- on rank 0 ----------------------------------------------------------------------------------
- */
+/* ---- on rank 0 ------------------------------------------------------------------------------- */
 
 static RankRecipe plan_of(Setup *s, const char *cache_dir) {
     s->pipeline.cache_dir = cache_dir;
@@ -156,21 +152,19 @@ int pipeline_engine(Setup *s, const char *cache_dir) {
                             : engine_of_threads(s, &plan);
 }
 
-/* ---- on the others ------------------------------------------------------------------------------
- */
+/* ---- on the others --------------------------------------------------------------------------- */
 
 /* From the run config: model, placement, device. */
 typedef struct {
-    RunConfig *config;
+    RunConfig config;
     Model *model;
     Placement placement;
     RankRecipe plan;
 } RemoteRank;
 
 static int receive_run_config(RemoteRank *f, Transport *world) {
-    if (check_builds(world) || transport_broadcast(world, 0, f->config, sizeof *f->config))
-        return -1;
-    RunConfig *b = f->config;
+    RunConfig *b = &f->config;
+    if (check_builds(world) || transport_broadcast(world, 0, b, sizeof *b)) return -1;
     size_t blocks = (size_t)b->blocks, bytes = blocks * sizeof(int);
     bool is_virtual = b->placement == PLACEMENT_VIRTUAL;
     int chunks = is_virtual ? b->ranks * b->submodels : b->ranks;
@@ -192,8 +186,8 @@ static int receive_run_config(RemoteRank *f, Transport *world) {
 
 static int open_device(RemoteRank *f, const Options *asked) {
     Options o = *asked;
-    o.device = f->config->device;
-    o.precision = (int)f->config->stage.precision;
+    o.device = f->config.device;
+    o.precision = (int)f->config.stage.precision;
     return setup_device(&f->plan.device, &o);
 }
 
@@ -201,26 +195,19 @@ static Engine *make_remote(RemoteRank *f, Transport *world, const Options *asked
     if (receive_run_config(f, world) || open_device(f, asked)) return NULL;
     f->plan.model = f->model;
     f->plan.placement = &f->placement;
-    f->plan.stage = f->config->stage;
-    f->plan.pipeline = f->config->pipeline;
-    f->plan.pipeline.cache_dir = f->config->cache_dir[0] ? f->config->cache_dir : NULL;
-    f->plan.replicas = f->config->replicas;
+    f->plan.stage = f->config.stage;
+    f->plan.pipeline = f->config.pipeline;
+    f->plan.pipeline.cache_dir = f->config.cache_dir[0] ? f->config.cache_dir : NULL;
+    f->plan.replicas = f->config.replicas;
     f->plan.nccl = pipeline_is_nccl(asked);
     return make_rank(&f->plan, world);
 }
 
 int pipeline_worker(Transport *world, const Options *asked) {
-    RemoteRank f = {.config = calloc(1, sizeof *f.config)};
-    int rank = world->rank, failed = 0;
-    Engine *engine = NULL;
-    if (f.config)
-        engine = make_remote(&f, world, asked);
-    else
-        error_set("pipeline: out of memory");
-    failed = worker_run(engine, world);
+    RemoteRank f = {.model = NULL};
+    int rank = world->rank, failed = worker_run(make_remote(&f, world, asked), world);
     placement_free(&f.placement);
     model_free(f.model);
-    free(f.config);
     if (!failed) return 0;
     /* A rank that gave up has said why itself; what this one found out is said here. */
     return strstr(error_message(), " gave up: ") ? error_set("%s", "")

@@ -76,7 +76,8 @@ static void case_smoothing(void) {
     CurveRow curve[10] = {0};
     double smooth[10];
     for (int i = 0; i < 10; i++) curve[i].loss = i * i;
-    study_smooth(smooth, curve, 10, 3);
+    StudySmooth along = {.curve = curve, .window = 3};
+    for (int i = 0; i < 10; i++) smooth[i] = study_smooth_next(&along);
     CHECK(smooth[0] == 0 && smooth[1] == 0.5, "start: %g %g", smooth[0], smooth[1]);
     for (int i = 2; i < 10; i++) {
         double mean = (i * i + (i - 1) * (i - 1) + (i - 2) * (i - 2)) / 3.0;

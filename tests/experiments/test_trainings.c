@@ -82,7 +82,7 @@ static void case_seeds_have_means(void) {
     printed = run(0, "report seeds/compression.h5");
     CHECK(strstr(printed->out, "Table 10: ") && strstr(printed->out, "\n0.9 1/3 [a] ") &&
               strstr(printed->out, " +- ") &&
-              strstr(printed->out, "resnet-8x2 synthetic sgd 1/3 x.9 "),
+              strstr(printed->out, "resnet-8x2 synthetic[:96] sgd 1/3 x.9 "),
           "%s", printed->out);
     for (char *line = strtok((char *)printed->out, "\n"); line; line = strtok(NULL, "\n"))
         CHECK(strlen(line) <= 100, "%zu columns: %s", strlen(line), line);
@@ -133,7 +133,7 @@ static void case_at_the_same_time(void) {
 static void case_told_before(void) {
     const Printed *printed =
         run(0,
-            "experiment validity --preset gpu --models gpt:layers=3,width=16,heads=2,context=16 "
+            "experiment validity --preset gpu --models gpt:layers=6,width=32,heads=2,context=16 "
             "--data words.tokens --optimizers adam --seeds 1 --price rtx4090=0.5 --out told");
     CHECK(strstr(printed->out, "2 trainings; ") && strstr(printed->out, "start it with --yes") &&
               !strstr(printed->out, " 0 s\n"),
