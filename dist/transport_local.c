@@ -142,17 +142,13 @@ static int try_move(Transport *transport, LocalMove *move) {
     return 1;
 }
 
-/* Locked.  One round over the batch; those of one channel stay in order.  Returns how many are
- * left, and which is the first of them; -1 and an error. */
+/* Locked.  One round over the batch; those of one channel stay in order, as where one cannot move
+ * no later one can.  Returns how many are left, and which is the first of them; -1 and an error. */
 static int try_batch(Transport *transport, LocalMove *move, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
         if (move[i].done) continue;
-        bool behind = false; /* an earlier one of the same channel waits */
-        for (int k = 0; k < i && !behind; k++)
-            behind =
-                !move[k].done && queue_of(transport, move[k].t) == queue_of(transport, move[i].t);
-        int result = behind ? 0 : try_move(transport, &move[i]);
+        int result = try_move(transport, &move[i]);
         if (result < 0) return -1;
         if (!result && left++ == 0) *first = i;
     }
@@ -164,14 +160,17 @@ static int local_sendrecv(Transport *transport, Transfer *transfers, int count) 
     Hub *hub = hub_of(transport);
     LocalMove *move = calloc((size_t)count + 1, sizeof *move);
     if (!move) return error_set("transport: out of memory for %d messages", count);
-    int left, first = 0, failed = prepare(move, transfers, count);
+    int left, before = count, first = 0, failed = prepare(move, transfers, count);
     Deadline until = deadline_in(transport->timeout_s);
     pthread_mutex_lock(&hub->lock);
     if (!failed && hub->broken) failed = error_set("%s", hub->why);
     while (!failed && (left = try_batch(transport, move, count, &first)) != 0) {
         const Transfer *t = move[first].t;
-        failed = left < 0 || wait_change(transport, &until, t->peer,
-                                         t->send ? "to take a message" : "to send a message");
+        bool moved = left > 0 && left < before; /* it may be what another one waits for */
+        before = left;
+        failed = left < 0 ||
+                 (!moved && wait_change(transport, &until, t->peer,
+                                        t->send ? "to take a message" : "to send a message"));
     }
     if (failed) break_transport(hub, error_message());
     pthread_mutex_unlock(&hub->lock);

@@ -22,10 +22,10 @@ static int swap(Transport *transport, double *seen) {
     for (int round = 0; round < 50; round++) {
         double mine = 100 * transport->rank + round, from_up = -1, from_down = -1;
         Transfer batch[4] = {
-            transport_send(up, CHANNEL_VALUES, &mine, sizeof mine),
-            transport_send(down, CHANNEL_GRADIENTS, &mine, sizeof mine),
             transport_receive(up, CHANNEL_GRADIENTS, &from_up, sizeof mine),
             transport_receive(down, CHANNEL_VALUES, &from_down, sizeof mine),
+            transport_send(up, CHANNEL_VALUES, &mine, sizeof mine),
+            transport_send(down, CHANNEL_GRADIENTS, &mine, sizeof mine),
         };
         if (transport->is->sendrecv(transport, batch, 4)) return -1;
         seen[0] += from_up != 100 * up + round;

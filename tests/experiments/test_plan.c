@@ -251,30 +251,6 @@ static void case_measured_here(void) {
     CHECK(!failed || strstr(error_message(), "no A100 80GB takes the "), "%s", error_message());
 }
 
-/* Two ranks, a full update of equal blocks: the second waits for the first, then the first. */
-static void case_timeline(void) {
-    PlanQuestion q;
-    Options options;
-    ask(&q, &options, TINY "--per-node 2 --batch 2 --pipeline 2 --micro-batches 2");
-    PlanSpace space;
-    Plan plan;
-    CHECK(question_space(&space, &q, PLAN_FULL, q.gpu, false) == 0, "%s", error_message());
-    choices_add(&space.gpus, 2);
-    CHECK(plan_choose(&plan, &space, PLAN_CHEAPEST) == 1, "%s", error_message());
-    char *text = NULL;
-    size_t size;
-    Tables tables = {0};
-    FILE *out = open_memstream(&text, &size);
-    plan_timeline(&tables, &plan);
-    CHECK(out && table_print(out, tables.table[0]) == 0, "%s", error_message());
-    fclose(out);
-    const char *first = strstr(text, "rank  0  f"), *second = strstr(text, "rank  1  .");
-    CHECK(first && second && strchr(second, 'b') && strchr(second, 'w'), "%s", text);
-    free(text);
-    tables_free(&tables);
-    question_free(&q);
-}
-
 void test_plan(void) {
     for (size_t i = 0; i < sizeof space_rows / sizeof *space_rows; i++)
         RUN_ROW(space_rows[i].name, case_search_is_brute_force, &space_rows[i]);
@@ -284,5 +260,4 @@ void test_plan(void) {
     RUN(case_prices);
     RUN(case_measured);
     RUN(case_measured_here);
-    RUN(case_timeline);
 }

@@ -47,8 +47,12 @@ static void case_plan(void) {
     }
     tables_free(&t);
     CHECK(strstr(run(0, "report plan.h5 --markdown")->out, "Memory of the fullest GPU"), "report");
-    CHECK(strstr(run(0, "plan --model resnet20 --per-node 2 --pipeline 2")->out, "images"),
-          "images");
+    printed = run(0,
+                  "plan --model resnet20 --per-node 1 --nodes 2 --pipeline 2 "
+                  "--micro-batches 1 --network 0.1");
+    CHECK(strstr(printed->out, "images") && strstr(printed->out, "; 1 micro-batch.") &&
+              strstr(printed->out, "messages between ranks "),
+          "%s", printed->out);
 }
 
 static void case_search(void) {
