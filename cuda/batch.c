@@ -72,11 +72,62 @@ void batch_begin(Stage *base, const Batch *batch, Mode mode) {
     s->stepping = true;
 }
 
+int batch_keep_images(Stage *base, Dataset *data) {
+    CudaStage *s = cuda_stage(base);
+    const ImageBytes *from = data->bytes;
+    size_t bytes = dataset_resident_bytes(data), sample = shape_count(data->input);
+    if (!bytes || s->residents == RESIDENTS ||
+        bytes > base->settings.image_bytes - s->resident_bytes)
+        return error_set("stage: no room on the device for the images of %s", data->name);
+    char *normal = (char *)fixed_at(s, s->fixed.resident) + s->resident_bytes;
+    size_t normal_bytes = (size_t)data->input.c * 256 * sizeof(float);
+    char *planes = normal + align_bytes(normal_bytes);
+    memcpy(s->staging, from->normal, normal_bytes);
+    copy_to_device(s->run.stream, normal, s->staging, normal_bytes);
+    size_t samples = (size_t)data->samples, part = STAGING_BYTES / sample;
+    for (size_t first = 0; first < samples; first += part) {
+        size_t n = samples - first < part ? samples - first : part;
+        if (device_wait(s->run.stream)) return -1;
+        for (size_t i = 0; i < n; i++)
+            memcpy(s->staging + i * sample, from->first + (first + i) * from->step, sample);
+        copy_to_device(s->run.stream, planes + first * sample, s->staging, n * sample);
+    }
+    if (device_wait(s->run.stream)) return -1;
+    s->resident[s->residents++] = (Resident){data,
+                                             {.planes = (unsigned char *)planes,
+                                              .normal = (float *)(void *)normal,
+                                              .h = data->input.h,
+                                              .w = data->input.w,
+                                              .c = data->input.c,
+                                              .pad = from->pad,
+                                              .augmented = data->augmented,
+                                              .seed = from->seed}};
+    s->resident_bytes += bytes;
+    data->resident = true;
+    return 0;
+}
+
+static void make_images(CudaStage *s) {
+    int i = 0;
+    while (i < s->residents && s->resident[i].data != s->batch.resident) i++;
+    if (i == s->residents) {
+        device_note("stage: the images of %s are on another device", s->batch.resident->name);
+        return;
+    }
+    send(s, s->fixed.ids, s->batch.ids, (size_t)s->n * sizeof(int));
+    cuda_make_images(&s->run, fixed_at(s, s->fixed.images), fixed_at(s, s->fixed.ids), s->n,
+                     s->resident[i].images, s->batch.position);
+}
+
 void batch_send_inputs(CudaStage *s) {
     const Model *m = s->base.model;
     BatchBuffer *buffer = own_buffer(s);
     if (buffer->inputs) return;
     buffer->inputs = true;
+    if (s->batch.resident) {
+        make_images(s);
+        return;
+    }
     size_t count = (size_t)s->n * shape_count(m->input);
     if (m->tokens)
         send(s, s->fixed.inputs, s->batch.tokens, count * sizeof(int));

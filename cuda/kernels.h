@@ -159,6 +159,21 @@ typedef struct {
 void cuda_loss_sums(const Run *run, LossSums *sums, const float *loss, const unsigned char *correct,
                     const int *targets, int rows, bool add);
 
+/* ---- images.cu ---- */
+
+/* A data set's images on the device: as ImageBytes of ref/dataset.h, without gaps. */
+typedef struct {
+    const unsigned char *planes; /* [samples][c][h][w] */
+    const float *normal;         /* [c][256] */
+    int h, w, c, pad;
+    bool augmented;
+    uint64_t seed;
+} DeviceImages;
+
+/* y[n][h][w][c]: the images of samples ids[n], to the bit what the data set's fetch makes. */
+void cuda_make_images(const Run *run, void *y, const int *ids, int n, DeviceImages images,
+                      uint64_t position);
+
 /* ---- convert.cu ---- */
 
 /* y of the value type = x rounded to nearest even, and back. */

@@ -193,7 +193,6 @@ typedef struct {
     void (*input_gradient)(Call);  /* some of dx, dskip is wanted */
     void (*weight_gradient)(Call); /* some of dweight, dbias is wanted */
     size_t (*workspace)(Call, Precision);
-    bool one_pass; /* input_gradient makes dweight and dbias too, where they are wanted */
 } DeviceOp;
 
 static const DeviceOp ops[OP_KINDS] = {
@@ -203,8 +202,8 @@ static const DeviceOp ops[OP_KINDS] = {
                    conv2d_workspace},
     [OP_BATCHNORM] = {2, batchnorm_forward, batchnorm_input_gradient, batchnorm_weight_gradient,
                       batchnorm_workspace},
-    [OP_LAYERNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace, true},
-    [OP_RMSNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace, true},
+    [OP_LAYERNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
+    [OP_RMSNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
     [OP_ATTENTION] = {2, attention_forward, attention_input_gradient, NULL, attention_workspace},
     [OP_RELU] = {2, relu_forward, relu_input_gradient, NULL, NULL},
     [OP_GELU] = {2, gelu_forward, gelu_input_gradient, NULL, NULL},
@@ -235,6 +234,6 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
     return op->workspace ? op->workspace(call_of(NULL, node, NULL, n), precision) : 0;
 }
 
-bool cuda_node_one_pass(OpKind kind) { return ops[kind].one_pass; }
+bool cuda_node_one_pass(OpKind kind) { return ops[kind].input_gradient == norm_gradients; }
 
 int cuda_node_versions(OpKind kind) { return ops[kind].versions; }

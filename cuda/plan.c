@@ -38,6 +38,7 @@ FixedOffsets fixed_offsets(const Model *m, const StageSettings *settings) {
     size_t rows = block_is_local(settings, m->blocks - 1) ? batch * (size_t)m->targets : 0;
     size_t inputs = block_is_local(settings, 0) ? batch * shape_count(m->input) : 0;
     FixedOffsets f = {.scale = take(&end, sizeof(float)), .slots = take(&end, batch * sizeof(int))};
+    f.ids = take(&end, settings->image_bytes ? batch * sizeof(int) : 0);
     f.targets = take(&end, rows * sizeof(int));
     f.inputs = f.images = take(&end, inputs * (m->tokens ? sizeof(int) : sizeof(float)));
     f.sent = end;
@@ -47,6 +48,7 @@ FixedOffsets fixed_offsets(const Model *m, const StageSettings *settings) {
     f.correct = take(&end, rows);
     f.sums = take(&end, 2 * sizeof(LossSums));
     f.node = take(&end, node_workspace(m, settings));
+    f.resident = take(&end, settings->image_bytes);
     f.bytes = end;
     return f;
 }

@@ -15,12 +15,14 @@ StageSettings device_settings(StageSettings settings);
  * Offsets in bytes; first what the host sends. */
 typedef struct {
     size_t scale, slots;    /* float; int [batch] */
+    size_t ids;             /* int [batch], of images that are made here */
     size_t targets, inputs; /* int [batch * targets]; int tokens or float images */
     size_t sent;            /* the end of that part */
     size_t images;          /* of the value type; `inputs` itself unless bf16 */
     size_t loss, correct;   /* [batch * targets] */
     size_t sums;            /* LossSums [2]: of the step so far, of one call */
     size_t node;            /* workspace of one node's kernels */
+    size_t resident;        /* settings.image_bytes */
     size_t bytes;
 } FixedOffsets;
 FixedOffsets fixed_offsets(const Model *model, const StageSettings *settings);

@@ -160,6 +160,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .memory = stage_memory,
         .free = stage_free,
         .step = step_run,
+        .keep_images = batch_keep_images,
         .charge_time = times_charge,
         .cache_reserve = cache_reserve,
         .cache_put = cache_put,

@@ -30,6 +30,13 @@ typedef struct {
 } RecordedStep;
 enum { RECORDED_STEPS = 8 };
 
+/* A data set whose images stay on the device. */
+typedef struct {
+    const Dataset *data;
+    DeviceImages images;
+} Resident;
+enum { RESIDENTS = 2 }; /* to train on, and to evaluate with */
+
 /* What comes back of a step, page-locked. */
 typedef struct {
     LossSums sums;
@@ -106,6 +113,9 @@ typedef struct {
     RecordedStep recorded[RECORDED_STEPS];
     uint64_t steps;
 
+    Resident resident[RESIDENTS];
+    int residents;
+    size_t resident_bytes; /* of settings.image_bytes, taken so far */
     Arena cache;
     size_t cache_width;
     Charge *charge; /* [charges], room for charges_capacity; events are used again */
@@ -166,6 +176,7 @@ void round_to_bf16(uint16_t *y, const float *x, size_t count);
 
 int batch_open(CudaStage *s);
 void batch_close(CudaStage *s);
+int batch_keep_images(Stage *base, Dataset *data);
 void batch_begin(Stage *base, const Batch *batch, Mode mode);
 void batch_select(Stage *base, int micro_batch);
 /* Puts the inputs or the targets of the batch in flight at their offset on the device, unless they

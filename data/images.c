@@ -10,7 +10,7 @@
 typedef struct {
     Dataset base;
     Images images;
-    uint64_t seed;
+    ImageBytes bytes;
     real normal[3][256]; /* the normalised value of each byte: exact and quick */
 } ImageSet;
 
@@ -53,12 +53,15 @@ static void convert_image(const ImageSet *set, real *out, const unsigned char *p
 
 static void images_fetch(const Dataset *dataset, Batch *batch, uint64_t position) {
     const ImageSet *set = (const ImageSet *)dataset;
+    batch->resident = dataset->resident ? dataset : NULL;
+    batch->position = position;
 #pragma omp parallel for if (batch->n > 8) /* waking threads costs more than a few images */
     for (int n = 0; n < batch->n; n++) {
         const unsigned char *record = record_of(&set->images, batch->ids[n]);
         Crop crop = {0, 0, false};
-        if (dataset->augmented) crop = choose_crop(set->seed, batch->ids[n], position);
         batch->targets[n] = record[set->images.label_bytes - 1];
+        if (dataset->resident) continue;
+        if (dataset->augmented) crop = choose_crop(set->bytes.seed, batch->ids[n], position);
         convert_image(set, batch->images + (size_t)n * IMAGE_BYTES,
                       record + set->images.label_bytes, crop);
     }
@@ -80,7 +83,12 @@ Dataset *images_dataset(const char *name, Images images, const Normalisation *no
     }
     if (limit > 0 && limit < images.samples) images.samples = limit;
     set->images = images;
-    set->seed = seed;
+    set->bytes = (ImageBytes){.first = images.records + images.label_bytes,
+                              .step = record_bytes(&images),
+                              .normal = set->normal[0],
+                              .seed = seed,
+                              .pad = IMAGE_PAD};
+    set->base.bytes = &set->bytes;
     for (int c = 0; c < 3; c++)
         for (int byte = 0; byte < 256; byte++)
             set->normal[c][byte] =

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "alloc.h"
 #include "error.h"
 #include "random.h"
 
@@ -32,6 +33,8 @@ Batch batch_slice(const Batch *batch, const Model *m, int first, int end) {
     if (end <= first) return (Batch){.n = 0};
     size_t skip = (size_t)first, input = shape_count(m->input);
     return (Batch){.n = end - first,
+                   .resident = batch->resident,
+                   .position = batch->position,
                    .ids = batch->ids + skip,
                    .images = batch->images ? batch->images + skip * input : NULL,
                    .tokens = batch->tokens ? batch->tokens + skip * input : NULL,
@@ -46,6 +49,12 @@ double batch_counted(const Batch *batch, const Model *m) {
 
 void dataset_free(Dataset *dataset) {
     if (dataset) dataset->free(dataset);
+}
+
+size_t dataset_resident_bytes(const Dataset *data) {
+    if (!data->bytes) return 0;
+    return align_bytes((size_t)data->input.c * 256 * sizeof(real)) +
+           align_bytes((size_t)data->samples * shape_count(data->input));
 }
 
 static const uint64_t NONE = UINT64_MAX; /* no draw or epoch prepared yet */

@@ -4,9 +4,13 @@
 
 #include "model.h"
 
+typedef struct Dataset Dataset;
+
 /* A batch of n samples.  Exactly one of images and tokens is set. */
 typedef struct {
     int n;
+    const Dataset *resident; /* a device makes the images, as of `position`: nobody filled them */
+    uint64_t position;
     int *ids;     /* [n]: sample numbers in the data set; the keys of the prefix cache */
     real *images; /* [n][h][w][c] */
     int *tokens;  /* [n][t] */
@@ -21,7 +25,21 @@ Batch batch_slice(const Batch *batch, const Model *model, int first, int end);
 /* Targets that are not ignored, but at least 1: what the sum of their losses is divided by. */
 double batch_counted(const Batch *batch, const Model *model);
 
-typedef struct Dataset Dataset;
+/* How fetch makes images of bytes, for a device that does the same.  The number at (y, x, c) of a
+ * sample is normal[c][byte], of the byte at (y + down, x + right, c), black (0) outside the image;
+ * x is counted from the right where `mirrored`.  Augmented, with bits = random_bits(seed,
+ * STREAM_AUGMENT, position << 32 | sample) and p = 2 pad + 1:
+ *     down = ((bits & 0xffff) p >> 16) - pad, right = ((bits >> 16 & 0xffff) p >> 16) - pad,
+ *     mirrored = bits >> 63;
+ * else all three are 0. */
+typedef struct {
+    const unsigned char *first; /* byte of the first sample; each has planes[c][h][w] */
+    size_t step;                /* bytes from one sample to the next */
+    const real *normal;         /* [c][256] */
+    uint64_t seed;
+    int pad;
+} ImageBytes;
+
 struct Dataset {
     char name[48];
     int samples;
@@ -31,6 +49,8 @@ struct Dataset {
     char tokenizer[16]; /* of tokens: who made them; "": unknown */
     bool augmented;     /* fetch depends on the position: a cached prefix would not be exact */
     uint64_t checksum;  /* of the samples as loaded: provenance */
+    const ImageBytes *bytes; /* images; NULL: a device cannot make them */
+    bool resident;           /* a device has the bytes: fetch leaves the images to it */
     /* Overwrites the batch's arrays with the n = batch->n samples batch->ids[].  position, in the
      * stream of samples, differs each time training comes by and seeds augmentation.  Cannot fail.
      */
@@ -39,6 +59,10 @@ struct Dataset {
 };
 
 void dataset_free(Dataset *dataset); /* NULL is ignored */
+
+/* What a device takes to keep the images: a page of normal[][], and a sample's bytes for each; 0
+ * where it cannot. */
+size_t dataset_resident_bytes(const Dataset *dataset);
 
 /* The order of samples: an endless stream of samples, epoch after epoch, each epoch a fresh
  * permutation.  A position in the stream is one number, the count of samples taken so far, so

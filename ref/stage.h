@@ -62,6 +62,8 @@ typedef struct {
     /* Keep what weight gradients read until they are taken (see above).  Once a stage is made this
      * says whether it does: one that cannot has set it to false. */
     bool deferred;
+    /* Of data sets whose images are to stay on a device (keep_images); 0: none. */
+    size_t image_bytes;
     bool offload; /* optimizer state and update in host memory (GPU stages: the baseline of BCD) */
 } StageSettings;
 
@@ -146,6 +148,9 @@ typedef struct {
      * record and repeat.  -1 and an error, and nothing updated, if the loss or the gradient's norm
      * is not finite. */
     int (*step)(Stage *stage, int first, double scale, bool last, double lr, Loss *loss);
+    /* Keeps the bytes of a data set's images, within settings.image_bytes for all, and makes the
+     * images of batches of it from now on (Dataset.resident).  -1 and an error: no room. */
+    int (*keep_images)(Stage *stage, Dataset *data);
     /* Device time from this call to the next is added to *ms.  NULL: to nobody, and waits until all
      * that was charged so far is added. */
     void (*charge_time)(Stage *stage, double *ms);

@@ -236,10 +236,21 @@ int setup_open(Setup *setup, const Options *options) {
     bcd->fraction = o->fraction;
     bcd->seed = o->seed;
     setup->stage_settings = stage_settings(o, bcd->optimizer);
-    return pipeline_place(setup) || setup_check_memory(setup) ? -1 : 0;
+    if (pipeline_place(setup)) return -1;
+    if (setup->device && !setup->ranks)
+        setup->stage_settings.image_bytes =
+            dataset_resident_bytes(setup->train) + dataset_resident_bytes(setup->valid);
+    return setup_check_memory(setup);
 }
 
 /* ---- engine ---------------------------------------------------------------------------------- */
+
+/* A device takes images once and for all; in a pipeline they travel with each batch. */
+static int keep_images(Setup *s) {
+    const StageClass *is = s->stage->is;
+    if (!s->stage_settings.image_bytes) return 0;
+    return is->keep_images(s->stage, s->train) || is->keep_images(s->stage, s->valid) ? -1 : 0;
+}
 
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms) {
     const Options *o = &setup->options;
@@ -252,7 +263,8 @@ int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double 
                                .update_ms = update_ms};
     setup->stage = setup_stage(setup->device, setup->model, setup->stage_settings);
     if (!setup->stage) return -1;
-    setup->engine = engine_single_create(setup->stage, settings, setup->train);
+    if (!keep_images(setup))
+        setup->engine = engine_single_create(setup->stage, settings, setup->train);
     if (setup->engine) return 0;
     setup->stage->is->free(setup->stage);
     setup->stage = NULL;
