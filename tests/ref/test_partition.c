@@ -175,6 +175,8 @@ static void ends_may_be_always_active(void) {
     CHECK(partition_balanced(&p, m, 10, "ends") == -1 &&
               strstr(error_message(), "10 submodels of 9 blocks"),
           "%s", error_message());
+    CHECK(partition_parse(&p, m, "0-9/10", NULL) == 0 && p.of_block[10] == 1, "block 10");
+    partition_free(&p);
     model_free(m);
 }
 
