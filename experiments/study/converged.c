@@ -86,10 +86,10 @@ const TrainingKind training_converged_pilot = {
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
 
-/* Phases as the pilot chose.  BCD twice as many epochs or thrice: a parameter takes part in one
- * update of three. */
+/* Rates and phases as the pilot chose.  BCD twice as many epochs or thrice: a parameter takes part
+ * in one update of three. */
 static const TrainingVariant long_sgd[] = {
-    {1, 1, "lr=0.1 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=40"}, {0}};
+    {1, 1, "lr=0.2 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=40"}, {0}};
 static const TrainingVariant long_auto[] = {{0, 1, "lr=0.1 epochs=120 switch-every=auto"}, {0}};
 static const TrainingVariant long_adam[] = {
     {1, 1, "lr=0.003 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=40"}, {0}};
@@ -99,7 +99,7 @@ static const TrainingVariant long_cosine[] = {
     {0}};
 /* The same on few images. */
 static const TrainingVariant few_sgd[] = {
-    {1, 1, "lr=0.1 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
+    {1, 1, "lr=0.2 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
 /* Parts of the data are drawn anew for each phase, which therefore has to be long enough to see all
  * of its part. */
 static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
@@ -117,7 +117,7 @@ static const TrainingVariant long_words[] = {{1, 1, "lr=0.002 epochs=8"},
                                              {3, 0.9, "lr=0.002 epochs=24 switch-every=0.25e"},
                                              {0}};
 static const TrainingVariant deeper[] = {
-    {1, 1, "lr=0.1 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=40"}, {0}};
+    {1, 1, "lr=0.2 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=40"}, {0}};
 
 const TrainingKind training_converged = {
     .name = "converged",
