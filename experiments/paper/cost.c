@@ -10,8 +10,6 @@
 #include "paper.h"
 #include "trainings.h"
 
-const char *const cost_gpus[COST_GPUS] = {"rtx4090", "a100", "a800"};
-
 /* From --multiplier, --price and --tokens.  -1 and an error. */
 static int read_settings(CostSettings *settings, const Options *options) {
     *settings = (CostSettings){.multiplier = {[MULTIPLIER_TABLES] = paper_table_multiplier(),
@@ -29,48 +27,6 @@ static int read_settings(CostSettings *settings, const Options *options) {
     settings->ours = *end ? SOURCE_MEASURED : SOURCE_GIVEN; /* of files, or a number */
     settings->multipliers = MULTIPLIER_OURS + !isnan(*ours);
     return 0;
-}
-
-/* ---- one saving with each multiplier --------------------------------------------------------- */
-
-Source cost_source(const CostSettings *settings, int multiplier, Source times) {
-    bool ours = multiplier == MULTIPLIER_OURS;
-    return ours && times == SOURCE_RECOMPUTED ? settings->ours : times;
-}
-
-int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
-    static const char *const names[MULTIPLIERS] = {"tables", "average", "language", "worst",
-                                                   "ours"};
-    static const TableColumn fixed[SAVED_WITH] = {
-        {"published", "published", "", COLUMN_PERCENT, 1, SOURCE_PUBLISHED},
-        {"nearest", "nearest", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"off", "off", "points", COLUMN_NUMBER, 1, SOURCE_NONE},
-    };
-    for (int c = 0; c < SAVED_WITH; c++) columns[c] = fixed[c];
-    for (int m = 0; m < settings->multipliers; m++) {
-        TableColumn *column = &columns[SAVED_WITH + m];
-        *column = (TableColumn){.kind = COLUMN_PERCENT,
-                                .decimals = 1,
-                                .source = cost_source(settings, m, SOURCE_RECOMPUTED)};
-        snprintf(column->name, sizeof column->name, "multiplier_%s", names[m]);
-        snprintf(column->head, sizeof column->head, "%.4g", settings->multiplier[m]);
-        snprintf(column->unit, sizeof column->unit, "%s", names[m]);
-    }
-    return SAVED_WITH + settings->multipliers;
-}
-
-void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
-                    const double saved[MULTIPLIERS]) {
-    const double follows = 0.015; /* farther off, a cell follows from none of them */
-    int nearest = 0;
-    for (int m = 0; m < MULTIPLIER_OURS; m++)
-        if (fabs(saved[m] - published) < fabs(saved[nearest] - published)) nearest = m;
-    double off = saved[nearest] - published;
-    table_put(table, first + SAVED_PUBLISHED, published);
-    table_text(table, first + SAVED_NEAREST, SOURCE_NONE, "%s",
-               fabs(off) <= follows ? table->column[first + SAVED_WITH + nearest].head : "none");
-    table_put(table, first + SAVED_OFF, 100 * off);
-    table_put_all(table, first + SAVED_WITH, settings->multipliers, saved);
 }
 
 /* ---- the experiment -------------------------------------------------------------------------- */

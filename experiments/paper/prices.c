@@ -2,24 +2,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../dist/cluster.h"
 #include "paper.h"
 
-/* Dollars per GPU and hour, in order of cost_gpus; NAN: not offered. */
-enum { OFFERS = 6 };
+/* Dollars per GPU and hour, in order of cost_gpus; NAN: not offered.  Those of section 4.4.1 are in
+ * gpu_table. */
+enum { OFFERS = 5 };
 static const struct {
     const char *who;
     double price[COST_GPUS];
 } offers[OFFERS] = {
-    {"section 4.4.1", {0.29, 1.20, 0.69}},      {"AutoDL Cloud", {0.31, NAN, 0.88}},
-    {"Parallel Technology", {0.50, 2.25, NAN}}, {"AnyGPU", {0.40, NAN, NAN}},
-    {"AI Galaxy Cloud", {0.19, 1.12, NAN}},     {"Hengyuan Cloud", {0.22, 1.39, 1.25}},
+    {"AutoDL Cloud", {0.31, NAN, 0.88}},    {"Parallel Technology", {0.50, 2.25, NAN}},
+    {"AnyGPU", {0.40, NAN, NAN}},           {"AI Galaxy Cloud", {0.19, 1.12, NAN}},
+    {"Hengyuan Cloud", {0.22, 1.39, 1.25}},
 };
-
-double paper_price(const char *gpu) {
-    for (int g = 0; g < COST_GPUS; g++)
-        if (strcmp(cost_gpus[g], gpu) == 0) return offers[0].price[g];
-    return NAN;
-}
 
 /* Of G-10B, the model whose savings the abstract quotes, where the other GPU costs `ratio` times as
  * much as an RTX 4090. */
@@ -56,6 +52,9 @@ void paper_add_prices(Tables *tables, const CostSettings *settings) {
     Table *table = tables_add(tables, "prices",
                               "Section 4.4.1 and appendix A.4: rents, and what they make of G-10B",
                               "from", columns, SAVED + COST_GPUS - 1);
+    double section[COST_GPUS];
+    for (int g = 0; g < COST_GPUS; g++) section[g] = gpu_find(cost_gpus[g])->dollars_per_hour;
+    add_offer(table, "section 4.4.1", section, multiplier, SOURCE_PUBLISHED);
     for (int o = 0; o < OFFERS; o++)
         add_offer(table, offers[o].who, offers[o].price, multiplier, SOURCE_PUBLISHED);
     if (settings->priced) add_offer(table, "--price", settings->price, multiplier, SOURCE_GIVEN);

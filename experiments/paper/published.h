@@ -101,9 +101,6 @@ extern const double paper_average_multiplier, paper_worst_multiplier;
 double paper_row_multiplier(const PaperReduction *reduction);
 double paper_table_multiplier(void);
 
-/* ---- prices.c: dollars per hour of section 4.4.1; NAN for others ----------------------------- */
-double paper_price(const char *gpu);
-
 /* ---- claims.c: sentences with a number in them ----------------------------------------------- */
 typedef enum {
     CLAIM_OFFLOAD,           /* time saved against offload, as a fraction */

@@ -34,6 +34,8 @@ const PaperReduction paper_reductions[PAPER_REDUCTIONS + 1] = {
     {0, NULL, NULL, {0, 0}, {0, 0}, 0, 0},
 };
 
+const char *const cost_gpus[COST_GPUS] = {"rtx4090", "a100", "a800"};
+
 const double paper_average_multiplier = 1.39, paper_worst_multiplier = 2.77;
 
 /* ---- recomputed ------------------------------------------------------------------------------ */
@@ -55,7 +57,8 @@ double paper_time_ratio(const PaperReduction *reduction) {
 }
 
 double paper_price_ratio(const PaperReduction *reduction) {
-    return paper_is_cost(reduction) ? paper_price("rtx4090") / paper_price(reduction->gpu) : 1;
+    double price = gpu_find("rtx4090")->dollars_per_hour; /* of section 4.4.1, as all there */
+    return paper_is_cost(reduction) ? price / gpu_find(reduction->gpu)->dollars_per_hour : 1;
 }
 
 double paper_row_multiplier(const PaperReduction *reduction) {
@@ -72,6 +75,48 @@ double paper_table_multiplier(void) {
     for (int i = 0; i < PAPER_REDUCTIONS; i++) row[i] = paper_row_multiplier(&paper_reductions[i]);
     qsort(row, PAPER_REDUCTIONS, sizeof *row, by_size);
     return (row[(PAPER_REDUCTIONS - 1) / 2] + row[PAPER_REDUCTIONS / 2]) / 2;
+}
+
+/* ---- one saving with each multiplier --------------------------------------------------------- */
+
+Source cost_source(const CostSettings *settings, int multiplier, Source times) {
+    bool ours = multiplier == MULTIPLIER_OURS;
+    return ours && times == SOURCE_RECOMPUTED ? settings->ours : times;
+}
+
+int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
+    static const char *const names[MULTIPLIERS] = {"tables", "average", "language", "worst",
+                                                   "ours"};
+    static const TableColumn fixed[SAVED_WITH] = {
+        {"published", "published", "", COLUMN_PERCENT, 1, SOURCE_PUBLISHED},
+        {"nearest", "nearest", "", COLUMN_TEXT, 0, SOURCE_NONE},
+        {"off", "off", "points", COLUMN_NUMBER, 1, SOURCE_NONE},
+    };
+    for (int c = 0; c < SAVED_WITH; c++) columns[c] = fixed[c];
+    for (int m = 0; m < settings->multipliers; m++) {
+        TableColumn *column = &columns[SAVED_WITH + m];
+        *column = (TableColumn){.kind = COLUMN_PERCENT,
+                                .decimals = 1,
+                                .source = cost_source(settings, m, SOURCE_RECOMPUTED)};
+        snprintf(column->name, sizeof column->name, "multiplier_%s", names[m]);
+        snprintf(column->head, sizeof column->head, "%.4g", settings->multiplier[m]);
+        snprintf(column->unit, sizeof column->unit, "%s", names[m]);
+    }
+    return SAVED_WITH + settings->multipliers;
+}
+
+void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
+                    const double saved[MULTIPLIERS]) {
+    const double follows = 0.015; /* farther off, a cell follows from none of them */
+    int nearest = 0;
+    for (int m = 0; m < MULTIPLIER_OURS; m++)
+        if (fabs(saved[m] - published) < fabs(saved[nearest] - published)) nearest = m;
+    double off = saved[nearest] - published;
+    table_put(table, first + SAVED_PUBLISHED, published);
+    table_text(table, first + SAVED_NEAREST, SOURCE_NONE, "%s",
+               fabs(off) <= follows ? table->column[first + SAVED_WITH + nearest].head : "none");
+    table_put(table, first + SAVED_OFF, 100 * off);
+    table_put_all(table, first + SAVED_WITH, settings->multipliers, saved);
 }
 
 /* ---- the six tables -------------------------------------------------------------------------- */

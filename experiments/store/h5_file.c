@@ -142,3 +142,28 @@ bool h5_ready(H5File *file, const char *object) {
     }
     return !file->failed;
 }
+
+/* ---- kinds ------------------------------------------------------------------------------------
+ */
+
+size_t h5_kind_size(H5Kind kind) {
+    static const size_t size[] = {
+        [H5_INT] = sizeof(int), [H5_INT64] = 8,      [H5_UINT64] = 8,    [H5_FLOAT] = sizeof(float),
+        [H5_DOUBLE] = 8,        [H5_TEXT] = H5_NAME, [H5_LINE] = H5_PATH};
+    return size[kind];
+}
+
+hid_t h5_memory_type(H5Kind kind) {
+    if (kind == H5_TEXT || kind == H5_LINE) {
+        hid_t text = H5Tcopy(H5T_C_S1);
+        H5Tset_size(text, h5_kind_size(kind));
+        H5Tset_cset(text, H5T_CSET_UTF8);
+        return text;
+    }
+    const hid_t native[] = {[H5_INT] = H5T_NATIVE_INT,
+                            [H5_INT64] = H5T_NATIVE_INT64,
+                            [H5_UINT64] = H5T_NATIVE_UINT64,
+                            [H5_FLOAT] = H5T_NATIVE_FLOAT,
+                            [H5_DOUBLE] = H5T_NATIVE_DOUBLE};
+    return H5Tcopy(native[kind]);
+}

@@ -122,6 +122,9 @@ void table_text(Table *table, int column, Source source, const char *format, ...
 const Table *tables_find(const Tables *tables, const char *name);
 const Cell *table_find(const Table *table, const char *label, const char *column);
 
+/* Lines of at most 98 columns, broken at spaces. */
+void print_wrapped(FILE *out, const char *text);
+
 /* ---- table_print.c --------------------------------------------------------------------------- */
 
 /* A cell as shown, without its mark; "" for an empty one; a spread behind " +- ", or what one wants
@@ -136,8 +139,6 @@ const char *table_format(const Table *table, int row, int column, char text[TABL
  * Columns for which 100 are too few stand in a block of their own below, the labels again before
  * them. */
 int table_print(FILE *out, const Table *table);
-/* Lines of at most 98 columns, broken at spaces. */
-void print_wrapped(FILE *out, const char *text);
 /* The same as a table of Markdown. */
 int table_print_markdown(FILE *out, const Table *table);
 

@@ -187,20 +187,6 @@ static void print_row(FILE *out, const Table *table, int row, const Widths *widt
     print_line(out, &line);
 }
 
-void print_wrapped(FILE *out, const char *text) {
-    enum { MAX = 98 };
-    while (strlen(text) > MAX) {
-        int length = MAX, end;
-        while (length > 0 && text[length] != ' ') length--;
-        if (!length) length = MAX;
-        for (end = length; end > 0 && text[end - 1] == ' ';) end--;
-        fprintf(out, "%.*s\n", end, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fprintf(out, "%s\n", text);
-}
-
 int table_print(FILE *out, const Table *table) {
     Widths width = {.label = label_width(table)};
     char legend[LEGEND];
