@@ -138,8 +138,9 @@ void h5_write_table(H5File *file, const char *group, const char *scale, const H5
         /* The first names its own dimension, by becoming a scale when the second is attached. */
         H5Dim dim = {scale ? "row" : columns[0].name, row_count, scale ? scale : c ? first : NULL};
         column_path(path, group, columns[c].name);
-        write_column(file, path, &columns[c], &dim, (const char *)rows + columns[c].offset,
-                     row_size);
+        /* Without rows there may be no array, and nothing lies at an offset into none. */
+        const char *fields = row_count ? (const char *)rows + columns[c].offset : NULL;
+        write_column(file, path, &columns[c], &dim, fields, row_size);
     }
 }
 
