@@ -89,9 +89,8 @@ extern const PaperTable paper_shown2[], paper_shown9_10[], paper_shown11[]; /* n
 /* Adds those of them that the study has something for. */
 void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *shown);
 
-/* Each adds tables, where the study has something for them. */
+/* Each adds a table, where the study has something for it. */
 void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
-void paper_add_ufp(Tables *tables, const Cases *cases);       /* against the unfrozen part, drawn */
-void paper_add_finetuned(Tables *tables, const Cases *cases); /* --init; and LoRA, published */
+void paper_add_finetuned(Tables *tables, const Cases *cases);   /* --init; and LoRA, published */
 
 #endif

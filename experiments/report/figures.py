@@ -325,46 +325,32 @@ def of_case(case):
 # ---- tables -------------------------------------------------------------------------------------
 
 def series_of(table):
-    """The numeric columns: colour, whether each was simulated of the one before, or is a form."""
+    """The numeric columns with their colours; `second`: what was simulated of the column before."""
     number, before = -1, None
     for column in table.columns:
         if column.kind not in ("number", "per cent"):
             continue
         second = before is not None and column.name == before + "_simulated"
         number += not second
-        role = next((r for r in ROLES if ROLE_NAMES.get(r, r) in column.head), None)
-        column.colour = ROLES["buffers" if column.head == "other" else role] \
-            if role or column.head == "other" else METHODS[number % len(METHODS)]
+        column.colour = METHODS[number % len(METHODS)]
         column.second, column.mark, before = second or number >= len(METHODS), number, column.name
         column.y = column.values * (100 if column.kind == "per cent" else 1)
-        column.error = column.spreads * (100 if column.kind == "per cent" else 1)
-        finite = np.isfinite(column.y)
-        sources = {source for source, there in zip(column.sources, finite) if there}
-        column.form = sources == {"closed form"}
-        if finite.any():
+        if np.isfinite(column.y).any():
             yield column
 
 
 def draw_series(axes, table, series, x):
-    """Lines, bars side by side, or bars on top of each other; returns what a legend needs."""
-    handles, below, wide = [], np.zeros(len(x)), 0.8 / len(series)
+    """Lines, or bars side by side; returns what a legend needs."""
+    handles, wide = [], 0.8 / len(series)
     for number, c in enumerate(series):
-        error = c.error if np.isfinite(c.error).any() else None
-        if c.form and table.figure != "bars":
-            handles += axes.plot(x, c.y, color=INK, linestyle=":", linewidth=1.5, label=c.head)
-        elif table.figure == "lines":
-            handles.append(axes.errorbar(
-                x, c.y, yerr=error, color=c.colour, linestyle="--" if c.second else "-",
-                linewidth=1.5, marker="os^"[c.mark % 3], markersize=4, label=c.head,
-                markerfacecolor="none" if c.second else c.colour))
+        if table.figure == "lines":
+            handles += axes.plot(x, c.y, color=c.colour, linestyle="--" if c.second else "-",
+                                 linewidth=1.5, marker="os^"[c.mark % 3], markersize=4, label=c.head,
+                                 markerfacecolor="none" if c.second else c.colour)
         else:
             how = {"alpha": 0.45} if c.second else {}
-            stacked = table.figure == "stacked bars"
-            at = x if stacked else x + (number - (len(series) - 1) / 2) * wide
-            axes.bar(at, np.nan_to_num(c.y), 0.7 if stacked else 0.92 * wide, color=c.colour,
-                     bottom=below if stacked else 0, yerr=None if stacked else error,
-                     error_kw={"ecolor": INK, "linewidth": 0.8}, **how)
-            below = below + np.nan_to_num(c.y)
+            axes.bar(x + (number - (len(series) - 1) / 2) * wide, np.nan_to_num(c.y), 0.92 * wide,
+                     color=c.colour, **how)
             handles.append(swatch(c.colour, c.head, **how))
     return handles
 
@@ -388,7 +374,7 @@ def table(table):
     axes.set_ylim(bottom=0)
     axes.set_xlabel(table.head)
     if direct:
-        label_lines(axes, [(c.y[np.isfinite(c.y)][-1], name, INK if c.form else c.colour)
+        label_lines(axes, [(c.y[np.isfinite(c.y)][-1], name, c.colour)
                            for c, name in zip(series, names)])
     else:
         legend(figure, handles, 3)

@@ -164,7 +164,6 @@ int study_tables(Tables *tables, const Study *study) {
     study_add_budgets(tables, &cases);
     paper_add_finetuned(tables, &cases);
     measure_add(tables, &cases, &measures_switching);
-    paper_add_ufp(tables, &cases);
     add_trainings(tables, &cases);
     cases_free(&cases);
     return tables_failed(tables) ? -1 : 0;

@@ -56,17 +56,9 @@ typedef struct {
     char text[H5_NAME]; /* of a COLUMN_TEXT */
 } Cell;
 
-/* A table may be drawn: the rows along the x axis, a line or group of bars for each numeric column,
- * or a stack of them; or tasks along the time (timeline.h). */
-typedef enum {
-    FIGURE_NONE,
-    FIGURE_LINES,
-    FIGURE_BARS,
-    FIGURE_STACKED, /* a bar for each row, its measured columns on top of each other; a column of
-                       closed forms is a line across the bar */
-    FIGURE_TIMELINE,
-    FIGURE_SHAPES
-} FigureShape;
+/* How the page draws a table: the rows along the x axis with a line or a bar for each numeric
+ * column, or tasks along the time (timeline.h). */
+typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
 
 enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 40 };
 

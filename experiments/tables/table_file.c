@@ -11,8 +11,7 @@ enum { VERSION = 1, PATH = 160, NOTES = TABLE_NOTES * (TABLE_NOTE + 1) };
 
 const char tables_format[] = "bcd tables";
 static const char *const kind_names[] = {"number", "per cent", "deviation", "text"};
-static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "stacked bars",
-                                                       "timeline"};
+static const char *const shape_names[FIGURE_SHAPES] = {"", "lines", "bars", "timeline"};
 
 /* ---- checksum ------------------------------------------------------------------------------- */
 
