@@ -36,7 +36,7 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     if (lane == 0) lse[(size_t)head * (size_t)h.t + (size_t)query] = most + logf(sum);
 }
 
-/* ---- Version 2: tiles ---------------------------------------------------------------------- */
+/* ---- Version 3: tiles ---------------------------------------------------------------------- */
 
 /* What changes: a block takes ROWS queries of a head, a warp 16 M of them, and COLUMNS keys and
  * values at a time come to shared memory for all of them, so that a key is read from memory once
@@ -197,6 +197,7 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
     const AttentionSpace space = attention_space(run->workspace, P, n, t, a);
     const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
     T *const out = (T *)y;
+    if (is_shared(run, h.d)) return attention_shared_forward(run, out, lse, h, n);
     switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
         case 32:
             launch_tiles<P, 32>(run, out, lse, h, n);

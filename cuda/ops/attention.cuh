@@ -20,6 +20,26 @@ struct Heads {
     const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been turned */
 };
 
+/* What the kernels of the gradient read and write besides the heads. */
+template <typename T>
+struct Gradients {
+    const T *dy, *y;  /* [n][t][heads][d] */
+    const float *lse; /* [n][heads][t] */
+    float *dots;      /* [n][heads][t], sums over a head of dy y */
+    T *dq, *dk, *dv;  /* of sample 0, head 0, rows Heads.stride apart */
+    bool add;
+};
+
+/* attention_shared.cu: version 2, for heads of at most SHARED_HEAD numbers. */
+enum { SHARED_HEAD = 128 };
+template <typename T>
+void attention_shared_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
+template <typename T>
+void attention_shared_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n);
+static inline bool is_shared(const Run *run, int d) {
+    return run->version == 2 && d <= SHARED_HEAD;
+}
+
 /* The arrays of query head `head` of all samples' heads, and the keys and values it looks at. */
 template <typename T>
 static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int head, int stride) {
@@ -210,7 +230,7 @@ static inline int padded_head(int d) {
     return d <= 32 ? 32 : d <= 64 ? 64 : d <= 96 ? 96 : d <= 128 ? 128 : 0;
 }
 
-/* Version 2 copies rows by 4 bytes or more: no odd heads of bf16. */
+/* Version 3 copies rows by 4 bytes or more: no odd heads of bf16. */
 static inline bool tiles_can(const Run *run, int d) {
     return run->version != 1 && padded_head(d) && d * (int)value_size(run->precision) % 4 == 0;
 }

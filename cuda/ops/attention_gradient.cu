@@ -13,16 +13,6 @@
  * through the queries of one head of the group after the other, in one order. */
 #include "attention.cuh"
 
-/* Everything the kernels read and write besides the heads. */
-template <typename T>
-struct Gradients {
-    const T *dy, *y;  /* [n][t][heads][d] */
-    const float *lse; /* [n][heads][t] */
-    float *dots;
-    T *dq, *dk, *dv; /* of sample 0, head 0, rows Heads.stride apart */
-    bool add;
-};
-
 /* ---- Version 1: a warp for every query, then for every key --------------------------------- */
 
 template <typename T>
@@ -85,7 +75,7 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
 }
 
-/* ---- Version 2: tiles ---------------------------------------------------------------------- */
+/* ---- Version 3: tiles ---------------------------------------------------------------------- */
 
 /* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
  * keys (or queries) COLUMNS at a time, in shared memory, on tensor cores.  For dk and dv the scores
@@ -342,6 +332,7 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
     const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
     T *const dq = (T *)dqkv, *const dk = dq + a.heads * a.d, *const dv = dk + a.groups * a.d;
     const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq, dk, dv, add};
+    if (is_shared(run, h.d)) return attention_shared_gradient(run, g, h, n);
     switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
         case 32:
             launch_tiles<P, 32>(run, g, h, n);
