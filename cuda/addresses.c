@@ -56,11 +56,7 @@ float *state_at(const CudaStage *s, int vector, int param) {
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
-static bool is_block_output(const Model *m, int value) {
-    return m->block[block_of(m, value)].out == value;
-}
-
-/* NULL of the scratch of blocks that keep all they make. */
+/* NULL where all blocks keep all they make. */
 static void *scratch_at(const CudaStage *s, size_t offset) {
     return s->scratch.base ? s->scratch.base + offset : NULL;
 }
@@ -75,9 +71,7 @@ void *value_at(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return fixed_at(s, s->fixed.images);
     if (s->layout.stored[value]) return stored_at(s, s->stored.value[value], block_of(m, value));
-    if (!is_block_output(m, value)) return scratch_at(s, s->layout.value_at[value]);
-    size_t turn = (size_t)(block_of(m, value) % 2);
-    return scratch_at(s, s->layout.scratch + turn * s->layout.boundary);
+    return scratch_at(s, s->layout.value_at[value]);
 }
 
 void *value_gradient_at(const CudaStage *s, int value) {
@@ -86,10 +80,7 @@ void *value_gradient_at(const CudaStage *s, int value) {
     if (value == m->values - 1) return value_at(s, value); /* the last output's replaces it */
     if (s->layout.stored_gradient[value])
         return stored_at(s, s->stored.gradient[value], block_of(m, value));
-    if (!is_block_output(m, value)) return scratch_at(s, s->layout.gradient_at[value]);
-    size_t turn = (size_t)(block_of(m, value) % 2);
-    return scratch_at(
-        s, s->layout.scratch + 2 * s->layout.boundary + turn * s->layout.boundary_gradient);
+    return scratch_at(s, s->layout.gradient_at[value]);
 }
 
 float *aux_at(const CudaStage *s, int node) {

@@ -94,10 +94,6 @@ void stored_offsets_destroy(StoredOffsets *offsets) {
     *offsets = (StoredOffsets){0};
 }
 
-size_t scratch_bytes(const Layout *layout) {
-    return layout->scratch + 2 * layout->boundary + 2 * layout->boundary_gradient;
-}
-
 /* Parameters of the blocks that are here, and how many of them train. */
 typedef struct {
     int tensors;
@@ -138,7 +134,7 @@ int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Mod
     if (layout_make(&layout, m, &settings, active)) return -1;
     FixedOffsets fixed = fixed_offsets(m, &settings);
     Own own = count_own(m, &settings, active);
-    device[MEM_WORKSPACE] = fixed.bytes + scratch_bytes(&layout);
+    device[MEM_WORKSPACE] = fixed.bytes + layout.workspace;
     if (own.tensors && !settings.offload)
         device[MEM_WORKSPACE] += updater_bytes(own.tensors, m->blocks, own.trained);
     host_plan(host, &settings, own, &fixed);

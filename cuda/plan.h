@@ -41,9 +41,6 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *model, const Stag
                           const Layout *layout);
 void stored_offsets_destroy(StoredOffsets *offsets);
 
-/* Block outputs and scratch, for which the layout has the offsets. */
-size_t scratch_bytes(const Layout *layout);
-
 /* Bytes by role while `active` blocks train: what a stage with these settings (here and slots too)
  * allocates on the device, as it counts them, and what it takes of host memory in addition (masters
  * of inactive blocks in bf16; with offload masters, gradients and state; buffers for transfers).

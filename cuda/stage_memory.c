@@ -136,7 +136,7 @@ static int activations_open(CudaStage *s) {
     const StageSettings *settings = &s->base.settings;
     if (layout_make(&s->layout, m, settings, s->active)) return -1;
     if (stored_offsets_create(&s->stored, m, settings, &s->layout)) return -1;
-    size_t scratch = scratch_bytes(&s->layout);
+    size_t scratch = s->layout.workspace;
     if (arena_open(&s->activations, &s->counted, MEM_ACTIVATIONS, s->stored.bytes,
                    s->stored.requested))
         return -1;

@@ -243,13 +243,20 @@ BlockWorkspace layout_workspace(Layout *l, const Model *m, const StageSettings *
 
 static void assign_offsets(Layout *l, LayoutInput q) {
     const Model *m = q.model;
+    size_t scratch = 0, output = 0, gradient = 0; /* of the block that needs most */
     for (int b = 0; b < m->blocks; b++) {
         if (!value_is_local(m, q.settings, m->block[b].out)) continue;
         BlockWorkspace need = block_workspace(l, q, b);
-        if (block_is_local(q.settings, b)) l->scratch = size_max(l->scratch, need.scratch);
-        l->boundary = size_max(l->boundary, need.boundary);
-        l->boundary_gradient = size_max(l->boundary_gradient, need.boundary_gradient);
+        if (block_is_local(q.settings, b)) scratch = size_max(scratch, need.scratch);
+        output = size_max(output, need.boundary);
+        gradient = size_max(gradient, need.boundary_gradient);
     }
+    for (int b = 0; b < m->blocks; b++) {
+        const size_t turn = (size_t)(b % 2);
+        l->value_at[m->block[b].out] = scratch + turn * output;
+        l->gradient_at[m->block[b].out] = scratch + 2 * output + turn * gradient;
+    }
+    l->workspace = scratch + 2 * (output + gradient);
 }
 
 int layout_check(const Model *m, const StageSettings *settings, const bool *active) {

@@ -20,23 +20,24 @@
 
 #include "stage.h"
 
-/* Sizes and offsets in bytes, for settings.batch samples.  Values take value_bytes() a number, what
- * a node saves with them (aux) is always real.  Pieces of the scratch start at multiples of 256.
- */
+/* Sizes and offsets in bytes, for settings.batch samples.  A number of a value takes value_bytes(),
+ * one of what a node saves for its backward pass (aux) always sizeof(real).
+ *
+ * What is not stored lives in the workspace: first scratch, which every block uses anew for its
+ * inner values; then two buffers for block outputs and two for their gradients, which even and odd
+ * blocks use in turn.  Pieces of the workspace start at multiples of 256. */
 typedef struct {
-    int lowest;               /* the lowest block with a gradient; blocks if nothing is active */
-    bool *trains;             /* [blocks]: active, or corrected (settings.correct_lr) */
-    bool *needs_grad;         /* [values]: has a gradient */
-    bool *stored;             /* [values]: kept from the forward to the backward pass */
-    bool *stored_aux;         /* [nodes] */
-    bool *stored_gradient;    /* [values]: gradients kept for deferred weight gradients */
-    size_t *value_at;         /* [values]: offset in the scratch, of inner values not stored */
-    size_t *aux_at;           /* [nodes]: likewise */
-    size_t *gradient_at;      /* [values]: offset in the scratch, of inner gradients not stored */
-    int *gradient_of;         /* [values]: shares the gradient of this value (itself, or a sum's) */
-    size_t scratch;           /* of the block that needs most */
-    size_t boundary;          /* block outputs not stored: two buffers of this size, in turn */
-    size_t boundary_gradient; /* likewise of their gradients not stored */
+    int lowest;            /* the lowest block with a gradient; blocks if nothing is active */
+    bool *trains;          /* [blocks]: active, or corrected (settings.correct_lr) */
+    bool *needs_grad;      /* [values]: has a gradient */
+    bool *stored;          /* [values]: kept from the forward to the backward pass */
+    bool *stored_aux;      /* [nodes] */
+    bool *stored_gradient; /* [values]: gradients kept for deferred weight gradients */
+    int *gradient_of;      /* [values]: shares the gradient of this value (itself, or a sum's) */
+    size_t *value_at;      /* [values]: offset in the workspace, of values that are not stored */
+    size_t *aux_at;        /* [nodes]: likewise of aux */
+    size_t *gradient_at;   /* [values]: likewise of gradients */
+    size_t workspace;      /* its size */
 } Layout;
 
 /* -1 and an error where a batch norm would normalise with the statistics of a single value: its

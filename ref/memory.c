@@ -82,14 +82,13 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     if (layout_check(m, settings, active) || layout_make(&layout, m, settings, active)) return -1;
     size_t loss = block_is_local(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
     BlockMemory parameters = stage_parameters(m, settings, active, layout.trains);
-    size_t scratch = layout.scratch + 2 * layout.boundary + 2 * layout.boundary_gradient;
     bytes[MEM_PARAMETERS] = parameters.parameters;
     bytes[MEM_BUFFERS] = buffer_bytes(m, settings, -1);
     bytes[MEM_GRADIENTS] = parameters.gradients;
     bytes[MEM_STATE] = parameters.state;
     bytes[MEM_ACTIVATIONS] = stage_activations(m, &layout, settings);
     bytes[MEM_CACHE] = 0;
-    bytes[MEM_WORKSPACE] = scratch + loss;
+    bytes[MEM_WORKSPACE] = layout.workspace + loss;
     layout_free(&layout);
     return 0;
 }

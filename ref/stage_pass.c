@@ -15,27 +15,23 @@ static int slot_of(const RefStage *s, int block) {
     return s->micro_batch % block_in_flight(&s->base.settings, block);
 }
 
-static real *scratch_at(RefStage *s, size_t bytes) { return s->scratch + bytes / sizeof(real); }
+static real *workspace_at(RefStage *s, size_t offset) {
+    return s->workspace + offset / sizeof(real);
+}
 
 real *stage_value(RefStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return s->batch.images;
-    int block = block_of(m, value);
-    real *stored = s->value[slot_of(s, block) * m->values + value];
-    if (stored) return stored;
-    if (m->block[block].out == value) return s->boundary[block % 2];
-    return scratch_at(s, s->layout.value_at[value]);
+    real *stored = s->value[slot_of(s, block_of(m, value)) * m->values + value];
+    return stored ? stored : workspace_at(s, s->layout.value_at[value]);
 }
 
 real *stage_value_gradient(RefStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.gradient_of[value];
-    int block = block_of(m, value);
-    if (block == m->blocks - 1 && m->block[block].out == value) return stage_value(s, value);
-    real *stored = s->value_gradient[slot_of(s, block) * m->values + value];
-    if (stored) return stored;
-    if (m->block[block].out == value) return s->boundary_gradient[block % 2];
-    return scratch_at(s, s->layout.gradient_at[value]);
+    if (value == m->values - 1) return stage_value(s, value); /* the logits' replaces them */
+    real *stored = s->value_gradient[slot_of(s, block_of(m, value)) * m->values + value];
+    return stored ? stored : workspace_at(s, s->layout.gradient_at[value]);
 }
 
 static real *param_or_null(real **array, int number) { return number < 0 ? NULL : array[number]; }
@@ -52,7 +48,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
                  .y = stage_value(s, node->out),
-                 .aux = stored_aux ? stored_aux : scratch_at(s, s->layout.aux_at[index]),
+                 .aux = stored_aux ? stored_aux : workspace_at(s, s->layout.aux_at[index]),
                  .weight = param_or_null(s->param, node->weight),
                  .bias = param_or_null(s->param, node->bias)};
     if (node->running >= 0) {

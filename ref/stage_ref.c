@@ -30,11 +30,7 @@ static void free_activations(RefStage *s) {
     free(s->value_gradient);
     free(s->aux);
     s->value = s->value_gradient = s->aux = NULL;
-    release(s, &s->scratch);
-    for (int k = 0; k < 2; k++) {
-        release(s, &s->boundary[k]);
-        release(s, &s->boundary_gradient[k]);
-    }
+    release(s, &s->workspace);
     layout_free(&s->layout);
 }
 
@@ -80,14 +76,8 @@ static bool allocate_stored(RefStage *s) {
 static int allocate_activations(RefStage *s) {
     if (layout_make(&s->layout, s->base.model, &s->base.settings, s->active) || reserve_tables(s))
         return -1;
-    bool ok = allocate_stored(s);
-    ok &= !!(s->scratch = numbers(s, MEM_WORKSPACE, s->layout.scratch / sizeof(real)));
-    for (int k = 0; k < 2; k++) {
-        ok &= !!(s->boundary[k] = numbers(s, MEM_WORKSPACE, s->layout.boundary / sizeof(real)));
-        ok &= !!(s->boundary_gradient[k] =
-                     numbers(s, MEM_WORKSPACE, s->layout.boundary_gradient / sizeof(real)));
-    }
-    return ok ? 0 : -1;
+    s->workspace = numbers(s, MEM_WORKSPACE, s->layout.workspace / sizeof(real));
+    return s->workspace && allocate_stored(s) ? 0 : -1;
 }
 
 static void free_state(RefStage *s, int param) {

@@ -24,7 +24,7 @@ typedef struct {
     real **aux;        /* [max_in_flight][nodes] */
     /* [max_in_flight][values]: gradients stored for deferred weight gradients */
     real **value_gradient;
-    real *scratch, *boundary[2], *boundary_gradient[2];
+    real *workspace;      /* all other values and gradients, see layout.h */
     real *loss, *log_sum; /* [batch * targets] */
     unsigned char *correct;
     Batch batch; /* in flight, by reference */

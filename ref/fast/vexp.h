@@ -40,7 +40,6 @@ INLINE vec vec_select(vec_bits mask, vec a, vec b) {
 
 /* b where either is not a number. */
 INLINE vec vec_max(vec a, vec b) { return vec_select(a > b, a, b); }
-INLINE vec vec_min(vec a, vec b) { return vec_select(a < b, a, b); }
 
 /* Of all lanes; pairs first, so that the chain is short. */
 INLINE real vec_sum(vec x) {

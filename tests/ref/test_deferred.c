@@ -32,18 +32,10 @@ static void forward(const Pair *p, Stage *stage, int micro) {
     stage->is->loss(stage, 0.5);
 }
 
-static void spoil(real *array, size_t bytes) {
-    for (size_t i = 0; i < bytes / sizeof(real); i++) array[i] = (real)NAN;
-}
-
 /* Everything that micro-batches share. */
-static void spoil_scratch(Stage *stage) {
+static void spoil_workspace(Stage *stage) {
     RefStage *s = (RefStage *)(void *)stage;
-    spoil(s->scratch, s->layout.scratch);
-    for (int k = 0; k < 2; k++) {
-        spoil(s->boundary[k], s->layout.boundary);
-        spoil(s->boundary_gradient[k], s->layout.boundary_gradient);
-    }
+    for (size_t i = 0; i < s->layout.workspace / sizeof(real); i++) s->workspace[i] = (real)NAN;
 }
 
 /* One round: every micro-batch goes up and comes down, and only when all have, weight gradients are
@@ -53,13 +45,13 @@ static void round_late(const Pair *p, int first) {
     for (int k = first; k < first + p->in_flight; k++) {
         forward(p, stage, k);
         for (int b = p->model->blocks - 1; b >= 0; b--) stage->is->input_gradient(stage, b);
-        spoil_scratch(stage);
+        spoil_workspace(stage);
     }
     for (int k = first; k < first + p->in_flight; k++) {
         turn_to(p, stage, k);
         for (int b = p->model->blocks - 1; b >= 0; b--) {
             stage->is->weight_gradient(stage, b);
-            spoil_scratch(stage);
+            spoil_workspace(stage);
         }
     }
 }
