@@ -20,6 +20,7 @@
 /* What is fine-tuned where there is no --init. */
 static const TrainingKind training_pretraining = {
     .name = "pretraining",
+    .weights = true,
     .variant = {{1, 1, NULL}},
     .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text1", "limit=400 batch=8 steps=60 lr=3e-3")},
                [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "wikitext2:2048",

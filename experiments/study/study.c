@@ -111,6 +111,17 @@ StudyRow *study_add(Study *study) {
     return row;
 }
 
+int study_move(Study *study, StudyRow *row) {
+    StudyRow *added = study_add(study);
+    if (!added) return -1;
+    *added = *row;
+    row->curve = NULL;
+    row->evaluation = NULL;
+    row->switches = NULL;
+    row->operations = NULL;
+    return 0;
+}
+
 void study_free(Study *study) {
     for (int r = 0; r < study->rows; r++) {
         free(study->row[r].curve);

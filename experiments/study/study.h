@@ -47,6 +47,10 @@ extern const int study_column_count;
  * become invalid. */
 StudyRow *study_add(Study *study);
 
+/* Appends a row of another study, which keeps none of its curves.  -1 and an error when memory runs
+ * out; the row stays as it was then. */
+int study_move(Study *study, StudyRow *row);
+
 /* Appends what a run's file says, under a name; takes the curves over.  -1 and an error. */
 int study_add_run(Study *study, RunFile *run, const char *name);
 void study_free(Study *study);

@@ -29,53 +29,56 @@ static bool weights_are_last(const RunFile *run, const char *dir) {
     return access(path, F_OK) || (checkpoint_step(path, &step) == 0 && step == last);
 }
 
-/* Whether the row has been trained already, to the length asked for.  -1 and an error: trained, but
- * with other settings. */
+/* Compares the settings of a training that was found with those a row asks for: 1, the same; 0, a
+ * longer training is asked for; -1 and an error that names `place`: they differ in something else.
+ */
+static int same_settings(const Options *had, const TrainingRow *row, const char *place) {
+    char before[OPTION_TEXT], wanted[OPTION_TEXT];
+    Options now = *had;
+    int same = 1;
+    if (settings_resume(&now, &row->options)) return error_set("%s: %s", place, error_message());
+    for (int o = 0; option_table[o].name; o++) {
+        const Option *option = &option_table[o];
+        if (!row->options.given[o] ||
+            strcmp(options_format(had, o, before), options_format(&row->options, o, wanted)) == 0)
+            continue;
+        if (option->role == OPTION_EXTENDS) same = 0;
+        if (option->role == OPTION_ROUNDS)
+            return error_set("%s: trained with --%s %s; for %s choose another --out", place,
+                             option->name, before, wanted);
+    }
+    return same;
+}
+
+/* Returns whether the row has been trained already, to the length asked for.  -1 and an error:
+ * trained, but with other settings. */
 static int row_finished(const TrainingRow *row) {
-    char path[RUNDIR_PATH], had[OPTION_TEXT], wanted[OPTION_TEXT];
+    char path[RUNDIR_PATH];
     rundir_path(path, row->options.out, "run.h5");
-    if (access(path, F_OK)) return 0;
+    if (access(path, F_OK)) return row->in_table;
     RunFile run;
     if (runfile_read(&run, path)) return -1;
-    Options now = run.settings;
-    int finished = strcmp(run.status, "finished") == 0 && weights_are_last(&run, row->options.out);
-    if (settings_resume(&now, &row->options))
-        finished = error_set("%s: %s", row->options.out, error_message());
-    for (int o = 0; option_table[o].name && finished == 1; o++) {
-        const Option *option = &option_table[o];
-        if (!row->options.given[o] || strcmp(options_format(&run.settings, o, had),
-                                             options_format(&row->options, o, wanted)) == 0)
-            continue;
-        if (option->role == OPTION_EXTENDS) finished = 0; /* a longer training is not done */
-        if (option->role == OPTION_ROUNDS)
-            finished = error_set("%s: trained with --%s %s; for %s choose another --out",
-                                 row->options.out, option->name, had, wanted);
-    }
+    int finished = same_settings(&run.settings, row, row->options.out);
+    if (finished > 0)
+        finished = !strcmp(run.status, "finished") && weights_are_last(&run, row->options.out);
     runfile_free(&run);
     return finished;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Adds a run to the study if it has come to its end; every: as curve_rows of the experiment. */
-static int collect(Study *study, const char *dir, const char *name, size_t every) {
-    char path[RUNDIR_PATH + 256];
-    snprintf(path, sizeof path, "%.400s/rows/%.128s/run.h5", dir, name);
+/* Adds the run of a row to the study if it has come to its end; every: as curve_rows of the
+ * experiment.  1: it was added. */
+static int collect(Study *study, const TrainingRow *row, size_t every) {
+    char path[RUNDIR_PATH];
+    rundir_path(path, row->options.out, "run.h5");
     if (access(path, F_OK)) return 0;
     RunFile run;
-    int failed = runfile_read(&run, path);
-    if (!failed && strcmp(run.status, "finished") == 0) {
-        failed = study_add_run(study, &run, name);
-        if (!failed && every) study_thin(&study->row[study->rows - 1], every);
-    }
+    int added = runfile_read(&run, path) ? -1 : !strcmp(run.status, "finished");
+    if (added > 0 && study_add_run(study, &run, row->name)) added = -1;
+    if (added > 0 && every) study_thin(&study->row[study->rows - 1], every);
     runfile_free(&run);
-    return failed;
-}
-
-static bool planned(const TrainingPlan *plan, const char *name) {
-    for (int r = 0; r < plan->rows; r++)
-        if (strcmp(plan->row[r].name, name) == 0) return true;
-    return false;
+    return added;
 }
 
 static void table_path(char path[RUNDIR_PATH], const TrainingPlan *plan) {
@@ -84,33 +87,57 @@ static void table_path(char path[RUNDIR_PATH], const TrainingPlan *plan) {
     rundir_path(path, plan->dir, file);
 }
 
-/* The rows that an earlier command, e.g. with another M, left in the table: they stay in it. */
-static int find_others(TrainingPlan *plan) {
+/* Reads the table as it is in its file; no rows where there is no file. */
+static int read_table(Study *study, const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
-    Study had = {0};
     table_path(path, plan);
-    if (access(path, F_OK)) return 0;
-    int failed = study_read(&had, path);
-    plan->other = failed ? NULL : calloc((size_t)had.rows + 1, sizeof *plan->other);
-    if (!failed && !plan->other) failed = error_set("%s: out of memory", plan->kind->name);
-    for (int r = 0; r < had.rows && !failed; r++)
-        if (!planned(plan, had.row[r].name))
-            memcpy(plan->other[plan->others++], had.row[r].name, sizeof *plan->other);
-    study_free(&had);
+    *study = (Study){0};
+    return access(path, F_OK) ? 0 : study_read(study, path);
+}
+
+static StudyRow *find_row(const Study *study, const char *name) {
+    for (int r = 0; r < study->rows; r++)
+        if (strcmp(study->row[r].name, name) == 0) return &study->row[r];
+    return NULL;
+}
+
+/* A row of the table needs no directory to count as trained: the table may come from another
+ * machine, or the directory be gone.  Where weights are wanted it does not count. */
+static int find_in_table(TrainingPlan *plan) {
+    char path[RUNDIR_PATH];
+    Study table;
+    table_path(path, plan);
+    int failed = read_table(&table, plan);
+    for (int r = 0; r < plan->rows && !failed && !plan->kind->weights; r++) {
+        TrainingRow *row = &plan->row[r];
+        const StudyRow *had = find_row(&table, row->name);
+        int same = had ? same_settings(&had->settings, row, path) : 0;
+        row->in_table = same > 0;
+        failed = same < 0;
+    }
+    study_free(&table);
     return failed ? -1 : 0;
 }
 
+/* Writes the table anew: the rows of the plan from their directories, where these have come to
+ * their end, and all others as they stand in the table. */
 static int write_table(const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
-    Study study = {0};
-    int failed = 0;
-    for (int r = 0; r < plan->rows && !failed; r++)
-        failed = collect(&study, plan->dir, plan->row[r].name, plan->kind->curve_rows);
-    for (int r = 0; r < plan->others && !failed; r++)
-        failed = collect(&study, plan->dir, plan->other[r], plan->kind->curve_rows);
+    Study study = {0}, table;
+    int failed = read_table(&table, plan);
+    for (int r = 0; r < plan->rows && !failed; r++) {
+        const TrainingRow *row = &plan->row[r];
+        StudyRow *had = find_row(&table, row->name);
+        int added = collect(&study, row, plan->kind->curve_rows);
+        failed = added < 0 || (!added && had && study_move(&study, had));
+        if (had) *had->name = 0;
+    }
+    for (int r = 0; r < table.rows && !failed; r++)
+        if (*table.row[r].name) failed = study_move(&study, &table.row[r]);
     table_path(path, plan);
     failed = failed || study_converge(&study) || study_write(&study, path);
     study_free(&study);
+    study_free(&table);
     return failed ? -1 : 0;
 }
 
@@ -269,7 +296,8 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
     if (!status && plan.long_run && !goes_on(&plan, options))
         status = trainings_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
-        status = rundir_make(plan.dir) || find_others(&plan) ? -1 : run_plan(&plan, options->quiet);
+        status =
+            rundir_make(plan.dir) || find_in_table(&plan) ? -1 : run_plan(&plan, options->quiet);
         if (!status && !options->quiet) {
             status = print_tables(&plan);
             char path[RUNDIR_PATH], name[QUOTED];

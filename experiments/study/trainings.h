@@ -5,7 +5,8 @@
  *   DIR/KIND.h5      the table so far (study.h), rewritten whole after each row
  *
  * An interrupted experiment goes on with the same command: rows that are finished are not trained
- * again, one that is not goes on from its checkpoint. */
+ * again, one that is not goes on from its checkpoint.  A row of the table is finished even where
+ * its directory is gone. */
 #ifndef EXPERIMENTS_TRAININGS_H
 #define EXPERIMENTS_TRAININGS_H
 
@@ -40,6 +41,7 @@ typedef struct {
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
     bool hours;        /* not started without --yes, whatever the preset, but for smoke */
     bool by_entry;     /* all seeds of an entry before the next entry, not the other way round */
+    bool weights;      /* are used by another experiment: a row of the table is not enough */
     size_t curve_rows; /* a row of a stored curve is a mean over so many updates; 0: over one */
 } TrainingKind;
 
@@ -58,6 +60,7 @@ typedef struct {
     double work;     /* relative, to tell the time left; of steps that may not be resolved yet */
     double step_seconds; /* of a full update of its network, where measured */
     bool finished;       /* before its experiment went on */
+    bool in_table;       /* with these settings; its directory need not be there */
 } TrainingRow;
 
 typedef struct {
@@ -68,8 +71,6 @@ typedef struct {
     bool long_run;     /* hours: not started without --yes */
     int jobs, threads; /* --jobs, --threads */
     char missing[256]; /* what is trained on other data than it would be */
-    int others;        /* rows of the table that are not of this plan */
-    char (*other)[H5_NAME];
 } TrainingPlan;
 
 /* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.

@@ -12,7 +12,6 @@
 
 void trainings_free(TrainingPlan *plan) {
     free(plan->row);
-    free(plan->other);
     *plan = (TrainingPlan){0};
 }
 

@@ -243,6 +243,35 @@ static void case_rows_already_there(void) {
     study_free(&study);
 }
 
+/* A table that came without its trainings' directories: its rows count as trained, and stay.  Only
+ * what is asked to be longer is trained anew. */
+static void case_table_alone(void) {
+    Study before = {0}, after = {0};
+    run(0, TWO_ROWS "alone");
+    CHECK(read_table(&before, "alone") == 0 && before.rows == 2, "%s", error_message());
+    for (int r = 0; r < 2; r++) {
+        char name[160];
+        snprintf(name, sizeof name, "alone/rows/" ROW "%s/run.h5", r ? "bcd3" : "full");
+        remove(scratch_path(name));
+        snprintf(name, sizeof name, "alone/rows/" ROW "%s/checkpoint.h5", r ? "bcd3" : "full");
+        remove(scratch_path(name));
+    }
+    const Printed *printed = run(0, TWO_ROWS "alone --jobs 2");
+    CHECK(strstr(printed->out, "full: done before") && strstr(printed->out, "BCD-1/3: done before"),
+          "%s", printed->out);
+    check_error(run(1, TWO_ROWS "alone --lr 0.5"), "--lr 0.5");
+    run(0, TWO_ROWS "alone --submodels 2");
+    CHECK(read_table(&after, "alone") == 0 && after.rows == 3, "%d rows", after.rows);
+    if (before.rows == 2 && after.rows == 3) check_same_row(&before.row[0], &after.row[0]);
+    if (before.rows == 2 && after.rows == 3) check_same_row(&before.row[1], &after.row[2]);
+    study_free(&after);
+    run(0, TWO_ROWS_OF("130") "alone");
+    CHECK(read_table(&after, "alone") == 0 && after.rows == 3 && after.row[0].steps == 130,
+          "%d rows", after.rows);
+    study_free(&before);
+    study_free(&after);
+}
+
 /* "finished" beside weights of an earlier update is not the end: a full disk left it so, when a
  * run's file was written before its checkpoint. */
 static void case_stale_weights(void) {
@@ -279,5 +308,6 @@ void test_trainings(void) {
     RUN(case_told_before);
     RUN(case_stale_weights);
     RUN(case_rows_already_there);
+    RUN(case_table_alone);
     RUN(case_diverged);
 }
