@@ -1,5 +1,5 @@
 /* Ranks as processes that mpirun or srun started.  A library of its own, which the program loads
- * when asked for (experiments/train/transport_module.h), so that it needs no MPI otherwise.
+ * when asked for (experiments/train/modules.h), so that it needs no MPI otherwise.
  *
  * A message is its length, then its bytes in pieces.  Schedules send ahead of receives, so values
  * and gradients are copied, and nobody waits for them.  All that is on its way is one list, in

@@ -51,14 +51,14 @@ static double trained_mib(const size_t *bytes) {
 static int fill_row(Table *table, const Setup *setup) {
     const MemCount *count = setup->engine->is->memory(setup->engine);
     const StageSettings *settings = &setup->stage_settings;
-    size_t plan[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    FitBytes plan;
     int submodels = setup->bcd.partition.submodels;
-    if (setup_memory(plan, host, setup)) return -1;
+    if (setup_memory(&plan, setup)) return -1;
     double closed =
         memory_closed_form(setup->model, &settings->optimizer, settings->precision, submodels);
-    double trained = trained_mib(count->peak), planned = trained_mib(plan);
+    double trained = trained_mib(count->peak), planned = trained_mib(plan.device);
     double all = (double)count->total_peak / MIB;
-    double all_planned = (double)plan[MEM_ROLES] / MIB;
+    double all_planned = (double)plan.device[MEM_ROLES] / MIB;
     table_row(table, submodels > 1 ? "BCD-1/%d" : "full", submodels);
     table_put(table, 0, closed / MIB, planned, trained, trained / planned - 1,
               (double)count->peak[MEM_ACTIVATIONS] / MIB, all_planned, all, all / all_planned - 1);

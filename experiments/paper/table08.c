@@ -25,21 +25,21 @@ const PaperModel *paper_model(const char *model) {
 
 MemorySums memory_sums(Table *table, const Model *model, const OptimizerSettings *optimizer,
                        int submodels, bool recompute) {
-    size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    FitBytes bytes;
     Partition partition = {0};
     FitTraining training = {
         .model = model,
         .partition = &partition,
         .settings = {.batch = 1, .optimizer = *optimizer, .recompute = recompute}};
     bool failed = partition_balanced(&partition, model, submodels, NULL) ||
-                  fit_plan(bytes, host, fit_plan_cpu, &training);
+                  fit_plan(&bytes, fit_plan_cpu, &training);
     partition_free(&partition);
     if (failed) table_fail(table);
     if (failed) return (MemorySums){0};
-    return (MemorySums){
-        .trained = (double)(bytes[MEM_PARAMETERS] + bytes[MEM_GRADIENTS] + bytes[MEM_STATE]),
-        .activations = (double)bytes[MEM_ACTIVATIONS],
-        .all = (double)bytes[MEM_ROLES]};
+    return (MemorySums){.trained = (double)(bytes.device[MEM_PARAMETERS] +
+                                            bytes.device[MEM_GRADIENTS] + bytes.device[MEM_STATE]),
+                        .activations = (double)bytes.device[MEM_ACTIVATIONS],
+                        .all = (double)bytes.device[MEM_ROLES]};
 }
 
 /* ---- parameters, gradients, state ------------------------------------------------------------ */

@@ -14,7 +14,7 @@
 #include "../../ref/error.h"
 #include "../store/rundir.h"
 #include "../train/interrupt.h"
-#include "../train/library.h"
+#include "../train/modules.h"
 #include "../train/progress.h"
 #include "trainings.h"
 

@@ -14,8 +14,8 @@ int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *
     return memory_plan(device, model, settings, active);
 }
 
-/* Raises max[] to the bytes of one submodel, and max[MEM_ROLES] to their sum. */
-static void keep_max(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
+/* Raises each role of max[], and the total at its end, to what one submodel needs. */
+static void raise_to(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
     size_t sum = 0;
     for (int role = 0; role < MEM_ROLES; role++) {
         sum += bytes[role];
@@ -24,49 +24,42 @@ static void keep_max(size_t max[MEM_ROLES + 1], const size_t bytes[MEM_ROLES]) {
     if (sum > max[MEM_ROLES]) max[MEM_ROLES] = sum;
 }
 
-int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan plan,
-             const FitTraining *t) {
-    size_t there[MEM_ROLES], here[MEM_ROLES], kept = 0;
-    int failed = 0, submodels = t->partition->submodels;
-    /* Kept state is there of every submodel, once each had its turn. */
+int fit_plan(FitBytes *max, FitPlan plan, const FitTraining *t) {
+    size_t device[MEM_ROLES], host[MEM_ROLES], kept = 0;
+    int submodels = t->partition->submodels;
+    /* With kept state the submodels are gone through twice: first to add up their states. */
     int first = t->settings.keep_state ? -submodels : 0;
-    bool *active = malloc((size_t)t->model->blocks * sizeof *active);
+    bool *active = calloc((size_t)t->model->blocks, sizeof *active);
     if (!active) return error_set("memory: none left for a plan");
-    memset(device, 0, (MEM_ROLES + 1) * sizeof *device);
-    memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
-    /* A stage that nothing has trained on yet evaluates, and has the scratch for that. */
-    memset(active, 0, (size_t)t->model->blocks * sizeof *active);
-    if (plan(there, here, t->model, &t->settings, active)) {
-        free(active);
-        return -1;
+    *max = (FitBytes){.device = {0}};
+    /* Before the first step no block is active, and the stage has the scratch of an evaluation. */
+    int failed = plan(device, host, t->model, &t->settings, active);
+    if (!failed) {
+        raise_to(max->device, device);
+        raise_to(max->host, host);
     }
-    keep_max(device, there);
-    keep_max(host, here);
-    for (int m = first; m < submodels; m++) {
+    for (int m = first; m < submodels && !failed; m++) {
         partition_active(t->partition, t->model, m < 0 ? m + submodels : m, active);
         failed = (t->blocks && rank_blocks_set_in_flight(t->blocks, t->placement, t->model,
                                                          t->pipeline, active)) ||
-                 plan(there, here, t->model, &t->settings, active);
+                 plan(device, host, t->model, &t->settings, active);
         if (failed) break;
         if (m < 0) {
-            kept += there[MEM_STATE];
+            kept += device[MEM_STATE];
             continue;
         }
-        if (t->settings.keep_state) there[MEM_STATE] = kept;
-        keep_max(device, there);
-        keep_max(host, here);
+        if (t->settings.keep_state) device[MEM_STATE] = kept;
+        raise_to(max->device, device);
+        raise_to(max->host, host);
     }
     free(active);
-    return failed;
+    return failed ? -1 : 0;
 }
 
-/* What the memory to compute in must hold, and the host's next to it (none, where they are one). */
-typedef struct {
-    size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
-} Need;
-
-static int need_of(Need *need, const FitMemory *memory, const FitTraining *training) {
-    if (fit_plan(need->device, need->host, memory->plan, training)) return -1;
+/* As fit_plan, with the prefix cache.  Where host memory and the memory to compute in are the same,
+ * all of it is counted as the latter. */
+static int plan_with_cache(FitBytes *need, const FitMemory *memory, const FitTraining *training) {
+    if (fit_plan(need, memory->plan, training)) return -1;
     size_t cache = training->partition->submodels > 1 ? memory->cache : 0;
     need->device[MEM_CACHE] += cache;
     need->device[MEM_ROLES] += cache;
@@ -77,102 +70,103 @@ static int need_of(Need *need, const FitMemory *memory, const FitTraining *train
     return 0;
 }
 
-static bool fits_device(const Need *need, const FitMemory *memory) {
+static bool fits_device(const FitBytes *need, const FitMemory *memory) {
     return (double)need->device[MEM_ROLES] <= memory->bytes;
 }
 
-static bool fits_host(const Need *need, const FitMemory *memory) {
+static bool fits_host(const FitBytes *need, const FitMemory *memory) {
     return !need->host[MEM_ROLES] || (double)need->host[MEM_ROLES] <= memory->host_bytes;
 }
 
 /* ---- what would fit -------------------------------------------------------------------------- */
 
-/* Ways to need less, one bit each. */
-enum { MORE_SUBMODELS = 1, RECOMPUTE = 2, ACCUMULATE = 4, BF16 = 8, EVERY_WAY = 15 };
+/* Changes that save memory, one bit each. */
+enum { MORE_SUBMODELS = 1, RECOMPUTE = 2, ACCUMULATE = 4, BF16 = 8, ALL_CHANGES = 15 };
 enum { MAX_SUBMODELS = 8, MAX_FOUND = 4, TEXT = 256 };
 
 typedef struct {
     const FitMemory *memory;
     const FitTraining *now;
     int found;
-    char text[TEXT];  /* what fits */
-    size_t min_bytes; /* bytes of memory to compute in, of all that was tried */
+    char text[TEXT];  /* the flags found so far */
+    size_t min_bytes; /* the smallest need of all that was tried, of memory to compute in */
 } FitSearch;
 
-/* The training with some ways taken; `partition` keeps a new partition.  -1 where there is no such
- * one. */
-static int change(FitTraining *to, Partition *partition, const FitTraining *now, int ways,
-                  int submodels, int parts) {
+/* Overwrites `to` with the changed training, which points at `partition` where that changes.  -1 if
+ * the model cannot be cut into so many submodels. */
+static int apply(FitTraining *to, Partition *partition, const FitTraining *now, int changes,
+                 int submodels, int parts) {
     *to = *now;
-    if (ways & RECOMPUTE) to->settings.recompute = true;
-    if (ways & BF16) to->settings.precision = PRECISION_BF16;
-    if (ways & ACCUMULATE) {
+    if (changes & RECOMPUTE) to->settings.recompute = true;
+    if (changes & BF16) to->settings.precision = PRECISION_BF16;
+    if (changes & ACCUMULATE) {
         to->accumulate = parts;
         to->settings.batch = (now->batch + parts - 1) / parts;
     }
-    if (!(ways & MORE_SUBMODELS)) return 0;
+    if (!(changes & MORE_SUBMODELS)) return 0;
     to->partition = partition;
     return partition_balanced(partition, now->model, submodels, now->always);
 }
 
 /* Adds "--submodels 3 --recompute (1.2 GiB)". */
-static void add_found(FitSearch *s, int ways, int submodels, int parts, size_t bytes) {
+static void add_found(FitSearch *s, int changes, int submodels, int parts, size_t bytes) {
     char more[32] = "", accumulate[32] = "", size[32];
-    if (ways & MORE_SUBMODELS) snprintf(more, sizeof more, "--submodels %d ", submodels);
-    if (ways & ACCUMULATE) snprintf(accumulate, sizeof accumulate, "--accumulate %d ", parts);
+    if (changes & MORE_SUBMODELS) snprintf(more, sizeof more, "--submodels %d ", submodels);
+    if (changes & ACCUMULATE) snprintf(accumulate, sizeof accumulate, "--accumulate %d ", parts);
     size_t used = strlen(s->text);
     snprintf(s->text + used, TEXT - used, "%s%s%s%s%s(%s)", s->found ? ", or " : "", more,
-             ways & RECOMPUTE ? "--recompute " : "", accumulate,
-             ways & BF16 ? "--precision bf16 " : "", format_bytes((double)bytes, size));
+             changes & RECOMPUTE ? "--recompute " : "", accumulate,
+             changes & BF16 ? "--precision bf16 " : "", format_bytes((double)bytes, size));
     s->found++;
 }
 
-static bool try_change(FitSearch *s, int ways, int submodels, int parts) {
+/* Returns true if the training fits with these changes. */
+static bool try_changes(FitSearch *s, int changes, int submodels, int parts) {
     FitTraining training;
     Partition partition = {0};
-    Need need;
-    bool known = change(&training, &partition, s->now, ways, submodels, parts) == 0 &&
-                 need_of(&need, s->memory, &training) == 0;
+    FitBytes need;
+    bool possible = apply(&training, &partition, s->now, changes, submodels, parts) == 0 &&
+                    plan_with_cache(&need, s->memory, &training) == 0;
     partition_free(&partition);
-    if (!known) return false;
+    if (!possible) return false;
     if (need.device[MEM_ROLES] < s->min_bytes) s->min_bytes = need.device[MEM_ROLES];
     if (!fits_device(&need, s->memory) || !fits_host(&need, s->memory)) return false;
-    add_found(s, ways, submodels, parts, need.device[MEM_ROLES]);
+    add_found(s, changes, submodels, parts, need.device[MEM_ROLES]);
     return true;
 }
 
-/* Ways that do not change anything here. */
-static bool no_way(const FitSearch *s, int ways) {
+/* Returns true if one of the changes has been made already, or cannot be. */
+static bool is_impossible(const FitSearch *s, int changes) {
     const StageSettings *now = &s->now->settings;
-    return ((ways & RECOMPUTE) && now->recompute) ||
-           ((ways & BF16) && (!s->memory->bf16 || now->precision == PRECISION_BF16)) ||
-           ((ways & MORE_SUBMODELS) && now->offload);
+    return ((changes & RECOMPUTE) && now->recompute) ||
+           ((changes & BF16) && (!s->memory->bf16 || now->precision == PRECISION_BF16)) ||
+           ((changes & MORE_SUBMODELS) && now->offload);
 }
 
-/* The fewest submodels and the largest part of a batch with which these ways do. */
-static void try_ways(FitSearch *s, int ways) {
+/* Finds the fewest submodels and the fewest parts of a batch with which these changes suffice. */
+static void search_sizes(FitSearch *s, int changes) {
     int submodels = s->now->partition->submodels, batch = s->now->batch;
-    int last = ways & MORE_SUBMODELS ? MAX_SUBMODELS : submodels + 1;
-    if (no_way(s, ways)) return;
+    int last = changes & MORE_SUBMODELS ? MAX_SUBMODELS : submodels + 1;
+    if (is_impossible(s, changes)) return;
     for (int m = submodels + 1; m <= last; m++) {
-        if (!(ways & ACCUMULATE)) {
-            if (try_change(s, ways, m, 0)) return;
+        if (!(changes & ACCUMULATE)) {
+            if (try_changes(s, changes, m, 0)) return;
             continue;
         }
         for (int parts = 2 * s->now->accumulate; parts < 2 * batch; parts *= 2)
-            if (try_change(s, ways, m, parts < batch ? parts : batch)) return;
+            if (try_changes(s, changes, m, parts < batch ? parts : batch)) return;
     }
 }
 
-static int count_ways(int ways) {
-    return (ways & 1) + (ways >> 1 & 1) + (ways >> 2 & 1) + (ways >> 3);
+static int count_changes(int changes) {
+    return (changes & 1) + (changes >> 1 & 1) + (changes >> 2 & 1) + (changes >> 3);
 }
 
-/* One way alone, where that is enough; else two together, and so on. */
+/* Tries each change alone; if none suffices, two together, and so on. */
 static void search(FitSearch *s) {
     for (int count = 1; count <= 4 && !s->found; count++)
-        for (int ways = 1; ways <= EVERY_WAY && s->found < MAX_FOUND; ways++)
-            if (count_ways(ways) == count) try_ways(s, ways);
+        for (int changes = 1; changes <= ALL_CHANGES && s->found < MAX_FOUND; changes++)
+            if (count_changes(changes) == count) search_sizes(s, changes);
 }
 
 /* "parameters 5.8 GiB, gradients 5.8 GiB, ..." */
@@ -181,26 +175,26 @@ static void list_roles(char text[TEXT], const size_t roles[MEM_ROLES + 1]) {
     *text = 0;
     for (int role = 0; role < MEM_ROLES; role++) {
         size_t used = strlen(text);
-        if (roles[role] * 200 >= roles[MEM_ROLES]) /* less than half a percent says nothing */
+        if (roles[role] * 200 >= roles[MEM_ROLES]) /* half a percent or more */
             snprintf(text + used, TEXT - used, "%s%s %s", used ? ", " : "", mem_role_names[role],
                      format_bytes((double)roles[role], size));
     }
 }
 
-static bool fits_without_cache(const Need *need, const FitMemory *memory) {
+static bool fits_without_cache(const FitBytes *need, const FitMemory *memory) {
     return (double)(need->device[MEM_ROLES] - need->device[MEM_CACHE]) <= memory->bytes &&
            fits_host(need, memory);
 }
 
-/* What the training itself leaves, in whole megabytes. */
+/* Suggests a cache of what the training itself leaves free, in whole MiB. */
 static void advise_cache(FitSearch *s, double left) {
     snprintf(s->text, TEXT, "--device-cache %.0fM", floor(left / 1048576));
     s->found++;
 }
 
 int fit_check(const FitMemory *memory, const FitTraining *training) {
-    Need need;
-    if (need_of(&need, memory, training)) return -1;
+    FitBytes need;
+    if (plan_with_cache(&need, memory, training)) return -1;
     bool on_device = !fits_device(&need, memory);
     if (!on_device && fits_host(&need, memory)) return 0;
     FitSearch s = {.memory = memory, .now = training, .min_bytes = need.device[MEM_ROLES]};

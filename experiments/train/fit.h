@@ -1,5 +1,5 @@
-/* Whether a training fits into the memory there is; if not, what would: from the plans of ref and
- * cuda, before anything is allocated. */
+/* Whether a training fits into memory and, if it does not, which flags would make it fit.  Computed
+ * from the memory plans of ref/memory.h and cuda/plan.h, before anything is allocated. */
 #ifndef EXPERIMENTS_FIT_H
 #define EXPERIMENTS_FIT_H
 
@@ -7,46 +7,49 @@
 #include "../../ref/memory.h"
 #include "../../ref/submodel.h"
 
-/* Bytes by role of a stage, in the memory it computes in and in host memory next to it; as
- * memory_plan.
- */
+/* Overwrites the bytes by role of a stage that trains active[blocks]: in the memory it computes in
+ * (as memory_plan does), and in host memory next to it.  -1 and an error. */
 typedef int (*FitPlan)(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                        const StageSettings *settings, const bool *active);
+
+/* The FitPlan of the CPU stage, which has no host memory next to it. */
+int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
+                 const StageSettings *settings, const bool *active);
 
 typedef struct {
     FitPlan plan;
     const char *name;  /* "this machine", "NVIDIA H200" */
-    double bytes;      /* of memory to compute in, free for us */
-    double host_bytes; /* of host memory next to it; 0: it is the same memory */
-    bool bf16;         /* it computes in bf16, too */
-    size_t cache;      /* wanted for the prefix cache in it */
+    double bytes;      /* free memory to compute in */
+    double host_bytes; /* host memory next to it; 0: the two are the same memory */
+    bool bf16;         /* whether it can compute in bf16 */
+    size_t cache;      /* bytes of it that a prefix cache is to have */
 } FitMemory;
 
-/* What is to be trained. */
 typedef struct {
     const Model *model;
     const Partition *partition;
     const char *always; /* blocks in no submodel, as partition_balanced takes them; or NULL */
     StageSettings settings;
-    int batch, accumulate; /* a batch is computed in so many parts */
-    /* Of one rank of a pipeline, else NULL: settings.local and .slots are those of `blocks`. */
+    int batch, accumulate; /* samples of a batch, and in how many parts it is computed */
+    /* One rank of a pipeline: settings.local and settings.in_flight are those of `blocks`.
+     * NULL: the whole model. */
     RankBlocks *blocks;
     const Placement *placement;
     PipelineSettings pipeline;
 } FitTraining;
 
-/* The largest plan over the submodels: of each role, and last of all together, which is less than
- * their sum where no submodel needs most of each.  Kept state counts as of all of them.  host: the
- * same of host memory.  -1 and an error when memory runs out. */
-int fit_plan(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], FitPlan plan,
-             const FitTraining *training);
+/* Bytes by role; the last element is the total. */
+typedef struct {
+    size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
+} FitBytes;
 
-/* 0 if it fits.  Else -1 and an error with the bytes by role, and the fewest changes (submodels,
- * recompute, accumulate, bf16) with which it would. */
+/* Overwrites `bytes` with the largest plan over the submodels.  Each role has its own largest, and
+ * so has the total, which is therefore less than their sum where no submodel needs the most of
+ * each.  Kept optimizer state is counted for all submodels together.  -1 and an error. */
+int fit_plan(FitBytes *bytes, FitPlan plan, const FitTraining *training);
+
+/* Returns 0 if the training fits.  Otherwise -1 and an error with the bytes by role, and the fewest
+ * changes (submodels, recompute, accumulate, bf16) with which it would. */
 int fit_check(const FitMemory *memory, const FitTraining *training);
-
-/* As FitPlan, of the CPU stage: nothing next to it. */
-int fit_plan_cpu(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
-                 const StageSettings *settings, const bool *active);
 
 #endif

@@ -5,15 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../dist/rank_plan.h"
 #include "../../ref/error.h"
-#include "transport_module.h"
+
+typedef enum {
+    PIPELINE_NONE,
+    PIPELINE_LOCAL,
+    PIPELINE_MPI,
+    PIPELINE_NCCL,
+    PIPELINE_KINDS
+} PipelineKind;
 
 static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "mpi", "nccl"};
 
 enum { MAX_LOCAL = 64 };
 
-int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
+/* "local:4": the kind and 4; 0 ranks for other kinds.  -1 and an error. */
+static int parse(PipelineKind *kind, int *ranks, const char *text) {
     size_t length = strcspn(text, ":");
     int found = PIPELINE_NONE;
     while (found < PIPELINE_KINDS &&
@@ -39,7 +46,7 @@ int pipeline_parse(PipelineKind *kind, int *ranks, const char *text) {
 bool pipeline_is_nccl(const Options *o) {
     PipelineKind kind;
     int ranks;
-    return pipeline_parse(&kind, &ranks, o->pipeline) == 0 && kind == PIPELINE_NCCL;
+    return parse(&kind, &ranks, o->pipeline) == 0 && kind == PIPELINE_NCCL;
 }
 
 /* All kernels are loaded as the device opens: to load one later CUDA may stop the device, which a
@@ -59,11 +66,10 @@ int pipeline_join(Transport **world, const Options *o) {
     PipelineKind kind;
     int ranks;
     *world = NULL;
-    if (pipeline_parse(&kind, &ranks, o->pipeline)) return -1;
+    if (parse(&kind, &ranks, o->pipeline)) return -1;
     if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
     if (kind == PIPELINE_NCCL && check_nccl(o)) return -1;
-    *world =
-        transport_module_mpi(o->timeout); /* NCCL's, too: it carries ids and what the host has */
+    *world = mpi_module_open(o->timeout); /* NCCL needs it, too: for its ids, and for host data */
     return *world ? 0 : -1;
 }
 
@@ -146,7 +152,7 @@ int pipeline_place(Setup *s) {
     PipelineKind kind;
     Options *o = &s->options;
     if (!*o->pipeline) return 0; /* a command without that flag */
-    if (pipeline_parse(&kind, &s->ranks, o->pipeline)) return -1;
+    if (parse(&kind, &s->ranks, o->pipeline)) return -1;
     if (o->world) s->ranks = o->world->ranks;
     if (!s->ranks) return check_without_pipeline(o);
     if (check(s)) return -1;
@@ -165,26 +171,6 @@ int pipeline_place(Setup *s) {
                                      .samples = s->train ? s->train->samples : 0,
                                      .augmented = s->train && s->train->augmented};
     return 0;
-}
-
-/* ---- memory, words --------------------------------------------------------------------------- */
-
-int pipeline_memory(size_t device[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s,
-                    FitPlan plan, int rank) {
-    RankBlocks blocks;
-    FitTraining training = {.model = s->model,
-                            .always = s->options.always_active,
-                            .partition = &s->bcd.partition,
-                            .settings = s->stage_settings,
-                            .placement = &s->placement,
-                            .pipeline = s->pipeline,
-                            .blocks = &blocks};
-    if (rank_blocks_create(&blocks, &s->placement, s->model, rank % s->placement.ranks)) return -1;
-    training.settings.local = blocks.local;
-    training.settings.in_flight = blocks.in_flight;
-    int failed = fit_plan(device, host, plan, &training);
-    rank_blocks_free(&blocks);
-    return failed;
 }
 
 const char *pipeline_describe(char text[160], const Setup *s) {

@@ -7,17 +7,6 @@
 #include "../../ref/error.h"
 #include "pipeline.h"
 
-/* What a rank's engine is made of. */
-typedef struct {
-    const Model *model;
-    const DeviceModule *device;
-    const Placement *placement;
-    StageSettings stage;
-    PipelineSettings pipeline;
-    int replicas;
-    bool nccl; /* carries what passes between the stages */
-} RankRecipe;
-
 /* Ranks first, first + step ... of the world. */
 static Transport *join_group(Transport *world, int first, int step, int count) {
     int *member = malloc((size_t)count * sizeof *member);
@@ -31,24 +20,26 @@ static Transport *join_group(Transport *world, int first, int step, int count) {
     return group;
 }
 
+/* The engine of the rank that `world` is in.  NULL and an error. */
 static Engine *make_rank(void *context, Transport *world) {
-    const RankRecipe *plan = context;
-    int ranks = plan->placement->ranks, place = world->rank % ranks;
-    StageSettings settings = plan->stage;
+    const Setup *s = context;
+    int ranks = s->placement.ranks, replica_count = s->options.replicas;
+    int place = world->rank % ranks;
+    StageSettings settings = s->stage_settings;
     RankBlocks blocks = {0};
     Stage *stage = NULL;
     Transport *pipeline = join_group(world, world->rank - place, 1, ranks), *replicas = NULL;
-    if (plan->replicas > 1) replicas = join_group(world, place, ranks, plan->replicas);
-    bool ok = pipeline && (replicas || plan->replicas == 1) &&
-              rank_blocks_create(&blocks, plan->placement, plan->model, place) == 0;
+    if (replica_count > 1) replicas = join_group(world, place, ranks, replica_count);
+    bool ok = pipeline && (replicas || replica_count == 1) &&
+              rank_blocks_create(&blocks, &s->placement, s->model, place) == 0;
     settings.local = blocks.local;
     settings.in_flight = blocks.in_flight;
-    if (ok) stage = setup_stage(plan->device, plan->model, settings);
-    /* Last of what may fail on one rank alone, for NCCL joins all of them. */
-    if (stage && plan->nccl) pipeline = plan->device->transport_nccl_create(pipeline);
+    if (ok) stage = setup_stage(s->device, s->model, settings);
+    /* All ranks enter NCCL together, so what may fail on one rank alone comes before it. */
+    if (stage && pipeline_is_nccl(&s->options))
+        pipeline = s->device->transport_nccl_create(pipeline);
     if (stage && pipeline)
-        return engine_rank_create(stage, pipeline, replicas, plan->placement, blocks,
-                                  plan->pipeline);
+        return engine_rank_create(stage, pipeline, replicas, &s->placement, blocks, s->pipeline);
     if (stage) stage->is->free(stage);
     if (pipeline) pipeline->is->free(pipeline);
     if (replicas) replicas->is->free(replicas);
@@ -84,8 +75,8 @@ static int check_builds(Transport *world) {
     return failed;
 }
 
-static int send_run_config(Setup *s, Transport *world, const char *cache_dir) {
-    Placement *p = &s->placement;
+static int send_run_config(const Setup *s, Transport *world) {
+    const Placement *p = &s->placement;
     RunConfig c = {.stage = s->stage_settings,
                    .pipeline = s->pipeline,
                    .placement = s->options.placement,
@@ -95,7 +86,8 @@ static int send_run_config(Setup *s, Transport *world, const char *cache_dir) {
                    .device = s->options.device,
                    .blocks = s->model->blocks};
     snprintf(c.spec, sizeof c.spec, "%s", s->model->spec);
-    snprintf(c.cache_dir, sizeof c.cache_dir, "%s", cache_dir ? cache_dir : "");
+    snprintf(c.cache_dir, sizeof c.cache_dir, "%s",
+             s->pipeline.cache_dir ? s->pipeline.cache_dir : "");
     size_t bytes = (size_t)c.blocks * sizeof(int);
     return check_builds(world) || transport_broadcast(world, 0, &c, sizeof c) ||
                    transport_broadcast(world, 0, p->chunk_of, bytes) ||
@@ -106,110 +98,78 @@ static int send_run_config(Setup *s, Transport *world, const char *cache_dir) {
 
 /* ---- on rank 0 ------------------------------------------------------------------------------- */
 
-static RankRecipe plan_of(Setup *s, const char *cache_dir) {
-    s->pipeline.cache_dir = cache_dir;
-    return (RankRecipe){.model = s->model,
-                        .device = s->device,
-                        .placement = &s->placement,
-                        .stage = s->stage_settings,
-                        .pipeline = s->pipeline,
-                        .replicas = s->options.replicas,
-                        .nccl = pipeline_is_nccl(&s->options)};
-}
-
-static int engine_of_threads(Setup *s, RankRecipe *plan) {
+static int engine_of_threads(Setup *s) {
     Transport **world = malloc((size_t)s->ranks * sizeof *world);
     if (!world) return error_set("pipeline: out of memory");
     void (*message_free)(void *) = s->device ? s->device->message_free : NULL;
-    int capacity = engine_rank_capacity(plan->placement, plan->pipeline);
+    int capacity = engine_rank_capacity(&s->placement, s->pipeline);
     int failed =
         transport_local_create(world, s->ranks, capacity, s->options.timeout, message_free);
-    if (!failed) s->engine = engine_team_create(s->model, world, make_rank, plan);
+    if (!failed) s->engine = engine_team_create(s->model, world, make_rank, s);
     free(world);
     return s->engine ? 0 : -1;
 }
 
-static int engine_of_processes(Setup *s, RankRecipe *plan, const char *cache_dir) {
+static int engine_of_processes(Setup *s) {
     Transport *world = s->options.world;
     s->took_world = true;
     Coordinator *coordinator = malloc(sizeof *coordinator);
-    int failed =
-        coordinator ? send_run_config(s, world, cache_dir) : error_set("pipeline: out of memory");
+    int failed = coordinator ? send_run_config(s, world) : error_set("pipeline: out of memory");
     if (failed) {
         free(coordinator);
         pipeline_abort(world, error_message());
         return -1;
     }
-    if (coordinator_open(coordinator, s->model, make_rank(plan, world), world, free, coordinator))
+    if (coordinator_open(coordinator, s->model, make_rank(s, world), world, free, coordinator))
         return -1;
     s->engine = &coordinator->base;
     return 0;
 }
 
 int pipeline_engine(Setup *s, const char *cache_dir) {
-    RankRecipe plan = plan_of(s, cache_dir);
-    return s->options.world ? engine_of_processes(s, &plan, cache_dir)
-                            : engine_of_threads(s, &plan);
+    s->pipeline.cache_dir = cache_dir;
+    return s->options.world ? engine_of_processes(s) : engine_of_threads(s);
 }
 
-/* ---- on the others --------------------------------------------------------------------------- */
+/* ---- on the other ranks ---------------------------------------------------------------------- */
 
-/* From the run config: model, placement, device. */
-typedef struct {
-    RunConfig config;
-    Model *model;
-    Placement placement;
-    RankRecipe plan;
-} RemoteRank;
-
-static int receive_run_config(RemoteRank *f, Transport *world) {
-    RunConfig *b = &f->config;
-    if (check_builds(world) || transport_broadcast(world, 0, b, sizeof *b)) return -1;
-    size_t blocks = (size_t)b->blocks, bytes = blocks * sizeof(int);
-    bool is_virtual = b->placement == PLACEMENT_VIRTUAL;
-    int chunks = is_virtual ? b->ranks * b->submodels : b->ranks;
-    f->placement = (Placement){.ranks = b->ranks,
-                               .chunks = chunks,
-                               .submodels = b->submodels,
-                               .chunk_of = malloc(bytes),
-                               .submodel_of = malloc(bytes),
-                               .rank_of = malloc((size_t)chunks * sizeof(int))};
-    Placement *p = &f->placement;
+/* Fills in what make_rank needs of a setup.  The configuration must outlive it. */
+static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
+    if (check_builds(world) || transport_broadcast(world, 0, c, sizeof *c)) return -1;
+    size_t bytes = (size_t)c->blocks * sizeof(int);
+    int chunks = c->placement == PLACEMENT_VIRTUAL ? c->ranks * c->submodels : c->ranks;
+    Placement *p = &s->placement;
+    *p = (Placement){.ranks = c->ranks,
+                     .chunks = chunks,
+                     .submodels = c->submodels,
+                     .chunk_of = malloc(bytes),
+                     .submodel_of = malloc(bytes),
+                     .rank_of = malloc((size_t)chunks * sizeof(int))};
     if (!p->chunk_of || !p->submodel_of || !p->rank_of) return error_set("pipeline: out of memory");
-    for (int c = 0; c < chunks; c++) p->rank_of[c] = c % b->ranks;
+    for (int i = 0; i < chunks; i++) p->rank_of[i] = i % c->ranks;
     if (transport_broadcast(world, 0, p->chunk_of, bytes) ||
         transport_broadcast(world, 0, p->submodel_of, bytes))
         return -1;
-    f->model = model_create(b->spec);
-    return f->model ? 0 : -1;
-}
-
-static int open_device(RemoteRank *f, const Options *asked) {
-    Options o = *asked;
-    o.device = f->config.device;
-    o.precision = (int)f->config.stage.precision;
-    return setup_device(&f->plan.device, &o);
-}
-
-static Engine *make_remote(RemoteRank *f, Transport *world, const Options *asked) {
-    if (receive_run_config(f, world) || open_device(f, asked)) return NULL;
-    f->plan.model = f->model;
-    f->plan.placement = &f->placement;
-    f->plan.stage = f->config.stage;
-    f->plan.pipeline = f->config.pipeline;
-    f->plan.pipeline.cache_dir = f->config.cache_dir[0] ? f->config.cache_dir : NULL;
-    f->plan.replicas = f->config.replicas;
-    f->plan.nccl = pipeline_is_nccl(asked);
-    return make_rank(&f->plan, world);
+    s->options.replicas = c->replicas;
+    s->options.device = c->device;
+    s->options.precision = (int)c->stage.precision;
+    s->stage_settings = c->stage;
+    s->pipeline = c->pipeline;
+    s->pipeline.cache_dir = *c->cache_dir ? c->cache_dir : NULL;
+    s->model = model_create(c->spec);
+    return s->model ? setup_device(&s->device, &s->options) : -1;
 }
 
 int pipeline_worker(Transport *world, const Options *asked) {
-    RemoteRank f = {.model = NULL};
-    int rank = world->rank, failed = worker_run(make_remote(&f, world, asked), world);
-    placement_free(&f.placement);
-    model_free(f.model);
+    Setup s = {.options = *asked};
+    RunConfig config;
+    int rank = world->rank;
+    Engine *engine = receive_run_config(&s, &config, world) ? NULL : make_rank(&s, world);
+    int failed = worker_run(engine, world);
+    setup_free(&s);
     if (!failed) return 0;
-    /* A rank that gave up has said why itself; what this one found out is said here. */
+    /* A rank that gave up has reported its error itself; an error that this one found comes here.
+     */
     return strstr(error_message(), " gave up: ") ? error_set("%s", "")
                                                  : error_set("rank %d: %s", rank, error_message());
 }

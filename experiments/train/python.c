@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "library.h"
+#include "modules.h"
 
 extern char **environ;
 

@@ -6,88 +6,105 @@
 #include "../../dist/engine_rank.h"
 #include "../cli/options.h"
 #include "../store/provenance.h"
-#include "device.h"
 #include "fit.h"
+#include "modules.h"
 
 typedef struct {
-    Options options; /* resolved: no number is left to a default that depends on model or data */
+    Options options; /* resolved: defaults that depend on the model or the data are filled in */
     const DeviceModule *device; /* NULL: the CPU */
     Model *model;
     Dataset *train, *valid; /* training and validation split, or NULL */
     BcdSettings bcd;
     StageSettings stage_settings;
     double steps_per_epoch; /* samples / batch: an epoch is one pass over the data */
-    /* over several ranks: see pipeline.h */
-    int ranks; /* 0: one stage */
+    /* Over several ranks, see pipeline.h. */
+    int ranks; /* 0: a single stage */
     Placement placement;
     PipelineSettings pipeline;
-    bool took_world; /* options.world belongs to the engine */
+    bool took_world; /* the engine owns options.world */
     Stage *stage;    /* owned by the engine; NULL over several ranks */
     Engine *engine;
 } Setup;
 
-/* Device, model, data sets, partition and settings; computes nothing and allocates no parameters.
- * The vocabulary or number of classes of the data goes into the model where its specification names
- * none.  -1 and an error, also where the memory will not do; setup_free is safe either way. */
+/* ---- a training ------------------------------------------------------------------------------ */
+
+/* Opens device, model and data sets, and fills in partition and settings; allocates no parameters.
+ * The number of classes or the vocabulary is the data's where the specification of the model names
+ * none.  -1 and an error, also if the training does not fit into memory; setup_free is safe either
+ * way. */
 int setup_open(Setup *setup, const Options *options);
 
-/* The largest plan over the submodels, as fit_plan. */
-int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *setup);
-
-/* The same of one rank alone, of those of a pipeline (setup_memory is of all together). */
-int setup_rank_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *setup,
-                      int rank);
-
-/* What this process is, and what it computes on.  -1 and an error. */
-int setup_provenance(Provenance *provenance, const Options *options);
-
-/* Stage and engine, parameters initialised from the seed.  cache_dir: where a prefix cache that
- * exceeds --cache may spill (NULL: refuse).  times [blocks] and update_ms: see engine.h, or NULL.
- */
+/* Creates stage and engine, with parameters initialised from the seed.  cache_dir is where a prefix
+ * cache that exceeds --cache may put the rest, NULL to refuse one.  times[blocks] and update_ms as
+ * in engine.h, or NULL.  -1 and an error. */
 int setup_engine(Setup *setup, const char *cache_dir, BlockTimes *times, double *update_ms);
+
+/* The same of a trained model, without data: setup->model and options must be set; fills in device,
+ * stage and engine. */
+int setup_engine_for_evaluation(Setup *setup);
 
 void setup_free(Setup *setup);
 
-/* The parts, for commands that need less.  Model from a specification; `outputs` (classes or
- * vocabulary) and `context` go in where the specification names none (0: leave as it is). */
-Model *setup_model(const char *spec, int outputs, int context);
-/* As the flags say, else as is usual for the model: a language model has defaults of its own. */
-OptimizerSettings setup_optimizer(const Options *options);
-/* Puts these defaults into the options; the rise of the rate is known when the steps are. */
-void setup_resolve_optimizer(Options *options);
-/* Says what an optimizer's defaults are where they do not depend on the model: as of experiments,
- * whose rows all train alike.  -1 and an error. */
-int setup_pin_optimizer(Options *options);
-int setup_partition(Partition *partition, const Model *model, const Options *options);
+/* Overwrites `bytes` with the planned memory of the training, see fit_plan: of all ranks together,
+ * or of one rank of a pipeline.  -1 and an error. */
+int setup_memory(FitBytes *bytes, const Setup *setup);
+int setup_rank_memory(FitBytes *bytes, const Setup *setup, int rank);
 
-/* Checks that need no data: model, partition, name and kind of the data, flags that exclude each
- * other.  -1 and an error. */
+/* Refuses a training that does not fit.  Linux hands out memory only when it is touched, so a model
+ * that is too large would not be refused later but killed.  -1 and an error. */
+int setup_check_memory(const Setup *setup);
+
+/* Describes this process and what it computes on.  -1 and an error. */
+int setup_provenance(Provenance *provenance, const Options *options);
+
+/* ---- checks of the options alone ------------------------------------------------------------- */
+
+/* Checks what needs no data: model, partition, kind of the data, flags that exclude each other.
+ * -1 and an error. */
 int setup_check(const Options *options);
 
-/* Of a new training: -1 and an error where flags ask for what could not happen. */
+/* Refuses flags of a new training that could have no effect.  -1 and an error. */
 int setup_check_idle(const Options *options);
 
-/* Whether the model can learn from this data; -1 and an error. */
-int setup_match(const Model *model, const Dataset *data);
-/* Weights that were trained know their tokens by number, so the data must be made with the same
- * vocabulary.  Nothing without options->init.  -1 and an error. */
-int setup_check_vocabulary(const Options *options, const Model *model, const Dataset *data);
+/* Refuses precisions and methods that the device does not have.  -1 and an error. */
+int setup_check_device(const Options *options);
 
-/* One split of options->data (options->valid, where it names a file to validate on) as the model
- * reads it.  NULL and an error. */
+/* ---- parts, for commands that need less ------------------------------------------------------ */
+
+/* Creates a model from a specification.  `outputs` (classes or vocabulary) and `context` are used
+ * where the specification names none; 0 leaves the model's own.  NULL and an error. */
+Model *setup_model(const char *spec, int outputs, int context);
+
+int setup_partition(Partition *partition, const Model *model, const Options *options);
+
+/* Opens one split of options->data as the model reads it; options->valid, if set, replaces the
+ * validation split.  NULL and an error. */
 Dataset *setup_data(const Options *options, const Model *model, Split split);
 
-/* Refuses precisions and methods that the device does not have. */
-int setup_check_device(const Options *options);
-/* The device asked for, opened; NULL for the CPU.  -1 and an error. */
+/* Checks that the model can learn from this data.  -1 and an error. */
+int setup_match(const Model *model, const Dataset *data);
+
+/* Checks that data for a model started from options->init has the model's vocabulary: its weights
+ * know tokens by their numbers.  -1 and an error. */
+int setup_check_vocabulary(const Options *options, const Model *model, const Dataset *data);
+
+/* Opens the device asked for; *device is NULL for the CPU.  -1 and an error. */
 int setup_device(const DeviceModule **device, const Options *options);
-/* Refuses what the memory cannot hold.  Memory is handed out page by page as it is touched, so a
- * model that is too large would be killed in the middle rather than refused. */
-int setup_check_memory(const Setup *setup);
-/* The stage of a device (NULL: the CPU).  NULL and an error. */
+
+/* Creates a stage on a device, NULL for the CPU.  NULL and an error. */
 Stage *setup_stage(const DeviceModule *device, const Model *model, StageSettings settings);
 
-/* A trained model alone: setup->model and options must be set; fills device, stage and engine. */
-int setup_engine_for_evaluation(Setup *setup);
+/* ---- optimizer ------------------------------------------------------------------------------- */
+
+/* Puts the defaults into the options: those of the optimizer, or of a language model.  The default
+ * warm-up needs options->steps. */
+void setup_resolve_optimizer(Options *options);
+
+/* The settings of the optimizer, with these defaults. */
+OptimizerSettings setup_optimizer(const Options *options);
+
+/* Sets the optimizer's own rate and a constant schedule, without warm-up and clipping, whatever the
+ * model: the rows of an experiment are all to train alike.  -1 and an error. */
+int setup_pin_optimizer(Options *options);
 
 #endif

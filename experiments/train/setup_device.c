@@ -57,46 +57,51 @@ static FitTraining fit_training(const Setup *s) {
                          .partition = &s->bcd.partition,
                          .settings = s->stage_settings,
                          .batch = s->options.batch,
-                         .accumulate = s->options.accumulate};
+                         .accumulate = s->options.accumulate,
+                         .placement = &s->placement,
+                         .pipeline = s->pipeline};
 }
 
 static FitPlan fit_function(const Setup *s) {
     return s->device ? s->device->memory_plan : fit_plan_cpu;
 }
 
-int setup_rank_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s,
-                      int rank) {
-    return pipeline_memory(bytes, host, s, fit_function(s), rank);
+int setup_rank_memory(FitBytes *bytes, const Setup *s, int rank) {
+    RankBlocks blocks;
+    FitTraining training = fit_training(s);
+    if (rank_blocks_create(&blocks, &s->placement, s->model, rank % s->placement.ranks)) return -1;
+    training.blocks = &blocks;
+    training.settings.local = blocks.local;
+    training.settings.in_flight = blocks.in_flight;
+    int failed = fit_plan(bytes, fit_function(s), &training);
+    rank_blocks_free(&blocks);
+    return failed;
 }
 
-static int add_up_ranks(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s) {
-    memset(bytes, 0, (MEM_ROLES + 1) * sizeof *bytes);
-    memset(host, 0, (MEM_ROLES + 1) * sizeof *host);
+int setup_memory(FitBytes *bytes, const Setup *s) {
+    FitTraining training = fit_training(s);
+    if (!s->ranks) return fit_plan(bytes, fit_function(s), &training);
+    *bytes = (FitBytes){.device = {0}};
     for (int r = 0; r < s->ranks; r++) {
-        size_t there[MEM_ROLES + 1], here[MEM_ROLES + 1];
-        if (setup_rank_memory(there, here, s, r)) return -1;
+        FitBytes one;
+        if (setup_rank_memory(&one, s, r)) return -1;
         for (int role = 0; role <= MEM_ROLES; role++) {
-            bytes[role] += there[role];
-            host[role] += here[role];
+            bytes->device[role] += one.device[role];
+            bytes->host[role] += one.host[role];
         }
     }
     return 0;
 }
 
-int setup_memory(size_t bytes[MEM_ROLES + 1], size_t host[MEM_ROLES + 1], const Setup *s) {
-    FitTraining training = fit_training(s);
-    return s->ranks ? add_up_ranks(bytes, host, s)
-                    : fit_plan(bytes, host, fit_function(s), &training);
-}
-
-/* Ranks that are threads share a memory; a process is taken to have one of its own. */
+/* Ranks that are threads share one memory; a process is assumed to have a memory of its own. */
 static int check_ranks(const Setup *s, const FitMemory *memory) {
-    size_t bytes[MEM_ROLES + 1], host[MEM_ROLES + 1], max = 0, sum = 0;
+    FitBytes bytes;
+    size_t max = 0, sum = 0;
     char needs[32], has[32];
     for (int r = 0; r < s->ranks; r++) {
-        if (setup_rank_memory(bytes, host, s, r)) return -1;
-        sum += bytes[MEM_ROLES];
-        if (bytes[MEM_ROLES] > max) max = bytes[MEM_ROLES];
+        if (setup_rank_memory(&bytes, s, r)) return -1;
+        sum += bytes.device[MEM_ROLES];
+        if (bytes.device[MEM_ROLES] > max) max = bytes.device[MEM_ROLES];
     }
     double need = (double)(s->options.world ? max : sum);
     if (need <= memory->bytes) return 0;

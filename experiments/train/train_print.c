@@ -111,40 +111,40 @@ static void count_role(MemoryRow *row, const char *name, size_t current, size_t 
 
 int train_count_memory(Training *t) {
     const MemCount *counted = t->setup.engine->is->memory(t->setup.engine);
-    size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
-    if (setup_memory(planned, host, &t->setup)) return -1;
+    FitBytes planned;
+    if (setup_memory(&planned, &t->setup)) return -1;
     for (int role = 0; role < MEM_ROLES; role++)
         count_role(&t->run.memory[role], mem_role_names[role], counted->current[role],
-                   counted->peak[role], planned[role]);
+                   counted->peak[role], planned.device[role]);
     count_role(&t->run.memory[MEM_ROLES], "total", counted->total_current, counted->total_peak,
-               planned[MEM_ROLES]);
+               planned.device[MEM_ROLES]);
     return 0;
 }
 
 /* Beside a device: masters of frozen parameters in bf16, optimizer state with offload, transfers.
  */
 static void print_host_memory(const Setup *s) {
-    size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    FitBytes planned;
     char all[32], parameters[32], state[32];
-    if (!s->device || setup_memory(planned, host, s)) return;
+    if (!s->device || setup_memory(&planned, s)) return;
     printf("next to it in host memory, planned: %s (parameters %s, state %s)\n",
-           format_bytes((double)host[MEM_ROLES], all),
-           format_bytes((double)host[MEM_PARAMETERS], parameters),
-           format_bytes((double)host[MEM_STATE], state));
+           format_bytes((double)planned.host[MEM_ROLES], all),
+           format_bytes((double)planned.host[MEM_PARAMETERS], parameters),
+           format_bytes((double)planned.host[MEM_STATE], state));
 }
 
 /* What one device of them needs. */
 static void print_fullest_rank(const Setup *s) {
-    size_t planned[MEM_ROLES + 1], host[MEM_ROLES + 1];
+    FitBytes planned;
     char peak[32], plan[32];
     const MemCount *each = coordinator_counts(s->engine);
     int fullest = 0;
     for (int r = 1; r < s->ranks; r++)
         if (each[r].total_peak > each[fullest].total_peak) fullest = r;
-    if (setup_rank_memory(planned, host, s, fullest)) return;
+    if (setup_rank_memory(&planned, s, fullest)) return;
     printf("fullest rank %d: %s, planned %s\n", fullest,
            format_bytes((double)each[fullest].total_peak, peak),
-           format_bytes((double)planned[MEM_ROLES], plan));
+           format_bytes((double)planned.device[MEM_ROLES], plan));
 }
 
 static void print_memory(const Training *t) {

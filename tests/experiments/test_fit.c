@@ -127,8 +127,9 @@ static void counts_kept_state(void) {
         return;
     FitTraining training = training_of(&(Case){.name = "kept state"}, model, &partition);
     training.settings.keep_state = true;
-    size_t device[MEM_ROLES + 1], host[MEM_ROLES + 1];
-    CHECK(fit_plan(device, host, plan, &training) == 0, "%s", error_message());
+    FitBytes bytes;
+    const size_t *device = bytes.device;
+    CHECK(fit_plan(&bytes, plan, &training) == 0, "%s", error_message());
     CHECK(device[MEM_STATE] == 60 * UNIT && device[MEM_ROLES] == 218 * UNIT,
           "state %zu, all %zu bytes", device[MEM_STATE], device[MEM_ROLES]);
     partition_free(&partition);

@@ -8,7 +8,7 @@
 
 #include "../../experiments/commands.h"
 #include "../../experiments/store/h5.h"
-#include "../../experiments/train/device.h"
+#include "../../experiments/train/modules.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "../test.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../../../dist/deadline.h"
-#include "../../../experiments/train/transport_module.h"
+#include "../../../experiments/train/modules.h"
 #include "../../../ref/error.h"
 #include "../transport_cases.h"
 
@@ -35,7 +35,7 @@ static void wait_for_others(const char *directory, int ranks) {
 
 int main(int argc, char **argv) {
     const PlayRow *row = argc == 4 ? play_find(argv[1]) : NULL;
-    Transport *transport = row ? transport_module_mpi(strtod(argv[2], NULL)) : NULL;
+    Transport *transport = row ? mpi_module_open(strtod(argv[2], NULL)) : NULL;
     if (!transport) {
         fprintf(stderr, "transport-mpi-ranks: %s\n", row ? error_message() : "bad arguments");
         return 2;
