@@ -47,12 +47,16 @@ int paper_deliver(Tables *tables, const Options *options, const char *name, bool
 }
 
 int experiment_cost(const Options *options) {
-    static void (*const add[])(Tables *, const CostSettings *) = {
-        paper_add_table1, paper_add_reductions, paper_add_implied, paper_add_simulated,
-        paper_add_claims, paper_add_prices,     paper_add_dollars};
     Tables tables = {0};
     CostSettings settings;
-    int failed = read_settings(&settings, options);
-    for (size_t a = 0; a < sizeof add / sizeof *add && !failed; a++) add[a](&tables, &settings);
+    bool failed = read_settings(&settings, options) != 0;
+    if (!failed) {
+        paper_add_table1(&tables);
+        paper_add_reductions(&tables, &settings);
+        paper_add_implied(&tables);
+        paper_add_claims(&tables, &settings);
+        paper_add_prices(&tables, &settings);
+        paper_add_dollars(&tables, &settings);
+    }
     return paper_deliver(&tables, options, "cost", failed);
 }

@@ -1,74 +1,43 @@
-/* What a training costs in dollars, by published and by simulated times. */
+/* What a training costs in dollars, by the published times. */
 #include <math.h>
 #include <string.h>
 
 #include "paper.h"
-#include "steps.h"
 
 enum { SEQUENCE = 1024 }; /* tokens of a published iteration */
 
-enum { FULL, OFFLOAD, A100, A800, BCD, COLUMNS = BCD + MULTIPLIERS };
+enum { FULL, OFFLOAD, A100, BCD = A100 + COST_GPUS - 1, COLUMNS = BCD + MULTIPLIERS };
 
-/* An iteration and where it ran; no GPUs: the paper has no such time. */
-typedef struct {
-    PaperStep step;
-    double ms; /* as published */
-} Iteration;
+/* All tokens in iterations of that time on so many GPUs, at that price per GPU and hour. */
+static double dollars(const CostSettings *settings, double ms, int gpus, double price) {
+    return settings->tokens / SEQUENCE * ms / 3.6e6 * gpus * price;
+}
 
-/* The trainings of a row of Table 4, by column. */
-static void find_iterations(Iteration iteration[BCD + 1], const PaperDistributed *row) {
-    const PaperOffload *o = paper_offload_of(row->model);
-    iteration[FULL] =
-        (Iteration){{"rtx4090", row->model, row->full, TIMED_FULL, 1, 0}, row->full_ms};
-    iteration[OFFLOAD] =
-        (Iteration){{"rtx4090", row->model, {1, o ? o->gpus : 0}, TIMED_OFFLOAD, 1, 0},
-                    o ? o->offload_ms : NAN};
+static void add_training(Table *table, const CostSettings *settings, const PaperDistributed *row) {
+    const double *price = settings->price;
+    const PaperOffload *offload = paper_offload_of(row->model);
+    table_row(table, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
+    table_put(table, FULL, dollars(settings, row->full_ms, paper_gpus(row->full), price[0]));
+    if (offload)
+        table_put(table, OFFLOAD, dollars(settings, offload->offload_ms, offload->gpus, price[0]));
     for (int g = 1; g < COST_GPUS; g++) {
         const PaperElsewhere *e = paper_elsewhere_of(cost_gpus[g], row->model);
-        PaperGpus gpus = {1, e ? paper_gpus(e->gpus) : 0};
-        iteration[A100 + g - 1] =
-            (Iteration){{cost_gpus[g], row->model, gpus, TIMED_FULL, 1, 0}, e ? e->full_ms : NAN};
+        if (!e) continue;
+        table_put(table, A100 + g - 1,
+                  dollars(settings, e->full_ms, paper_gpus(e->gpus), price[g]));
     }
-    iteration[BCD] =
-        (Iteration){{"rtx4090", row->model, row->bcd, TIMED_BCD, 3, 0}, paper_bcd_ms(row->model)};
-}
-
-static double dollars(const CostSettings *settings, double ms, PaperGpus gpus, double price) {
-    return settings->tokens / SEQUENCE * ms / 3.6e6 * paper_gpus(gpus) * price;
-}
-
-static void add_training(Table *table, const CostSettings *settings, const PaperDistributed *row,
-                         Source source) {
-    const double price[BCD + 1] = {settings->price[0], settings->price[0], settings->price[1],
-                                   settings->price[2], settings->price[0]};
-    Iteration iteration[BCD + 1];
-    double cost[BCD + 1];
-    Source from[BCD + 1];
-    find_iterations(iteration, row);
-    for (int i = 0; i <= BCD; i++) {
-        double ms = iteration[i].ms;
-        if (source == SOURCE_SIMULATED && !isnan(ms))
-            ms = paper_step_ms(table, &iteration[i].step, SETTING_CALIBRATED, NULL);
-        from[i] = source;
-        if (paper_step_source(&iteration[i].step) == SOURCE_PUBLISHED) from[i] = SOURCE_RECOMPUTED;
-        cost[i] = dollars(settings, ms, iteration[i].step.gpus, price[i]);
-    }
-    if (isnan(cost[FULL])) return; /* L-8.0B: not determined */
-    table_row(table, "%s %d/%d", row->model, row->full.nodes, row->full.per_node);
-    for (int c = 0; c < BCD; c++) table_number(table, c, cost[c], from[c]);
+    double bcd = dollars(settings, paper_bcd_ms(row->model), paper_gpus(row->bcd), price[0]);
     for (int m = 0; m < settings->multipliers; m++)
-        table_number(table, BCD + m, settings->multiplier[m] * cost[BCD],
-                     cost_source(settings, m, from[BCD]));
+        table_put(table, BCD + m, settings->multiplier[m] * bcd);
 }
 
-static void add_table(Tables *tables, const CostSettings *settings, const char *name,
-                      const char *from, Source source) {
+void paper_add_dollars(Tables *tables, const CostSettings *settings) {
     TableColumn saved[SAVED_COLUMNS],
         columns[COLUMNS] = {
-            [FULL] = {"full", "full", "RTX 4090", COLUMN_NUMBER, 0, SOURCE_NONE},
-            [OFFLOAD] = {"offload", "offload", "RTX 4090", COLUMN_NUMBER, 0, SOURCE_NONE},
-            [A100] = {"full_a100", "full", "A100", COLUMN_NUMBER, 0, SOURCE_NONE},
-            [A800] = {"full_a800", "full", "A800", COLUMN_NUMBER, 0, SOURCE_NONE},
+            {"full", "full", "RTX 4090", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED},
+            {"offload", "offload", "RTX 4090", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED},
+            {"full_a100", "full", "A100", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED},
+            {"full_a800", "full", "A800", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED},
         };
     char title[160];
     cost_saved_columns(saved, settings);
@@ -78,10 +47,11 @@ static void add_table(Tables *tables, const CostSettings *settings, const char *
         columns[BCD + m].decimals = 0;
         strcpy(columns[BCD + m].unit, "BCD-1/3");
     }
-    snprintf(title, sizeof title, "What a training on %.3g tokens costs, in dollars, by %s times",
-             settings->tokens, from);
+    snprintf(title, sizeof title,
+             "What a training on %.3g tokens costs, in dollars, by published times",
+             settings->tokens);
     Table *table =
-        tables_add(tables, name, title, "model, N/G", columns, BCD + settings->multipliers);
+        tables_add(tables, "dollars", title, "model, N/G", columns, BCD + settings->multipliers);
     strcpy(table->unit, "$");
     table_note(table,
                "An iteration is taken as %d tokens (inferred: the paper does not say); with the "
@@ -89,10 +59,5 @@ static void add_table(Tables *tables, const CostSettings *settings, const char *
                "A800.",
                SEQUENCE, settings->price[0], settings->price[1], settings->price[2]);
     for (const PaperDistributed *row = paper_distributed; row->model; row++)
-        add_training(table, settings, row, source);
-}
-
-void paper_add_dollars(Tables *tables, const CostSettings *settings) {
-    add_table(tables, settings, "dollars", "published", SOURCE_RECOMPUTED);
-    add_table(tables, settings, "dollars_simulated", "simulated", SOURCE_SIMULATED);
+        add_training(table, settings, row);
 }

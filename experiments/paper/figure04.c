@@ -10,7 +10,7 @@ enum { OFFLOAD = 0, FULL = 2, BCD = 4, COLUMNS = 6 };
 /* The published time and the simulated one, times the multiplier. */
 static void put_pair(Table *table, int column, const PaperStep *step, double published,
                      double times) {
-    double ms = paper_step_ms(table, step, SETTING_CALIBRATED, NULL);
+    double ms = paper_step_ms(table, step, SETTING_CALIBRATED);
     Source source = paper_step_source(step);
     bool product = times != 1;
     table_number(table, column, published * times, product ? SOURCE_RECOMPUTED : SOURCE_PUBLISHED);

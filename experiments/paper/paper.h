@@ -45,19 +45,15 @@ enum {
     SAVED_WITH,
     SAVED_COLUMNS = SAVED_WITH + MULTIPLIERS
 };
-/* Where a number comes from that is made of published (recomputed) or simulated times and of a
- * multiplier. */
-Source cost_source(const CostSettings *settings, int multiplier, Source times);
 /* Fills those columns; returns how many, which is one less without a multiplier of our own. */
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings);
 /* Fills their cells, the first in column `first`. */
 void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
                     const double saved[MULTIPLIERS]);
 
-void paper_add_table1(Tables *tables, const CostSettings *settings);
+void paper_add_table1(Tables *tables);
 void paper_add_reductions(Tables *tables, const CostSettings *settings); /* 5 to 7, 12 to 14 */
-void paper_add_implied(Tables *tables, const CostSettings *settings);
-void paper_add_simulated(Tables *tables, const CostSettings *settings);
+void paper_add_implied(Tables *tables);
 void paper_add_claims(Tables *tables, const CostSettings *settings);
 void paper_add_prices(Tables *tables, const CostSettings *settings);
 void paper_add_dollars(Tables *tables, const CostSettings *settings);
@@ -86,10 +82,8 @@ void paper_add_table3_4(Tables *tables);
 void paper_add_offload(Tables *tables);
 void paper_add_table15_16(Tables *tables);
 void paper_add_deviations(Tables *tables); /* of the tables above */
-void paper_add_submodels(Tables *tables);
 void paper_add_figure4(Tables *tables, double multiplier);
 void paper_add_figure6(Tables *tables);
-void paper_add_timelines(Tables *tables);
 
 /* What operations alone say a step of submodel k of M equal parts takes of a full update, k from 1
  * at the input side, 0: the mean.  Forward 1, input gradients 1, weight gradients 1; contiguous in

@@ -62,8 +62,6 @@ const PaperElsewhere *paper_elsewhere_of(const char *gpu, const char *model); /*
  * such time. */
 double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus);
 double paper_bcd_ms(const char *model);
-/* How these GPUs were spread over nodes when that time was taken. */
-PaperGpus paper_timed_gpus(const char *gpu, const char *model, PaperGpus gpus);
 
 /* ---- tables15_16.c: a step of BCD-1/3, 1/4 and 1/5 ------------------------------------------- */
 enum { PAPER_UFPS = 3, PAPER_MIN_UFP = 3, PAPER_MAX_UFP = PAPER_MIN_UFP + PAPER_UFPS - 1 };

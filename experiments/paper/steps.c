@@ -6,8 +6,6 @@
 
 #include "../../ref/error.h"
 
-enum { MAX_PARTS = 8 };
-
 static const PaperGpus one_gpu = {1, 1};
 
 /* One rank per GPU.  Virtual stages where the model has blocks enough. */
@@ -102,25 +100,20 @@ Source paper_step_source(const PaperStep *step) {
 
 /* ---- one step -------------------------------------------------------------------------------- */
 
-double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
-                     double *submodel_ms) {
+double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting) {
     if (table->failed || !paper_model(step->model)) return NAN;
     Model *model = model_create(step->model);
     const Efficiency *efficiency = paper_efficiency(table, step->gpu, setting);
     Configuration c = configuration(step, model, setting, efficiency);
     Prediction p;
-    double seconds[MAX_PARTS];
-    if (!model || simulate(&p, seconds, &c, NULL)) table_fail(table);
+    if (!model || simulate(&p, NULL, &c, NULL)) table_fail(table);
     model_free(model);
-    if (table->failed) return NAN;
-    for (int k = 0; submodel_ms && k < c.submodels; k++)
-        submodel_ms[k] = 1e3 * seconds[k] / c.micro_batches;
-    return 1e3 * p.step_s / c.micro_batches;
+    return table->failed ? NAN : 1e3 * p.step_s / c.micro_batches;
 }
 
 void paper_put_step(Table *table, int first, const PaperStep *step, double published) {
-    double roofline = paper_step_ms(table, step, SETTING_ROOFLINE, NULL);
-    double calibrated = paper_step_ms(table, step, SETTING_CALIBRATED, NULL);
+    double roofline = paper_step_ms(table, step, SETTING_ROOFLINE);
+    double calibrated = paper_step_ms(table, step, SETTING_CALIBRATED);
     table_put(table, first, published, roofline, roofline / published - 1, calibrated,
               calibrated / published - 1);
     table_number(table, first + 3, calibrated, paper_step_source(step));

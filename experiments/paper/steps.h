@@ -44,10 +44,9 @@ Source paper_step_source(const PaperStep *step);
 const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting);
 
 /* Milliseconds of 1024 tokens: of the step in the paper's setting, of a micro-batch in the filled
- * pipeline.  submodel_ms[submodels], unless NULL, are those of each.  NAN where the model is none
- * of ours, or where `table`, which it is for, fails. */
-double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting,
-                     double *submodel_ms);
+ * pipeline; the mean over the submodels.  NAN where the model is none of ours, or where `table`,
+ * which it is for, fails. */
+double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting);
 
 /* Fills five cells from column `first` on: the published milliseconds, and of each of the first two
  * settings ours and how far it is off. */

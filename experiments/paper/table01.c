@@ -30,7 +30,7 @@ static void features_of(double value[FEATURES], const char *key) {
     memcpy(value, features, sizeof features);
 }
 
-void paper_add_table1(Tables *tables, const CostSettings *settings) {
+void paper_add_table1(Tables *tables) {
     static const TableColumn columns[] = {
         {"unit", "unit", "", COLUMN_TEXT, 0, SOURCE_NONE},
         {"rtx4090_published", "RTX 4090", "Table 1", COLUMN_NUMBER, DECIMALS_FREE,
@@ -41,7 +41,6 @@ void paper_add_table1(Tables *tables, const CostSettings *settings) {
     };
     double rtx4090[FEATURES], a100[FEATURES];
     Table *table = tables_add(tables, "table1", "Table 1: the two cards", "feature", columns, 5);
-    (void)settings;
     features_of(rtx4090, "rtx4090");
     features_of(a100, "a100");
     for (int f = 0; f < FEATURES; f++) {

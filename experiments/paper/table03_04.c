@@ -65,11 +65,6 @@ static const PaperDistributed *distributed_row(const char *model, PaperGpus gpus
     return found;
 }
 
-PaperGpus paper_timed_gpus(const char *gpu, const char *model, PaperGpus gpus) {
-    const PaperDistributed *row = strcmp(gpu, "rtx4090") == 0 ? distributed_row(model, gpus) : NULL;
-    return row ? row->full : gpus;
-}
-
 double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus) {
     if (strcmp(gpu, "rtx4090") == 0) {
         const PaperDistributed *row = distributed_row(model, gpus);
@@ -103,7 +98,7 @@ static const TableColumn columns[COLUMNS] = {
 static void put_step(Table *table, const PaperStep *step, double published) {
     put_gpus(table, 0, step->gpus, SOURCE_NONE);
     paper_put_step(table, 1, step, published);
-    table_put(table, 6, paper_step_ms(table, step, SETTING_FILLED, NULL));
+    table_put(table, 6, paper_step_ms(table, step, SETTING_FILLED));
 }
 
 static double fraction_of(Table *table, const char *gpu) {
@@ -215,9 +210,9 @@ void paper_add_offload(Tables *tables) {
                               "tokens a step", of_tokens, 3);
     for (int thousand = 1; thousand <= 512; thousand *= 2) {
         PaperStep step = {"rtx4090", "G-1.6B", {1, 1}, TIMED_OFFLOAD, 1, thousand};
-        double offload = paper_step_ms(table, &step, SETTING_CALIBRATED, NULL);
+        double offload = paper_step_ms(table, &step, SETTING_CALIBRATED);
         step.method = TIMED_FULL;
-        double resident = paper_step_ms(table, &step, SETTING_CALIBRATED, NULL);
+        double resident = paper_step_ms(table, &step, SETTING_CALIBRATED);
         table_row(table, "%dk", thousand);
         table_put(table, 0, offload, resident, offload / resident);
     }

@@ -79,11 +79,6 @@ double paper_table_multiplier(void) {
 
 /* ---- one saving with each multiplier --------------------------------------------------------- */
 
-Source cost_source(const CostSettings *settings, int multiplier, Source times) {
-    bool ours = multiplier == MULTIPLIER_OURS;
-    return ours && times == SOURCE_RECOMPUTED ? settings->ours : times;
-}
-
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
     static const char *const names[MULTIPLIERS] = {"tables", "average", "language", "worst",
                                                    "ours"};
@@ -95,9 +90,10 @@ int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
     for (int c = 0; c < SAVED_WITH; c++) columns[c] = fixed[c];
     for (int m = 0; m < settings->multipliers; m++) {
         TableColumn *column = &columns[SAVED_WITH + m];
-        *column = (TableColumn){.kind = COLUMN_PERCENT,
-                                .decimals = 1,
-                                .source = cost_source(settings, m, SOURCE_RECOMPUTED)};
+        *column =
+            (TableColumn){.kind = COLUMN_PERCENT,
+                          .decimals = 1,
+                          .source = m == MULTIPLIER_OURS ? settings->ours : SOURCE_RECOMPUTED};
         snprintf(column->name, sizeof column->name, "multiplier_%s", names[m]);
         snprintf(column->head, sizeof column->head, "%.4g", settings->multiplier[m]);
         snprintf(column->unit, sizeof column->unit, "%s", names[m]);
@@ -168,4 +164,45 @@ static const PaperReduction *add_reduction(Tables *tables, const CostSettings *s
 void paper_add_reductions(Tables *tables, const CostSettings *settings) {
     for (const PaperReduction *row = paper_reductions; row->table;)
         row = add_reduction(tables, settings, row);
+}
+
+/* ---- what the six tables imply --------------------------------------------------------------- */
+
+static void add_implied_row(Table *table, const PaperReduction *cost) {
+    const PaperReduction *hours = paper_reduction_of(cost, false);
+    double ms = paper_full_ms(cost->gpu, cost->model, cost->full), price = paper_price_ratio(cost);
+    double by_times = paper_worst_multiplier * paper_time_ratio(cost) * ms;
+    table_row(table, "%s %s", cost->gpu, cost->model);
+    table_put(table, 0, paper_row_multiplier(cost), paper_row_multiplier(hours),
+              (1 - hours->worst) / (1 - cost->worst), 1 / price,
+              by_times * price / (1 - cost->worst), by_times / (1 - hours->worst), ms);
+}
+
+void paper_add_implied(Tables *tables) {
+    static const TableColumn columns[] = {
+        {"multiplier_cost", "multiplier", "by cost", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
+        {"multiplier_hours", "multiplier", "by hours", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
+        {"price_implied", "price ratio", "implied", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
+        {"price_published", "price ratio", "4.4.1", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
+        {"full_ms_cost", "full step", "ms by cost", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED},
+        {"full_ms_hours", "full step", "ms by hours", COLUMN_NUMBER, 0, SOURCE_RECOMPUTED},
+        {"full_ms", "full step", "ms printed", COLUMN_NUMBER, 0, SOURCE_PUBLISHED},
+    };
+    Table *table =
+        tables_add(tables, "implied",
+                   "What the cells of Tables 5 to 7 and 12 to 14 imply about the numbers "
+                   "they came from",
+                   "GPU, model", columns, 7);
+    for (const PaperReduction *row = paper_reductions; paper_is_cost(row); row++)
+        add_implied_row(table, row);
+    table_note(
+        table,
+        "multiplier: worst multiplier x (1 - average) / (1 - worst), in which times and prices "
+        "cancel.  price ratio: of the GPU to an RTX 4090.  full step: the time of a full "
+        "update with which the worst cells come out.");
+    table_note(
+        table,
+        "On RTX 4090 the cells of G-1.6B and G-20B, and that of G-5.4B in Table 5, follow "
+        "from other step times than Table 4 prints; Table 6 from a slightly cheaper RTX 4090 "
+        "or dearer A100 than section 4.4.1.");
 }

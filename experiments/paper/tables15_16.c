@@ -1,4 +1,4 @@
-/* Tables 15 and 16: a step of BCD against UFP, the part that trains; and each submodel's. */
+/* Tables 15 and 16: a step of BCD against UFP, the part that trains. */
 #include <math.h>
 
 #include "paper.h"
@@ -30,8 +30,8 @@ static void add_ufp(Table *table, const PaperUfp *u, int parts) {
     double flops = parts > MIN ? u->ms[0] * share : NAN, published = u->ms[parts - MIN];
     table_row(table, "%s 1/%d", u->model, parts);
     paper_put_step(table, 0, &step, published);
-    table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED, NULL),
-              paper_step_ms(table, &step, SETTING_FILLED, NULL), flops, flops / published - 1);
+    table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED),
+              paper_step_ms(table, &step, SETTING_FILLED), flops, flops / published - 1);
 }
 
 void paper_add_table15_16(Tables *tables) {
@@ -55,53 +55,4 @@ void paper_add_table15_16(Tables *tables) {
                "Means over the submodels; settings as in Table 4.  \"cached\": the outputs of the "
                "frozen prefix are kept (pre-inference); the published times fit better without.  "
                "\"FLOP model\": the published 1/3 times (3/2 + 3/(2M)) / 2.");
-}
-
-/* ---- each submodel --------------------------------------------------------------------------- */
-
-/* share[k] of submodel k, share[parts] the mean: of a full update on the same GPUs. */
-static void find_shares(double *share, Table *table, const char *model, int gpus,
-                        TimedMethod method, int parts, PaperSetting setting) {
-    PaperStep full = {"rtx4090", model, {1, gpus}, TIMED_FULL, 1, 0};
-    PaperStep step = {"rtx4090", model, {1, gpus}, method, parts, 0};
-    double full_ms = paper_step_ms(table, &full, setting, NULL);
-    share[parts] = paper_step_ms(table, &step, setting, share);
-    for (int k = 0; k <= parts; k++) share[k] /= full_ms;
-}
-
-static void put_submodels(Table *table, int parts) {
-    double one[2][MAX + 1] = {{0}}, many[2][MAX + 1] = {{0}};
-    for (int cached = 0; cached < 2; cached++) {
-        TimedMethod method = cached ? TIMED_CACHED : TIMED_BCD;
-        find_shares(one[cached], table, "G-1.6B", 1, method, parts, SETTING_CALIBRATED);
-        find_shares(many[cached], table, "G-10B", 8, method, parts, SETTING_FILLED);
-    }
-    for (int k = 0; k <= parts; k++) {
-        int number = k == parts ? 0 : k + 1;
-        if (number)
-            table_row(table, "1/%d submodel %d", parts, number);
-        else
-            table_row(table, "1/%d mean", parts);
-        table_put(table, 0, timing_theory(number, parts, false), timing_theory(number, parts, true),
-                  one[0][k], one[1][k], many[0][k], many[1][k]);
-    }
-}
-
-void paper_add_submodels(Tables *tables) {
-    static const TableColumn columns[] = {
-        {"theory", "theory", "/ full", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"theory_cached", "cached", "/ full", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
-        {"one", "G-1.6B, 1 GPU", "/ full", COLUMN_NUMBER, 3, SOURCE_SIMULATED},
-        {"one_cached", "cached", "/ full", COLUMN_NUMBER, 3, SOURCE_SIMULATED},
-        {"many", "G-10B, filled", "/ full", COLUMN_NUMBER, 3, SOURCE_SIMULATED},
-        {"many_cached", "cached", "/ full", COLUMN_NUMBER, 3, SOURCE_SIMULATED},
-    };
-    Table *table =
-        tables_add(tables, "submodels",
-                   "A step of each submodel, of a full update on the same GPUs", "UFP", columns, 6);
-    for (int parts = MIN; parts <= MAX; parts++) put_submodels(table, parts);
-    table_note(table,
-               "Submodels contiguous in depth, from the input side.  Theory: forward 1, input "
-               "gradients 1, weight gradients 1, of equal parts; cached: a prefix that is kept and "
-               "reused often.  The simulated ones add embedding, head, optimizer and transfers.");
 }
