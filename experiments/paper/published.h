@@ -1,6 +1,6 @@
-/* The published tables of memory, time and cost, as data (those of trainings are in trainings.h).
- * Each printed cell stands in one place, the file of its table; what follows from others is
- * computed.  The last row of each is empty. */
+/* The published tables of memory, time and cost as data; those of trainings are in trainings.h.
+ * Each printed cell stands in one place, and what follows from other cells is computed.  An empty
+ * row ends each array. */
 #ifndef EXPERIMENTS_PUBLISHED_H
 #define EXPERIMENTS_PUBLISHED_H
 
@@ -26,7 +26,7 @@ enum { PAPER_MODELS = 8 };
 extern const PaperModel paper_models[PAPER_MODELS + 1];
 const PaperModel *paper_model(const char *model); /* NULL: not in Table 8 */
 
-/* ---- table03_04.c ---------------------------------------------------------------------------- */
+/* ---- published.c: times of a step ------------------------------------------------------------ */
 
 /* Table 3: a step with the optimizer offloaded, and of BCD-1/3, on as many RTX 4090. */
 typedef struct {
@@ -57,13 +57,7 @@ typedef struct {
 extern const PaperElsewhere paper_elsewhere[];
 const PaperElsewhere *paper_elsewhere_of(const char *gpu, const char *model); /* NULL: none */
 
-/* Milliseconds of a full update on these GPUs, from Table 4 or section 4.4.2, and of BCD-1/3 on
- * RTX 4090 (from Table 15, which prints more digits, or else Table 4).  NAN where the paper has no
- * such time. */
-double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus);
-double paper_bcd_ms(const char *model);
-
-/* ---- tables15_16.c: a step of BCD-1/3, 1/4 and 1/5 ------------------------------------------- */
+/* Tables 15 and 16: a step of BCD-1/3, 1/4 and 1/5. */
 enum { PAPER_UFPS = 3, PAPER_MIN_UFP = 3, PAPER_MAX_UFP = PAPER_MIN_UFP + PAPER_UFPS - 1 };
 typedef struct {
     int table;
@@ -72,6 +66,12 @@ typedef struct {
     double ms[PAPER_UFPS]; /* [M - PAPER_MIN_UFP] */
 } PaperUfp;
 extern const PaperUfp paper_ufp[];
+
+/* Milliseconds of a full update on these GPUs, from Table 4 or section 4.4.2, and of BCD-1/3 on
+ * RTX 4090 (from Tables 15 and 16, which print more digits, or else Table 4).  NAN where the paper
+ * has no such time. */
+double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus);
+double paper_bcd_ms(const char *model);
 
 /* ---- tables05_14.c: what BCD on RTX 4090 saves against a full update on `gpu`, as fractions: of
  * cost (Tables 5 to 7), of GPU hours (12 to 14) */

@@ -9,7 +9,7 @@
 static const PaperGpus one_gpu = {1, 1};
 
 /* One rank per GPU.  Virtual stages where the model has blocks enough. */
-static Configuration configuration(const PaperStep *step, const Model *model, PaperSetting setting,
+static Configuration configuration(const PaperStep *step, const Model *model,
                                    const Efficiency *efficiency) {
     bool bcd = step->method == TIMED_BCD || step->method == TIMED_CACHED;
     Configuration c = {.model = model,
@@ -20,16 +20,9 @@ static Configuration configuration(const PaperStep *step, const Model *model, Pa
                        .submodels = bcd ? step->submodels : 1,
                        .pipeline = paper_gpus(step->gpus),
                        .replicas = 1,
-                       .micro_batches = 1,
+                       .micro_batches = step->micro_batches ? step->micro_batches : 1,
                        .cached = step->method == TIMED_CACHED};
     c.stage.offload = step->method == TIMED_OFFLOAD;
-    if (setting == SETTING_FILLED) c.micro_batches = FILLED_MICRO_BATCHES;
-    if (step->micro_batches) c.micro_batches = step->micro_batches;
-    if (setting != SETTING_FILLED) return c;
-    c.schedule = SCHEDULE_ZERO_BUBBLE;
-    c.slack = c.pipeline;
-    c.stage.deferred = true;
-    c.cluster.efficiency.scores_in_memory = false;
     return c;
 }
 
@@ -44,7 +37,7 @@ double paper_calibration_ms(const char *gpu, PaperStep *step) {
 static int calibrate(Efficiency *efficiency, size_t number, const PaperStep *step, double ms) {
     Model *model = model_create(step->model);
     if (!model) return -1;
-    Configuration c = configuration(step, model, SETTING_CALIBRATED, efficiency);
+    Configuration c = configuration(step, model, efficiency);
     int failed = simulate_calibrate(&c, (double *)(void *)((char *)&c.cluster.efficiency + number),
                                     ms / 1e3);
     *efficiency = c.cluster.efficiency;
@@ -104,7 +97,7 @@ double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting) 
     if (table->failed || !paper_model(step->model)) return NAN;
     Model *model = model_create(step->model);
     const Efficiency *efficiency = paper_efficiency(table, step->gpu, setting);
-    Configuration c = configuration(step, model, setting, efficiency);
+    Configuration c = configuration(step, model, efficiency);
     Prediction p;
     if (!model || simulate(&p, NULL, &c, NULL)) table_fail(table);
     model_free(model);

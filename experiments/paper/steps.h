@@ -13,13 +13,7 @@
 #include "../tables/table.h"
 #include "published.h"
 
-typedef enum {
-    SETTING_ROOFLINE,
-    SETTING_CALIBRATED,
-    SETTING_FILLED /* calibrated, but with this program's schedules and FILLED_MICRO_BATCHES */
-} PaperSetting;
-
-enum { FILLED_MICRO_BATCHES = 64 };
+typedef enum { SETTING_ROOFLINE, SETTING_CALIBRATED } PaperSetting;
 
 typedef enum { TIMED_FULL, TIMED_BCD, TIMED_CACHED, TIMED_OFFLOAD } TimedMethod;
 
@@ -29,7 +23,7 @@ typedef struct {
     PaperGpus gpus;
     TimedMethod method;
     int submodels;     /* of BCD */
-    int micro_batches; /* a step; 0: as the setting has it */
+    int micro_batches; /* of a step; 0: one, as the paper's steps have */
 } PaperStep;
 
 /* The published time from which a GPU's fraction is found. */
@@ -43,9 +37,8 @@ Source paper_step_source(const PaperStep *step);
  * which it is for. */
 const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting);
 
-/* Milliseconds of 1024 tokens: of the step in the paper's setting, of a micro-batch in the filled
- * pipeline; the mean over the submodels.  NAN where the model is none of ours, or where `table`,
- * which it is for, fails. */
+/* Milliseconds of a micro-batch of 1024 tokens, the mean over the submodels.  NAN where the model
+ * is none of ours, or where `table`, which it is for, fails. */
 double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting);
 
 /* Fills five cells from column `first` on: the published milliseconds, and of each of the first two

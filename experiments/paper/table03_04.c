@@ -5,86 +5,9 @@
 #include "paper.h"
 #include "steps.h"
 
-const PaperOffload paper_offload[] = {
-    {"G-1.6B", 1, 2403, 378}, {"G-5.4B", 4, 4373, 1211}, {"G-10B", 8, 7076, 2414},
-    {"L-1.5B", 1, 4824, 415}, {"L-6.0B", 4, 6367, 941},  {"L-11B", 8, 7292, 1807},
-    {NULL, 0, 0, 0},
-};
-
-const PaperDistributed paper_distributed[] = {
-    {"G-1.6B", {1, 2}, 24.077, 576, {1, 1}, 12.038, 378},
-    {"G-5.4B", {2, 4}, 81.881, 1934, {1, 4}, 40.942, 1211},
-    {"G-10B", {4, 4}, 160.738, 3178, {1, 8}, 80.370, 2414},
-    {"G-10B", {2, 8}, 160.738, 3252, {1, 8}, 80.370, 2414},
-    {"G-20B", {4, 8}, 312.805, 6378, {2, 8}, 156.402, 3606},
-    {"L-1.5B", {1, 2}, 24.632, 423, {1, 1}, 11.662, 415},
-    {"L-6.0B", {2, 4}, 89.815, 1287, {1, 4}, 44.908, 941},
-    {"L-8.0B", {2, 6}, 120.327, 1651, {1, 6}, 60.163, 1197},
-    {"L-11B", {4, 4}, 175.714, 2511, {1, 8}, 87.858, 1807},
-    {"L-23B", {4, 8}, 347.539, 4908, {2, 8}, 173.769, 3479},
-    {NULL, {0, 0}, 0, 0, {0, 0}, 0, 0},
-};
-
-const PaperElsewhere paper_elsewhere[] = {
-    {"a100", "G-1.6B", {1, 1}, 1064}, {"a100", "G-5.4B", {1, 2}, 2952},
-    {"a100", "G-10B", {1, 4}, 5772},  {"a100", "G-20B", {1, 8}, 11222},
-    {"a800", "G-1.6B", {1, 1}, 1122}, {"a800", "G-5.4B", {1, 2}, 3126},
-    {"a800", "G-10B", {1, 4}, 6042},  {"a800", "G-20B", {1, 8}, 11722},
-    {NULL, NULL, {0, 0}, 0},
-};
-
-/* ---- published times ------------------------------------------------------------------------- */
-
-int paper_gpus(PaperGpus gpus) { return gpus.nodes * gpus.per_node; }
-
-void put_gpus(Table *table, int column, PaperGpus gpus, Source source) {
-    table_text(table, column, source, "%d/%d", gpus.nodes, gpus.per_node);
-}
-
-const PaperOffload *paper_offload_of(const char *model) {
-    const PaperOffload *o = paper_offload;
-    while (o->model && strcmp(o->model, model)) o++;
-    return o->model ? o : NULL;
-}
-
-const PaperElsewhere *paper_elsewhere_of(const char *gpu, const char *model) {
-    const PaperElsewhere *e = paper_elsewhere;
-    while (e->model && (strcmp(e->gpu, gpu) || strcmp(e->model, model))) e++;
-    return e->model ? e : NULL;
-}
-
-/* The row of Table 4 that has the very nodes, else one with as many GPUs (Table 5 calls 2 x 4 of
- * them 1/8); NULL: none. */
-static const PaperDistributed *distributed_row(const char *model, PaperGpus gpus) {
-    const PaperDistributed *found = NULL;
-    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
-        if (strcmp(d->model, model) || paper_gpus(d->full) != paper_gpus(gpus)) continue;
-        if (d->full.nodes == gpus.nodes) return d;
-        found = d;
-    }
-    return found;
-}
-
-double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus) {
-    if (strcmp(gpu, "rtx4090") == 0) {
-        const PaperDistributed *row = distributed_row(model, gpus);
-        return row ? row->full_ms : NAN;
-    }
-    const PaperElsewhere *e = paper_elsewhere_of(gpu, model);
-    return e && paper_gpus(e->gpus) == paper_gpus(gpus) ? e->full_ms : NAN;
-}
-
-double paper_bcd_ms(const char *model) {
-    for (const PaperUfp *u = paper_ufp; u->model; u++)
-        if (strcmp(u->model, model) == 0) return u->ms[0];
-    for (const PaperDistributed *d = paper_distributed; d->model; d++)
-        if (strcmp(d->model, model) == 0) return d->bcd_ms;
-    return NAN;
-}
-
 /* ---- both tables ----------------------------------------------------------------------------- */
 
-enum { COLUMNS = 7 };
+enum { COLUMNS = 6 };
 static const TableColumn columns[COLUMNS] = {
     {"gpus", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE},
     {"published", "published", "ms", COLUMN_NUMBER, 0, SOURCE_PUBLISHED},
@@ -92,13 +15,11 @@ static const TableColumn columns[COLUMNS] = {
     {"roofline_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     {"calibrated", "calibrated", "ms", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
     {"calibrated_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
-    {"filled", "filled", "ms/1k tok.", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
 };
 
 static void put_step(Table *table, const PaperStep *step, double published) {
     put_gpus(table, 0, step->gpus, SOURCE_NONE);
     paper_put_step(table, 1, step, published);
-    table_put(table, 6, paper_step_ms(table, step, SETTING_FILLED));
 }
 
 static double fraction_of(Table *table, const char *gpu) {
@@ -119,12 +40,6 @@ static void note_settings(Table *table) {
         "4090 %.1f %% (G-1.6B BCD-1/3), A100 %.1f %%, A800 %.1f %% (G-1.6B full on one).  All "
         "else is prediction.",
         fraction_of(table, "rtx4090"), fraction_of(table, "a100"), fraction_of(table, "a800"));
-    table_note(
-        table,
-        "\"filled\": the calibrated machines with this program's zero-bubble schedule and %d "
-        "micro-batches a step (BCD on virtual stages), per 1024 tokens; memory is not asked "
-        "about (bcd plan does).",
-        FILLED_MICRO_BATCHES);
 }
 
 /* Published milliseconds per parameter of a LLaMA model over those of the GPT that ran on as many
@@ -186,11 +101,10 @@ static void add_table3(Tables *tables) {
     const Efficiency *calibrated = paper_efficiency(table, "rtx4090", SETTING_CALIBRATED);
     table_note(
         table,
-        "Adam in host memory: gradients go there beside the backward pass, %.1f GB/s per "
-        "process (calibrated with G-1.6B), %.0f GB/s per node at most.  It is paid per step: "
-        "%d micro-batches share it in the filled pipeline.",
-        1e-9 * calibrated->host_process_rate, 1e-9 * calibrated->host_memory_rate,
-        FILLED_MICRO_BATCHES);
+        "Adam in host memory: gradients go there during the backward pass, %.1f GB/s per process "
+        "(calibrated with G-1.6B), %.0f GB/s per node at most.  It is paid per step, whatever the "
+        "number of its micro-batches.",
+        1e-9 * calibrated->host_process_rate, 1e-9 * calibrated->host_memory_rate);
 }
 
 void paper_add_table3_4(Tables *tables) {

@@ -6,16 +6,6 @@
 
 enum { MIN = PAPER_MIN_UFP, MAX = PAPER_MAX_UFP };
 
-const PaperUfp paper_ufp[] = {
-    {15, "G-1.6B", 1, {378.49, 331.7375, 305.52}},
-    {15, "G-5.4B", 4, {1210.61, 1070.81, 996.47}},
-    {15, "G-10B", 8, {2414.32, 2207.405, 2036.528}},
-    {16, "L-1.5B", 1, {414.81, 331.81, 276.266}},
-    {16, "L-6.0B", 4, {941.44, 895.7075, 835.798}},
-    {16, "L-11B", 8, {1807.11, 1738.2525, 1574.92}},
-    {0, NULL, 0, {0, 0, 0}},
-};
-
 double timing_theory(int k, int parts, bool cached) {
     double sum = 0, up = (parts - k + 1.0) / parts;
     if (k) return ((cached ? up : 1) + up + 1.0 / parts) / 3;
@@ -30,8 +20,8 @@ static void add_ufp(Table *table, const PaperUfp *u, int parts) {
     double flops = parts > MIN ? u->ms[0] * share : NAN, published = u->ms[parts - MIN];
     table_row(table, "%s 1/%d", u->model, parts);
     paper_put_step(table, 0, &step, published);
-    table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED),
-              paper_step_ms(table, &step, SETTING_FILLED), flops, flops / published - 1);
+    table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED), flops,
+              flops / published - 1);
 }
 
 void paper_add_table15_16(Tables *tables) {
@@ -42,13 +32,12 @@ void paper_add_table15_16(Tables *tables) {
         {"calibrated", "calibrated", "ms", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"calibrated_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
         {"cached", "cached", "ms", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
-        {"filled", "filled", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
         {"flops", "FLOP model", "ms", COLUMN_NUMBER, 1, SOURCE_RECOMPUTED},
         {"flops_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
     Table *table = tables_add(tables, "tables15and16",
                               "Tables 15 and 16: a step of BCD against UFP, the part that trains",
-                              "model, UFP", columns, 9);
+                              "model, UFP", columns, 8);
     for (const PaperUfp *u = paper_ufp; u->model; u++)
         for (int parts = MIN; parts <= MAX; parts++) add_ufp(table, u, parts);
     table_note(table,

@@ -86,7 +86,6 @@ static void check_published(const Tables *t) {
     number_in(t, "table4", "G-1.6B BCD-1/3", "calibrated", SOURCE_PUBLISHED);
     number_in(t, "table4", "G-1.6B full, A100 80GB", "calibrated", SOURCE_PUBLISHED);
     number_in(t, "table4", "G-1.6B full", "calibrated", SOURCE_SIMULATED);
-    number_in(t, "table4", "G-1.6B BCD-1/3", "filled", SOURCE_SIMULATED);
     number_in(t, "table3", "G-1.6B offload", "calibrated", SOURCE_PUBLISHED);
     number_in(t, "figure4", "G-1.6B", "bcd_simulated", SOURCE_RECOMPUTED);
     number_in(t, "figure6", "1/3", "G_1_6B_simulated", SOURCE_PUBLISHED);
