@@ -7,7 +7,7 @@
 #include "cli/quoted.h"
 #include "commands.h"
 #include "store/rundir.h"
-#include "study/multiplier.h"
+#include "study/study_file.h"
 #include "study/trainings.h"
 #include "train/interrupt.h"
 

@@ -7,7 +7,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../store/provenance.h"
-#include "../study/operations.h"
+#include "../study/converge.h"
 #include "../train/bench.h"
 #include "trace.h"
 

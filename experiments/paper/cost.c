@@ -5,7 +5,7 @@
 #include "../cli/quoted.h"
 #include "../commands.h"
 #include "../store/rundir.h"
-#include "../study/multiplier.h"
+#include "../study/study_file.h"
 #include "../train/setup.h"
 #include "paper.h"
 #include "trainings.h"

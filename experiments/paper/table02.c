@@ -71,26 +71,6 @@ const TrainingKind training_validity = {
                                 .optional = true}}},
 };
 
-/* ---- shown together -------------------------------------------------------------------------- */
-
-static bool is_about(const StudyRow *row, bool exact) { return study_is_third(row) || exact; }
-
-const PaperTable paper_shown2[] = {
-    {.table = 2,
-     .images = true,
-     .name = "table2_images",
-     .title = "Table 2, image models: full update and BCD-1/3",
-     .is_about = is_about,
-     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_CIFAR, PAPER_NOTE_EPOCH, PAPER_NOTES}},
-    {.table = 2,
-     .iterations = true,
-     .name = "table2_language",
-     .title = "Table 2, language models: full update and BCD-1/3",
-     .is_about = is_about,
-     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_GPT2, PAPER_NOTES}},
-    {0},
-};
-
 /* ---- B-F multipliers ------------------------------------------------------------------------- */
 
 /* Over the trainings by BCD-1/3 on all of the data, of Adam and AdamW together, as the paper's

@@ -47,28 +47,3 @@ const TrainingKind training_compression = {
                                   LAPTOP_TEXT("sgd,adam")},
                [PRESET_GPU] = {GPU_RESNET("resnet14", "cifar10", "sgd", "60"), GPU_GPT}},
 };
-
-/* ---- shown together -------------------------------------------------------------------------- */
-
-static bool is_about(const StudyRow *row, bool exact) {
-    (void)exact;
-    return row->fraction < 1;
-}
-
-const PaperTable paper_shown9_10[] = {
-    {.table = 9,
-     .memory = true,
-     .name = "table9",
-     .title = "Table 9: GPT-2 by part of the data and of the parameters",
-     .is_about = is_about,
-     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_ACC, PAPER_NOTE_MEMORY, PAPER_NOTE_GPT2,
-              PAPER_NOTE_EPOCH, PAPER_NOTES}},
-    {.table = 10,
-     .images = true,
-     .memory = true,
-     .name = "table10",
-     .title = "Table 10: ResNet-14 by part of the data and of the parameters",
-     .is_about = is_about,
-     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_MEMORY, PAPER_NOTE_EPOCH, PAPER_NOTES}},
-    {0},
-};

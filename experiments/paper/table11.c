@@ -32,21 +32,3 @@ const TrainingKind training_ufp = {
                                   LAPTOP_TEXT("sgd,adam")},
                [PRESET_GPU] = {GPU_GPT}},
 };
-
-/* ---- shown together -------------------------------------------------------------------------- */
-
-static bool is_about(const StudyRow *row, bool exact) {
-    (void)exact;
-    return row->submodels == 2 || row->submodels == 4;
-}
-
-const PaperTable paper_shown11[] = {
-    {.table = 11,
-     .memory = true,
-     .name = "table11",
-     .title = "Table 11: GPT-2 in one to four submodels",
-     .is_about = is_about,
-     .note = {PAPER_NOTE_CONVERGED, PAPER_NOTE_ACC, PAPER_NOTE_MEMORY, PAPER_NOTE_GPT2,
-              PAPER_NOTE_EPOCH, PAPER_NOTES}},
-    {0},
-};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../commands.h"
-#include "../study/multiplier.h"
+#include "../study/study_file.h"
 #include "../train/progress.h"
 #include "measured.h"
 

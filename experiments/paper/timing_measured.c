@@ -7,7 +7,6 @@
 
 #include "../../dist/simulate.h"
 #include "../../ref/layout.h"
-#include "../study/multiplier.h"
 #include "../train/bench.h"
 #include "measured.h"
 

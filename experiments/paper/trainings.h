@@ -70,26 +70,8 @@ typedef enum {
 } PaperNote;
 extern const char *const paper_notes[PAPER_NOTES + 1];
 
-/* ---- beside.c: a published table with ours --------------------------------------------------- */
-
-enum { PAPER_TABLE_NOTES = 5 };
-typedef struct {
-    int table;
-    bool images, iterations; /* of image models; whether it counts updates, not epochs */
-    bool memory;             /* whether it prints memory; else the losses of validation are shown */
-    const char *name, *title;
-    /* Whether a training is what the table is about: a full update alone, of another network, is
-     * there for another comparison.  `exact` as paper_find has it. */
-    bool (*is_about)(const StudyRow *row, bool exact);
-    PaperNote note[PAPER_TABLE_NOTES + 1]; /* PAPER_NOTES ends */
-} PaperTable;
-
-extern const PaperTable paper_shown2[], paper_shown9_10[], paper_shown11[]; /* name NULL ends */
-
-/* Adds those of them that the study has something for. */
-void paper_add_beside(Tables *tables, const Cases *cases, const PaperTable *shown);
-
-/* Each adds a table, where the study has something for it. */
+/* Each adds its tables, as far as the study has trainings for them. */
+void paper_add_comparisons(Tables *tables, const Cases *cases); /* Tables 2, 9, 10 and 11 */
 void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
 void paper_add_finetuned(Tables *tables, const Cases *cases);   /* --init; and LoRA, published */
 

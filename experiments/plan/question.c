@@ -6,7 +6,7 @@
 #include "../cli/price.h"
 #include "../paper/published.h"
 #include "../paper/trainings.h"
-#include "../study/multiplier.h"
+#include "../study/study_file.h"
 #include "../train/setup.h"
 #include "plan.h"
 

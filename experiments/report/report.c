@@ -7,9 +7,9 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
-#include "../study/operations.h"
+#include "../study/converge.h"
+#include "../study/measures.h"
 #include "../study/study_file.h"
-#include "../study/study_tables.h"
 
 /* DIR/report.html next to the first file, where there is no --out. */
 static void page_path(char path[OPTION_TEXT], const Options *options, const char *first) {

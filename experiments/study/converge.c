@@ -3,7 +3,6 @@
 
 #include "cases.h"
 #include "converge.h"
-#include "plateau.h"
 
 const char study_convergence_rule[] =
     "A training by BCD is compared with the full update of the same network, data, optimizer, "

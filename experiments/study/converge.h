@@ -1,31 +1,80 @@
-/* Steps to convergence and the B-F multiplier, from the curves of training. */
+/* What is computed from the curves of trainings: steps to convergence and the B-F multiplier, a
+ * training's own convergence, operations. */
 #ifndef EXPERIMENTS_CONVERGE_H
 #define EXPERIMENTS_CONVERGE_H
 
 #include "study.h"
 
-/* Goes along a curve: the smoothed loss after each row in turn, the mean over the last `window`
- * ones, fewer at the start. */
+/* An iterator over the smoothed loss of a curve: a trailing mean over `window` rows, or over all
+ * rows so far at the start. */
 typedef struct {
     const CurveRow *curve;
-    size_t window, next; /* next: the row that is asked for next */
+    size_t window, next; /* next: the row whose smoothed loss study_smooth_next returns */
     double total;
 } StudySmooth;
 double study_smooth_next(StudySmooth *smooth);
 
-/* The window that two trainings are compared with: a fortieth of the shorter, at least ten updates
- * (or all there are). */
+/* Returns the window for comparing two trainings: a fortieth of the shorter one, but at least ten
+ * rows, or all when there are fewer. */
 size_t study_window(const StudyRow *a, const StudyRow *b);
 
-/* The mean loss of the last `window` of the first `end` updates; NAN if there are fewer. */
+/* Returns the mean loss of rows [end - window, end) of the curve; NAN when end < window. */
 double study_loss(const StudyRow *row, size_t end, size_t window);
 
-/* Fills level, steps_to_converge, epochs_to_converge, multiplier, and the same of the validation
- * loss, of every BCD row that has a full update to compare it with (cases.h), by this rule, which
- * is stored in the file; train_loss and plateau_steps ... end_spread of all.  A full update has
- * multiplier 1 and no level of its own: it was at that of a BCD row after steps_to_converge /
- * multiplier updates.  0, or -1 and an error when memory runs out. */
+/* The rule of study_converge in words, as it is stored in the file of a study. */
 extern const char study_convergence_rule[];
+
+/* Fills train_loss and plateau_steps ... end_spread of all rows; and level, steps_to_converge,
+ * epochs_to_converge, multiplier, and the same by validation loss, of every BCD row that has a full
+ * update to compare it with (cases.h).  A full update has multiplier 1 and no level; it reached the
+ * level of a BCD row after that row's steps_to_converge / multiplier updates.  Returns -1 with an
+ * error set when memory runs out. */
 int study_converge(Study *study);
+
+/* ---- plateau.c: a training's own convergence, without comparing it with another ---------------
+ */
+
+/* A training has converged at the first mean of PLATEAU_MEAN evaluations that no later such mean
+ * improves by more than PLATEAU_POINTS points of accuracy within PLATEAU_IMAGE_EPOCHS (images), or
+ * by more than PLATEAU_NATS within PLATEAU_TOKEN_EPOCHS (text).  The paper states no rule. */
+#define PLATEAU_MEAN 5
+#define PLATEAU_POINTS 0.5
+#define PLATEAU_IMAGE_EPOCHS 10
+#define PLATEAU_NATS 0.01
+#define PLATEAU_TOKEN_EPOCHS 1
+#define PLATEAU_TEXT(number) PLATEAU_TEXT_OF(number) /* PLATEAU_TEXT(PLATEAU_MEAN): "5" */
+#define PLATEAU_TEXT_OF(value) #value
+
+/* Applies that rule to value[n], of which less is better, taken at epoch[n] in order: returns the
+ * index of the last value of the first mean that no later mean within `patience` epochs improves by
+ * more than `amount`.  Returns -1 when there is none, or when the training ended too early to know.
+ */
+int plateau_find(const double *epoch, const double *value, int n, double amount, double patience);
+
+/* Fills plateau_steps ... end_spread of a row from its evaluations.  Returns -1 with an error set
+ * when memory runs out. */
+int plateau_fill(StudyRow *row);
+
+/* Returns the mean score (accuracy in per cent, or perplexity) of the last PLATEAU_MEAN evaluations
+ * up to an update, and in *spread, unless NULL, their standard deviation; NAN when there are fewer.
+ */
+double plateau_score(const StudyRow *row, double updates, double *spread);
+
+/* ---- operations.c ---------------------------------------------------------------------------- */
+
+/* Counts the floating point operations (two for a multiply-add) of a step on one sample: forward of
+ * all blocks, input gradients down to the lowest active parameter, weight gradients of the active
+ * blocks and, if correct_lr > 0, of those above them.  A cached prefix is counted as if it were
+ * computed.  Returns -1 with an error set when memory runs out. */
+int model_operations(double *operations, const Model *model, const bool *active, double correct_lr);
+
+/* Fills row->operations from the row's model, submodels and batch.  Returns -1 with an error set,
+ * and leaves it NULL, when one of these cannot be interpreted. */
+int study_operations(StudyRow *row);
+
+/* Computes what the tables and figures of a study need: study_converge, and the operations of each
+ * row.  Rows of a model that this program does not know have none, and tables leave those cells
+ * empty.  Returns -1 with an error set when memory runs out. */
+int study_prepare(Study *study);
 
 #endif

@@ -2,8 +2,8 @@
  * its own convergence.  paper_repro.md has the protocol. */
 #include <math.h>
 
+#include "converge.h"
 #include "measures.h"
-#include "plateau.h"
 #include "trainings.h"
 
 /* No row of a stored curve spans more: 120 epochs of CIFAR-10 are 46,920 updates. */

@@ -97,4 +97,10 @@ void study_add_budgets(Tables *tables, const Cases *cases);
  * 2. */
 double study_student(int n);
 
+/* ---- study_tables.c -------------------------------------------------------------------------- */
+
+/* Appends the tables that the rows of a study have something for; none from a study without rows.
+ * study_converge has been called, and study_operations for each row.  -1 and an error. */
+int study_tables(Tables *tables, const Study *study);
+
 #endif

@@ -1,4 +1,4 @@
-#include "multiplier.h"
+#include "study_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "../../ref/error.h"
 #include "cases.h"
 #include "converge.h"
-#include "study_file.h"
 
 /* In order of what is priced: language models by Adam, by SGD, image models likewise. */
 enum { KINDS = 4 };

@@ -1,11 +1,10 @@
-#include "operations.h"
+#include "converge.h"
 
 #include <stdlib.h>
 
 #include "../../ref/error.h"
 #include "../../ref/layout.h"
 #include "../train/setup.h"
-#include "converge.h"
 
 int model_operations(double *operations, const Model *model, const bool *active,
                      double correct_lr) {

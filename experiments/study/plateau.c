@@ -1,4 +1,4 @@
-#include "plateau.h"
+#include "converge.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -20,7 +20,7 @@ typedef struct {
     double train_loss, valid_loss, accuracy, perplexity;
     double level, steps_to_converge, epochs_to_converge, multiplier;
     double valid_level, valid_steps, valid_multiplier; /* the same by the validation loss */
-    double plateau_steps, plateau_epochs, plateau_score, plateau_spread; /* plateau.h */
+    double plateau_steps, plateau_epochs, plateau_score, plateau_spread; /* converge.h */
     double end_score, end_spread;
     double seconds, wall, rate;
     double peak[MEM_ROLES + 1], closed_form; /* the last peak is that of all roles together */
@@ -28,7 +28,7 @@ typedef struct {
     EvaluationRow *evaluation;
     SwitchRow *switches;
     uint64_t curve_rows, evaluation_rows, switch_rows;
-    double *operations; /* [curve_rows] done after each update: operations.h; NULL: unknown */
+    double *operations; /* [curve_rows] done after each row of the curve; NULL: unknown */
 } StudyRow;
 
 typedef struct {

@@ -1,13 +1,13 @@
 /* A study as an HDF5 file:
  *
- *   /            attributes  format "bcd study", version 2, convergence: the rule, in words
+ *   /            attributes  format "bcd study", version 2, convergence (study_convergence_rule)
  *   /table       one data set per column of study_columns, [rows]; `row` (names) is their dimension
  *                scale; attributes unit and what
- *   /training    as /curve of run.h5, one row per update: of all trainings, one behind the other
- *   /evaluation  as /evaluation of run.h5, likewise
- *   /switches    as /switches of run.h5, likewise
- *   /curves      training_first, training_rows: where those of a training begin, and how many;
- *                evaluation_first ... switches_rows; spec: of the model [rows]
+ *   /training    /curve of run.h5, the rows of all trainings concatenated
+ *   /evaluation  /evaluation of run.h5, likewise
+ *   /switches    /switches of run.h5, likewise
+ *   /curves      training_first, training_rows [rows]: the range of a training in /training;
+ *                evaluation_first ... switches_rows; spec: of the model
  *   /settings    one data set per flag of `bcd train` [rows]
  *   /provenance  as in run.h5, one data set per field [rows] */
 #ifndef EXPERIMENTS_STUDY_FILE_H
@@ -15,18 +15,25 @@
 
 #include "study.h"
 
-/* What of that are groups, into a file that is being written. */
+/* Writes the groups of that into a file that is being written. */
 void study_store(H5File *file, const Study *study);
-/* Writes the file whole, or leaves the old one as it was.  -1 and an error. */
+/* Writes the whole file, or leaves the old one as it was and returns -1 with an error set. */
 int study_write(const Study *study, const char *path);
 
-/* Appends the rows of a file: a study's, or a run.h5 as one row named after its directory.  -1 and
- * an error: neither of the two, damaged, a column missing.  A setting that is missing and has a
- * default takes it, and `lacking` says so. */
+/* Appends the rows of a study's file, or a run.h5 as one row named after its directory.  A setting
+ * that is missing takes its default, and study->lacking says so.  Returns -1 with an error set when
+ * the file is of another kind or damaged, or when a column is missing. */
 int study_read(Study *study, const char *path);
 
-/* Whether a row that was read can be a training: losses that are numbers, updates in order.  -1 and
- * an error that names the file. */
+/* Checks that a row that was read can be a training: its losses are finite and its updates in
+ * order. Returns -1 with an error set that names the file. */
 int study_check(const StudyRow *row, const char *path);
+
+/* multiplier.c: reads --multiplier, a B-F multiplier: a number such as "2.5", or files of results
+ * ("validity.h5", "full/run.h5,bcd/run.h5").  From files it is the mean over the BCD-1/3 trainings
+ * on all of the data that have a full update of the same seed, as in Table 2: over the language
+ * models with Adam, or if there are none those with SGD, image models with Adam, with SGD.
+ * *multiplier is NAN for "".  Returns -1 with an error set. */
+int multiplier_read(double *multiplier, const char *text);
 
 #endif

@@ -1,13 +1,12 @@
 /* The tables of a study that are not the paper's: BCD over the full update of the same seed, to the
  * same loss, in each update, and in memory; and the trainings one by one. */
-#include "study_tables.h"
+#include "measures.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "../paper/trainings.h"
-#include "measures.h"
 
 /* ---- over the full update -------------------------------------------------------------------- */
 
@@ -154,9 +153,7 @@ int study_tables(Tables *tables, const Study *study) {
     Cases cases;
     if (!study->rows) return 0;
     if (cases_make(&cases, study)) return -1;
-    paper_add_beside(tables, &cases, paper_shown2);
-    paper_add_beside(tables, &cases, paper_shown9_10);
-    paper_add_beside(tables, &cases, paper_shown11);
+    paper_add_comparisons(tables, &cases);
     paper_add_multipliers(tables, &cases);
     measure_add(tables, &cases, &measures_converged);
     measure_add(tables, &cases, &same_loss);

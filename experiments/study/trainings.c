@@ -16,9 +16,8 @@
 #include "../train/setup.h"
 #include "../train/train.h"
 #include "converge.h"
-#include "operations.h"
+#include "measures.h"
 #include "study_file.h"
-#include "study_tables.h"
 
 /* Whether a run's weights are those of its last update: an earlier program wrote "finished" before
  * them, and a full disk came between.  Without a checkpoint only its table is wanted. */

@@ -5,8 +5,8 @@
 
 #include "../../experiments/commands.h"
 #include "../../experiments/study/converge.h"
+#include "../../experiments/study/measures.h"
 #include "../../experiments/study/study_file.h"
-#include "../../experiments/study/study_tables.h"
 #include "../../ref/error.h"
 #include "cli.h"
 

@@ -1,5 +1,5 @@
 /* The rule that says after how long a training converged, on curves drawn by hand. */
-#include "../../experiments/study/plateau.h"
+#include "../../experiments/study/converge.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "../../experiments/paper/trainings.h"
 #include "../../experiments/study/cases.h"
 #include "../../experiments/study/converge.h"
-#include "../../experiments/study/operations.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"

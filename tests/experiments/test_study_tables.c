@@ -1,6 +1,5 @@
 /* Trainings as tables: published cells beside ours, pairs, budgets, seeds. */
 #include "../../experiments/study/measures.h"
-#include "../../experiments/study/study_tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 
 #include "../../experiments/study/converge.h"
-#include "../../experiments/study/operations.h"
 #include "../../ref/error.h"
 #include "cli.h"
 #include "study_sample.h"
