@@ -9,6 +9,7 @@
 #include "../../../cuda/stage_cuda.h"
 #include "../../../ref/engine.h"
 #include "../../../ref/error.h"
+#include "../../../ref/random.h"
 #include "../../bench/bench.h"
 #include "../../bench/work.h"
 #include "bench.h"
@@ -77,10 +78,47 @@ typedef struct {
     Model *model;
     Engine *engine;
     Batch batch;
-    Dataset data; /* what the cache is for */
+    Dataset
+        data; /* of images their bytes, which the stage keeps; of tokens only how many there are */
+    ImageBytes bytes;
     StageSettings settings;
     bool *active;
 } Session;
+
+/* ---- images: random bytes, as many as CIFAR-10 has, kept on the device as in a training ---- */
+
+enum { IMAGES = 50000, TINY_IMAGES = 8, PAD = 4 };
+
+/* The images of a model without tokens.  Cached outputs need images that are not augmented. */
+static int images_open(const Bench *b, Session *s) {
+    const Model *m = s->model;
+    s->data = (Dataset){.name = "random images",
+                        .samples = b->tiny ? TINY_IMAGES : IMAGES,
+                        .input = m->input,
+                        .classes = m->outputs,
+                        .augmented = s->job->mode != MODE_CACHED,
+                        .bytes = &s->bytes};
+    const size_t sample = shape_count(m->input), words = (size_t)s->data.samples * sample / 8 + 1;
+    const size_t levels = (size_t)m->input.c * 256;
+    uint64_t *planes = malloc(words * sizeof *planes);
+    real *normal = malloc(levels * sizeof *normal);
+    s->bytes = (ImageBytes){
+        .first = (unsigned char *)planes, .step = sample, .normal = normal, .seed = 1, .pad = PAD};
+    if (!planes || !normal) return error_set("bench: no memory for %d images", s->data.samples);
+#pragma omp parallel for
+    for (size_t i = 0; i < words; i++) planes[i] = random_bits(1, STREAM_SYNTHETIC, i);
+    for (size_t i = 0; i < levels; i++) normal[i] = (real)((double)(i % 256) / 64 - 2);
+    s->settings.image_bytes = dataset_resident_bytes(&s->data);
+    return 0;
+}
+
+/* The batch's images are some of the data set, evenly spread, which the stage makes. */
+static int images_keep(Session *s, Stage *stage) {
+    if (stage->is->keep_images(stage, &s->data)) return -1;
+    s->batch.resident = &s->data;
+    for (int i = 0; i < s->batch.n; i++) s->batch.ids[i] = i * (s->data.samples / s->batch.n);
+    return 0;
+}
 
 /* ---- what fits ---- */
 
@@ -156,27 +194,34 @@ static void session_close(Session *s) {
     batch_free(&s->batch);
     model_free(s->model);
     free(s->active);
+    free((void *)(uintptr_t)s->bytes.first);
+    free((void *)(uintptr_t)s->bytes.normal);
 }
 
-static int session_prepare(Session *s, const Job *job) {
+static int session_prepare(const Bench *b, Session *s, const Job *job) {
     *s = (Session){.job = job, .model = model_create(job->spec)};
     if (!s->model || work_optimizer(&s->settings.optimizer, job->optimizer)) return -1;
     s->settings.seed = 1;
     s->settings.precision = job->precision;
     s->settings.offload = job->mode == MODE_OFFLOAD;
     s->active = malloc((size_t)s->model->blocks * sizeof *s->active);
-    return s->active ? 0 : error_set("bench: out of memory for %s", job->spec);
+    if (!s->active) return error_set("bench: out of memory for %s", job->spec);
+    return s->model->tokens ? 0 : images_open(b, s);
 }
 
 static int session_open(Session *s, int batch) {
     const bool cached = s->job->mode == MODE_CACHED;
     s->settings.batch = batch;
-    s->data = (Dataset){.samples = batch};
+    if (s->model->tokens) s->data = (Dataset){.samples = batch};
     if (batch_reserve(&s->batch, s->model, batch)) return -1;
     s->batch.n = batch;
     work_fill(&s->batch, s->model);
     Stage *stage = stage_cuda_create(s->model, s->settings);
     if (!stage) return -1;
+    if (!s->model->tokens && images_keep(s, stage)) {
+        stage->is->free(stage);
+        return -1;
+    }
     size_t widest = 0;
     for (int i = 0; i < s->model->blocks; i++) {
         size_t width = shape_count(s->model->value[s->model->block[i].out].shape);
@@ -193,6 +238,7 @@ static int session_open(Session *s, int batch) {
 static int timed_step(Session *s, double *ms) {
     Loss loss;
     double start = bench_now_ms();
+    s->batch.position += (uint64_t)s->batch.n;
     int failed = s->engine->is->step(s->engine, &s->batch, 1e-3 * s->settings.optimizer.lr, &loss);
     *ms = bench_now_ms() - start;
     return failed;
@@ -253,7 +299,7 @@ static int run_job(Bench *b, const Job *job) {
     DeviceInfo now;
     bool fits[PARTS];
     Row row;
-    int status = session_prepare(&s, job);
+    int status = session_prepare(b, &s, job);
     if (!status && next_row(b, &s, &row) &&
         bench_goes_on(b, "%s, %s, %s", job->spec, precision_names[job->precision],
                       mode_names[job->mode])) {
@@ -300,7 +346,7 @@ int profile_step(Bench *b, const char *model) {
         if (!strncmp(list[i].spec, model, strcspn(list[i].spec, ":0123456789"))) job = &list[i];
     if (!job)
         return error_set("bench: no step of %s to profile; of gpt2 and resnet20 there is", model);
-    int status = session_prepare(&s, job) || profile_session(b, &s, model);
+    int status = session_prepare(b, &s, job) || profile_session(b, &s, model);
     session_close(&s);
     return status ? -1 : 0;
 }
