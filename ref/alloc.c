@@ -12,7 +12,7 @@ const char *const mem_role_names[MEM_ROLES] = {
 
 enum { ALIGNMENT = 64 };
 
-/* Sits in the 64 bytes before every array. */
+/* Stored in the 64 bytes before every array. */
 typedef struct {
     size_t bytes;
     MemRole role;

@@ -1,8 +1,8 @@
-/* An allocator that knows what each byte is for.
+/* An allocator that counts what memory is used for.
  *
- * BCD is first of all a saving of memory, so every array of a stage is allocated here under the
- * role it plays, and current and peak bytes are counted apart.  memory.h computes the same numbers
- * from the shapes alone; the tests hold the two against each other. */
+ * The point of BCD is to save memory, so every array of a stage is allocated under a role, and the
+ * current and peak bytes of each role are counted.  memory.h computes the same numbers from the
+ * shapes alone, and the tests compare the two. */
 #ifndef REF_ALLOC_H
 #define REF_ALLOC_H
 
@@ -15,12 +15,12 @@ typedef enum {
     MEM_STATE,       /* optimizer state: momentum, or Adam's two moments */
     MEM_ACTIVATIONS, /* what the forward pass keeps for the backward pass */
     MEM_CACHE,       /* outputs of the frozen prefix, computed once (pre-inference) */
-    MEM_WORKSPACE,   /* scratch that lives within one block's forward or backward pass */
+    MEM_WORKSPACE,   /* what is not kept beyond one block's forward or backward pass */
     MEM_ROLES
 } MemRole;
 
-/* Pieces of scratch, and of a device's memory, start at multiples of 256 bytes, so that every
- * kernel may use its widest accesses: bytes up to where the next piece may start. */
+/* Rounds up to a multiple of 256 bytes.  Pieces of the workspace and of a device's memory start at
+ * such multiples, so that every kernel may use its widest accesses. */
 static inline size_t align_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
 static inline size_t size_max(size_t a, size_t b) { return a > b ? a : b; }
 
@@ -39,7 +39,7 @@ void *mem_alloc(MemCount *counted, MemRole role, size_t count, size_t size);
 /* Frees what mem_alloc returned, and uncounts it.  NULL is ignored. */
 void mem_free(MemCount *counted, void *pointer);
 
-/* Counting alone, for memory that comes from elsewhere (a device). */
+/* Count memory that was allocated elsewhere, for example on a device. */
 void mem_count(MemCount *counted, MemRole role, size_t bytes);
 void mem_uncount(MemCount *counted, MemRole role, size_t bytes);
 

@@ -5,10 +5,10 @@
  *
  *     w_i  <-  argmin over v of  L(w_1, ..., v, ..., w_M),     i_0, i_1, ... = 1, ..., M, 1, ...
  *
- * where "argmin" means: some updates by SGD or Adam, as many as the switch rule says.  L is always
+ * where "argmin" means some updates by SGD or Adam, as many as the switch rule says.  L is always
  * the loss of the whole network, but the frozen parameters are constants in it, and gradients of
- * constants need not be computed.  What that saves is the stage's doing (stage.h, layout.h); what
- * is here is the order of things.  The paper's steps, which the comments below number:
+ * constants need not be computed.  The stage makes use of that (stage.h, layout.h); this file only
+ * says what happens in which order.  The numbers in the comments below are the paper's steps:
  *
  *     1, 2     a model cut into submodels, data, k = 0
  *     3        repeat
@@ -21,7 +21,6 @@
 #include "bcd.h"
 
 #include "bcd_select.h"
-#include "bcd_switch.h"
 
 /* Where a training takes its batches from. */
 typedef struct {
@@ -30,7 +29,7 @@ typedef struct {
     Batch batch;
 } BatchSource;
 
-/* The batch at `position` of the stream of samples. */
+/* Returns the batch at `position` of the stream of samples; valid until the next call. */
 static const Batch *source_batch(BatchSource *source, uint64_t position) {
     sampler_ids(&source->sampler, source->batch.ids, position, source->batch.n);
     source->data->fetch(source->data, &source->batch, position);
@@ -45,12 +44,12 @@ double bcd_lr(const BcdState *state, const BcdSettings *settings) {
                                        : lr;
 }
 
-/* Steps 4 to 7: the submodel of this phase trains from now on, with an optimizer of its own. */
+/* Steps 4 to 7: selects the submodel of this phase and activates it, with its own optimizer. */
 static int start_phase(BcdState *state, const BcdSettings *settings, Engine *engine,
                        BatchSource *source) {
-    /* Of a part of the data (section 3.2.3) each phase draws another one. */
+    /* With dataset reduction (section 3.2.3) each phase draws its own subset of the data. */
     sampler_draw(&source->sampler, settings->fraction < 1 ? state->phase : 0);
-    if (state->phase_steps == 0) { /* else it is resumed in its middle */
+    if (state->phase_steps == 0) { /* otherwise a checkpoint resumes the phase in its middle */
         int selected =
             bcd_select(state, settings, engine, source_batch(source, state->position)); /* 4 */
         if (selected < 0) return -1;
@@ -59,7 +58,7 @@ static int start_phase(BcdState *state, const BcdSettings *settings, Engine *eng
     return bcd_activate(settings, engine, state->submodel); /* 5, 6, 7 */
 }
 
-/* Step 9. */
+/* Step 9: counts the phase and clears what belongs to it. */
 static void finish_phase(BcdState *state) {
     *state = (BcdState){.step = state->step,
                         .position = state->position,
@@ -78,7 +77,6 @@ static int train_step(BcdState *state, Engine *engine, BatchSource *source, doub
     return 0;
 }
 
-/* The algorithm. */
 static int train(BcdState *state, const BcdSettings *settings, Engine *engine, BatchSource *source,
                  BcdWatch watch, void *context) {
     while (state->step < settings->steps) {                          /* 3, 10, 11 */

@@ -9,19 +9,20 @@
 #include "bcd_settings.h"
 #include "engine.h"
 
-/* Called after each step; a non-zero return stops the training there (1) or fails it (-1).  The
- * step trained state->submodel; phase_steps 0 says that it was the last of its phase. */
+/* Called after each step, which trained state->submodel; state->phase_steps is 0 if the step was
+ * the last of its phase.  Return 0 to go on, 1 to stop the training here, -1 and an error to fail
+ * it. */
 typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, double lr);
 
-/* Trains until settings->steps updates are done, from wherever `state` stands: at the start, or
- * where a checkpoint left it, its submodel activated and its optimizer state written back.  Returns
- * 0 when done, 1 when the watch stopped it, -1 and an error on failure (loss not finite, no
- * memory). */
+/* Trains until settings->steps updates are done.  `state` is all zero at the start; to resume, it
+ * is what the checkpoint holds, and the caller has activated its submodel and written back
+ * parameters and optimizer state.  Returns 0 when done, 1 when the watch stopped it, -1 and an
+ * error on failure (the loss is not finite, memory runs out). */
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context);
 
-/* The learning rate of the next update: the schedule's, times the submodel's factor, and rising in
- * the first updates of a phase where switch_warmup says so. */
+/* Returns the learning rate of the next update: that of the schedule, times the submodel's factor;
+ * in the first settings->switch_warmup updates of a phase it rises linearly to that. */
 double bcd_lr(const BcdState *state, const BcdSettings *settings);
 
 #endif

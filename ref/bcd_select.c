@@ -1,5 +1,6 @@
-/* Orders of submodels.  A row sees where the training stands and the engine, so that an order can
- * depend on the gradients.  To add one: its function, its row and its name in bcd_settings.h. */
+/* The orders in which submodels train.  Each sees the state of the training and the engine, so that
+ * an order can depend on gradients.  To add one, write its function here, give it a row in the two
+ * tables below, and a name in bcd_settings.h. */
 #include "bcd_select.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@ typedef struct {
     const Batch *next;
 } Selection;
 
+/* Returns the position of this phase in its cycle. */
 static int turn_of(const Selection *s) {
     return (int)(s->state->phase % (uint64_t)s->settings->partition.submodels);
 }
@@ -26,10 +28,11 @@ static int descending(const Selection *s) {
     return s->settings->partition.submodels - 1 - turn_of(s);
 }
 
-/* The submodel at position `turn` of a cycle's permutation. */
+/* Returns the submodel at position `turn` of a cycle's random permutation.  The permutation is made
+ * by Fisher-Yates swaps; following them backwards from one position needs no array. */
 static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
     int submodels = settings->partition.submodels;
-    int chosen = turn; /* Fisher-Yates, followed backwards from there */
+    int chosen = turn;
     for (int i = 1; i < submodels; i++) {
         int j = (int)random_below(settings->seed, STREAM_ORDER, cycle * 65536 + (uint64_t)i,
                                   (uint32_t)i + 1);
@@ -41,9 +44,9 @@ static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
     return chosen;
 }
 
-/* A fresh permutation each cycle; where one would begin with the submodel that ended the last,
- * which would be no switch, its first two change places.  Of two submodels that leaves open only
- * which of them begins. */
+/* A new random permutation in each cycle.  If one began with the submodel that ended the cycle
+ * before, that submodel would train twice in a row, so the first two trade places.  Two submodels
+ * can then only alternate, and every cycle uses the first permutation. */
 static int random_order(const Selection *s) {
     int submodels = s->settings->partition.submodels, turn = turn_of(s);
     uint64_t cycle = submodels > 2 ? s->state->phase / (uint64_t)submodels : 0;
@@ -52,9 +55,10 @@ static int random_order(const Selection *s) {
     return shuffled(s->settings, cycle, again && turn < 2 ? 1 - turn : turn);
 }
 
-/* The submodel whose gradient is largest, the lowest of those (the Gauss-Southwell rule for blocks:
- * Nutini et al. 2015, section 7).  Each submodel is activated and asked in turn, which costs M
- * forward and backward passes at each switch, but no more memory than training. */
+/* The submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell rule
+ * for blocks: Nutini et al. 2015, section 7).  Each submodel is activated in turn and its gradient
+ * computed, which costs M forward and backward passes at each switch, but no more memory than
+ * training. */
 static int gauss_southwell(const Selection *s) {
     int largest = -1;
     double largest_norm = -1;
@@ -89,7 +93,7 @@ static int (*const choose[ORDER_KINDS])(const Selection *) = {
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next) {
     if ((unsigned)settings->order >= ORDER_KINDS)
-        return error_set("bcd: no order of number %d", (int)settings->order);
+        return error_set("bcd: there is no order %d", (int)settings->order);
     return choose[settings->order](&(Selection){state, settings, engine, next});
 }
 

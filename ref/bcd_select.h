@@ -5,13 +5,14 @@
 #include "bcd_settings.h"
 #include "engine.h"
 
-/* The submodel of phase state->phase, or -1 and an error.  `next` is the batch that its first
- * update will take.  An order may try submodels on the engine: another one may be active
- * afterwards, but no parameter and no running statistic has changed. */
+/* Returns the submodel to train in phase state->phase, or -1 and an error.  `next` is the batch of
+ * its first update.  An order may activate submodels on the engine to measure their gradients, so
+ * any of them may be active afterwards; parameters and running statistics do not change. */
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);
 
-/* Active are a submodel's blocks, all others frozen: steps 5 to 7.  -1 and an error. */
+/* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  Returns
+ * 0, or -1 and an error when memory runs out. */
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
 
 #endif

@@ -1,11 +1,11 @@
-/* What a training by block coordinate descent is asked for, and where it stands. */
+/* The settings of a training by block coordinate descent, its state, and when a phase ends. */
 #ifndef REF_BCD_SETTINGS_H
 #define REF_BCD_SETTINGS_H
 
 #include "optimizer.h"
 #include "submodel.h"
 
-/* Rows of the table in bcd_select.c. */
+/* Which submodel trains next, step 4 of Algorithm 1: the rows of the table in bcd_select.c. */
 typedef enum {
     ORDER_CYCLIC,
     ORDER_DESCENDING,
@@ -15,15 +15,21 @@ typedef enum {
 } Order;
 extern const char *const order_names[ORDER_KINDS];
 
-/* Rows of the table in bcd_switch.c. */
-typedef enum { SWITCH_STEPS, SWITCH_EPOCHS, SWITCH_AUTO, SWITCH_KINDS } SwitchKind;
+/* When a phase ends, the "until converged" of step 8: the rows of the table in bcd_switch.c. */
+typedef enum {
+    SWITCH_STEPS,  /* after `every` steps */
+    SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
+    SWITCH_AUTO,   /* when the mean loss of the last `window` steps is not below that of the window
+                    * before by the fraction `tolerance`; within min_steps .. max_steps */
+    SWITCH_KINDS
+} SwitchKind;
 
 typedef struct {
     SwitchKind kind;
-    double every;             /* STEPS: K; EPOCHS: E */
-    int window;               /* AUTO: leave when the mean loss of the last `window` steps is not */
-    double tolerance;         /*   below that of the window before by this fraction, */
-    int min_steps, max_steps; /*   but not before and not after so many steps */
+    double every;
+    int window;
+    double tolerance;
+    int min_steps, max_steps;
 } SwitchRule;
 
 typedef struct {
@@ -31,25 +37,33 @@ typedef struct {
     Order order;
     SwitchRule rule;
     OptimizerSettings optimizer;
-    int switch_warmup; /* in the first so many updates of a phase the rate rises linearly; 0: none
-                        */
+    int switch_warmup; /* updates at the start of a phase in which the rate rises linearly */
     int batch;         /* samples per step */
-    uint64_t steps;    /* of training in all */
-    double fraction;   /* dataset reduction: of the data each submodel sees; 1: all */
+    uint64_t steps;    /* updates of the whole training */
+    double fraction;   /* dataset reduction: the share of the data each submodel sees; 1: all */
     uint64_t seed;
 } BcdSettings;
 
-/* Where the training is: with the tensors, everything a checkpoint needs, for submodels, batches
- * and rates are functions of these numbers, the seed and the tensors.  All zero at the start. */
+/* How far the training is.  Submodels, batches and rates are functions of these numbers, the seed
+ * and the tensors, so a checkpoint needs only these and the tensors.  All zero at the start. */
 typedef struct {
-    uint64_t step;                      /* updates done */
-    uint64_t position;                  /* samples taken from the stream */
-    uint64_t phase;                     /* k of Algorithm 1: submodels finished */
-    uint64_t phase_steps;               /* updates done in this phase */
-    uint64_t phase_start;               /* position at its start */
-    int submodel;                       /* i_k, meaningful once phase_steps > 0 */
-    double window_sum, last_window_sum; /* AUTO: of the losses in this window so far; in the last */
-    uint64_t windows;                   /* complete ones in this phase */
+    uint64_t step;          /* updates done */
+    uint64_t position;      /* samples taken from the stream */
+    uint64_t phase;         /* k of Algorithm 1: phases finished */
+    uint64_t phase_steps;   /* updates done in this phase */
+    uint64_t phase_start;   /* position at the start of this phase */
+    int submodel;           /* i_k; meaningful once phase_steps > 0 */
+    double window_sum;      /* SWITCH_AUTO: sum of the losses in the current window */
+    double last_window_sum; /* SWITCH_AUTO: sum of the losses in the window before */
+    uint64_t windows;       /* SWITCH_AUTO: complete windows in this phase */
 } BcdState;
+
+/* Returns true if the phase ends with the update that was just counted in `state`; `loss` is its
+ * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds
+ * the loss to its window in `state`, so call this once for each update. */
+bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss);
+
+/* Returns -1 and an error if rule->kind is none of the above. */
+int bcd_switch_check(const SwitchRule *rule);
 
 #endif

@@ -1,6 +1,6 @@
-/* To add a rule: its function, its row and its name in bcd_settings.h. */
-#include "bcd_switch.h"
-
+/* Switch rules.  To add one, write its function here, give it a row in the table below, and a name
+ * in bcd_settings.h. */
+#include "bcd_settings.h"
 #include "error.h"
 
 static bool after_steps(BcdState *state, const SwitchRule *rule, int samples, double loss) {
@@ -14,7 +14,8 @@ static bool after_epochs(BcdState *state, const SwitchRule *rule, int samples, d
     return (double)(state->position - state->phase_start) >= rule->every * samples;
 }
 
-/* Adds a step's loss to the window; true when a full window is no better than the one before. */
+/* Adds a step's loss to the current window.  Returns true at the end of a window whose mean loss is
+ * not below that of the window before by the tolerance. */
 static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss) {
     state->window_sum += loss;
     if (state->phase_steps % (uint64_t)rule->window) return false;
@@ -45,5 +46,5 @@ bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double
 
 int bcd_switch_check(const SwitchRule *rule) {
     if ((unsigned)rule->kind < SWITCH_KINDS) return 0;
-    return error_set("bcd: no switch rule of number %d", (int)rule->kind);
+    return error_set("bcd: there is no switch rule %d", (int)rule->kind);
 }

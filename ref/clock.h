@@ -1,4 +1,5 @@
-/* Seconds on a clock that does not jump with the time of day, from any start. */
+/* Time for measuring durations: seconds and milliseconds since some fixed moment, on a clock that
+ * does not jump when the time of day is set. */
 #ifndef REF_CLOCK_H
 #define REF_CLOCK_H
 

@@ -66,7 +66,7 @@ int sampler_init(Sampler *s, uint64_t seed, int samples, double fraction) {
                          fraction, samples);
     int used = (int)lround(fraction * samples);
     s->used = used < 1 ? 1 : used;
-    s->subset = calloc((size_t)samples, sizeof *s->subset); /* also room to draw it in */
+    s->subset = calloc((size_t)samples, sizeof *s->subset); /* drawing permutes all samples */
     s->order = calloc((size_t)s->used, sizeof *s->order);
     if (s->subset && s->order) return 0;
     sampler_free(s);

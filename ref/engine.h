@@ -1,8 +1,8 @@
-/* What the BCD loop needs, and nothing else.  One device or a pipeline: the loop cannot tell.
+/* What the BCD loop drives: one device or a pipeline of them, which the loop cannot tell apart.
  *
- * An engine drives one stage (stage.h) or many: it cuts batches into micro-batches, calls the
- * blocks in order, and decides when gradients are complete.  A step from a batch B of n targets
- * that count, with the active parameters v:
+ * An engine has one stage (stage.h) or many.  It cuts batches into micro-batches, calls the blocks
+ * in order, and knows when gradients are complete.  One step takes a batch B with n targets that
+ * are not ignored, and changes the active parameters v:
  *
  *     g = (1/n) sum over B of dL/dv                  whatever the number of micro-batches
  *     g = g min(1, clip_norm / |g|)                  |g| over the active submodel alone
@@ -14,18 +14,19 @@
 
 typedef struct Engine Engine;
 typedef struct {
-    /* Blocks with active[b] train from now on; what is freed and allocated then: see stage.h. */
+    /* Trains the blocks with active[b] from now on.  stage.h says what is freed and allocated.
+     * -1 and an error when memory runs out. */
     int (*activate)(Engine *engine, const bool *active);
-    /* One update of the active submodel from one batch: forward, backward, clip, update.  -1 and an
-     * error if the loss or the gradient's norm is not finite; everything is then as before the
-     * step, running statistics too. */
+    /* Does one update of the active submodel from one batch: forward, backward, clip, update.
+     * Overwrites *loss.  -1 and an error if the loss or the gradient's norm is not finite;
+     * parameters, state and running statistics are then as before the step. */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
-    /* The norm of the active submodel's gradient, of one batch; all else is as before.  -1 and an
-     * error if the loss is not finite.  NULL where the engine has none: pipelines. */
+    /* Computes the norm of the active submodel's gradient on one batch and changes nothing.  -1 and
+     * an error if the loss is not finite.  NULL in pipelines, which do not offer it. */
     int (*gradient_norm)(Engine *engine, const Batch *batch, double *norm);
-    /* Forward only, running statistics. */
+    /* Overwrites *loss with that of a batch, with the running statistics of batch norms. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
-    /* As of a stage; READ_FAILED and an error also where a rank of a pipeline is gone. */
+    /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);
     int (*write)(Engine *engine, TensorRole role, int number, const real *data);
     uint64_t (*optimizer_step)(Engine *engine, int block);
@@ -45,20 +46,23 @@ typedef struct {
 } BlockTimes;
 
 typedef struct {
-    int micro_batches;         /* gradient accumulation: a batch is cut into so many parts */
-    size_t cache_device_bytes; /* prefix cache: so much in the device's own memory, */
-    size_t cache_bytes;        /* then so much in host memory; both 0: no cache */
-    const char *cache_dir;     /* beyond that, a file in this directory; NULL: refuse */
-    BlockTimes *times;         /* [blocks] to fill at each step, or NULL */
-    double *update_ms;         /* likewise */
+    int micro_batches; /* gradient accumulation: the number of parts that a batch is cut into */
+    /* The prefix cache fills cache_device_bytes of the device's memory first, then cache_bytes of
+     * host memory, then a file in cache_dir (NULL: no file; what does not fit is computed again).
+     * There is no cache if both sizes are 0. */
+    size_t cache_device_bytes, cache_bytes;
+    const char *cache_dir;
+    BlockTimes *times; /* [blocks], overwritten by each step; NULL: not measured */
+    double *update_ms; /* overwritten by each step where times are measured; may be NULL */
 } EngineSettings;
 
-/* One stage that holds the whole model; takes it over, and frees it with itself.  `data` is what
- * the cache is for (NULL without cache). */
+/* Creates an engine of one stage, which holds the whole model; the engine frees it.  `data` is the
+ * data set whose outputs are cached; NULL without a cache.  NULL and an error when memory runs out
+ * or the cache would not be exact; the stage is then still the caller's. */
 Engine *engine_single_create(Stage *stage, EngineSettings settings, const Dataset *data);
 
-/* A cached output is exact only if the prefix would compute the same again: -1 and an error where
- * it would not.  For engines; `samples` of the data set, 0: there is none. */
+/* Returns -1 and an error if cached outputs of the prefix would not be exact, because the prefix
+ * computes something else each time, or if there is no data set to cache (samples < 1). */
 int engine_check_cache(const Stage *stage, int samples, bool augmented);
 
 #endif

@@ -1,5 +1,5 @@
-/* The engine of one device: a step is forward, loss, backward and update over one stage, in
- * micro-batches, with the frozen prefix taken from the cache where there is one. */
+/* The engine of one device.  A step runs forward, loss, backward and update over one stage, in
+ * micro-batches.  The outputs of the frozen prefix come from the cache if there is one. */
 #include <stdlib.h>
 
 #include "clock.h"
@@ -12,11 +12,11 @@ typedef struct {
     Engine base;
     Stage *stage;
     EngineSettings settings;
-    int lowest; /* active block; the frozen prefix is blocks 0 .. lowest - 1 */
+    int lowest; /* the lowest active block; the frozen prefix is blocks 0 .. lowest - 1 */
     PrefixCache cache;
-    MemCount host; /* counts the cache's host memory, where a device counts its own alone */
-    real *prefix;  /* [batch] outputs of the prefix, on their way to or from the cache */
-    int *slots;    /* [batch]: places in the device's part of the cache */
+    MemCount host; /* counts the cache's host memory where a device counts only its own */
+    real *prefix;  /* [batch]: outputs of the prefix, on their way to or from the cache */
+    int *slots;    /* [batch]: slots in the device's part of the cache; -1: not there */
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
@@ -25,7 +25,7 @@ static bool uses_cache(const SingleEngine *e) {
     return e->settings.cache_bytes || e->settings.cache_device_bytes;
 }
 
-/* An empty cache for the outputs of the blocks below e->lowest. */
+/* Empties the cache, for the outputs of the blocks below e->lowest from now on. */
 static int reserve_cache(SingleEngine *e) {
     const Model *m = e->base.model;
     Stage *stage = e->stage;
@@ -52,20 +52,21 @@ static int engine_activate(Engine *base, const bool *active) {
     return new_prefix ? reserve_cache(e) : 0;
 }
 
-/* Runs `what` on one block and adds its time to *ms, if anyone asked. */
-static void timed(SingleEngine *e, void (*what)(Stage *, int), int block, size_t member) {
+/* Runs a pass on one block and, if times are measured, adds its time to a member of the block's
+ * BlockTimes, which is given by its offset. */
+static void timed(SingleEngine *e, void (*pass)(Stage *, int), int block, size_t member) {
     if (!e->settings.times) {
-        what(e->stage, block);
+        pass(e->stage, block);
         return;
     }
     double *ms = (double *)(void *)((char *)&e->settings.times[block] + member);
     double start = clock_ms();
     if (e->stage->is->charge_time) e->stage->is->charge_time(e->stage, ms);
-    what(e->stage, block);
+    pass(e->stage, block);
     if (!e->stage->is->charge_time) *ms += clock_ms() - start;
 }
 
-/* Brings the cached outputs of a batch into the stage. */
+/* Copies the cached outputs of a batch into the stage. */
 static int recall(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
     int block = e->lowest - 1, on_device = 0;
@@ -79,7 +80,7 @@ static int recall(SingleEngine *e, const Batch *batch) {
     return 0;
 }
 
-/* Keeps the outputs of a batch that the stage has just computed. */
+/* Copies the outputs of a batch, which the stage has just computed, into the cache. */
 static int keep(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
     int block = e->lowest - 1;
@@ -92,8 +93,9 @@ static int keep(SingleEngine *e, const Batch *batch) {
     return 0;
 }
 
-/* With a cache: brings the prefix's outputs into the stage, from the cache, or computed and then
- * kept.  Returns the first block that is still to run, or -1. */
+/* With a cache, puts the prefix's outputs into the stage: from the cache if all samples are in it,
+ * otherwise by running the prefix and caching what it computes.  Returns the first block that is
+ * still to run, or -1 and an error. */
 static int forward_prefix(SingleEngine *e, const Batch *batch) {
     if (!uses_cache(e) || e->lowest == 0) return 0;
     int found = prefix_cache_get(&e->cache, e->prefix, batch->ids, batch->n);
@@ -104,7 +106,7 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
     return keep(e, batch) ? -1 : e->lowest;
 }
 
-/* Forward from block `first`, loss, gradients. */
+/* Runs forward from block `first`, the loss and the gradients; adds to *loss. */
 static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     Stage *stage = e->stage;
     int blocks = e->base.model->blocks;
@@ -131,8 +133,8 @@ static int update(SingleEngine *e, double lr) {
 
 static int timed_update(SingleEngine *e, double lr) {
     if (!e->settings.times) return update(e, lr);
-    double start = clock_ms(), unasked, *ms = e->settings.update_ms;
-    if (!ms) ms = &unasked;
+    double start = clock_ms(), unused, *ms = e->settings.update_ms;
+    if (!ms) ms = &unused;
     bool device = e->stage->is->charge_time;
     *ms = 0;
     if (device) e->stage->is->charge_time(e->stage, ms);
@@ -142,8 +144,8 @@ static int timed_update(SingleEngine *e, double lr) {
     return failed;
 }
 
-/* Adds the gradients of one micro-batch, and after the last one updates; scale is 1 over the
- * targets of the whole batch. */
+/* Adds the gradients of one micro-batch and updates after the last one.  `scale` is 1 over the
+ * number of targets in the whole batch. */
 static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last, double lr,
                     Loss *loss) {
     Stage *stage = e->stage;
@@ -160,7 +162,7 @@ static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last
     return last ? timed_update(e, lr) : 0;
 }
 
-/* The gradient of a batch, in micro-batches, and with `updates` the update from it. */
+/* Computes the gradient of a batch, in micro-batches, and with `updates` updates from it. */
 static int run_batch(SingleEngine *e, const Batch *batch, bool updates, double lr, Loss *loss) {
     const Model *m = e->base.model;
     int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
@@ -253,7 +255,7 @@ int engine_check_cache(const Stage *stage, int samples, bool augmented) {
 }
 
 static int make_cache(SingleEngine *e, int samples) {
-    /* A device counts its own memory alone. */
+    /* A device counts only its own memory. */
     MemCount *counted = e->stage->is->cache_reserve ? &e->host : e->stage->is->memory(e->stage);
     e->slots = malloc((size_t)e->stage->settings.batch * sizeof *e->slots);
     if (!e->slots) return error_set("cache: out of memory for a batch");

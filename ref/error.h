@@ -12,12 +12,12 @@
 #define BCD_PRINTF(format_index, first_argument)
 #endif
 
-/* Records the message for this thread (printf format, one line, no newline), replacing any earlier
- * one, which may be an argument: error_set("%s: %s", path, error_message()).  Always returns -1, so
- * that `return error_set(...)` fails in one statement. */
+/* Records an error message for this thread (printf format, one line, no newline), in place of any
+ * earlier one.  The earlier one may be an argument: error_set("%s: %s", path, error_message()).
+ * Always returns -1, so that `return error_set(...)` fails in one statement. */
 int error_set(const char *format, ...) BCD_PRINTF(1, 2);
 
-/* The last message recorded by this thread; "" if none.  Valid until the next error_set. */
+/* Returns the last message of this thread, or "".  Valid until the next error_set. */
 const char *error_message(void);
 
 #endif

@@ -1,9 +1,10 @@
-/* Which headers an object was compiled with.  Libraries that are loaded at run time share structs
- * with the program: one that is older than the program must be refused, not called. */
+/* The headers that an object was compiled with.  Libraries that are loaded at run time share
+ * structs with the program, so one that was built from other headers must be refused. */
 #ifndef REF_HEADERS_H
 #define REF_HEADERS_H
 
-/* A checksum of the headers of ref/, dist/ and cuda/; the program has one, each library its own. */
+/* A checksum of the headers of ref/, dist/ and cuda/.  The program and each library have their own.
+ */
 extern const char bcd_headers[];
 
 #endif

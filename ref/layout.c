@@ -103,7 +103,7 @@ static bool input_needs_grad(const Layout *l, const Node *node) {
     return l->needs_grad[node->in] || (node->skip >= 0 && l->needs_grad[node->skip]);
 }
 
-/* A later node of the block. */
+/* Returns true if a later node of the same block reads the value. */
 static bool read_later(const Model *m, const Node *node, int value) {
     const Node *end = m->node + m->block[node_block(m, node)].end_node;
     while (++node < end)
@@ -148,8 +148,8 @@ static void mark_needs_grad(Layout *l, LayoutInput q) {
     }
 }
 
-/* What a node's backward pass reads must survive until then. With recompute only block inputs do,
- * and the rest is made again from them, one block at a time. */
+/* Stores what the backward passes read.  With recompute only block inputs are stored, and the rest
+ * is computed again from them, one block at a time. */
 static void mark_stored(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes; i++) {
@@ -169,8 +169,9 @@ static void mark_stored(Layout *l, LayoutInput q) {
     l->stored[0] = false; /* the model's input belongs to the batch */
 }
 
-/* A sum hands its gradient on unchanged, so the branch that only the sum reads shares it.  (What is
- * no output of a block is read within it alone.) */
+/* The gradient of a sum is the gradient of both summands, so a summand that nothing else reads
+ * shares the sum's array.  A block's output may have readers in other blocks; an inner value has
+ * none. */
 static void share_gradients(Layout *l, const Model *m) {
     for (int v = 0; v < m->values; v++) l->gradient_of[v] = v;
     for (int i = m->nodes - 1; i >= 0; i--) {
@@ -184,9 +185,9 @@ static void share_gradients(Layout *l, const Model *m) {
     }
 }
 
-/* Gradients that weight gradients read, if these come later than the scratch lives.  What recompute
- * has made again is not stored but made once more: storing it would give away what recompute saves.
- */
+/* Stores the gradients that deferred weight gradients read, since the workspace will have been
+ * reused by then.  Recomputed activations are not stored but recomputed once more, because storing
+ * them would lose what recompute saves. */
 static void mark_stored_gradients(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes && q.settings->deferred; i++) {
@@ -195,13 +196,14 @@ static void mark_stored_gradients(Layout *l, LayoutInput q) {
             node_sums_ready(l, m, node, q.settings, q.active))
             continue;
         int v = l->gradient_of[node->out];
-        bool in_place = v == m->values - 1; /* the last output's gradient replaces it */
+        bool in_place = v == m->values - 1; /* the gradient of the logits overwrites them */
         (in_place ? l->stored : l->stored_gradient)[v] = true;
     }
 }
 
-/* Gives one block's inner values, aux and gradients their offsets in the scratch; returns its size.
- * Scratch of the forward pass is free again in the backward pass, unless that recomputes it. */
+/* Gives one block's inner values, aux and gradients their offsets in the scratch, and returns its
+ * size.  The backward pass reuses the forward pass's scratch, unless it recomputes what is there.
+ */
 static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block) {
     const Model *m = q.model;
     size_t forward = 0;
@@ -230,7 +232,7 @@ static BlockWorkspace block_workspace(Layout *l, LayoutInput q, int b) {
     const Model *m = q.model;
     int out = m->block[b].out;
     size_t boundary = padded_value_bytes(q, out);
-    /* The last output's gradient replaces it in place. */
+    /* The gradient of the logits overwrites them. */
     size_t gradient = l->needs_grad[out] && b < m->blocks - 1 ? boundary : 0;
     return (BlockWorkspace){assign_block_offsets(l, q, &m->block[b]), l->stored[out] ? 0 : boundary,
                             l->stored_gradient[out] ? 0 : gradient, gradient};

@@ -1,20 +1,20 @@
-/* Where every activation of a training step lives, decided from the tables before anything is
- * allocated.  The rule that makes BCD cheap is here:
+/* Where every activation of a training step lives.  The layout is worked out from the model's
+ * tables before anything is allocated, and it is what makes BCD cheap:
  *
  *   - a value needs a gradient only if an active parameter lies below it;
  *   - a value is stored only if the backward pass of some node will read it (saved_for_backward);
- *   - everything else is scratch, shared by all blocks.
+ *   - everything else is in the workspace, which all blocks share.
  *
- * So a frozen block below the lowest active one stores nothing (but its output, where an active
- * block's weight gradient reads that), and a frozen block above it stores what its input gradients
- * read, but not what weight gradients would: y = x w of a frozen linear layer needs w for dL/dx,
- * and x only for dL/dw, which is not computed; dL/dx of y = gelu(x) needs x, which is stored.  With
- * settings.deferred the gradients that weight gradients read are stored too, by micro-batch, of
- * nodes that train.
+ * So a frozen block below the lowest active one stores nothing, except its output if an active
+ * block's weight gradient reads that.  A frozen block above it stores what its input gradients
+ * read, but not what weight gradients would read.  Two examples: y = x w of a frozen linear layer
+ * needs w for dL/dx, and would need x only for dL/dw, which is not computed, so x is not stored; y
+ * = gelu(x) needs x for dL/dx, so x is stored.  With settings.deferred, the gradients that weight
+ * gradients read are stored as well, for each micro-batch in flight.
  *
- * Besides the activations, which are decided here, a training holds W (1 + (1 + k) / M) bytes, the
- * paper's closed form (memory.h): weights of all blocks, gradients and k vectors of optimizer state
- * of one submodel. */
+ * Activations are one part of the memory of a training.  The other is W (1 + (1 + k) / M) bytes,
+ * the paper's closed form (memory.h): the weights of all blocks, and the gradients and k vectors of
+ * optimizer state of one submodel. */
 #ifndef REF_LAYOUT_H
 #define REF_LAYOUT_H
 
@@ -40,60 +40,71 @@ typedef struct {
     size_t workspace;      /* its size */
 } Layout;
 
-/* -1 and an error where a batch norm would normalise with the statistics of a single value: its
- * batch is one sample of one pixel. */
+/* Returns -1 and an error if a batch norm would compute its statistics from a single value, one
+ * sample of one pixel, which has no variance. */
 int layout_check(const Model *model, const StageSettings *settings, const bool *active);
-/* -1 and an error when memory runs out. */
+/* Overwrites *layout, which layout_free frees.  -1 and an error when memory runs out. */
 int layout_make(Layout *layout, const Model *model, const StageSettings *settings,
                 const bool *active);
 void layout_free(Layout *layout);
-/* What one block adds to the workspace: scratch while it runs, and room for its output and that
- * output's gradient, 0 where they are stored. */
+/* What one block needs of the workspace: scratch while it runs, and room for its output and for the
+ * gradient of that, 0 where these are stored. */
 typedef struct {
     size_t scratch, boundary, boundary_gradient;
-    size_t handed_gradient; /* on the stage above, which never stores it */
+    size_t handed_gradient; /* the gradient on the stage above, which never stores it */
 } BlockWorkspace;
 BlockWorkspace layout_workspace(Layout *layout, const Model *model, const StageSettings *settings,
                                 const bool *active, int block);
 
+/* ---- sizes ---- */
+
+/* Returns the numbers in a value of `batch` samples. */
 size_t value_count(const Model *model, int value, int batch);
-/* Numbers from one row of a value to the next: its channels; of the logits, where a linear layer
- * writes them, a multiple of settings.logits_align. */
+/* Returns the numbers from one row of a value to the next.  That is its channels; where a linear
+ * layer writes the logits, it is rounded up to a multiple of settings.logits_align. */
 int value_stride(const Model *model, const StageSettings *settings, int value);
-/* Bytes of a value of settings.batch samples, with the gaps between its rows. */
+/* Returns the bytes of a value of settings.batch samples, with the gaps between its rows. */
 size_t value_memory(const Model *model, const StageSettings *settings, int value);
-/* Whether a stage with these settings holds a block; a value (one that its blocks write, or the one
- * that the block below them hands up); a parameter (tied ones too). */
-bool block_is_local(const StageSettings *settings, int block);
-bool value_is_local(const Model *model, const StageSettings *settings, int value);
-bool param_is_local(const Model *model, const StageSettings *settings, int param);
-/* Whether it trains a parameter: a tied one is updated where its own block is; elsewhere it is a
- * copy. */
-bool param_is_owned(const Model *model, const StageSettings *settings, int param);
-/* The lowest active block; the number of blocks if there is none. */
-int lowest_active(const Model *model, const bool *active);
-/* Micro-batches in flight of a block. */
-int block_in_flight(const StageSettings *settings, int block);
-/* Bytes of one number of a value, or of a weight. */
+/* Returns the bytes of one number of a value, or of a weight. */
 size_t value_bytes(const StageSettings *settings);
-/* Whether a node trains parameters of a block that trains, its own or a tied one. */
+/* Returns the most micro-batches of a block that are in flight at once. */
+int block_in_flight(const StageSettings *settings, int block);
+
+/* ---- what is on a stage; without settings.local, everything is ---- */
+
+bool block_is_local(const StageSettings *settings, int block);
+/* True for values that local blocks write, and for the output of the block below them. */
+bool value_is_local(const Model *model, const StageSettings *settings, int value);
+/* True for parameters that local blocks use; of a tied one that may be a copy. */
+bool param_is_local(const Model *model, const StageSettings *settings, int param);
+/* True where a parameter is updated: on the stage of its own block. */
+bool param_is_owned(const Model *model, const StageSettings *settings, int param);
+
+/* ---- what the passes compute; both kinds of stage, ref/ and cuda/, follow these ---- */
+
+/* Returns the lowest active block, or the number of blocks if none is active. */
+int lowest_active(const Model *model, const bool *active);
+/* Returns true if a node uses parameters of a block that trains, its own block or, where they are
+ * tied, another. */
 bool node_trains(const Model *model, const Node *node, const bool *trains);
-/* Whether a block has such a node. */
+/* Returns true if a block has such a node. */
 bool block_trains(const Model *model, int block, const bool *trains);
-/* Which gradients of what it reads a node makes in the backward pass, and whether it adds them to
- * those that later nodes of its block, or for `in` its own skip, have made of the same value. */
+/* Which gradients a node computes in the backward pass, of the values `in` and `skip` that it
+ * reads. With add_in or add_skip it adds to a gradient that is already there, from a later node of
+ * its block that reads the same value, or because its own `skip` is its `in`. */
 typedef struct {
     bool in, skip, add_in, add_skip;
 } InputGradients;
 InputGradients node_input_gradients(const Layout *layout, const Model *model, const Node *node);
-/* Whether a block that is computed again needs this node's output: the last logits have become
- * their gradient, and nothing reads them. */
+/* Returns false for a node that recomputation of its block can leave out: the one that writes the
+ * logits, which their gradient has overwritten by then. */
 bool node_is_read_again(const Model *model, const Node *node);
-/* Whether a batch norm uses running statistics in a training pass. */
+/* Returns true if a batch norm normalises with running statistics in a training pass. */
 bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
                        const bool *active);
-/* Whether the sums over channels that the weight gradient of a batch norm hands out are those its
- * input gradient has left in aux: batch statistics, and aux is stored if time passes between. */
+/* Returns true if a batch norm's input gradient leaves sums in aux that are its weight gradient, so
+ * that they need not be computed again: it does so with batch statistics, and a deferred weight
+ * gradient finds them only if aux is stored. */
 bool node_sums_ready(const Layout *layout, const Model *model, const Node *node,
                      const StageSettings *settings, const bool *active);
 

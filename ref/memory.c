@@ -5,7 +5,7 @@
 #include "error.h"
 #include "layout.h"
 
-/* Activations of a block that the backward pass needs, of one micro-batch. */
+/* Returns the bytes of a block's activations that are stored for one micro-batch. */
 static size_t stored_bytes(const Model *m, const Layout *layout, const StageSettings *settings,
                            const Block *block) {
     size_t values = 0, aux = 0;
@@ -17,7 +17,8 @@ static size_t stored_bytes(const Model *m, const Layout *layout, const StageSett
     return values + aux * sizeof(real);
 }
 
-/* Of a stage: its blocks, and what the blocks below hand up to it. */
+/* Returns the bytes of a stage's stored activations: those of its blocks, and the outputs that come
+ * from blocks below on other stages. */
 static size_t stage_activations(const Model *m, const Layout *layout,
                                 const StageSettings *settings) {
     size_t bytes = 0;
@@ -33,8 +34,8 @@ static size_t stage_activations(const Model *m, const Layout *layout,
     return bytes;
 }
 
-/* What `count` parameters take: their weights, a gradient if they train, and if they are active
- * state and in bf16 float masters. */
+/* Returns the memory of `count` parameters: weights, a gradient if they train, and if they are
+ * active also optimizer state, and float masters in bf16. */
 static BlockMemory trained_memory(const StageSettings *settings, size_t count, bool active,
                                   bool trains) {
     size_t bytes = active ? count * sizeof(real) : 0;
@@ -45,8 +46,8 @@ static BlockMemory trained_memory(const StageSettings *settings, size_t count, b
                          .state = states * bytes};
 }
 
-/* Parameters, gradients and state of a stage.  Of a tied parameter whose block is elsewhere it
- * holds a copy, and while that trains a gradient to hand over, but no state. */
+/* Returns the parameters, gradients and state of a stage.  A tied parameter whose block is on
+ * another stage counts as a copy, with a gradient to send there while it trains, but no state. */
 static BlockMemory stage_parameters(const Model *m, const StageSettings *settings,
                                     const bool *active, const bool *trains) {
     BlockMemory sum = {0};
@@ -62,7 +63,8 @@ static BlockMemory stage_parameters(const Model *m, const StageSettings *setting
     return sum;
 }
 
-/* Twice: as they are, and as they were when the step started. */
+/* Returns the bytes of the buffers of one block, or of all local blocks with block -1.  They exist
+ * twice: as they are, and as they were when the step started. */
 static size_t buffer_bytes(const Model *m, const StageSettings *settings, int block) {
     size_t count = 0;
     for (int i = 0; i < m->buffers; i++)
@@ -71,7 +73,7 @@ static size_t buffer_bytes(const Model *m, const StageSettings *settings, int bl
     return 2 * count * sizeof(real);
 }
 
-/* Of the loss: itself, log of the sum and correctness of each target. */
+/* Returns the workspace of the loss: for each target the loss, log_sum and `correct`. */
 static size_t loss_bytes(const Model *m, const StageSettings *settings) {
     return (size_t)settings->batch * (size_t)m->targets * (2 * sizeof(real) + 1);
 }
@@ -122,8 +124,8 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
     return 0;
 }
 
-/* Bytes of a parameter at rest, and what more it takes while it trains: gradient, state, and where
- * the weights are bf16, their float master. */
+/* Sets the bytes of a frozen parameter, and what it takes in addition while it is active: gradient,
+ * state and, if weights are bf16, a float master. */
 static void parameter_bytes(const OptimizerSettings *optimizer, Precision precision, int *frozen,
                             int *active) {
     bool bf16 = precision == PRECISION_BF16;

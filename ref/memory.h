@@ -1,35 +1,39 @@
-/* Bytes a configuration needs, from the shapes alone: nothing is allocated. */
+/* The bytes a training needs, computed from the shapes alone; nothing is allocated. */
 #ifndef REF_MEMORY_H
 #define REF_MEMORY_H
 
 #include "alloc.h"
 #include "stage.h"
 
-/* Bytes per role while `active` blocks train with these settings: what the CPU stage allocates, to
- * the byte, except that a kept state (keep_state) depends on the history, and the prefix cache on
- * the data; both count as if there were none.  -1 and an error when memory runs out. */
+/* Overwrites bytes[role] with what the CPU stage allocates, to the byte, while the `active` blocks
+ * train.  The prefix cache and the kept state of other submodels (keep_state) count as 0, since
+ * they depend on the data and on which submodels have trained.  -1 and an error when memory runs
+ * out. */
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
                 const bool *active);
 
-/* The same by block; activations are those stored for the backward pass, of one micro-batch.  A
- * stage has the workspace of its neediest block and of its neediest boundaries, twice, and the
- * loss's where it holds the last block. */
+/* The same for each block.  The workspace of a stage is the largest scratch of its blocks, twice
+ * the largest boundary and boundary_gradient, and `loss` if it holds the last block. */
 typedef struct {
-    size_t parameters, gradients, state, activations, buffers;
-    size_t kept_output;                 /* of the activations: the block's output */
+    size_t parameters, gradients, state, buffers;
+    size_t activations;                 /* stored for the backward pass, of one micro-batch */
+    size_t kept_output;                 /* the part of `activations` that is the block's output */
     size_t scratch, loss;               /* workspace */
-    size_t boundary, boundary_gradient; /* of an output that is not kept, and its gradient; */
-    size_t handed_gradient;             /* of that on the stage above */
+    size_t boundary, boundary_gradient; /* the block's output and its gradient, if not stored */
+    size_t handed_gradient;             /* the same gradient on the stage above */
 } BlockMemory;
+/* Overwrites blocks[model->blocks].  -1 and an error when memory runs out. */
 int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,
                   const bool *active);
 
-/* The paper's closed form, in bytes: W (1 + (1 + state vectors) / M), W = 4 bytes per parameter. In
- * bf16 W / 2 for the weights, and the active submodel's share has a float master too. */
+/* Returns the paper's closed form in bytes, W (1 + (1 + k) / M), where W is 4 bytes per parameter
+ * and k the number of state vectors.  In bf16 it is W (1/2 + (2 + k) / M): weights take half, and
+ * those of the active submodel have float masters as well. */
 double memory_closed_form(const Model *model, const OptimizerSettings *optimizer,
                           Precision precision, double submodels);
 
-/* That form in letters, with `submodels` for M: "W (1 + 3/M)", in bf16 "W (1/2 + 4/M)". */
+/* Writes that form with `submodels` for M, as "W (1 + 3/M)" or in bf16 "W (1/2 + 4/M)".  Returns
+ * text. */
 const char *memory_closed_form_text(char text[48], const OptimizerSettings *optimizer,
                                     Precision precision, const char *submodels);
 

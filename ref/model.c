@@ -1,4 +1,5 @@
-/* From a specification to a model: "preset" or "family:key=value,...", and what the table says. */
+/* Builds a model from its specification, "preset", "preset:key=value,..." or
+ * "family:key=value,...". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static int refuse_key(const Family *family, const char *name, size_t length) {
                      (int)(length < 40 ? length : 40), name, names);
 }
 
-/* Reads "key=value,key=value", and marks what was given. */
+/* Parses "key=value,key=value" and sets given[k] for each key k that it finds. */
 static int parse_settings(Settings *settings, const char *text, bool *given) {
     const Family *family = settings->family;
     while (*text) {
@@ -117,7 +118,7 @@ static void write_spec(Model *model, const Settings *settings) {
     }
 }
 
-/* `over` holds settings that replace those of `text`: a preset's, changed by hand. */
+/* Builds a model of a family from the settings in `text`; those in `over` replace them. */
 static Model *build(const Family *family, const char *text, const char *over) {
     Settings settings = {.family = family};
     bool given[MAX_KEYS] = {false}, given_over[MAX_KEYS] = {false};

@@ -1,12 +1,12 @@
-/* A model as data.  Nothing here computes: a model is a table of blocks, each a short list of nodes
- * (one op each) over values (activations) and parameters.  Every device reads the same tables, and
- * memory.h computes bytes from them.
+/* A model as data: a table of blocks, each a short list of nodes (one op each) over values
+ * (activations) and parameters.  Nothing here computes anything.  Every device reads the same
+ * tables, and memory.h computes bytes from them.
  *
  *   model "resnet8":  blocks   stem | block1 | block2 | block3 | head
  *   block1:           nodes    conv2d -> batchnorm+relu -> conv2d -> batchnorm+skip+relu
  *
- * The block is the unit a network is cut at: a submodel, a stage and a frozen prefix are all sets
- * of whole blocks. */
+ * A network is cut only between blocks: a submodel, a stage and a frozen prefix are sets of whole
+ * blocks. */
 #ifndef REF_MODEL_H
 #define REF_MODEL_H
 
@@ -40,21 +40,20 @@ typedef struct {
 
 size_t shape_count(Shape shape);
 
-/* One op.  in, skip and out number the model's values; weight and bias its parameters; running its
- * buffers; -1 where there is none.  The shapes repeat those of the values, so that a node can be
- * run, and tested, on its own. */
+/* One op.  in, skip and out are indices into the model's values, weight and bias into its
+ * parameters, running into its buffers; -1 means that there is none.  The shapes repeat those of
+ * the values, so that a node can be run, and tested, on its own. */
 typedef struct {
     OpKind kind;
     int in, skip, out;
     Shape in_shape, out_shape;
-    int weight,
-        bias;    /* batchnorm, layernorm, rmsnorm: scale and shift; embedding: token, position */
-    int running; /* batchnorm: running mean, then at running + 1 running variance */
+    int weight, bias; /* of norms: scale and shift; of an embedding: tokens and positions */
+    int running;      /* batchnorm: the running mean; the running variance is at running + 1 */
     int kernel, stride, pad; /* conv2d */
     Attention attention;
-    bool relu;      /* batchnorm: y = relu(bn(x) + skip) fused */
+    bool relu;      /* batchnorm: y = relu(bn(x) + skip), fused */
     int vocabulary; /* embedding */
-    double eps;     /* layernorm, rmsnorm: what is added to the mean square */
+    double eps;     /* layernorm, rmsnorm: added to the variance, or to the mean square */
 } Node;
 
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL } Init;
@@ -65,13 +64,13 @@ typedef struct {
     char name[56]; /* "block3.attention.qkv.weight" */
     int rank, dim[4];
     size_t count;
-    int block;   /* the block it belongs to, hence the submodel that trains it */
-    bool matrix; /* rank >= 2: what may decay alone */
+    int block;   /* the block that owns it; the submodel of that block trains it */
+    bool matrix; /* rank >= 2; weight decay may be limited to these */
     Init init;
-    double deviation; /* of INIT_NORMAL */
+    double deviation; /* INIT_NORMAL: the standard deviation */
 } Param;
 
-/* A tensor that is kept with the model but not trained: running statistics. */
+/* A tensor that belongs to the model but is not trained: running statistics. */
 typedef struct {
     char name[56];
     int count;
@@ -82,29 +81,29 @@ typedef struct {
 /* A value is the output of one node, or the input of the first block. */
 typedef struct {
     Shape shape;
-    int block; /* whose node writes it; -1 for the model's input */
+    int block; /* the block whose node writes it; -1 for the model's input */
 } Value;
 
 typedef struct {
     char name[24];
-    int first_node, end_node;   /* half-open */
+    int first_node, end_node;   /* half-open, like the other ranges */
     int first_param, end_param; /* the parameters it owns */
     int first_value, end_value; /* the values its nodes write; the last is its output */
-    int in, out;                /* values */
+    int in, out;                /* the values it reads and writes */
 } Block;
 
 /* The sizes of a GPT or LLaMA. */
 typedef struct {
     int layers, width, ffn, context, vocabulary;
     Attention attention;
-    bool tied;  /* the head's weight is the token embedding; always of a GPT */
-    double eps; /* of its norms */
+    bool tied;  /* the head's weight is the token embedding; always true of a GPT */
+    double eps; /* of the norms */
 } TransformerSizes;
 
 /* The sizes of a ResNet, of basic or bottleneck blocks. */
 typedef struct {
     int depth, width, classes, size;
-    bool fused; /* batch norm, residual addition and relu as one node; else as three */
+    bool fused; /* batch norm, residual addition and relu are one node instead of three */
 } ResnetSizes;
 
 typedef struct Model {
@@ -119,56 +118,56 @@ typedef struct Model {
     Param *param;
     Buffer *buffer;
     Value *value;
-    bool tokens; /* the input is token numbers, not reals; value 0 is then their 1 x t x 1 shape */
-    Shape input; /* of one sample */
-    int outputs; /* classes or vocabulary: channels of the last value */
-    int targets; /* targets per sample: 1 for images, t for token sequences */
-    size_t param_count; /* W of the paper: trained numbers */
+    bool tokens;        /* the input is token numbers instead of reals; its shape is 1 x t x 1 */
+    Shape input;        /* of one sample */
+    int outputs;        /* channels of the last value: classes, or the vocabulary */
+    int targets;        /* per sample: 1 for images, t for token sequences */
+    size_t param_count; /* W of the paper, counted in numbers that train */
 } Model;
 
-/* Builds a model from a preset name ("resnet20", "gpt2", "G-10B"), a preset changed
- * ("gpt2:vocabulary=256,context=128") or a family with
- * settings ("gpt:layers=6,width=384,heads=6,context=256,vocabulary=256").  NULL and an error that
- * names the known families, presets or settings when the specification is wrong.  Allocates tables
- * only, no parameters: a 23B model costs a few kilobytes. */
+/* Builds a model from a preset ("resnet20", "gpt2", "G-10B"), a preset with changed settings
+ * ("gpt2:vocabulary=256,context=128"), or a family with settings
+ * ("gpt:layers=6,width=384,heads=6,context=256,vocabulary=256").  Allocates only the tables, no
+ * parameters: a model of 23 billion takes a few kilobytes.  NULL and an error that names the known
+ * families, presets or settings when the specification is wrong. */
 Model *model_create(const char *spec);
 void model_free(Model *model);
 
-/* The presets, for listings: name and what it is; NULL name ends. */
+/* The presets, for listings: name, specification, description.  The last one's name is NULL. */
 typedef struct {
     const char *name, *spec, *what;
 } Preset;
 extern const Preset model_presets[];
 
-/* Initial value number i of parameter p under a seed. */
+/* Returns element i of a parameter's initial value under a seed. */
 real model_initial(const Model *model, int param, uint64_t seed, size_t i);
 
-/* ---- op_table.c: what every device must know of an op ---- */
+/* ---- op_table.c: what every device must know about an op ---- */
 
-/* Positions of a sample: pixels or tokens. */
+/* Returns the positions in a sample: pixels or tokens. */
 int node_positions(const Node *node);
-/* The shape of a convolution of n images. */
+/* Returns the shape of a convolution of n images. */
 Conv node_conv(const Node *node, int n);
 
-/* Running statistics move a tenth of the way each step, as is usual. */
+/* How far the running statistics move towards the batch's in each step; PyTorch's default. */
 #define BATCHNORM_MOMENTUM 0.1
 
 /* The three things a training step does with a node. */
 typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES } Pass;
 
-/* Multiply-adds, times two, of one sample in one pass.  A linear layer or convolution costs the
- * same in each; causal attention 2 t^2 c forward and 5 t^2 c backward (five products instead of
- * two, the scores being recomputed), where it is not causal twice that.  Norms and elementwise ops
- * count as zero. */
+/* Returns the floating-point operations of one sample in one pass, two for each multiply-add.  A
+ * linear layer or convolution costs the same in each pass.  Causal attention costs 2 t^2 c forward
+ * and 5 t^2 c backward, which has five products instead of two because it recomputes the scores;
+ * without causality it costs twice that.  Norms and elementwise ops count as zero. */
 double node_flops(const Node *node, Pass pass);
 
-/* Numbers a node saves with its output for the backward pass (norm statistics, attention's
- * log-sum-exp), for a batch of n samples. */
+/* Returns how many numbers (aux) a node saves besides its output for the backward pass of n
+ * samples: norm statistics, attention's log-sum-exp. */
 size_t node_aux_count(const Node *node, int n);
 
-/* What a node's backward pass reads of its input and output, given which gradients are wanted and,
- * for batchnorm, which statistics were used.  This is the one rule that decides which activations
- * are stored. */
+/* Tells whether a node's backward pass reads the node's input and its output, depending on which
+ * gradients are wanted and whether a batch norm used its running statistics.  This rule alone
+ * decides which activations are stored. */
 typedef struct {
     bool input, output;
 } SavedForBackward;

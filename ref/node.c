@@ -1,6 +1,5 @@
-/* The kernels of the CPU: a row for each op, and what each of its three passes calls.  A plain op
- * and its fast twin have one signature (ops/ops.h), so one row serves both: in two tables
- * everything but the prefix would stand twice. */
+/* The table of the CPU's ops: what each of the three passes of a node calls.  An op of ref/ops and
+ * its twin in ref/fast have the same signature (ops/ops.h), so one row serves both. */
 #include "node.h"
 
 #include <assert.h>
@@ -8,7 +7,7 @@
 
 #include "fast/fast.h"
 
-/* The op of ref/ops or of ref/fast, as io says. */
+/* Calls the op of ref/ops or of ref/fast, as io->plain says. */
 #define CPU(name, ...) (io->plain ? name(__VA_ARGS__) : fast_##name(__VA_ARGS__))
 
 static int rows_of(const Node *node, const NodeIO *io) { return io->n * node_positions(node); }
@@ -68,7 +67,7 @@ static void batchnorm_dx(const Node *node, const NodeIO *io) {
         io->add_dskip);
 }
 
-/* The sums are the gradients. */
+/* The sums over all rows are the gradients of shift and scale. */
 static void batchnorm_dw(const Node *node, const NodeIO *io) {
     const int c = node->in_shape.c;
     if (!io->sums_ready) batchnorm_sum(node, io);
@@ -178,7 +177,7 @@ static void embedding_dw(const Node *node, const NodeIO *io) {
 
 typedef void NodePass(const Node *node, const NodeIO *io);
 
-/* NULL: tokens have no gradient, and not every op has parameters. */
+/* NULL where there is nothing to compute: tokens have no gradient, and some ops no parameters. */
 typedef struct {
     NodePass *forward, *input_gradient, *weight_gradient;
 } Kernels;
@@ -199,7 +198,7 @@ static const Kernels kernels[] = {
 };
 static_assert(sizeof kernels / sizeof *kernels == OP_KINDS, "a row for every op");
 
-/* No model has another kind: the builder made it. */
+/* Aborts if an op has no row, which is a mistake in the program. */
 static const Kernels *kernels_of(const Node *node) {
     if (node->kind >= OP_KINDS || !kernels[node->kind].forward) abort();
     return &kernels[node->kind];

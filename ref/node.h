@@ -1,39 +1,37 @@
-/* Runs one node on the CPU: from a row of the model's table to a function of ops/ops.h, plain or
- * fast.  The stage walks a block with these three calls; the case table of the tests calls them one
- * node at a time. */
+/* Runs one node on the CPU, with the op of ref/ops or of ref/fast.  The stage runs a block with
+ * these three calls; the case table of the tests calls them for one node at a time. */
 #ifndef REF_NODE_H
 #define REF_NODE_H
 
 #include "model.h"
 
-/* Everything one call touches; what an op does not have is NULL.  n samples of node->in_shape. */
+/* The arrays and options of one call, for n samples of node->in_shape.  What an op does not have,
+ * or what is not wanted, is NULL. */
 typedef struct {
     int n;
-    bool plain;           /* the op of ref/ops, else that of ref/fast */
+    bool plain;           /* use the op of ref/ops instead of that of ref/fast */
     const real *x, *skip; /* inputs */
-    const int *tokens;    /* embedding: [n][t] instead of x */
+    const int *tokens;    /* embedding: [n][t], instead of x */
     real *y;
-    real *aux; /* node_aux_count numbers, written by forward, read by the gradients */
+    real *aux; /* node_aux_count numbers, written by forward and read by the gradients */
     const real *weight, *bias;
     real *running_mean, *running_var; /* batchnorm */
     bool use_running;  /* batchnorm: normalise with the running statistics, do not update them */
-    bool hold_running; /* batchnorm: batch statistics, but leave the running ones (recompute) */
-    bool sums_ready;   /* batchnorm: aux holds the sums, from node_input_gradient in batch mode */
+    bool hold_running; /* batchnorm: normalise with the batch's, do not update the running ones */
+    bool sums_ready;   /* batchnorm: node_input_gradient has left its sums in aux */
     const real *dy;
-    real *dx, *dskip; /* NULL: not wanted */
-    bool add_dx, add_dskip;
-    real *dweight, *dbias; /* NULL: not wanted */
-    bool add_dweight, add_dbias;
+    real *dx, *dskip;
+    real *dweight, *dbias;
+    bool add_dx, add_dskip, add_dweight, add_dbias; /* accumulate instead of overwriting */
 } NodeIO;
 
-/* Overwrites y and aux (and updates the running statistics, see above). */
+/* Overwrites y and aux; a batch norm also updates its running statistics, as said above. */
 void node_forward(const Node *node, const NodeIO *io);
 
-/* Overwrites dx and dskip, or accumulates where add_* says so.  Needs dy, and x, y, aux as
- * saved_for_backward says. */
+/* Overwrites or accumulates dx and dskip.  Reads dy, aux, and x or y as saved_for_backward says. */
 void node_input_gradient(const Node *node, const NodeIO *io);
 
-/* Overwrites dweight and dbias, or accumulates where add_* says so. */
+/* Overwrites or accumulates dweight and dbias; reads the same. */
 void node_weight_gradient(const Node *node, const NodeIO *io);
 
 #endif

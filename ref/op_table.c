@@ -1,5 +1,5 @@
-/* The facts about an op that every device and memory.c share: a row each.  What runs it is each
- * device's own table: node.c, cuda/node.c. */
+/* The facts about each op that memory.c and all devices share.  The functions that run an op are in
+ * a table of each device: node.c, cuda/node.c. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -22,17 +22,17 @@ Conv node_conv(const Node *node, int n) {
 
 typedef struct {
     bool input_gradient, weight_gradient;
-    bool running; /* batchnorm: normalised with the running statistics */
+    bool running; /* batchnorm: it normalised with the running statistics */
 } GradientsWanted;
 
-/* y = f(x, w) linear in both: dx needs w alone, dw needs x. */
+/* y = f(x, w) is linear in x and in w: dx needs only w, dw needs x. */
 static SavedForBackward save_bilinear(const Node *node, GradientsWanted wanted) {
     (void)node;
     return (SavedForBackward){.input = wanted.weight_gradient};
 }
 
-/* With running statistics the input gradient is a constant factor a channel; in both modes relu's
- * mask is read from the output. */
+/* With running statistics dx is dy times a constant per channel; with the batch's it depends on x.
+ * The mask of a fused relu is read from the output. */
 static SavedForBackward save_batchnorm(const Node *node, GradientsWanted wanted) {
     bool any = wanted.input_gradient || wanted.weight_gradient;
     bool input = wanted.weight_gradient || (wanted.input_gradient && !wanted.running);
@@ -59,7 +59,7 @@ static SavedForBackward save_both(const Node *node, GradientsWanted wanted) {
     return (SavedForBackward){.input = wanted.input_gradient, .output = wanted.input_gradient};
 }
 
-/* ---- numbers saved with the output ---- */
+/* ---- aux: numbers saved besides the output ---- */
 
 static size_t rows_of(const Node *node, int n) { return (size_t)n * (size_t)node_positions(node); }
 
@@ -93,8 +93,8 @@ static double flops_conv2d(const Node *node, Pass pass) {
     return 2 * out * node->in_shape.c * node->kernel * node->kernel;
 }
 
-/* Two products of t x t scores forward, five backward, where the scores are computed again; with
- * causal scores half of each. */
+/* Forward has two products of t x t scores, backward five, because it recomputes the scores. Causal
+ * scores are half of each. */
 static double flops_attention(const Node *node, Pass pass) {
     if (pass == PASS_WEIGHT_GRADIENT) return 0;
     double product = (double)shape_count(node->out_shape) * node->out_shape.w;
@@ -103,7 +103,7 @@ static double flops_attention(const Node *node, Pass pass) {
 
 /* ---- the table ---- */
 
-/* NULL: nothing is saved, saved with the output, or counted. */
+/* NULL: the op saves nothing, has no aux, or its operations are not counted. */
 static const struct {
     const char *name;
     SavedForBackward (*saved)(const Node *node, GradientsWanted wanted);
@@ -125,7 +125,7 @@ static const struct {
 };
 static_assert(sizeof ops / sizeof *ops == OP_KINDS, "a row for every op");
 
-/* No model has another kind: the builder made it. */
+/* Aborts if an op has no row, which is a mistake in the program. */
 static OpKind kind_of(OpKind kind) {
     if (kind >= OP_KINDS || !ops[kind].name) abort();
     return kind;

@@ -70,7 +70,7 @@ double optimizer_lr(const OptimizerSettings *s, uint64_t step, uint64_t steps) {
     if (s->schedule == LR_STEP && s->step_every > 0)
         return s->lr * pow(s->step_factor, (double)(step / (uint64_t)s->step_every));
     if (s->schedule != LR_COSINE) return s->lr;
-    if (step >= steps) return s->lr * s->final_fraction; /* also where all of it is warmup */
+    if (step >= steps) return s->lr * s->final_fraction; /* also if warmup takes all steps */
     double done = (double)(step - warmup) / (double)(steps - warmup);
     double wave = 0.5 * (1 + cos(3.14159265358979323846 * done));
     return s->lr * (s->final_fraction + (1 - s->final_fraction) * wave);

@@ -47,7 +47,7 @@ void prefix_cache_clear(PrefixCache *c, size_t width, int on_device) {
     c->in_memory = fitting < (size_t)(INT_MAX - on_device) ? on_device + (int)fitting : INT_MAX;
 }
 
-/* Reads or writes the whole of one slot in the file; 0 or -1 with errno. */
+/* Reads (into) or writes (from) one slot of the file.  Returns 0, or -1 and errno. */
 static int transfer(const PrefixCache *c, int slot, real *into, const real *from) {
     size_t bytes = c->width * sizeof(real), done = 0;
     off_t start = (off_t)(slot - c->in_memory) * (off_t)bytes;

@@ -1,8 +1,9 @@
-/* The prefix cache (pre-inference, section 3.2.2 of the paper): outputs of the frozen blocks below
- * the active submodel, by sample number.  Filled as samples come by for the first time, so a phase
- * shorter than an epoch computes no more than it uses.  Kept in the device's memory as far as the
- * stage has room, then in host memory up to a byte budget, the rest in a file that has no name any
- * more once open, so that nothing is left behind. */
+/* The prefix cache (pre-inference, section 3.2.2 of the paper) keeps the outputs of the frozen
+ * blocks below the active submodel, by sample number.  It is filled when a sample is trained on for
+ * the first time, so a phase shorter than an epoch computes no more than it uses.  Outputs go into
+ * the device's memory as far as the stage has room, then into host memory up to a budget, and the
+ * rest into a file.  The file's name is removed as soon as it is open, so that a killed program
+ * leaves nothing behind. */
 #ifndef REF_PREFIX_CACHE_H
 #define REF_PREFIX_CACHE_H
 
@@ -10,38 +11,39 @@
 #include "real.h"
 
 typedef struct {
-    MemCount *counted;   /* CACHE bytes are counted here */
-    size_t budget_bytes; /* in memory */
-    const char *dir;     /* for the file; NULL: samples beyond the budget are not kept */
+    MemCount *counted;   /* counts the host memory, as MEM_CACHE */
+    size_t budget_bytes; /* of host memory */
+    const char *dir;     /* of the file; NULL: samples beyond the budget are not kept */
     int samples;         /* in the data set */
     size_t width;        /* numbers per sample */
-    int *slot;           /* [samples]: where a sample is kept, -1: not yet */
+    int *slot;           /* [samples]: where a sample is kept; -1: it is not */
     int used;            /* slots taken */
-    int on_device;       /* slots below this are the stage's business */
-    int in_memory;       /* slots below this, and not on the device, are in memory */
-    real **chunk;        /* memory, CHUNK slots at a time */
-    int chunks, file;    /* file descriptor, -1: none */
+    int on_device;       /* slots below this are in device memory, which the stage manages */
+    int in_memory;       /* slots from on_device up to this are in host memory */
+    real **chunk;        /* [chunks]: host memory, CHUNK slots each */
+    int chunks, file;    /* the file's descriptor; -1: none */
 } PrefixCache;
 
-/* An empty cache.  -1 and an error when memory runs out. */
+/* Makes an empty cache.  -1 and an error when memory runs out. */
 int prefix_cache_init(PrefixCache *cache, MemCount *counted, size_t budget_bytes, const char *dir,
                       int samples);
 void prefix_cache_free(PrefixCache *cache);
 
-/* Forgets everything; from now on `width` numbers per sample, the first on_device samples in the
- * device's own memory. */
+/* Empties the cache.  From now on samples have `width` numbers, and the first on_device samples
+ * that are kept are in device memory. */
 void prefix_cache_clear(PrefixCache *cache, size_t width, int on_device);
 
-/* Overwrites values[n][width], but for samples on the device, if all n samples are kept; returns
- * whether they were, or -1. */
+/* Looks up n samples.  Returns 1 if all are kept, and overwrites values[n][width] for those that
+ * are not in device memory; 0 if some are not kept; -1 and an error if the file cannot be read. */
 int prefix_cache_get(PrefixCache *cache, real *values, const int *ids, int n);
 
-/* Keeps values[n][width] of samples not kept yet, but for those with a place on the device: the
- * caller puts them into device_slots[n] (-1: nothing to do), and values of theirs are not read.  -1
- * and an error when the file cannot grow. */
+/* Keeps values[n][width] of the samples that are not kept yet.  For those that belong in device
+ * memory it sets device_slots[i] to their slot, reads no values, and the caller copies them; it
+ * sets the other device_slots to -1.  -1 and an error when memory runs out or the file cannot grow.
+ */
 int prefix_cache_put(PrefixCache *cache, const real *values, const int *ids, int n,
                      int *device_slots);
-/* Whether prefix_cache_put may read values of n more samples. */
+/* Returns false if prefix_cache_put of n more samples would read none of their values. */
 bool prefix_cache_reads(const PrefixCache *cache, int n);
 
 #endif

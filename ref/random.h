@@ -1,13 +1,13 @@
-/* Counter-based random numbers: value number i of stream s under seed k is a pure function of
- * (k, s, i).  No state, so the same bits come out on any number of threads, on any rank, and after
- * a resume.  Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
- * 1, 2, 3", SC 2011. */
+/* Counter-based random numbers: number i of stream s under seed k is a pure function of (k, s, i).
+ * There is no state, so the bits are the same on any number of threads, on any rank, and after a
+ * resume.  The function is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as
+ * easy as 1, 2, 3", SC 2011). */
 #ifndef REF_RANDOM_H
 #define REF_RANDOM_H
 
 #include <stdint.h>
 
-/* Streams keep unrelated uses of one seed apart; add an index to each where a family is needed. */
+/* Each use of a seed has a stream of its own.  A family of streams adds an index. */
 enum {
     STREAM_INIT = 1 << 24,    /* + parameter number: initial values */
     STREAM_SHUFFLE = 2 << 24, /* epoch permutations of the data */
@@ -21,20 +21,20 @@ enum {
 /* The Philox4x32-10 block function: four 32-bit outputs from counter and key. */
 void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
-/* 64 random bits: number `index` of `stream` under `seed`. */
+/* Returns 64 random bits: number `index` of `stream` under `seed`. */
 uint64_t random_bits(uint64_t seed, uint32_t stream, uint64_t index);
 
-/* Uniform in [0, 1), a multiple of 2^-53. */
+/* Returns a number uniform in [0, 1), a multiple of 2^-53. */
 double random_uniform(uint64_t seed, uint32_t stream, uint64_t index);
 
-/* Standard normal (Box-Muller, cosine branch). */
+/* Returns a standard normal number (Box-Muller, cosine branch). */
 double random_normal(uint64_t seed, uint32_t stream, uint64_t index);
 
-/* Integer uniform in [0, bound), bound >= 1, without modulo bias beyond 2^-32. */
+/* Returns an integer uniform in [0, bound), bound >= 1; its bias is below 2^-32. */
 uint32_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint32_t bound);
 
-/* Overwrites order[n] with a random permutation of 0..n-1 (Fisher-Yates), n >= 0.  `family` selects
- * one of many permutations of the same seed and stream, e.g. the epoch. */
+/* Overwrites order[n] with a random permutation of 0 .. n - 1 (Fisher-Yates), n >= 0.  `family`
+ * selects one of many permutations of the same seed and stream, for example by epoch. */
 void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t family);
 
 #endif

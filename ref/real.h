@@ -21,11 +21,11 @@ typedef float real;
 #define REAL_NAME "float"
 #endif
 
-/* How a device stores values and weights, and multiplies them.  The CPU knows the first alone.
- * Gradients of parameters, optimizer state and statistics are float in each. */
+/* How a device stores and multiplies values and weights.  The CPU has only the first.  Gradients of
+ * parameters, optimizer state and statistics are float in all of them. */
 typedef enum {
     PRECISION_FP32, /* float */
-    PRECISION_TF32, /* float, with 10-bit mantissas into the products */
+    PRECISION_TF32, /* float; products round their factors to 10-bit mantissas */
     PRECISION_BF16, /* bf16 values and weights; the active submodel has float masters */
     PRECISIONS
 } Precision;

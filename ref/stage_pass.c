@@ -1,5 +1,6 @@
-/* Forward and backward passes of the CPU stage: walks a block's nodes, finds the arrays each one
- * needs, and leaves the mathematics to node.h. */
+/* The passes of the CPU stage.  Each runs over the nodes of a block, finds the arrays that a node
+ * needs, and leaves the mathematics to node.h.  cuda/pass.c does the same with fused kernels; which
+ * gradients are computed, stored and accumulated is decided for both in layout.c. */
 #include <string.h>
 
 #include "fast/fast.h"
@@ -10,7 +11,7 @@ static RefStage *of(Stage *base) { return (RefStage *)(void *)base; }
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
-/* The slot of the selected micro-batch. */
+/* Returns the slot of a block that the selected micro-batch uses. */
 static int slot_of(const RefStage *s, int block) {
     return s->micro_batch % block_in_flight(&s->base.settings, block);
 }
@@ -29,14 +30,14 @@ real *stage_value(RefStage *s, int value) {
 real *stage_value_gradient(RefStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.gradient_of[value];
-    if (value == m->values - 1) return stage_value(s, value); /* the logits' replaces them */
+    if (value == m->values - 1) return stage_value(s, value); /* it overwrites the logits */
     real *stored = s->value_gradient[slot_of(s, block_of(m, value)) * m->values + value];
     return stored ? stored : workspace_at(s, s->layout.gradient_at[value]);
 }
 
 static real *param_or_null(real **array, int number) { return number < 0 ? NULL : array[number]; }
 
-/* What every call on a node needs, whichever it is. */
+/* Returns the arrays and options that all three calls on a node share. */
 static NodeIO node_io(RefStage *s, const Node *node) {
     const Model *m = s->base.model;
     int index = (int)(node - m->node);
@@ -55,7 +56,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
         io.running_mean = s->buffer[node->running];
         io.running_var = s->buffer[node->running + 1];
         io.use_running = !training || node_uses_running(m, node, &s->base.settings, s->active);
-        /* Frozen means unchanged: only an active block moves its running statistics. */
+        /* The running statistics of a frozen block do not change. */
         io.hold_running = !s->active[block_of(m, node->out)];
     }
     return io;
@@ -70,14 +71,18 @@ void stage_begin(Stage *base, const Batch *batch, Mode mode) {
     s->stepping = true;
 }
 
-void stage_forward(Stage *base, int block) {
-    RefStage *s = of(base);
-    const Block *b = &base->model->block[block];
-    for (int i = b->first_node; i < b->end_node; i++) {
-        NodeIO io = node_io(s, &base->model->node[i]);
-        node_forward(&base->model->node[i], &io);
+/* Runs the nodes of a block; with `again`, to recompute what the forward pass did not keep. */
+static void run_forward(RefStage *s, int block, bool again) {
+    const Model *m = s->base.model;
+    for (int i = m->block[block].first_node; i < m->block[block].end_node; i++) {
+        if (again && !node_is_read_again(m, &m->node[i])) continue;
+        NodeIO io = node_io(s, &m->node[i]);
+        io.hold_running |= again;
+        node_forward(&m->node[i], &io);
     }
 }
+
+void stage_forward(Stage *base, int block) { run_forward(of(base), block, false); }
 
 Loss stage_loss(Stage *base, double scale) {
     RefStage *s = of(base);
@@ -98,24 +103,12 @@ Loss stage_loss(Stage *base, double scale) {
     return loss;
 }
 
-/* Makes again, from the block's stored input, what the forward pass did not keep. */
-static void recompute(RefStage *s, const Block *b) {
-    const Model *m = s->base.model;
-    for (int i = b->first_node; i < b->end_node; i++) {
-        const Node *node = &m->node[i];
-        if (!node_is_read_again(m, node)) continue;
-        NodeIO io = node_io(s, node);
-        io.hold_running = true;
-        node_forward(node, &io);
-    }
-}
-
 void stage_input_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
     if (block < s->layout.lowest) return;
-    if (base->settings.recompute) recompute(s, b);
+    if (base->settings.recompute) run_forward(s, block, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!s->layout.needs_grad[node->out]) continue;
@@ -126,11 +119,13 @@ void stage_input_gradient(Stage *base, int block) {
         if (wanted.in) io.dx = stage_value_gradient(s, node->in);
         io.add_dskip = wanted.add_skip;
         io.add_dx = wanted.add_in;
-        if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
+        if (io.dx == io.dy) io.dx = NULL; /* a sum shares its gradient with its summand */
         node_input_gradient(node, &io);
     }
 }
 
+/* Returns the gradient array of a parameter, or NULL if it does not train; sets *add if this step
+ * has already written it. */
 static real *active_gradient(RefStage *s, int param, bool *add) {
     if (param < 0 || !s->gradient[param]) return NULL;
     *add = s->gradient_made[param];
@@ -142,9 +137,8 @@ void stage_weight_gradient(Stage *base, int block) {
     RefStage *s = of(base);
     const Model *m = base->model;
     const Block *b = &m->block[block];
-    if (base->settings.deferred && base->settings.recompute &&
-        block_trains(m, block, s->layout.trains))
-        recompute(s, b);
+    if (!block_trains(m, block, s->layout.trains)) return;
+    if (base->settings.deferred && base->settings.recompute) run_forward(s, block, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
         if (!node_trains(m, node, s->layout.trains)) continue;

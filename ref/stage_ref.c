@@ -1,4 +1,4 @@
-/* The CPU stage: what it allocates, when, and for what.  Its passes are in stage_pass.c. */
+/* The memory of the CPU stage: what is allocated and freed, and when. */
 #include "stage_ref.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ static int reserve_tables(RefStage *s) {
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
 
-/* What micro-batches keep, each in its slot. */
+/* Allocates what each micro-batch in flight keeps for its backward pass. */
 static bool allocate_stored(RefStage *s) {
     const Model *m = s->base.model;
     const StageSettings *settings = &s->base.settings;
@@ -84,7 +84,7 @@ static void free_state(RefStage *s, int param) {
     for (int k = 0; k < 2; k++) release(s, &s->state[k][param]);
 }
 
-/* By the optimizer, here. */
+/* Returns true if this stage's optimizer updates the parameter. */
 static bool is_updated(const RefStage *s, int param) {
     return s->active[s->base.model->param[param].block] &&
            param_is_owned(s->base.model, &s->base.settings, param);
@@ -98,7 +98,7 @@ static int allocate_state(RefStage *s, int param) {
     return 0;
 }
 
-/* Where the next active blocks are these. */
+/* Returns true if a block keeps its optimizer state when `active` are the next active blocks. */
 static bool state_stays(const RefStage *s, int block, const bool *active) {
     return s->base.settings.keep_state || (s->active[block] && active[block]);
 }
@@ -108,7 +108,7 @@ static int stage_activate(Stage *base, const bool *active) {
     const Model *m = base->model;
     if (memcmp(active, s->active, (size_t)m->blocks) == 0) return 0;
     if (layout_check(m, &base->settings, active)) return -1;
-    free_activations(s); /* first free, then allocate: the peak is one submodel's */
+    free_activations(s); /* before allocating, so that the peak is that of one submodel */
     for (int p = 0; p < m->params; p++) {
         release(s, &s->gradient[p]);
         s->gradient_made[p] = false;
@@ -118,7 +118,7 @@ static int stage_activate(Stage *base, const bool *active) {
         if (!state_stays(s, b, active)) s->optimizer_step[b] = 0;
     memcpy(s->active, active, (size_t)m->blocks);
     s->stepping = false;
-    if (allocate_activations(s)) return -1; /* with the layout, which says who trains */
+    if (allocate_activations(s)) return -1; /* this makes the layout, which says what trains */
     for (int p = 0; p < m->params; p++) {
         int block = m->param[p].block;
         if (!s->layout.trains[block] || !param_is_local(m, &base->settings, p)) continue;

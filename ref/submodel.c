@@ -51,8 +51,8 @@ double partition_share(const Partition *partition, const Model *model) {
 
 /* ---- balanced ---- */
 
-/* best[m][b]: best sum of squares of the first b items in m parts; cut[m][b]: where the last of
- * them begins.  Dynamic programming over b and m. */
+/* Dynamic programming: best[m][b] is the smallest sum of squares of the first b items in m parts,
+ * cut[m][b] the item at which the last of these parts begins. */
 static void cut_best(int *part, const double *prefix, int items, int parts, int min_items,
                      double *best, int *cut) {
     int row = items + 1;
@@ -92,7 +92,7 @@ int cut_contiguous(int *part, const double *cost, int items, int parts, int min_
 
 /* ---- by hand ---- */
 
-/* The block a name or number of `length` characters stands for, or -1. */
+/* Returns the block with a name or number of `length` characters, or -1 and an error. */
 static int find_block(const Model *model, const char *name, size_t length) {
     for (int b = 0; b < model->blocks; b++)
         if (strlen(model->block[b].name) == length &&
@@ -107,7 +107,7 @@ static int find_block(const Model *model, const char *name, size_t length) {
                      model->block[model->blocks - 1].name, model->blocks - 1);
 }
 
-/* One item, "NAME" or "NAME-NAME", of `length` characters. */
+/* Assigns the blocks of one item, "NAME" or "NAME-NAME" of `length` characters, to a submodel. */
 static int assign_range(Partition *partition, const Model *model, const char *item, size_t length,
                         int submodel) {
     const char *dash = memchr(item, '-', length);
@@ -128,7 +128,8 @@ static int assign_range(Partition *partition, const Model *model, const char *it
     return 0;
 }
 
-/* How many blocks are left to the submodels, or -1. */
+/* Marks the blocks that are always active.  Returns the number of other blocks, or -1 and an error.
+ */
 static int assign_always(Partition *partition, const Model *model, const char *always) {
     int left = 0;
     for (const char *text = always ? always : ""; *text;) {
@@ -172,7 +173,7 @@ int partition_parse(Partition *partition, const Model *model, const char *text,
     return 0;
 }
 
-/* The `left` blocks that are not always active. */
+/* Assigns the `left` blocks that are not always active. */
 static int assign_balanced(Partition *partition, const Model *model, int left) {
     double *share = malloc((size_t)left * sizeof *share);
     int *part = malloc((size_t)left * sizeof *part), i = 0, submodels = partition->submodels;

@@ -1,7 +1,7 @@
 /* Adam (Kingma & Ba 2015, Algorithm 1) and AdamW (Loshchilov & Hutter 2019, Algorithm 2):
  *
  *     g = g + weight_decay p                              Adam: decay is part of the gradient
- *     p = p - lr weight_decay p                           AdamW: decay is apart from it
+ *     p = p - lr weight_decay p                           AdamW: decay is a step of its own
  *     m = beta1 m + (1 - beta1) g
  *     v = beta2 v + (1 - beta2) g^2
  *     m_hat = m / bias_correction1                        bias_correction1 = 1 - beta1^t
@@ -22,7 +22,7 @@ static int two_moments(const OptimizerSettings *s) {
     return 2;
 }
 
-/* What both have; decay is for each to fill in. */
+/* Returns the factors that Adam and AdamW share, without weight decay. */
 static OptimizerFactors moment_factors(const OptimizerSettings *s, double lr, uint64_t t) {
     double bias_correction1 = 1 - pow(s->beta1, (double)t);
     double bias_correction2 = 1 - pow(s->beta2, (double)t);

@@ -4,8 +4,9 @@
  *     p = p - lr (sign(c) + weight_decay p)
  *     m = beta2 m + (1 - beta2) g
  *
- * Every element moves by lr, whatever the size of its gradient; where c is 0, by none.  The only
- * state is m, so a submodel in thirds takes W (1 + 2/3) where Adam takes W (1 + 3/3). */
+ * Every element moves by lr, whatever the size of its gradient, or stays if c is 0.  The only state
+ * is m, so BCD with three submodels takes W (1 + 2/3) bytes where with Adam it takes W (1 + 3/3).
+ */
 #include "optimizers.h"
 
 static int one_moment(const OptimizerSettings *s) {
@@ -41,7 +42,7 @@ static void lion_update(const Param *param, real *p, real *const state[2], const
     signed_update(param->count, p, state[0], g, g_scale, f);
 }
 
-/* Those of the authors' code. */
+/* The defaults are those of the authors' code. */
 const Optimizer optimizer_lion = {
     .defaults = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99},
     .state_vectors = one_moment,

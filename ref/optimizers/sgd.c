@@ -1,7 +1,7 @@
 /* Stochastic gradient descent, in PyTorch's form, which the BCD paper uses:
  *
  *     g = g + weight_decay p
- *     v = momentum v + g          without momentum v is g, and nothing is kept
+ *     v = momentum v + g          without momentum v is g, and there is no state
  *     p = p - lr v */
 #include "optimizers.h"
 
