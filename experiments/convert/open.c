@@ -1,22 +1,60 @@
-/* A trained model, wherever it is: a run, a checkpoint, or a directory in Hugging Face's format. */
+/* Opens a trained model for evaluation: a run, a checkpoint, or a directory of Hugging Face's. */
 #include <string.h>
 
 #include "../../ref/error.h"
 #include "../store/checkpoint.h"
+#include "../store/rundir.h"
+#include "../store/settings.h"
 #include "convert.h"
+
+/* The flags of an evaluation go over the settings of the training.  The device is never the stored
+ * one: a model trained on a GPU can be evaluated anywhere. */
+static void overlay(Options *stored, const Options *asked) {
+    if (options_given(asked, "data-dir")) strcpy(stored->data_dir, asked->data_dir);
+    if (options_given(asked, "batch") && asked->batch) stored->batch = asked->batch;
+    if (options_given(asked, "limit")) stored->limit = asked->limit;
+    if (options_given(asked, "data")) strcpy(stored->data, asked->data);
+    if (options_given(asked, "data") || *asked->valid) strcpy(stored->valid, asked->valid);
+    /* Sampling computes one sequence at a time. */
+    if (asked->command == COMMAND_SAMPLE) stored->batch = 1;
+    if (options_given(asked, "batch") || stored->batch == 1) stored->accumulate = 1;
+    stored->device = asked->device;
+    stored->precision = asked->precision;
+    stored->method = METHOD_BCD;
+}
 
 static int open_directory(Setup *setup, const Options *asked) {
     Options *o = &setup->options;
     memset(setup, 0, sizeof *setup);
     options_defaults(o, COMMAND_TRAIN);
     strcpy(o->init, asked->init);
-    checkpoint_overlay(o, asked);
+    overlay(o, asked);
     if (convert_spec(o->model, o->init, asked->context)) return -1;
     setup->model = model_create(o->model);
     return !setup->model || setup_engine_for_evaluation(setup) ||
                    convert_load(setup->engine, o->init)
                ? -1
                : 0;
+}
+
+int convert_open_run(Setup *setup, const char *place, const Options *asked) {
+    char path[RUNDIR_PATH], spec[OPTION_TEXT];
+    H5File file;
+    memset(setup, 0, sizeof *setup);
+    options_defaults(&setup->options, COMMAND_TRAIN);
+    if (rundir_settings(place, &setup->options) || rundir_checkpoint(path, place) ||
+        checkpoint_open(&file, path))
+        return -1;
+    int failed = settings_read(&file, "/settings", &setup->options) ||
+                 h5_get_text(&file, "/model", "spec", spec, sizeof spec);
+    if (!failed) {
+        overlay(&setup->options, asked);
+        setup->model = model_create(spec);
+        failed = !setup->model || setup_engine_for_evaluation(setup) ||
+                 checkpoint_read_model(&file, setup->engine, false);
+    }
+    h5_close(&file);
+    return failed ? -1 : 0;
 }
 
 int convert_open(Setup *setup, const Options *asked) {
@@ -26,5 +64,5 @@ int convert_open(Setup *setup, const Options *asked) {
     if (*asked->init) return open_directory(setup, asked);
     if (asked->context)
         return error_set("--context goes with --init; a run has the context it was trained with");
-    return checkpoint_open(setup, asked->positional[0], asked);
+    return convert_open_run(setup, asked->positional[0], asked);
 }

@@ -34,6 +34,7 @@
 #include "../commands.h"
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
+#include "../store/tensors.h"
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
@@ -159,7 +160,7 @@ static void backward(H5File *file, Stage *stage, real *room) {
     for (int p = 0; p < model->params; p++) {
         char name[H5_NAME];
         H5Dim dims[4];
-        int rank = checkpoint_shape(dims, model, TENSOR_PARAMETER, p);
+        int rank = tensor_shape(dims, model, TENSOR_PARAMETER, p);
         stage->is->read(stage, TENSOR_GRADIENT, p, room);
         snprintf(name, sizeof name, "/gradients/%s", model->param[p].name);
         h5_write(file, name, H5_REAL, room, rank, dims, NULL);
@@ -170,7 +171,7 @@ static void write_buffers(H5File *file, Stage *stage, real *room) {
     for (int b = 0; b < stage->model->buffers; b++) {
         char name[H5_NAME];
         H5Dim dims[4];
-        int rank = checkpoint_shape(dims, stage->model, TENSOR_BUFFER, b);
+        int rank = tensor_shape(dims, stage->model, TENSOR_BUFFER, b);
         stage->is->read(stage, TENSOR_BUFFER, b, room);
         snprintf(name, sizeof name, "/buffers/%s", stage->model->buffer[b].name);
         h5_write(file, name, H5_REAL, room, rank, dims, NULL);
@@ -178,7 +179,7 @@ static void write_buffers(H5File *file, Stage *stage, real *room) {
 }
 
 static size_t largest_array(const Model *model, int n) {
-    size_t max = checkpoint_largest(model);
+    size_t max = tensor_largest(model);
     for (int b = 0; b < model->blocks; b++) {
         size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
         if (count > max) max = count;
@@ -237,11 +238,10 @@ static int run(const Options *o, const H5File *file, const H5File *checkpoint) {
     Model *model = batch.n < 0 || find_spec(spec, o, file, checkpoint) ? NULL : model_create(spec);
     if (model && check_batchnorm(model, batch.n, o->mode) == 0)
         engine = make_engine(&stage, o, model, batch.n);
-    int failed =
-        !engine ||
-        (*o->init ? convert_load(engine, o->init)
-                  : checkpoint_read_tensors(checkpoint, engine, CHECKPOINT_MODEL_GROUPS, true)) ||
-        read_batch(&batch, file, model) || write_gradients(o, stage, &batch);
+    int failed = !engine ||
+                 (*o->init ? convert_load(engine, o->init)
+                           : checkpoint_read_model(checkpoint, engine, true)) ||
+                 read_batch(&batch, file, model) || write_gradients(o, stage, &batch);
     if (engine) engine->is->free(engine);
     batch_free(&batch);
     model_free(model);

@@ -1,4 +1,3 @@
-/* Writing checkpoint.h5, and what writing and reading share. */
 #include "checkpoint.h"
 
 #include <math.h>
@@ -9,109 +8,97 @@
 #include "../../data/checksum.h"
 #include "../../ref/error.h"
 #include "settings.h"
+#include "tensors.h"
 
-const CheckpointGroup checkpoint_groups[CHECKPOINT_GROUPS] = {
+enum { VERSION = 1 };
+
+/* ---- what the file holds --------------------------------------------------------------------- */
+
+/* Where each kind of tensor is in the file; the first two make up the model. */
+static const struct {
+    TensorRole role;
+    const char *group;
+} groups[] = {
     {TENSOR_PARAMETER, "/parameters"},
     {TENSOR_BUFFER, "/buffers"},
     {TENSOR_STATE0, "/optimizer/first"},
     {TENSOR_STATE1, "/optimizer/second"},
 };
+enum { MODEL_GROUPS = 2, GROUPS = sizeof groups / sizeof *groups };
 
-/* In the order of their checksum. */
-const H5Column checkpoint_fields[CHECKPOINT_FIELDS] = {
+/* The attributes of /bcd, in the order of their checksum. */
+static const H5Column state_fields[] = {
     {H5_FIELD(BcdState, step, H5_UINT64)},        {H5_FIELD(BcdState, position, H5_UINT64)},
     {H5_FIELD(BcdState, phase, H5_UINT64)},       {H5_FIELD(BcdState, phase_steps, H5_UINT64)},
     {H5_FIELD(BcdState, phase_start, H5_UINT64)}, {H5_FIELD(BcdState, windows, H5_UINT64)},
     {H5_FIELD(BcdState, window_sum, H5_DOUBLE)},  {H5_FIELD(BcdState, last_window_sum, H5_DOUBLE)},
     {H5_FIELD(BcdState, submodel, H5_INT)},
 };
+enum { STATE_FIELDS = sizeof state_fields / sizeof *state_fields };
 
-void checkpoint_name(char name[2 * H5_NAME], const Model *model, int group, int number) {
-    const CheckpointGroup *g = &checkpoint_groups[group];
-    snprintf(name, 2 * H5_NAME, "%s/%s", g->group,
-             g->role == TENSOR_BUFFER ? model->buffer[number].name : model->param[number].name);
+/* "/parameters/block1.conv1.weight" */
+static void tensor_path(char path[2 * H5_NAME], const Model *model, int group, int number) {
+    snprintf(path, 2 * H5_NAME, "%s/%s", groups[group].group,
+             tensor_name(model, groups[group].role, number));
 }
 
-/* Names of the dimensions of a parameter, by what its op makes of it. */
-static void name_dims(H5Dim dims[4], const Model *model, int param) {
-    static const char *const names[5][4] = {{NULL},
-                                            {"channel"},
-                                            {"out", "in"},
-                                            {"", "", ""},
-                                            {"out", "kernel_row", "kernel_column", "in"}};
-    const Param *p = &model->param[param];
-    for (int i = 0; i < p->rank; i++) dims[i].name = names[p->rank][i];
-    for (int n = 0; n < model->nodes && p->rank == 2; n++) {
-        const Node *node = &model->node[n];
-        if (node->kind != OP_EMBEDDING) continue;
-        if (node->weight == param) dims[0].name = "token";
-        if (node->bias == param) dims[0].name = "position";
-        if (node->weight == param || node->bias == param) dims[1].name = "channel";
-    }
-}
+/* ---- checksums ------------------------------------------------------------------------------- */
 
-int checkpoint_shape(H5Dim dims[4], const Model *model, TensorRole role, int number) {
-    memset(dims, 0, 4 * sizeof *dims);
-    if (role == TENSOR_BUFFER) {
-        dims[0] = (H5Dim){"channel", (size_t)model->buffer[number].count, NULL};
-        return 1;
-    }
-    const Param *p = &model->param[number];
-    for (int i = 0; i < p->rank; i++) dims[i].size = (size_t)p->dim[i];
-    name_dims(dims, model, number);
-    return p->rank;
-}
-
-uint64_t checkpoint_checksum(const real *data, size_t count) {
-    uint64_t sum = CHECKSUM_START;
+/* Adds numbers of `size` bytes each, at most 8, to a checksum. */
+static uint64_t add_numbers(uint64_t sum, const void *numbers, size_t size, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = 0;
-        memcpy(&bits, &data[i], sizeof data[i]);
+        memcpy(&bits, (const char *)numbers + i * size, size);
         sum = checksum_add(sum, bits);
     }
     return sum;
 }
 
-int checkpoint_tensors(const Model *model, TensorRole role) {
-    return role == TENSOR_BUFFER ? model->buffers : model->params;
+static uint64_t tensor_checksum(const real *data, size_t count) {
+    return add_numbers(CHECKSUM_START, data, sizeof *data, count);
 }
 
-size_t checkpoint_largest(const Model *model) {
-    size_t largest = 1;
-    for (int p = 0; p < model->params; p++)
-        if (model->param[p].count > largest) largest = model->param[p].count;
-    for (int b = 0; b < model->buffers; b++)
-        if ((size_t)model->buffer[b].count > largest) largest = (size_t)model->buffer[b].count;
-    return largest;
+static uint64_t steps_checksum(const uint64_t *steps, size_t blocks) {
+    return add_numbers(CHECKSUM_START, steps, sizeof *steps, blocks);
 }
 
-static int write_tensors(H5File *file, const Setup *setup, int group, real *room) {
+static uint64_t state_checksum(const BcdState *state) {
+    uint64_t sum = CHECKSUM_START;
+    for (const H5Column *c = state_fields; c < state_fields + STATE_FIELDS; c++)
+        sum = add_numbers(sum, (const char *)state + c->offset, h5_kind_size(c->kind), 1);
+    return sum;
+}
+
+static int check_sum(const H5File *file, const char *name, uint64_t sum) {
+    uint64_t stored;
+    if (h5_get(file, name, "checksum", H5_UINT64, &stored)) return -1;
+    if (stored == sum) return 0;
+    return error_set("%s: %s: its checksum does not match; the file is damaged", file->path, name);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int write_tensors(H5File *file, const Setup *setup, int group, real *buffer) {
     const Model *model = setup->model;
     Engine *engine = setup->engine;
-    TensorRole role = checkpoint_groups[group].role;
+    TensorRole role = groups[group].role;
     char name[2 * H5_NAME];
     H5Dim dims[4];
-    for (int i = 0; i < checkpoint_tensors(model, role); i++) {
-        size_t count = engine->is->read(engine, role, i, room);
-        if (!count) continue; /* no optimizer state now */
+    for (int i = 0; i < tensor_count(model, role); i++) {
+        size_t count = engine->is->read(engine, role, i, buffer);
+        if (!count) continue; /* no optimizer state at the moment */
         if (count == READ_FAILED) return -1;
-        checkpoint_name(name, model, group, i);
+        tensor_path(name, model, group, i);
         for (size_t n = 0; n < count; n++)
-            if (!isfinite(room[n])) {
+            if (!isfinite(buffer[n])) {
                 error_set("%s has a number that is NaN or infinite", name + 1);
                 return CHECKPOINT_NOT_FINITE;
             }
-        int rank = checkpoint_shape(dims, model, role, i);
-        h5_write(file, name, H5_REAL, room, rank, dims, NULL);
-        h5_set_count(file, name, "checksum", checkpoint_checksum(room, count));
+        int rank = tensor_shape(dims, model, role, i);
+        h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
+        h5_set_count(file, name, "checksum", tensor_checksum(buffer, count));
     }
     return 0;
-}
-
-uint64_t checkpoint_steps_checksum(const uint64_t *steps, size_t blocks) {
-    uint64_t sum = CHECKSUM_START;
-    for (size_t b = 0; b < blocks; b++) sum = checksum_add(sum, steps[b]);
-    return sum;
 }
 
 static void write_steps(H5File *file, const Setup *setup, uint64_t *steps) {
@@ -120,56 +107,166 @@ static void write_steps(H5File *file, const Setup *setup, uint64_t *steps) {
         steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
     H5Dim dim = {"block", blocks, NULL};
     h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
-    h5_set_count(file, "/optimizer_step", "checksum", checkpoint_steps_checksum(steps, blocks));
+    h5_set_count(file, "/optimizer_step", "checksum", steps_checksum(steps, blocks));
 }
 
-uint64_t checkpoint_state_checksum(const BcdState *state) {
-    uint64_t sum = CHECKSUM_START;
-    for (const H5Column *c = checkpoint_fields; c < checkpoint_fields + CHECKPOINT_FIELDS; c++) {
-        uint64_t bits = 0;
-        memcpy(&bits, (const char *)state + c->offset, h5_kind_size(c->kind));
-        sum = checksum_add(sum, bits);
-    }
-    return sum;
-}
-
-static void write_state(H5File *file, const BcdState *state) {
-    h5_set_fields(file, "/bcd", checkpoint_fields, CHECKPOINT_FIELDS, state);
-    h5_set_count(file, "/bcd", "checksum", checkpoint_state_checksum(state));
-}
-
-static int write_all(H5File *file, const Setup *setup, const BcdState *state, real *room,
+static int write_all(H5File *file, const Setup *setup, const BcdState *state, real *buffer,
                      uint64_t *steps) {
     h5_set_text(file, "/", "format", "bcd checkpoint");
-    h5_set_int(file, "/", "version", CHECKPOINT_VERSION);
+    h5_set_int(file, "/", "version", VERSION);
     h5_set_text(file, "/", "precision", REAL_NAME);
     settings_write(file, "/settings", &setup->options, OPTION_ROUNDS);
     h5_set_text(file, "/model", "spec", setup->model->spec);
     h5_set_text(file, "/data", "name", setup->train->name);
     h5_set_int(file, "/data", "samples", setup->train->samples);
     h5_set_count(file, "/data", "checksum", setup->train->checksum);
-    write_state(file, state);
+    h5_set_fields(file, "/bcd", state_fields, STATE_FIELDS, state);
+    h5_set_count(file, "/bcd", "checksum", state_checksum(state));
     write_steps(file, setup, steps);
     int failed = 0;
-    for (int group = 0; !failed && group < CHECKPOINT_GROUPS; group++)
-        failed = write_tensors(file, setup, group, room);
+    for (int group = 0; !failed && group < GROUPS; group++)
+        failed = write_tensors(file, setup, group, buffer);
     return failed;
 }
 
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {
-    real *room = malloc(checkpoint_largest(setup->model) * sizeof *room);
+    real *buffer = malloc(tensor_largest(setup->model) * sizeof *buffer);
     uint64_t *steps = malloc((size_t)setup->model->blocks * sizeof *steps);
     H5File file;
-    int failed = room && steps ? h5_create(&file, path)
-                               : error_set("%s: out of memory for the largest tensor", path);
+    int failed = buffer && steps ? h5_create(&file, path)
+                                 : error_set("%s: out of memory for the largest tensor", path);
     if (!failed) {
-        failed = write_all(&file, setup, state, room, steps);
+        failed = write_all(&file, setup, state, buffer, steps);
         if (failed)
             h5_abandon(&file);
         else
             failed = h5_commit(&file);
     }
-    free(room);
+    free(buffer);
     free(steps);
     return failed;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int checkpoint_open(H5File *file, const char *path) {
+    char precision[H5_NAME];
+    if (h5_open(file, path)) return -1;
+    int failed = h5_check_format(file, "bcd checkpoint", VERSION, "a checkpoint of bcd train") ||
+                 h5_get(file, "/", "precision", H5_TEXT, precision);
+    if (!failed && strcmp(precision, REAL_NAME) != 0)
+        failed =
+            error_set("%s: written in %s; this program computes in %s", path, precision, REAL_NAME);
+    if (failed) h5_close(file);
+    return failed ? -1 : 0;
+}
+
+int checkpoint_settings(const char *path, Options *options) {
+    H5File file;
+    if (checkpoint_open(&file, path)) return -1;
+    int failed = settings_read(&file, "/settings", options);
+    h5_close(&file);
+    return failed;
+}
+
+int checkpoint_step(const char *path, uint64_t *step) {
+    H5File file;
+    if (checkpoint_open(&file, path)) return -1;
+    int failed = h5_get(&file, "/bcd", "step", H5_UINT64, step);
+    h5_close(&file);
+    return failed;
+}
+
+static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign,
+                       real *buffer) {
+    TensorRole role = groups[group].role;
+    char name[2 * H5_NAME];
+    H5Dim dims[4];
+    size_t size[4], count = 1;
+    tensor_path(name, engine->model, group, number);
+    /* Frozen parameters have no state. */
+    bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
+    if (optional && !h5_exists(file, name)) return 0;
+    int rank = tensor_shape(dims, engine->model, role, number);
+    for (int i = 0; i < rank; i++) count *= size[i] = dims[i].size;
+    if (h5_read(file, name, H5_REAL, buffer, rank, size)) return -1;
+    bool has_sum = !foreign || h5_has(file, name, "checksum");
+    if (has_sum && check_sum(file, name, tensor_checksum(buffer, count))) return -1;
+    return engine->is->write(engine, role, number, buffer);
+}
+
+/* Reads the tensors of the first `count` groups. */
+static int read_tensors(const H5File *file, Engine *engine, int count, bool foreign) {
+    real *buffer = malloc(tensor_largest(engine->model) * sizeof *buffer);
+    if (!buffer) return error_set("%s: out of memory for the largest tensor", file->path);
+    int failed = 0;
+    for (int group = 0; group < count; group++)
+        for (int i = 0; i < tensor_count(engine->model, groups[group].role); i++)
+            failed = failed || read_tensor(file, engine, group, i, foreign, buffer);
+    free(buffer);
+    return failed ? -1 : 0;
+}
+
+int checkpoint_read_model(const H5File *file, Engine *engine, bool foreign) {
+    return read_tensors(file, engine, MODEL_GROUPS, foreign);
+}
+
+static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
+    memset(state, 0, sizeof *state);
+    if (h5_get_fields(file, "/bcd", state_fields, STATE_FIELDS, state) ||
+        check_sum(file, "/bcd", state_checksum(state)))
+        return -1;
+    if (state->submodel >= 0 && state->submodel < setup->bcd.partition.submodels) return 0;
+    return error_set("%s: /bcd: no submodel %d; the file is damaged", file->path, state->submodel);
+}
+
+static int check_same(const H5File *file, const Setup *setup) {
+    char spec[OPTION_TEXT], name[OPTION_TEXT];
+    uint64_t checksum;
+    if (h5_get_text(file, "/model", "spec", spec, sizeof spec) ||
+        h5_get_text(file, "/data", "name", name, sizeof name) ||
+        h5_get(file, "/data", "checksum", H5_UINT64, &checksum))
+        return -1;
+    if (strcmp(spec, setup->model->spec) != 0)
+        return error_set("%s: holds the model %s, not %s", file->path, spec, setup->model->spec);
+    if (checksum != setup->train->checksum)
+        return error_set(
+            "%s: the data set %s is not the one this run was trained on (its checksum "
+            "differs); put that one back",
+            file->path, name);
+    return 0;
+}
+
+/* Activates the submodel that was active, which allocates its optimizer state. */
+static int activate(const Setup *setup, const BcdState *state) {
+    bool *active = malloc((size_t)setup->model->blocks * sizeof *active);
+    if (!active) return error_set("resume: out of memory");
+    partition_active(&setup->bcd.partition, setup->model, state->submodel, active);
+    int failed = setup->engine->is->activate(setup->engine, active);
+    free(active);
+    return failed;
+}
+
+static int read_steps(const H5File *file, const Setup *setup) {
+    /* Older versions called it /age. */
+    const char *name = h5_exists(file, "/optimizer_step") ? "/optimizer_step" : "/age";
+    size_t blocks = (size_t)setup->model->blocks;
+    uint64_t *steps = malloc(blocks * sizeof *steps);
+    if (!steps) return error_set("resume: out of memory");
+    int failed = h5_read(file, name, H5_UINT64, steps, 1, &blocks) ||
+                 check_sum(file, name, steps_checksum(steps, blocks));
+    for (size_t b = 0; b < blocks && !failed; b++)
+        setup->engine->is->set_optimizer_step(setup->engine, (int)b, steps[b]);
+    free(steps);
+    return failed;
+}
+
+int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
+    H5File file;
+    if (checkpoint_open(&file, path)) return -1;
+    int failed = check_same(&file, setup) || read_state(&file, setup, state) ||
+                 (state->step > 0 && activate(setup, state)) ||
+                 read_tensors(&file, setup->engine, GROUPS, false) || read_steps(&file, setup);
+    h5_close(&file);
+    return failed ? -1 : 0;
 }

@@ -1,0 +1,166 @@
+/* Saves a trained model as Hugging Face's transformers library reads it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../ref/error.h"
+#include "../commands.h"
+#include "../store/rundir.h"
+#include "convert.h"
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* Lists the tensors to write, in the order of our parameters.  Returns how many, or -1 and an
+ * error; the caller frees *list and *names either way. */
+static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
+    int count = 0;
+    *names = calloc((size_t)m->params, sizeof **names);
+    *list = calloc((size_t)m->params * CONVERT_PARTS, sizeof **list);
+    if (!*names || !*list) return error_set("export: out of memory");
+    for (int p = 0; p < m->params; p++) {
+        TheirName *theirs = &(*names)[p];
+        convert_name(theirs, m, p);
+        for (int part = 0; part < theirs->parts; part++) {
+            size_t rows = theirs->rows[part], columns = theirs->columns;
+            (*list)[count++] = (SafeTensor){
+                .name = theirs->name[part],
+                .rank = m->param[p].rank,
+                .dim = {theirs->turned ? columns : rows, theirs->turned ? rows : columns},
+                .count = rows * columns};
+        }
+    }
+    return count;
+}
+
+/* The learned positions of the model that a training started from, of which a training on shorter
+ * texts has only the first.  tensor NULL: there are none. */
+typedef struct {
+    Weights weights;
+    const Safetensors *file;
+    const SafeTensor *tensor;
+} Positions;
+
+static const char position_name[] = "transformer.wpe.weight";
+
+static int save_param(SafetensorsWriter *writer, Engine *engine, int param, const TheirName *theirs,
+                      const Positions *positions) {
+    const Param *p = &engine->model->param[param];
+    const bool more = positions->tensor && strcmp(theirs->name[0], position_name) == 0;
+    const size_t count = more ? positions->tensor->count : p->count;
+    real *numbers = malloc(p->count * sizeof *numbers);
+    float *out = malloc(count * sizeof *out);
+    int failed = numbers && out ? 0 : error_set("export: out of memory for %s", p->name);
+    if (!failed && engine->is->read(engine, TENSOR_PARAMETER, param, numbers) != p->count)
+        failed = error_set("export: cannot read %s", p->name);
+    if (!failed && more) failed = safetensors_read(positions->file, positions->tensor, out);
+    const size_t columns = theirs->columns, rows = p->count / columns;
+    for (size_t i = 0; i < p->count && !failed; i++)
+        out[i] = (float)numbers[theirs->turned ? i % rows * columns + i / rows : i];
+    failed = failed || safetensors_append(writer, out, count);
+    free(numbers);
+    free(out);
+    return failed;
+}
+
+/* Returns true if the model is that of the directory `init`, except for its context.  Its
+ * config.json can then be kept. */
+static bool is_same_model(const Model *m, const char *init) {
+    char spec[OPTION_TEXT];
+    if (!*init || convert_spec(spec, init, m->input.w)) return false;
+    Model *theirs = model_create(spec);
+    const bool same = theirs && strcmp(theirs->spec, m->spec) == 0;
+    model_free(theirs);
+    return same;
+}
+
+static void open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
+    *positions = (Positions){.tensor = NULL};
+    for (int i = 0; i < count; i++) {
+        if (strcmp(list[i].name, position_name)) continue;
+        if (weights_open(&positions->weights, init)) return;
+        positions->tensor = weights_find(&positions->weights, position_name, &positions->file);
+        if (!positions->tensor) return;
+        list[i].count = positions->tensor->count;
+        list[i].dim[0] = positions->tensor->dim[0];
+    }
+}
+
+int convert_save(const char *dir, Engine *engine, const char *init) {
+    const Model *m = engine->model;
+    const bool same = is_same_model(m, init);
+    char weights[PATH_BYTES], config[PATH_BYTES];
+    SafetensorsWriter writer;
+    Positions positions = {.tensor = NULL};
+    SafeTensor *list = NULL;
+    TheirName *names = NULL;
+    if (!convert_knows(m)) return error_set("export: for GPT-2 and LLaMA models, not %s", m->name);
+    if (m->transformer.width % m->transformer.attention.heads)
+        return error_set("export: theirs have a width that is a multiple of their heads, not %s",
+                         m->name);
+    if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||
+        rundir_make(dir))
+        return -1;
+    int count = list_tensors(&list, &names, m);
+    if (same && count > 0) open_positions(&positions, init, list, count);
+    int failed = count < 0 || safetensors_create(&writer, weights, list, count);
+    for (int p = 0; p < m->params && !failed; p++) {
+        failed = save_param(&writer, engine, p, &names[p], &positions);
+        if (failed) safetensors_abandon(&writer);
+    }
+    weights_close(&positions.weights);
+    failed = failed || safetensors_commit(&writer) ||
+             convert_write_config(config, m, same ? init : NULL);
+    free(list);
+    free(names);
+    return failed ? -1 : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int copy_file(const char *to, const char *from) {
+    AtomicFile file;
+    size_t bytes;
+    unsigned char *data = file_read("export", from, "it belongs to the model", &bytes);
+    int failed = !data || atomic_open(&file, to);
+    if (!failed) {
+        fwrite(data, 1, bytes, file.file); /* a full disk shows at the commit */
+        failed = atomic_commit(&file);
+    }
+    free(data);
+    return failed ? -1 : 0;
+}
+
+/* Copies the tokenizer's files of a model's directory, and appends their names to `list`. */
+static int copy_tokenizer(const char *dir, const char *init, char *list, size_t size) {
+    static const char *const names[] = {
+        "tokenizer.json", "tokenizer.model",         "tokenizer_config.json",
+        "vocab.json",     "special_tokens_map.json", "added_tokens.json",
+        "merges.txt",     "chat_template.jinja",     "generation_config.json"};
+    char from[PATH_BYTES], to[PATH_BYTES];
+    for (size_t i = 0; *init && i < sizeof names / sizeof *names; i++) {
+        if (path_join(from, init, names[i]) || path_join(to, dir, names[i])) return -1;
+        if (access(from, F_OK)) continue;
+        if (copy_file(to, from)) return -1;
+        size_t used = strlen(list);
+        snprintf(list + used, size - used, ", %s", names[i]);
+    }
+    return 0;
+}
+
+int convert_export(const char *place, const char *dir, const Options *asked) {
+    Setup setup;
+    char copied[256] = "";
+    int failed = convert_open_run(&setup, place, asked) ||
+                 convert_save(dir, setup.engine, setup.options.init) ||
+                 copy_tokenizer(dir, setup.options.init, copied, sizeof copied);
+    setup_free(&setup);
+    if (!failed && asked->command == COMMAND_EXPORT && !asked->quiet)
+        printf("%s: config.json, model.safetensors%s\n", dir, copied);
+    return failed ? -1 : 0;
+}
+
+int command_export(const Options *options) {
+    if (!*options->out) return error_set("bcd export: --out DIR says where to");
+    return convert_export(options->positional[0], options->out, options);
+}

@@ -1,0 +1,17 @@
+/* The tensors of a model as files name them. */
+#ifndef EXPERIMENTS_TENSORS_H
+#define EXPERIMENTS_TENSORS_H
+
+#include "../../ref/stage.h"
+#include "h5.h"
+
+/* How many tensors of a role there are. */
+int tensor_count(const Model *model, TensorRole role);
+/* The name of a buffer, or of a parameter (which is also that of its gradient and its state). */
+const char *tensor_name(const Model *model, TensorRole role, int number);
+/* Overwrites dims with the shape and the names of the dimensions; returns the rank. */
+int tensor_shape(H5Dim dims[4], const Model *model, TensorRole role, int number);
+/* Elements of the largest tensor, at least 1. */
+size_t tensor_largest(const Model *model);
+
+#endif
