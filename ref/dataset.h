@@ -23,16 +23,18 @@ int batch_reserve(Batch *batch, const Model *model, int n);
 void batch_free(Batch *batch);
 /* Returns samples first .. end - 1 of a batch, which share its arrays; none if end <= first. */
 Batch batch_slice(const Batch *batch, const Model *model, int first, int end);
-/* Returns the number of targets that are not ignored, but at least 1, so that a mean divides by it.
- */
+/* Returns the number of targets that are not ignored, but at least 1, so that a mean divides by
+ * it. */
 double batch_counted(const Batch *batch, const Model *model);
 
 /* How fetch makes images from bytes, so that a device can do the same.  The number at (y, x, c) is
  * normal[c][byte], where the byte is that at (y + down, x + right, c) of the sample, or 0 (black)
- * outside of it; if `mirrored`, x counts from the right edge.  All three are 0 without
- * augmentation. With it, from bits = random_bits(seed, STREAM_AUGMENT, position << 32 | sample) and
- * p = 2 pad + 1: down = ((bits & 0xffff) p >> 16) - pad, right = ((bits >> 16 & 0xffff) p >> 16) -
- * pad, mirrored = bits >> 63 */
+ * outside of it; if `mirrored`, x counts from the right edge.  Without augmentation all three are
+ * 0.  With it, bits = random_bits(seed, STREAM_AUGMENT, position << 32 | sample), p = 2 pad + 1 and
+ *
+ *     down     = ((bits & 0xffff) p >> 16) - pad
+ *     right    = ((bits >> 16 & 0xffff) p >> 16) - pad
+ *     mirrored = bits >> 63 */
 typedef struct {
     const unsigned char *first; /* the first sample's bytes; each sample has planes[c][h][w] */
     size_t step;                /* bytes from one sample to the next */
@@ -67,7 +69,7 @@ size_t dataset_resident_bytes(const Dataset *dataset);
 
 /* The order of samples: an endless stream, epoch after epoch, each with a new random permutation.
  * The position in the stream is the number of samples taken so far, which is all that a resume
- * needs. Every batch has the same size, and one may span two epochs.  With fraction < 1 (dataset
+ * needs.  Every batch has the same size, and one may span two epochs.  With fraction < 1 (dataset
  * reduction) the stream has only a random subset of the samples, a new one for each `draw`, that
  * is, for each phase. */
 typedef struct {

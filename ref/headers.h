@@ -3,8 +3,8 @@
 #ifndef REF_HEADERS_H
 #define REF_HEADERS_H
 
-/* A checksum of the headers of ref/, dist/ and cuda/.  The program and each library have their own.
- */
+/* A checksum of the headers of ref/, dist/ and cuda/.  The program and each library have their
+ * own. */
 extern const char bcd_headers[];
 
 #endif

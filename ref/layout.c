@@ -202,8 +202,8 @@ static void mark_stored_gradients(Layout *l, LayoutInput q) {
 }
 
 /* Gives one block's inner values, aux and gradients their offsets in the scratch, and returns its
- * size.  The backward pass reuses the forward pass's scratch, unless it recomputes what is there.
- */
+ * size.  The backward pass reuses the forward pass's scratch, unless it recomputes what is
+ * there. */
 static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block) {
     const Model *m = q.model;
     size_t forward = 0;

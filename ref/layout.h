@@ -90,7 +90,7 @@ bool node_trains(const Model *model, const Node *node, const bool *trains);
 /* Returns true if a block has such a node. */
 bool block_trains(const Model *model, int block, const bool *trains);
 /* Which gradients a node computes in the backward pass, of the values `in` and `skip` that it
- * reads. With add_in or add_skip it adds to a gradient that is already there, from a later node of
+ * reads.  With add_in or add_skip it adds to a gradient that is already there, from a later node of
  * its block that reads the same value, or because its own `skip` is its `in`. */
 typedef struct {
     bool in, skip, add_in, add_skip;

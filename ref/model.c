@@ -74,7 +74,7 @@ static int parse_settings(Settings *settings, const char *text, bool *given) {
     while (*text) {
         size_t length = strcspn(text, "=,");
         if (text[length] != '=') return error_set("model: \"%.40s\" is not key=value", text);
-        int k = setting_at(family, text, length);
+        int k = setting_index(family, text, length);
         if (k < 0) return refuse_key(family, text, length);
         const FamilyKey *key = &family->key[k];
         if (given[k]) return error_set("model: %s is given twice", key->name);

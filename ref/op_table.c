@@ -93,8 +93,8 @@ static double flops_conv2d(const Node *node, Pass pass) {
     return 2 * out * node->in_shape.c * node->kernel * node->kernel;
 }
 
-/* Forward has two products of t x t scores, backward five, because it recomputes the scores. Causal
- * scores are half of each. */
+/* Forward has two products of t x t scores, backward five, because it recomputes the scores.
+ * Causal scores are half of each. */
 static double flops_attention(const Node *node, Pass pass) {
     if (pass == PASS_WEIGHT_GRADIENT) return 0;
     double product = (double)shape_count(node->out_shape) * node->out_shape.w;

@@ -71,8 +71,8 @@ void optimizer_update(const OptimizerSettings *settings, const Param *param, rea
 int optimizer_check_loss(double loss);
 int optimizer_check_norm(double norm);
 
-/* Returns the factor by which clipping multiplies a gradient of this norm: 1 if it is small enough.
- */
+/* Returns the factor by which clipping multiplies a gradient of this norm: 1 if it is small
+ * enough. */
 double optimizer_clip(const OptimizerSettings *settings, double norm);
 
 /* Returns the sum of squares of x[count], in double, in an order that depends only on count. */

@@ -130,8 +130,8 @@ typedef struct {
     /* Overwrites square[params] with the sum of squares of each active gradient on this stage, 0
      * for other parameters. */
     void (*gradient_squares)(Stage *stage, double *square);
-    /* Updates the active parameters from gradient_scale * gradient; the scale is that of clipping.
-     */
+    /* Updates the active parameters from gradient_scale * gradient; the scale is that of
+     * clipping. */
     void (*update)(Stage *stage, double lr, double gradient_scale);
     /* Copy a tensor to and from host memory.  read returns the number of its elements, 0 if it does
      * not exist now, READ_FAILED and an error if the device failed; with data NULL it copies

@@ -128,8 +128,8 @@ static int assign_range(Partition *partition, const Model *model, const char *it
     return 0;
 }
 
-/* Marks the blocks that are always active.  Returns the number of other blocks, or -1 and an error.
- */
+/* Marks the blocks that are always active.  Returns the number of other blocks, or -1 and an
+ * error. */
 static int assign_always(Partition *partition, const Model *model, const char *always) {
     int left = 0;
     for (const char *text = always ? always : ""; *text;) {

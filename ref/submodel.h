@@ -23,8 +23,8 @@ typedef struct {
 /* Makes M submodels, contiguous in depth, whose squared sizes have the smallest sum.  (Making only
  * the largest one as small as possible could leave a ResNet's head as a submodel of its own.)
  * `always` lists blocks as partition_parse does, or is "ends", the first and the last; they belong
- * to no submodel and train in every phase, as embedding and head do in LISA (Pan et al. 2024). NULL
- * or "" lists none.  -1 and an error unless 1 <= M <= the number of other blocks. */
+ * to no submodel and train in every phase, as embedding and head do in LISA (Pan et al. 2024).
+ * NULL or "" lists none.  -1 and an error unless 1 <= M <= the number of other blocks. */
 int partition_balanced(Partition *partition, const Model *model, int submodels, const char *always);
 
 /* Cuts a row of items into contiguous parts of at least `min_items` items, so that the sum of the

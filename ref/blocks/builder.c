@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes room for one more element; doubles, so that a model of n blocks costs O(n).  Returns the
- * new zeroed element, or NULL. */
+/* Appends a zeroed element to an array and returns it, or NULL when memory runs out.  The capacity
+ * doubles, so that n elements take O(n) time. */
 static void *append(Builder *b, void *array_address, int *count, size_t size) {
     void **array = array_address;
     if ((*count & (*count - 1)) == 0) {
@@ -75,7 +75,7 @@ static int add_buffer(Builder *b, const char *name, const char *suffix, int coun
     return m->buffers - 1;
 }
 
-/* Appends a node with everything it does not have set to -1, and its output value. */
+/* Appends a node and its output value, and returns the value. */
 static int add_node(Builder *b, Node node, Shape out) {
     Model *m = b->model;
     Node *place = append(b, &m->node, &m->nodes, sizeof *place);
@@ -88,6 +88,7 @@ static int add_node(Builder *b, Node node, Shape out) {
     return node.out;
 }
 
+/* Returns a node that has neither skip nor parameters nor buffers yet. */
 static Node node_of(OpKind kind, int in) {
     return (Node){.kind = kind, .in = in, .skip = -1, .weight = -1, .bias = -1, .running = -1};
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int setting_at(const Family *family, const char *name, size_t length) {
+int setting_index(const Family *family, const char *name, size_t length) {
     for (int k = 0; family->key[k].name; k++) {
         const char *known = family->key[k].name;
         if (strlen(known) == length && strncmp(known, name, length) == 0) return k;
@@ -11,16 +11,16 @@ int setting_at(const Family *family, const char *name, size_t length) {
     return -1;
 }
 
-double *setting_in(Settings *settings, const char *name) {
-    const int k = setting_at(settings->family, name, strlen(name));
-    if (k < 0) abort(); /* a family asks for a key that it has not */
-    return &settings->value[k];
-}
-
 double setting(const Settings *settings, const char *name) {
-    const int k = setting_at(settings->family, name, strlen(name));
+    const int k = setting_index(settings->family, name, strlen(name));
     if (k < 0) abort();
     return settings->value[k];
 }
 
-int whole(const Settings *settings, const char *name) { return (int)setting(settings, name); }
+int setting_int(const Settings *settings, const char *name) { return (int)setting(settings, name); }
+
+double *setting_pointer(Settings *settings, const char *name) {
+    const int k = setting_index(settings->family, name, strlen(name));
+    if (k < 0) abort();
+    return &settings->value[k];
+}

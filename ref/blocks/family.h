@@ -1,6 +1,6 @@
-/* A family of models is a row: a name, the settings that a specification "family:key=value,..." may
- * give, and how its blocks are built.  Each file of this folder has one, or two kin.  To add one:
- * its file, and its line in the table of model.c. */
+/* A family of models: its name, the settings that a specification "family:key=value,..." may give,
+ * and a function that builds its blocks.  To add one, write its file in this folder and add it to
+ * the table in model.c. */
 #ifndef REF_BLOCKS_FAMILY_H
 #define REF_BLOCKS_FAMILY_H
 
@@ -8,16 +8,19 @@
 
 enum { MAX_KEYS = 15 };
 
-/* A setting: its range, and what it is where it is not given. */
+/* A setting, its range, and its value where a specification does not give it. */
 typedef struct {
     const char *name;
     double default_value, min, max;
-    enum { KEY_REQUIRED, KEY_DEFAULT, KEY_DERIVED, KEY_OPTIONAL } kind;
-    bool real; /* not only whole numbers */
+    enum {
+        KEY_REQUIRED, /* must be given */
+        KEY_DEFAULT,
+        KEY_DERIVED, /* computed from other settings */
+        KEY_OPTIONAL /* written into Model.spec only if it differs from the default */
+    } kind;
+    bool real; /* need not be a whole number */
 } FamilyKey;
 
-/* REQUIRED has no default; DERIVED is worked out from the others; OPTIONAL is written only where it
- * is other than its default. */
 #define REQUIRED(name, min, max) \
     { name, 0, min, max, KEY_REQUIRED, false }
 #define DEFAULT(name, default_value, min, max) \
@@ -32,25 +35,27 @@ typedef struct {
 typedef struct Family Family;
 typedef struct {
     const Family *family;
-    double value[MAX_KEYS]; /* of its keys; each in its range, or 0 where it was left out */
+    double value[MAX_KEYS]; /* in the order of family->key; 0 if not given and without default */
 } Settings;
 
 struct Family {
     const char *name;
-    FamilyKey key[MAX_KEYS + 1]; /* a NULL name ends */
-    /* Works out DERIVED settings, and drops what is as it would be anyway.  NULL: nothing to do. */
+    FamilyKey key[MAX_KEYS + 1]; /* the last one's name is NULL */
+    /* Computes derived settings, and resets those that say what the default says anyway.  May be
+     * NULL. */
     void (*derive)(Settings *settings);
-    /* Appends the blocks, and puts the sizes into the model.  -1 and an error. */
+    /* Appends the blocks and sets the sizes of the model.  -1 and an error if the settings do not
+     * fit together. */
     int (*build)(Builder *builder, const Settings *settings);
 };
 
 extern const Family family_resnet, family_bottleneck, family_gpt, family_llama;
 
-/* Where a setting is, or -1: the family has none of that name, of so many letters. */
-int setting_at(const Family *family, const char *name, size_t length);
-/* A setting of the family, which must have it. */
-double *setting_in(Settings *settings, const char *name);
+/* Returns the index of the setting with a name of `length` characters, or -1 if there is none. */
+int setting_index(const Family *family, const char *name, size_t length);
+/* Return a setting by name; the program aborts if the family does not have it. */
+double *setting_pointer(Settings *settings, const char *name);
 double setting(const Settings *settings, const char *name);
-int whole(const Settings *settings, const char *name);
+int setting_int(const Settings *settings, const char *name);
 
 #endif

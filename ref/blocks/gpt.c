@@ -1,12 +1,13 @@
-/* GPT-2 (Radford et al. 2019): embedding | L x (attention, feed-forward), each behind a layer norm
- * and around a residual | final norm and head, whose weight is the token embedding. */
+/* GPT-2 (Radford et al. 2019): an embedding, L blocks of attention and feed-forward, and a head
+ * whose weight is the token embedding.  Attention and feed-forward are residual branches that start
+ * with a layer norm, and the head starts with one too. */
 #include <math.h>
 
 #include "../error.h"
 #include "transformer.h"
 
 static int gpt_block(Builder *b, int x, TransformerSizes s) {
-    /* GPT-2 scales what enters the residual stream by the number of its contributions. */
+    /* GPT-2 scales down the 2 L weights that write to the residual stream. */
     const double deviation = 0.02, residual = deviation / sqrt(2.0 * s.layers);
     int h = build_layernorm(b, "norm1", x, s.eps);
     h = build_linear(b, "attention.qkv", h, 3 * s.width, true, deviation);
@@ -21,7 +22,7 @@ static int gpt_block(Builder *b, int x, TransformerSizes s) {
 }
 
 static int gpt_build(Builder *b, const Settings *settings) {
-    const int width = whole(settings, "width"), heads = whole(settings, "heads");
+    const int width = setting_int(settings, "width"), heads = setting_int(settings, "heads");
     TransformerSizes s = transformer_sizes(settings);
     if (width % heads)
         return error_set("model: width %d is not a multiple of %d heads", width, heads);

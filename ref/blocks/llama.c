@@ -1,6 +1,6 @@
-/* LLaMA (Touvron et al. 2023): as GPT, with RMS norms, rotary positions inside the attention, a
- * SwiGLU feed-forward, no biases, and a head of its own; later ones with grouped queries, scaled
- * positions, or a tied head. */
+/* LLaMA (Touvron et al. 2023): like GPT, but with RMS norms, rotary positions inside the attention,
+ * a SwiGLU feed-forward, no biases, and a head that is not tied.  Later versions have grouped
+ * queries, scaled positions or a tied head. */
 #include <math.h>
 
 #include "../error.h"
@@ -21,21 +21,22 @@ static int llama_block(Builder *b, int x, TransformerSizes s) {
     return build_add(b, h, x);
 }
 
-/* The feed-forward's default is 8/3 of the width (Touvron et al. 2023), rounded up. */
+/* The feed-forward's default is 8/3 of the width (Touvron et al. 2023), rounded up to a multiple of
+ * 32. */
 static void llama_derive(Settings *s) {
-    const int width = whole(s, "width"), heads = whole(s, "heads");
-    double *ffn = setting_in(s, "ffn"), *groups = setting_in(s, "groups"),
-           *size = setting_in(s, "head_size");
+    const int width = setting_int(s, "width"), heads = setting_int(s, "heads");
+    double *ffn = setting_pointer(s, "ffn"), *groups = setting_pointer(s, "groups"),
+           *size = setting_pointer(s, "head_size");
     if (*ffn == 0) *ffn = (8 * width / 3 + 31) / 32 * 32;
     if ((int)*groups == heads) *groups = 0;
     if ((int)*size * heads == width) *size = 0;
 }
 
 static int llama_build(Builder *b, const Settings *settings) {
-    const int width = whole(settings, "width"), heads = whole(settings, "heads"),
-              groups = whole(settings, "groups"), d = whole(settings, "head_size");
+    const int width = setting_int(settings, "width"), heads = setting_int(settings, "heads"),
+              groups = setting_int(settings, "groups"), d = setting_int(settings, "head_size");
     TransformerSizes s = transformer_sizes(settings);
-    s.ffn = whole(settings, "ffn");
+    s.ffn = setting_int(settings, "ffn");
     s.attention = (Attention){.heads = heads,
                               .groups = groups ? groups : heads,
                               .d = d ? d : width / heads,
@@ -45,7 +46,7 @@ static int llama_build(Builder *b, const Settings *settings) {
                                        .high = setting(settings, "rope_high"),
                                        .original = setting(settings, "rope_original")},
                               .causal = true};
-    s.tied = whole(settings, "tied") > 0;
+    s.tied = setting_int(settings, "tied") > 0;
     if (d == 0 && width % heads)
         return error_set("model: width %d is not a multiple of %d heads; give head_size", width,
                          heads);

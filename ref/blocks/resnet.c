@@ -1,12 +1,12 @@
-/* ResNets for small images (He et al. 2016): a 3x3 stem, stages of residual blocks that halve the
- * size and double the width, global average pooling and a linear head.  Where the shape changes,
- * the skip is a 1x1 convolution with batch norm. */
+/* ResNets for small images (He et al. 2016): a 3x3 convolution as the stem, stages of residual
+ * blocks, each of which halves the size and doubles the width, then global average pooling and a
+ * linear head.  Where the shape changes, the shortcut is a 1x1 convolution with batch norm. */
 #include <math.h>
 
 #include "../error.h"
 #include "family.h"
 
-/* relu(bn(x) + skip), as one node or as its parts; skip -1: none. */
+/* relu(bn(x) + skip), as one fused node or as separate ones; without a skip if that is -1. */
 static int norm_relu(Builder *b, const char *name, int x, int skip, bool fused) {
     if (fused) return build_batchnorm(b, name, x, skip, true);
     x = build_batchnorm(b, name, x, -1, false);
@@ -40,7 +40,8 @@ static int bottleneck_block(Builder *b, int x, int width, int stride, bool proje
 
 typedef int (*ResidualBlock)(Builder *b, int x, int width, int stride, bool project, bool fused);
 
-/* Stages of blocks[i] residual blocks each; all but the first stage start with stride 2. */
+/* Builds stages of blocks[i] residual blocks each; all but the first stage start with stride 2.  A
+ * residual block has `expansion` times the stage's width in its output. */
 static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int expansion,
                          const int *blocks, int stages) {
     int x = build_input(b, (Shape){s.size, s.size, 3}, false);
@@ -63,11 +64,11 @@ static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int 
 }
 
 static ResnetSizes sizes_of(const Settings *settings) {
-    return (ResnetSizes){.depth = whole(settings, "depth"),
-                         .width = whole(settings, "width"),
-                         .classes = whole(settings, "classes"),
-                         .size = whole(settings, "size"),
-                         .fused = whole(settings, "fused") != 0};
+    return (ResnetSizes){.depth = setting_int(settings, "depth"),
+                         .width = setting_int(settings, "width"),
+                         .classes = setting_int(settings, "classes"),
+                         .size = setting_int(settings, "size"),
+                         .fused = setting_int(settings, "fused") != 0};
 }
 
 static int resnet_build(Builder *b, const Settings *settings) {

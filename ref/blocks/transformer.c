@@ -3,10 +3,10 @@
 #include "../error.h"
 
 TransformerSizes transformer_sizes(const Settings *settings) {
-    return (TransformerSizes){.layers = whole(settings, "layers"),
-                              .width = whole(settings, "width"),
-                              .context = whole(settings, "context"),
-                              .vocabulary = whole(settings, "vocabulary"),
+    return (TransformerSizes){.layers = setting_int(settings, "layers"),
+                              .width = setting_int(settings, "width"),
+                              .context = setting_int(settings, "context"),
+                              .vocabulary = setting_int(settings, "vocabulary"),
                               .eps = setting(settings, "eps")};
 }
 

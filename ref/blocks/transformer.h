@@ -1,4 +1,4 @@
-/* What GPT and LLaMA share. */
+/* What GPT and LLaMA have in common. */
 #ifndef REF_BLOCKS_TRANSFORMER_H
 #define REF_BLOCKS_TRANSFORMER_H
 
@@ -6,14 +6,15 @@
 
 #define NORM_EPS OPTIONAL_REAL("eps", 1e-5, 1e-12, 1)
 
-/* The sizes that both families have as settings; the others are 0. */
+/* Returns the sizes that both families have as settings; the others are 0. */
 TransformerSizes transformer_sizes(const Settings *settings);
 
-/* -1 and an error where the heads or the scaling of positions cannot be. */
+/* Returns -1 and an error if the heads or the scaling of positions are impossible. */
 int transformer_check(const TransformerSizes *sizes);
 
-/* Appends embedding | layers | head to the model: `block` appends the nodes of a layer that reads
- * x, and returns what it writes; `norm` is that before the head.  positions: they are learned. */
+/* Appends the embedding, the layers and the head.  `block` appends the nodes of a layer that reads
+ * value x and returns the value it writes; `norm` is the norm before the head.  With `positions`
+ * the embedding learns positions. */
 typedef int TransformerBlock(Builder *b, int x, TransformerSizes sizes);
 typedef int TransformerNorm(Builder *b, const char *name, int in, double eps);
 void transformer_blocks(Builder *b, TransformerSizes sizes, bool positions, TransformerBlock *block,

@@ -1,9 +1,9 @@
-/* Multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay
- * in cache, with the softmax's maximum and sum carried along from tile to tile, and probabilities
- * recomputed in the backward pass from the log-sum-exp of each row (FlashAttention, Dao et al.
- * 2022).  Tiles above the diagonal of causal attention are never touched.  One thread does a whole
- * head of a sample, in the backward pass all query heads of a group, one after the other, so that
- * the sums of dk and dv over them have one order. */
+/* Multi-head attention (Vaswani et al. 2017, eq. 1) in tiles of queries and keys that stay in
+ * cache.  The softmax is online: its maximum and sum are updated from tile to tile.  The backward
+ * pass recomputes the probabilities from the log-sum-exp of each row (FlashAttention, Dao et al.
+ * 2022).  Tiles above the diagonal of causal attention are skipped.  One thread does a whole head
+ * of a sample, and in the backward pass all query heads of a group, one after the other, so that
+ * the sums of dk and dv over these heads have one order. */
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@
 
 enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
 
-/* One query head of one sample with its keys and values.  Rows of q, k, v are a position of qkv
- * apart. */
+/* One query head of one sample with its keys and values.  `stride` is the distance from one row of
+ * q, k or v to the next, `y_stride` that of y. */
 typedef struct {
     int t, d, stride, y_stride;
     const real *q, *k, *v;
@@ -60,31 +60,32 @@ static void scores(real *s, const Head *h, Span queries, Span keys) {
         return;
     }
     enum { LD = 2 * ROPE_PAIRS };
-    real turned_q[TILE * LD], turned_k[TILE * LD];
+    real rotated_q[TILE * LD], rotated_k[TILE * LD];
     for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
         const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
-        rope_turn(turned_q, q, h->stride, h->angles, queries.start, queries.size, pair, pairs);
-        rope_turn(turned_k, k, h->stride, h->angles, keys.start, keys.size, pair, pairs);
-        matmul(s, TILE, turned_q, LD, false, turned_k, LD, true, queries.size, keys.size, 2 * pairs,
-               pair > 0);
+        rope_rotate_rows(rotated_q, q, h->stride, h->angles, queries.start, queries.size, pair,
+                         pairs);
+        rope_rotate_rows(rotated_k, k, h->stride, h->angles, keys.start, keys.size, pair, pairs);
+        matmul(s, TILE, rotated_q, LD, false, rotated_k, LD, true, queries.size, keys.size,
+               2 * pairs, pair > 0);
     }
 }
 
-/* How many keys a query may look at: the first so many. */
+/* Returns the number of keys that a query attends to; they are the first ones. */
 static int keys_of(const Head *h, int query) { return h->causal ? query + 1 : h->t; }
 
-/* Those of them in a tile. */
+/* Returns how many of them are in a tile; may be negative. */
 static int visible(const Head *h, int query, Span keys) {
     const int count = keys_of(h, query) - keys.start;
     return count < keys.size ? count : keys.size;
 }
 
-/* The end of the keys that any query of a tile looks at. */
+/* Returns the end of the keys that any query of a tile attends to. */
 static int keys_end(const Head *h, Span queries) {
     return keys_of(h, queries.start + queries.size - 1);
 }
 
-/* Lanes below `count`. */
+/* A mask of the lanes below `count`. */
 INLINE vec_bits lanes_below(int count) {
     vec lane;
     for (int i = 0; i < LANES; i++) lane[i] = (real)i;
@@ -93,9 +94,9 @@ INLINE vec_bits lanes_below(int count) {
 
 /* ---- Forward ---- */
 
-/* Turns a row of scores into exp(scale s - max), zero where not visible, and carries the row's
- * maximum and sum on.  Returns the factor by which what was summed under the old maximum shrinks.
- */
+/* The online softmax of one row of a tile.  Overwrites the scores with exp(scale s - max), 0 for
+ * keys that are not visible, and updates the row's maximum and sum.  Returns exp(old max - max), by
+ * which the caller rescales what it summed under the old maximum. */
 static real softmax_row(real *s, real *max, real *sum, real scale, int count) {
     vec maxima = vec_all((real)-INFINITY), total = {0};
     for (int j = 0; j < TILE; j += LANES) {
@@ -155,13 +156,13 @@ static void forward_head(real *y, real *lse, const Head *h) {
 
 void fast_attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attention a) {
     const int c = a.heads * a.d;
-    const bool turned = a.rope.base > 0;
+    const bool rotated = a.rope.base > 0;
     Angles angles = {0};
-    if (turned) angles = rope_angles(&a.rope, t, a.d);
+    if (rotated) angles = rope_angles(&a.rope, t, a.d);
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * a.heads; task++) {
         const int sample = task / a.heads, head = task % a.heads;
-        const Head h = head_at(qkv, sample, head, t, &a, turned ? &angles : NULL);
+        const Head h = head_at(qkv, sample, head, t, &a, rotated ? &angles : NULL);
         forward_head(y + row_at(sample * t, c) + row_at(head, a.d), lse + row_at(task, t), &h);
     }
 }
@@ -173,7 +174,7 @@ typedef struct {
     real *q, *k, *v;
 } HeadGradient;
 
-/* dq += ds k and dk += ds^T q; with rope, ds acts on the turned q and k. */
+/* dq += ds k and dk += ds^T q; with rope, ds is the gradient of scores of rotated q and k. */
 static void score_gradient(const HeadGradient *d, const Head *h, const real *ds, Span queries,
                            Span keys) {
     const size_t q_at = row_at(queries.start, h->stride), k_at = row_at(keys.start, h->stride);
@@ -186,17 +187,19 @@ static void score_gradient(const HeadGradient *d, const Head *h, const real *ds,
         return;
     }
     enum { LD = 2 * ROPE_PAIRS };
-    real turned[TILE * LD], back[TILE * LD];
+    real rotated[TILE * LD], back[TILE * LD];
     for (int pair = 0; pair < h->d / 2; pair += ROPE_PAIRS) {
         const int left = h->d / 2 - pair, pairs = left < ROPE_PAIRS ? left : ROPE_PAIRS;
-        rope_turn(turned, h->k + k_at, ld, h->angles, keys.start, keys.size, pair, pairs);
-        matmul(back, LD, ds, TILE, false, turned, LD, false, queries.size, 2 * pairs, keys.size,
+        rope_rotate_rows(rotated, h->k + k_at, ld, h->angles, keys.start, keys.size, pair, pairs);
+        matmul(back, LD, ds, TILE, false, rotated, LD, false, queries.size, 2 * pairs, keys.size,
                false);
-        rope_turn_back(d->q + q_at, ld, back, h->angles, queries.start, queries.size, pair, pairs);
-        rope_turn(turned, h->q + q_at, ld, h->angles, queries.start, queries.size, pair, pairs);
-        matmul(back, LD, ds, TILE, true, turned, LD, false, keys.size, 2 * pairs, queries.size,
+        rope_unrotate_rows(d->q + q_at, ld, back, h->angles, queries.start, queries.size, pair,
+                           pairs);
+        rope_rotate_rows(rotated, h->q + q_at, ld, h->angles, queries.start, queries.size, pair,
+                         pairs);
+        matmul(back, LD, ds, TILE, true, rotated, LD, false, keys.size, 2 * pairs, queries.size,
                false);
-        rope_turn_back(d->k + k_at, ld, back, h->angles, keys.start, keys.size, pair, pairs);
+        rope_unrotate_rows(d->k + k_at, ld, back, h->angles, keys.start, keys.size, pair, pairs);
     }
 }
 
@@ -219,7 +222,7 @@ static real dot_product(const real *a, const real *b, int d) {
     return vec_sum(sum);
 }
 
-/* Adds what the queries of one tile (rows dy, y, lse) contribute. */
+/* Adds the gradients that come through the queries of one tile; dy, y and lse are its rows. */
 static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, const real *lse,
                           const Head *h, Span queries) {
     real p[TILE * TILE], dp[TILE * TILE], dot[TILE];
@@ -233,7 +236,8 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
                keys.size, h->d, false);
         for (int i = 0; i < queries.size; i++) {
             const int query = queries.start + i;
-            /* The weight of a single key is 1 whatever its score: no gradient, but for rounding. */
+            /* The probability of a single key is 1 whatever its score, so the gradient is 0, where
+             * the formula would leave rounding errors. */
             const real slope = keys_of(h, query) == 1 ? 0 : h->scale;
             gradient_row(p + i * TILE, dp + i * TILE, lse[i], dot[i], h->scale, slope,
                          visible(h, query, keys));
@@ -244,7 +248,7 @@ static void gradient_tile(const HeadGradient *d, const real *dy, const real *y, 
     }
 }
 
-/* Keys and values are a group's: its first query head clears them. */
+/* Zeroes dq, and with `keys` also dk and dv, which the query heads of a group share. */
 static void clear_head(const HeadGradient *d, const Head *h, bool keys) {
     const size_t bytes = (size_t)h->d * sizeof *d->q;
     for (int i = 0; i < h->t; i++) {
@@ -267,14 +271,14 @@ static void gradient_head(const HeadGradient *d, const real *dy, const real *y, 
 void fast_attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                                    const real *lse, int n, int t, Attention a, bool add) {
     const int c = a.heads * a.d, shared = a.heads / a.groups;
-    const bool turned = a.rope.base > 0;
+    const bool rotated = a.rope.base > 0;
     Angles angles = {0};
-    if (turned) angles = rope_angles(&a.rope, t, a.d);
+    if (rotated) angles = rope_angles(&a.rope, t, a.d);
 #pragma omp parallel for schedule(dynamic) if (worth_threads(n, t, c))
     for (int task = 0; task < n * a.groups; task++) {
         const int sample = task / a.groups, first = task % a.groups * shared;
         for (int head = first; head < first + shared; head++) {
-            const Head h = head_at(qkv, sample, head, t, &a, turned ? &angles : NULL);
+            const Head h = head_at(qkv, sample, head, t, &a, rotated ? &angles : NULL);
             const HeadGradient d = {dqkv + (h.q - qkv), dqkv + (h.k - qkv), dqkv + (h.v - qkv)};
             if (!add) clear_head(&d, &h, head == first);
             const size_t at = row_at(sample * t, c) + row_at(head, a.d);

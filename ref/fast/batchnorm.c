@@ -1,8 +1,8 @@
-/* Batch normalisation (Ioffe & Szegedy 2015), with the residual addition and relu that follow it
- * in a ResNet fused in, because the op is bound by memory: forward reads x twice, and writes y.
+/* Batch normalisation (Ioffe & Szegedy 2015), fused with the residual addition and relu that follow
+ * it in a ResNet, because memory traffic limits its speed: forward reads x twice and writes y once.
  *
- * Rows of few channels are too short for the machine, so several rows of c channels are walked as
- * one wide row, with the constants of a channel repeated. */
+ * Rows of few channels are too short for vectors and threads, so several rows of c channels are
+ * processed as one wide row, in which the constants of the channels repeat. */
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@
 
 enum {
     WIDE = 256,      /* elements of a wide row in the elementwise passes */
-    WIDE_ROWS = 16,  /* of a thread's block */
-    SAMPLE_ROWS = 64 /* from which the mean is estimated */
+    WIDE_ROWS = 16,  /* wide rows in a thread's block */
+    SAMPLE_ROWS = 64 /* rows from which the mean is estimated */
 };
 
 /* ---- Sums over rows ---- */
@@ -26,7 +26,7 @@ typedef struct {
     int columns; /* of a wide row */
 } SumArguments;
 
-/* sum (x - K) and sum (x - K)^2, K = mean[]: an estimate of the mean. */
+/* sum (x - K) and sum (x - K)^2, where K = mean[] is an estimate of the mean. */
 INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
     vec shift = vec_load_part(a->mean + column, left, 0);
     vec d = vec_load_part(a->x + at, left, 0) - shift;
@@ -111,8 +111,9 @@ static void sum_channels(double *totals, SumArguments a, int n, int c, int chann
 
 /* ---- Forward ---- */
 
-/* The mean of some rows spread over all.  Sums of x minus this estimate do not cancel: were all m
- * sampled rows outliers, the variance of all n would still be m/n of their distance squared. */
+/* Estimates the mean from some rows, spread over all.  The sums of x minus this estimate do not
+ * cancel badly: even if all m sampled rows were outliers, the variance of the n rows would still be
+ * m/n of their squared distance. */
 static void estimate_mean(real *mean, const real *x, int n, int c) {
     const int samples = min(n, SAMPLE_ROWS);
     for (int j = 0; j < c; j++) mean[j] = 0;
@@ -146,7 +147,7 @@ static void batch_statistics(real *mean, real *rstd, real *running_mean, real *r
     }
 }
 
-/* Constants of the elementwise passes, each channel's repeated over a wide row. */
+/* The constants of the elementwise passes, repeated over a wide row. */
 typedef struct {
     real mean[WIDE], scale[WIDE], shift[WIDE], slope[WIDE];
 } Terms;

@@ -39,7 +39,7 @@ static CorrelationPass forward_pass(const Conv *conv) {
                              .out_column = conv->o};
 }
 
-/* dy, with as many rows and columns of zeros as the taps reach past its edges. */
+/* The planes of dy, padded as far as the taps reach past its edges. */
 static Planes gradient_planes(const Conv *conv) {
     int k = conv->kernel, s = conv->stride, p = conv->pad;
     int low = k - 1 > p ? (k - 1 - p + s - 1) / s : 0;
@@ -49,8 +49,8 @@ static Planes gradient_planes(const Conv *conv) {
                      conv->o);
 }
 
-/* How many taps reach the rows congruent to a, and the last of them: with descending taps the rows
- * of dy ascend. */
+/* Sets how many taps reach the rows congruent to a, and the last of these taps.  They are used in
+ * descending order, so that the rows of dy ascend. */
 static void phase_taps(int *count, int *last, int a, const Conv *conv) {
     int first = (a + conv->pad) % conv->stride;
     *count = first < conv->kernel ? (conv->kernel - 1 - first) / conv->stride + 1 : 0;
@@ -77,7 +77,7 @@ static CorrelationPass gradient_pass(const Conv *conv, int a, int b) {
     return pass;
 }
 
-/* What forward and input gradient have in common. */
+/* The arguments of a forward pass or an input gradient. */
 typedef struct {
     const Conv *conv;
     bool gradient, add;
@@ -86,7 +86,7 @@ typedef struct {
     int out_h, out_w, out_c, in_h, in_w, in_c;
 } ConvJob;
 
-/* w[o][kernel][kernel][c] as CorrelationPass says, by all threads of the region. */
+/* Packs w[o][kernel][kernel][c] as CorrelationPass needs it, by all threads of the region. */
 static void pack_weights(real *to, const ConvJob *job, const real *w) {
     int taps = job->conv->kernel * job->conv->kernel, width = correlate_width(job->out_c);
     ptrdiff_t row = (ptrdiff_t)taps * job->conv->c, panel = (ptrdiff_t)width * job->in_c;
@@ -104,7 +104,7 @@ static void pack_weights(real *to, const ConvJob *job, const real *w) {
         }
 }
 
-/* Images [begin, end), on the calling thread. */
+/* Runs images [begin, end) on the calling thread. */
 static void run_images(const ConvJob *job, const real *weights, int begin, int end) {
     int phases = job->gradient ? job->conv->stride : 1; /* of the output */
     ptrdiff_t in_image = (ptrdiff_t)job->in_h * job->in_w * job->in_c,

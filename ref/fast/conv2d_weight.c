@@ -49,7 +49,7 @@ static WeightGradientPlan plan_of(Conv conv) {
     return plan;
 }
 
-/* Images n .. n + count - 1 between zeros, which stay as they are. */
+/* Copies images n .. n + count - 1 into the middle of their zero padding. */
 static void copy_images(real *to, const WeightGradientPlan *plan, const real *x, int n, int count) {
     const Conv *conv = &plan->conv;
     size_t row = (size_t)conv->w * (size_t)conv->c;
@@ -60,7 +60,7 @@ static void copy_images(real *to, const WeightGradientPlan *plan, const real *x,
                 x + ((ptrdiff_t)(n + i) * conv->h + y) * (ptrdiff_t)row, row * sizeof *to);
 }
 
-/* Pixels of dy with the outputs filled up to whole tiles. */
+/* Copies pixels of dy, with room for the outputs to be a multiple of a tile. */
 static void copy_gradient(real *to, const WeightGradientPlan *plan, const real *dy,
                           ptrdiff_t pixels) {
     for (ptrdiff_t i = 0; i < pixels; i++)

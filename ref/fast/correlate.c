@@ -23,8 +23,8 @@ size_t planes_slack(const Planes *planes) {
     return (size_t)(4 * planes->row * planes->phases) + TILE; /* tiles have at most four rows */
 }
 
-/* What transpose_tile stores past the end of a row is zero, or is stored again with the rows below.
- */
+/* What transpose_tile stores past the end of a row is zero, or is stored again with the rows
+ * below. */
 void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, int c) {
     int phases = planes->phases;
     for (int y = 0; y < h; y++) {

@@ -1,18 +1,18 @@
-/* Correlation of zero-padded images with some taps of a kernel: what forward and input gradient of
- * conv2d are made of. */
+/* Correlation of zero-padded images with some taps of a kernel, of which the forward pass and the
+ * input gradient of conv2d are made. */
 #ifndef REF_FAST_CORRELATE_H
 #define REF_FAST_CORRELATE_H
 
 #include "fast.h"
 
-/* One tap at every pixel: a matrix product over pixels, which needs no correlation. */
+/* Returns true for a 1x1 convolution, which is a matrix product over pixels. */
 static inline bool conv2d_is_product(const Conv *conv) {
     return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
 }
 
-/* How an image lies in the scratch: channel c, row y, column x (both counted with padding) at
- * c * plane + y * row + x % phases * segment + x / phases.  With phases = the stride, the pixels
- * that a tap sees are neighbours. */
+/* How an image is stored for the correlation: channel c, row y, column x (both counted with
+ * padding) is at c * plane + y * row + x % phases * segment + x / phases.  With phases = the
+ * stride, pixels that one tap reads are neighbours. */
 typedef struct {
     int low;    /* rows of zeros above the image, and columns on its left */
     int phases; /* columns x with the same x mod phases lie together */
@@ -26,7 +26,7 @@ typedef struct {
 } Taps;
 
 /* One pass: out(i, j)[o] (+)= sum over taps (u, v) and channels of plane c at (i, j) + (u, v),
- * times w. Output pixel (i, j) lies at out_first + i * out_row + j * out_column of its image. */
+ * times w.  Output pixel (i, j) lies at out_first + i * out_row + j * out_column of its image. */
 typedef struct {
     Planes planes;
     ptrdiff_t origin; /* in the planes, of output pixel (0, 0), tap (0, 0) */
@@ -42,15 +42,15 @@ typedef struct {
 /* Planes of rows x columns pixels, padding included. */
 Planes planes_of(int rows, int columns, int low, int phases, int channels);
 
-/* Copies x[h][w][c] to its place between the zeros, which must be there and stay as they are. */
+/* Copies x[h][w][c] into planes whose padding the caller has set to zero. */
 void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, int c);
 
-/* Outputs in a tile: the weights are packed, zero-padded, in panels of so many. */
+/* Returns the outputs in a tile; weights are packed, zero-padded, in panels of this many. */
 int correlate_width(int outputs);
 
-/* All outputs of `images` images, whose planes are filled and followed by planes_slack numbers: the
- * last tile may reach beyond its image, and reads what is there in vain.  Images of the output
- * are out_image numbers apart. */
+/* Computes all outputs of `images` images.  Their planes must be followed by planes_slack numbers,
+ * because the last tile may reach beyond its image; it ignores what it reads there.  Images of the
+ * output are out_image numbers apart. */
 void correlate(const CorrelationPass *pass, const real *planes, real *out, ptrdiff_t out_image,
                int images);
 size_t planes_slack(const Planes *planes);

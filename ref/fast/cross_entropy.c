@@ -1,14 +1,14 @@
-/* Cross-entropy of softmax(logits), which is never stored: the loss needs only the largest logit
- * of a row and the log of the sum of exponentials above it.  The gradient looks for the largest
- * again, which costs little next to the exponentials, and subtracts it first: x - max has nothing
- * of what all x share, where x - lse, lse rounded, would have its rounding. */
+/* Cross-entropy of softmax(logits), without storing the softmax: the loss needs only the largest
+ * logit of a row and the log of sum exp(x - max).  The gradient finds the largest logit again,
+ * which costs little next to the exponentials, and computes x - max - log_sum.  With a rounded
+ * log-sum-exp, x - lse would lose digits where all logits have a large offset in common. */
 #include <math.h>
 
 #include "fast.h"
 #include "rows.h"
 #include "vexp.h"
 
-/* -infinity if count is 0. */
+/* Returns the largest of x[count], or -infinity if count is 0. */
 static real largest(const real *x, size_t count) {
     vec max = vec_all((real)-INFINITY);
     for (size_t j = 0; j < count; j += LANES)
@@ -16,7 +16,7 @@ static real largest(const real *x, size_t count) {
     return vec_largest(max);
 }
 
-/* sum exp(x - shift): in blocks, whose sums are added in double. */
+/* Returns the sum of exp(x - shift), in blocks whose sums are added in double. */
 static double sum_exp(const real *x, size_t count, real shift) {
     double total = 0;
     for (size_t at = 0; at < count; at += BLOCK) {

@@ -19,8 +19,8 @@ void fast_embedding_forward(real *y, const int *tokens, const real *token, const
     }
 }
 
-/* A token may stand at several places, so threads share the channels, not the places: each walks
- * all places in order over its own slice of every row. */
+/* A token may occur at several places, so threads divide the channels and not the places: each goes
+ * through all places in order, for its own slice of every row. */
 void fast_embedding_weight_gradient(real *dtoken, const real *dy, const int *tokens, int n, int t,
                                     int c, int vocabulary, bool add) {
     enum { SLICE = 64 };

@@ -1,5 +1,5 @@
-/* The ops once more, for the processor: in vectors, cache blocks and threads.  Each does what the
- * function without fast_ does, whose contract is in ref/ops/ops.h, and is held against it. */
+/* The ops for the processor, with vectors, cache blocks and threads.  fast_NAME has the contract of
+ * NAME in ref/ops/ops.h and is tested against it. */
 #ifndef REF_FAST_H
 #define REF_FAST_H
 
@@ -59,8 +59,8 @@ void fast_cross_entropy_forward(real *loss, real *log_sum, unsigned char *correc
 void fast_cross_entropy_input_gradient(real *dlogits, const real *logits, const real *log_sum,
                                        const int *targets, real scale, int rows, int classes);
 
-/* What layernorm and rmsnorm share: dg[c] = sum_n dy[n][c] (x[n][c] - mean[n]) r[n], or += with
- * `add`; mean NULL: 0. */
+/* The weight gradient of layernorm and rmsnorm: dg[c] = sum_n dy[n][c] (x[n][c] - mean[n]) r[n], or
+ * += with `add`.  mean NULL counts as 0. */
 void norm_scale_gradient(real *dg, const real *dy, const real *x, const real *mean, const real *r,
                          int n, int c, bool add);
 

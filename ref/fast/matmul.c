@@ -11,9 +11,9 @@
  * Packing makes every transposition and stride look the same to the register tile, which is the
  * only place where numbers are multiplied.
  *
- * Threads take slabs of C over its longer side and share nothing, and the summed dimension is never
- * divided among them.  An element is a chain of multiply-adds over each block of the summed
- * dimension, and the sum of these chains in order: its bits depend on k alone. */
+ * Threads divide the longer side of C, never the summed dimension, and share nothing.  An element
+ * is a chain of multiply-adds over each block of the summed dimension, and the chains are added in
+ * order, so its bits depend only on k. */
 #include "matmul.h"
 
 #include <omp.h>
@@ -101,7 +101,7 @@ static void multiply_wide(const MatmulProduct *product, int i0, int i1, int j0, 
     multiply_part(product, 2, i0, i1, j0, j1);
 }
 
-/* The first of `length` lines that belong to thread t of `threads`, in whole tiles. */
+/* Returns the first of the `length` lines that belong to thread t of `threads`, in whole tiles. */
 static int share(int length, int tile, int t, int threads) {
     int64_t tiles = (length + tile - 1) / tile;
     return min(length, (int)(tiles * t / threads) * tile);
@@ -128,7 +128,7 @@ static void multiply(const MatmulProduct *product) {
     }
 }
 
-/* Lines are the rows of the operand as stored, or its columns. */
+/* Describes a matrix whose lines are its rows, or its columns. */
 static Operand operand(const real *from, int ld, bool lines_are_rows) {
     return lines_are_rows ? (Operand){from, ld, 1} : (Operand){from, 1, ld};
 }

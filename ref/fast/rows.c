@@ -5,8 +5,8 @@
 /* Partial sums of all chunks, on the stack: 128 KB. */
 enum { PARTIALS = 16384 };
 
-/* Rows are cut into chunks and columns into tiles.  Each (chunk, tile) is summed by one thread, in
- * the order of rows; then the chunks are added in their order. */
+/* Cuts rows into chunks and columns into tiles.  One thread sums each (chunk, tile) in the order of
+ * its rows; then the chunks are added in their order. */
 void rows_sum(double *totals, int quantities, int rows, int column, int width, RowSum *sum,
               const void *arguments) {
     const int tile_sums = quantities * SUM_COLUMNS;

@@ -23,7 +23,7 @@ static void create_key(void) {
     if (pthread_key_create(&key, scratch_free)) abort();
 }
 
-/* At once, without what runs at exit: other threads are in the middle of theirs. */
+/* Uses _exit, because exit handlers must not run while other threads are in the middle of an op. */
 static void end_without_memory(size_t bytes) {
     char line[96];
     int length = snprintf(line, sizeof line,

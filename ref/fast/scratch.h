@@ -1,11 +1,11 @@
-/* Working memory of the ops, one set per thread: a parallel region asks for its own and needs no
- * allocation, no freeing and no failure path of its own. */
+/* Working memory of the ops.  Each thread has its own, so that a parallel region need not allocate,
+ * free, or handle a failure. */
 #ifndef REF_FAST_SCRATCH_H
 #define REF_FAST_SCRATCH_H
 
 #include "../real.h"
 
-/* What a buffer is for.  An op and an op it calls must not share one. */
+/* The use of a buffer.  An op must not use the same one as an op that it calls. */
 typedef enum {
     SCRATCH_PACK_A,
     SCRATCH_PACK_B,
@@ -17,10 +17,9 @@ typedef enum {
     SCRATCH_SLOTS
 } ScratchSlot;
 
-/* At least `count` numbers, aligned to 64 bytes, with any contents.  They are the calling thread's
- * until it asks for the same slot again, and freed when it ends.  Never NULL: an
- * op has no way to fail, so when memory runs out the process says so in a line and ends with
- * status 1. */
+/* Returns at least `count` numbers, aligned to 64 bytes, with any contents.  They belong to the
+ * calling thread until it asks for the same slot again, and are freed when it ends.  Never NULL: an
+ * op cannot fail, so when memory runs out the process prints a line and exits with status 1. */
 real *scratch(ScratchSlot slot, size_t count);
 
 #endif

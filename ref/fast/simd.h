@@ -31,12 +31,12 @@ typedef int64_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
 #else
 typedef int32_t vec_bits __attribute__((vector_size(VECTOR_BYTES)));
 #endif
-/* Numbers in memory, where rows start anywhere. */
+/* A vector in memory, where rows may start at any number. */
 typedef real vec_unaligned
     __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
-/* Before a loop of constant length, at most 24, that must disappear for its array to live in
- * registers.  Under a sanitizer it stays: every access of an unrolled tile with checks of its own
+/* Unrolls the loop that follows, of a constant length of at most 24, so that the array it runs over
+ * can live in registers.  Not under a sanitizer, where a check for each access of an unrolled tile
  * takes the compiler minutes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED
@@ -55,8 +55,8 @@ typedef real vec_unaligned
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Keeps a vector in its register.  Else gcc loads an operand anew for each multiply-add that uses
- * it, and these wait for the loads: two a cycle, as many as the multiply-adds themselves. */
+/* Keeps a vector in its register.  Otherwise gcc loads an operand again for each multiply-add that
+ * uses it, and the loads, two per cycle, become the bottleneck. */
 #if defined(__x86_64__)
 #define IN_REGISTER(x) __asm__("" : "+x"(x))
 #elif defined(__aarch64__)
@@ -68,9 +68,9 @@ typedef real vec_unaligned
 INLINE vec vec_load(const real *from) { return *(const vec_unaligned *)from; }
 INLINE void vec_store(real *to, vec x) { *(vec_unaligned *)to = x; }
 
-/* Asks for the cache lines of from[0 .. count) PREFETCH_BYTES ahead.  For a stream that is read
- * once: where a transpose reads it in pieces, the processor does not see that it is one.  Behind
- * the end of the stream it asks in vain, which is harmless. */
+/* Prefetches the cache lines PREFETCH_BYTES behind from[0 .. count).  For an array that is read
+ * once from front to back but in pieces, as by a transpose, so that the processor does not
+ * recognise the stream.  A prefetch behind the end of the array does no harm. */
 INLINE void prefetch_ahead(const real *from, ptrdiff_t count) {
     enum { PREFETCH_BYTES = 8192, LINE_BYTES = 64 };
     uintptr_t line = (uintptr_t)from + PREFETCH_BYTES;
@@ -78,8 +78,8 @@ INLINE void prefetch_ahead(const real *from, ptrdiff_t count) {
         __builtin_prefetch((const void *)line);
 }
 
-/* Which elements of two vectors, side by side, make a0 b0 a1 b1 ... of their lower and upper
- * halves. */
+/* The shuffles of two vectors a and b that interleave their lower or upper halves: a0 b0 a1 b1
+ * ... */
 #if VECTOR_BYTES == 64 && !defined(BCD_DOUBLE)
 #define INTERLEAVE_LOWER 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define INTERLEAVE_UPPER 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -107,7 +107,7 @@ INLINE void transpose_square(real *to, ptrdiff_t to_step, const real *from, ptrd
     UNROLL
     for (int i = 0; i < LANES; i++) {
         x[i] = vec_load(from);
-        from += i + 1 < rows ? from_step : 0; /* rows that are not there: the last one again */
+        from += i + 1 < rows ? from_step : 0; /* repeats the last row where there are no more */
     }
     /* Each round moves the top bit of the row number to the bottom of the column number; after
      * log2(LANES) rounds they have changed places. */

@@ -7,7 +7,7 @@
 #include "rows.h"
 #include "simd.h"
 
-/* Multiply-adds from which several threads are worth their waking up: some microseconds of work. */
+/* The number of multiply-adds, some microseconds of work, above which waking other threads pays. */
 #define WORTH_THREADS 2e5
 
 INLINE void tile_zero(vec *acc, const int vectors) {
@@ -16,12 +16,14 @@ INLINE void tile_zero(vec *acc, const int vectors) {
 }
 
 /* acc[rows][columns] += sum over p < depth of a(p, row) b(p, column): for each p an outer product
- * of rows = runs * run numbers and columns = vectors * LANES numbers.  Where they are:
- * a(p, row) = a[p * a_step + row / run * a_run + row % run], b(p, column) = b[p * b_step + column].
+ * of rows = runs * run numbers and columns = vectors * LANES numbers, which are read from
+ *
+ *     a(p, row)    = a[p * a_step + row / run * a_run + row % run]
+ *     b(p, column) = b[p * b_step + column]
  *
  * runs, run and vectors must be constants where this is inlined, so that the loops unroll and acc
- * lives in registers.  Each element is one chain of multiply-adds in the order of p, whatever the
- * shape of the tile: its bits do not depend on the shape. */
+ * lives in registers.  Each element is one chain of multiply-adds in the order of p, so its bits do
+ * not depend on the shape of the tile. */
 INLINE void tile_multiply(vec *acc, const int runs, const int run, const int vectors, const real *a,
                           ptrdiff_t a_run, ptrdiff_t a_step, const real *b, ptrdiff_t b_step,
                           int depth) {
@@ -41,13 +43,13 @@ INLINE void tile_multiply(vec *acc, const int runs, const int run, const int vec
     }
 }
 
-/* Where a tile goes: row i at at + i / run * run_step + i % run * step. */
+/* Where a tile is stored: row i starts at at + i / run * run_step + i % run * step. */
 typedef struct {
     real *at;
     ptrdiff_t step, run_step;
-    int runs, run, columns; /* the part of the tile that exists */
-    bool add;               /* to what is there */
-    const real *bias;       /* [columns] added to every row; NULL: none */
+    int runs, run, columns; /* the part of the tile that lies inside the result */
+    bool add;               /* accumulate */
+    const real *bias;       /* [columns], added to every row; NULL: none */
 } TileTarget;
 
 INLINE void store_row(const TileTarget *to, real *at, const vec *acc, const int vectors) {
@@ -90,8 +92,9 @@ INLINE void tile_store(const TileTarget *to, const vec *acc, const int runs, con
     }
 }
 
-/* One operand: element (line, depth) is at from[line * line_step + depth * depth_step], and one of
- * the steps is 1.  Lines are the rows of C's left factor and the columns of its right one. */
+/* An operand of a product.  Its lines are the rows of the left factor or the columns of the right
+ * one; element (line, depth) is from[line * line_step + depth * depth_step], and one of the steps
+ * is 1. */
 typedef struct {
     const real *from;
     ptrdiff_t line_step, depth_step;
@@ -112,14 +115,14 @@ INLINE void pack_straight(real *to, const int width, const real *from, ptrdiff_t
     }
 }
 
-/* Lines that run along the depth: transposed, LANES x LANES at a time.  The stores are
- * whole vectors and may spill into the next row of the panel, so what they hit must be stored
- * later: hence the order of the loops.  The last one spills past the panel's end. */
+/* Lines that run along the depth are transposed, LANES x LANES at a time.  Stores are whole vectors
+ * and may spill into the next row of the panel, so the loops are ordered such that these numbers
+ * are stored later.  The last store spills past the panel's end. */
 INLINE void pack_transposed(real *to, const int width, const real *from, ptrdiff_t line_step,
                             int lines, int depth) {
     for (int i = (width - 1) / LANES * LANES; i >= 0; i -= LANES) {
         int rows = min(lines - i, LANES), first = i;
-        if (rows <= 0) rows = first = 0; /* all padding */
+        if (rows <= 0) rows = first = 0; /* only padding */
         for (int p = 0; p < depth; p += LANES)
             transpose_tile(to + (ptrdiff_t)p * width + i, width, from + first * line_step + p,
                            line_step, rows, min(LANES, depth - p));

@@ -1,9 +1,9 @@
 /* Vector arithmetic that the elementwise ops share: loads of part of a vector, maximum, sum,
  * exponential, sigmoid.
  *
- * Plain loops over libm's expf do not vectorise, and plain sums and maxima do not either unless the
- * compiler may reorder them.  So these are written over vectors, and a last piece shorter than a
- * vector goes through the same code as the rest: an element's bits do not depend on where it is. */
+ * Compilers do not vectorise loops over libm's expf, nor sums and maxima that they may not reorder,
+ * so these are written with vectors.  A last piece that is shorter than a vector goes through the
+ * same code, so that an element's bits do not depend on its position. */
 #ifndef REF_FAST_VEXP_H
 #define REF_FAST_VEXP_H
 
@@ -38,10 +38,10 @@ INLINE vec vec_select(vec_bits mask, vec a, vec b) {
     return (vec)((mask & (vec_bits)a) | (~mask & (vec_bits)b));
 }
 
-/* b where either is not a number. */
+/* The larger of two numbers, lane by lane; b where either is NaN. */
 INLINE vec vec_max(vec a, vec b) { return vec_select(a > b, a, b); }
 
-/* Of all lanes; pairs first, so that the chain is short. */
+/* The sum of all lanes, added in pairs. */
 INLINE real vec_sum(vec x) {
     real lane[LANES];
     vec_store(lane, x);
@@ -71,8 +71,8 @@ INLINE vec vec_exp(vec x) {
  * polynomial of degree 4 with the smallest maximum of its relative error (0.05 of a unit roundoff).
  * Infinity and zero beyond the range, subnormal numbers at its lower end, NaN for NaN. */
 INLINE vec vec_exp(vec x) {
-    /* Beyond these the result is infinite or zero; n stays in [-150, 128]. Comparisons with NaN are
-     * false and leave it. */
+    /* Beyond these the result is infinite or zero; n stays in [-150, 128].  Comparisons with NaN
+     * are false and leave it. */
     x = vec_select(x > 89.0f, vec_all(89.0f), x);
     x = vec_select(x < -104.0f, vec_all(-104.0f), x);
     /* Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the number. */

@@ -10,16 +10,16 @@ void relu_forward(real *y, const real *x, size_t count) {
 }
 
 void relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add) {
-    for (size_t i = 0; i < count; i++) put(&dx[i], y[i] <= 0 ? 0 : dy[i], add);
+    for (size_t i = 0; i < count; i++) set_or_add(&dx[i], y[i] <= 0 ? 0 : dy[i], add);
 }
 
 /* ---- gelu: x/2 (1 + tanh u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel 2016) ---- */
 
-static double root(void) { return sqrt(2 / acos(-1)); }
+static const double SQRT_2_OVER_PI = 0.7978845608028654;
 
 void gelu_forward(real *y, const real *x, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        const double v = x[i], u = root() * (v + 0.044715 * v * v * v);
+        const double v = x[i], u = SQRT_2_OVER_PI * (v + 0.044715 * v * v * v);
         y[i] = (real)(v / 2 * (1 + tanh(u)));
     }
 }
@@ -27,9 +27,9 @@ void gelu_forward(real *y, const real *x, size_t count) {
 /* dx = dy (1/2 (1 + tanh u) + x/2 (1 - tanh^2 u) du/dx) */
 void gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
     for (size_t i = 0; i < count; i++) {
-        const double v = x[i], t = tanh(root() * (v + 0.044715 * v * v * v));
-        const double slope = root() * (1 + 3 * 0.044715 * v * v);
-        put(&dx[i], dy[i] * ((1 + t) / 2 + v / 2 * (1 - t * t) * slope), add);
+        const double v = x[i], t = tanh(SQRT_2_OVER_PI * (v + 0.044715 * v * v * v));
+        const double slope = SQRT_2_OVER_PI * (1 + 3 * 0.044715 * v * v);
+        set_or_add(&dx[i], dy[i] * ((1 + t) / 2 + v / 2 * (1 - t * t) * slope), add);
     }
 }
 
@@ -51,8 +51,8 @@ void swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, int f
         for (ptrdiff_t j = 0; j < f; j++) {
             const ptrdiff_t g = row * 2 * f + j, u = g + f;
             const double gate = x[g], s = sigmoid(gate), d = dy[row * f + j];
-            put(&dx[g], d * x[u] * s * (1 + gate * sigmoid(-gate)), add);
-            put(&dx[u], d * gate * s, add);
+            set_or_add(&dx[g], d * x[u] * s * (1 + gate * sigmoid(-gate)), add);
+            set_or_add(&dx[u], d * gate * s, add);
         }
 }
 
@@ -63,5 +63,5 @@ void add_forward(real *y, const real *a, const real *b, size_t count) {
 }
 
 void add_input_gradient(real *dx, const real *dy, size_t count, bool add) {
-    for (size_t i = 0; i < count; i++) put(&dx[i], dy[i], add);
+    for (size_t i = 0; i < count; i++) set_or_add(&dx[i], dy[i], add);
 }

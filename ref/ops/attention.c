@@ -3,21 +3,21 @@
  *
  *   s[j] = q[i] . k[j] / sqrt(d),   p = softmax(s),   y[i] = sum_j p[j] v[j]
  *
- * over all positions j, or with `causal` over those up to i. */
+ * where j runs over all positions, or with `causal` over those up to i. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "plain.h"
 
-/* An op has no way to fail: when memory runs out the process ends. */
+/* Returns `count` zeros.  An op cannot fail, so the process ends when memory runs out. */
 static double *zeros(size_t count) {
     double *x = calloc(count, sizeof *x);
     if (!x) abort();
     return x;
 }
 
-/* Where head `head` of the packed q, k and v of a position starts: query heads come first, then
- * the groups' keys, then their values. */
+/* A position has all query heads, then the keys of the groups, then their values.  These return
+ * where the q, k and v of a query head start, and how many numbers a position has. */
 static ptrdiff_t q_at(Attention a, int head) { return (ptrdiff_t)head * a.d; }
 static ptrdiff_t k_at(Attention a, int head) {
     return (ptrdiff_t)(a.heads + head / (a.heads / a.groups)) * a.d;
@@ -25,18 +25,18 @@ static ptrdiff_t k_at(Attention a, int head) {
 static ptrdiff_t v_at(Attention a, int head) { return k_at(a, head) + (ptrdiff_t)a.groups * a.d; }
 static ptrdiff_t width_of(Attention a) { return (ptrdiff_t)(a.heads + 2 * a.groups) * a.d; }
 
-/* Turns the queries and keys of one sample, z[t][width], by their positions, or back. */
-static void turn(double *z, int t, Attention a, bool back) {
+/* Rotates the queries and keys of one sample, z[t][width], by their positions, or back. */
+static void rotate(double *z, int t, Attention a, bool back) {
     for (int i = 0; a.rope.base > 0 && i < t; i++)
         for (int head = 0; head < a.heads + a.groups; head++)
             rope_rotate(z + i * width_of(a) + (ptrdiff_t)head * a.d, &a.rope, back ? -i : i, a.d);
 }
 
-/* A copy of one sample with its q and k turned; the caller frees it. */
-static double *turned_copy(const real *qkv, int t, Attention a) {
+/* Returns a copy of one sample with rotated q and k, for the caller to free. */
+static double *rotated_copy(const real *qkv, int t, Attention a) {
     double *z = zeros((size_t)(t * width_of(a)));
     for (ptrdiff_t j = 0; j < t * width_of(a); j++) z[j] = qkv[j];
-    turn(z, t, a, false);
+    rotate(z, t, a, false);
     return z;
 }
 
@@ -46,7 +46,8 @@ static double dot(const double *x, const double *y, int d) {
     return sum;
 }
 
-/* p[j] for the `count` keys that query i looks at; returns the log-sum-exp of their scores. */
+/* Overwrites p[count] with the probabilities of the keys that query i attends to.  Returns the
+ * log-sum-exp of their scores. */
 static double softmax(double *p, int count, const double *z, int i, int head, Attention a) {
     const double *q = z + i * width_of(a) + q_at(a, head), *k = z + k_at(a, head);
     double max = -INFINITY, sum = 0;
@@ -63,7 +64,7 @@ void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attent
     const ptrdiff_t c = (ptrdiff_t)a.heads * a.d;
     double *p = zeros((size_t)t);
     for (ptrdiff_t s = 0; s < n; s++) {
-        double *z = turned_copy(qkv + s * t * width_of(a), t, a);
+        double *z = rotated_copy(qkv + s * t * width_of(a), t, a);
         for (int head = 0; head < a.heads; head++)
             for (int i = 0; i < t; i++) {
                 const int count = a.causal ? i + 1 : t;
@@ -80,10 +81,10 @@ void attention_forward(real *y, real *lse, const real *qkv, int n, int t, Attent
     free(p);
 }
 
-/* Adds what query i of a head contributes to dz, from dy[d]:
- *   dv[j] += p[j] dy,  ds[j] = p[j] (dp[j] - sum_k p[k] dp[k]),  dp[j] = dy . v[j],
- *   dq += ds[j] k[j] / sqrt(d),  dk[j] += ds[j] q / sqrt(d)
- * A query that looks at one key only has p = 1 and ds = 0, exactly. */
+/* Adds to dz the gradients that come through query i of a head, from dy[d]:
+ *   dv[j] += p[j] dy,   dp[j] = dy . v[j],   ds[j] = p[j] (dp[j] - sum_k p[k] dp[k]),
+ *   dq += ds[j] k[j] / sqrt(d),   dk[j] += ds[j] q / sqrt(d)
+ * With a single key p = 1 and ds = 0, exactly. */
 static void query_gradient(double *dz, double *p, double *dp, const real *dy, const double *z,
                            int t, int i, int head, Attention a) {
     const ptrdiff_t width = width_of(a), q = i * width + q_at(a, head);
@@ -109,20 +110,20 @@ static void query_gradient(double *dz, double *p, double *dp, const real *dy, co
     }
 }
 
-/* The probabilities are computed again from qkv; y and lse are there for those who do it faster. */
+/* Computes the probabilities again from qkv; only the faster versions of this op use y and lse. */
 void attention_input_gradient(real *dqkv, const real *dy, const real *qkv, const real *y,
                               const real *lse, int n, int t, Attention a, bool add) {
     const ptrdiff_t c = (ptrdiff_t)a.heads * a.d, count = t * width_of(a);
     double *p = zeros(2 * (size_t)t);
     (void)y, (void)lse;
     for (ptrdiff_t s = 0; s < n; s++) {
-        double *z = turned_copy(qkv + s * count, t, a), *dz = zeros((size_t)count);
+        double *z = rotated_copy(qkv + s * count, t, a), *dz = zeros((size_t)count);
         for (int head = 0; head < a.heads; head++)
             for (int i = 0; i < t; i++)
                 query_gradient(dz, p, p + t, dy + (s * t + i) * c + q_at(a, head), z, t, i, head,
                                a);
-        turn(dz, t, a, true);
-        for (ptrdiff_t j = 0; j < count; j++) put(&dqkv[s * count + j], dz[j], add);
+        rotate(dz, t, a, true);
+        for (ptrdiff_t j = 0; j < count; j++) set_or_add(&dqkv[s * count + j], dz[j], add);
         free(z);
         free(dz);
     }

@@ -1,4 +1,4 @@
-/* Global average pooling (Lin, Chen, Yan 2014): the mean over all positions, for each channel. */
+/* Global average pooling (Lin, Chen, Yan 2014): the mean of each channel over all positions. */
 #include "plain.h"
 
 /* y[n][c] = 1/s sum_i x[n][i][c] */
@@ -16,5 +16,5 @@ void avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool 
     for (ptrdiff_t image = 0; image < n; image++)
         for (ptrdiff_t i = 0; i < s; i++)
             for (ptrdiff_t j = 0; j < c; j++)
-                put(&dx[(image * s + i) * c + j], (double)dy[image * c + j] / s, add);
+                set_or_add(&dx[(image * s + i) * c + j], (double)dy[image * c + j] / s, add);
 }

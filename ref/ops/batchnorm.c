@@ -3,13 +3,14 @@
  *
  *   y = relu(g xhat + b + skip),  xhat = (x - mean) rstd,  rstd = 1 / sqrt(variance + eps)
  *
- * Each channel by itself, over all n rows. */
+ * where mean and variance are those of a channel over all n rows, or the running ones. */
 #include <math.h>
 
 #include "plain.h"
 
 static const double EPS = 1e-5;
 
+/* Computes the statistics of one channel: x[row * c] for each row. */
 static void batch_statistics(double *mean, double *variance, const real *x, int n, int c) {
     double sum = 0, squares = 0;
     for (ptrdiff_t row = 0; row < n; row++) sum += x[row * c];
@@ -45,8 +46,8 @@ void batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean, real
     }
 }
 
-/* dz: what of dy comes through the relu. */
-static double through_relu(const real *dy, const real *y, ptrdiff_t i, bool relu) {
+/* Returns dz, the gradient before the relu. */
+static double relu_gradient(const real *dy, const real *y, ptrdiff_t i, bool relu) {
     return relu && y[i] <= 0 ? 0 : dy[i];
 }
 
@@ -55,7 +56,7 @@ void batchnorm_sums(real *sums, const real *dy, const real *x, const real *y, co
     for (ptrdiff_t j = 0; j < c; j++) {
         double sum = 0, product = 0;
         for (ptrdiff_t i = j; i < (ptrdiff_t)n * c; i += c) {
-            const double dz = through_relu(dy, y, i, relu);
+            const double dz = relu_gradient(dy, y, i, relu);
             sum += dz;
             product += dz * ((double)x[i] - mean[j]) * rstd[j];
         }
@@ -70,14 +71,14 @@ void batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const real 
                               bool add_dskip) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)n * c; i++) {
         const ptrdiff_t j = i % c;
-        const double dz = through_relu(dy, y, i, relu), r = rstd[j];
-        if (dskip) put(&dskip[i], dz, add_dskip);
+        const double dz = relu_gradient(dy, y, i, relu), r = rstd[j];
+        if (dskip) set_or_add(&dskip[i], dz, add_dskip);
         if (!dx) continue;
         double d = dz;
         if (!use_running) {
             const double xhat = ((double)x[i] - mean[j]) * r;
             d -= (sums[j] + xhat * sums[c + j]) / n;
         }
-        put(&dx[i], g[j] * r * d, add_dx);
+        set_or_add(&dx[i], g[j] * r * d, add_dx);
     }
 }

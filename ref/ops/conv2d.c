@@ -1,22 +1,23 @@
 /* Two-dimensional cross-correlation with zero padding (LeCun et al. 1989).  With stride s, padding
- * p and taps (u, v) of the kernel:
+ * p, and (a, b) running over the kernel:
  *
- *   y[n][i][j][o]  = sum over u, v, c of x[n][i s + u - p][j s + v - p][c] w[o][u][v][c]
+ *   y[n][i][j][o] = sum over a, b, c of x[n][i s + a - p][j s + b - p][c] w[o][a][b][c]
  *
- * where x is 0 outside of the image.  The gradients are sums over the same products. */
+ * where x is 0 outside of the image.  Each gradient collects the same products in another way. */
 #include "plain.h"
 
 int conv2d_out(int size, int kernel, int stride, int pad) {
     return (size + 2 * pad - kernel) / stride + 1;
 }
 
-/* The channels of a pixel of an image [h][w][c], or NULL in the padding. */
+/* Returns the channels of a pixel of images[n][h][w][c], or NULL if it lies in the padding. */
 static const real *pixel(const real *images, ptrdiff_t image, int row, int column, int h, int w,
                          int c) {
     if (row < 0 || row >= h || column < 0 || column >= w) return NULL;
     return images + ((image * h + row) * w + column) * c;
 }
 
+/* Returns the weights w[output][row][column][c] of all channels c. */
 static const real *tap(const real *weights, Conv v, ptrdiff_t output, int row, int column) {
     return weights + ((output * v.kernel + row) * v.kernel + column) * v.c;
 }
@@ -40,13 +41,15 @@ void conv2d_forward(real *y, const real *x, const real *w, Conv v) {
                 }
 }
 
-/* The output position whose tap `offset` sees input position `at`; -1: there is none. */
+/* Returns the output position i for which i s + offset - p is the input position `at`, or -1 if
+ * there is none. */
 static int output_of(int at, int offset, Conv v) {
     const int moved = at + v.pad - offset;
     return moved >= 0 && moved % v.stride == 0 ? moved / v.stride : -1;
 }
 
-/* dx[n][i][j][c] = sum over the outputs that see pixel (i, j), and o, of dy[..][o] w[o][a][b][c] */
+/* dx[n][i][j][c] = sum over a, b, o of dy[n][i'][j'][o] w[o][a][b][c], where i' s + a - p = i and
+ * j' s + b - p = j; terms without such an output (i', j') are 0. */
 void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv v, bool add) {
     const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
     const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
@@ -62,7 +65,7 @@ void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv v, bool
                             for (int o = 0; out && o < v.o; o++)
                                 sum += (double)out[o] * tap(w, v, o, a, b)[c];
                         }
-                    put(dx++, sum, add);
+                    set_or_add(dx++, sum, add);
                 }
 }
 
@@ -82,6 +85,6 @@ void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv v, boo
                                                        j * v.stride + b - v.pad, v.h, v.w, v.c);
                                 if (in) sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, v.o)[o];
                             }
-                    put(dw++, sum, add);
+                    set_or_add(dw++, sum, add);
                 }
 }

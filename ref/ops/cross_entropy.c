@@ -1,10 +1,11 @@
 /* Cross-entropy of p = softmax(x): loss = -log p[target].  The largest x is subtracted before the
- * exponential, which changes nothing but the rounding: no sum overflows, and what all x share does
- * not take digits from the gradient (Goodfellow, Bengio, Courville 2016, section 4.1). */
+ * exponential, which changes only the rounding: no sum overflows, and an offset that all x have in
+ * common costs the gradient no digits (Goodfellow, Bengio, Courville 2016, section 4.1). */
 #include <math.h>
 
 #include "plain.h"
 
+/* Returns the index of the largest x, the first on a tie; a NaN counts as largest. */
 static int first_largest(const real *x, int classes) {
     int best = 0;
     for (int j = 1; j < classes; j++)

@@ -33,7 +33,7 @@ void layernorm_input_gradient(real *dx, const real *dy, const real *x, const rea
         }
         for (int j = 0; j < c; j++) {
             const double d = (double)dout[j] * g[j], xhat = (in[j] - m) * r;
-            put(&dx[row * c + j], r * (d - sum / c - xhat * product / c), add);
+            set_or_add(&dx[row * c + j], r * (d - sum / c - xhat * product / c), add);
         }
     }
 }
@@ -47,6 +47,6 @@ void layernorm_weight_gradient(real *dg, const real *dy, const real *x, const re
             const double xhat = ((double)x[row * c + j] - mean[row]) * rstd[row];
             sum += dy[row * c + j] * xhat;
         }
-        put(&dg[j], sum, add);
+        set_or_add(&dg[j], sum, add);
     }
 }

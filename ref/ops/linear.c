@@ -18,7 +18,7 @@ void linear_input_gradient(real *dx, const real *dy, const real *w, int n, int c
             double sum = 0;
             for (ptrdiff_t out = 0; out < o; out++)
                 sum += (double)dy[row * o + out] * w[out * c + in];
-            put(&dx[row * c + in], sum, add);
+            set_or_add(&dx[row * c + in], sum, add);
         }
 }
 
@@ -30,7 +30,7 @@ void linear_weight_gradient(real *dw, const real *dy, const real *x, int n, int 
             double sum = 0;
             for (ptrdiff_t row = 0; row < n; row++)
                 sum += (double)dy[row * o + out] * x[row * c + in];
-            put(&dw[out * c + in], sum, add);
+            set_or_add(&dw[out * c + in], sum, add);
         }
 }
 
@@ -39,6 +39,6 @@ void bias_gradient(real *db, const real *dy, int n, int c, bool add) {
     for (ptrdiff_t j = 0; j < c; j++) {
         double sum = 0;
         for (ptrdiff_t row = 0; row < n; row++) sum += dy[row * c + j];
-        put(&db[j], sum, add);
+        set_or_add(&db[j], sum, add);
     }
 }

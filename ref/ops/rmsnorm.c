@@ -25,7 +25,7 @@ void rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real 
         for (int j = 0; j < c; j++) product += (double)dout[j] * g[j] * in[j] * r;
         for (int j = 0; j < c; j++) {
             const double d = (double)dout[j] * g[j], xhat = in[j] * r;
-            put(&dx[row * c + j], r * (d - xhat * product / c), add);
+            set_or_add(&dx[row * c + j], r * (d - xhat * product / c), add);
         }
     }
 }
@@ -37,6 +37,6 @@ void rmsnorm_weight_gradient(real *dg, const real *dy, const real *x, const real
         double sum = 0;
         for (ptrdiff_t row = 0; row < n; row++)
             sum += (double)dy[row * c + j] * x[row * c + j] * rrms[row];
-        put(&dg[j], sum, add);
+        set_or_add(&dg[j], sum, add);
     }
 }
