@@ -35,6 +35,7 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
 #define FEW "limit=10000 eval-every=156"
 /* A rise over the first epoch, then a cosine to 0. */
 #define COSINE "warmup=391 final-lr=0"
+#define FEW_COSINE "warmup=79 final-lr=0"
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
@@ -93,13 +94,16 @@ static const TrainingVariant long_sgd[] = {
 static const TrainingVariant long_auto[] = {{0, 1, "lr=0.1 epochs=120 switch-every=auto"}, {0}};
 static const TrainingVariant long_adam[] = {
     {1, 1, "lr=0.003 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=40"}, {0}};
-static const TrainingVariant long_cosine[] = {
-    {1, 1, "lr=0.1 epochs=60 schedule=cosine"},
-    {0, 1, "lr=0.1 epochs=120 switch-every=40 schedule=cosine"},
-    {0}};
 /* The same on few images. */
 static const TrainingVariant few_sgd[] = {
     {1, 1, "lr=0.2 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
+/* The best constant rates are the highest of the cosine here. */
+static const TrainingVariant few_cosine[] = {
+    {1, 1, "lr=0.2 epochs=80 schedule=cosine"},
+    {0, 1, "lr=0.1 epochs=240 switch-every=40 schedule=cosine"},
+    {0}};
+static const TrainingVariant few_adam[] = {
+    {1, 1, "lr=0.003 epochs=80"}, {0, 1, "lr=0.003 epochs=240 switch-every=40"}, {0}};
 /* Parts of the data are drawn anew for each phase, which therefore has to be long enough to see all
  * of its part. */
 static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
@@ -124,11 +128,11 @@ const TrainingKind training_converged = {
     .preset = {[PRESET_SMOKE] = {SMOKE},
                [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, few_sgd)},
                                   {IMAGES(HALF, "sgd", FEW, few_less)},
-                                  {IMAGES(HALF, "sgd", "", long_sgd)},
+                                  {IMAGES(HALF, "sgd", FEW " " FEW_COSINE, few_cosine)},
                                   {WORDS("eval-every=943", long_words), .seeds = 2},
-                                  {IMAGES(HALF, "sgd", COSINE, long_cosine)},
+                                  {IMAGES(HALF, "adam", FEW, few_adam)},
+                                  {IMAGES(HALF, "sgd", "", long_sgd)},
                                   {IMAGES(HALF, "sgd", "", less_data)},
-                                  {IMAGES(HALF, "adam", "", long_adam)},
                                   {IMAGES("resnet8", "sgd", "", long_sgd)},
                                   {IMAGES(HALF, "sgd", "", long_auto)},
                                   {IMAGES("resnet14", "sgd", "", deeper), .seeds = 1},
