@@ -1,5 +1,6 @@
-/* GPT-2's byte-pair encoding: text is cut into words (pretoken.h), and the neighbours in each word
- * merge (merges.h).  Sennrich, Haddow, Birch 2016; Radford et al. 2019. */
+/* GPT-2's tokenizer, a byte-pair encoding (Sennrich, Haddow, Birch 2016; Radford et al. 2019): text
+ * is cut into words (pretoken.h), and in each word pairs of neighbouring tokens merge
+ * (merges.h). */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static int append_word(void *context, const char *word, size_t bytes) {
 
 static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                        size_t *count) {
-    Gpt2 *gpt2 = (Gpt2 *)tokenizer; /* const for the caller; the cache of words changes */
+    Gpt2 *gpt2 = (Gpt2 *)tokenizer; /* not const: the cache of words changes */
     Output output = {gpt2, *tokens, *count, *count};
     const int failed = pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output);
     *tokens = output.tokens;

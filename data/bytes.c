@@ -1,4 +1,4 @@
-/* The tokenizer that has one token a byte. */
+/* The tokenizer with one token for each byte. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static const char *bytes_decode(const Tokenizer *tokenizer, int token, size_t *b
     return (const char *)all + (*bytes ? token : 0);
 }
 
-/* It holds nothing, so there is one for all. */
+/* All callers share one tokenizer, which holds nothing. */
 static void bytes_free(Tokenizer *tokenizer) { (void)tokenizer; }
 
 Tokenizer *tokenizer_bytes(void) {

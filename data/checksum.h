@@ -1,6 +1,6 @@
-/* A 64-bit checksum for provenance and for finding damage: FNV-1a, stepped once per number (pixel
- * or token) instead of once per byte.  Each step is a bijection of the sum, so a single changed
- * number always changes the result.  Fowler, Noll, Vo. */
+/* A 64-bit checksum for provenance and for finding damage: FNV-1a (Fowler, Noll, Vo), with one step
+ * per number (pixel or token) instead of one per byte.  Each step is a bijection of the sum, so a
+ * single changed number always changes the result. */
 #ifndef DATA_CHECKSUM_H
 #define DATA_CHECKSUM_H
 

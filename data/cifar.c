@@ -24,7 +24,7 @@ static const CifarFile files[2][2][6] = {
 static const int class_count[2] = {10, 100};
 static const int label_bytes[2] = {1, 2}; /* CIFAR-100: coarse, then fine */
 
-/* Of the 50,000 training images, rounded; a test recomputes them. */
+/* Computed from the 50,000 training images and rounded; a test computes them again. */
 const Normalisation cifar_normalisation[2] = {
     {{0.491400, 0.482158, 0.446531}, {0.247032, 0.243485, 0.261588}},
     {{0.507075, 0.486549, 0.440918}, {0.267334, 0.256438, 0.276150}}};

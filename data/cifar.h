@@ -8,14 +8,15 @@
 
 typedef enum { CIFAR_10, CIFAR_100 } CifarKind;
 
-/* The constants of the training sets, used for both splits. */
+/* Computed from the training sets, and used for both splits. */
 extern const Normalisation cifar_normalisation[2];
 
-/* Loads the training split, or the 10,000 test images (validation and test are the same).
- * CIFAR-100: the fine labels.  -1 and an error that names the file. */
+/* Loads the 50,000 training images, or for validation and test the 10,000 test images.  CIFAR-100
+ * has the fine labels.  Sets images->records, for the caller to free.  -1 and an error that names
+ * the file. */
 int cifar_load(Images *images, CifarKind kind, const char *dir, Split split);
 
-/* Checks one file's bytes, which must be `samples` records.  -1 and an error that names `path`. */
+/* Checks that a file's bytes are `samples` records.  -1 and an error that names `path`. */
 int cifar_check(const unsigned char *bytes, size_t count, CifarKind kind, int samples,
                 const char *path);
 

@@ -12,9 +12,9 @@
 #include "textset.h"
 #include "tokens.h"
 
-/* What a row of the table below gets. */
+/* The arguments of the functions in the table below. */
 typedef struct {
-    const DataRequest *request; /* for its data; NULL for its tokenizer */
+    const DataRequest *request; /* NULL to open a tokenizer */
     const char *name, *dir;
     int vocabulary; /* N of NAME:N, or 0 */
 } DataSource;
@@ -68,22 +68,22 @@ static Dataset *open_webtext2(const DataSource *from) {
 
 /* ---- tokenizers ---- */
 
-static Tokenizer *use_bytes(const DataSource *from) {
+static Tokenizer *bytes_tokenizer(const DataSource *from) {
     (void)from;
     return tokenizer_bytes();
 }
 
-static Tokenizer *use_gpt2(const DataSource *from) {
+static Tokenizer *gpt2_tokenizer(const DataSource *from) {
     char path[PATH_BYTES];
     return path_join(path, from->dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, from->vocabulary);
 }
 
-static Tokenizer *use_shakespeares(const DataSource *from) {
-    return from->vocabulary ? use_gpt2(from) : tokenizer_bytes();
+static Tokenizer *shakespeare_tokenizer(const DataSource *from) {
+    return from->vocabulary ? gpt2_tokenizer(from) : tokenizer_bytes();
 }
 
-/* The one that a token file names. */
-static Tokenizer *use_files(const DataSource *from) {
+/* Opens the tokenizer that a token file names. */
+static Tokenizer *file_tokenizer(const DataSource *from) {
     Tokens tokens;
     Tokenizer *tokenizer = NULL;
     if (tokens_open(&tokens, from->name)) return NULL;
@@ -92,7 +92,7 @@ static Tokenizer *use_files(const DataSource *from) {
         tokenizer = tokenizer_bytes();
     else if (strncmp(tokens.tokenizer, "gpt2", strcspn(tokens.tokenizer, ":")) == 0 &&
              named.vocabulary >= 0)
-        tokenizer = use_gpt2(&named);
+        tokenizer = gpt2_tokenizer(&named);
     else
         error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", from->name,
                   tokens.tokenizer);
@@ -100,18 +100,18 @@ static Tokenizer *use_files(const DataSource *from) {
     return tokenizer;
 }
 
-static Tokenizer *use_webtexts(const DataSource *from) {
+static Tokenizer *webtext2_tokenizer(const DataSource *from) {
     char path[PATH_BYTES];
     if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
-    return use_files(&(DataSource){.name = path, .dir = from->dir});
+    return file_tokenizer(&(DataSource){.name = path, .dir = from->dir});
 }
 
 /* ---- the table ---- */
 
 typedef struct {
     const char *name;
-    const char *file; /* one that it needs, in the directory of the data sets; NULL: none */
-    bool in_tokens;   /* NAME:N, in the first N tokens of GPT-2's vocabulary, is one too */
+    const char *file; /* a file that it needs, in the directory of the data sets; NULL: none */
+    bool in_tokens;   /* NAME:N exists as well, in the first N of GPT-2's tokens */
     Dataset *(*open)(const DataSource *from);
     Tokenizer *(*tokenizer)(const DataSource *from); /* NULL: images */
 } DataSet;
@@ -120,14 +120,14 @@ static const DataSet sets[] = {
     {"synthetic", NULL, false, open_synthetic, NULL},
     {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar10, NULL},
     {"cifar100", "cifar-100-binary/train.bin", false, open_cifar100, NULL},
-    {"text", NULL, false, open_text, use_bytes},
-    {"text1", NULL, false, open_text1, use_bytes},
-    {"text2", NULL, false, open_text2, use_bytes},
-    {"shakespeare", "tinyshakespeare.txt", true, open_shakespeare, use_shakespeares},
-    {"wikitext2", "wikitext-2/train.txt", true, open_wikitext2, use_gpt2},
-    {"webtext2", "webtext2.tokens", false, open_webtext2, use_webtexts},
+    {"text", NULL, false, open_text, bytes_tokenizer},
+    {"text1", NULL, false, open_text1, bytes_tokenizer},
+    {"text2", NULL, false, open_text2, bytes_tokenizer},
+    {"shakespeare", "tinyshakespeare.txt", true, open_shakespeare, shakespeare_tokenizer},
+    {"wikitext2", "wikitext-2/train.txt", true, open_wikitext2, gpt2_tokenizer},
+    {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer},
 };
-static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, use_files};
+static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer};
 
 int data_vocabulary(const char *name) {
     const char *colon = strchr(name, ':');
@@ -144,7 +144,7 @@ static bool is_named(const DataSet *set, const char *name) {
            (!name[stem] || (set->in_tokens && data_vocabulary(name) > 0));
 }
 
-/* NULL and an error if there is no such set. */
+/* Returns the row of a data set, or NULL and an error that lists the names. */
 static const DataSet *find_set(const char *name) {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         if (is_named(&sets[i], name)) return &sets[i];

@@ -5,11 +5,10 @@
  *   text                 the project's own sources as bytes; needs no download
  *   text1, text2         the first and the second half of them
  *   shakespeare          tinyshakespeare.txt as bytes
- *   wikitext2            WikiText-2 as GPT-2 BPE tokens
- *   wikitext2:N, shakespeare:N  the first N tokens of GPT-2's vocabulary, all there is written in
- *   webtext2             DIR/webtext2.tokens, which `bcd tokenize` makes of a copy of WebText2
- *   FILE.tokens          a token file made by `bcd tokenize`
- */
+ *   wikitext2            WikiText-2 in GPT-2's tokens
+ *   wikitext2:N, shakespeare:N   the text in the first N of GPT-2's tokens, for small models
+ *   webtext2             DIR/webtext2.tokens, which `bcd tokenize` makes from a copy of WebText2
+ *   FILE.tokens          a token file made by `bcd tokenize` */
 #ifndef DATA_DATA_H
 #define DATA_DATA_H
 
@@ -17,22 +16,23 @@
 #include "request.h"
 #include "tokenizer.h"
 
-/* NULL and an error that says what is missing and how to get it. */
+/* Opens a data set, for dataset_free to free.  NULL and an error that says what is missing and how
+ * to get it. */
 Dataset *data_open(const DataRequest *request);
 
-/* The tokenizer a token set was made with, for sampling text; NULL and an error for image sets. */
+/* Opens the tokenizer that a token set was made with, for tokenizer_free to free.  NULL and an
+ * error for image sets. */
 Tokenizer *data_tokenizer(const char *name, const char *dir);
 
-/* N of "wikitext2:N" or "shakespeare:N", or of the tokenizer's name "gpt2:N"; 0 without one, -1 if
- * it is not a positive number. */
+/* Returns N of "wikitext2:N", "shakespeare:N", or a tokenizer's name "gpt2:N"; 0 if there is no
+ * ":N", -1 if N is not a positive number. */
 int data_vocabulary(const char *name);
 
-/* Whether the files of a set are there (not whether they are whole); those that need none always
- * are. */
+/* Returns true if the files of a data set exist, or if it needs none.  Does not check them. */
 bool data_present(const char *name, const char *dir);
 
-/* Whether a name is a set of token sequences (1), of images (0), or unknown (-1 and an error that
- * lists the names). */
+/* Returns 1 if a name is a set of token sequences, 0 if of images, -1 and an error that lists the
+ * names if it is neither. */
 int data_is_tokens(const char *name);
 
 #endif

@@ -7,19 +7,19 @@
 #include "../ref/error.h"
 #include "file.h"
 
-/* A line of JSON, or text without a place to cut it, may need more than a piece; but a file that
- * needs MAX_BYTES is not what it is taken for. */
+/* A line of JSON, or text without a place to cut it, may be longer than a piece.  If it is longer
+ * than this, the file is probably neither JSON lines nor text. */
 enum { MAX_BYTES = 1 << 28 };
 
 struct Documents {
     ByteStream *stream;
     char path[PATH_BYTES];
     bool lines, ended, started;
-    size_t piece;                /* bytes read at once */
+    size_t piece;                /* bytes that are read at once */
     char *buffer;                /* [capacity + 1] */
-    size_t capacity, begin, end; /* what is read and not yet handed out: begin <= i < end */
-    size_t line;                 /* of the last one, from 1 */
-    cJSON *object;               /* the last one; holds the text handed out */
+    size_t capacity, begin, end; /* [begin, end) has been read, but not returned yet */
+    size_t line;                 /* the number of the last line, from 1 */
+    cJSON *object;               /* the last line, which holds the returned text */
 };
 
 Documents *documents_of(ByteStream *stream, const char *path, bool lines, size_t piece) {
@@ -59,7 +59,7 @@ void documents_close(Documents *documents) {
 
 uint64_t documents_taken(const Documents *documents) { return stream_taken(documents->stream); }
 
-/* Reads more behind what is there, moving or growing the buffer to make room. */
+/* Reads up to another piece behind [begin, end), after making room for it. */
 static int read_more(Documents *documents) {
     const size_t held = documents->end - documents->begin;
     memmove(documents->buffer, documents->buffer + documents->begin, held);
@@ -81,15 +81,15 @@ static int read_more(Documents *documents) {
     return 0;
 }
 
-/* Whether a byte is surely the last of a character that is no white space.  White space outside
- * ASCII ends in one of the bytes listed. */
+/* Returns true if a byte can only be the last one of a character that is not white space.  The
+ * bytes excluded here are those in which white space outside of ASCII ends. */
 static bool ends_visible(unsigned char last) {
     if (last < 0x80) return last > ' ' && last <= '~';
     return last > 0x8A && last != 0x9F && last != 0xA0 && last != 0xA8 && last != 0xA9 &&
            last != 0xAF;
 }
 
-/* Whether white space begins at text[i], i >= 1: words end there, whatever follows. */
+/* Returns true if white space begins at text[i], i >= 1, so that a word ends before it. */
 static bool can_cut(const unsigned char *text, size_t i) {
     return (text[i] == ' ' || text[i] == '\n') && ends_visible(text[i - 1]);
 }
@@ -115,7 +115,7 @@ static int next_text(Documents *documents, const char **text, size_t *bytes) {
     return cut > 0;
 }
 
-/* The next line without its newline, terminated by a zero; 0 at the end. */
+/* Finds the next line, replaces its newline by a zero byte, and returns 1; 0 at the end. */
 static int next_line(Documents *documents, char **line, size_t *length) {
     size_t searched = 0;
     for (;;) {
@@ -139,7 +139,7 @@ static int next_line(Documents *documents, char **line, size_t *length) {
     }
 }
 
-/* Whether a string in this JSON has a \u0000: cJSON's strings would end there. */
+/* Returns true if a string in this JSON contains \u0000, at which cJSON's strings would end. */
 static bool has_zero(const char *json, size_t length) {
     if (memchr(json, 0, length)) return true;
     for (const char *at = json; (at = strchr(at, '\\')) && at[1]; at += 2)

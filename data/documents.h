@@ -1,4 +1,5 @@
-/* Documents out of files of text or of JSON lines, plain or zstd, in bounded memory. */
+/* Reads documents from files of text or JSON lines, plain or compressed by zstd, in bounded
+ * memory. */
 #ifndef DATA_DOCUMENTS_H
 #define DATA_DOCUMENTS_H
 
@@ -8,22 +9,23 @@
 
 typedef struct Documents Documents;
 
-enum { DOCUMENTS_PIECE = 1 << 20 }; /* bytes read at once */
+enum { DOCUMENTS_PIECE = 1 << 20 }; /* bytes that are read at once */
 
-/* A name with .jsonl or .ndjson in it is JSON lines: an object a line, whose "text" is a document.
- * Any other file is one document of plain text.  NULL and an error. */
+/* Opens a file.  If its name contains .jsonl or .ndjson it has JSON lines, each an object whose
+ * "text" is a document; any other file is one document of plain text.  NULL and an error. */
 Documents *documents_open(const char *path);
-/* The same from an open stream, which it takes over; `path` is for errors, piece >= 1. */
+/* The same from an open stream, which documents_close closes, also on failure.  `path` is for
+ * errors; `piece` >= 1 is the number of bytes that are read at once. */
 Documents *documents_of(ByteStream *stream, const char *path, bool lines, size_t piece);
 void documents_close(Documents *documents);
 
-/* The next piece of text, in *text until the next call.  *starts tells whether a document begins
- * with it.  Plain text is cut only where white space begins: GPT-2's words end there whatever
- * follows, so encoding the pieces gives the tokens of the whole.  Returns 1, 0 at the end, -1 and
- * an error that names file and line. */
+/* Reads the next piece of text; *text is valid until the next call, and *starts tells whether it
+ * begins a document.  Plain text is cut only where white space begins.  GPT-2's words always end
+ * there, so encoding the pieces gives the same tokens as encoding the whole.  Returns 1, 0 at the
+ * end, or -1 and an error that names file and line. */
 int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts);
 
-/* Bytes of the file taken so far, for showing progress. */
+/* Returns the bytes of the file that have been read so far, to show progress. */
 uint64_t documents_taken(const Documents *documents);
 
 #endif

@@ -15,7 +15,8 @@ tokenizer.model by `sentencepiece`.  A FILE is plain text, one document, or JSON
                                                      together by the model's chat template (jinja2)
 
 Standard output gets a line "NAME VOCABULARY MASKED" and then 32-bit little-endian tokens; the
-highest bit marks one that is read and not learned.  An error is one line, and exit status 1, or 3 where a package is missing."""
+highest bit marks one that is read and not learned.  An error is one line, and exit status 1, or 3
+where a package is missing."""
 import array
 import json
 import os

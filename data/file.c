@@ -20,7 +20,7 @@ int path_join(char *path, const char *dir, const char *name) {
     return 0;
 }
 
-/* Grows with what is read, so that pipes work and a size that lies does no harm. */
+/* Reads to the end without asking for the size, which is unknown for a pipe.  NULL and errno. */
 static unsigned char *read_all(FILE *file, size_t *bytes) {
     size_t capacity = 1 << 16, count = 0;
     unsigned char *data = malloc(capacity);
@@ -52,9 +52,9 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
     return data;
 }
 
-/* Opens PATH.tmp for this process alone: what a killed process left there is overwritten, what
- * another is writing is not.  The other may rename its file away between open and lock; then this
- * one has locked what is now PATH, and tries again. */
+/* Opens and locks NAME.tmp: a file that a killed process left behind is overwritten, one that
+ * another process is writing is not.  Between the open and the lock, the other process may rename
+ * its complete file; then the locked file is no longer NAME.tmp, and this tries again. */
 static int open_locked(const char *path) {
     for (;;) {
         struct stat here, named;
@@ -97,7 +97,7 @@ int atomic_open(AtomicFile *atomic, const char *path) {
     return -1;
 }
 
-/* -1 and errno. */
+/* Returns 0, or -1 and errno. */
 static int sync_path(const char *path) {
     int descriptor = open(path, O_RDONLY);
     int failed = descriptor < 0 ? -1 : fsync(descriptor), cause = errno;
@@ -119,7 +119,7 @@ int file_replace(const char *path, const char *temporary) {
 
 int atomic_commit(AtomicFile *atomic) {
     FILE *file = atomic->file;
-    /* Renamed while it is still locked: nobody else can have begun to write it. */
+    /* It is renamed while it is locked, so no other process can have begun to write it. */
     const bool written =
         !ferror(file) && fflush(file) == 0 && file_replace(atomic->path, atomic->temporary) == 0;
     if (!written) {

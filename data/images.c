@@ -11,7 +11,7 @@ typedef struct {
     Dataset base;
     Images images;
     ImageBytes bytes;
-    real normal[3][256]; /* the normalised value of each byte: exact and quick */
+    real normal[3][256]; /* the normalised value of each byte, by channel */
 } ImageSet;
 
 static size_t record_bytes(const Images *images) {
@@ -37,7 +37,7 @@ static Crop choose_crop(uint64_t seed, int sample, uint64_t position) {
     return crop;
 }
 
-/* out[32][32][3] from planes[3][32][32]; outside the image is black. */
+/* Overwrites out[32][32][3] from planes[3][32][32], with black outside of the image. */
 static void convert_image(const ImageSet *set, real *out, const unsigned char *planes, Crop crop) {
     for (int y = 0; y < IMAGE_SIDE; y++)
         for (int x = 0; x < IMAGE_SIDE; x++) {

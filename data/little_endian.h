@@ -1,4 +1,4 @@
-/* Whole numbers as the bytes of a file, the lowest first. */
+/* Whole numbers as bytes in a file, the lowest byte first. */
 #ifndef DATA_LITTLE_ENDIAN_H
 #define DATA_LITTLE_ENDIAN_H
 

@@ -1,9 +1,10 @@
 /* Byte-pair encoding of a word.  Sennrich, Haddow, Birch 2016; Radford et al. 2019.
  *
- * The tokens are a linked list, so that a merge touches only its neighbours, and the pairs wait in
- * a heap by rank, and among equals from the left.  What a merge makes of a pair next to it is
- * queued anew; the old entry stays, and is passed over when it comes up, since its place has
- * another rank by then, for good: tokens only grow, so that no pair comes to a place twice. */
+ * The tokens are a linked list, so that a merge touches only its neighbours.  The pairs are in a
+ * heap, ordered by rank and then from left to right.  When a merge changes a neighbouring pair, the
+ * new pair is queued, and the old entry stays in the heap.  It is skipped when it reaches the top,
+ * because the rank at its place is another by then; the old one cannot return, since tokens only
+ * grow. */
 #include "merges.h"
 
 #include <stdbool.h>
@@ -26,7 +27,7 @@ static void queue_put(Merger *m, uint64_t entry) {
     m->queue[i] = entry;
 }
 
-/* Puts an entry at the place of the i-th, and what is less below it above it. */
+/* Sifts an entry down from place i of the heap. */
 static void sink(Merger *m, size_t i, uint64_t entry) {
     for (size_t child; (child = 2 * i + 1) < m->queued; i = child) {
         child += child + 1 < m->queued && m->queue[child + 1] < m->queue[child];
@@ -59,7 +60,7 @@ static void start_word(Merger *m, const Vocabulary *vocabulary, const char *word
     for (size_t i = m->queued / 2; i-- > 0;) sink(m, i, m->queue[i]);
 }
 
-/* The pair of the tokens at `left` and after it has changed. */
+/* Updates the rank of the pair that begins at `left`, and queues it if it can merge. */
 static void pair_again(Merger *m, const Vocabulary *vocabulary, uint32_t left) {
     WordPiece *p = &m->piece[left];
     p->rank = p->after == NOWHERE ? NO_RANK
@@ -77,8 +78,8 @@ static void merge_at(Merger *m, const Vocabulary *vocabulary, uint32_t left) {
     pair_again(m, vocabulary, left);
 }
 
-/* Merges all pairs of the first rank that is queued.  They are taken out before the first of them
- * merges, since what that makes may have been learnt earlier and would come in between. */
+/* Merges all pairs of the lowest rank in the queue.  They are all taken out before the first of
+ * them merges, because a merge may make a pair of lower rank, which must not come between them. */
 static void merge_first(Merger *m, const Vocabulary *vocabulary) {
     const int rank = entry_rank(m->queue[0]);
     size_t count = 0;
@@ -86,7 +87,7 @@ static void merge_first(Merger *m, const Vocabulary *vocabulary) {
         const uint32_t left = entry_place(queue_take(m));
         if (m->piece[left].rank == rank) m->merging[count++] = left;
     }
-    for (size_t i = 0; i < count; i++) /* the last merge may have taken this one's left half */
+    for (size_t i = 0; i < count; i++) /* unless the merge before took this pair's left token */
         if (m->piece[m->merging[i]].rank == rank) merge_at(m, vocabulary, m->merging[i]);
 }
 
@@ -106,7 +107,7 @@ static int reserve(Merger *m, size_t bytes) {
     const size_t capacity = bytes + bytes / 2 + 64;
     merger_free(m);
     m->piece = malloc(capacity * sizeof *m->piece);
-    m->queue = malloc(2 * capacity * sizeof *m->queue); /* one each, and each merge adds one */
+    m->queue = malloc(2 * capacity * sizeof *m->queue); /* each merge adds one */
     m->merging = malloc(capacity * sizeof *m->merging);
     m->tokens = malloc(capacity * sizeof *m->tokens);
     if (m->piece && m->queue && m->merging && m->tokens) {

@@ -34,7 +34,7 @@ Pretokenizer *pretokenizer_create(void) {
         error_set("gpt2: no memory for the pattern of words, or PCRE2 without Unicode");
         return NULL;
     }
-    /* Ten times the speed where it is there; the same result where it is not. */
+    /* This makes matching ten times faster, and may fail without changing results. */
     pcre2_jit_compile(pretokenizer->code, PCRE2_JIT_COMPLETE);
     return pretokenizer;
 }
@@ -60,8 +60,9 @@ int utf8_length(const unsigned char *text, size_t bytes) {
     return length;
 }
 
-/* The text itself if it is valid UTF-8, else a copy in *copy where a control character, which is
- * neither letter, number nor space, stands for each stray byte.  NULL and an error on no memory. */
+/* Returns the text itself if it is valid UTF-8, or else a copy, for the caller to free through
+ * *copy, in which every invalid byte is a control character, which is neither letter, number nor
+ * space.  NULL and an error when memory runs out. */
 static const char *valid_subject(const char *text, size_t bytes, char **copy) {
     for (size_t i = 0; i < bytes;) {
         int length = utf8_length((const unsigned char *)text + i, bytes - i);

@@ -1,4 +1,4 @@
-/* GPT-2's first step: text is cut into words, which are then encoded each by itself.  The pattern
+/* GPT-2's first step: text is cut into words, and each word is then encoded by itself.  The pattern
  * is the one published with the model (Radford et al. 2019):
  *
  *   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
@@ -6,9 +6,9 @@
  * White space is Unicode's White_Space, spelled out because PCRE2's \s also has U+180E.  Letters
  * and numbers are those of the Unicode version PCRE2 was built with.
  *
- * The published encoder takes text only.  Here a byte that is not part of valid UTF-8 counts as one
- * character that is neither letter, number nor space, and keeps its value, so that decoding what
- * was encoded gives the same bytes, whatever they are. */
+ * The published encoder accepts only text.  Here a byte that is not part of valid UTF-8 counts as a
+ * character that is neither letter, number nor space, and keeps its value, so that encoding and
+ * decoding any bytes gives the same bytes. */
 #ifndef DATA_PRETOKEN_H
 #define DATA_PRETOKEN_H
 
@@ -20,13 +20,13 @@ typedef struct Pretokenizer Pretokenizer;
 Pretokenizer *pretokenizer_create(void);
 void pretokenizer_free(Pretokenizer *pretokenizer);
 
-/* Calls word() with each word in turn; together they are the text.  Stops when it returns non-zero,
- * and returns that; -1 and an error if memory runs out. */
+/* Calls word() with each word in turn.  If it returns non-zero, stops and returns that; -1 and an
+ * error if memory runs out. */
 int pretokenize(const Pretokenizer *pretokenizer, const char *text, size_t bytes,
                 int (*word)(void *context, const char *word, size_t bytes), void *context);
 
-/* The length of the UTF-8 character at text[0], 1 to 4, or 0 if there is no valid one (Unicode
- * standard, table 3-7). bytes >= 1. */
+/* Returns the length of the UTF-8 character at text[0], 1 to 4, or 0 if it is not valid (Unicode
+ * standard, table 3-7).  bytes >= 1. */
 int utf8_length(const unsigned char *text, size_t bytes);
 
 #endif

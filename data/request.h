@@ -1,4 +1,4 @@
-/* What is asked of a data set. */
+/* A request to open a data set. */
 #ifndef DATA_REQUEST_H
 #define DATA_REQUEST_H
 
@@ -9,13 +9,13 @@ typedef enum { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST } Split;
 
 typedef struct {
     const char *name;
-    const char *dir; /* where the files are; NULL: $BCD_DATA, else "datasets" */
+    const char *dir; /* where the files are; NULL: in $BCD_DATA, or else in "datasets" */
     Split split;
-    bool whole;    /* all of a text is this split: none is held out, or all is */
-    int context;   /* tokens per sample (token sets only) */
-    bool augment;  /* pad-crop-flip (image sets, training split only) */
-    uint64_t seed; /* of augmentation and of synthetic data */
-    int limit;     /* at most so many samples, the first; 0: all */
+    bool whole;    /* do not split a text, but use all of it */
+    int context;   /* tokens per sample (token sets) */
+    bool augment;  /* pad, crop and mirror (the training split of image sets) */
+    uint64_t seed; /* of the augmentation and of synthetic data */
+    int limit;     /* use only the first samples, this many; 0: all */
 } DataRequest;
 
 #endif

@@ -13,7 +13,7 @@
 #include "../ref/error.h"
 #include "little_endian.h"
 
-/* The format's own limit for the header. */
+/* The format's limit for the header. */
 #define HEADER_MAX 100000000
 
 static const size_t number_bytes[] = {[NUMBER_F32] = 4, [NUMBER_F16] = 2, [NUMBER_BF16] = 2};
@@ -25,7 +25,7 @@ static int refuse(const Safetensors *file, const char *tensor, const char *what)
                      tensor, what);
 }
 
-/* A whole number of JSON (a double) that a size_t holds; false otherwise. */
+/* Sets *number from JSON, where numbers are doubles.  Returns false if it is not a whole number. */
 static bool whole(const cJSON *item, size_t *number) {
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 9e15) ||
         item->valuedouble != floor(item->valuedouble))
@@ -88,8 +88,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* The format asks that names differ, and that the tensors cover all bytes behind the header, each
- * once: a header that was damaged seldom does.  Leaves the tensors in the order of their names. */
+/* Checks what the format demands: names differ, and the tensors cover every byte behind the header
+ * once.  A damaged header seldom passes.  Sorts the tensors by name. */
 static int check_cover(Safetensors *file, size_t data, size_t end) {
     SafeTensor *t = file->tensor;
     size_t number = (size_t)file->tensors;
@@ -234,7 +234,7 @@ static cJSON *describe(const SafeTensor *t, size_t begin) {
     return item;
 }
 
-/* The JSON, to be freed; *bytes gets the sum of all numbers. */
+/* Returns the JSON, for the caller to free, and sets *bytes to the bytes of all numbers. */
 static char *header_text(const SafeTensor *tensor, int tensors, size_t *bytes) {
     cJSON *root = cJSON_CreateObject();
     cJSON *metadata = cJSON_AddObjectToObject(root, "__metadata__");

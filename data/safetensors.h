@@ -1,6 +1,7 @@
-/* Files of tensors in the safetensors format: 8 bytes, the length of what follows, little endian;
- * JSON, {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}; then the
- * numbers, little endian, row by row, at those offsets. */
+/* Reads and writes files of tensors in the safetensors format.  A file begins with the length of
+ * its header, 8 bytes, little endian; then comes the header as JSON,
+ *   {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+ * and then the numbers, little endian, row by row, at these offsets. */
 #ifndef DATA_SAFETENSORS_H
 #define DATA_SAFETENSORS_H
 
@@ -24,39 +25,39 @@ typedef struct {
 typedef struct {
     char path[PATH_BYTES];
     int file;
-    void *header; /* what the names are part of */
+    void *header; /* holds the names */
     SafeTensor *tensor;
     int tensors;
 } Safetensors;
 
-/* Reads the header, and checks that names differ and that the tensors cover the rest of the file,
- * without gaps or overlap.  -1 and an error. */
+/* Opens a file and reads its header.  Checks that names differ, and that the tensors cover the rest
+ * of the file without gaps or overlap.  -1 and an error. */
 int safetensors_open(Safetensors *file, const char *path);
 void safetensors_close(Safetensors *file);
 
-/* NULL, without an error, where there is none of this name. */
+/* Returns the tensor of this name, or NULL, without an error, if there is none. */
 const SafeTensor *safetensors_find(const Safetensors *file, const char *name);
 
-/* Overwrites numbers[tensor->count].  -1 and an error that names the tensor: a kind of number that
- * is not read here, a number that is NaN or infinite, or the file cannot be read. */
+/* Overwrites numbers[tensor->count].  -1 and an error that names the tensor if its kind of numbers
+ * is NUMBER_OTHER, a number is NaN or infinite, or the file cannot be read. */
 int safetensors_read(const Safetensors *file, const SafeTensor *tensor, float *numbers);
 
-/* The header of a file in memory (what safetensors_open reads): `bytes` at `text`, of a file of
- * `file_bytes` in all.  file->path names it. */
+/* Does the same for a header text[bytes] in memory, of a file with `file_bytes` in all; file->path
+ * is for errors. */
 int safetensors_parse(Safetensors *file, const char *text, size_t bytes, size_t file_bytes);
 
-/* ---- writing: tensors in F32, in the order of their names' listing ---- */
+/* ---- writing: tensors in F32, in the order in which they are given ---- */
 
 typedef struct {
     AtomicFile out;
-    size_t left; /* bytes of numbers still to come */
+    size_t left; /* bytes of numbers that are still to be written */
 } SafetensorsWriter;
 
-/* tensor[].name, rank, dim and count are read.  The file appears when it is complete.  -1 and an
- * error. */
+/* Starts a file; of the tensors it reads name, rank, dim and count.  The file appears when it is
+ * committed.  -1 and an error. */
 int safetensors_create(SafetensorsWriter *writer, const char *path, const SafeTensor *tensor,
                        int tensors);
-/* The numbers of the next tensor, or some of them. */
+/* Appends numbers: tensors may be written in parts or several at once. */
 int safetensors_append(SafetensorsWriter *writer, const float *numbers, size_t count);
 int safetensors_commit(SafetensorsWriter *writer);
 void safetensors_abandon(SafetensorsWriter *writer);

@@ -20,7 +20,7 @@ typedef struct {
     size_t count, capacity;
 } Text;
 
-/* At least double, so that hundreds of small files are not copied hundreds of times. */
+/* Makes room for more bytes.  The capacity doubles, so that appending takes linear time. */
 static int reserve_text(Text *text, size_t bytes) {
     size_t capacity = text->count + bytes + 1;
     if (capacity <= text->capacity) return 0;
@@ -52,7 +52,7 @@ static bool is_source(const char *name) {
     return false;
 }
 
-/* By bytes, not by the language of the user as alphasort would. */
+/* Compares bytes, where alphasort would follow the user's language. */
 static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -72,7 +72,7 @@ static int append_entry(Text *text, const char *dir, const char *name, int depth
 static int append_directory(Text *text, const char *dir, int depth) {
     struct dirent **entries;
     int count = scandir(dir, &entries, NULL, by_name), failed = 0;
-    if (count < 0) return 0; /* a floor of the house that is not built yet */
+    if (count < 0) return 0; /* a directory that does not exist */
     for (int i = 0; i < count; i++) {
         if (!failed) failed = append_entry(text, dir, entries[i]->d_name, depth);
         free(entries[i]);
@@ -82,13 +82,14 @@ static int append_directory(Text *text, const char *dir, int depth) {
 }
 
 unsigned char *sources_read_below(const char *root, size_t *bytes) {
-    /* Named one by one, so that builds, results and data in the tree are not read. */
-    static const char *const floors[] = {"cuda", "data", "dist", "experiments", "ref", "tests"};
+    /* Listed, so that builds, results and data in the tree are not read. */
+    static const char *const directories[] = {"cuda",        "data", "dist",
+                                              "experiments", "ref",  "tests"};
     Text text = {NULL, 0, 0};
     int failed = append_directory(&text, root, 0);
-    for (size_t i = 0; !failed && i < sizeof floors / sizeof *floors; i++) {
+    for (size_t i = 0; !failed && i < sizeof directories / sizeof *directories; i++) {
         char path[PATH_BYTES];
-        failed = path_join(path, root, floors[i]) || append_directory(&text, path, MAX_DEPTH);
+        failed = path_join(path, root, directories[i]) || append_directory(&text, path, MAX_DEPTH);
     }
     if (!failed && text.count == 0)
         failed =

@@ -1,14 +1,14 @@
-/* The text of the project's own sources. */
+/* The text of the project's own sources: *.c, *.h, *.cu and *.md. */
 #ifndef DATA_SOURCES_H
 #define DATA_SOURCES_H
 
 #include <stddef.h>
 
-/* All of it, in an order that depends on the names alone; to be freed.  NULL and an error if the
- * source tree is not where the program was built. */
+/* Returns all of it, in an order that depends only on the names of the files, for the caller to
+ * free.  NULL and an error if the source tree is no longer where the program was built. */
 unsigned char *sources_read(size_t *bytes);
 
-/* The same below any directory. */
+/* The same for a tree at `root`. */
 unsigned char *sources_read_below(const char *root, size_t *bytes);
 
 #endif

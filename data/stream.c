@@ -15,13 +15,13 @@ struct ByteStream {
     FILE *file;
     char path[PATH_BYTES];
     ZSTD_DStream *zstd; /* NULL: plain */
-    bool within_frame;  /* zstd: more must come */
+    bool within_frame;  /* zstd: the file must not end here */
     ZSTD_inBuffer input;
     uint64_t taken;
     char buffer[INPUT_BYTES];
 };
 
-/* Fills the input buffer.  At the end of the file it stays empty. */
+/* Fills the input buffer, which stays empty at the end of the file. */
 static int refill(ByteStream *stream) {
     stream->input = (ZSTD_inBuffer){stream->buffer, 0, 0};
     stream->input.size = fread(stream->buffer, 1, INPUT_BYTES, stream->file);
@@ -85,7 +85,7 @@ static long read_zstd(ByteStream *stream, char *to, size_t size) {
     while (output.pos == 0) {
         const bool empty = stream->input.pos == stream->input.size;
         if (empty && refill(stream)) return -1;
-        /* A call without input may still hand out what the decoder holds back. */
+        /* Even without input, the decoder may still have output. */
         if (empty && stream->input.size == 0 && !stream->within_frame) return 0;
         const size_t before = stream->input.pos;
         const size_t hint = ZSTD_decompressStream(stream->zstd, &output, &stream->input);

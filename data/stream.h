@@ -1,4 +1,4 @@
-/* The bytes of a file, decompressed on the way if it is zstd. */
+/* Reads the bytes of a file, and decompresses them if it is a zstd file. */
 #ifndef DATA_STREAM_H
 #define DATA_STREAM_H
 
@@ -7,18 +7,18 @@
 
 typedef struct ByteStream ByteStream;
 
-/* zstd is known by its first four bytes, not by the name.  NULL and an error. */
+/* Opens a file, and recognises zstd by the first four bytes.  NULL and an error. */
 ByteStream *stream_open(const char *path);
-/* The same from an open file, which must be at its start and is closed by stream_close; `path` is
- * for errors.  Also on failure the file is closed. */
+/* The same from an open file, which must be at its start.  stream_close closes it; it is also
+ * closed on failure.  `path` is for errors. */
 ByteStream *stream_of(FILE *file, const char *path);
 void stream_close(ByteStream *stream);
 
-/* Reads up to `size` >= 1 bytes.  Returns how many, 0 only at the end; -1 and an error for damaged
- * or truncated zstd, or a failing disk. */
+/* Reads up to `size` >= 1 bytes.  Returns how many, 0 only at the end, or -1 and an error if the
+ * zstd data are damaged or truncated, or the file cannot be read. */
 long stream_read(ByteStream *stream, char *to, size_t size);
 
-/* Bytes of the file taken so far. */
+/* Returns the bytes of the file that have been read so far. */
 uint64_t stream_taken(const ByteStream *stream);
 
 #endif

@@ -7,17 +7,17 @@
 #include "../ref/error.h"
 #include "../ref/random.h"
 
-/* Every image owns this many consecutive random numbers: the first describe it, the rest are the
- * noise of its pixels. */
+/* Every image has this many consecutive random numbers of its own: the first describe it, the rest
+ * are the noise of its pixels. */
 enum { NUMBERS = 2048, FIRST_NOISE = NUMBERS - IMAGE_SIDE * IMAGE_SIDE };
 
-/* Drawn at twice the resolution and averaged, for smooth edges. */
+/* Images are drawn at twice their resolution and averaged, for smooth edges. */
 enum { CANVAS = 2 * IMAGE_SIDE };
 
 /* Silhouettes are defined on the square [-UNIT, UNIT)^2. */
 enum { UNIT = 256 };
 
-/* Of the training images of seed 0, rounded; a test recomputes them. */
+/* Computed from the training images of seed 0 and rounded; a test computes them again. */
 const Normalisation synthetic_normalisation = {{0.4978, 0.5000, 0.4990}, {0.1886, 0.1895, 0.1877}};
 
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
 
 static bool inside_disc(int u, int v, int radius) { return u * u + v * v < radius * radius; }
 
-/* Whether (u, v) belongs to the silhouette of a class. */
+/* Returns true if (u, v) lies in the silhouette of a class. */
 static bool inside(int class, int u, int v) {
     const int au = abs(u), av = abs(v), max = au > av ? au : av, min = au > av ? av : au;
     switch (class) {
@@ -115,7 +115,7 @@ static void draw_clutter(unsigned char (*canvas)[CANVAS][3], Draws *draws, int p
     }
 }
 
-/* pixels[3][32][32]: the canvas averaged down, with noise of triangular distribution. */
+/* Overwrites pixels[3][32][32] with the averaged canvas plus noise of a triangular distribution. */
 static void add_noise(unsigned char *pixels, unsigned char (*canvas)[CANVAS][3], const Draws *draws,
                       uint64_t first, int strength) {
     for (int y = 0; y < IMAGE_SIDE; y++)

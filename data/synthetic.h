@@ -1,9 +1,10 @@
-/* Generated images, so that the main job has something worth learning without any download.
+/* Generated images, so that a network can be trained without any download.
  *
- * Ten classes, one silhouette each (disc, ring, square, ...).  The object varies in place, size,
- * rotation and colour, stands before a shaded background among smaller pieces of clutter, may be
- * partly covered, and is noisy: a small network learns it, but not perfectly.  Integer arithmetic
- * on counter-based random numbers: the same bytes on any machine and any number of threads. */
+ * There are ten classes, each with a silhouette (disc, ring, square, ...).  The object varies in
+ * position, size, rotation and colour, lies on a shaded background among smaller shapes that may
+ * cover it in part, and has noise, so that a small network learns the classes but not perfectly.
+ * Images are made by integer arithmetic from counter-based random numbers: the bytes are the same
+ * on any machine and any number of threads. */
 #ifndef DATA_SYNTHETIC_H
 #define DATA_SYNTHETIC_H
 
@@ -14,8 +15,8 @@ enum { SYNTHETIC_CLASSES = 10, SYNTHETIC_TRAIN = 10000, SYNTHETIC_TEST = 2000 };
 
 extern const Normalisation synthetic_normalisation;
 
-/* Overwrites images with `samples` records in the CIFAR-10 layout, classes in turn.  Splits never
- * share an image.  -1 and an error if memory runs out. */
+/* Makes `samples` images in the layout of CIFAR-10, of each class in turn.  Splits never share an
+ * image.  Sets images->records, for the caller to free.  -1 and an error when memory runs out. */
 int synthetic_generate(Images *images, int samples, Split split, uint64_t seed);
 
 #endif

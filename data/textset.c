@@ -11,13 +11,13 @@
 #include "tokenizer.h"
 #include "tokens.h"
 
-/* Training before, validation from here on. */
+/* Returns the token where training ends and validation begins. */
 static size_t split_point(size_t count, size_t max_held_out) {
     size_t held_out = count / 10;
     return count - (held_out < max_held_out ? held_out : max_held_out);
 }
 
-/* Of tokens[begin] to [end]. */
+/* Opens the requested split of tokens [begin, end). */
 static Dataset *open_part(const DataRequest *request, Tokens tokens, size_t begin, size_t end,
                           size_t max_held_out) {
     const size_t cut = begin + split_point(end - begin, max_held_out);
@@ -43,7 +43,7 @@ Dataset *textset_file(const DataRequest *request, const char *path) {
     return open_split(request, tokens, 1000000);
 }
 
-/* The tokens of text[count]; kept in the file `path` if that can be written. */
+/* Encodes text[count] into *tokens, and keeps them in the file `path` if that can be written. */
 static int encode_text(Tokens *tokens, const Tokenizer *tokenizer, const unsigned char *text,
                        size_t count, const char *path, uint64_t source) {
     int *numbers = NULL;
@@ -54,7 +54,8 @@ static int encode_text(Tokens *tokens, const Tokenizer *tokenizer, const unsigne
     TokenWriter writer;
     if (!failed &&
         !tokenwriter_open(&writer, path, tokenizer->name, tokenizer->vocabulary, false, source)) {
-        /* Only a cache: a full disk or a directory of someone else is no failure. */
+        /* The file is only a cache: failing to write it, on a full disk for example, is no
+         * error. */
         if (tokenwriter_add(&writer, numbers, length))
             tokenwriter_abandon(&writer);
         else
@@ -64,7 +65,8 @@ static int encode_text(Tokens *tokens, const Tokenizer *tokenizer, const unsigne
     return failed;
 }
 
-/* What the tokens depend on: the text, and the two files of the vocabulary. */
+/* Computes a checksum of what the tokens depend on: the text and the two files of the
+ * vocabulary. */
 static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *text,
                            size_t count) {
     static const char *const names[] = {"gpt2-bpe/encoder.json", "gpt2-bpe/vocab.bpe"};
@@ -81,7 +83,8 @@ static int source_checksum(uint64_t *sum, const char *dir, const unsigned char *
     return 0;
 }
 
-/* DIR/STEM.txt in the first `size` tokens, or 0: all; kept in DIR/STEM.gpt2[-size].tokens. */
+/* Loads DIR/STEM.txt in the first `size` of GPT-2's tokens, or in all if size is 0.  The tokens are
+ * kept in DIR/STEM.gpt2[-size].tokens. */
 static int load_gpt2(Tokens *tokens, const char *who, const char *dir, const char *stem, int size) {
     char name[64], part[16] = "", path[PATH_BYTES], kept[PATH_BYTES], vocabulary[PATH_BYTES];
     size_t count;

@@ -71,8 +71,8 @@ int tokens_open(Tokens *tokens, const char *path) {
         return -1;
     }
     const size_t bytes = S_ISREG(status.st_mode) ? (size_t)status.st_size : 0;
-    /* Nothing can be mapped of an empty file or a directory; parsing no bytes says what is wrong.
-     */
+    /* Nothing can be mapped of an empty file or a directory; parsing no bytes says what is
+     * wrong. */
     void *base = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0) : NULL;
     close(descriptor);
     if (base == MAP_FAILED)
@@ -101,7 +101,7 @@ static void write_header(TokenWriter *writer) {
     fwrite(bytes, 1, sizeof bytes, writer->atomic.file); /* the commit sees an error */
 }
 
-/* Bytes a token takes, with its mask. */
+/* Returns the bytes of a token with its mask. */
 static int token_width(int vocabulary, bool masked) {
     return vocabulary <= (masked ? 1 << 15 : 1 << 16) ? 2 : 4;
 }

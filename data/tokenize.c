@@ -19,7 +19,7 @@ typedef struct {
     TokenizeStats *stats;
     TokenizeProgress progress;
     void *context;
-    uint64_t next_report; /* at so many bytes of text */
+    uint64_t next_report; /* the bytes of text at which progress is called next */
 } TokenizeJob;
 
 static int add_piece(TokenizeJob *job, const char *text, size_t bytes, bool starts) {
@@ -59,7 +59,8 @@ static int add_file(TokenizeJob *job, const char *path) {
     return result;
 }
 
-/* Looks at every input before the work begins: a missing last one should not cost hours. */
+/* Sums up the sizes of the inputs.  It also checks that all exist, so that a missing last one is
+ * reported at once instead of after hours. */
 static int measure_inputs(uint64_t *total, const char *const *inputs, int count) {
     *total = 0;
     for (int i = 0; i < count; i++) {

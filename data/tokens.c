@@ -46,7 +46,7 @@ typedef struct {
 } TokenSet;
 
 static void tokens_fetch(const Dataset *dataset, Batch *batch, uint64_t position) {
-    (void)position; /* the windows never change */
+    (void)position; /* there is no augmentation */
     const TokenSet *set = (const TokenSet *)dataset;
     const int context = dataset->input.w;
     for (int n = 0; n < batch->n; n++) {
@@ -67,7 +67,7 @@ static void tokenset_free(Dataset *dataset) {
     free(set);
 }
 
-/* How many samples fit; -1 and an error if none does. */
+/* Returns the number of samples, or -1 and an error if there is none. */
 static int count_samples(const char *name, size_t tokens, int context, int limit) {
     if (context < 1)
         return error_set("%s: a context of %d tokens; it must be 1 at least", name, context);

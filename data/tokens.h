@@ -1,4 +1,4 @@
-/* Long rows of tokens, in memory or in a token file, and data sets cut from them. */
+/* Long sequences of tokens, in memory or in a token file, and data sets made of them. */
 #ifndef DATA_TOKENS_H
 #define DATA_TOKENS_H
 
@@ -10,14 +10,14 @@
  *          8-11  version, 1
  *         12-15  width: bytes per token, 2 or 4
  *         16-31  name of the tokenizer, zero-padded
- *         32-35  vocabulary: every token is below
- *         36-39  1: masked; else 0
+ *         32-35  vocabulary; every token is below it
+ *         36-39  1 if the tokens have masks, 0 if not
  *         40-47  count of tokens
  *         48-55  checksum of the tokens (checksum.h)
- *         56-63  what it was made from: a checksum, or zero
+ *         56-63  checksum of the text it was made from, or zero
  *
- * In a masked file the highest bit of a token says that it is read but not learned: it is no
- * target of the loss.  So prompts are treated.  From numpy, 16-bit tokens below 32768:
+ * In a masked file the highest bit of a token says that the token is input, but no target of the
+ * loss; prompts are masked.  In numpy, for 16-bit tokens below 32768:
  *   tokens.astype("<u2") | (no_target.astype("<u2") << 15) */
 enum { TOKENFILE_HEADER = 64, TOKENIZER_NAME = 16 };
 
@@ -29,11 +29,11 @@ typedef struct {
     bool masked;
     char tokenizer[TOKENIZER_NAME];
     uint64_t checksum, source; /* as in the file */
-    void *base;                /* what tokens_free frees: memory, or a mapping if mapped > 0 */
-    size_t mapped;
+    void *base;                /* for tokens_free: memory, or a mapping if mapped > 0 */
+    size_t mapped;             /* bytes */
 } Tokens;
 
-/* A token as it stands in the file, with its mask. */
+/* Returns a token as it is in the file, with its mask. */
 static inline uint32_t tokens_raw(const Tokens *tokens, size_t i) {
     const unsigned char *p = tokens->data + i * (size_t)tokens->width;
     uint32_t token = p[0];
@@ -49,45 +49,46 @@ static inline int tokens_at(const Tokens *tokens, size_t i) {
     return (int)(tokens->masked ? token & ~token_mask(tokens->width) : token);
 }
 
-/* Whether the loss counts a token. */
+/* Returns true if a token is a target of the loss. */
 static inline bool tokens_is_target(const Tokens *tokens, size_t i) {
     return !tokens->masked || !(tokens_raw(tokens, i) & token_mask(tokens->width));
 }
 
 void tokens_free(Tokens *tokens);
 
-/* Maps a token file into memory, so that it may be larger than that, after checking all of it.  -1
- * and an error that names the file. */
+/* Checks a token file and maps it into memory; it may be larger than the memory.  -1 and an error
+ * that names the file. */
 int tokens_open(Tokens *tokens, const char *path);
 
-/* The same check on a file's bytes, which must outlive tokens.  `path` is for the error. */
+/* Checks the bytes of a token file, which must outlive *tokens.  `path` is for errors. */
 int tokens_parse(Tokens *tokens, const unsigned char *bytes, size_t count, const char *path);
 
-/* Bytes as tokens, vocabulary 256.  Takes over `bytes`, which free() frees. */
+/* Returns bytes as tokens, with a vocabulary of 256; tokens_free then frees `bytes`. */
 Tokens tokens_of_bytes(unsigned char *bytes, size_t count);
 
 /* Packs token numbers, all below `vocabulary`.  -1 and an error if memory runs out. */
 int tokens_pack(Tokens *tokens, const int *numbers, size_t count, const char *tokenizer,
                 int vocabulary);
 
-/* The data set of the tokens begin <= i < end, cut into (end - begin - 1) / context samples of
- * `context` inputs and the tokens one further on as targets; samples do not overlap.  limit: at
- * most so many samples, 0: all.  Takes over tokens, also on failure. */
+/* Makes a data set of the tokens [begin, end), cut into (end - begin - 1) / context samples, or the
+ * first `limit` of them if that is not 0.  A sample has `context` inputs, and as targets the token
+ * that follows each; the inputs of samples do not overlap.  The data set frees `tokens`, also on
+ * failure.  NULL and an error if there are too few tokens or memory runs out. */
 Dataset *tokens_dataset(const char *name, Tokens tokens, size_t begin, size_t end, int context,
                         int limit);
 
-/* Writes a token file: open, add any number of times, commit; it appears at the commit, or never.
- */
+/* Writes a token file: open, add any number of times, then commit, which makes the file appear, or
+ * abandon. */
 typedef struct {
     AtomicFile atomic;
-    Tokens header; /* count and checksum so far */
+    Tokens header; /* with count and checksum so far */
 } TokenWriter;
 
 /* -1 and an error if the file cannot be written. */
 int tokenwriter_open(TokenWriter *writer, const char *path, const char *tokenizer, int vocabulary,
                      bool masked, uint64_t source);
-/* Of a masked file, -1 - token is a token that is no target.  -1 and an error if a token is not
- * below the vocabulary, or the disk is full. */
+/* Appends tokens.  In a masked file the number -1 - token stands for a token that is no target.  -1
+ * and an error if a token is not below the vocabulary or the file cannot be written. */
 int tokenwriter_add(TokenWriter *writer, const int *numbers, size_t count);
 int tokenwriter_commit(TokenWriter *writer);
 void tokenwriter_abandon(TokenWriter *writer);

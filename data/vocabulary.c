@@ -6,23 +6,57 @@
 #include <string.h>
 
 #include "../ref/error.h"
-#include "bytemap.h"
 #include "checksum.h"
 
-/* Tokens found by their bytes; only needed while the merges are read. */
+/* ---- bytes written as characters ---- */
+
+static bool is_plain(int byte) {
+    return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+/* Returns the byte that a character stands for, or -1. */
+static int byte_of(int character) {
+    if (character < 0x100) return is_plain(character) ? character : -1;
+    int next = 0x100;
+    for (int byte = 0; byte < 0x100; byte++)
+        if (!is_plain(byte) && next++ == character) return byte;
+    return -1;
+}
+
+int bytemap_decode(char *bytes, const char *text, size_t length) {
+    int count = 0;
+    for (size_t i = 0; i < length; i++) {
+        int character = (unsigned char)text[i];
+        if (character >= 0x80) {
+            const int next = i + 1 < length ? (unsigned char)text[i + 1] : 0;
+            if (character < 0xC2 || character > 0xDF || (next & 0xC0) != 0x80) return -1;
+            character = (character & 0x1F) << 6 | (next & 0x3F);
+            i++;
+        }
+        const int byte = byte_of(character);
+        if (byte < 0) return -1;
+        bytes[count++] = (char)byte;
+    }
+    return count;
+}
+
+/* ---- tokens by their bytes ---- */
+
+/* A hash table of the tokens; only needed while the merges are read. */
 typedef struct {
     int *slot; /* token, or -1 */
     uint32_t slots;
 } Index;
 
-/* Twice as many slots as entries, at least: probing then ends soon. */
+/* Returns a power of two that is at least twice the number of entries, which keeps probing
+ * short. */
 static uint32_t slots_for(int entries) {
     uint32_t slots = 16;
     while (slots < 2 * (uint32_t)entries) slots *= 2;
     return slots;
 }
 
-/* The slot where these bytes are, or would be. */
+/* Returns the slot of the token with these bytes, or the empty slot where it would be. */
 static uint32_t index_find(const Index *index, const Vocabulary *vocabulary, const char *bytes,
                            size_t count) {
     uint64_t sum = checksum_bytes(CHECKSUM_START, (const unsigned char *)bytes, count);
@@ -127,7 +161,7 @@ static int parse_encoder(Vocabulary *vocabulary, Index *index, const char *text,
     return 0;
 }
 
-/* One line "left right" of vocab.bpe; joined has room for the bytes of the line. */
+/* Parses one line "left right" of vocab.bpe; `joined` has room for the bytes of the line. */
 static int parse_merge(Vocabulary *vocabulary, const Index *index, const char *line, size_t length,
                        char *joined, int number, const char *dir) {
     const char *space = memchr(line, ' ', length);
@@ -198,7 +232,8 @@ int vocabulary_parse(Vocabulary *vocabulary, const char *encoder, size_t encoder
     return failed ? -1 : 0;
 }
 
-/* Of GPT-2's files the bytes come first, then what each merge makes, in order. */
+/* Returns true if tokens are numbered as in GPT-2's files: bytes first, then the results of the
+ * merges in their order. */
 static bool in_order(const Vocabulary *vocabulary, int merges) {
     for (int byte = 0; byte < 256; byte++)
         if (vocabulary->of_byte[byte] > 255) return false;

@@ -1,4 +1,4 @@
-/* GPT-2's vocabulary: which bytes each token stands for, and which pairs merge into which. */
+/* GPT-2's vocabulary: the bytes that each token stands for, and the pairs of tokens that merge. */
 #ifndef DATA_VOCABULARY_H
 #define DATA_VOCABULARY_H
 
@@ -11,8 +11,8 @@ typedef struct {
 } MergePair;
 
 typedef struct {
-    int size;         /* of the vocabulary */
-    char *bytes;      /* of all tokens, one after the other */
+    int size;         /* the number of tokens */
+    char *bytes;      /* the bytes of all tokens, one after the other */
     size_t *start;    /* [size + 1]: where each token's bytes begin */
     int of_byte[256]; /* the token of each single byte */
     int end_of_text;  /* "<|endoftext|>", or -1 */
@@ -24,19 +24,24 @@ typedef struct {
 
 enum { NO_RANK = INT32_MAX };
 
-/* From the contents of encoder.json and vocab.bpe.  Both are checked: tokens are numbered 0 to
- * size - 1 without gaps, there is one for each byte, and every merge is of two tokens into a third.
- * -1 and an error that says which file in `dir` is wrong and where. */
+/* Reads the contents of encoder.json and vocab.bpe, and checks that tokens are numbered 0 to size -
+ * 1 without gaps, that there is one for each byte, and that every merge makes a token of two
+ * others. -1 and an error that says which file in `dir` is wrong and where. */
 int vocabulary_parse(Vocabulary *vocabulary, const char *encoder, size_t encoder_bytes,
                      const char *merges, size_t merges_bytes, const char *dir);
 void vocabulary_free(Vocabulary *vocabulary);
 
-/* Leaves the bytes and the first size - 256 merges: the vocabulary that training the tokenizer
- * would have had at that size.  There is no end of text then.  -1 and an error if it is not larger.
- */
+/* Shortens the vocabulary to the bytes and the first size - 256 merges, which is what it was when
+ * it had that size in training.  It then has no end-of-text token.  -1 and an error if size is
+ * below 256 or not below the present size. */
 int vocabulary_shorten(Vocabulary *vocabulary, int size);
 
-/* The rank of a pair of tokens, or NO_RANK if they never merge. */
+/* Returns the rank of a pair of tokens, or NO_RANK if they never merge. */
 int vocabulary_rank(const Vocabulary *vocabulary, int left, int right);
+
+/* GPT-2's files write every byte as one printable character: itself if it is printable in Latin-1,
+ * otherwise U+0100 and up, in order.  Overwrites bytes with those that text[length] stands for, at
+ * most `length`, and returns their number, or -1 if a character stands for no byte. */
+int bytemap_decode(char *bytes, const char *text, size_t length);
 
 #endif

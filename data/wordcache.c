@@ -6,7 +6,7 @@
 #include "../ref/error.h"
 #include "checksum.h"
 
-/* Bounds on memory, about 24 MB in all: memory does not grow with the text. */
+/* These bound the memory to about 24 MB, however long the text is. */
 enum { SLOTS = 1 << 18, MAX_WORDS = SLOTS / 2, TEXT_BYTES = 1 << 22, MAX_TOKENS = 1 << 20 };
 
 int wordcache_init(WordCache *cache) {
@@ -30,7 +30,7 @@ static uint32_t hash_word(const char *word, size_t bytes) {
     return (uint32_t)(sum ^ sum >> 32);
 }
 
-/* The slot where the word is, or would be. */
+/* Returns the slot of a word, or the empty slot where it would be. */
 static uint32_t find_slot(const WordCache *cache, const char *word, size_t bytes, uint32_t hash) {
     for (uint32_t at = hash % SLOTS;; at = (at + 1) % SLOTS) {
         const CachedWord *slot = &cache->slot[at];

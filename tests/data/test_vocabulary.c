@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../data/bytemap.h"
 #include "../../data/file.h"
 #include "../../data/tokenizer.h"
+#include "../../data/vocabulary.h"
 #include "scratch.h"
 #include "tiny.h"
 

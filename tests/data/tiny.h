@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../data/bytemap.h"
+#include "../../data/vocabulary.h"
 
 enum { TINY_MERGES = 22, TINY_END = 256 + TINY_MERGES };
 
