@@ -10,7 +10,7 @@ static int step_over(double *ratio, const Configuration *c, double step_s) {
     return 0;
 }
 
-/* Bisection of the exponent: the step's time falls as the number grows. */
+/* Bisects on a logarithmic scale; the step's time falls as the number grows. */
 static int bisect(Configuration *c, double *number, double step_s) {
     enum { TURNS = 40 };
     double low = *number * 1e-3, high = *number * 1e3, ratio;

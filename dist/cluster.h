@@ -1,4 +1,4 @@
-/* GPUs, links and prices, as data: what the planner knows about machines that are not here. */
+/* GPUs, their connections and prices: what the planner knows about machines that are not here. */
 #ifndef DIST_CLUSTER_H
 #define DIST_CLUSTER_H
 
@@ -16,47 +16,48 @@ typedef struct {
     double host_rate;                /* to host memory, one direction, peak */
     double dollars_per_hour;         /* section 4.4.1 of the paper; 0: not in it */
     double min_dollars, max_dollars; /* range of its appendix A.4 */
-    const char *source;              /* of the rates */
+    const char *source;              /* where the rates come from */
 } Gpu;
 
 extern const Gpu gpu_table[]; /* ends with key NULL */
 
-/* NULL and an error that names the known ones. */
+/* Returns the GPU with this key, or NULL and an error that lists the keys. */
 const Gpu *gpu_find(const char *key);
 
-/* Bytes a training may use: the driver's context takes the rest. */
+/* Returns the bytes that a training may use; the driver needs the rest. */
 double gpu_usable_bytes(const Gpu *gpu);
 
-/* What of a peak is reached in practice, and the small costs of doing anything at all. */
+/* The fractions of peak rates that are reached in practice, and fixed costs. */
 typedef struct {
     double products[PRECISIONS], memory, interconnect; /* fractions */
     double launch_s;                                   /* of a kernel in a captured step */
     double interconnect_latency_s, network_latency_s;
-    /* Bytes per second that Adam moves in host memory: by the process of one GPU, and by those of a
-     * node together, at most. */
+    /* Offload: bytes per second that Adam moves in host memory, in the process of one GPU, and in
+     * all processes of a node together. */
     double host_process_rate, host_memory_rate;
-    /* Software without fused attention: scores go through memory, with dense products and a pass
-     * each for scale and mask, softmax and dropout. */
+    /* The software has no fused attention: scores go through memory, with dense products and one
+     * pass each for scale and mask, softmax, and dropout. */
     bool scores_in_memory;
 } Efficiency;
 
-/* Fractions observed on an H200 (design notes: bf16 790 of 989 TFLOP/s, tf32 415 of 495, fp32 49 of
- * 67, copies 4.3 of 4.8 TB/s); the rest are round guesses, and every one can be set. */
+/* The default.  Fractions of products and memory were observed on an H200 (bf16 790 of 989 TFLOP/s,
+ * tf32 415 of 495, fp32 49 of 67, copies 4.3 of 4.8 TB/s); the other values are round guesses. */
 extern const Efficiency efficiency_default;
 
 typedef struct {
     const Gpu *gpu;
     int per_node, nodes;
-    double network_rate; /* of a node, one direction, bytes per second */
+    double network_rate; /* of a node, in one direction, bytes per second */
     Efficiency efficiency;
 } Cluster;
 
-/* Seconds of a message between two GPUs, which are numbered node by node: over the node's links, or
- * the network where they are on two nodes. */
+/* Returns the seconds that a message takes from one GPU to another, inside a node or over the
+ * network.  GPUs are numbered node by node. */
 double cluster_message_s(const Cluster *cluster, int from, int to, double bytes);
 
-/* Seconds of a ring all-reduce of `bytes` at each of `replicas` GPUs, `stride` apart, while the
- * GPUs between them do the same: those of a node share its network. */
+/* Returns the seconds of a ring all-reduce of `bytes` between `replicas` GPUs whose numbers are
+ * `stride` apart.  The GPUs between them do the same at the same time, so those of a node share its
+ * network. */
 double cluster_reduce_s(const Cluster *cluster, int replicas, int stride, double bytes);
 
 /* The paper's network: 2 x 25 Gb/s. */

@@ -92,8 +92,8 @@ static void coordinator_set_optimizer_step(Engine *base, int block, uint64_t t) 
         e->rank->is->set_optimizer_step(e->rank, block, t);
 }
 
-/* Of all ranks together: peaks of roles add up although not all ranks need not have reached theirs
- * at the same time. */
+/* Adds up the memory of all ranks.  Peaks are added too, although the ranks may have reached theirs
+ * at different times. */
 static const MemCount *coordinator_memory(Engine *base) {
     Coordinator *e = of(base);
     const MemCount *mine = e->rank->is->memory(e->rank);
@@ -117,7 +117,7 @@ const MemCount *coordinator_counts(Engine *coordinator) { return of(coordinator)
 
 static void coordinator_free(Engine *base) {
     Coordinator *e = of(base);
-    char cause[400]; /* of the end, perhaps: not to be lost to that of a broken transport */
+    char cause[400]; /* an earlier error, which that of a broken transport must not replace */
     snprintf(cause, sizeof cause, "%s", error_message());
     if (announce(e, (RemoteCall){.kind = CALL_END})) error_set("%s", cause);
     e->rank->is->free(e->rank);

@@ -1,48 +1,48 @@
-/* One training loop for all ranks: it runs on rank 0, whose engine here tells the others of every
- * call, and they carry it out on theirs.  So the loop, the data, checkpoints and whatever a program
- * does with an engine are written once, and know nothing of ranks. */
+/* One training loop for all ranks.  It runs on rank 0 with the coordinator as its engine, which
+ * sends every call to the other ranks, the workers, where it is made on their engines.  So the
+ * loop, data, checkpoints and whatever else uses an engine need to know nothing of ranks. */
 #ifndef DIST_COORDINATOR_H
 #define DIST_COORDINATOR_H
 
 #include "../ref/engine.h"
 #include "transport.h"
 
-/* What a coordinator adds to an engine. */
 typedef struct {
     Engine base;
-    Engine *rank;     /* rank 0's own */
-    Transport *world; /* of all ranks, this is its rank 0 */
+    Engine *rank;     /* the engine of rank 0 */
+    Transport *world; /* joins all ranks */
     void (*after)(void *context);
     void *context;
-    MemCount memory, *each; /* of all ranks together; [ranks] of each, at the last call of memory */
+    MemCount memory; /* of all ranks together, at the last call of memory */
+    MemCount *each;  /* [ranks]: of each */
 } Coordinator;
 
-/* On rank 0.  Waits until all workers are ready; takes over the engine of the rank and the
- * transport, and frees them with itself, after the others have ended; `after`, unless NULL, is
- * called last of all. Fills *coordinator, which must stay where it is.  On failure -1 and the error
- * of a rank that could not make its engine (rank NULL: this one, whose error the others then get),
- * and nothing is left.
- */
+/* Opens the coordinator on rank 0, when all workers are ready.  *coordinator must not be moved.
+ * Its free tells the workers to end, frees `rank` and `world`, and last calls `after` unless that
+ * is NULL. `rank` is NULL if this rank could not create its engine; the others then fail with its
+ * error.  -1 and the error of a rank that failed; `rank` and `world` are then freed and `after` was
+ * called. */
 int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank, Transport *world,
                      void (*after)(void *context), void *context);
 
-/* What each rank [ranks] counted at the last call of memory. */
+/* Returns the memory of each rank [ranks] at the last call of memory. */
 const MemCount *coordinator_counts(Engine *coordinator);
 
-/* On the others: carries out calls on `rank` (NULL: it could not be made, all others get the
- * error) until the coordinator frees its engine.  Takes over engine and transport.  -1 and an error
- * when the transport broke or a call failed here alone. */
+/* Runs a worker on each other rank: makes the coordinator's calls on `rank` until the coordinator
+ * is freed.  `rank` is NULL if this rank could not create its engine; the others then fail with its
+ * error.  Frees engine and transport.  -1 and an error if the transport broke, or a call failed on
+ * this rank alone. */
 int worker_run(Engine *rank, Transport *world);
 
-/* ---- between the two ---- */
+/* ---- what the coordinator sends to the workers ---- */
 
 typedef enum {
-    CALL_ACTIVATE, /* then active[blocks] */
-    CALL_STEP,     /* then the batch */
-    CALL_EVALUATE, /* likewise */
-    CALL_SIZE,     /* read without data */
-    CALL_READ,     /* after a CALL_SIZE */
-    CALL_WRITE,    /* then the numbers */
+    CALL_ACTIVATE, /* active[blocks] follows */
+    CALL_STEP,     /* the batch follows */
+    CALL_EVALUATE, /* the batch follows */
+    CALL_SIZE,     /* read with data NULL */
+    CALL_READ,     /* comes after a CALL_SIZE */
+    CALL_WRITE,    /* the numbers follow */
     CALL_SET_OPTIMIZER_STEP,
     CALL_MEMORY,
     CALL_END
@@ -53,15 +53,15 @@ typedef struct {
     int samples;     /* STEP, EVALUATE */
     double lr;       /* STEP */
     TensorRole role; /* SIZE, READ, WRITE */
-    int number;      /* of the tensor; SET_OPTIMIZER_STEP: the block */
-    size_t count;    /* READ: numbers in it */
-    uint64_t t;
+    int number;      /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
+    size_t count;    /* READ: numbers in the tensor */
+    uint64_t t;      /* SET_OPTIMIZER_STEP */
 } RemoteCall;
 
-/* Numbers in a tensor that can be written. */
+/* Returns the numbers in a tensor that can be written. */
 size_t call_numbers(const Model *model, TensorRole role, int number);
 
-/* Rank 0's batch becomes that of all; it has room for n samples everywhere. */
+/* Overwrites the batch on every rank with n samples of rank 0's; it must have room for them. */
 int call_share_batch(Transport *world, const Model *model, Batch *batch, int n);
 
 #endif

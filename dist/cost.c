@@ -9,8 +9,9 @@ typedef struct {
     const Efficiency *efficiency;
 } Roofline;
 
-/* Bytes a pass must move at least: each array it needs read or written once.  Elementwise and norm
- * gradients read the incoming gradient and one saved value, and write one. */
+/* Returns the fewest bytes that a pass can move: each array it needs is read or written once.
+ * Gradients of elementwise ops and norms read the incoming gradient and a saved value, and write
+ * one array. */
 static double node_bytes(const Roofline *q, const Node *node, Pass pass) {
     double value = (double)value_bytes(q->settings), n = q->settings->batch;
     double in = n * (double)shape_count(node->in_shape) * value;
@@ -30,10 +31,11 @@ static double node_bytes(const Roofline *q, const Node *node, Pass pass) {
     }
 }
 
-/* Attention without fused kernels, over scores of heads x t x t numbers.  Forward: the product
- * writes them; scale and mask, softmax and dropout read and write each; the second product reads
- * them.  Backward: the products read two and write one of them, the second reads one; dropout,
- * softmax (which reads its output, too) and mask each read and write. */
+/* Returns the time of attention without fused kernels, which moves heads x t x t scores 8 times in
+ * the forward pass: the first product writes them; scale and mask, softmax, and dropout each read
+ * and write them; the second product reads them.  The backward pass moves them 11 times: its
+ * products read three times and write once; dropout and mask each read and write, softmax reads two
+ * arrays and writes one. */
 static double scores_time(const Roofline *q, const Node *node, Pass pass) {
     double t = node->out_shape.w, n = q->settings->batch;
     double passes = pass == PASS_FORWARD ? 8 : 11, products = pass == PASS_FORWARD ? 2 : 4;

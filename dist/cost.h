@@ -1,5 +1,6 @@
-/* How long the parts of a training step take on a GPU that is not here: the larger of operations
- * over their rate and bytes over the memory's rate (the roofline), node by node. */
+/* Predicts the times of a training step's parts on a GPU that is not here, by the roofline: each
+ * node takes the larger of its operations over the rate of operations, and its bytes over the rate
+ * of the memory. */
 #ifndef DIST_COST_H
 #define DIST_COST_H
 
@@ -7,18 +8,17 @@
 #include "cluster.h"
 
 typedef struct {
-    double pass_s[PASSES]; /* of one micro-batch; with recompute, the forward pass that is made */
-                           /* again counts to the input gradient */
+    double pass_s[PASSES]; /* of one micro-batch; recomputation counts as input gradient */
     double update_s;
-    double out_bytes; /* of the block's output: what goes to the next rank */
+    double out_bytes; /* of the block's output */
 } BlockCost;
 
-/* Fills cost[blocks] for micro-batches of settings->batch samples, while `active` trains.  -1 and
- * an error when memory runs out. */
+/* Overwrites cost[blocks] for micro-batches of settings->batch samples while the `active` blocks
+ * train. -1 and an error when memory runs out. */
 int block_costs(BlockCost *cost, const Model *model, const StageSettings *settings,
                 const bool *active, const Gpu *gpu, const Efficiency *efficiency);
 
-/* Bytes the optimizer reads and writes per parameter it updates. */
+/* Returns the bytes that the optimizer reads and writes for each parameter. */
 double update_bytes(const OptimizerSettings *optimizer, Precision precision);
 
 #endif

@@ -1,4 +1,4 @@
-/* When waiting ends, on a clock that does not jump with the time of day. */
+/* Deadlines for waiting, on a clock that does not jump when the time of day is set. */
 #ifndef DIST_DEADLINE_H
 #define DIST_DEADLINE_H
 
@@ -11,7 +11,7 @@ typedef struct timespec Deadline;
 Deadline deadline_in(double seconds);
 bool deadline_over(Deadline deadline);
 
-/* Makes a condition whose pthread_cond_timedwait takes deadlines. */
+/* Initialises a condition variable whose pthread_cond_timedwait takes a Deadline. */
 void deadline_condition(pthread_cond_t *condition);
 
 #endif

@@ -11,7 +11,7 @@
 
 static RankEngine *of(Engine *base) { return (RankEngine *)(void *)base; }
 
-int rank_alone(RankEngine *e) {
+int rank_abort(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
     e->transport->is->abort(e->transport, why);
@@ -21,7 +21,7 @@ int rank_alone(RankEngine *e) {
 
 /* ---- a submodel becomes active ---- */
 
-/* The lists of a training step, and of one whose prefix is recalled. */
+/* Makes the schedules of a training step with the prefix, and without it. */
 static int make_training(RankEngine *e) {
     SchedulePlan plan =
         rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, e->active);
@@ -47,13 +47,13 @@ static int rank_activate(Engine *base, const bool *active) {
     int failed = rank_blocks_set_in_flight(&e->blocks, e->placement, m, e->settings, active) ||
                  e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
                  make_training(e);
-    return failed ? rank_alone(e) : 0;
+    return failed ? rank_abort(e) : 0;
 }
 
 /* ---- step and evaluation ---- */
 
-/* Runs the lists over a batch, or this replica's share of it, in parts of at most `size` samples;
- * every rank gets the loss. */
+/* Runs a schedule over this replica's share of the batch, in parts of at most `size` samples, and
+ * adds the loss of all replicas to *loss on every rank. */
 static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int size, double scale,
                      Loss *loss) {
     e->part_size = size;
@@ -76,7 +76,8 @@ static void take_batch(RankEngine *e, const Batch *batch) {
     e->batch = batch_slice(batch, e->base.model, first, end);
 }
 
-/* The global norm, its squares added in the order of parameters as one device does. */
+/* Computes the norm of all gradients.  Squares are added in the order of parameters, as on one
+ * device. */
 static int gradient_norm(RankEngine *e, double *norm) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->transport->ranks;
     double *mine = e->square + ranks * params, sum = 0;
@@ -88,7 +89,8 @@ static int gradient_norm(RankEngine *e, double *norm) {
     return 0;
 }
 
-/* What becomes of a call: errors that all ranks have in common leave them ready for the next. */
+/* The outcome of a step.  After an error that all ranks have alike, they are ready for the next
+ * call; any other error ends the pipeline. */
 typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } StepOutcome;
 
 static StepOutcome update(RankEngine *e, double lr) {
@@ -97,7 +99,7 @@ static StepOutcome update(RankEngine *e, double lr) {
     if (rank_share_tied(e, true) || rank_add_gradients(e)) return FAILED_ALONE;
     if (optimizer->clip_norm > 0 && gradient_norm(e, &norm)) return FAILED_ALONE;
     if (optimizer_check_norm(norm)) return FAILED_TOGETHER;
-    if (rank_average_buffers(e)) return FAILED_ALONE; /* nothing is refused any more */
+    if (rank_average_buffers(e)) return FAILED_ALONE; /* from here on no error is common to all */
     e->stage->is->update(e->stage, lr, optimizer_clip(optimizer, norm));
     return rank_share_tied(e, false) ? FAILED_ALONE : DONE;
 }
@@ -120,7 +122,7 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
     StepOutcome outcome = try_step(e, lr, loss);
     if (outcome == DONE) return 0;
     e->stage->is->discard(e->stage);
-    return outcome == FAILED_ALONE ? rank_alone(e) : -1;
+    return outcome == FAILED_ALONE ? rank_abort(e) : -1;
 }
 
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
@@ -132,7 +134,7 @@ static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
         int end = batch->n - first < max ? batch->n : first + max;
         Batch some = batch_slice(batch, base->model, first, end);
         take_batch(e, &some);
-        if (run_batch(e, &e->evaluation, MODE_EVALUATE, size, 1, loss)) return rank_alone(e);
+        if (run_batch(e, &e->evaluation, MODE_EVALUATE, size, 1, loss)) return rank_abort(e);
     }
     return 0;
 }
@@ -145,7 +147,7 @@ static int tensor_block(const Model *m, TensorRole role, int number) {
     return m->param[number].block;
 }
 
-/* What rank root has read, to all. */
+/* Sends what rank `root` has read to all. */
 static size_t share_read(Transport *transport, int root, size_t count, real *data) {
     if (transport_broadcast(transport, root, &count, sizeof count)) return READ_FAILED;
     if (data && count && transport_broadcast(transport, root, data, count * sizeof *data))
@@ -153,7 +155,7 @@ static size_t share_read(Transport *transport, int root, size_t count, real *dat
     return count;
 }
 
-/* From the rank that has it to all of its pipeline. */
+/* Reads a tensor on the rank that has it, for all ranks of this pipeline. */
 static size_t read_local(RankEngine *e, TensorRole role, int number, real *data) {
     int root = block_rank(e, tensor_block(e->base.model, role, number));
     size_t count = 0;
@@ -163,7 +165,7 @@ static size_t read_local(RankEngine *e, TensorRole role, int number, real *data)
     return share_read(e->transport, root, count, data);
 }
 
-/* The first replica's, to all. */
+/* Reads a tensor in the first replica, for all ranks of all replicas. */
 static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
     RankEngine *e = of(base);
     size_t count = 0;
@@ -177,7 +179,7 @@ static int rank_write(Engine *base, TensorRole role, int number, const real *dat
     const Model *m = base->model;
     bool here = e->blocks.local[tensor_block(m, role, number)];
     if (role == TENSOR_PARAMETER) here = param_is_local(m, &e->stage->settings, number);
-    return here && e->stage->is->write(e->stage, role, number, data) ? rank_alone(e) : 0;
+    return here && e->stage->is->write(e->stage, role, number, data) ? rank_abort(e) : 0;
 }
 
 static uint64_t rank_optimizer_step(Engine *base, int block) {

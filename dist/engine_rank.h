@@ -1,6 +1,5 @@
-/* The engine of one rank of a pipeline.  Every rank runs the same training loop with an engine of
- * its own (SPMD): activate, step, evaluate, read and write are called by all ranks with the same
- * arguments, in the same order, and give every rank the same answer. */
+/* The engine of one rank of a pipeline.  All ranks call activate, step, evaluate, read and write of
+ * their engines with the same arguments, in the same order (SPMD), and get the same results. */
 #ifndef DIST_ENGINE_RANK_H
 #define DIST_ENGINE_RANK_H
 
@@ -8,17 +7,17 @@
 #include "rank_plan.h"
 #include "transport.h"
 
-/* `transport` joins the ranks of this pipeline; `replicas`, NULL where there is but one pipeline,
- * joins the same place of all its replicas, which share out each batch.  Takes over the stage,
- * whose settings name blocks.local and blocks.in_flight, the transports, and the blocks: frees them
- * with itself, or at once when it fails.  The placement must outlive it.  NULL and an error when
- * memory runs out. */
+/* Creates the engine.  `transport` joins the ranks of this pipeline.  `replicas` joins this rank
+ * with the same rank of the pipeline's replicas, which divide each batch; it is NULL if there is
+ * only one pipeline.  The stage's settings must have blocks.local and blocks.in_flight.  The engine
+ * frees the stage, the transports and the blocks, also on failure.  The placement must outlive it.
+ * NULL and an error when memory runs out. */
 Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replicas,
                            const Placement *placement, RankBlocks blocks,
                            PipelineSettings settings);
 
-/* Messages that a channel must hold, whatever submodel is active: a sender that waits when there
- * are as many does not deadlock.  No less than schedule_bound of all chunks together. */
+/* Returns the messages that a channel must hold so that senders that wait for room never deadlock,
+ * whatever submodel is active: at least schedule_bound of all chunks together. */
 int engine_rank_capacity(const Placement *placement, PipelineSettings settings);
 
 #endif

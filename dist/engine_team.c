@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
     Coordinator coordinator;
-    int members, processors; /* besides rank 0; for all */
+    int members, processors; /* threads besides rank 0; processors of all ranks together */
     Member member[];
 } Team;
 
@@ -27,15 +27,15 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* The others know that they are to end, or that the transport is broken. */
-static void dismiss(void *context) {
+/* Waits for the workers, which have been told to end or find the transport broken. */
+static void join_workers(void *context) {
     Team *t = context;
     for (int i = 0; i < t->members; i++) pthread_join(t->member[i].thread, NULL);
     omp_set_num_threads(t->processors);
     free(t);
 }
 
-/* Threads for ranks 1 and up.  A rank without a thread gives up in its stead. */
+/* Starts threads for ranks 1 and up.  If a thread cannot be started, its rank aborts. */
 static void start(Team *t, Transport **world, int ranks, TeamMember *make, void *context,
                   int each) {
     for (int r = 1; r < ranks; r++) {
@@ -64,7 +64,7 @@ Engine *engine_team_create(const Model *model, Transport **world, TeamMember *me
     start(t, world, ranks, member, context, each);
     omp_set_num_threads(each);
     Engine *rank = member(context, world[0]);
-    return coordinator_open(&t->coordinator, model, rank, world[0], dismiss, t)
+    return coordinator_open(&t->coordinator, model, rank, world[0], join_workers, t)
                ? NULL
                : &t->coordinator.base;
 }

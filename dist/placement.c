@@ -7,7 +7,7 @@
 
 const char *const placement_names[PLACEMENTS] = {"plain", "virtual", "figure2"};
 
-/* Cuts the blocks whose outer part is `outer` into `pieces`, numbered on from outer * pieces. */
+/* Cuts the blocks of outer part `outer` into `pieces` pieces, numbered from outer * pieces on. */
 static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, const double *cost,
                      int blocks) {
     int first = 0, end;
@@ -23,7 +23,7 @@ static int cut_inner(int *piece, const int *outer_of, int outer, int pieces, con
     return 0;
 }
 
-/* Outer parts, each cut into pieces. */
+/* Cuts the blocks into outer parts, and each of these into pieces. */
 static int cut_twice(int *outer_of, int *piece, int outers, int pieces, const double *cost,
                      int blocks) {
     if (outers * pieces > blocks)
@@ -59,7 +59,7 @@ static int cut(Placement *p, PlacementKind kind, const double *cost, int blocks)
     }
 }
 
-/* Only chunks are to be cut: the submodels are there. */
+/* Cuts only the chunks; the submodels are given. */
 static int cut_given(Placement *p, PlacementKind kind, const double *cost, const int *submodel_of,
                      int blocks) {
     if (kind != PLACEMENT_VIRTUAL) {

@@ -1,18 +1,19 @@
-/* Which rank holds which blocks, and which submodel trains them. */
+/* A placement says which rank holds each block and which submodel trains it. */
 #ifndef DIST_PLACEMENT_H
 #define DIST_PLACEMENT_H
 
 #include "../ref/submodel.h"
 
 typedef enum {
-    /* One chunk per rank, submodels contiguous in depth: while one trains, most ranks only run
-     * forward or pass gradients on. */
+    /* Each rank has one chunk, and submodels are contiguous in depth.  While one submodel trains,
+     * most ranks only run forward or pass gradients on. */
     PLACEMENT_PLAIN,
-    /* Submodels contiguous in depth, each cut into a piece per rank: every rank holds a piece of
-     * every submodel (virtual stages), works all the time, and a prefix can be cached. */
+    /* Submodels are contiguous in depth, and each is cut into one chunk per rank (virtual stages).
+     * Every rank has a part of every submodel and works all the time, and the frozen prefix can be
+     * cached. */
     PLACEMENT_VIRTUAL,
-    /* The paper's Figure 2: one chunk per rank, each cut into M slices; submodel k is the k-th
-     * slice of every rank. */
+    /* The paper's Figure 2.  Each rank has one chunk, which is cut into M slices; submodel k is the
+     * k-th slice of every rank. */
     PLACEMENT_FIGURE2,
     PLACEMENTS
 } PlacementKind;
@@ -25,14 +26,14 @@ typedef struct {
     int *rank_of;     /* [chunks] */
 } Placement;
 
-/* Cuts by cost[blocks], any measure of a block's work.  submodel_of[blocks], unless NULL, says
- * which submodel trains each block, as a training that goes on has it; else that follows from the
- * cuts. (Figure 2 with submodels that are given is the plain placement of them.)  -1 and an error
- * when the model has too few blocks for so many pieces, virtual stages are asked of submodels that
- * are not contiguous, or memory runs out. */
+/* Makes a placement that balances cost[blocks], any measure of a block's work.  submodel_of[blocks]
+ * gives the submodels, as when a training resumes; if it is NULL they follow from the placement.
+ * (Figure 2 with given submodels is the plain placement of them.)  -1 and an error if the model has
+ * too few blocks, virtual stages are wanted for submodels that are not contiguous, or memory runs
+ * out. */
 int placement_make(Placement *placement, const Model *model, PlacementKind kind, int ranks,
                    int submodels, const double *cost, const int *submodel_of);
-/* Overwrites work[blocks]: operations of a full update per sample, at least 1. */
+/* Overwrites work[blocks] with the operations of a full update of one sample, plus 1. */
 void placement_work(double *work, const Model *model);
 
 void placement_free(Placement *placement);

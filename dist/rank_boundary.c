@@ -1,6 +1,6 @@
-/* What is on its way between chunks: out of the stage, over the transport, into the stage.  Host
- * arrays, or messages of the device where the stage makes them and the transport carries them as
- * they are. */
+/* Values and gradients on their way between chunks: out of a stage, over the transport, into a
+ * stage.  They are arrays in host memory, or messages of the device if the stage and the transport
+ * have these. */
 #include <stdlib.h>
 
 #include "../ref/error.h"
@@ -28,9 +28,9 @@ static void **in_transit(RankEngine *e, Boundary b) {
     return (b.gradient ? e->gradient : e->value) + b.to * e->settings.micro_batches + b.micro;
 }
 
-/* Makes as many messages as can be on their way at once to and from the rank's chunks, and frees
- * them, for the device keeps their memory: an allocation in a step may stop it, while a message
- * waits for another rank. */
+/* Creates and frees as many messages as can be on their way to and from this rank's chunks at once.
+ * The device keeps their memory, so that steps need not allocate any: an allocation can wait for
+ * the device, while the device waits for a message of another rank. */
 int boundary_reserve_all(RankEngine *e, const SchedulePlan *plan) {
     const Model *m = e->base.model;
     Stage *stage = e->stage;
@@ -55,7 +55,7 @@ int boundary_reserve_all(RankEngine *e, const SchedulePlan *plan) {
     return failed;
 }
 
-/* The block whose output it is, or is the gradient of. */
+/* Returns the block whose output, or whose output's gradient, it is. */
 static int boundary_block(const RankEngine *e, Boundary b) {
     return b.gradient ? chunk_end_block(e, b.to) - 1 : chunk_first_block(e, b.to) - 1;
 }
@@ -125,7 +125,7 @@ int boundary_transfer(RankEngine *e, Boundary b, bool send, int peer_chunk) {
                   .bytes = boundary_count(e, b) * one};
     int failed = e->transport->is->sendrecv(e->transport, &t, 1);
     if (e->messages)
-        *message = t.message; /* got, or given away */
+        *message = t.message; /* the received one, or NULL after a send */
     else if (send)
         drop(e, b);
     return failed;

@@ -1,7 +1,7 @@
-/* The prefix cache of a pipeline (pre-inference, section 3.2.2 of the paper).  The rank that has
- * the lowest active block keeps that block's inputs; when it has those of a whole step, the ranks
- * below have nothing to do.  With replicas of the pipeline each runs the prefix for its share of
- * the batch, and the shares are gathered, so that every sample's prefix runs once in all. */
+/* The prefix cache of a pipeline (pre-inference, section 3.2.2 of the paper).  The rank of the
+ * lowest active block keeps that block's inputs; if it has those of a whole step, the ranks below
+ * have nothing to do.  Replicas run the prefix for their shares of the batch and exchange the
+ * results, so that the prefix of each sample runs only once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ int rank_cache_open(RankEngine *e) {
     c->lowest = -1;
     if (!s->cache_bytes) return 0;
     if (engine_check_cache(e->stage, s->samples, s->augmented)) return -1;
-    /* A device counts its own memory alone. */
+    /* A device counts only its own memory. */
     MemCount *counted = e->stage->is->cache_reserve ? &c->host : e->stage->is->memory(e->stage);
     c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * rank_replicas(e));
     c->unused = malloc(c->capacity * sizeof *c->unused);
@@ -53,7 +53,7 @@ int rank_cache_activate(RankEngine *e) {
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
 
-/* Where the values of this replica's share are among those of the batch. */
+/* Returns where this replica's share begins in cache.values. */
 static real *share_values(const RankEngine *e) {
     int first = e->replicas ? e->replicas->rank * rank_share(e, e->whole->n) : 0;
     return e->cache.values + (size_t)first * width(e);
@@ -81,7 +81,7 @@ int rank_cache_pass(RankEngine *e, int micro) {
     return 0;
 }
 
-/* Whether no replica has anything new. */
+/* Sets *all to whether every replica found all its inputs. */
 static int all_recalled(RankEngine *e, bool *all) {
     *all = e->cache.recalled;
     if (!e->replicas) return 0;

@@ -1,26 +1,29 @@
-/* Inside of a rank's engine, shared by its files: engine_rank.c has its life and its steps,
- * rank_tasks.c carries out schedules, rank_boundary.c has what is on its way between chunks,
- * rank_tied.c tied parameters, rank_replicas.c what replicas of the pipeline add up, rank_cache.c
- * the prefix cache.
+/* The engine of one rank, shared by its files:
+ *   engine_rank.c     the engine: activate, step, evaluate, read, write
+ *   rank_tasks.c      executes a schedule
+ *   rank_boundary.c   values and gradients on their way between chunks
+ *   rank_tied.c       tied parameters
+ *   rank_replicas.c   what replicas of the pipeline add up
+ *   rank_cache.c      the prefix cache
  *
- * An error that not all ranks come to by themselves is reported to the others by rank_alone, or
- * they would wait for this one. */
+ * Some errors occur on all ranks alike, such as a loss that is not finite.  Any other error must be
+ * reported to the other ranks with rank_abort, because they would wait for this one. */
 #ifndef DIST_RANK_INSIDE_H
 #define DIST_RANK_INSIDE_H
 
 #include "../ref/prefix_cache.h"
 #include "engine_rank.h"
 
-/* Lives on the rank of the lowest active block, in each replica; the others know what it recalled.
- */
+/* The prefix cache of a pipeline.  In each replica the rank of the lowest active block keeps that
+ * block's inputs; the other ranks only know whether they were found. */
 typedef struct {
     PrefixCache kept;
-    MemCount host;   /* counts it, where a device counts its own memory alone */
-    int lowest;      /* active block, whose inputs are kept; -1: no prefix, or no cache */
-    bool recalled;   /* in this step the prefix need not run */
-    real *values;    /* [samples of a step][width] of this rank's turn as keeper; else NULL */
-    int *unused;     /* [samples of a step]: places on a device, of which there are none */
-    size_t capacity; /* samples of a step, of all replicas */
+    MemCount host;   /* counts the cache's memory where a device counts only its own */
+    int lowest;      /* the lowest active block; -1 if there is no prefix or no cache */
+    bool recalled;   /* all inputs of this step were found, so the prefix need not run */
+    real *values;    /* [capacity][width]: inputs of a step, if this rank keeps them; else NULL */
+    int *unused;     /* [capacity]: device slots for prefix_cache_put, which sets none */
+    size_t capacity; /* samples in a step, of all replicas */
 } RankCache;
 
 typedef struct {
@@ -30,27 +33,27 @@ typedef struct {
     const Placement *placement;
     RankBlocks blocks;
     PipelineSettings settings;
-    bool *active;    /* [blocks] */
-    bool *trains;    /* [chunks] */
-    ChunkCost *cost; /* [chunks] */
-    Schedule training, recalling, evaluation;
-    /* Values and gradients on their way to a chunk, [chunks][micro_batches]: received or made here,
-     * and not yet used or sent; messages of the device if the transport carries them.  NULL: none.
-     */
+    bool *active;                             /* [blocks] */
+    bool *trains;                             /* [chunks] */
+    ChunkCost *cost;                          /* [chunks] */
+    Schedule training, recalling, evaluation; /* recalling: training without the prefix */
+    /* [chunks][micro_batches]: values and gradients on their way to a chunk, which this rank has
+     * received or computed, and not used or sent yet; NULL: none.  They are messages of the device
+     * if `messages`, otherwise arrays in host memory. */
     void **value, **gradient;
     bool messages;
-    double *square; /* [ranks + 1][params] */
+    double *square; /* [ranks + 1][params]: sums of squares of gradients, for the norm */
     RankCache cache;
-    /* The step that runs: */
-    const Batch *whole; /* of all replicas */
-    Batch batch;        /* this replica's share, in parts */
-    int part_size;      /* samples of each part, but for the last */
+    /* The current step: */
+    const Batch *whole; /* the batch of all replicas */
+    Batch batch;        /* this replica's share, which is cut into parts (micro-batches) */
+    int part_size;      /* samples in each part; the last ones may have fewer */
     Mode mode;
     double scale;
-    Loss loss; /* so far; on the rank of the last chunk */
+    Loss loss; /* so far, on the rank of the last chunk */
 } RankEngine;
 
-/* ---- who has what ---- */
+/* ---- chunks and parts ---- */
 
 static inline int chunk_rank(const RankEngine *e, int chunk) {
     return e->placement->rank_of[chunk];
@@ -60,63 +63,69 @@ static inline int block_rank(const RankEngine *e, int block) {
 }
 int chunk_first_block(const RankEngine *e, int chunk);
 int chunk_end_block(const RankEngine *e, int chunk);
-/* Samples of a part of the step; the last ones may have none. */
+/* Returns the samples in a part of the step; the last parts may have none. */
 int part_samples(const RankEngine *e, int micro);
 
-/* Tells the ranks of this pipeline and of its replicas why this one gives up.  Returns -1. */
-int rank_alone(RankEngine *engine);
+/* Tells the ranks of this pipeline and of its replicas that this rank fails with the current error,
+ * and returns -1.  The functions below that can fail return 0, or -1 and an error, and leave this
+ * to engine_rank.c. */
+int rank_abort(RankEngine *engine);
 
 /* ---- schedules ---- */
 
-/* Carries out this rank's list for the batch of the step.  -1 and an error when a rank is missing
- * or memory runs out. */
+/* Executes this rank's list for the batch of the step. */
 int rank_run(RankEngine *engine, const Schedule *schedule);
 
-/* A value on its way up into a chunk, or the gradient of a chunk's output on its way down to it. */
+/* The input of chunk `to`, on its way up to it, or with `gradient` the gradient of that chunk's
+ * output, on its way down to it. */
 typedef struct {
     bool gradient;
     int to, micro;
 } Boundary;
-/* Out of the stage, into the stage, between ranks (peer_chunk's). */
+/* Copies it out of the stage. */
 int boundary_take(RankEngine *engine, Boundary boundary);
+/* Copies it into the stage and drops it. */
 int boundary_give(RankEngine *engine, Boundary boundary);
+/* Sends it to the rank of a neighbouring chunk, or receives it from there. */
 int boundary_transfer(RankEngine *engine, Boundary boundary, bool send, int peer_chunk);
-/* Before the steps of a plan: where messages are the device's, it has memory for all of them. */
+/* Before the steps of a plan: makes sure that the device has memory for all its messages. */
 int boundary_reserve_all(RankEngine *engine, const SchedulePlan *plan);
-/* Drops what a step that was given up has left on its way. */
+/* Drops what is left after a step has failed. */
 void boundary_drop_all(RankEngine *engine);
 
 /* ---- tied parameters ---- */
 
-/* Before the update the user's share of the gradient goes to the owner; after it the new values
- * come back. */
+/* Before the update: sends the gradients of tied parameters to the ranks that own them, which add
+ * them to theirs.  After it: sends the new values back. */
 int rank_share_tied(RankEngine *engine, bool before);
 
 /* ---- replicas of the pipeline ---- */
 
 int rank_replicas(const RankEngine *engine);
-/* Samples of a batch that each replica gets; the last ones may get fewer, or none. */
+/* Returns the samples of a batch that each replica gets; the last ones may get fewer, or none. */
 int rank_share(const RankEngine *engine, int samples);
-/* The active gradients of all replicas, added in their order, in place of each replica's own.
- * Memory of blocks that are frozen is not touched, nor sent. */
+/* Overwrites the active gradients with their sum over all replicas, added in the order of
+ * replicas. */
 int rank_add_gradients(RankEngine *engine);
-/* Running statistics of active batch norms become the mean over replicas, by their samples: as of
- * one device that had seen micro-batches whose statistics are that mean. */
+/* Overwrites the running statistics of active batch norms with their mean over the replicas,
+ * weighted by samples. */
 int rank_average_buffers(RankEngine *engine);
-/* Every replica's loss, added in their order. */
+/* Overwrites *loss with the sum over the replicas, added in their order. */
 int rank_add_losses(RankEngine *engine, Loss *loss);
 
 /* ---- prefix cache ---- */
 
 int rank_cache_open(RankEngine *engine);
 void rank_cache_close(RankEngine *engine);
-/* Another submodel is active: forgets outputs of another prefix. */
+/* After another submodel became active: empties the cache if the prefix is another one now. */
 int rank_cache_activate(RankEngine *engine);
-/* Before a step: is all of this replica's share kept?  All ranks of the pipeline then know. */
+/* Before a step: looks up this replica's share, and tells all ranks of the pipeline in
+ * cache.recalled whether all of it was found. */
 int rank_cache_recall(RankEngine *engine);
-/* Before block `cache.lowest` runs: writes what is kept of this part, or notes what came. */
+/* Before block cache.lowest runs on a part: writes its inputs into the stage if they were found,
+ * otherwise reads them for rank_cache_keep. */
 int rank_cache_pass(RankEngine *engine, int micro);
-/* After the step: keeps what was noted, by all replicas. */
+/* After the step: caches the inputs that were read, those of all replicas. */
 int rank_cache_keep(RankEngine *engine);
 
 #endif

@@ -53,9 +53,11 @@ void rank_blocks_free(RankBlocks *blocks) {
     *blocks = (RankBlocks){0};
 }
 
-/* Micro-batches that a block's output is kept of, or, on the rank above it, what it hands up: as
- * many as are in flight in its chunk, or in the chunk it enters.  With both chunks here there is
- * but one array, which lives from the forward pass of the one to the last gradient of the other. */
+/* Returns for how many micro-batches this rank keeps a block's output.  That is the number in
+ * flight in the block's chunk; if the output enters the next chunk and that is on this rank too, it
+ * is the number in the next chunk.  If both chunks are on this rank they share one array, which
+ * lives from the forward pass of the lower chunk to the last gradient of the upper one, so both
+ * numbers count. */
 static int flights(const bool *local, const Placement *p, int count, int block,
                    const SchedulePlan *plan) {
     int chunk = p->chunk_of[block], above = block + 1 < count ? p->chunk_of[block + 1] : chunk;

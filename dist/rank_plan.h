@@ -1,4 +1,4 @@
-/* What a rank of a pipeline is going to do and to hold, from sizes alone. */
+/* What a rank of a pipeline will hold and do, worked out from sizes alone. */
 #ifndef DIST_RANK_PLAN_H
 #define DIST_RANK_PLAN_H
 
@@ -7,18 +7,17 @@
 #include "schedule.h"
 
 typedef struct {
-    int micro_batches; /* that a batch (a replica's share of it) is cut into */
+    int micro_batches; /* the parts that a batch, or a replica's share of it, is cut into */
     ScheduleKind kind;
-    int slack;
-    /* Prefix cache, as in EngineSettings; 0 bytes: none. */
-    size_t cache_bytes;
+    int slack;          /* see SchedulePlan */
+    size_t cache_bytes; /* the prefix cache, as in EngineSettings; 0: none */
     const char *cache_dir;
-    int samples;    /* of the data set it is for */
-    bool augmented; /* which a cache refuses */
+    int samples;    /* in the data set that is cached */
+    bool augmented; /* the data set is augmented, which excludes a cache */
 } PipelineSettings;
 
-/* What the stage of a rank finds in its settings' local and in_flight: which blocks it holds,
- * and how many micro-batches of each are in flight, which the engine keeps up to date. */
+/* The blocks that a rank holds, and how many micro-batches of each are in flight.  The settings of
+ * the rank's stage refer to these arrays, and its engine keeps in_flight up to date. */
 typedef struct {
     bool *local;    /* [blocks] */
     int *in_flight; /* [blocks] */
@@ -27,18 +26,18 @@ int rank_blocks_create(RankBlocks *blocks, const Placement *placement, const Mod
                        int rank);
 void rank_blocks_free(RankBlocks *blocks);
 
-/* Fills blocks->in_flight for the time in which `active` trains.  -1 and an error when memory runs
- * out.
- */
+/* Overwrites blocks->in_flight for the time while `active` trains.  -1 and an error when memory
+ * runs out. */
 int rank_blocks_set_in_flight(RankBlocks *blocks, const Placement *placement, const Model *model,
                               PipelineSettings settings, const bool *active);
 
-/* Overwrites in_flight[blocks] for the rank that holds local[blocks], under any plan. */
+/* Overwrites in_flight[blocks] for the rank that holds the blocks with local[b], under a plan. */
 void rank_in_flight(int *in_flight, const bool *local, const Placement *placement, int blocks,
                     const SchedulePlan *plan);
 
-/* Overwrites cost[chunks], the work of each chunk in operations (any unit will do for the order of
- * tasks), and trains[chunks]; returns the plan of a step, or with active NULL of an evaluation. */
+/* Returns the plan of a training step, or with active NULL of an evaluation.  It refers to
+ * cost[chunks] and trains[chunks], which this overwrites; the unit of cost is operations, since
+ * only the order of tasks depends on it. */
 SchedulePlan rank_schedule_plan(ChunkCost *cost, bool *trains, const Placement *placement,
                                 const Model *model, PipelineSettings settings, const bool *active);
 

@@ -1,15 +1,14 @@
-/* Data parallelism: replicas of the pipeline share out each batch, and add up what their shares
- * make of it.  Every replica then makes the same update of the same numbers, so that they stay the
- * same to the last bit without ever exchanging parameters. */
+/* Data parallelism: replicas of the pipeline divide each batch and add up their gradients.  Every
+ * replica then makes the same update of the same numbers, so that their parameters stay the same to
+ * the last bit without being exchanged. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ref/error.h"
 #include "rank_inside.h"
 
-enum {
-    BUCKET = 1 << 18
-}; /* numbers that are added up at once, so that small tensors share a trip */
+/* The numbers that one all-reduce adds up; small tensors share one. */
+enum { BUCKET = 1 << 18 };
 
 int rank_replicas(const RankEngine *e) { return e->replicas ? e->replicas->ranks : 1; }
 
@@ -17,7 +16,7 @@ int rank_share(const RankEngine *e, int samples) {
     return (samples + rank_replicas(e) - 1) / rank_replicas(e);
 }
 
-/* Numbers of a tensor that this rank trains; 0: it does not. */
+/* Returns the numbers in a tensor if this rank trains it, otherwise 0. */
 static size_t trained(const RankEngine *e, TensorRole role, int i) {
     const Model *m = e->base.model;
     bool buffer = role == TENSOR_BUFFER;
@@ -26,7 +25,8 @@ static size_t trained(const RankEngine *e, TensorRole role, int i) {
     return buffer ? (size_t)m->buffer[i].count : m->param[i].count;
 }
 
-/* Reads tensors from number `first` on into sum[capacity], as many as it holds; returns the end. */
+/* Reads as many tensors from `first` on as fit into sum[capacity], multiplied by `weight`.  Returns
+ * the end of their range and sets *used. */
 static int collect(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
                    size_t capacity, size_t *used) {
     int i = first;
@@ -35,7 +35,7 @@ static int collect(RankEngine *e, TensorRole role, int first, int tensors, real 
         size_t count = trained(e, role, i);
         if (!count) continue;
         real *x = sum + *used;
-        memset(x, 0, count * sizeof *x); /* without samples there is nothing in the stage to read */
+        memset(x, 0, count * sizeof *x); /* for a replica without samples, which has no gradient */
         if (weight > 0) e->stage->is->read(e->stage, role, i, x);
         for (size_t k = 0; k < count; k++) x[k] *= weight;
         *used += count;
@@ -52,7 +52,7 @@ static int put_back(RankEngine *e, TensorRole role, int first, int end, const re
     return 0;
 }
 
-/* Tensors of one role, weighted and added up over the replicas. */
+/* Overwrites all tensors of one role with their weighted sum over the replicas. */
 static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     size_t capacity = 0, used;
     for (int i = 0; i < tensors; i++)

@@ -1,9 +1,9 @@
-/* Carries out a schedule: brings what a task needs into the stage, runs its blocks, and takes out
- * what the next chunk needs. */
+/* Executes a schedule: for each task, copies what it needs into the stage, runs its blocks, and
+ * copies out what the next chunk needs. */
 #include "rank_inside.h"
 
-/* From now on the stage is about this micro-batch. */
-static void turn_to(RankEngine *e, int micro) {
+/* Makes the calls of the stage that follow refer to this micro-batch. */
+static void select_part(RankEngine *e, int micro) {
     int first = micro * e->part_size;
     Batch now = batch_slice(&e->batch, e->base.model, first, first + part_samples(e, micro));
     e->stage->is->select(e->stage, micro);
@@ -13,7 +13,7 @@ static void turn_to(RankEngine *e, int micro) {
 static int forward(RankEngine *e, int chunk, int micro) {
     Stage *stage = e->stage;
     int b = chunk_first_block(e, chunk), end = chunk_end_block(e, chunk);
-    int kept = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* inputs of this block are */
+    int kept = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* the block whose inputs are cached */
     bool recalls = e->cache.recalled && b <= kept && kept < end;
     if (recalls) b = kept;
     if (!recalls && chunk > 0 && boundary_give(e, (Boundary){false, chunk, micro})) return -1;
@@ -28,8 +28,8 @@ static int forward(RankEngine *e, int chunk, int micro) {
     return 0;
 }
 
-/* Both gradients, block by block, where a stage keeps what a weight gradient reads only until the
- * input gradient of the block below; else the weight gradients have a task of their own. */
+/* Computes the input gradients of a chunk, and after each block's its weight gradients, unless
+ * these are deferred and have a task of their own. */
 static int backward(RankEngine *e, int chunk, int micro, int lowest) {
     const StageClass *stage = e->stage->is;
     if (chunk + 1 < e->placement->chunks && boundary_give(e, (Boundary){true, chunk, micro}))
@@ -49,37 +49,37 @@ static void deferred_gradients(RankEngine *e, int chunk) {
 static int perform(RankEngine *e, const Task *t, int lowest) {
     int chunk = t->chunk, micro = t->micro_batch;
     if (part_samples(e, micro) == 0) return 0;
-    switch (t->what) {
-        case DO_RECEIVE_VALUE:
+    switch (t->kind) {
+        case TASK_RECEIVE_VALUE:
             return boundary_transfer(e, (Boundary){false, chunk, micro}, false, chunk - 1);
-        case DO_SEND_VALUE:
+        case TASK_SEND_VALUE:
             return boundary_transfer(e, (Boundary){false, chunk + 1, micro}, true, chunk + 1);
-        case DO_RECEIVE_GRADIENT:
+        case TASK_RECEIVE_GRADIENT:
             return boundary_transfer(e, (Boundary){true, chunk, micro}, false, chunk + 1);
-        case DO_SEND_GRADIENT:
+        case TASK_SEND_GRADIENT:
             return boundary_transfer(e, (Boundary){true, chunk - 1, micro}, true, chunk - 1);
-        case DO_FORWARD:
-            turn_to(e, micro);
+        case TASK_FORWARD:
+            select_part(e, micro);
             return forward(e, chunk, micro);
-        case DO_INPUT_GRADIENT:
-            turn_to(e, micro);
+        case TASK_INPUT_GRADIENT:
+            select_part(e, micro);
             return backward(e, chunk, micro, lowest);
-        case DO_WEIGHT_GRADIENT:
+        case TASK_WEIGHT_GRADIENT:
             if (!e->stage->settings.deferred) break;
-            turn_to(e, micro);
+            select_part(e, micro);
             deferred_gradients(e, chunk);
             break;
     }
     return 0;
 }
 
-/* The lowest chunk that a schedule takes backward. */
+/* Returns the lowest chunk for which a schedule has a backward pass. */
 static int lowest_backward(const Schedule *schedule, int chunks) {
     int lowest = chunks;
     for (int r = 0; r < schedule->ranks; r++)
         for (int i = 0; i < schedule->rank[r].tasks; i++) {
             const Task *t = &schedule->rank[r].task[i];
-            if (t->what == DO_INPUT_GRADIENT && t->chunk < lowest) lowest = t->chunk;
+            if (t->kind == TASK_INPUT_GRADIENT && t->chunk < lowest) lowest = t->chunk;
         }
     return lowest;
 }

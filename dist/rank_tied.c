@@ -1,11 +1,11 @@
-/* A tied parameter lives, and is updated, where its own block is; the rank that uses it elsewhere
- * has a copy, and hands over its share of the gradient. */
+/* A tied parameter is owned and updated by the rank of its own block.  Another rank that uses it
+ * has a copy, and sends its part of the gradient to the owner. */
 #include <stdlib.h>
 
 #include "../ref/error.h"
 #include "rank_inside.h"
 
-/* The rank that uses a parameter of another rank's block; -1: none. */
+/* Returns the rank that uses a parameter of another rank's block, or -1 if there is none. */
 static int tied_user(const RankEngine *e, int param) {
     const Model *m = e->base.model;
     int own = block_rank(e, m->param[param].block);
@@ -17,7 +17,7 @@ static int tied_user(const RankEngine *e, int param) {
     return -1;
 }
 
-/* Sends a tensor from one rank to another; `add`: the receiver adds it to its own. */
+/* Sends a tensor from one rank to another, which with `add` adds it to its own. */
 static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int to, bool add) {
     size_t count = e->base.model->param[param].count;
     Stage *stage = e->stage;

@@ -34,12 +34,12 @@ static int check(const SchedulePlan *plan) {
     return 0;
 }
 
-/* Room in the channel from one chunk to its neighbour, for all its micro-batches. */
+/* Makes room in the channel from one chunk to its neighbour for all micro-batches. */
 static int open_channel(Play *play, int from, int to) {
     const SchedulePlan *plan = play->plan;
     PlayChannel *c = play_channel(play, from, to);
     if (plan->rank_of[from] == plan->rank_of[to]) return 0;
-    c->sent += plan->micro_batches; /* counts the room, for now */
+    c->sent += plan->micro_batches; /* counts the room, until open_channels resets it */
     free(c->message);
     c->message = malloc((size_t)c->sent * sizeof *c->message);
     return c->message ? 0 : -1;
@@ -60,7 +60,7 @@ static int open_lists(Play *play) {
     play->schedule->rank = calloc((size_t)plan->ranks, sizeof *play->schedule->rank);
     if (!play->schedule->rank) return -1;
     for (int r = 0; r < plan->ranks; r++) {
-        size_t capacity = 0; /* of each chunk: every step, two sends, two receives */
+        size_t capacity = 0; /* for each chunk all steps, two sends and two receives */
         for (int c = 0; c < plan->chunks; c++)
             if (plan->rank_of[c] == r) capacity += (size_t)plan->micro_batches * (STEPS + 4);
         play->schedule->rank[r].task = malloc((capacity + 1) * sizeof(Task));
@@ -69,7 +69,7 @@ static int open_lists(Play *play) {
     return 0;
 }
 
-/* The chunks of each rank, ascending, and their bounds. */
+/* Links the chunks of each rank in ascending order, and computes their bounds. */
 static void prepare_chunks(Play *play) {
     const SchedulePlan *plan = play->plan;
     for (int r = 0; r < plan->ranks; r++) play->lowest_of[r] = plan->chunks;

@@ -1,11 +1,11 @@
-/* Who does what, in which order, when a model is trained over several ranks.  Pure: from sizes and
- * costs to lists of operations; the pipeline executes them, the simulator times them, the tests
- * check them for every small size.
+/* Pipeline schedules: for each rank, the list of tasks of one training step, in order.  A schedule
+ * is computed from sizes and costs alone.  The pipeline executes it, the simulator takes its times,
+ * and the tests check it for every small size.
  *
- * A model is cut in depth into chunks; each lives on one rank.  Rank r of p holds chunk r alone
+ * A model is cut in depth into chunks, and each chunk is on one rank.  Rank r of p has chunk r
  * (plain), or every p-th chunk r, r + p, r + 2p ... (virtual stages).  A micro-batch goes up
- * through the chunks (forward), and down again as far as the lowest chunk with an active parameter
- * (input gradients); chunks with active parameters also compute weight gradients.
+ * through the chunks (forward), and down again to the lowest chunk with an active parameter (input
+ * gradients); chunks with active parameters also compute weight gradients.
  *
  *   plain, full update, p = 2, m = 3:       rank 0   F0 F1 B0 F2 B1 B2      (B: input and weight
  *                                           rank 1      F0 B0 F1 B1 F2 B2    gradient together)
@@ -18,7 +18,7 @@
 
 typedef enum {
     SCHEDULE_1F1B,        /* a weight gradient directly follows its input gradient */
-    SCHEDULE_ZERO_BUBBLE, /* weight gradients wait and fill the gaps (Qi et al. 2023) */
+    SCHEDULE_ZERO_BUBBLE, /* weight gradients are delayed and fill the gaps (Qi et al. 2023) */
     SCHEDULE_KINDS
 } ScheduleKind;
 extern const char *const schedule_names[SCHEDULE_KINDS];
@@ -30,30 +30,30 @@ typedef struct {
 typedef struct {
     ScheduleKind kind;
     int ranks, chunks, micro_batches;
-    const int *rank_of; /* [chunks] */
-    int first;          /* the lowest chunk that runs forward: those below are cached */
-    int lowest;         /* the lowest chunk that runs backward; chunks: none */
-    const bool *trains; /* [chunks]: has weight gradients */
-    const ChunkCost *cost;
-    const double *transfer; /* [chunks - 1]: time of a message between chunk c and c + 1, where they
-                             * are on two ranks; NULL: none */
-    int slack;              /* micro-batches in flight beyond the bound of schedule_bound */
+    const int *rank_of;    /* [chunks] */
+    int first;             /* the lowest chunk that runs forward; the outputs below it are cached */
+    int lowest;            /* the lowest chunk that runs backward, or `chunks` if none does */
+    const bool *trains;    /* [chunks]: computes weight gradients */
+    const ChunkCost *cost; /* [chunks] */
+    const double *transfer; /* [chunks - 1]: the time of a message between chunks c and c + 1, if
+                             * they are on different ranks; NULL: messages take no time */
+    int slack;              /* micro-batches in flight beyond schedule_bound without slack */
 } SchedulePlan;
 
 typedef enum {
-    DO_RECEIVE_VALUE,    /* the input of this chunk */
-    DO_FORWARD,          /* of the last chunk: with the loss, and its backward pass comes next */
-    DO_SEND_VALUE,       /* the output of this chunk */
-    DO_RECEIVE_GRADIENT, /* of this chunk's output */
-    DO_INPUT_GRADIENT,   /* also where it is only the way to a weight gradient */
-    DO_SEND_GRADIENT,    /* of this chunk's input */
-    DO_WEIGHT_GRADIENT
-} Doing;
+    TASK_RECEIVE_VALUE,    /* the input of this chunk */
+    TASK_FORWARD,          /* on the last chunk with the loss; its input gradient comes next */
+    TASK_SEND_VALUE,       /* the output of this chunk */
+    TASK_RECEIVE_GRADIENT, /* of this chunk's output */
+    TASK_INPUT_GRADIENT,   /* also on the lowest chunk, whose weight gradients need it */
+    TASK_SEND_GRADIENT,    /* of this chunk's input */
+    TASK_WEIGHT_GRADIENT
+} TaskKind;
 
-/* start and end say when, under the plan's costs: the timeline of the step.  A message starts when
- * it is sent and ends when it is there; meanwhile both its ranks go on working. */
+/* start and end are the times of the task under the plan's costs.  A message starts when it is sent
+ * and ends when it arrives; both ranks keep working meanwhile. */
 typedef struct {
-    Doing what;
+    TaskKind kind;
     int chunk, micro_batch;
     double start, end;
 } Task;
@@ -66,18 +66,19 @@ typedef struct {
 typedef struct {
     TaskList *rank; /* [ranks] */
     int ranks;
-    double time; /* of the whole, under the plan's costs */
+    double time; /* of the whole step, under the plan's costs */
 } Schedule;
 
-/* The lists.  -1 and an error when memory runs out or the plan is impossible. */
+/* Makes the lists, for schedule_free to free.  -1 and an error if memory runs out or the plan is
+ * impossible. */
 int schedule_make(Schedule *schedule, const SchedulePlan *plan);
 void schedule_free(Schedule *schedule);
 
-/* The most micro-batches chunk `chunk` holds at once, from the start of their forward pass to the
- * end of their last gradient: with v chunks per rank ceil((chunks - chunk) / v), one more if v > 1,
- * and slack, which is the bound of 1F1B where v = 1; for zero bubble that of chunk 0.  A chunk
- * without a backward pass keeps nothing; there this is how many outputs wait for the chunk above.
- */
+/* Returns the most micro-batches that a chunk holds at once, from the start of their forward pass
+ * to the end of their last gradient.  With v chunks per rank that is ceil((chunks - chunk) / v),
+ * plus 1 if v > 1, plus slack; for v = 1 this is the bound of 1F1B.  With zero bubble every chunk
+ * has the bound of chunk 0.  For a chunk without a backward pass, which keeps nothing, it is the
+ * number of outputs that may wait for the chunk above. */
 int schedule_bound(const SchedulePlan *plan, int chunk);
 
 #endif

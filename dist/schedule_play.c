@@ -1,8 +1,8 @@
-/* Schedules by playing them: at every moment the rank that can start first takes the most urgent
- * task that is ready.  Because the lists come from a play that reached its end, they cannot
- * deadlock; because the play respects the bound of each chunk, so do they.  Why it always reaches
- * the end: chunks take micro-batches in order, so the oldest unfinished one finds no chunk above it
- * full. */
+/* Makes schedules by list scheduling: a step is played through, and at each moment the rank that
+ * can start first takes the most urgent step that is ready.  The lists record a play that reached
+ * its end, so they cannot deadlock, and like the play they respect the bound of each chunk.  The
+ * play always reaches its end, because chunks take micro-batches in order: the oldest unfinished
+ * one never finds the chunk above it full. */
 #include "schedule_play.h"
 
 #include <math.h>
@@ -16,6 +16,7 @@ static int *next(const Play *play, int chunk, Step step) {
     return &play->next[chunk * STEPS + (int)step];
 }
 
+/* Returns true if a chunk has such a step at all. */
 static bool runs(const SchedulePlan *plan, int chunk, Step step) {
     switch (step) {
         case FORWARD:
@@ -36,19 +37,20 @@ static double cost(const SchedulePlan *plan, int chunk, Step step) {
 
 /* ---- what may start, and when ---- */
 
-/* How long a message takes. */
+/* Returns the time that a message takes. */
 static double transfer_time(const SchedulePlan *plan, int from, int to) {
     if (!plan->transfer || plan->rank_of[from] == plan->rank_of[to]) return 0;
     return plan->transfer[from < to ? from : to];
 }
 
-/* When the result of a step elsewhere is here; -1: not yet done. */
+/* Returns when the result of a step on chunk `from` arrives at chunk `to`, or -1 if the step is not
+ * done yet. */
 static double arrival(const Play *play, int from, int to, int micro, Step step) {
     double end = *done(play, from, micro, step);
     return end < 0 ? -1 : end + transfer_time(play->plan, from, to);
 }
 
-/* Micro-batches a chunk holds. */
+/* Returns the micro-batches that a chunk holds now. */
 static int held(const Play *play, int chunk) {
     const SchedulePlan *plan = play->plan;
     int entered = *next(play, chunk, FORWARD);
@@ -57,7 +59,8 @@ static int held(const Play *play, int chunk) {
     return chunk + 1 < plan->chunks ? entered - *next(play, chunk + 1, FORWARD) : 0;
 }
 
-/* When the inputs of the step that is next on a chunk are there; -1: not yet. */
+/* Returns when the inputs of a chunk's next such step arrive, or -1 if they are not on their way
+ * yet. */
 static double ready(const Play *play, int chunk, Step step) {
     const SchedulePlan *plan = play->plan;
     int micro = *next(play, chunk, step);
@@ -74,21 +77,22 @@ static double ready(const Play *play, int chunk, Step step) {
     }
 }
 
-/* Gradients before forwards, for they free memory and feed the ranks below; among each kind the
- * chunk that is nearest to the end of the way.  A weight gradient comes at once, or last of all. */
+/* Gradients are more urgent than forward passes, because they free memory and feed the ranks below.
+ * Among chunks, the one closest to the end of its pass is the most urgent.  Weight gradients come
+ * at once in 1F1B, last in zero bubble. */
 static int urgency(const SchedulePlan *plan, int chunk, Step step) {
     switch (step) {
         case FORWARD:
             return plan->chunks + chunk;
         case INPUT_GRADIENT:
-            /* The last chunk turns back at once: its logits become their gradient in place. */
+            /* The last chunk runs backward at once, since the logits' gradient overwrites them. */
             return chunk == plan->chunks - 1 ? 5 * plan->chunks : 3 * plan->chunks - chunk;
         default:
             return plan->kind == SCHEDULE_1F1B ? 4 * plan->chunks - chunk : chunk;
     }
 }
 
-/* True: something about the chunk has changed. */
+/* Updates when the steps of a chunk are ready.  Returns true if one has changed. */
 static bool refresh(Play *play, int chunk) {
     double *known = &play->ready[chunk * STEPS];
     bool changed = false;
@@ -100,7 +104,7 @@ static bool refresh(Play *play, int chunk) {
     return changed;
 }
 
-/* The best thing a rank can do next: the earliest start, among equals the most urgent. */
+/* Chooses a rank's next step: the one with the earliest start, on a tie the most urgent. */
 static void choose(Play *play, int rank) {
     const SchedulePlan *plan = play->plan;
     Choice *best = &play->choice[rank];
@@ -110,15 +114,16 @@ static void choose(Play *play, int rank) {
             double start = play->ready[chunk * STEPS + (int)step];
             if (start < 0) continue;
             if (start < play->clock[rank]) start = play->clock[rank];
-            Choice here = {step, chunk, urgency(plan, chunk, step)};
-            if (start > earliest || (start == earliest && here.urgency <= best->urgency)) continue;
-            *best = here;
+            Choice candidate = {step, chunk, urgency(plan, chunk, step)};
+            if (start > earliest || (start == earliest && candidate.urgency <= best->urgency))
+                continue;
+            *best = candidate;
             earliest = start;
         }
     play->start[rank] = earliest;
 }
 
-/* The rank that can start first; -1: none. */
+/* Returns the rank that can start first, or -1 if none can. */
 static int first_rank(const Play *play) {
     int ranks = play->plan->ranks, r = 0;
     double earliest = INFINITY;
@@ -129,9 +134,9 @@ static int first_rank(const Play *play) {
     return r;
 }
 
-/* ---- writing it down ---- */
+/* ---- recording the lists ---- */
 
-static void list(Play *play, int rank, Task task) {
+static void append_task(Play *play, int rank, Task task) {
     TaskList *tasks = &play->schedule->rank[rank];
     tasks->task[tasks->tasks++] = task;
 }
@@ -147,38 +152,39 @@ static int *message_index(const Play *play, int to, int micro, bool gradient) {
     return &play->message_index[(gradient * plan->chunks + to) * plan->micro_batches + micro];
 }
 
-/* What ended at `now` goes to a neighbour. */
+/* Sends the result of a step that ended at `now` to a neighbouring chunk. */
 static void send(Play *play, int from, int to, int micro, double now) {
     const int *rank_of = play->plan->rank_of;
     if (rank_of[from] == rank_of[to]) return;
     bool gradient = to < from;
     PlayChannel *c = play_channel(play, from, to);
-    double there = now + transfer_time(play->plan, from, to);
-    list(play, rank_of[from],
-         (Task){gradient ? DO_SEND_GRADIENT : DO_SEND_VALUE, from, micro, now, there});
+    double arrives = now + transfer_time(play->plan, from, to);
+    append_task(play, rank_of[from],
+                (Task){gradient ? TASK_SEND_GRADIENT : TASK_SEND_VALUE, from, micro, now, arrives});
     *message_index(play, to, micro, gradient) = c->sent;
     c->message[c->sent++] =
-        (Task){gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE, to, micro, now, there};
+        (Task){gradient ? TASK_RECEIVE_GRADIENT : TASK_RECEIVE_VALUE, to, micro, now, arrives};
 }
 
-/* A channel has no tags: messages are received in the order they were sent, also those that the
- * receiver will need only later. */
+/* Receives the message for a step.  Messages have no tags and arrive in the order they were sent,
+ * so earlier ones that the receiver needs only later are received first. */
 static void receive(Play *play, int from, int to, int micro) {
     if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
     PlayChannel *c = play_channel(play, from, to);
     int wanted = *message_index(play, to, micro, to < from);
-    while (c->received <= wanted) list(play, play->plan->rank_of[to], c->message[c->received++]);
+    while (c->received <= wanted)
+        append_task(play, play->plan->rank_of[to], c->message[c->received++]);
 }
 
 static void perform(Play *play, int rank, Choice choice) {
     const SchedulePlan *plan = play->plan;
-    static const Doing doing[STEPS] = {DO_FORWARD, DO_INPUT_GRADIENT, DO_WEIGHT_GRADIENT};
+    static const TaskKind kind[STEPS] = {TASK_FORWARD, TASK_INPUT_GRADIENT, TASK_WEIGHT_GRADIENT};
     int chunk = choice.chunk, micro = (*next(play, chunk, choice.step))++;
     double start = play->start[rank], end = start + cost(plan, chunk, choice.step);
     if (choice.step == FORWARD && chunk > plan->first) receive(play, chunk - 1, chunk, micro);
     if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
         receive(play, chunk + 1, chunk, micro);
-    list(play, rank, (Task){doing[choice.step], chunk, micro, start, end});
+    append_task(play, rank, (Task){kind[choice.step], chunk, micro, start, end});
     play->clock[rank] = *done(play, chunk, micro, choice.step) = end;
     if (choice.step == FORWARD && chunk + 1 < plan->chunks)
         send(play, chunk, chunk + 1, micro, end);
@@ -186,15 +192,16 @@ static void perform(Play *play, int rank, Choice choice) {
         send(play, chunk, chunk - 1, micro, end);
 }
 
-/* What the ranks can do next changes only for the one that worked and its chunk's neighbours. */
+/* Chooses again for the ranks whose choice may have changed: that of the chunk that worked and
+ * those of its neighbours. */
 static void choose_around(Play *play, int chunk) {
     const SchedulePlan *plan = play->plan;
-    int here = plan->rank_of[chunk];
+    int rank = plan->rank_of[chunk];
     refresh(play, chunk);
     for (int c = chunk - 1; c <= chunk + 1; c += 2)
-        if (c >= 0 && c < plan->chunks && refresh(play, c) && plan->rank_of[c] != here)
+        if (c >= 0 && c < plan->chunks && refresh(play, c) && plan->rank_of[c] != rank)
             choose(play, plan->rank_of[c]);
-    choose(play, here);
+    choose(play, rank);
 }
 
 void play_run(Play *play) {

@@ -1,15 +1,15 @@
-/* Inside schedule.c: the play that makes the lists. */
+/* The part of schedule.c that makes the lists, by playing a step through. */
 #ifndef DIST_SCHEDULE_PLAY_H
 #define DIST_SCHEDULE_PLAY_H
 
 #include "schedule.h"
 
-/* What can be done with one micro-batch on one chunk. */
+/* The steps of one micro-batch on one chunk. */
 typedef enum { FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEPS } Step;
 
 /* Messages from one rank to another, values or gradients, in the order they are sent. */
 typedef struct {
-    Task *message; /* as the receiver will list them; NULL: no two chunks talk this way */
+    Task *message; /* the receiver's tasks; NULL if no chunks communicate in this direction */
     int sent, received;
 } PlayChannel;
 
@@ -21,23 +21,23 @@ typedef struct {
 typedef struct {
     const SchedulePlan *plan;
     Schedule *schedule;
-    double *done;         /* [chunks][micro][STEPS]: when it ended; -1: not yet */
-    int *next;            /* [chunks][STEPS]: the micro-batch whose turn it is */
-    int *above;           /* [chunks]: the next chunk of the same rank; chunks: none */
+    double *done;         /* [chunks][micro][STEPS]: when the step ended; -1: not yet */
+    int *next;            /* [chunks][STEPS]: the micro-batch that comes next */
+    int *above;           /* [chunks]: the next chunk of the same rank, or `chunks` */
     int *bound;           /* [chunks]: see schedule_bound */
-    int *lowest_of;       /* [ranks]: its first chunk */
-    double *clock;        /* [ranks]: when the rank is free */
-    double *ready;        /* [chunks][STEPS]: when that step could start; -1: not yet */
-    Choice *choice;       /* [ranks]: the best thing it can do next, */
-    double *start;        /* [ranks]: and when; INFINITY: there is nothing to do */
+    int *lowest_of;       /* [ranks]: its lowest chunk */
+    double *clock;        /* [ranks]: when the rank has finished its last task */
+    double *ready;        /* [chunks][STEPS]: when the next such step could start; -1: not yet */
+    Choice *choice;       /* [ranks]: the step that it would take next */
+    double *start;        /* [ranks]: when that starts; INFINITY: there is none */
     PlayChannel *channel; /* [ranks][ranks][2] */
-    int *message_index;   /* [2][chunks][micro]: of the message to that chunk, in its channel */
+    int *message_index; /* [2][chunks][micro]: the index of the message to a chunk in its channel */
 } Play;
 
-/* From one chunk to its neighbour. */
+/* Returns the channel from a chunk to its neighbour. */
 PlayChannel *play_channel(const Play *play, int from_chunk, int to_chunk);
 
-/* Plays to the end; everything is reserved. */
+/* Plays the step to its end.  All arrays have been allocated. */
 void play_run(Play *play);
 
 #endif

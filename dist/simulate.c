@@ -26,8 +26,8 @@ static void sum_blocks(Simulation *s) {
     }
 }
 
-/* A message between two ranks of a pipeline; where replicas of it lie on the nodes in different
- * ways, of the slowest. */
+/* Returns the time of a message between two ranks of a pipeline.  Replicas may lie on the nodes in
+ * different ways; this is the time of the slowest. */
 static double message_time(const Configuration *c, int from, int to, double bytes) {
     double max = 0;
     for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
@@ -45,13 +45,13 @@ static void time_transfers(Simulation *s) {
     }
 }
 
-/* Where forward begins, and where backward ends. */
+/* Makes the plan of the schedule: where forward begins, where backward ends, and the costs. */
 static void plan_passes(Simulation *s) {
     const Configuration *c = s->c;
     int lowest = 0;
     while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
     time_transfers(s);
-    /* Not deferred, the gradients of a chunk are one piece of work. */
+    /* If weight gradients are not deferred, a chunk's gradients are one task. */
     for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {
         s->chunk[i].input_gradient += s->chunk[i].weight_gradient;
         s->chunk[i].weight_gradient = 0;
@@ -74,13 +74,14 @@ static void plan_passes(Simulation *s) {
             s->chunk[s->plan.first].forward -= s->block[b].pass_s[PASS_FORWARD];
 }
 
-/* Nodes that a pipeline has a part of. */
+/* Returns the number of nodes that a pipeline is on. */
 static int pipeline_nodes(const Configuration *c) {
     return (c->pipeline + c->cluster.per_node - 1) / c->cluster.per_node;
 }
 
-/* Adam in host memory, by the processors of every node: gradients go there during the backward
- * pass, weights come back after it. */
+/* Returns the time that offload adds to a step: Adam runs in host memory, on the processors of
+ * every node.  Gradients go there during the backward pass, and weights come back after the
+ * update. */
 static double offload_time(const Simulation *s) {
     const Configuration *c = s->c;
     const Efficiency *efficiency = &c->cluster.efficiency;
@@ -97,7 +98,7 @@ static double offload_time(const Simulation *s) {
     return fmax(0, out - hidden) + adam + back;
 }
 
-/* Once a step the head's share of the gradient goes to the owner, and the new values come back. */
+/* Returns the time to send the gradient of a tied head to the owner, and the new values back. */
 static double tied_time(const Simulation *s) {
     int owner, user;
     const Param *param = simulation_tied(s, &owner, &user);
@@ -107,7 +108,7 @@ static double tied_time(const Simulation *s) {
            message_time(s->c, owner, user, count * (double)value_bytes(&s->c->stage));
 }
 
-/* What a rank computes of a micro-batch. */
+/* Returns the time that a rank computes for one micro-batch. */
 static double rank_work(const Simulation *s, int rank) {
     double work = 0;
     for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
@@ -119,7 +120,7 @@ static double rank_work(const Simulation *s, int rank) {
     return work;
 }
 
-/* Seconds of all forward and backward passes. */
+/* Sets *passes_s to the time of all forward and backward passes. */
 static int time_passes(const Simulation *s, double busiest, double *passes_s) {
     *passes_s = busiest * s->c->micro_batches;
     if (s->quick) return 0;
@@ -152,7 +153,7 @@ static int time_step(Simulation *s, Prediction *sum) {
 
 /* ---- the whole ---- */
 
-/* What the submodel's schedule is made from. */
+/* Computes costs, memory and the plan of one submodel's schedule. */
 static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {
     const Configuration *c = s->c;
     size_t blocks = (size_t)c->model->blocks;
@@ -168,7 +169,7 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
     return 0;
 }
 
-/* The work of each block in a full update: what the cuts balance. */
+/* Makes the placement, unless it is given.  It balances the work of a full update. */
 static int place(Simulation *s) {
     const Configuration *c = s->c;
     const Model *m = c->model;
@@ -233,7 +234,8 @@ static void simulation_free(Simulation *s) {
     free(s->in_flight);
 }
 
-/* Frees it again when it fails. */
+/* Opens a simulation, for simulation_free to free.  -1 and an error; nothing is left to free
+ * then. */
 static int simulation_open(Simulation *s, const Configuration *c) {
     *s = (Simulation){.c = c};
     if (check(c) == 0 && reserve(s) == 0 && place(s) == 0) return 0;
@@ -261,7 +263,7 @@ static void finish(const Configuration *c, Prediction *p) {
                         (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) / pipeline_nodes(c);
 }
 
-/* The sum over the submodels, and from it the mean. */
+/* Simulates all submodels and computes their mean. */
 static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_s,
                         const BlockCost *measured) {
     for (int k = 0; k < s->c->submodels; k++) {
@@ -274,8 +276,8 @@ static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_
     return 0;
 }
 
-static int simulate_so(Prediction *prediction, double *submodel_s, const Configuration *c,
-                       const BlockCost *measured, bool quick) {
+static int simulate_either(Prediction *prediction, double *submodel_s, const Configuration *c,
+                           const BlockCost *measured, bool quick) {
     Simulation s;
     memset(prediction, 0, sizeof *prediction);
     if (simulation_open(&s, c)) return -1;
@@ -287,11 +289,11 @@ static int simulate_so(Prediction *prediction, double *submodel_s, const Configu
 
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *c,
              const BlockCost *measured) {
-    return simulate_so(prediction, submodel_s, c, measured, false);
+    return simulate_either(prediction, submodel_s, c, measured, false);
 }
 
 int simulate_bound(Prediction *prediction, const Configuration *c) {
-    return simulate_so(prediction, NULL, c, NULL, true);
+    return simulate_either(prediction, NULL, c, NULL, true);
 }
 
 int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel,

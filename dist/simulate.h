@@ -1,5 +1,6 @@
-/* What a training step would take, in time and memory, on machines that are not here: the very
- * lists of schedule.h, with block times from a roofline (cost.h) or measured. */
+/* Predicts the time and memory of a training step on machines that are not here.  It uses the
+ * schedules that the pipeline executes (schedule.h), with block times from a roofline (cost.h) or
+ * measured. */
 #ifndef DIST_SIMULATE_H
 #define DIST_SIMULATE_H
 
@@ -11,49 +12,51 @@
 typedef struct {
     const Model *model;
     Cluster cluster;
-    /* batch: samples of a micro-batch.  deferred: a chunk hands its gradient down before its weight
-     * gradients, which zero bubble is about; else after them, whatever the schedule. */
+    /* stage.batch is the samples in a micro-batch.  With stage.deferred a chunk sends its gradient
+     * down before it computes weight gradients, which is what zero bubble is about; otherwise
+     * after. */
     StageSettings stage;
     PlacementKind placement;
     ScheduleKind schedule;
-    int submodels;            /* 1: full update */
-    int pipeline, replicas;   /* ranks of a pipeline, and how many pipelines share the data */
-    int micro_batches, slack; /* of a pipeline and step; beyond the schedule's bound */
-    bool cached;              /* the frozen prefix is not computed: its outputs are kept */
-    const Placement *placed;  /* who holds and trains what; NULL: cut by the roofline's work */
+    int submodels;           /* 1: full update */
+    int pipeline, replicas;  /* ranks in a pipeline, and the number of pipelines */
+    int micro_batches;       /* of one pipeline in a step */
+    int slack;               /* see SchedulePlan */
+    bool cached;             /* the frozen prefix is not computed, since its outputs are cached */
+    const Placement *placed; /* NULL: make one that balances the roofline's work */
 } Configuration;
 
 typedef struct {
-    double step_s;                               /* mean over the submodels */
-    double bubble;                               /* share of the GPUs' time in which they wait */
-    double passes_s, reduce_s, tied_s, update_s; /* of it */
+    double step_s;                               /* the mean over the submodels */
+    double passes_s, reduce_s, tied_s, update_s; /* the parts of step_s */
+    double bubble;                               /* the fraction of passes_s in which GPUs wait */
     double samples_per_s, tokens_per_s;
-    double bytes[MEM_ROLES],
-        total_bytes;   /* of the fullest rank, with the submodel that needs most */
-    double host_bytes; /* of a node: offloaded state */
+    double bytes[MEM_ROLES], total_bytes; /* of the rank and submodel that need most */
+    double host_bytes;                    /* of a node, for offloaded state */
     bool fits;
 } Prediction;
 
-/* GPUs are taken node by node: pipeline after pipeline, rank after rank.
- *
- * Times are simulated, bytes closed form.  submodel_s[submodels], unless NULL, gets each submodel's
- * step time.  `measured` [submodels][blocks], unless NULL, replaces the roofline's block times (of
- * one micro-batch).  -1 and an error when the configuration is impossible. */
+/* Predicts a step: times by simulation, bytes by closed forms.  GPUs are assigned node by node,
+ * pipeline after pipeline and rank after rank.  Overwrites *prediction, and submodel_s[submodels]
+ * with the step time of each submodel unless that is NULL.  measured[submodels][blocks], unless
+ * NULL, has block times of one micro-batch that replace the roofline's.  -1 and an error if the
+ * configuration is impossible. */
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *configuration,
              const BlockCost *measured);
 
-/* The same without a schedule: bytes exact, times from below (the passes take as long as the
- * busiest rank computes), in a fraction of the time.  For searches. */
+/* The same without a schedule, in a fraction of the time, for searches.  Bytes are exact; times are
+ * lower bounds, because the passes take only as long as the busiest rank computes. */
 int simulate_bound(Prediction *prediction, const Configuration *configuration);
 
-/* The forward and backward passes of one submodel as a timeline in seconds: who computes what when,
- * and between the tasks of a rank its bubbles.  -1 and an error as above. */
+/* Overwrites *schedule with the forward and backward passes of one submodel, whose tasks have their
+ * times in seconds.  -1 and an error as above. */
 int simulate_timeline(Schedule *schedule, const Configuration *configuration, int submodel,
                       const BlockCost *measured);
 
-/* Finds the value of *number, one in configuration->cluster.efficiency that a step gets faster with
- * (a fraction of a peak, a rate), at which the simulated step takes step_s.  -1 and an error when
- * none between a thousandth and a thousand times its present value does; it is then as before. */
+/* Finds the value of *number at which the simulated step takes step_s.  *number is a field of
+ * configuration->cluster.efficiency, a fraction or a rate, with which a step gets faster.  -1 and
+ * an error if no value within a factor of 1000 of the present one does; *number is then as
+ * before. */
 int simulate_calibrate(Configuration *configuration, double *number, double step_s);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the ranks hold: by block, from ref/memory.h, as their stages would allocate it. */
+/* The memory of the ranks, added up from that of the blocks (ref/memory.h) as their stages would
+ * allocate it. */
 #include <string.h>
 
 #include "rank_plan.h"
@@ -14,7 +15,7 @@ const Param *simulation_tied(const Simulation *s, int *owner, int *user) {
     return *owner == *user ? NULL : param;
 }
 
-/* A head that is tied to the embedding has a copy of it on its own rank. */
+/* Adds the copy of a tied embedding on the rank of the head. */
 static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
     int owner, user;
     const Param *param = simulation_tied(s, &owner, &user);
@@ -24,8 +25,8 @@ static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
     if (s->active[param->block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
 }
 
-/* The blocks of a rank, and of the output that the block below hands up what is kept and the way it
- * takes. */
+/* Adds the blocks of a rank, and for blocks below them on other ranks the output that these send
+ * up. */
 static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
     size_t scratch = 0, out = 0, out_gradient = 0, loss = 0;
     int blocks = s->c->model->blocks;

@@ -1,6 +1,6 @@
-/* What all ranks do together, out of messages: so that every kind of transport does it alike, and
- * adds up in the same order.  Every rank talks to every other directly, which suits the few ranks
- * of a pipeline. */
+/* Collectives made of messages, so that they are the same on every transport and add up in the same
+ * order.  Every rank sends to every other directly, which is fine for the few ranks of a
+ * pipeline. */
 #include "transport.h"
 
 #include <stdio.h>
@@ -9,11 +9,11 @@
 
 #include "../ref/error.h"
 
-/* Large data go in messages of this size: fast, for a cache holds them, and transports need little
- * memory for what is on its way. */
+/* Large data are sent in messages of this size, which fit into a cache, and of which transports can
+ * hold several without much memory. */
 enum { PIECE_BYTES = 1 << 20 };
 
-/* A batch of one send and one receive for every other rank. */
+/* Allocates a batch with room for a send and a receive for every rank. */
 static Transfer *batch_create(const Transport *transport) {
     Transfer *batch = calloc(2 * (size_t)transport->ranks, sizeof *batch);
     if (!batch) error_set("transport: out of memory for %d ranks", transport->ranks);
@@ -67,7 +67,7 @@ int transport_broadcast(Transport *transport, int root, void *data, size_t bytes
     return failed;
 }
 
-/* ---- what is said of failures ---- */
+/* ---- errors ---- */
 
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank)) {
@@ -93,9 +93,9 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
     snprintf(line, sizeof(AbortLine), "transport: rank %d gave up: %s", transport->rank, why);
 }
 
-/* ---- adding up ---- */
+/* ---- all-reduce: each rank adds up one share of the numbers ---- */
 
-/* The numbers that rank r adds up: share_first(r) .. share_first(r + 1). */
+/* Returns the first number of rank r's share, which ends at that of rank r + 1. */
 static size_t share_first(const Transport *transport, size_t count, int r) {
     return count / (size_t)transport->ranks * (size_t)r +
            count % (size_t)transport->ranks * (size_t)r / (size_t)transport->ranks;
@@ -105,7 +105,7 @@ static size_t share_bytes(const Transport *transport, size_t count, int r) {
     return (share_first(transport, count, r + 1) - share_first(transport, count, r)) * sizeof(real);
 }
 
-/* part[ranks][share] = every rank's numbers of this rank's share. */
+/* Overwrites part[ranks][share] with every rank's numbers of this rank's share. */
 static int collect_share(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
     size_t mine = share_bytes(transport, count, transport->rank);
     int transfers = 0;
@@ -122,7 +122,7 @@ static int collect_share(Transport *transport, Transfer *batch, real *part, real
     return transport->is->sendrecv(transport, batch, transfers);
 }
 
-/* Every rank's sums to all. */
+/* Sends this rank's sums to all others and receives theirs. */
 static int spread_sums(Transport *transport, Transfer *batch, real *x, size_t count) {
     int transfers = 0;
     for (int r = 0; r < transport->ranks; r++) {

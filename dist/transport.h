@@ -1,33 +1,33 @@
-/* What joins the ranks of a pipeline: messages between two of them, out of which come the few
- * things that all of them do together.  Implementations differ in what carries a message: memory,
- * between threads of one process (transport_local.c); MPI, between processes (mpi/); NCCL, between
- * GPUs (cuda/).
+/* Communication between the ranks of a pipeline: messages from rank to rank, and collectives made
+ * of them.  Implementations differ in how they carry a message: through memory between threads of
+ * one process (transport_local.c), by MPI between processes (mpi/), or by NCCL between GPUs
+ * (cuda/).
  *
- * Between two ranks each channel is in order; messages carry no tags.  Every call waits at most
- * timeout_s: a rank that died or hangs is named in the error, and the transport is then broken for
- * all.
- */
+ * Messages have no tags; those of one channel between two ranks arrive in order.  No call waits
+ * longer than timeout_s for a rank.  If a rank has died or hangs, the error names it, and the
+ * transport is then broken for all ranks. */
 #ifndef DIST_TRANSPORT_H
 #define DIST_TRANSPORT_H
 
 #include "../ref/real.h"
 
 typedef enum {
-    CHANNEL_VALUES,    /* up */
-    CHANNEL_GRADIENTS, /* down */
-    CHANNEL_TOGETHER,  /* what all do together */
+    CHANNEL_VALUES,    /* outputs of chunks, on their way up */
+    CHANNEL_GRADIENTS, /* gradients of these, on their way down */
+    CHANNEL_TOGETHER,  /* collectives */
     CHANNELS
 } Channel;
 
 typedef struct {
-    bool send; /* else receive */
+    bool send; /* true: send to peer; false: receive from it */
     int peer;
     Channel channel;
     void *data; /* read by a send, overwritten by a receive */
     size_t bytes;
-    /* In place of data (NULL), on a transport that carries messages of a device (stage.h): a send
-     * gives it away, a receive gets one.  After sendrecv it is the caller's again, to free: NULL
-     * once it was sent, or as long as none came. */
+    /* On a transport with carries_messages: a message of a device (stage.h), in place of data,
+     * which is then NULL.  A send gives the message away and sets this to NULL; a receive sets it
+     * to the one that came, for the caller to free.  After a failure the caller owns what is still
+     * here. */
     void *message;
 } Transfer;
 
@@ -40,56 +40,59 @@ static inline Transfer transport_receive(int peer, Channel channel, void *data, 
 
 typedef struct Transport Transport;
 typedef struct {
-    /* Does a batch of sends and receives, in any order, so that two neighbours who send to each
-     * other do not wait for each other.  On return the data of sends may be overwritten.  A send
-     * may wait while the channel is full (transport_local_create's capacity). */
+    /* Does a batch of sends and receives, in any order, so that two ranks that send to each other
+     * do not deadlock.  Returns when all are done and the data of sends may be overwritten.  A send
+     * may wait while its channel is full (the capacity of transport_local_create). */
     int (*sendrecv)(Transport *transport, Transfer *transfers, int count);
-    /* Tells the others that this rank gives up, and why; their calls fail with that line. */
+    /* Tells the other ranks that this one gives up, and why.  Their calls then fail with that
+     * line. */
     void (*abort)(Transport *transport, const char *why);
     void (*free)(Transport *transport);
 } TransportClass;
 
-/* All functions return 0, or -1 and an error that names the rank which is missing. */
+/* All functions return 0, or -1 and an error that names the rank that failed. */
 struct Transport {
     const TransportClass *is;
     int rank, ranks;
     double timeout_s;
-    bool carries_messages;
+    bool carries_messages; /* of a device, without copying them to the host */
 };
 
-/* x[count] = sum of all ranks' x, added in the order of ranks: the same bits everywhere, and for
- * any timing. */
+/* Overwrites x[count] with the sum of all ranks' x, added in the order of ranks, so that the bits
+ * are the same on every rank and for any timing. */
 int transport_all_reduce(Transport *transport, real *x, size_t count);
-/* Every rank's data becomes that of rank root. */
+/* Overwrites every rank's data[bytes] with those of rank `root`. */
 int transport_broadcast(Transport *transport, int root, void *data, size_t bytes);
-/* all[ranks][bytes] = every rank's `bytes` at mine. */
+/* Overwrites all[ranks][bytes], on every rank, with mine[bytes] of every rank. */
 int transport_gather(Transport *transport, void *all, const void *mine, size_t bytes);
+/* Returns when all ranks have called it. */
 int transport_barrier(Transport *transport);
 
-/* A transport between some ranks of another: member[i], ascending and with the caller's own among
- * them, is its rank i.  Any two ranks may share one such group at most, for messages of groups use
- * the channels of the whole, which must outlive it; freeing it leaves the whole open.  NULL and an
- * error when memory runs out. */
+/* Creates a transport between some ranks of another, `whole`.  member[members] are their ranks
+ * there, in ascending order, and include the caller's; member[i] becomes rank i.  Messages use the
+ * channels of the whole, so two ranks may have at most one such group in common.  The whole must
+ * outlive the group, and stays open when that is freed.  NULL and an error when memory runs out. */
 Transport *transport_group(Transport *whole, const int *member, int members);
 
-/* ---- for those that carry messages: what they say alike ---- */
+/* ---- for implementations: errors that all of them report alike ---- */
 
-/* Who failed, when `missing` does not come: it may wait for another itself.  waits_for returns the
- * rank that one waits for, -1 where it waits for none or says nothing any more; NULL: nobody can be
- * asked. */
+/* Finds out which rank failed when `missing` sends or takes no message, since that may be waiting
+ * for another rank itself.  waits_for returns the rank that `rank` waits for, or -1 if it waits for
+ * none or does not answer; waits_for is NULL if ranks cannot be asked. */
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank));
-/* Each sets the error and returns -1: after timeout_s the rank has not come (`what`: "to send a
- * message"); a message is not as long as it should be. */
+/* These set the error and return -1: a rank did not do in timeout_s what this one waits for, `what`
+ * being "to send a message" for example; a message does not have the expected length. */
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what);
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected);
-/* What the others report when this rank aborts. */
+/* Writes the line that the other ranks report when this one aborts. */
 typedef char AbortLine[400];
 void transport_abort_line(AbortLine line, const Transport *transport, const char *why);
 
-/* Ranks as threads of this process: fills transport[ranks], each to be used by one thread and freed
- * by it.  A channel holds up to `capacity` messages.  message_free (may be NULL) frees messages of
- * a device that were never received.  -1 and an error when memory runs out. */
+/* Creates the transports of ranks that are threads of this process.  Overwrites transport[ranks];
+ * one thread uses each and frees it.  A channel holds up to `capacity` messages.  message_free
+ * frees messages of a device that were never received; if it is NULL, no such messages are carried.
+ * -1 and an error when memory runs out. */
 int transport_local_create(Transport **transport, int ranks, int capacity, double timeout_s,
                            void (*message_free)(void *message));
 

@@ -1,6 +1,6 @@
-/* Ranks as threads: channels are queues of copied messages under one lock.  Training spends its
- * time in kernels, not here, so one lock and one condition for everything are enough, and easy to
- * see through. */
+/* The transport between threads: channels are queues of copied messages, under one lock and with
+ * one condition variable for all of them.  That is simple, and fast enough because training spends
+ * its time in the ops. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 typedef struct QueuedMessage {
     struct QueuedMessage *next;
     size_t bytes;
-    void *message; /* of a device, given away; or NULL, and data is here */
+    void *message; /* of a device; NULL if the message is data */
     max_align_t data[];
 } QueuedMessage;
 
@@ -41,7 +41,7 @@ typedef struct {
 
 static Hub *hub_of(Transport *base) { return ((LocalTransport *)(void *)base)->hub; }
 
-/* Locked: the others find out at their next look. */
+/* Marks the transport as broken and wakes all ranks.  The lock is held. */
 static void break_transport(Hub *hub, const char *why) {
     if (hub->broken) return;
     hub->broken = true;
@@ -53,8 +53,8 @@ static int local_waits_for(Transport *transport, int rank) {
     return hub_of(transport)->waiting_for[rank];
 }
 
-/* Locked: sleeps until something changes.  -1 and an error when the transport is broken, or when it
- * is late: then breaks it, naming the rank that failed. */
+/* Sleeps until something changes.  The lock is held.  At the deadline it finds out which rank
+ * failed and breaks the transport.  -1 and an error if the transport is broken. */
 static int wait_change(Transport *transport, const Deadline *until, int missing, const char *what) {
     Hub *hub = hub_of(transport);
     hub->waiting_for[transport->rank] = missing;
@@ -76,10 +76,10 @@ static Queue *queue_of(Transport *transport, const Transfer *t) {
     return &hub->queue[(from * hub->ranks + to) * CHANNELS + (int)t->channel];
 }
 
-/* A transfer that is under way. */
+/* A transfer in progress. */
 typedef struct {
     Transfer *t;
-    QueuedMessage *message; /* a send's until it is done, a receive's from then on */
+    QueuedMessage *message; /* of a send until it is done, of a receive once it is done */
     bool done;
 } LocalMove;
 
@@ -94,7 +94,7 @@ static QueuedMessage *copy_message(const Transfer *t) {
     return m;
 }
 
-/* Copies what is sent. */
+/* Copies the data of all sends. */
 static int prepare(LocalMove *move, Transfer *transfers, int count) {
     for (int i = 0; i < count; i++) {
         move[i].t = &transfers[i];
@@ -105,8 +105,8 @@ static int prepare(LocalMove *move, Transfer *transfers, int count) {
     return 0;
 }
 
-/* Copies what has come, and frees it; also what was not sent, whose sender keeps what he would have
- * given away. */
+/* Copies received messages to where the caller wants them, and frees all that are left.  The caller
+ * keeps a device's message that was not sent. */
 static void deliver(LocalMove *move, int count) {
     for (int i = 0; i < count; i++) {
         QueuedMessage *m = move[i].message;
@@ -117,7 +117,8 @@ static void deliver(LocalMove *move, int count) {
     }
 }
 
-/* Locked.  1: done; 0: not yet possible; -1 and an error. */
+/* Tries one transfer.  The lock is held.  Returns 1 if it is done, 0 if that is not possible yet,
+ * or -1 and an error. */
 static int try_move(Transport *transport, LocalMove *move) {
     Hub *hub = hub_of(transport);
     Queue *queue = queue_of(transport, move->t);
@@ -142,8 +143,9 @@ static int try_move(Transport *transport, LocalMove *move) {
     return 1;
 }
 
-/* Locked.  One round over the batch; those of one channel stay in order, as where one cannot move
- * no later one can.  Returns how many are left, and which is the first of them; -1 and an error. */
+/* Tries all transfers of a batch once.  The lock is held.  Those of one channel stay in order,
+ * because if one is not possible, no later one is.  Returns how many are left and sets *first to
+ * the first of them, or returns -1 and an error. */
 static int try_batch(Transport *transport, LocalMove *move, int count, int *first) {
     int left = 0;
     for (int i = 0; i < count; i++) {
@@ -155,7 +157,7 @@ static int try_batch(Transport *transport, LocalMove *move, int count, int *firs
     return left;
 }
 
-/* Copies are made while the others have the lock. */
+/* Messages are copied without holding the lock. */
 static int local_sendrecv(Transport *transport, Transfer *transfers, int count) {
     Hub *hub = hub_of(transport);
     LocalMove *move = calloc((size_t)count + 1, sizeof *move);
@@ -166,7 +168,7 @@ static int local_sendrecv(Transport *transport, Transfer *transfers, int count) 
     if (!failed && hub->broken) failed = error_set("%s", hub->why);
     while (!failed && (left = try_batch(transport, move, count, &first)) != 0) {
         const Transfer *t = move[first].t;
-        bool moved = left > 0 && left < before; /* it may be what another one waits for */
+        bool moved = left > 0 && left < before; /* then try again before waiting */
         before = left;
         failed = left < 0 ||
                  (!moved && wait_change(transport, &until, t->peer,

@@ -32,8 +32,9 @@ static int receive_batch(Worker *w, int samples) {
     return call_share_batch(w->world, m, &w->batch, samples);
 }
 
-/* Errors of the training itself (a loss that is not a number) all ranks have together, and go on
- * from: the coordinator decides what becomes of it.  A broken transport shows at the next call. */
+/* Ignores errors of the step: those of the training itself, such as a loss that is not finite, all
+ * ranks have alike, and the coordinator handles them.  A broken transport makes the next call
+ * fail. */
 static int worker_batch(Worker *w, const RemoteCall *call) {
     Loss loss;
     if (receive_batch(w, call->samples)) return -1;

@@ -1,10 +1,10 @@
-/* Ranks as processes that mpirun or srun started.  A library of its own, which the program loads
- * when asked for (experiments/train/modules.h), so that it needs no MPI otherwise.
+/* The transport between processes, by MPI.  This is a library of its own, which the program loads
+ * when it is asked for (experiments/train/modules.h) and otherwise does without MPI.
  *
- * A message is its length, then its bytes in pieces.  Schedules send ahead of receives, so values
- * and gradients are copied, and nobody waits for them.  All that is on its way is one list, in
- * which messages of one channel keep their order; whoever holds the lock moves it on: a rank that
- * waits, or, while it computes, a thread that pushes on what was sent. */
+ * A message is sent as its length and then its bytes in pieces.  Schedules send before the receiver
+ * is ready, so values and gradients are copied, and the sender does not wait.  All transfers in
+ * progress are in one list, in which those of one channel stay in order.  Whoever holds the lock
+ * advances them: the rank while it waits, or a thread of its own while the rank computes. */
 #include "transport_mpi.h"
 
 #include <mpi.h>
@@ -17,43 +17,43 @@
 #include "../../ref/error.h"
 #include "../deadline.h"
 
-/* Far below the 2 GiB that a call of MPI can count, so that tests see messages of many. */
+/* Far below the 2 GiB that one MPI call can send, so that tests have messages of several pieces. */
 enum { PIECE_BYTES = 1 << 24 };
 
 typedef struct MpiMove {
     struct MpiMove *next;
     Transfer t;
-    bool copied;         /* t.data is `copy`, and nobody waits */
-    uint64_t length;     /* goes first */
-    bool started;        /* the length is on its way, or was */
-    size_t moved;        /* bytes that are on their way, or were */
-    MPI_Request request; /* what is on its way now */
+    bool copied;         /* t.data is `copy`, and the rank does not wait for the transfer */
+    uint64_t length;     /* sent first */
+    bool started;        /* the transfer of the length has been started */
+    size_t moved;        /* bytes whose transfer has been started */
+    MPI_Request request; /* the transfer in progress */
     max_align_t copy[];
 } MpiMove;
 
-/* What ranks tell each other about themselves, on a tag of its own. */
+/* Messages between the transports themselves, with a tag of their own. */
 typedef enum { NOTE_GIVES_UP, NOTE_ASKS, NOTE_ANSWERS } NoteKind;
 typedef struct {
     NoteKind kind;
-    int waits_for; /* ANSWERS: a rank or NOBODY */
-    AbortLine why; /* GIVES_UP */
+    int waits_for; /* NOTE_ANSWERS: a rank or NOBODY */
+    AbortLine why; /* NOTE_GIVES_UP */
 } Note;
 enum { TAG_NOTE = CHANNELS, NOBODY = -1, NOT_ANSWERED = -2 };
 
 typedef struct {
     Transport base;
-    pthread_mutex_t lock; /* of all below, and of MPI itself */
+    pthread_mutex_t lock; /* protects all that follows, and calls of MPI */
     pthread_cond_t changed;
-    MpiMove *first, **end;
-    bool inside; /* the rank is in a sendrecv: it moves the list itself */
+    MpiMove *first, **end; /* the list of transfers in progress */
+    bool inside;           /* the rank is in a sendrecv and advances the list itself */
     int waits_for, answer;
-    bool broken; /* MPI is not called any more */
+    bool broken; /* MPI is no longer called */
     AbortLine why;
     pthread_t pusher;
     bool ends;
 } MpiTransport;
 
-/* Of this process. */
+/* The state of MPI in this process. */
 static struct {
     bool started, broken;
     int open; /* transports */
@@ -103,7 +103,7 @@ static int start_next(MpiMove *m) {
                                        MPI_COMM_WORLD, &m->request));
 }
 
-/* 1: done; 0: not yet; -1 and an error. */
+/* Advances one transfer.  Returns 1 if it is done, 0 if not yet, or -1 and an error. */
 static int move_on(const MpiTransport *l, MpiMove *m) {
     for (;;) {
         int over = 0;
@@ -120,8 +120,8 @@ static bool same_channel(const Transfer *a, const Transfer *b) {
     return a->send == b->send && a->peer == b->peer && a->channel == b->channel;
 }
 
-/* Moves on what is not behind another of its channel.  *waited: the first that the rank waits for,
- * NULL: none. */
+/* Advances every transfer that is the first of its channel.  Sets *waited to the first transfer
+ * that the rank waits for, or NULL. */
 static int move_all(MpiTransport *l, const MpiMove **waited) {
     *waited = NULL;
     for (MpiMove **at = &l->first; *at;) {
@@ -143,7 +143,7 @@ static int move_all(MpiTransport *l, const MpiMove **waited) {
 
 /* ---- notes ---- */
 
-/* No length goes ahead: all are alike. */
+/* Queues a note.  It is sent without its length, since all notes have the same. */
 static int add_note(MpiTransport *l, int to, Note note) {
     Transfer t = transport_send(to, (Channel)TAG_NOTE, &note, sizeof note);
     MpiMove **at = l->end;
@@ -152,8 +152,8 @@ static int add_note(MpiTransport *l, int to, Note note) {
     return 0;
 }
 
-/* The others find out when they look at their notes.  Waits a little until the notes are gone, for
- * the process may end next. */
+/* Marks the transport as broken and tells the other ranks by notes.  Waits a moment until the notes
+ * are sent, because the process may end next. */
 static void break_transport(MpiTransport *l, const char *why) {
     if (l->broken) return;
     l->broken = world.broken = true;
@@ -192,7 +192,8 @@ static int take_notes(MpiTransport *l) {
     }
 }
 
-/* Locked.  -1 when the transport is or gets broken, l->why says why. */
+/* Takes notes and advances all transfers.  The lock is held.  Returns -1 if the transport is
+ * broken; l->why says why. */
 static int progress(MpiTransport *l, const MpiMove **waited) {
     if (l->broken) return -1;
     if (take_notes(l) == 0 && move_all(l, waited) == 0) return 0;
@@ -202,7 +203,7 @@ static int progress(MpiTransport *l, const MpiMove **waited) {
 
 /* ---- waiting ---- */
 
-/* Locked.  Lets others have the lock, and the processor when it takes longer. */
+/* Releases the lock for a moment, and if the wait takes longer also the processor. */
 static void pause_polling(MpiTransport *l, int times) {
     struct timespec t = {0, times < 200 ? 50000 : 200000};
     pthread_mutex_unlock(&l->lock);
@@ -210,7 +211,7 @@ static void pause_polling(MpiTransport *l, int times) {
     pthread_mutex_lock(&l->lock);
 }
 
-/* Asks the rank, which answers while it waits itself. */
+/* Asks a rank whom it waits for.  A rank answers while it waits itself. */
 static int mpi_waits_for(Transport *transport, int rank) {
     MpiTransport *l = of(transport);
     const MpiMove *waited;
@@ -224,7 +225,7 @@ static int mpi_waits_for(Transport *transport, int rank) {
     return l->answer;
 }
 
-/* Locked.  Until nothing is left that the rank waits for. */
+/* Waits until nothing is left that the rank waits for.  The lock is held. */
 static int wait_all(MpiTransport *l) {
     const MpiMove *waited;
     Deadline until = deadline_in(l->base.timeout_s);
@@ -235,7 +236,7 @@ static int wait_all(MpiTransport *l) {
         if (deadline_over(until)) {
             int failed_rank = transport_failed_rank(&l->base, missing, mpi_waits_for);
             transport_timed_out(&l->base, failed_rank, what);
-            break_transport(l, error_message()); /* unless another has, meanwhile */
+            break_transport(l, error_message()); /* unless another rank has done so meanwhile */
         }
         pause_polling(l, times);
     }
@@ -260,7 +261,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     return failed;
 }
 
-/* A thread: pushes on what was sent while the rank computes. */
+/* The thread that advances sends while the rank computes. */
 static void *push(void *argument) {
     MpiTransport *l = argument;
     const MpiMove *waited;
@@ -288,7 +289,7 @@ static void mpi_abort(Transport *transport, const char *why) {
     pthread_mutex_unlock(&l->lock);
 }
 
-/* What was sent must have been taken before all leave: MPI has no patience for the rest. */
+/* Waits until all that was sent has been received, because MPI_Finalize demands it. */
 static void mpi_free(Transport *transport) {
     MpiTransport *l = of(transport);
     pthread_mutex_lock(&l->lock);
@@ -307,8 +308,7 @@ static void mpi_free(Transport *transport) {
     world.open--;
 }
 
-/* At the end of the process.  Others that miss a rank would wait for it in MPI_Finalize for ever.
- */
+/* Runs when the process exits.  If a rank is missing, MPI_Finalize would wait for it for ever. */
 static void leave(void) {
     if (!world.broken && !world.open) MPI_Finalize();
 }

@@ -15,13 +15,13 @@ static const TableColumn columns[TASK_COLUMNS] = {
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-static int pass_of(Doing what) {
-    switch (what) {
-        case DO_FORWARD:
+static int pass_of(TaskKind kind) {
+    switch (kind) {
+        case TASK_FORWARD:
             return PASS_FORWARD;
-        case DO_INPUT_GRADIENT:
+        case TASK_INPUT_GRADIENT:
             return PASS_INPUT_GRADIENT;
-        case DO_WEIGHT_GRADIENT:
+        case TASK_WEIGHT_GRADIENT:
             return PASS_WEIGHT_GRADIENT;
         default:
             return -1;
@@ -34,7 +34,7 @@ static double put_rank(Table *table, const TaskList *list, int rank) {
     double busy_ms = 0;
     for (int i = 0; i < list->tasks; i++) {
         const Task *task = &list->task[i];
-        int pass = pass_of(task->what);
+        int pass = pass_of(task->kind);
         if (pass < 0 || task->end <= task->start) continue;
         table_row(table, "rank %2d", rank);
         table_text(table, TASK_WHAT, SOURCE_NONE, "%s", pass_names[pass]);

@@ -26,7 +26,7 @@ typedef struct {
     } channel[MOST_RANKS][MOST_RANKS][2];
     bool value[MOST_CHUNKS][MOST_MICRO];    /* the chunk's input is on its rank */
     bool gradient[MOST_CHUNKS][MOST_MICRO]; /* its output's gradient is */
-    bool done[MOST_CHUNKS][MOST_MICRO][DO_WEIGHT_GRADIENT + 1];
+    bool done[MOST_CHUNKS][MOST_MICRO][TASK_WEIGHT_GRADIENT + 1];
     int held[MOST_CHUNKS], most_held[MOST_CHUNKS];
 } Machine;
 
@@ -41,12 +41,12 @@ static bool here(const Setting *s, int a, int b) { return s->rank_of[a] == s->ra
 
 /* The chunk at the other end of a message; -1 for other tasks. */
 static int peer(const Task *t) {
-    switch (t->what) {
-        case DO_SEND_VALUE:
-        case DO_RECEIVE_GRADIENT:
+    switch (t->kind) {
+        case TASK_SEND_VALUE:
+        case TASK_RECEIVE_GRADIENT:
             return t->chunk + 1;
-        case DO_SEND_GRADIENT:
-        case DO_RECEIVE_VALUE:
+        case TASK_SEND_GRADIENT:
+        case TASK_RECEIVE_VALUE:
             return t->chunk - 1;
         default:
             return -1;
@@ -66,8 +66,8 @@ static int capacity(const SchedulePlan *p) {
 /* False: the channel is full. */
 static bool send(Machine *m, const Task *t) {
     const int *rank_of = m->setting->rank_of;
-    int gradient = t->what == DO_SEND_GRADIENT;
-    Task arriving = {.what = gradient ? DO_RECEIVE_GRADIENT : DO_RECEIVE_VALUE,
+    int gradient = t->kind == TASK_SEND_GRADIENT;
+    Task arriving = {.kind = gradient ? TASK_RECEIVE_GRADIENT : TASK_RECEIVE_VALUE,
                      .chunk = peer(t),
                      .micro_batch = t->micro_batch};
     int from = rank_of[t->chunk], to = rank_of[peer(t)];
@@ -81,7 +81,7 @@ static bool send(Machine *m, const Task *t) {
 /* False: nothing there yet.  The message that is there must be the one expected. */
 static bool receive(Machine *m, const Task *t) {
     const int *rank_of = m->setting->rank_of;
-    int gradient = t->what == DO_RECEIVE_GRADIENT;
+    int gradient = t->kind == TASK_RECEIVE_GRADIENT;
     int from = rank_of[peer(t)], to = rank_of[t->chunk];
     int *received = &m->channel[from][to][gradient].received;
     if (*received == m->channel[from][to][gradient].sent) return false;
@@ -103,7 +103,7 @@ static void forward(Machine *m, int c, int k) {
 static void input_gradient(Machine *m, int c, int k) {
     const SchedulePlan *p = &m->setting->plan;
     CHECK(c >= p->lowest, "an input gradient below the lowest active chunk: %d.%d", c, k);
-    CHECK(m->done[c][k][DO_FORWARD], "gradient %d.%d before its forward", c, k);
+    CHECK(m->done[c][k][TASK_FORWARD], "gradient %d.%d before its forward", c, k);
     CHECK(c == p->chunks - 1 || m->gradient[c][k], "gradient %d.%d without its input", c, k);
     if (c > p->lowest && here(m->setting, c, c - 1)) m->gradient[c - 1][k] = true;
     if (!p->trains[c]) hold(m, c, -1);
@@ -111,25 +111,25 @@ static void input_gradient(Machine *m, int c, int k) {
 
 static void weight_gradient(Machine *m, int c, int k) {
     CHECK(m->setting->plan.trains[c], "a weight gradient of a frozen chunk: %d.%d", c, k);
-    CHECK(m->done[c][k][DO_INPUT_GRADIENT], "weight gradient %d.%d before the other", c, k);
+    CHECK(m->done[c][k][TASK_INPUT_GRADIENT], "weight gradient %d.%d before the other", c, k);
     hold(m, c, -1);
 }
 
 /* Does one task; false if it has to wait. */
 static bool act(Machine *m, const Task *t) {
     int c = t->chunk, k = t->micro_batch;
-    if ((t->what == DO_RECEIVE_VALUE || t->what == DO_RECEIVE_GRADIENT) && !receive(m, t))
+    if ((t->kind == TASK_RECEIVE_VALUE || t->kind == TASK_RECEIVE_GRADIENT) && !receive(m, t))
         return false;
-    CHECK(!m->done[c][k][t->what], "task %d of %d.%d twice", (int)t->what, c, k);
-    if (t->what == DO_SEND_VALUE || t->what == DO_SEND_GRADIENT) {
-        Doing before = t->what == DO_SEND_VALUE ? DO_FORWARD : DO_INPUT_GRADIENT;
+    CHECK(!m->done[c][k][t->kind], "task %d of %d.%d twice", (int)t->kind, c, k);
+    if (t->kind == TASK_SEND_VALUE || t->kind == TASK_SEND_GRADIENT) {
+        TaskKind before = t->kind == TASK_SEND_VALUE ? TASK_FORWARD : TASK_INPUT_GRADIENT;
         CHECK(m->done[c][k][before], "%d.%d is sent before it is made", c, k);
         if (!send(m, t)) return false;
     }
-    if (t->what == DO_FORWARD) forward(m, c, k);
-    if (t->what == DO_INPUT_GRADIENT) input_gradient(m, c, k);
-    if (t->what == DO_WEIGHT_GRADIENT) weight_gradient(m, c, k);
-    m->done[c][k][t->what] = true;
+    if (t->kind == TASK_FORWARD) forward(m, c, k);
+    if (t->kind == TASK_INPUT_GRADIENT) input_gradient(m, c, k);
+    if (t->kind == TASK_WEIGHT_GRADIENT) weight_gradient(m, c, k);
+    m->done[c][k][t->kind] = true;
     return true;
 }
 
@@ -137,8 +137,8 @@ static bool act(Machine *m, const Task *t) {
 static void check_turning_point(const Machine *m, const TaskList *list, int i) {
     const SchedulePlan *p = &m->setting->plan;
     const Task *now = &list->task[i], *next = now + 1;
-    if (now->what != DO_FORWARD || now->chunk != p->chunks - 1 || p->lowest == p->chunks) return;
-    CHECK(i + 1 < list->tasks && next->what == DO_INPUT_GRADIENT && next->chunk == now->chunk &&
+    if (now->kind != TASK_FORWARD || now->chunk != p->chunks - 1 || p->lowest == p->chunks) return;
+    CHECK(i + 1 < list->tasks && next->kind == TASK_INPUT_GRADIENT && next->chunk == now->chunk &&
               next->micro_batch == now->micro_batch,
           "the gradient of %d.%d does not follow its loss", now->chunk, now->micro_batch);
 }
@@ -166,9 +166,9 @@ static void check_complete(const Machine *m, const Schedule *schedule) {
     for (int c = 0; c < p->chunks; c++) {
         for (int k = 0; k < p->micro_batches; k++) {
             const bool *done = m->done[c][k];
-            CHECK(done[DO_FORWARD] == (c >= p->first), "forward %d.%d", c, k);
-            CHECK(done[DO_INPUT_GRADIENT] == (c >= p->lowest), "input gradient %d.%d", c, k);
-            CHECK(done[DO_WEIGHT_GRADIENT] == (c >= p->lowest && p->trains[c]),
+            CHECK(done[TASK_FORWARD] == (c >= p->first), "forward %d.%d", c, k);
+            CHECK(done[TASK_INPUT_GRADIENT] == (c >= p->lowest), "input gradient %d.%d", c, k);
+            CHECK(done[TASK_WEIGHT_GRADIENT] == (c >= p->lowest && p->trains[c]),
                   "weight gradient %d.%d", c, k);
         }
         CHECK(m->most_held[c] <= schedule_bound(p, c), "chunk %d holds %d micro-batches, not %d", c,
@@ -281,19 +281,19 @@ static void times_in_closed_form(void) {
 
 /* When what a task waits for is over; 0: it waits for nothing. */
 static double input_end(const Schedule *schedule, const Setting *s, const Task *t) {
-    Doing want = t->what;
+    TaskKind want = t->kind;
     int chunk = t->chunk;
-    if (t->what == DO_FORWARD) chunk--;
-    if (t->what == DO_INPUT_GRADIENT && chunk == s->plan.chunks - 1) want = DO_FORWARD;
-    if (t->what == DO_INPUT_GRADIENT && want == t->what) chunk++;
-    if (t->what == DO_WEIGHT_GRADIENT) want = DO_INPUT_GRADIENT;
+    if (t->kind == TASK_FORWARD) chunk--;
+    if (t->kind == TASK_INPUT_GRADIENT && chunk == s->plan.chunks - 1) want = TASK_FORWARD;
+    if (t->kind == TASK_INPUT_GRADIENT && want == t->kind) chunk++;
+    if (t->kind == TASK_WEIGHT_GRADIENT) want = TASK_INPUT_GRADIENT;
     if (chunk < s->plan.first) return 0;
     int from = s->rank_of[chunk];
     double way =
         from == s->rank_of[t->chunk] ? 0 : s->plan.transfer[chunk < t->chunk ? chunk : t->chunk];
     for (int i = 0; i < schedule->rank[from].tasks; i++) {
         const Task *other = &schedule->rank[from].task[i];
-        if (other->what == want && other->chunk == chunk && other->micro_batch == t->micro_batch)
+        if (other->kind == want && other->chunk == chunk && other->micro_batch == t->micro_batch)
             return other->end + way;
     }
     return -1;
@@ -301,9 +301,9 @@ static double input_end(const Schedule *schedule, const Setting *s, const Task *
 
 static double task_cost(const Setting *s, const Task *t) {
     const ChunkCost *c = &s->cost[t->chunk];
-    return t->what == DO_FORWARD          ? c->forward
-           : t->what == DO_INPUT_GRADIENT ? c->input_gradient
-                                          : c->weight_gradient;
+    return t->kind == TASK_FORWARD          ? c->forward
+           : t->kind == TASK_INPUT_GRADIENT ? c->input_gradient
+                                            : c->weight_gradient;
 }
 
 /* Every task takes its cost, after the one before it and after its input; the last ends with the
@@ -324,7 +324,7 @@ static void check_timeline(const Setting *s) {
             }
             double input = input_end(&schedule, s, t);
             CHECK(input >= 0 && t->start == (clock > input ? clock : input),
-                  "task %d of %d.%d starts at %g; free at %g, input at %g", (int)t->what, t->chunk,
+                  "task %d of %d.%d starts at %g; free at %g, input at %g", (int)t->kind, t->chunk,
                   t->micro_batch, t->start, clock, input);
             CHECK(t->end == t->start + task_cost(s, t), "it ends at %g", t->end);
             clock = t->end;
