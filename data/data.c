@@ -17,6 +17,7 @@ typedef struct {
     const DataRequest *request; /* NULL to open a tokenizer */
     const char *name, *dir;
     int vocabulary; /* N of NAME:N, or 0 */
+    int variant;    /* of the row */
 } DataSource;
 
 /* ---- data ---- */
@@ -32,7 +33,8 @@ static Dataset *open_synthetic(const DataSource *from) {
                           request->augment && training, request->seed, request->limit);
 }
 
-static Dataset *open_cifar(const DataSource *from, CifarKind kind) {
+static Dataset *open_cifar(const DataSource *from) {
+    const CifarKind kind = (CifarKind)from->variant;
     const DataRequest *request = from->request;
     Images images;
     if (cifar_load(&images, kind, from->dir, request->split)) return NULL;
@@ -41,11 +43,10 @@ static Dataset *open_cifar(const DataSource *from, CifarKind kind) {
                           request->limit);
 }
 
-static Dataset *open_cifar10(const DataSource *from) { return open_cifar(from, CIFAR_10); }
-static Dataset *open_cifar100(const DataSource *from) { return open_cifar(from, CIFAR_100); }
-static Dataset *open_text(const DataSource *from) { return textset_sources(from->request, 0); }
-static Dataset *open_text1(const DataSource *from) { return textset_sources(from->request, 1); }
-static Dataset *open_text2(const DataSource *from) { return textset_sources(from->request, 2); }
+static Dataset *open_text(const DataSource *from) {
+    return textset_sources(from->request, from->variant);
+}
+
 static Dataset *open_file(const DataSource *from) {
     return textset_file(from->request, from->name);
 }
@@ -114,20 +115,21 @@ typedef struct {
     bool in_tokens;   /* NAME:N exists as well, in the first N of GPT-2's tokens */
     Dataset *(*open)(const DataSource *from);
     Tokenizer *(*tokenizer)(const DataSource *from); /* NULL: images */
+    int variant; /* CIFAR: its CifarKind; text: all of it, or which half */
 } DataSet;
 
 static const DataSet sets[] = {
-    {"synthetic", NULL, false, open_synthetic, NULL},
-    {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar10, NULL},
-    {"cifar100", "cifar-100-binary/train.bin", false, open_cifar100, NULL},
-    {"text", NULL, false, open_text, bytes_tokenizer},
-    {"text1", NULL, false, open_text1, bytes_tokenizer},
-    {"text2", NULL, false, open_text2, bytes_tokenizer},
-    {"shakespeare", "tinyshakespeare.txt", true, open_shakespeare, shakespeare_tokenizer},
-    {"wikitext2", "wikitext-2/train.txt", true, open_wikitext2, gpt2_tokenizer},
-    {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer},
+    {"synthetic", NULL, false, open_synthetic, NULL, 0},
+    {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL, CIFAR_10},
+    {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL, CIFAR_100},
+    {"text", NULL, false, open_text, bytes_tokenizer, 0},
+    {"text1", NULL, false, open_text, bytes_tokenizer, 1},
+    {"text2", NULL, false, open_text, bytes_tokenizer, 2},
+    {"shakespeare", "tinyshakespeare.txt", true, open_shakespeare, shakespeare_tokenizer, 0},
+    {"wikitext2", "wikitext-2/train.txt", true, open_wikitext2, gpt2_tokenizer, 0},
+    {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer, 0},
 };
-static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer};
+static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer, 0};
 
 int data_vocabulary(const char *name) {
     const char *colon = strchr(name, ':');
@@ -176,20 +178,22 @@ bool data_present(const char *name, const char *dir) {
     return !path_join(path, directory(dir), set->file) && access(path, R_OK) == 0;
 }
 
-static DataSource source_of(const DataRequest *request, const char *name, const char *dir) {
-    return (DataSource){request, name, directory(dir), data_vocabulary(name)};
+static DataSource source_of(const DataSet *set, const DataRequest *request, const char *name,
+                            const char *dir) {
+    return (DataSource){request, name, directory(dir), data_vocabulary(name), set->variant};
 }
 
 Dataset *data_open(const DataRequest *request) {
     const DataSet *set = find_set(request->name);
-    const DataSource from = source_of(request, request->name, request->dir);
-    return set ? set->open(&from) : NULL;
+    if (!set) return NULL;
+    const DataSource from = source_of(set, request, request->name, request->dir);
+    return set->open(&from);
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {
     const DataSet *set = find_set(name);
-    const DataSource from = source_of(NULL, name, dir);
     if (!set) return NULL;
+    const DataSource from = source_of(set, NULL, name, dir);
     if (set->tokenizer) return set->tokenizer(&from);
     error_set("data: %s is a set of images and has no tokenizer", name);
     return NULL;

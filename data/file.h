@@ -3,6 +3,7 @@
 #define DATA_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum { PATH_BYTES = 1024 };
@@ -21,6 +22,17 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
  * is a symbolic link what it points to.  -1 and an error if that exists and is not a regular file,
  * but a device or a pipe for example. */
 int file_target(char *path, const char *name);
+
+/* Whole numbers as bytes in a file, the lowest byte first. */
+static inline uint64_t little_endian_get(const unsigned char *from, int bytes) {
+    uint64_t number = 0;
+    for (int b = bytes - 1; b >= 0; b--) number = number << 8 | from[b];
+    return number;
+}
+
+static inline void little_endian_put(unsigned char *to, int bytes, uint64_t number) {
+    for (int b = 0; b < bytes; b++) to[b] = (unsigned char)(number >> 8 * b);
+}
 
 /* Syncs a complete file, which is closed or flushed, to the disk and renames it to `path`.  -1 and
  * errno; `path` is then as it was. */

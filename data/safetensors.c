@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../ref/error.h"
-#include "little_endian.h"
 
 /* The format's limit for the header. */
 #define HEADER_MAX 100000000

@@ -9,7 +9,6 @@
 
 #include "../ref/error.h"
 #include "checksum.h"
-#include "little_endian.h"
 #include "tokens.h"
 
 static const char magic[8] = {'B', 'C', 'D', 'T', 'O', 'K', 'E', 'N'};

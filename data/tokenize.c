@@ -7,7 +7,6 @@
 
 #include "../ref/error.h"
 #include "documents.h"
-#include "little_endian.h"
 #include "tokens.h"
 
 enum { REPORT_BYTES = 1 << 20 };

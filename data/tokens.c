@@ -7,7 +7,6 @@
 
 #include "../ref/error.h"
 #include "checksum.h"
-#include "little_endian.h"
 
 void tokens_free(Tokens *tokens) {
     if (tokens->mapped)

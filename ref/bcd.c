@@ -20,8 +20,6 @@
  *     10, 11   until a criterion is met (here: settings->steps updates are done) */
 #include "bcd.h"
 
-#include "bcd_select.h"
-
 /* Where a training takes its batches from. */
 typedef struct {
     const Dataset *data;

@@ -18,47 +18,6 @@ Conv node_conv(const Node *node, int n) {
                   .pad = node->pad};
 }
 
-/* ---- what the backward pass reads ---- */
-
-typedef struct {
-    bool input_gradient, weight_gradient;
-    bool running; /* batchnorm: it normalised with the running statistics */
-} GradientsWanted;
-
-/* y = f(x, w) is linear in x and in w: dx needs only w, dw needs x. */
-static SavedForBackward save_bilinear(const Node *node, GradientsWanted wanted) {
-    (void)node;
-    return (SavedForBackward){.input = wanted.weight_gradient};
-}
-
-/* With running statistics dx is dy times a constant per channel; with the batch's it depends on x.
- * The mask of a fused relu is read from the output. */
-static SavedForBackward save_batchnorm(const Node *node, GradientsWanted wanted) {
-    bool any = wanted.input_gradient || wanted.weight_gradient;
-    bool input = wanted.weight_gradient || (wanted.input_gradient && !wanted.running);
-    return (SavedForBackward){.input = input, .output = any && node->relu};
-}
-
-static SavedForBackward save_norm(const Node *node, GradientsWanted wanted) {
-    (void)node;
-    return (SavedForBackward){.input = wanted.input_gradient || wanted.weight_gradient};
-}
-
-static SavedForBackward save_input(const Node *node, GradientsWanted wanted) {
-    (void)node;
-    return (SavedForBackward){.input = wanted.input_gradient};
-}
-
-static SavedForBackward save_output(const Node *node, GradientsWanted wanted) {
-    (void)node;
-    return (SavedForBackward){.output = wanted.input_gradient};
-}
-
-static SavedForBackward save_both(const Node *node, GradientsWanted wanted) {
-    (void)node;
-    return (SavedForBackward){.input = wanted.input_gradient, .output = wanted.input_gradient};
-}
-
 /* ---- aux: numbers saved besides the output ---- */
 
 static size_t rows_of(const Node *node, int n) { return (size_t)n * (size_t)node_positions(node); }
@@ -103,25 +62,35 @@ static double flops_attention(const Node *node, Pass pass) {
 
 /* ---- the table ---- */
 
-/* NULL: the op saves nothing, has no aux, or its operations are not counted. */
+#define NOTHING \
+    { false, false }
+#define INPUT \
+    { true, false }
+#define OUTPUT \
+    { false, true }
+#define BOTH \
+    { true, true }
+
+/* What an op's input gradient and weight gradient read of its input and output, the numbers it
+ * saves besides its output, and its operations.  NULL: it saves none, or they are not counted. */
 static const struct {
     const char *name;
-    SavedForBackward (*saved)(const Node *node, GradientsWanted wanted);
+    SavedForBackward input_gradient, weight_gradient;
     size_t (*aux)(const Node *node, int n);
     double (*flops)(const Node *node, Pass pass);
 } ops[] = {
-    [OP_LINEAR] = {"linear", save_bilinear, NULL, flops_linear},
-    [OP_CONV2D] = {"conv2d", save_bilinear, NULL, flops_conv2d},
-    [OP_BATCHNORM] = {"batchnorm", save_batchnorm, aux_batchnorm, NULL},
-    [OP_LAYERNORM] = {"layernorm", save_norm, aux_layernorm, NULL},
-    [OP_RMSNORM] = {"rmsnorm", save_norm, aux_rmsnorm, NULL},
-    [OP_ATTENTION] = {"attention", save_both, aux_attention, flops_attention},
-    [OP_RELU] = {"relu", save_output, NULL, NULL},
-    [OP_GELU] = {"gelu", save_input, NULL, NULL},
-    [OP_SWIGLU] = {"swiglu", save_input, NULL, NULL},
-    [OP_ADD] = {"add", NULL, NULL, NULL},
-    [OP_AVGPOOL] = {"avgpool", NULL, NULL, NULL},
-    [OP_EMBEDDING] = {"embedding", NULL, NULL, NULL},
+    [OP_LINEAR] = {"linear", NOTHING, INPUT, NULL, flops_linear},
+    [OP_CONV2D] = {"conv2d", NOTHING, INPUT, NULL, flops_conv2d},
+    [OP_BATCHNORM] = {"batchnorm", INPUT, INPUT, aux_batchnorm, NULL}, /* and see below */
+    [OP_LAYERNORM] = {"layernorm", INPUT, INPUT, aux_layernorm, NULL},
+    [OP_RMSNORM] = {"rmsnorm", INPUT, INPUT, aux_rmsnorm, NULL},
+    [OP_ATTENTION] = {"attention", BOTH, NOTHING, aux_attention, flops_attention},
+    [OP_RELU] = {"relu", OUTPUT, NOTHING, NULL, NULL},
+    [OP_GELU] = {"gelu", INPUT, NOTHING, NULL, NULL},
+    [OP_SWIGLU] = {"swiglu", INPUT, NOTHING, NULL, NULL},
+    [OP_ADD] = {"add", NOTHING, NOTHING, NULL, NULL},
+    [OP_AVGPOOL] = {"avgpool", NOTHING, NOTHING, NULL, NULL},
+    [OP_EMBEDDING] = {"embedding", NOTHING, NOTHING, NULL, NULL},
 };
 static_assert(sizeof ops / sizeof *ops == OP_KINDS, "a row for every op");
 
@@ -135,9 +104,17 @@ const char *op_name(OpKind kind) { return ops[kind_of(kind)].name; }
 
 SavedForBackward saved_for_backward(const Node *node, bool input_gradient, bool weight_gradient,
                                     bool running) {
+    SavedForBackward saved = {false, false};
     const OpKind kind = kind_of(node->kind);
-    const GradientsWanted wanted = {input_gradient, weight_gradient, running};
-    return ops[kind].saved ? ops[kind].saved(node, wanted) : (SavedForBackward){false, false};
+    /* With running statistics dx is dy times a constant per channel. */
+    if (input_gradient && !(kind == OP_BATCHNORM && running)) saved = ops[kind].input_gradient;
+    if (weight_gradient) {
+        saved.input |= ops[kind].weight_gradient.input;
+        saved.output |= ops[kind].weight_gradient.output;
+    }
+    /* The mask of a fused relu is read from the output. */
+    if (node->relu) saved.output |= input_gradient || weight_gradient;
+    return saved;
 }
 
 size_t node_aux_count(const Node *node, int n) {

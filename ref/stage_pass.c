@@ -35,7 +35,9 @@ real *stage_value_gradient(RefStage *s, int value) {
     return stored ? stored : workspace_at(s, s->layout.gradient_at[value]);
 }
 
-static real *param_or_null(real **array, int number) { return number < 0 ? NULL : array[number]; }
+static real *param_or_null(const RefStage *s, int param) {
+    return param < 0 ? NULL : s->param[param].data;
+}
 
 /* Returns the arrays and options that all three calls on a node share. */
 static NodeIO node_io(RefStage *s, const Node *node) {
@@ -50,11 +52,11 @@ static NodeIO node_io(RefStage *s, const Node *node) {
                  .tokens = s->batch.tokens,
                  .y = stage_value(s, node->out),
                  .aux = stored_aux ? stored_aux : workspace_at(s, s->layout.aux_at[index]),
-                 .weight = param_or_null(s->param, node->weight),
-                 .bias = param_or_null(s->param, node->bias)};
+                 .weight = param_or_null(s, node->weight),
+                 .bias = param_or_null(s, node->bias)};
     if (node->running >= 0) {
-        io.running_mean = s->buffer[node->running];
-        io.running_var = s->buffer[node->running + 1];
+        io.running_mean = s->buffer[node->running].data;
+        io.running_var = s->buffer[node->running + 1].data;
         io.use_running = !training || node_uses_running(m, node, &s->base.settings, s->active);
         /* The running statistics of a frozen block do not change. */
         io.hold_running = !s->active[block_of(m, node->out)];
@@ -67,7 +69,7 @@ void stage_begin(Stage *base, const Batch *batch, Mode mode) {
     s->batch = *batch;
     s->mode = mode;
     if (mode != MODE_TRAIN || s->stepping) return;
-    stage_copy_buffers(s, s->before, s->buffer);
+    stage_copy_buffers(s, false);
     s->stepping = true;
 }
 
@@ -127,10 +129,10 @@ void stage_input_gradient(Stage *base, int block) {
 /* Returns the gradient array of a parameter, or NULL if it does not train; sets *add if this step
  * has already written it. */
 static real *active_gradient(RefStage *s, int param, bool *add) {
-    if (param < 0 || !s->gradient[param]) return NULL;
-    *add = s->gradient_made[param];
-    s->gradient_made[param] = true;
-    return s->gradient[param];
+    if (param < 0 || !s->param[param].gradient) return NULL;
+    *add = s->param[param].gradient_made;
+    s->param[param].gradient_made = true;
+    return s->param[param].gradient;
 }
 
 void stage_weight_gradient(Stage *base, int block) {

@@ -81,7 +81,7 @@ static int allocate_activations(RefStage *s) {
 }
 
 static void free_state(RefStage *s, int param) {
-    for (int k = 0; k < 2; k++) release(s, &s->state[k][param]);
+    for (int k = 0; k < 2; k++) release(s, &s->param[param].state[k]);
 }
 
 /* Returns true if this stage's optimizer updates the parameter. */
@@ -91,9 +91,9 @@ static bool is_updated(const RefStage *s, int param) {
 }
 
 static int allocate_state(RefStage *s, int param) {
+    real **state = s->param[param].state;
     for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
-        if (!s->state[k][param] &&
-            !(s->state[k][param] = numbers(s, MEM_STATE, s->base.model->param[param].count)))
+        if (!state[k] && !(state[k] = numbers(s, MEM_STATE, s->base.model->param[param].count)))
             return -1;
     return 0;
 }
@@ -110,8 +110,8 @@ static int stage_activate(Stage *base, const bool *active) {
     if (layout_check(m, &base->settings, active)) return -1;
     free_activations(s); /* before allocating, so that the peak is that of one submodel */
     for (int p = 0; p < m->params; p++) {
-        release(s, &s->gradient[p]);
-        s->gradient_made[p] = false;
+        release(s, &s->param[p].gradient);
+        s->param[p].gradient_made = false;
         if (!state_stays(s, m->param[p].block, active)) free_state(s, p);
     }
     for (int b = 0; b < m->blocks; b++)
@@ -122,7 +122,7 @@ static int stage_activate(Stage *base, const bool *active) {
     for (int p = 0; p < m->params; p++) {
         int block = m->param[p].block;
         if (!s->layout.trains[block] || !param_is_local(m, &base->settings, p)) continue;
-        if (!(s->gradient[p] = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
+        if (!(s->param[p].gradient = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
         if (is_updated(s, p) && allocate_state(s, p)) return -1;
     }
     return 0;
@@ -130,28 +130,31 @@ static int stage_activate(Stage *base, const bool *active) {
 
 /* ---- update ---- */
 
-void stage_copy_buffers(const RefStage *s, real *const *to, real *const *from) {
+void stage_copy_buffers(const RefStage *s, bool back) {
     const Model *m = s->base.model;
-    for (int k = 0; k < m->buffers; k++)
-        if (to[k]) memcpy(to[k], from[k], (size_t)m->buffer[k].count * sizeof(real));
+    for (int k = 0; k < m->buffers; k++) {
+        const StageBuffer *b = &s->buffer[k];
+        size_t bytes = (size_t)m->buffer[k].count * sizeof(real);
+        if (b->data) memcpy(back ? b->data : b->before, back ? b->before : b->data, bytes);
+    }
 }
 
 static void end_step(RefStage *s) {
-    memset(s->gradient_made, 0, (size_t)s->base.model->params);
+    for (int p = 0; p < s->base.model->params; p++) s->param[p].gradient_made = false;
     s->stepping = false;
 }
 
 static void stage_discard(Stage *base) {
     RefStage *s = of(base);
-    if (s->stepping) stage_copy_buffers(s, s->buffer, s->before);
+    if (s->stepping) stage_copy_buffers(s, true);
     end_step(s);
 }
 
 static void stage_gradient_squares(Stage *base, double *square) {
     RefStage *s = of(base);
     for (int p = 0; p < base->model->params; p++)
-        square[p] = s->gradient[p] && is_updated(s, p)
-                        ? optimizer_square_sum(s->gradient[p], base->model->param[p].count)
+        square[p] = s->param[p].gradient && is_updated(s, p)
+                        ? optimizer_square_sum(s->param[p].gradient, base->model->param[p].count)
                         : 0;
 }
 
@@ -159,16 +162,17 @@ static double stage_gradient_norm(Stage *base) {
     RefStage *s = of(base);
     double sum = 0;
     for (int p = 0; p < base->model->params; p++)
-        if (s->gradient[p] && s->active[base->model->param[p].block])
-            sum += optimizer_square_sum(s->gradient[p], base->model->param[p].count);
+        if (s->param[p].gradient && s->active[base->model->param[p].block])
+            sum += optimizer_square_sum(s->param[p].gradient, base->model->param[p].count);
     return sqrt(sum);
 }
 
 /* p -= correct_lr g */
 static void correct(RefStage *s, int param) {
     const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
-    optimizer_update(&plain, &s->base.model->param[param], s->param[param], (real *[2]){NULL, NULL},
-                     s->gradient[param], 1, s->base.settings.correct_lr, 1);
+    optimizer_update(&plain, &s->base.model->param[param], s->param[param].data,
+                     (real *[2]){NULL, NULL}, s->param[param].gradient, 1,
+                     s->base.settings.correct_lr, 1);
 }
 
 static void stage_update(Stage *base, double lr, double gradient_scale) {
@@ -176,12 +180,12 @@ static void stage_update(Stage *base, double lr, double gradient_scale) {
     const Model *m = base->model;
     for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
     for (int p = 0; p < m->params; p++) {
-        real *const state[2] = {s->state[0][p], s->state[1][p]};
-        if (s->gradient[p] && is_updated(s, p))
-            optimizer_update(&base->settings.optimizer, &m->param[p], s->param[p], state,
-                             s->gradient[p], gradient_scale, lr,
+        const StageParam *param = &s->param[p];
+        if (param->gradient && is_updated(s, p))
+            optimizer_update(&base->settings.optimizer, &m->param[p], param->data, param->state,
+                             param->gradient, gradient_scale, lr,
                              s->optimizer_step[m->param[p].block]);
-        else if (s->gradient[p] && !s->active[m->param[p].block])
+        else if (param->gradient && !s->active[m->param[p].block])
             correct(s, p);
     }
     end_step(s);
@@ -197,15 +201,15 @@ static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
                  : m->param[number].count;
     switch (role) {
         case TENSOR_PARAMETER:
-            return s->param[number];
+            return s->param[number].data;
         case TENSOR_BUFFER:
-            return s->buffer[number];
+            return s->buffer[number].data;
         case TENSOR_GRADIENT:
-            return s->gradient[number];
+            return s->param[number].gradient;
         case TENSOR_STATE0:
-            return s->state[0][number];
+            return s->param[number].state[0];
         case TENSOR_STATE1:
-            return s->state[1][number];
+            return s->param[number].state[1];
         case TENSOR_VALUE:
             return stage_value(s, m->block[number].out);
         case TENSOR_VALUE_GRADIENT:
@@ -250,25 +254,20 @@ static void stage_free(Stage *base) {
     RefStage *s = of(base);
     const Model *m = base->model;
     free_activations(s);
-    for (int p = 0; p < m->params; p++) {
-        if (s->param) release(s, &s->param[p]);
-        if (s->gradient) release(s, &s->gradient[p]);
-        if (s->state[0] && s->state[1]) free_state(s, p);
+    for (int p = 0; s->param && p < m->params; p++) {
+        release(s, &s->param[p].data);
+        release(s, &s->param[p].gradient);
+        free_state(s, p);
     }
-    for (int i = 0; i < m->buffers; i++) {
-        if (s->buffer) release(s, &s->buffer[i]);
-        if (s->before) release(s, &s->before[i]);
+    for (int i = 0; s->buffer && i < m->buffers; i++) {
+        release(s, &s->buffer[i].data);
+        release(s, &s->buffer[i].before);
     }
     release(s, &s->loss);
     release(s, &s->log_sum);
     mem_free(&s->counted, s->correct);
     free(s->param);
     free(s->buffer);
-    free(s->before);
-    free(s->gradient);
-    free(s->state[0]);
-    free(s->state[1]);
-    free(s->gradient_made);
     free(s->optimizer_step);
     free(s->active);
     free(s);
@@ -276,18 +275,11 @@ static void stage_free(Stage *base) {
 
 static int allocate_tables(RefStage *s) {
     const Model *m = s->base.model;
-    size_t params = (size_t)m->params + 1, blocks = (size_t)m->blocks;
-    s->param = calloc(params, sizeof *s->param);
-    s->gradient = calloc(params, sizeof *s->gradient);
-    for (int k = 0; k < 2; k++) s->state[k] = calloc(params, sizeof *s->state[k]);
-    s->gradient_made = calloc(params, sizeof *s->gradient_made);
+    s->param = calloc((size_t)m->params + 1, sizeof *s->param);
     s->buffer = calloc((size_t)m->buffers + 1, sizeof *s->buffer);
-    s->before = calloc((size_t)m->buffers + 1, sizeof *s->before);
-    s->optimizer_step = calloc(blocks, sizeof *s->optimizer_step);
-    s->active = calloc(blocks, sizeof *s->active);
-    if (s->param && s->gradient && s->state[0] && s->state[1] && s->gradient_made && s->buffer &&
-        s->before && s->optimizer_step && s->active)
-        return 0;
+    s->optimizer_step = calloc((size_t)m->blocks, sizeof *s->optimizer_step);
+    s->active = calloc((size_t)m->blocks, sizeof *s->active);
+    if (s->param && s->buffer && s->optimizer_step && s->active) return 0;
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
 
@@ -296,7 +288,7 @@ static int allocate_model(RefStage *s) {
     for (int p = 0; p < m->params; p++) {
         size_t count = m->param[p].count;
         if (!param_is_local(m, &s->base.settings, p)) continue;
-        real *data = s->param[p] = numbers(s, MEM_PARAMETERS, count);
+        real *data = s->param[p].data = numbers(s, MEM_PARAMETERS, count);
         if (!data) return -1;
 #pragma omp parallel for if (count > 1 << 12)
         for (size_t i = 0; i < count; i++) data[i] = model_initial(m, p, s->base.settings.seed, i);
@@ -304,10 +296,10 @@ static int allocate_model(RefStage *s) {
     for (int k = 0; k < m->buffers; k++) {
         const Buffer *buffer = &m->buffer[k];
         if (!block_is_local(&s->base.settings, buffer->block)) continue;
-        if (!(s->buffer[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count)) ||
-            !(s->before[k] = numbers(s, MEM_BUFFERS, (size_t)buffer->count)))
+        if (!(s->buffer[k].data = numbers(s, MEM_BUFFERS, (size_t)buffer->count)) ||
+            !(s->buffer[k].before = numbers(s, MEM_BUFFERS, (size_t)buffer->count)))
             return -1;
-        for (int i = 0; i < buffer->count; i++) s->buffer[k][i] = buffer->init == INIT_ONES;
+        for (int i = 0; i < buffer->count; i++) s->buffer[k].data[i] = buffer->init == INIT_ONES;
     }
     if (!block_is_local(&s->base.settings, m->blocks - 1)) return 0;
     size_t rows = (size_t)s->base.settings.batch * (size_t)m->targets;

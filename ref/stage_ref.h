@@ -5,16 +5,23 @@
 
 #include "layout.h"
 
+/* A parameter; arrays that do not exist, or not on this stage, are NULL. */
+typedef struct {
+    real *data, *gradient, *state[2];
+    bool gradient_made; /* written in this step, so that the next contribution adds */
+} StageParam;
+
+/* A buffer, and a copy from the start of the step. */
+typedef struct {
+    real *data, *before;
+} StageBuffer;
+
 typedef struct {
     Stage base;
     MemCount counted;
-    real **param;             /* [params] */
-    real **buffer;            /* [buffers] */
-    real **before;            /* [buffers]: copies from the start of the step */
+    StageParam *param;        /* [params] */
+    StageBuffer *buffer;      /* [buffers] */
     bool stepping;            /* a step has started and is neither updated nor discarded yet */
-    real **gradient;          /* [params]; NULL where frozen */
-    real **state[2];          /* [params]; NULL where there is none */
-    bool *gradient_made;      /* [params]: written in this step, so the next contribution adds */
     uint64_t *optimizer_step; /* [blocks]: updates that the block's optimizer state has seen */
     bool *active;             /* [blocks] */
     Layout layout;
@@ -34,9 +41,9 @@ typedef struct {
 real *stage_value(RefStage *stage, int value);
 real *stage_value_gradient(RefStage *stage, int value);
 
-/* Copies all buffers of this stage: from `buffer` to `before` when a step starts, and back when it
- * is discarded. */
-void stage_copy_buffers(const RefStage *stage, real *const *to, real *const *from);
+/* Copies all buffers of this stage when a step starts, or with `back` restores them when it is
+ * discarded. */
+void stage_copy_buffers(const RefStage *stage, bool back);
 
 void stage_begin(Stage *base, const Batch *batch, Mode mode);
 void stage_forward(Stage *base, int block);

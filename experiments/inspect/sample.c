@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "../../data/file.h"
-#include "../../data/little_endian.h"
 #include "../../ref/error.h"
 #include "../../ref/random.h"
 #include "../commands.h"

@@ -15,8 +15,7 @@ static inline size_t block_size(size_t left) { return left < BLOCK ? left : BLOC
 enum {
     SUM_COLUMNS = 64, /* the most columns in one call of a RowSum */
     SUM_ROWS = 256,   /* the most rows in one call, which may sum them in `real` */
-    SUM_WIDTH = 1024, /* the most columns in one call of rows_sum */
-    SUM_QUANTITIES = 2
+    SUM_WIDTH = 1024  /* the most columns in one call of rows_sum */
 };
 
 /* Adds rows [first, end) of column `column` + j to sums[quantity * SUM_COLUMNS + j], for j < width.

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ref/bcd_select.h"
+#include "../../ref/bcd.h"
 #include "../../ref/error.h"
 #include "../test.h"
 #include "tiny.h"
