@@ -1,4 +1,4 @@
-/* Sentences of the paper with a number in them, recomputed from its tables. */
+/* Numbers in the paper's text, recomputed from its tables. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static const char *const claim_names[CLAIMS] = {
     "cost saved over A100, more than",   "cost saved on RTX 4090, mean of four",
     "cost saved over A100, mean of four"};
 
-/* The mean over Table 3 of a BCD step's time over an offloaded one's, or of the inverse. */
+/* Returns the mean over Table 3 of a BCD step's time over an offloaded one's, or of the inverse. */
 static double offload_mean(bool inverse) {
     double sum = 0;
     int rows = 0;
@@ -40,8 +40,8 @@ static double mean_speedup(void) {
     return sum / rows;
 }
 
-/* The smallest saving over the models of a table of cost, as recomputed from times and prices;
- * *mean: of all of them; *printed: of the printed average cells. */
+/* Returns the smallest saving over the models of a table of cost, recomputed from times and prices.
+ * *mean: the mean of these savings; *printed: the mean of the printed average cells. */
 static double min_saving(const char *gpu, double multiplier, double *mean, double *printed) {
     double min = INFINITY, sum = 0, sum_printed = 0;
     int rows = 0;
@@ -87,7 +87,7 @@ static void add_claims(Tables *tables, const CostSettings *settings) {
         100 * printed[0], 100 * printed[1]);
 }
 
-/* Table 4 as ratios. */
+/* The ratios of times in Table 4. */
 static void add_speedups(Tables *tables) {
     static const TableColumn columns[] = {
         {"full", "full", "N/G", COLUMN_TEXT, 0, SOURCE_PUBLISHED},

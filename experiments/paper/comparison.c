@@ -52,7 +52,7 @@ static const PaperRow *find_row(const Comparison *c, const StudyRow *row, bool *
 static bool is_subject(const Comparison *c, const StudyRow *row) {
     bool exact = false;
     if (!find_row(c, row, &exact)) return false;
-    if (c->table == 2) return study_is_third(row) || exact;
+    if (c->table == 2) return study_is_bcd3(row) || exact;
     if (c->table == 11) return row->submodels == 2 || row->submodels == 4;
     return row->fraction < 1;
 }
@@ -91,19 +91,19 @@ enum {
 };
 
 static const MeasureColumn all_columns[COLUMNS] = {
-    {"published_duration", "epochs", "publ.", 0, SOURCE_PUBLISHED, NULL, FIRST_SEED},
-    {"published_multiplier", "B-F", "publ.", 2, SOURCE_RECOMPUTED, NULL, FIRST_SEED},
-    {"published_score", "accuracy", "publ. %", 1, SOURCE_PUBLISHED, NULL, FIRST_SEED},
-    {"published_loss", "loss", "publ.", 4, SOURCE_PUBLISHED, NULL, FIRST_SEED},
+    {"published_duration", "epochs", "publ.", 0, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
+    {"published_multiplier", "B-F", "publ.", 2, SOURCE_RECOMPUTED, NULL, MEAN_ALONE},
+    {"published_score", "accuracy", "publ. %", 1, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
+    {"published_loss", "loss", "publ.", 4, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
     {"seeds", "seeds", "here", 0, SOURCE_NONE, measure_one, SEED_COUNT},
     {"duration", "epochs", "to level", 2, SOURCE_MEASURED, epochs, OVER_SEEDS},
     {"multiplier", "B-F", "here", 2, SOURCE_MEASURED, measure_multiplier, OVER_SEEDS},
     {"score", "accuracy", "here, %", 1, SOURCE_MEASURED, measure_score, OVER_SEEDS},
     {"train_loss", "training loss", "here", 3, SOURCE_MEASURED, measure_train_loss, OVER_SEEDS},
-    {"published_memory", "P+G+S", "publ. MiB", 2, SOURCE_PUBLISHED, NULL, FIRST_SEED},
+    {"published_memory", "P+G+S", "publ. MiB", 2, SOURCE_PUBLISHED, NULL, MEAN_ALONE},
     {"memory", "P+G+S", "here MiB", 2, SOURCE_MEASURED, measure_trained, MEAN_ALONE},
     {"closed_form", "equal parts", "here MiB", 2, SOURCE_CLOSED_FORM, measure_closed_form,
-     FIRST_SEED},
+     MEAN_ALONE},
 };
 
 /* Fills the columns of a table; returns how many there are. */
@@ -140,9 +140,9 @@ static void put_published(Table *table, const Comparison *c, const PaperRow *pap
 static Mean full_duration(const Comparison *c, const StudyCase *item) {
     Mean mean = {0};
     const CaseMethod *method = item->method, *end = method + item->methods;
-    while (method < end && !study_is_third(method->row[0])) method++;
+    while (method < end && !study_is_bcd3(method->row[0])) method++;
     for (int s = 0; method < end && s < method->seeds; s++) {
-        const StudyRow *row = method->row[s], *full = case_partner(item, row);
+        const StudyRow *row = method->row[s], *full = case_full_update(item, row);
         if (!full) continue;
         double steps = row->steps_to_converge / row->multiplier;
         mean_add(&mean, counts_updates(c) ? steps : steps * full->epochs / (double)full->steps);

@@ -1,3 +1,4 @@
+/* `bcd experiment cost`, and how such experiments end. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 #include "paper.h"
 #include "trainings.h"
 
-/* From --multiplier, --price and --tokens.  -1 and an error. */
+/* Reads --multiplier, --price and --tokens. */
 static int read_settings(CostSettings *settings, const Options *options) {
     *settings = (CostSettings){.multiplier = {[MULTIPLIER_TABLES] = paper_table_multiplier(),
                                               [MULTIPLIER_AVERAGE] = paper_average_multiplier,
@@ -29,9 +30,7 @@ static int read_settings(CostSettings *settings, const Options *options) {
     return 0;
 }
 
-/* ---- the experiment -------------------------------------------------------------------------- */
-
-int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed) {
+int paper_write(Tables *tables, const Options *options, const char *name, bool failed) {
     char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
     rundir_results(dir, options);
     snprintf(file, sizeof file, "%.50s.h5", name);
@@ -58,5 +57,5 @@ int experiment_cost(const Options *options) {
         paper_add_prices(&tables, &settings);
         paper_add_dollars(&tables, &settings);
     }
-    return paper_deliver(&tables, options, "cost", failed);
+    return paper_write(&tables, options, "cost", failed);
 }

@@ -1,17 +1,17 @@
-/* How far the simulator is off, over the published cells that nothing was calibrated with. */
+/* The mean deviation of the simulator over the published cells that it was not calibrated with. */
 #include <math.h>
 #include <string.h>
 
 #include "paper.h"
 
 static const struct {
-    const char *says, *table, *models; /* those whose names begin so */
+    const char *label, *table, *prefix; /* of the models' names */
 } sets[] = {{"Table 4 and section 4.4.2", "table4", ""},
             {"of these LLaMA alone", "table4", "L-"},
             {"Table 3", "table3", ""},
             {"Tables 15 and 16", "tables15and16", ""}};
 
-/* By number, for two rows of Table 4 have one name. */
+/* table_find does not do, because two rows of Table 4 have the same label. */
 static const Cell *cell(const Table *table, int row, const char *column) {
     int c = 0;
     while (strcmp(table->column[c].name, column)) c++;
@@ -32,14 +32,14 @@ void paper_add_deviations(Tables *tables) {
         int cells = 0;
         for (int r = 0; table && r < table->rows; r++) {
             double off = cell(table, r, "calibrated_deviation")->value;
-            if (strncmp(table->label[r], sets[s].models, strlen(sets[s].models)) || isnan(off) ||
+            if (strncmp(table->label[r], sets[s].prefix, strlen(sets[s].prefix)) || isnan(off) ||
                 cell(table, r, "calibrated")->source != SOURCE_SIMULATED)
                 continue;
             cells++;
             calibrated += fabs(off);
             roofline += fabs(cell(table, r, "roofline_deviation")->value);
         }
-        table_row(summary, "%s", sets[s].says);
+        table_row(summary, "%s", sets[s].label);
         table_put(summary, 0, cells, roofline / cells, calibrated / cells);
     }
     table_note(summary,

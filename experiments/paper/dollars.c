@@ -21,7 +21,7 @@ static void add_training(Table *table, const CostSettings *settings, const Paper
     if (offload)
         table_put(table, OFFLOAD, dollars(settings, offload->offload_ms, offload->gpus, price[0]));
     for (int g = 1; g < COST_GPUS; g++) {
-        const PaperElsewhere *e = paper_elsewhere_of(cost_gpus[g], row->model);
+        const PaperOtherGpu *e = paper_other_gpu(cost_gpus[g], row->model);
         if (!e) continue;
         table_put(table, A100 + g - 1,
                   dollars(settings, e->full_ms, paper_gpus(e->gpus), price[g]));

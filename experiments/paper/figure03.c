@@ -1,5 +1,5 @@
 /* Figure 3, pre-inference: the outputs of the frozen prefix are computed once in a phase and kept.
- * The figure has no numbers; here one cycle of long phases is trained without them and with. */
+ * The figure has no numbers; here a cycle of long phases is trained without --cache and with it. */
 #include <stdio.h>
 
 #include "../store/rundir.h"
@@ -8,7 +8,7 @@
 
 typedef struct {
     MeasuredNetwork network;
-    const char *limit, *epochs, *phase; /* samples, and epochs of a cycle and of a phase */
+    const char *limit, *epochs, *phase; /* samples; epochs of a cycle; of a phase, as "4e" */
 } LongPhase;
 
 static const LongPhase smoke[] = {
@@ -71,11 +71,11 @@ int paper_add_figure3(Tables *tables, const Options *asked) {
                               "outputs of the prefix", columns, COLUMNS);
     for (const LongPhase *what = first; what->network.model; what++)
         if (put(table, asked, what)) return -1;
-    table_note(
-        table,
-        "BCD-1/3, a cycle of three phases of %.1s epochs, one thread; evaluations left out.  "
-        "The first epoch of a phase computes what the "
-        "others find.  The losses are equal to the last bit.",
-        first->phase);
+    table_note(table,
+               "BCD-1/3, a cycle of three phases of %.1s epochs, one thread, without evaluations.  "
+               "The first "
+               "epoch of a phase computes the outputs that the others reuse.  The losses have the "
+               "same bits.",
+               first->phase);
     return 0;
 }

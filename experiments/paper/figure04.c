@@ -7,15 +7,16 @@
 
 enum { OFFLOAD = 0, FULL = 2, BCD = 4, COLUMNS = 6 };
 
-/* The published time and the simulated one, times the multiplier. */
+/* Puts the published time and the simulated one, both times the multiplier. */
 static void put_pair(Table *table, int column, const PaperStep *step, double published,
-                     double times) {
+                     double multiplier) {
     double ms = paper_step_ms(table, step, SETTING_CALIBRATED);
     Source source = paper_step_source(step);
-    bool product = times != 1;
-    table_number(table, column, published * times, product ? SOURCE_RECOMPUTED : SOURCE_PUBLISHED);
+    bool product = multiplier != 1;
+    table_number(table, column, published * multiplier,
+                 product ? SOURCE_RECOMPUTED : SOURCE_PUBLISHED);
     if (product && source == SOURCE_PUBLISHED) source = SOURCE_RECOMPUTED;
-    table_number(table, column + 1, ms * times, source);
+    table_number(table, column + 1, ms * multiplier, source);
 }
 
 static void add_model(Table *table, const PaperDistributed *d, double multiplier) {
@@ -48,8 +49,9 @@ void paper_add_figure4(Tables *tables, double multiplier) {
     }
     table_note(
         table,
-        "Published (first of each pair, from Tables 3 and 4) and simulated, calibrated as in "
-        "Table 4; BCD on half of the GPUs, its steps times the B-F multiplier %.3g "
-        "(--multiplier), so that the bars compare whole trainings.",
+        "Pairs of published times (Tables 3 and 4) and simulated ones, calibrated as in Table 4.  "
+        "BCD "
+        "runs on half of the GPUs; its steps times the B-F multiplier %.3g (--multiplier), so that "
+        "the bars compare whole trainings.",
         multiplier);
 }

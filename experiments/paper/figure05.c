@@ -1,4 +1,4 @@
-/* Figure 5: memory against UFP; and the memory columns of Tables 9 to 11. */
+/* Figure 5: memory against UFP, the unfrozen part; and the memory of Tables 9 to 11. */
 #include <math.h>
 #include <string.h>
 
@@ -8,13 +8,13 @@
 
 enum { MAX_SUBMODELS = 5, COLUMNS = PAPER_MODELS + 1 };
 
-/* A column: the part of a full update's bytes with 1 to 5 submodels. */
-static void fill_column(double part[MAX_SUBMODELS + 1], Table *table, const char *name) {
+/* Computes the bytes with 1 to 5 submodels as a fraction of a full update's. */
+static void find_fractions(double part[MAX_SUBMODELS + 1], Table *table, const char *name) {
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
     Model *model = model_create(name);
     if (!model) table_fail(table);
     for (int m = 1; m <= MAX_SUBMODELS && model; m++)
-        part[m] = memory_sums(table, model, &adam, m, false).trained /
+        part[m] = paper_memory(table, model, &adam, m, false).trained /
                   memory_closed_form(model, &adam, PRECISION_FP32, 1);
     model_free(model);
 }
@@ -29,10 +29,9 @@ void paper_add_figure5(Tables *tables) {
         snprintf(column->head, sizeof column->head, "%s", paper_models[i].model);
         snprintf(column->name, sizeof column->name, "%s", paper_models[i].model);
     }
-    Table *table =
-        tables_add(tables, "figure5", "Figure 5: memory against UFP, the part that trains", "UFP",
-                   columns, COLUMNS);
-    for (int i = 0; i < PAPER_MODELS; i++) fill_column(part[i], table, paper_models[i].model);
+    Table *table = tables_add(tables, "figure5", "Figure 5: memory against UFP, the unfrozen part",
+                              "UFP", columns, COLUMNS);
+    for (int i = 0; i < PAPER_MODELS; i++) find_fractions(part[i], table, paper_models[i].model);
     table->figure = FIGURE_BARS;
     strcpy(table->axis, "parameters, gradients, state: % of a full update's");
     for (int m = 1; m <= MAX_SUBMODELS; m++) {
@@ -40,15 +39,16 @@ void paper_add_figure5(Tables *tables) {
         table_put(table, 0, (1 + 3.0 / m) / 4);
         for (int i = 0; i < PAPER_MODELS; i++) table_put(table, i + 1, part[i][m]);
     }
-    table_note(table,
-               "Of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, the "
-               "same for all; the models: their largest balanced submodel of whole blocks.  The "
-               "paper draws its Figure 5 without printing numbers.");
+    table_note(
+        table,
+        "Fractions of a full update's bytes.  \"equal parts\": the closed form (1 + 3/M) / 4, "
+        "the same for all models; the others: planned with the largest balanced submodel of "
+        "whole blocks.  The paper prints no numbers with its Figure 5.");
 }
 
 /* ---- Tables 9 to 11 -------------------------------------------------------------------------- */
 
-static void add_small(Table *table, const PaperRow *row) {
+static void add_trained_model(Table *table, const PaperRow *row) {
     bool adam = strcmp(row->optimizer, "adam") == 0;
     OptimizerSettings optimizer = optimizer_defaults(adam ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
     const PaperRow *full = paper_full(row);
@@ -60,14 +60,14 @@ static void add_small(Table *table, const PaperRow *row) {
     }
     double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / MIB;
     double own = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
-    MemorySums planned = memory_sums(table, model, &optimizer, row->submodels, false);
+    MemorySums planned = paper_memory(table, model, &optimizer, row->submodels, false);
     table_row(table, "%d: %s", row->table, row->row);
     table_put(table, 0, published, own, own / published - 1, ours, ours / published - 1,
               planned.trained / MIB);
     model_free(model);
 }
 
-void paper_add_small_memory(Tables *tables) {
+void paper_add_tables9_11(Tables *tables) {
     static const TableColumn columns[] = {
         {"published", "published", "MiB", COLUMN_NUMBER, 2, SOURCE_PUBLISHED},
         {"recomputed", "from its W", "MiB", COLUMN_NUMBER, 2, SOURCE_RECOMPUTED},
@@ -81,11 +81,12 @@ void paper_add_small_memory(Tables *tables) {
                               "ResNet-14",
                               "table: row", columns, 6);
     for (int number = 9; number <= 11; number++)
-        for (const PaperRow *row = paper_rows(number); row->table; row++) add_small(table, row);
+        for (const PaperRow *row = paper_rows(number); row->table; row++)
+            add_trained_model(table, row);
     table_note(table,
                "\"from its W\": W (1 + k/M) with the W that the table's own full update implies, k "
                "= 3 for Adam, 2 for SGD with momentum.");
     table_note(table,
-               "The W of the 0.15B GPT-2 belongs to no natural configuration; 16 layers x 768 "
-               "stand for it.  \"planned\": the largest balanced submodel.");
+               "No usual configuration of GPT-2 has the W of the 0.15B one; 16 layers of width 768 "
+               "stand in for it.  \"planned\": with the largest balanced submodel.");
 }

@@ -7,9 +7,10 @@
 
 enum { MODELS = 3, COLUMNS = 1 + 2 * MODELS };
 
-/* The last of the models has the FLOP model's line. */
+/* The FLOP model is drawn for the last of the models. */
 static void add_row(Table *table, const PaperUfp *ufp, int parts) {
-    double of_third = timing_theory(0, parts, false) / timing_theory(0, PAPER_MIN_UFP, false);
+    double of_third =
+        timing_flop_ratio(0, parts, false) / timing_flop_ratio(0, PAPER_MIN_UFP, false);
     table_row(table, "1/%d", parts);
     table_put(table, 0, ufp[MODELS - 1].ms[0] * of_third);
     for (int i = 0; i < MODELS; i++) {
@@ -38,7 +39,7 @@ static void add_figure(Tables *tables, const PaperUfp *ufp, const char *name, co
     strcpy(table->axis, "ms per iteration");
     for (int parts = PAPER_MIN_UFP; parts <= PAPER_MAX_UFP; parts++) add_row(table, ufp, parts);
     table_note(table,
-               "\"FLOP model\": what operations alone would make of the published %s at 1/3.",
+               "\"FLOP model\": the published time of %s at 1/3, scaled by operations alone.",
                ufp[MODELS - 1].model);
 }
 

@@ -29,8 +29,8 @@ static int find_network(MeasuredNetwork *network, const MeasuredNetwork *like, c
     return 0;
 }
 
-int measured_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
-                  AddNetwork *add) {
+int measured_for_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
+                      AddNetwork *add) {
     char models[OPTION_TEXT];
     int number = 0;
     snprintf(models, sizeof models, "%s", asked->models);

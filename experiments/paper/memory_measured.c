@@ -1,4 +1,4 @@
-/* Memory as it is: what the allocator counts in trainings of a few steps; and the experiment. */
+/* `bcd experiment memory`, and the peaks that the allocator counts in trainings of a few steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ static int fill_row(Table *table, const Setup *setup) {
     return 0;
 }
 
-/* A step with each submodel in turn. */
+/* Measures a step with each submodel. */
 static int add_row(Table *table, const Options *asked, const MeasuredNetwork *network,
                    int submodels) {
     Bench bench = {0};
@@ -95,12 +95,13 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
         if (add_row(table, asked, network, m)) return -1;
     OptimizerSettings optimizer =
         optimizer_defaults(strcmp(network->optimizer, "sgd") ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
-    table_note(table,
-               "The allocator's peaks, in %s on the %s.  \"planned\" is computed from the shapes "
-               "before the training; \"equal parts\" is the closed form %s, which submodels of "
-               "whole blocks reach only where they can be cut evenly.",
-               precision_names[asked->precision], device_names[asked->device],
-               memory_closed_form_text(form, &optimizer, (Precision)asked->precision, "M"));
+    table_note(
+        table,
+        "Peaks of the allocator, in %s on the %s.  \"planned\" is computed from shapes before "
+        "the training; \"equal parts\" is the closed form %s, which submodels of whole blocks "
+        "reach only when they can be cut evenly.",
+        precision_names[asked->precision], device_names[asked->device],
+        memory_closed_form_text(form, &optimizer, (Precision)asked->precision, "M"));
     return 0;
 }
 
@@ -108,8 +109,9 @@ int experiment_memory(const Options *options) {
     Tables tables = {0};
     paper_add_table8(&tables);
     paper_add_figure5(&tables);
-    paper_add_small_memory(&tables);
-    bool failed = tables_failed(&tables) ||
-                  measured_each(&tables, options, presets[options->preset].network, add_network);
-    return paper_deliver(&tables, options, "memory", failed);
+    paper_add_tables9_11(&tables);
+    bool failed =
+        tables_failed(&tables) ||
+        measured_for_each(&tables, options, presets[options->preset].network, add_network);
+    return paper_write(&tables, options, "memory", failed);
 }

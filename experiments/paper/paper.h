@@ -1,26 +1,26 @@
-/* The tables that are no trainings, as `bcd experiment` makes them: each function adds tables,
- * which remember what fails. */
+/* The tables of `bcd experiment cost`, `memory` and `timing`, which need no long trainings.  Each
+ * paper_add_... adds tables; a table remembers what fails (table.h). */
 #ifndef EXPERIMENTS_PAPER_TABLES_H
 #define EXPERIMENTS_PAPER_TABLES_H
 
 #include "../cli/options.h"
 #include "published.h"
 
-/* How an experiment of tables ends: fills the provenance, writes DIR/NAME.h5, DIR as rundir_results
- * says, prints the tables unless --quiet, and frees them.  `failed`: they could not be made.  -1
- * and an error. */
-int paper_deliver(Tables *tables, const Options *options, const char *name, bool failed);
+/* Finishes such an experiment: fills the provenance, writes DIR/NAME.h5 (DIR: rundir_results),
+ * prints the tables unless --quiet, and frees them.  Pass failed = true when making them failed;
+ * then it only frees them.  Returns -1 with an error set. */
+int paper_write(Tables *tables, const Options *options, const char *name, bool failed);
 
-/* ---- `bcd experiment cost`: what BCD saves in money and GPU hours, from the published times,
- * prices and multipliers, and the published savings */
+/* ---- `bcd experiment cost`: money and GPU hours that BCD saves by the published times ----------
+ */
 
-/* The multipliers a saving may be computed with. */
+/* The B-F multipliers that a saving is computed with. */
 typedef enum {
     MULTIPLIER_TABLES,  /* the one behind the published tables, recomputed */
     MULTIPLIER_AVERAGE, /* printed as the average */
-    MULTIPLIER_TEXT,    /* mean of the language models, recomputed */
+    MULTIPLIER_TEXT,    /* mean over the language models, recomputed */
     MULTIPLIER_WORST,   /* printed as the worst */
-    MULTIPLIER_OURS,    /* NAN unless given */
+    MULTIPLIER_OURS,    /* of --multiplier, or NAN */
     MULTIPLIERS
 } MultiplierKind;
 
@@ -29,15 +29,15 @@ extern const char *const cost_gpus[COST_GPUS]; /* keys of gpu_table */
 
 typedef struct {
     double multiplier[MULTIPLIERS];
-    int multipliers;         /* without those that are NAN: MULTIPLIER_OURS is the last */
-    double price[COST_GPUS]; /* dollars per hour: of the paper, or as given */
-    bool priced;             /* as given */
-    Source ours;             /* where MULTIPLIER_OURS comes from */
-    double tokens;
+    int multipliers;         /* MULTIPLIERS, or one less when MULTIPLIER_OURS is NAN */
+    double price[COST_GPUS]; /* dollars per GPU and hour: of the paper, or of --price */
+    bool priced;             /* by --price */
+    Source ours;             /* of MULTIPLIER_OURS */
+    double tokens;           /* of a training */
 } CostSettings;
 
-/* Columns of one saving with each multiplier, which of them comes nearest to the published one, and
- * how far it is off. */
+/* Columns for a saving: the published one, the multiplier whose saving is nearest to it, how far
+ * that is off, and the saving with each multiplier. */
 enum {
     SAVED_PUBLISHED,
     SAVED_NEAREST,
@@ -45,9 +45,9 @@ enum {
     SAVED_WITH,
     SAVED_COLUMNS = SAVED_WITH + MULTIPLIERS
 };
-/* Fills those columns; returns how many, which is one less without a multiplier of our own. */
+/* Fills those columns; returns how many there are: SAVED_WITH + settings->multipliers. */
 int cost_saved_columns(TableColumn *columns, const CostSettings *settings);
-/* Fills their cells, the first in column `first`. */
+/* Fills their cells in the last row, from column `first` on. */
 void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
                     const double saved[MULTIPLIERS]);
 
@@ -58,37 +58,38 @@ void paper_add_claims(Tables *tables, const CostSettings *settings);
 void paper_add_prices(Tables *tables, const CostSettings *settings);
 void paper_add_dollars(Tables *tables, const CostSettings *settings);
 
-/* ---- `bcd experiment memory`: bytes of parameters, gradients, optimizer state and activations
- * with the published ones, and of short trainings here */
+/* ---- `bcd experiment memory`: published, closed form, planned, and measured here --------------
+ */
 
-/* Bytes of a model while the submodel that needs most trains; `all`: every role together. */
+/* Peak bytes of a training of one sample, over the submodels. */
 typedef struct {
     double trained; /* parameters, gradients and optimizer state: what the paper counts */
     double activations, all;
 } MemorySums;
 
-/* By the plan of ref/memory.h for one sample, cut into `submodels` balanced parts; zeros where
- * `table`, which it is for, fails. */
-MemorySums memory_sums(Table *table, const Model *model, const OptimizerSettings *optimizer,
-                       int submodels, bool recompute);
+/* Plans the memory (ref/memory.h) of a model cut into `submodels` balanced submodels.  Returns
+ * zeros and marks `table` as failed when that is impossible. */
+MemorySums paper_memory(Table *table, const Model *model, const OptimizerSettings *optimizer,
+                        int submodels, bool recompute);
 
-void paper_add_table8(Tables *tables); /* and the memory of Table 4, and activations */
+void paper_add_table8(Tables *tables); /* with the memory of Table 4, and activations */
 void paper_add_figure5(Tables *tables);
-void paper_add_small_memory(Tables *tables); /* that of Tables 9 to 11 */
+void paper_add_tables9_11(Tables *tables); /* the memory of Tables 9 to 11 */
 
-/* ---- `bcd experiment timing`: steps, simulated and published, and measured here --------- */
+/* ---- `bcd experiment timing`: steps, published, simulated, and measured here ------------------
+ */
 
 void paper_add_table3_4(Tables *tables);
 void paper_add_offload(Tables *tables);
 void paper_add_table15_16(Tables *tables);
-void paper_add_deviations(Tables *tables); /* of the tables above */
+void paper_add_deviations(Tables *tables); /* over the tables added before */
 void paper_add_figure4(Tables *tables, double multiplier);
 void paper_add_figure6(Tables *tables);
 
-/* What operations alone say a step of submodel k of M equal parts takes of a full update, k from 1
- * at the input side, 0: the mean.  Forward 1, input gradients 1, weight gradients 1; contiguous in
- * depth: forward everywhere (cached: from k up), input gradients down to k, weight gradients of k.
- */
-double timing_theory(int k, int parts, bool cached);
+/* Returns the operations of a step of submodel k over those of a full update, for M equal submodels
+ * that are contiguous in depth, k = 1 at the input; k = 0: the mean over the submodels.  Forward,
+ * input gradients and weight gradients count 1 each: forward of all blocks (cached: from submodel k
+ * up), input gradients down to submodel k, weight gradients of submodel k. */
+double timing_flop_ratio(int k, int parts, bool cached);
 
 #endif

@@ -1,12 +1,12 @@
-/* Section 4.4.1 and appendix A.4: what the GPUs cost to rent, and what that makes of G-10B. */
+/* Section 4.4.1 and appendix A.4: prices of rented GPUs, and what G-10B saves with each. */
 #include <math.h>
 #include <string.h>
 
 #include "../../dist/cluster.h"
 #include "paper.h"
 
-/* Dollars per GPU and hour, in order of cost_gpus; NAN: not offered.  Those of section 4.4.1 are in
- * gpu_table. */
+/* Dollars per GPU and hour, in the order of cost_gpus; NAN: not offered.  gpu_table has those of
+ * section 4.4.1. */
 enum { OFFERS = 5 };
 static const struct {
     const char *who;
@@ -17,8 +17,8 @@ static const struct {
     {"Hengyuan Cloud", {0.22, 1.39, 1.25}},
 };
 
-/* Of G-10B, the model whose savings the abstract quotes, where the other GPU costs `ratio` times as
- * much as an RTX 4090. */
+/* Returns the fraction saved for G-10B, the model whose savings the abstract quotes, when the other
+ * GPU costs `ratio` times as much as an RTX 4090. */
 static double saved_at(const char *gpu, double ratio, double multiplier) {
     const PaperReduction *row = paper_reductions;
     while (strcmp(row->gpu, gpu) || strcmp(row->model, "G-10B")) row++;
@@ -58,9 +58,9 @@ void paper_add_prices(Tables *tables, const CostSettings *settings) {
     for (int o = 0; o < OFFERS; o++)
         add_offer(table, offers[o].who, offers[o].price, multiplier, SOURCE_PUBLISHED);
     if (settings->priced) add_offer(table, "--price", settings->price, multiplier, SOURCE_GIVEN);
-    table_note(
-        table,
-        "saved: cost of G-10B by BCD-1/3 on RTX 4090 with the tables' multiplier %.3f, against "
-        "a full update on the other GPU.",
-        multiplier);
+    table_note(table,
+               "saved: by G-10B with BCD-1/3 on RTX 4090 and the tables' multiplier %.3f, against "
+               "the cost of "
+               "a full update on the other GPU.",
+               multiplier);
 }

@@ -24,7 +24,7 @@ const PaperDistributed paper_distributed[] = {
     {NULL, {0, 0}, 0, 0, {0, 0}, 0, 0},
 };
 
-const PaperElsewhere paper_elsewhere[] = {
+const PaperOtherGpu paper_other_gpus[] = {
     {"a100", "G-1.6B", {1, 1}, 1064}, {"a100", "G-5.4B", {1, 2}, 2952},
     {"a100", "G-10B", {1, 4}, 5772},  {"a100", "G-20B", {1, 8}, 11222},
     {"a800", "G-1.6B", {1, 1}, 1122}, {"a800", "G-5.4B", {1, 2}, 3126},
@@ -56,14 +56,14 @@ const PaperOffload *paper_offload_of(const char *model) {
     return o->model ? o : NULL;
 }
 
-const PaperElsewhere *paper_elsewhere_of(const char *gpu, const char *model) {
-    const PaperElsewhere *e = paper_elsewhere;
+const PaperOtherGpu *paper_other_gpu(const char *gpu, const char *model) {
+    const PaperOtherGpu *e = paper_other_gpus;
     while (e->model && (strcmp(e->gpu, gpu) || strcmp(e->model, model))) e++;
     return e->model ? e : NULL;
 }
 
-/* The row of Table 4 that has the very nodes, else one with as many GPUs (Table 5 calls 2 x 4 of
- * them 1/8); NULL: none. */
+/* Returns the row of Table 4 with these nodes, else one with as many GPUs (2 x 4 of them are 1/8 in
+ * Table 5), or NULL. */
 static const PaperDistributed *distributed_row(const char *model, PaperGpus gpus) {
     const PaperDistributed *found = NULL;
     for (const PaperDistributed *d = paper_distributed; d->model; d++) {
@@ -79,7 +79,7 @@ double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus) {
         const PaperDistributed *row = distributed_row(model, gpus);
         return row ? row->full_ms : NAN;
     }
-    const PaperElsewhere *e = paper_elsewhere_of(gpu, model);
+    const PaperOtherGpu *e = paper_other_gpu(gpu, model);
     return e && paper_gpus(e->gpus) == paper_gpus(gpus) ? e->full_ms : NAN;
 }
 

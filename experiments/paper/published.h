@@ -18,7 +18,7 @@ void put_gpus(Table *table, int column, PaperGpus gpus, Source source);
 
 /* ---- table08.c: the models; ffn is 0 where the table has none -------------------------------- */
 typedef struct {
-    const char *model; /* our preset of that name */
+    const char *model; /* our preset has the same name */
     int gpus, layers, width, heads, ffn;
     double memory_gib; /* printed as GB */
 } PaperModel;
@@ -47,15 +47,17 @@ typedef struct {
 } PaperDistributed;
 extern const PaperDistributed paper_distributed[];
 
-/* Section 4.4.2, and the GPU counts of Tables 6 and 7: a step of a full update elsewhere. */
+/* Section 4.4.2: a step of a full update on A100 and A800; the numbers of GPUs are in Tables 6
+ * and 7.
+ */
 typedef struct {
     const char *gpu; /* key of gpu_table */
     const char *model;
     PaperGpus gpus;
     double full_ms;
-} PaperElsewhere;
-extern const PaperElsewhere paper_elsewhere[];
-const PaperElsewhere *paper_elsewhere_of(const char *gpu, const char *model); /* NULL: none */
+} PaperOtherGpu;
+extern const PaperOtherGpu paper_other_gpus[];
+const PaperOtherGpu *paper_other_gpu(const char *gpu, const char *model); /* NULL: none */
 
 /* Tables 15 and 16: a step of BCD-1/3, 1/4 and 1/5. */
 enum { PAPER_UFPS = 3, PAPER_MIN_UFP = 3, PAPER_MAX_UFP = PAPER_MIN_UFP + PAPER_UFPS - 1 };
@@ -73,33 +75,36 @@ extern const PaperUfp paper_ufp[];
 double paper_full_ms(const char *gpu, const char *model, PaperGpus gpus);
 double paper_bcd_ms(const char *model);
 
-/* ---- tables05_14.c: what BCD on RTX 4090 saves against a full update on `gpu`, as fractions: of
- * cost (Tables 5 to 7), of GPU hours (12 to 14) */
+/* ---- tables05_14.c --------------------------------------------------------------------------- */
+
+/* What BCD-1/3 on RTX 4090 saves against a full update on `gpu`, as fractions of the cost (Tables 5
+ * to 7) or of the GPU hours (Tables 12 to 14). */
 typedef struct {
     int table;
     const char *gpu, *model;
-    PaperGpus full, bcd; /* zeros in the tables of GPU hours, which print none */
+    PaperGpus full, bcd; /* zeros in Tables 12 to 14, which print none */
     double worst, average;
 } PaperReduction;
 enum { PAPER_REDUCTIONS = 24 };
 extern const PaperReduction paper_reductions[PAPER_REDUCTIONS + 1];
 bool paper_is_cost(const PaperReduction *reduction);
-/* The row of cost, or else of hours, for the same GPU and model. */
+/* Returns the row for the same GPU and model in the tables of cost, or in those of hours. */
 const PaperReduction *paper_reduction_of(const PaperReduction *reduction, bool cost);
-/* GPU time of a BCD step over that of a full one, by the published times; and the price of an RTX
- * 4090 over that of the other GPU in a row of cost, 1 in one of hours: a reduction is
- * 1 - multiplier x both. */
+/* A reduction is 1 - multiplier x time ratio x price ratio.  The time ratio is the GPU time of a
+ * BCD step over that of a full one, by the published times; the price ratio is the price of an RTX
+ * 4090 over that of the other GPU, 1 for hours. */
 double paper_time_ratio(const PaperReduction *reduction);
 double paper_price_ratio(const PaperReduction *reduction);
 
-/* B-F multipliers in the text: the average one, and the worst.  The tables follow from neither
- * alone: they were computed with the median over their rows of
- * worst multiplier x (1 - average) / (1 - worst), in which times and prices cancel. */
+/* The B-F multipliers in the text. */
 extern const double paper_average_multiplier, paper_worst_multiplier;
+/* Returns the multiplier that a row's average cell was computed with if its worst cell was computed
+ * with the worst one: worst multiplier x (1 - average) / (1 - worst), in which times and prices
+ * cancel; and the median over all rows, which is not the printed average. */
 double paper_row_multiplier(const PaperReduction *reduction);
 double paper_table_multiplier(void);
 
-/* ---- claims.c: sentences with a number in them ----------------------------------------------- */
+/* ---- claims.c: numbers in the text ----------------------------------------------------------- */
 typedef enum {
     CLAIM_OFFLOAD,           /* time saved against offload, as a fraction */
     CLAIM_OFFLOAD_WORST,     /* faster than offload, worst case */

@@ -8,7 +8,7 @@
 
 static const PaperGpus one_gpu = {1, 1};
 
-/* One rank per GPU.  Virtual stages where the model has blocks enough. */
+/* One rank per GPU, BCD on virtual stages. */
 static Configuration configuration(const PaperStep *step, const Model *model,
                                    const Efficiency *efficiency) {
     bool bcd = step->method == TIMED_BCD || step->method == TIMED_CACHED;

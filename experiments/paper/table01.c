@@ -1,4 +1,4 @@
-/* Table 1: the two cards, and what this program's simulator takes of them. */
+/* Table 1: the two cards, next to the data sheets that the simulator uses. */
 #include <math.h>
 #include <string.h>
 
@@ -9,15 +9,15 @@ enum { FEATURES = 7 };
 
 static const struct {
     const char *feature, *unit;
-    double rtx4090, a100; /* NAN where it is no number, or two */
+    double rtx4090, a100; /* NAN: not a single number */
 } cards[FEATURES] = {
-    {"CUDA cores", "", 16384, 6912},          {"memory", "GB", 24, NAN}, /* of the A100: "40/80" */
+    {"CUDA cores", "", 16384, 6912},          {"memory", "GB", 24, NAN}, /* A100: "40/80" */
     {"memory bandwidth", "GB/s", 1008, 1555}, {"memory bus", "bit", 384, 5120},
     {"FP32", "TFLOP/s", 82.6, 19.5},          {"tensor cores, FP16", "TFLOP/s", 330, 312},
     {"price", "$/hour", 0.29, 1.20},
 };
 
-/* The same features in our table of GPUs; NAN where that has none. */
+/* Looks up the same features in gpu_table, which lacks some of them: NAN. */
 static void features_of(double value[FEATURES], const char *key) {
     const Gpu *gpu = gpu_find(key);
     const double features[FEATURES] = {NAN,
@@ -48,9 +48,10 @@ void paper_add_table1(Tables *tables) {
         table_text(table, 0, SOURCE_NONE, "%s", cards[f].unit);
         table_put(table, 1, cards[f].rtx4090, rtx4090[f], cards[f].a100, a100[f]);
     }
-    table_note(
-        table,
-        "Data sheet: what this program's simulator takes (dist/cluster.c), tensor cores in bf16 "
-        "with float sums, dense; prices from section 4.4.1.  Table 1 has the A100's 40 GB "
-        "bandwidth, and the RTX 4090's FP16 rate with FP16 sums.");
+    table_note(table,
+               "Data sheet: the values that the simulator uses (dist/cluster.c), tensor cores for "
+               "dense bf16 "
+               "with float sums; prices from section 4.4.1.  Table 1 has the bandwidth of the A100 "
+               "with 40 "
+               "GB, and the RTX 4090's FP16 rate with FP16 sums.");
 }

@@ -1,4 +1,4 @@
-/* Table 2: validity.  Models trained fully and by BCD-1/3, and the B-F multipliers of that. */
+/* Table 2, validity: models trained by full update and by BCD-1/3; and the mean B-F multipliers. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 
 /* ---- published ------------------------------------------------------------------------------- */
 
-/* Table 2 prints a model's four trainings side by side; a slash marks what was not run. */
+/* Table 2 prints the four trainings of a model side by side; a slash marks those that were not run.
+ */
 #define T2(row, model, data, opt, m, duration, iterations, kind, score, loss) \
     { 2, row, model, data, opt, m, 1.0, duration, iterations, kind, score, loss, NAN }
 #define IMAGES(row, model, data, opt, m, epochs, accuracy, loss) \
@@ -73,14 +74,14 @@ const TrainingKind training_validity = {
 
 /* ---- B-F multipliers ------------------------------------------------------------------------- */
 
-/* Over the trainings by BCD-1/3 on all of the data, of Adam and AdamW together, as the paper's
- * "Adam" may be either; images -1: of both kinds. */
+/* Averages over the BCD-1/3 trainings on all of the data; Adam includes AdamW, because the paper's
+ * "Adam" may be either.  images: as in paper_mean_multiplier. */
 static void put_multipliers(Table *table, const Cases *cases, const char *optimizer, int images) {
     Mean updates = {0}, validation = {0};
     for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
         const StudyRow *first = method->row[0];
-        if (!study_is_third(first) || !case_is_plain(method) ||
+        if (!study_is_bcd3(first) || !case_is_plain(method) ||
             strncmp(first->optimizer, optimizer, strlen(optimizer)) != 0 ||
             (images >= 0 && study_is_images(first) != (images == 1)))
             continue;
@@ -116,14 +117,16 @@ void paper_add_multipliers(Tables *tables, const Cases *cases) {
         table_row(table, "%s", rows[r].label);
         put_multipliers(table, cases, rows[r].optimizer, rows[r].images);
     }
+    table_note(table,
+               "Means over all trainings here in three submodels, on all of the data, with a full "
+               "update of "
+               "the same seed; spread: the standard deviation of a single training.  Adam includes "
+               "AdamW.");
     table_note(
         table,
-        "Means over all trainings here with three submodels, all of the data and a full update "
-        "of the same seed; spread: the standard deviation of a single one.  Adam: and AdamW.");
-    table_note(
-        table,
-        "Of three updates of BCD-1/3 a parameter takes part in one: far from convergence, as "
-        "trainings of minutes are, about three times as many are to be expected.  The published "
-        "trainings went on to convergence.");
+        "BCD-1/3 updates a parameter once in three updates, so that short trainings, which are far "
+        "from convergence, are expected to need about three times as many.  The published "
+        "trainings "
+        "ran to convergence.");
     table_note(table, "%s", paper_notes[PAPER_NOTE_MULTIPLIER]);
 }

@@ -1,4 +1,5 @@
-/* Tables 3 and 4 and section 4.4.2: a step with the optimizer offloaded, over GPUs, and by BCD. */
+/* Tables 3 and 4 and section 4.4.2: a step with the optimizer offloaded, distributed, and by BCD.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -29,23 +30,23 @@ static double fraction_of(Table *table, const char *gpu) {
 static void note_settings(Table *table) {
     table_note(
         table,
-        "The paper's setting as we read it from its numbers (it does not say): one "
-        "micro-batch of 1 x 1024 tokens, strict fp32, no overlap in the pipeline; attention "
-        "scores in memory and a backward pass in one piece, as in Megatron-LM.  \"roofline\" "
-        "takes %.0f %% of the peak for products.",
+        "The paper does not state its setting; its numbers fit one micro-batch of 1 x 1024 tokens, "
+        "strict fp32, no overlap in the pipeline, attention scores in memory and a backward pass "
+        "in "
+        "one piece, as in Megatron-LM.  \"roofline\": matrix products at %.0f %% of the peak.",
         100 * efficiency_default.products[PRECISION_FP32]);
     table_note(
         table,
-        "\"calibrated\" takes the fraction at which one published cell per GPU comes out: RTX "
-        "4090 %.1f %% (G-1.6B BCD-1/3), A100 %.1f %%, A800 %.1f %% (G-1.6B full on one).  All "
-        "else is prediction.",
+        "\"calibrated\": at the fraction with which one published cell per GPU comes out: RTX 4090 "
+        "%.1f %% (G-1.6B BCD-1/3), A100 %.1f %%, A800 %.1f %% (G-1.6B full on one).  All other "
+        "cells "
+        "are predictions.",
         fraction_of(table, "rtx4090"), fraction_of(table, "a100"), fraction_of(table, "a800"));
 }
 
-/* Published milliseconds per parameter of a LLaMA model over those of the GPT that ran on as many
- * GPUs: the smallest and the largest, of full updates and of BCD, which took 8 bytes of each
- * parameter.
- */
+/* Compares the published milliseconds per parameter of a LLaMA model and of the GPT on as many
+ * GPUs, for full updates and BCD.  Memory of BCD stands for the parameters: it takes 8 bytes of
+ * each. */
 static void note_llama(Table *table) {
     static const char *const pairs[][2] = {
         {"L-6.0B", "G-5.4B"}, {"L-11B", "G-10B"}, {"L-23B", "G-20B"}};
@@ -61,11 +62,12 @@ static void note_llama(Table *table) {
         min = fmin(min, fmin(full[0] / full[1], bcd[0] / bcd[1]));
         max = fmax(max, fmax(full[0] / full[1], bcd[0] / bcd[1]));
     }
-    table_note(table,
-               "The published steps of L-6.0B and larger take %.2f to %.2f of the time per "
-               "parameter of GPT ones; "
-               "the same work at the same rate cannot give both.  L-8.0B is not in Table 8.",
-               min, max);
+    table_note(
+        table,
+        "The published steps of L-6.0B and larger take %.2f to %.2f of the time per parameter "
+        "of those of GPT, which the same work at the same rate does not allow.  L-8.0B is not "
+        "in Table 8.",
+        min, max);
 }
 
 static void add_table4(Tables *tables) {
@@ -76,12 +78,12 @@ static void add_table4(Tables *tables) {
         PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3, 0};
         table_row(table, "%s full", d->model);
         put_step(table, &full, d->full_ms);
-        /* Two full updates of a model have the same BCD row. */
+        /* The two full updates of G-10B have the same BCD step. */
         if (d > paper_distributed && strcmp(d[-1].model, d->model) == 0) continue;
         table_row(table, "%s BCD-1/3", d->model);
         put_step(table, &bcd, d->bcd_ms);
     }
-    for (const PaperElsewhere *e = paper_elsewhere; e->model; e++) {
+    for (const PaperOtherGpu *e = paper_other_gpus; e->model; e++) {
         PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1, 0};
         table_row(table, "%s full, %s", e->model, gpu_find(e->gpu)->name);
         put_step(table, &full, e->full_ms);
@@ -130,8 +132,9 @@ void paper_add_offload(Tables *tables) {
         table_row(table, "%dk", thousand);
         table_put(table, 0, offload, resident, offload / resident);
     }
-    table_note(table,
-               "One RTX 4090, calibrated as in Table 4, micro-batches of 1 x 1024 tokens.  "
-               "\"resident\": the same full update with all state on the card, which would not fit "
-               "there.  Table 3 has the first row only.");
+    table_note(
+        table,
+        "One RTX 4090, calibrated as in Table 4, micro-batches of 1 x 1024 tokens.  "
+        "\"resident\": the same full update with its state on the card, where it would not fit. "
+        " Table 3 has the first row only.");
 }

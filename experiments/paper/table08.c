@@ -1,4 +1,4 @@
-/* Tables 8 and 4: parameters, gradients and Adam's state; and what that leaves out. */
+/* Tables 8 and 4: parameters, gradients and Adam's state; and the activations they leave out. */
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ const PaperModel *paper_model(const char *model) {
     return m->model ? m : NULL;
 }
 
-MemorySums memory_sums(Table *table, const Model *model, const OptimizerSettings *optimizer,
-                       int submodels, bool recompute) {
+MemorySums paper_memory(Table *table, const Model *model, const OptimizerSettings *optimizer,
+                        int submodels, bool recompute) {
     FitBytes bytes;
     Partition partition = {0};
     FitTraining training = {
@@ -73,15 +73,15 @@ static void add_model(Table *table, const PaperModel *row) {
     double published = row->memory_gib, third = published_bcd(row->model);
     double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / GIB;
     double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / GIB;
-    MemorySums planned = memory_sums(table, model, &adam, 3, false);
+    MemorySums planned = paper_memory(table, model, &adam, 3, false);
     table_row(table, "%s", row->model);
     table_put(table, 0, (double)model->param_count, published, 2 * third, full,
               full / published - 1, third, bcd, bcd / third - 1, planned.trained / GIB);
     model_free(model);
 }
 
-/* Layers like those of L-6.0B and L-11B, which differ in nothing else, that would fill the memory
- * printed for L-8.0B; NAN where memory runs out. */
+/* Returns how many layers like those of L-6.0B and L-11B, which differ in nothing else, would take
+ * the memory printed for L-8.0B; NAN when memory runs out. */
 static double undescribed_layers(double full_gib) {
     const PaperModel *low = paper_model("L-6.0B"), *high = paper_model("L-11B");
     Model *a = model_create(low->model), *b = model_create(high->model);
@@ -108,7 +108,7 @@ static void add_models(Tables *tables) {
                "L-1.5B contradicts itself: the published %.3f is not twice the published %.3f, "
                "which is what the closed form gives.",
                paper_model("L-1.5B")->memory_gib, published_bcd("L-1.5B"));
-    /* A model that Table 8 does not describe has no parameter count, hence no closed form. */
+    /* Table 8 does not describe L-8.0B, so that it has no parameter count and no closed form. */
     for (const PaperDistributed *d = paper_distributed; d->model; d++) {
         if (paper_model(d->model)) continue;
         table_row(table, "%s", d->model);
@@ -129,10 +129,10 @@ static void add_activations_of(Table *table, const PaperModel *row) {
         table_fail(table);
         return;
     }
-    MemorySums full = memory_sums(table, model, &adam, 1, false),
-               bcd = memory_sums(table, model, &adam, 3, false),
-               full_again = memory_sums(table, model, &adam, 1, true),
-               bcd_again = memory_sums(table, model, &adam, 3, true);
+    MemorySums full = paper_memory(table, model, &adam, 1, false),
+               bcd = paper_memory(table, model, &adam, 3, false),
+               full_again = paper_memory(table, model, &adam, 1, true),
+               bcd_again = paper_memory(table, model, &adam, 3, true);
     table_row(table, "%s", row->model);
     table_put(table, 0, full.trained / GIB, full.activations / GIB,
               full.activations / (4.0 * (double)model->param_count), full_again.activations / GIB,

@@ -1,4 +1,4 @@
-/* Tables 5 to 7 (cost) and 12 to 14 (GPU hours), cell by cell: what BCD-1/3 on RTX 4090 saves. */
+/* Tables 5 to 7 (cost) and 12 to 14 (GPU hours): what BCD-1/3 on RTX 4090 saves. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,14 +103,14 @@ int cost_saved_columns(TableColumn *columns, const CostSettings *settings) {
 
 void cost_put_saved(Table *table, int first, const CostSettings *settings, double published,
                     const double saved[MULTIPLIERS]) {
-    const double follows = 0.015; /* farther off, a cell follows from none of them */
+    const double tolerance = 0.015; /* a cell that is farther off follows from none of them */
     int nearest = 0;
     for (int m = 0; m < MULTIPLIER_OURS; m++)
         if (fabs(saved[m] - published) < fabs(saved[nearest] - published)) nearest = m;
     double off = saved[nearest] - published;
     table_put(table, first + SAVED_PUBLISHED, published);
     table_text(table, first + SAVED_NEAREST, SOURCE_NONE, "%s",
-               fabs(off) <= follows ? table->column[first + SAVED_WITH + nearest].head : "none");
+               fabs(off) <= tolerance ? table->column[first + SAVED_WITH + nearest].head : "none");
     table_put(table, first + SAVED_OFF, 100 * off);
     table_put_all(table, first + SAVED_WITH, settings->multipliers, saved);
 }
@@ -132,7 +132,7 @@ static void add_cell(Table *table, const CostSettings *settings, const PaperRedu
     cost_put_saved(table, SAVED, settings, published, saved);
 }
 
-/* Adds the table that begins with this row; returns the row behind it. */
+/* Adds the table whose first row this is; returns the first row of the next one. */
 static const PaperReduction *add_reduction(Tables *tables, const CostSettings *settings,
                                            const PaperReduction *row) {
     TableColumn columns[COLUMNS] = {
@@ -152,12 +152,12 @@ static const PaperReduction *add_reduction(Tables *tables, const CostSettings *s
         add_cell(table, settings, row, true);
         add_cell(table, settings, row, false);
     }
-    table_note(table,
-               "Saved: 1 - multiplier x (step x GPUs%s of BCD) / (the same of the full update), "
-               "from the published times%s.  nearest: the multiplier whose cell comes nearest, "
-               "none if all are "
-               "more than 1.5 points off; implied: the one that would give the published cell.",
-               cost ? " x price" : "", cost ? " and the prices of section 4.4.1" : "");
+    table_note(
+        table,
+        "Saved: 1 - multiplier x (step x GPUs%s of BCD) / (the same of the full update), "
+        "from the published times%s.  nearest: the multiplier whose cell is nearest, none if "
+        "all are more than 1.5 points off; implied: the one that would give the published cell.",
+        cost ? " x price" : "", cost ? " and the prices of section 4.4.1" : "");
     return row;
 }
 
@@ -198,11 +198,12 @@ void paper_add_implied(Tables *tables) {
     table_note(
         table,
         "multiplier: worst multiplier x (1 - average) / (1 - worst), in which times and prices "
-        "cancel.  price ratio: of the GPU to an RTX 4090.  full step: the time of a full "
-        "update with which the worst cells come out.");
-    table_note(
-        table,
-        "On RTX 4090 the cells of G-1.6B and G-20B, and that of G-5.4B in Table 5, follow "
-        "from other step times than Table 4 prints; Table 6 from a slightly cheaper RTX 4090 "
-        "or dearer A100 than section 4.4.1.");
+        "cancel.  price ratio: of the GPU over an RTX 4090.  full step: the time of a full update "
+        "that gives the worst cells.");
+    table_note(table,
+               "On RTX 4090 the cells of G-1.6B and G-20B, and that of G-5.4B in Table 5, follow "
+               "from other "
+               "step times than Table 4 prints; Table 6 follows from a slightly lower price of the "
+               "RTX 4090, "
+               "or a higher one of the A100, than section 4.4.1 has.");
 }

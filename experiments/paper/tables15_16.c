@@ -1,4 +1,4 @@
-/* Tables 15 and 16: a step of BCD against UFP, the part that trains. */
+/* Tables 15 and 16: a step of BCD against UFP, the unfrozen part. */
 #include <math.h>
 
 #include "paper.h"
@@ -6,17 +6,17 @@
 
 enum { MIN = PAPER_MIN_UFP, MAX = PAPER_MAX_UFP };
 
-double timing_theory(int k, int parts, bool cached) {
+double timing_flop_ratio(int k, int parts, bool cached) {
     double sum = 0, up = (parts - k + 1.0) / parts;
     if (k) return ((cached ? up : 1) + up + 1.0 / parts) / 3;
-    for (k = 1; k <= parts; k++) sum += timing_theory(k, parts, cached);
+    for (k = 1; k <= parts; k++) sum += timing_flop_ratio(k, parts, cached);
     return sum / parts;
 }
 
 static void add_ufp(Table *table, const PaperUfp *u, int parts) {
     PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, parts, 0}, kept = step;
     kept.method = TIMED_CACHED;
-    double share = timing_theory(0, parts, false) / timing_theory(0, MIN, false);
+    double share = timing_flop_ratio(0, parts, false) / timing_flop_ratio(0, MIN, false);
     double flops = parts > MIN ? u->ms[0] * share : NAN, published = u->ms[parts - MIN];
     table_row(table, "%s 1/%d", u->model, parts);
     paper_put_step(table, 0, &step, published);
@@ -36,12 +36,13 @@ void paper_add_table15_16(Tables *tables) {
         {"flops_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
     };
     Table *table = tables_add(tables, "tables15and16",
-                              "Tables 15 and 16: a step of BCD against UFP, the part that trains",
+                              "Tables 15 and 16: a step of BCD against UFP, the unfrozen part",
                               "model, UFP", columns, 8);
     for (const PaperUfp *u = paper_ufp; u->model; u++)
         for (int parts = MIN; parts <= MAX; parts++) add_ufp(table, u, parts);
-    table_note(table,
-               "Means over the submodels; settings as in Table 4.  \"cached\": the outputs of the "
-               "frozen prefix are kept (pre-inference); the published times fit better without.  "
-               "\"FLOP model\": the published 1/3 times (3/2 + 3/(2M)) / 2.");
+    table_note(
+        table,
+        "Means over the submodels; settings as in Table 4.  \"cached\": with the outputs of the "
+        "frozen prefix kept (pre-inference), which fits the published times less well.  \"FLOP "
+        "model\": the published time at 1/3, times (3/2 + 3/(2M)) / 2.");
 }

@@ -1,4 +1,4 @@
-/* The experiment `timing`: steps as published and simulated, and measured here, repeatedly. */
+/* `bcd experiment timing`: published steps, simulated ones, and repeated measurements here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +33,12 @@ static void note_repeats(Table *table, int repeats) {
     int last = table->columns - 1;
     for (int r = 0; r < table->rows; r++)
         off += fabs(table->cell[r * table->columns + last].value) / table->rows;
-    table_note(table,
-               "Each number is the median of %d measurements with their spread, taken one after "
-               "the other over the whole table; each of them is the fastest of a few steps.",
-               repeats);
+    table_note(
+        table,
+        "Each number is the median of %d measurements, with their standard deviation.  The "
+        "whole table is measured before it is repeated; a measurement is the fastest of a few "
+        "steps.",
+        repeats);
     if (table->column[last].kind == COLUMN_DEVIATION)
         table_note(table, "Mean absolute deviation %.1f %%.", 100 * off);
 }
@@ -54,8 +56,8 @@ static void print_repeat(const MeasuredNetwork *network, int done, int repeats, 
     fflush(stdout);
 }
 
-/* The tables of one network.  What disturbs a machine for a while disturbs one repeat, and in it
- * both sides of a comparison. */
+/* Adds the tables of a network.  All of them are measured in each repeat, so that a disturbance of
+ * the machine affects one repeat, and both sides of a comparison in it. */
 static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
                        int number) {
     Tables more[REPEATS] = {{.tables = 0}};
@@ -80,7 +82,7 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
 }
 
 static int add_measured(Tables *tables, const Options *asked) {
-    return measured_each(tables, asked, timing_networks(asked->preset), add_network);
+    return measured_for_each(tables, asked, timing_networks(asked->preset), add_network);
 }
 
 int experiment_timing(const Options *options) {
@@ -98,5 +100,5 @@ int experiment_timing(const Options *options) {
     }
     failed = failed || tables_failed(&tables) || paper_add_figure3(&tables, options) ||
              add_measured(&tables, options);
-    return paper_deliver(&tables, options, "timing", failed);
+    return paper_write(&tables, options, "timing", failed);
 }

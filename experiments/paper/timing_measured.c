@@ -1,5 +1,5 @@
-/* Small models here: each submodel against the full update, and pipelines of threads against their
- * simulation from measured block times. */
+/* Measures small models here: each submodel against the full update, and pipelines of threads
+ * against their simulation from measured block times. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -32,14 +32,14 @@ static const struct {
 
 typedef struct {
     int submodels, parts; /* micro-batches of a step */
-    int ranks;            /* threads that are a pipeline; 0: one stage without */
+    int ranks;            /* of a pipeline of threads; 0: a stage without pipeline */
     PlacementKind placement;
-    bool cached; /* the frozen prefix, kept */
+    bool cached; /* the outputs of the frozen prefix */
 } NetworkMethod;
 
 typedef struct {
     double step_ms[THIRDS], mean_ms;
-    BlockCost *block; /* [submodels][blocks], of one stage; NULL: not wanted */
+    BlockCost *block; /* [submodels][blocks], filled unless NULL */
 } Times;
 
 static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
@@ -56,8 +56,8 @@ static int set_method(Options *o, const Options *asked, const MeasuredNetwork *n
     return failed ? -1 : 0;
 }
 
-/* Per micro-batch.  What the step took beside blocks and update (the loss, above all) counts as
- * forward of the last block. */
+/* Fills the costs of the blocks per micro-batch.  The rest of the step, mainly the loss, is added
+ * to the forward pass of the last block. */
 static void fill_costs(const Bench *bench, int parts, BlockCost *block, double step_ms) {
     const Model *m = bench->setup.model;
     double trained = 0, rest = step_ms - bench->min_update_ms, each = 1e-3 / parts;
@@ -77,8 +77,8 @@ static void fill_costs(const Bench *bench, int parts, BlockCost *block, double s
     block[m->blocks - 1].pass_s[PASS_FORWARD] += each * fmax(0, rest);
 }
 
-/* One thread per rank.  Two steps to warm up, which fill a cache.  bench_close(bench) whatever it
- * returns. */
+/* Times a step of each submodel with one thread per rank, after two steps that warm up and fill the
+ * cache.  The caller calls bench_close(bench) also on failure. */
 static int time_method(Times *times, Bench *bench, const Options *asked,
                        const MeasuredNetwork *network, const NetworkMethod *method) {
     BenchPace pace = {2, 3, presets[asked->preset].steps, 500};
@@ -104,8 +104,8 @@ static int time_method(Times *times, Bench *bench, const Options *asked,
 /* ---- submodels on one stage ------------------------------------------------------------------ */
 
 static void put_share(Table *table, int k, double ms, double cached_ms, double full_ms) {
-    table_put(table, 0, ms, ms / full_ms, timing_theory(k, THIRDS, false), cached_ms,
-              cached_ms / full_ms, timing_theory(k, THIRDS, true));
+    table_put(table, 0, ms, ms / full_ms, timing_flop_ratio(k, THIRDS, false), cached_ms,
+              cached_ms / full_ms, timing_flop_ratio(k, THIRDS, true));
 }
 
 static int time_stage(Times *times, const Options *asked, const MeasuredNetwork *network,
@@ -145,10 +145,11 @@ int paper_add_shares(Tables *tables, const Options *asked, const MeasuredNetwork
     }
     table_row(table, "1/3 mean");
     put_share(table, 0, thirds.mean_ms, cached.mean_ms, full.mean_ms);
-    table_note(table,
-               "One thread; submodels balanced by parameters.  \"cached\": the prefix's outputs "
-               "come from the cache.  Theory knows equal parts without embedding, head and "
-               "optimizer; convolutions of the lower blocks cost more per parameter.");
+    table_note(
+        table,
+        "One thread; submodels balanced by parameters.  \"cached\": the outputs of the prefix "
+        "come from the cache.  The theory assumes equal submodels without embedding, head and "
+        "optimizer; convolutions of lower blocks cost more per parameter.");
     return 0;
 }
 
@@ -158,10 +159,10 @@ typedef struct {
     const Options *asked;
     const MeasuredNetwork *network;
     Table *table;
-    double latency_s, rate; /* of the link between threads */
+    double latency_s, rate; /* of messages between threads */
 } Pipelines;
 
-/* The step of a pipeline, simulated from the block times of one stage.  -1 and an error. */
+/* Simulates the step of a pipeline from the block times of one stage. */
 static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup *pipeline,
                              const BlockCost *block, const NetworkMethod *method) {
     Gpu here = {.key = "here",
@@ -203,7 +204,7 @@ static int add_pipeline(Pipelines *all, const NetworkMethod *method, const Block
     return 0;
 }
 
-/* The blocks of the smallest submodel: virtual stages need one for each rank. */
+/* Returns the blocks of the smallest submodel; virtual stages need one for each rank. */
 static int fewest_blocks(const Setup *setup) {
     const Partition *partition = &setup->bcd.partition;
     int fewest = setup->model->blocks;
@@ -226,7 +227,7 @@ static int time_blocks(Times *stage, Bench *bench, const Pipelines *all,
                         : error_set("timing: out of memory");
 }
 
-/* Full or BCD, with so many micro-batches: block times of one stage, then the pipelines. */
+/* Measures the block times of one stage, then the pipelines, with `parts` micro-batches. */
 static int add_pipelines_of(Pipelines *all, int submodels, int parts) {
     Times stage = {0};
     Bench bench = {0};

@@ -9,8 +9,9 @@ const char *const paper_notes[PAPER_NOTES + 1] = {
         "exp(1.9407) = 69.6), in all their rows: higher is worse. They are shown here as "
         "perplexity.",
     [PAPER_NOTE_MULTIPLIER] =
-        "The published average multiplier 1.39 is the mean of five Adam rows of unlike kind; the "
-        "means of the image rows and of the language rows are given apart.",
+        "The published average multiplier 1.39 is the mean over five Adam rows, of image models "
+        "and "
+        "of language models; the means of the two are given separately.",
     [PAPER_NOTE_EPOCH] =
         "One published epoch is one pass over the data, whichever submodel is active.",
     [PAPER_NOTE_MEMORY] =
@@ -20,11 +21,12 @@ const char *const paper_notes[PAPER_NOTES + 1] = {
         "The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is most likely CIFAR-100 "
         "(inferred).",
     [PAPER_NOTE_GPT2] =
-        "No natural configuration has the memory printed for the 0.15B GPT-2; 16 layers x 768 "
-        "stand for it.",
+        "No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 "
+        "stand in for it.",
     [PAPER_NOTE_CONVERGED] =
-        "The paper says \"converged\" without a rule, and \"loss\" without saying whether of "
-        "training or validation; both are compared with ours loosely.",
+        "The paper gives no rule for \"converged\", and does not say whether \"loss\" is of "
+        "training "
+        "or validation, so that comparisons with ours are rough.",
 };
 
 const PaperRow *paper_rows(int table) {
@@ -76,7 +78,7 @@ const PaperRow *paper_find(int table, const char *model, const char *data, bool 
             continue;
         bool same_model = !strcmp(p->model, model), same_data = !strcmp(p->data, data);
         int likeness = 1 + 4 * same_model + 2 * same_data;
-        if (likeness <= best_likeness) continue; /* the first of equals */
+        if (likeness <= best_likeness) continue; /* of equals, the first is taken */
         best = p;
         best_likeness = likeness;
         *exact = same_model && same_data && kind == optimizer;

@@ -26,7 +26,7 @@ static void put_scores(Table *answer, const CaseMethod *method) {
                images ? "accuracy" : "perplexity", mean_value(&c.bcd), unit, mean_value(&c.full),
                unit);
     table_text(answer, AFTER, SOURCE_NONE, "%s",
-               study_budget(budget, mean_value(&c.budget), AXIS_UPDATES));
+               study_format_budget(budget, mean_value(&c.budget), AXIS_UPDATES));
     table_text(answer, VERDICT, SOURCE_NONE, "%s",
                c.difference.count < 2 ? "a verdict needs at least 2 seeds" : c.verdict);
 }
@@ -41,7 +41,7 @@ void answer_add(Tables *tables, const Cases *cases) {
     char label[CASE_LABEL];
     for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
-        if (!study_pairs(method)) continue;
+        if (!study_is_compared(method)) continue;
         if (!answer)
             answer = tables_add(tables, "answer", "Does BCD match the full update?", "training",
                                 columns, COLUMNS);

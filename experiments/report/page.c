@@ -52,7 +52,7 @@ static void store_operations(H5File *file, const Study *study) {
     double *values = malloc((total + 1) * sizeof *values);
     for (int r = 0; values && r < study->rows; r++)
         for (size_t i = 0; i < study->row[r].curve_rows; i++)
-            values[at++] = study_at(&study->row[r], i, AXIS_OPERATIONS);
+            values[at++] = study_axis_value(&study->row[r], i, AXIS_OPERATIONS);
     H5Dim dim = {"step", total, NULL};
     if (values)
         h5_write(file, "/operations", H5_DOUBLE, values, 1, &dim, NULL);

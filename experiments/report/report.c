@@ -34,7 +34,7 @@ static int read_file(Report *report, const char *path) {
     char format[H5_NAME];
     if (h5_format(path, format)) return -1;
     if (strcmp(format, tables_format) != 0) {
-        report->runs_alone &= strcmp(format, "bcd run") == 0;
+        report->only_runs &= strcmp(format, "bcd run") == 0;
         return study_read(&report->study, path);
     }
     ReportFile *file = &report->file[report->files++];
@@ -46,7 +46,7 @@ static int read_files(Report *report, const Options *options) {
     char path[OPTION_TEXT];
     report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
     report->files = 1;
-    report->runs_alone = !*options->table; /* asked for by name, every table is there */
+    report->only_runs = !*options->table; /* asked for by name, every table is there */
     if (!report->file) return error_set("report: out of memory");
     for (int i = 0; i < options->positionals; i++) {
         file_path(path, options->positional[i]);
@@ -65,18 +65,19 @@ static bool is_empty(const Table *table) {
 
 /* What says nothing here: verdicts that nobody has; with one's own runs, what the paper published
  * of others. */
-static bool is_idle(const Report *report, const Table *table) {
+static bool is_irrelevant(const Report *report, const Table *table) {
     if (strcmp(table->name, "verdicts") == 0) return is_empty(table);
-    return report->runs_alone &&
+    return report->only_runs &&
            (strncmp(table->title, "Table", 5) == 0 || strcmp(table->name, "multipliers") == 0);
 }
 
-static void drop_idle(const Report *report, Tables *tables) {
+static void drop_irrelevant(const Report *report, Tables *tables) {
     Tables idle = {.tables = 0};
     int kept = 0;
     for (int t = 0; t < tables->tables; t++) {
         Table *table = tables->table[t];
-        Table **to = is_idle(report, table) ? &idle.table[idle.tables++] : &tables->table[kept++];
+        Table **to =
+            is_irrelevant(report, table) ? &idle.table[idle.tables++] : &tables->table[kept++];
         *to = table;
     }
     tables->tables = kept;
@@ -90,7 +91,7 @@ static int prepare(Report *report) {
     if (study_prepare(&report->study) || cases_make(&report->cases, &report->study)) return -1;
     answer_add(tables, &report->cases);
     if (study_tables(tables, &report->study)) return -1;
-    drop_idle(report, tables);
+    drop_irrelevant(report, tables);
     return 0;
 }
 

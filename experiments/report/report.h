@@ -15,7 +15,7 @@ typedef struct {
 typedef struct {
     Study study;
     Cases cases;
-    bool runs_alone; /* one's own runs, no experiment: the paper's tables are left out */
+    bool only_runs; /* one's own runs, no experiment: the paper's tables are left out */
     int files;
     ReportFile *file; /* [files]; the first is none: its tables are made of the trainings */
 } Report;

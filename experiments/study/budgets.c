@@ -32,8 +32,10 @@ static double reached(const StudyRow *row, StudyQuality quality, size_t rows, si
 
 static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *full,
                      StudyAxis axis, StudyQuality quality) {
-    double own = study_end(row, axis), other = study_end(full, axis), budget = fmin(own, other);
-    if (!isfinite(own + other) || (axis == AXIS_SECONDS && !study_same_clock(row, full))) return;
+    double own = study_axis_total(row, axis), other = study_axis_total(full, axis),
+           budget = fmin(own, other);
+    if (!isfinite(own + other) || (axis == AXIS_SECONDS && !study_times_comparable(row, full)))
+        return;
     size_t window = study_window(row, full);
     double over = nextafter(budget, INFINITY);
     double bcd_at = reached(row, quality, study_rows_before(row, axis, over), window);
@@ -72,7 +74,7 @@ StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, S
                               StudyQuality quality) {
     StudyComparison sum = {0};
     for (int s = 0; s < method->seeds; s++) {
-        const StudyRow *full = case_partner(with, method->row[s]);
+        const StudyRow *full = case_full_update(with, method->row[s]);
         if (full) add_seed(&sum, method->row[s], full, axis, quality);
     }
     bool more_is_better = quality == STUDY_SCORE && study_is_images(method->row[0]);
@@ -119,7 +121,7 @@ static const struct {
                     {AXIS_SECONDS, "seconds"},
                     {AXIS_UPDATES, "memory"}};
 
-const char *study_budget(char text[64], double value, StudyAxis axis) {
+const char *study_format_budget(char text[64], double value, StudyAxis axis) {
     if (axis == AXIS_UPDATES)
         snprintf(text, 64, "%.0f updates", value);
     else if (axis == AXIS_SECONDS)
@@ -141,7 +143,7 @@ static void put_method(Table *table, const Cases *cases, const CaseMethod *metho
         if (!small) continue;
         StudyComparison c = study_compare(method, small->of, equals[e].axis, quality);
         if (!c.difference.count) continue;
-        study_budget(budget, mean_value(&c.budget), equals[e].axis);
+        study_format_budget(budget, mean_value(&c.budget), equals[e].axis);
         if (e == EQUAL_MEMORY)
             snprintf(budget, sizeof budget, "%.3g MiB: %.30s",
                      method->row[0]->peak[MEM_ROLES] / MIB, case_network(small->row[0], network));
@@ -174,7 +176,7 @@ static Table *add_quality(Tables *tables, const Cases *cases, StudyQuality quali
                    "training", columns, COLUMNS);
     for (int c = BCD; c < BCD + 2 && loss; c++) strcpy(table->column[c].head, "loss");
     for (int m = 0; m < cases->methods; m++)
-        if (study_pairs(&cases->method[m]))
+        if (study_is_compared(&cases->method[m]))
             put_method(table, cases, &cases->method[m], quality, counts);
     return table;
 }
@@ -191,7 +193,7 @@ static void note_score(Table *table) {
         "(two-sided, 95 %%) times its standard error, the spread over the root of the seeds; "
         "with one seed there is none.  Each row is judged by itself: of twenty without any "
         "difference, chance calls one ahead.");
-    table_note(table, "%s", study_clock_note);
+    table_note(table, "%s", study_times_note);
     table_note(table,
                "MiB: beside the full update of the network named, the largest here that needs no "
                "more memory at its peak (all roles) than BCD, at equal updates.");
@@ -220,7 +222,7 @@ void study_add_budgets(Tables *tables, const Cases *cases) {
     };
     int counts[2][EQUALS][VERDICTS] = {0};
     bool pairs = false;
-    for (int m = 0; m < cases->methods; m++) pairs |= study_pairs(&cases->method[m]);
+    for (int m = 0; m < cases->methods; m++) pairs |= study_is_compared(&cases->method[m]);
     if (!pairs) return;
     Table *table = tables_add(tables, "verdicts", "Does BCD match the full update, at equal cost?",
                               "at equal", columns, 6);

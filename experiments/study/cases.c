@@ -164,7 +164,7 @@ static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyR
     return full->steps == row->steps || full->steps > than->steps;
 }
 
-const StudyRow *case_partner(const StudyCase *item, const StudyRow *row) {
+const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row) {
     const StudyRow *partner = NULL;
     for (int m = 0; m < item->methods; m++) {
         const CaseMethod *method = &item->method[m];

@@ -38,7 +38,7 @@ void cases_free(Cases *cases);
 
 /* The row of the full update (in the device's memory) with the same seed; of several one of the
  * same rate, then the one with as many updates, or else the longest; NULL: none. */
-const StudyRow *case_partner(const StudyCase *item, const StudyRow *row);
+const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row);
 
 /* Whether no method before has the same M and part of the data: the others of these differ in when
  * and in what order the submodels take turns. */

@@ -113,7 +113,7 @@ static void forget(StudyRow *row) {
 static void converge_method(Study *study, const CaseMethod *method) {
     for (int s = 0; s < method->seeds; s++) {
         StudyRow *row = &study->row[method->row[s] - study->row];
-        const StudyRow *full = row->submodels > 1 ? case_partner(method->of, row) : NULL;
+        const StudyRow *full = row->submodels > 1 ? case_full_update(method->of, row) : NULL;
         if (!full) continue;
         converge_training(row, full);
         converge_validation(row, full);

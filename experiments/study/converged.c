@@ -210,7 +210,7 @@ static bool has_means(const CaseMethod *method) {
 const MeasureTable measures_converged = {
     .name = "converged",
     .title = "Each training to its own convergence",
-    .is_about = has_means,
+    .selects = has_means,
     .column =
         {
             {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},

@@ -20,8 +20,8 @@ void measure_put(Table *table, int first, const MeasureColumn *columns, int coun
         MeasureKind kind = columns[c].kind;
         Source source = columns[c].source;
         Mean mean = {0};
-        for (int s = 0; s < method->seeds && !(s && kind == FIRST_SEED); s++) {
-            MeasurePair pair = {method->row[s], case_partner(method->of, method->row[s])};
+        for (int s = 0; s < method->seeds; s++) {
+            MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s])};
             if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
         }
         if (kind == SEED_COUNT)
@@ -39,7 +39,7 @@ void measure_add(Tables *tables, const Cases *cases, const MeasureTable *measure
     while (measures->column[columns].name) columns++;
     for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
-        if (!measures->is_about(method)) continue;
+        if (!measures->selects(method)) continue;
         if (!table)
             table = measure_table(tables, measures->name, measures->title, "training",
                                   measures->column, columns);
@@ -75,16 +75,16 @@ double measure_trained(const MeasurePair *pair) {
     return (peak[MEM_PARAMETERS] + peak[MEM_GRADIENTS] + peak[MEM_STATE]) / MIB;
 }
 
-double study_end(const StudyRow *row, StudyAxis axis) {
-    return row->curve_rows ? study_at(row, row->curve_rows - 1, axis) : NAN;
+double study_axis_total(const StudyRow *row, StudyAxis axis) {
+    return row->curve_rows ? study_axis_value(row, row->curve_rows - 1, axis) : NAN;
 }
 
 static double per_update(const StudyRow *row, StudyAxis axis) {
-    return study_end(row, axis) / study_end(row, AXIS_UPDATES);
+    return study_axis_total(row, axis) / study_axis_total(row, AXIS_UPDATES);
 }
 
 double measure_time_ratio(const MeasurePair *pair) {
-    if (!pair->full || !study_same_clock(pair->row, pair->full)) return NAN;
+    if (!pair->full || !study_times_comparable(pair->row, pair->full)) return NAN;
     return per_update(pair->row, AXIS_SECONDS) / per_update(pair->full, AXIS_SECONDS);
 }
 
@@ -97,12 +97,13 @@ double measure_peak_ratio(const MeasurePair *pair) {
     return pair->row->peak[MEM_ROLES] / pair->full->peak[MEM_ROLES];
 }
 
-const char study_clock_note[] =
+const char study_times_note[] =
     "Seconds are compared only where both trainings had the same processor or GPU and as many "
     "threads.";
 
-bool study_pairs(const CaseMethod *method) {
+bool study_is_compared(const CaseMethod *method) {
     for (int s = 0; s < method->seeds; s++)
-        if (method->row[s]->submodels > 1 && case_partner(method->of, method->row[s])) return true;
+        if (method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]))
+            return true;
     return false;
 }

@@ -14,7 +14,7 @@ enum { KINDS = 4 };
 
 static void add_method(Mean mean[KINDS], const CaseMethod *method) {
     const StudyRow *first = method->row[0];
-    if (!study_is_third(first) || !case_is_plain(method)) return;
+    if (!study_is_bcd3(first) || !case_is_plain(method)) return;
     int kind = 2 * study_is_images(first) + !strcmp(first->optimizer, "sgd");
     for (int s = 0; s < method->seeds; s++) mean_add(&mean[kind], method->row[s]->multiplier);
 }

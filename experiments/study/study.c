@@ -235,7 +235,7 @@ double study_score(const StudyRow *row, const EvaluationRow *evaluation) {
     return study_is_images(row) ? 100 * evaluation->accuracy : evaluation->perplexity;
 }
 
-bool study_is_third(const StudyRow *row) {
+bool study_is_bcd3(const StudyRow *row) {
     return row->submodels == 3 && row->fraction >= 1 && !*row->settings.init;
 }
 
@@ -251,7 +251,7 @@ const char *study_method(const StudyRow *row, char text[32]) {
     return text;
 }
 
-double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis) {
+double study_axis_value(const StudyRow *row, size_t curve_row, StudyAxis axis) {
     if (axis == AXIS_UPDATES) return (double)row->curve[curve_row].step;
     if (axis == AXIS_SECONDS) return row->curve[curve_row].seconds;
     return row->operations ? row->operations[curve_row] : NAN;
@@ -261,7 +261,7 @@ size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value) {
     size_t low = 0, high = row->curve_rows;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (study_at(row, middle, axis) < value)
+        if (study_axis_value(row, middle, axis) < value)
             low = middle + 1;
         else
             high = middle;
@@ -269,7 +269,7 @@ size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value) {
     return low;
 }
 
-bool study_same_clock(const StudyRow *a, const StudyRow *b) {
+bool study_times_comparable(const StudyRow *a, const StudyRow *b) {
     return a->threads == b->threads &&
            !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));
 }

@@ -67,7 +67,7 @@ double study_score(const StudyRow *row, const EvaluationRow *evaluation);
 
 /* BCD in three submodels on all of the data, from random weights, as in Table 2: what enters a mean
  * multiplier. */
-bool study_is_third(const StudyRow *row);
+bool study_is_bcd3(const StudyRow *row);
 
 /* "full", "offload", "BCD-1/3", or "1/3 x.9" where each submodel sees 0.9 of the data. */
 const char *study_method(const StudyRow *row, char text[32]);
@@ -75,12 +75,12 @@ const char *study_method(const StudyRow *row, char text[32]);
 /* What a training is measured by: updates, seconds, operations. */
 typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS } StudyAxis;
 /* How far it was after the update of a row of its curve; NAN where that is unknown. */
-double study_at(const StudyRow *row, size_t curve_row, StudyAxis axis);
+double study_axis_value(const StudyRow *row, size_t curve_row, StudyAxis axis);
 
 /* How many rows of its curve lie before that; they are in order. */
 size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value);
 
 /* Whether the seconds of two trainings may be compared: same processor or GPU, as many threads. */
-bool study_same_clock(const StudyRow *a, const StudyRow *b);
+bool study_times_comparable(const StudyRow *a, const StudyRow *b);
 
 #endif

@@ -13,7 +13,7 @@
 /* How far a training was after so many updates; NAN where that is unknown. */
 static double after(const StudyRow *row, double steps, StudyAxis axis) {
     size_t at = study_rows_before(row, AXIS_UPDATES, steps);
-    return isnan(steps) || at == row->curve_rows ? NAN : study_at(row, at, axis);
+    return isnan(steps) || at == row->curve_rows ? NAN : study_axis_value(row, at, axis);
 }
 
 /* What BCD took to the level of the pair over what the full update took. */
@@ -26,11 +26,12 @@ static double to_level(const MeasurePair *pair, StudyAxis axis) {
 static double level_operations(const MeasurePair *pair) { return to_level(pair, AXIS_OPERATIONS); }
 
 static double level_seconds(const MeasurePair *pair) {
-    return study_same_clock(pair->row, pair->full) ? to_level(pair, AXIS_SECONDS) : NAN;
+    return study_times_comparable(pair->row, pair->full) ? to_level(pair, AXIS_SECONDS) : NAN;
 }
 
 static double update_ms(const MeasurePair *pair) {
-    return 1e3 * study_end(pair->row, AXIS_SECONDS) / study_end(pair->row, AXIS_UPDATES);
+    return 1e3 * study_axis_total(pair->row, AXIS_SECONDS) /
+           study_axis_total(pair->row, AXIS_UPDATES);
 }
 
 /* Of BCD over that of the full update. */
@@ -45,7 +46,7 @@ static double form_ratio(const MeasurePair *pair) { return over_full(pair, measu
 static const MeasureTable same_loss = {
     .name = "same_loss",
     .title = "BCD over the full update, to the same loss",
-    .is_about = study_pairs,
+    .selects = study_is_compared,
     .paired = true,
     .column =
         {
@@ -66,13 +67,13 @@ static const MeasureTable same_loss = {
              "at or below it, in validation on the straight lines between evaluations (one that is "
              "there at its first counts from that).  It depends on how long both were trained; the "
              "paper states no rule.",
-             study_clock_note},
+             study_times_note},
 };
 
 static const MeasureTable per_update = {
     .name = "per_update",
     .title = "An update of BCD over a full update, and memory",
-    .is_about = study_pairs,
+    .selects = study_is_compared,
     .paired = true,
     .column =
         {
@@ -108,7 +109,7 @@ static bool is_mixed(const CaseMethod *method) {
     const StudyRow *first = method->row[0];
     for (int s = 1; s < method->seeds; s++) {
         const StudyRow *row = method->row[s];
-        if (strcmp(row->commit, first->commit) || !study_same_clock(row, first)) return true;
+        if (strcmp(row->commit, first->commit) || !study_times_comparable(row, first)) return true;
     }
     return false;
 }

@@ -27,7 +27,7 @@ static double switches(const MeasurePair *pair) {
     return pair->row->submodels > 1 ? (double)pair->row->switch_rows - 1 : NAN;
 }
 
-static bool has_other_ways(const CaseMethod *method) {
+static bool has_variants(const CaseMethod *method) {
     const StudyCase *item = method->of;
     for (int m = 0; m < item->methods; m++)
         if (item->method[m].row[0]->submodels > 1 && !case_is_plain(&item->method[m])) return true;
@@ -37,7 +37,7 @@ static bool has_other_ways(const CaseMethod *method) {
 const MeasureTable measures_switching = {
     .name = "switching",
     .title = "When to switch, and in what order",
-    .is_about = has_other_ways,
+    .selects = has_variants,
     .column =
         {
             {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},

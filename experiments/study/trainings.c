@@ -145,7 +145,7 @@ static int write_table(const TrainingPlan *plan) {
 typedef struct {
     const TrainingPlan *plan;
     double work_left, work_done, seconds; /* of this session */
-} TrainingPace;
+} TrainingProgress;
 
 /* "resnet8 on synthetic, sgd, BCD-1/3" */
 static void describe(char text[256], const TrainingRow *row) {
@@ -159,7 +159,7 @@ static void describe(char text[256], const TrainingRow *row) {
     if (row->own) snprintf(text + used, 256 - (size_t)used, ", %s", row->own);
 }
 
-static void print_row(const TrainingPace *pace, int number, const char *state) {
+static void print_row(const TrainingProgress *pace, int number, const char *state) {
     const TrainingPlan *plan = pace->plan;
     char what[256], left[32];
     describe(what, &plan->row[number]);
@@ -194,7 +194,7 @@ static bool has_failed(const TrainingRow *row) {
 
 typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_FOUND, ROW_STOPPED, ROW_FAILED } TrainingEnd;
 
-static TrainingEnd run_row(TrainingPace *pace, int number) {
+static TrainingEnd run_row(TrainingProgress *pace, int number) {
     const TrainingRow *row = &pace->plan->row[number];
     int finished = row_finished(row);
     if (finished < 0) return ROW_ERROR;
@@ -220,14 +220,14 @@ static TrainingEnd run_row(TrainingPace *pace, int number) {
 }
 
 /* With --jobs all is trained ahead; going through the rows then finds them done. */
-static int run_ahead(TrainingPlan *plan) {
+static int run_parallel(TrainingPlan *plan) {
     for (int r = 0; r < plan->rows; r++) {
         int found = row_finished(&plan->row[r]);
         if (found < 0) return -1;
         plan->row[r].finished = found;
     }
     interrupt_catch();
-    return trainings_run_ahead(plan);
+    return trainings_run_parallel(plan);
 }
 
 /* The tables of what was trained, as bcd report prints them. */
@@ -260,10 +260,10 @@ static int count_finished(const TrainingPlan *plan) {
 }
 
 static int run_plan(TrainingPlan *plan, bool quiet) {
-    TrainingPace pace = {.plan = plan};
+    TrainingProgress pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0, found = 0;
-    if (plan->jobs > 1 && run_ahead(plan)) return -1;
+    if (plan->jobs > 1 && run_parallel(plan)) return -1;
     if (interrupt_signal()) return stopped(plan, count_finished(plan));
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {

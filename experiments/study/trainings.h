@@ -90,7 +90,7 @@ int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry 
 /* trainings_ahead.c: trains the rows that are not finished, plan->jobs at the same time, each with
  * plan->threads (0: its share).  A row that fails says so itself; -1 and an error where none can be
  * started. */
-int trainings_run_ahead(const TrainingPlan *plan);
+int trainings_run_parallel(const TrainingPlan *plan);
 
 /* estimate.c: measures a few steps of each network, prints how long each row and all would take
  * here (measured) and what they would cost on rented GPUs (simulated), and sets `work` to the

@@ -28,19 +28,19 @@ Table *tables_add(Tables *tables, const char *name, const char *title, const cha
     if (table)
         tables->table[tables->tables++] = table;
     else
-        table = &tables->lost;
+        table = &tables->overflow;
     snprintf(table->name, sizeof table->name, "%s", name);
     snprintf(table->title, sizeof table->title, "%s", title);
     snprintf(table->row_head, sizeof table->row_head, "%s", row_head);
     for (; table->columns < count && table->columns < TABLE_COLUMNS; table->columns++)
         table->column[table->columns] = columns[table->columns];
-    if (table == &tables->lost) fail(table, "out of memory, or too many tables");
+    if (table == &tables->overflow) fail(table, "out of memory, or too many tables");
     if (count > TABLE_COLUMNS) fail(table, "too many columns");
     return table;
 }
 
 bool tables_failed(const Tables *tables) {
-    bool failed = tables->lost.failed;
+    bool failed = tables->overflow.failed;
     for (int t = 0; t < tables->tables; t++) failed |= tables->table[t]->failed;
     return failed;
 }
@@ -67,8 +67,8 @@ void table_note(Table *table, const char *format, ...) {
     if (length >= TABLE_NOTE) fail(table, "a note is too long");
 }
 
-/* Makes space for one more row. */
-static bool grow(Table *table) {
+/* Makes room for one more row; returns false when the table has failed. */
+static bool reserve_row(Table *table) {
     if (table->rows < table->capacity) return true;
     int capacity = 2 * table->capacity + 8;
     char(*label)[H5_NAME] = realloc(table->label, (size_t)capacity * sizeof *label);
@@ -85,7 +85,7 @@ static Cell *last_row(const Table *table) {
 }
 
 void table_row(Table *table, const char *format, ...) {
-    if (table->failed || !grow(table)) return;
+    if (table->failed || !reserve_row(table)) return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(table->label[table->rows++], H5_NAME, format, arguments);

@@ -19,14 +19,14 @@ static uint64_t add_text(uint64_t sum, const char *text) {
     return checksum_bytes(sum, (const unsigned char *)text, strlen(text) + 1);
 }
 
-/* An empty cell is one NaN of many. */
+/* There are many NaNs, so that an empty cell counts as a value of its own. */
 static uint64_t add_number(uint64_t sum, double value) {
-    uint64_t bits = 1; /* which no number of a table has */
+    uint64_t bits = 1; /* the smallest denormal, which no table has */
     if (!isnan(value)) memcpy(&bits, &value, sizeof bits);
     return checksum_add(sum, bits);
 }
 
-/* Over what a reader of the table goes by: its words, its columns, its cells with their sources. */
+/* Covers what a reader sees: words, columns, cells with their sources. */
 static uint64_t table_checksum(const Table *table) {
     uint64_t sum = add_text(add_text(CHECKSUM_START, table->title), table->row_head);
     for (int n = 0; n < table->notes; n++) sum = add_text(sum, table->note[n]);
@@ -51,8 +51,8 @@ static bool is_unit(const char *text) {
     return false;
 }
 
-/* What the numbers of a column are counted in; "" if nothing.  "ms by cost" is ms, and below heads
- * stand other words too: those of ratios have a slash. */
+/* Finds the unit of the numbers in a column, "" if there is none.  A column's `unit` may be another
+ * qualifier, or begin with the unit ("ms by cost"); that of a ratio contains a slash. */
 static void unit_of(char unit[24], const Table *table, int column) {
     const TableColumn *c = &table->column[column];
     snprintf(unit, 24, "%s", c->unit);
@@ -69,7 +69,7 @@ static bool has_spread(const Table *table, int column) {
     return false;
 }
 
-/* Numbers with their spreads, or texts; and where each comes from. */
+/* Writes the numbers of a column with their spreads, or its texts, and the sources. */
 static void write_column(H5File *file, const char *group, const Table *table, int number) {
     const TableColumn *column = &table->column[number];
     const bool is_text = column->kind == COLUMN_TEXT;
@@ -156,7 +156,7 @@ static int damaged(const H5File *file, const char *object) {
     return error_set("%s: %s: not as this program writes it", file->path, object);
 }
 
-/* What is shown below the head is its unit, unless the file says so itself. */
+/* The unit is printed below the head, unless the attribute `below` has another text. */
 static int read_column_head(const H5File *file, const char *path, TableColumn *column) {
     char kind[24];
     const char *below = h5_has(file, path, "below") ? "below" : "unit";
@@ -173,7 +173,7 @@ static int read_column_head(const H5File *file, const char *path, TableColumn *c
     return 0;
 }
 
-/* The columns of a table, in their order: those data sets that have a number. */
+/* Reads the columns of a table: the data sets with an attribute `number`, which orders them. */
 static int read_heads(const H5File *file, const char *group, Table *table) {
     bool found[TABLE_COLUMNS] = {false};
     int links = h5_count(file, group);
@@ -225,7 +225,7 @@ static int read_cells(const H5File *file, const char *group, Table *table, int n
     return failed;
 }
 
-/* Labels, and empty cells. */
+/* Reads the labels and makes empty cells. */
 static int read_rows(const H5File *file, const char *group, Table *table) {
     static const H5Column label = {.name = "row", .kind = H5_TEXT};
     size_t rows;
@@ -263,7 +263,7 @@ static int read_table(const H5File *file, Table *table) {
     table->figure = (FigureShape)known;
     for (int c = 0; c < table->columns; c++)
         if (read_cells(file, group, table, c)) return -1;
-    /* Files written before there were any have none. */
+    /* Older files have no checksums. */
     uint64_t checksum = table_checksum(table);
     if (h5_has(file, group, "checksum") && h5_get(file, group, "checksum", H5_UINT64, &checksum))
         return -1;
@@ -271,7 +271,7 @@ static int read_table(const H5File *file, Table *table) {
     return error_set("%s: %s: damaged: it does not agree with its checksum", file->path, group);
 }
 
-/* Adds the tables by name in the order they were written in. */
+/* Adds empty tables with the names in the file, in the order of their numbers. */
 static int read_names(const H5File *file, Tables *tables) {
     char names[TABLES_MAX][H5_NAME] = {""}, name[H5_NAME], path[PATH];
     int count = h5_count(file, "/tables");

@@ -5,7 +5,7 @@
 
 #include "timeline.h"
 
-/* A number with so many digits after the point; one that rounds to zero has no sign. */
+/* Formats a number with `decimals` digits after the point; one that rounds to zero has no sign. */
 static void format_number(char text[TABLE_CELL], double value, int decimals, bool sign,
                           const char *unit) {
     if (decimals == DECIMALS_FREE)
@@ -16,15 +16,15 @@ static void format_number(char text[TABLE_CELL], double value, int decimals, boo
         snprintf(text, TABLE_CELL, sign ? "%+.*f%s" : "%.*f%s", decimals, value, unit);
 }
 
-/* The same without sign or unit: the digits follow from the number's column. */
+/* Formats a spread with as many digits after the point as its number. */
 static void format_spread(char *text, size_t size, double spread, int decimals,
                           const char *plus_minus) {
     snprintf(text, size, decimals == DECIMALS_FREE ? "%s%.*g" : "%s%.*f", plus_minus,
              decimals == DECIMALS_FREE ? 2 : decimals, spread);
 }
 
-/* Digits after the point: of a published number all that were printed, which may be more than its
- * column's. */
+/* Returns the digits after the point: all that the paper printed for a published number, else those
+ * of the column. */
 static int decimals_of(const Cell *cell, double value, int decimals) {
     enum { MAX = 6 };
     if (cell->source != SOURCE_PUBLISHED || decimals == DECIMALS_FREE) return decimals;
@@ -62,14 +62,14 @@ const char *table_format(const Table *table, int row, int column, char text[TABL
     return table_format_with(table, row, column, " +- ", text);
 }
 
-/* Whether any cell of the column has a mark. */
+/* Returns true when a cell of the column has a mark. */
 static bool is_marked(const Table *table, int column) {
     for (int r = 0; r < table->rows; r++)
         if (table->cell[r * table->columns + column].source != SOURCE_NONE) return true;
     return false;
 }
 
-/* "m measured, p published": the marks that occur; "" if none does. */
+/* Writes the marks that occur: "m measured, p published"; "" if there are none. */
 enum { LEGEND = 160 };
 static const char *write_legend(const Table *table, char text[LEGEND]) {
     bool used[SOURCES] = {false};
@@ -85,7 +85,7 @@ static const char *write_legend(const Table *table, char text[LEGEND]) {
 
 /* ---- terminal -------------------------------------------------------------------------------- */
 
-/* Columns that a text takes: the bytes that begin a character. */
+/* Counts the characters of a text in UTF-8: the bytes that begin one. */
 static int width_of(const char *text) {
     int width = 0;
     for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
@@ -100,18 +100,18 @@ static int label_width(const Table *table) {
     return width;
 }
 
-/* Without the mark. */
+/* The width without the mark. */
 static int column_width(const Table *table, int column) {
     char text[TABLE_CELL];
     const TableColumn *c = &table->column[column];
     int width = larger(width_of(c->head), width_of(c->unit));
-    width -= is_marked(table, column) ? 2 : 0; /* a heading may stand over the marks */
+    width -= is_marked(table, column) ? 2 : 0; /* the head may extend over the marks */
     for (int r = 0; r < table->rows; r++)
         width = larger(width, width_of(table_format(table, r, column, text)));
     return width;
 }
 
-/* One line, put together before it is printed without blanks at its end. */
+/* A line under construction; it is printed without trailing blanks. */
 typedef struct {
     char text[512];
     int length;
@@ -123,7 +123,7 @@ static void add(Line *line, const char *text) {
     line->length += length < space ? length : space - 1;
 }
 
-/* To the right in a column of that width; negative: to the left. */
+/* Aligns a text to the right in `width` characters; to the left if that is negative. */
 static void add_padded(Line *line, const char *text, int width) {
     int blanks = larger(0, abs(width) - width_of(text));
     if (width < 0) add(line, text);
@@ -139,10 +139,11 @@ static void print_line(FILE *out, Line *line) {
 
 typedef struct {
     int label, column[TABLE_COLUMNS], mark[TABLE_COLUMNS];
-    int begin, end; /* the columns of a block */
+    int begin, end; /* range of columns in the current block */
 } Widths;
 
-/* As many columns from `begin` on as fit beside the labels, one at least. */
+/* Returns the end of the block from `begin` on that fits next to the labels: at least one column.
+ */
 static int block_end(const Table *table, const Widths *width) {
     enum { MAX = 100 };
     int end = width->begin, used = width->label;
@@ -201,7 +202,7 @@ int table_print(FILE *out, const Table *table) {
     }
     print_wrapped(out, table->title);
     putc('\n', out);
-    do { /* a wide table in blocks of columns, one below the other */
+    do { /* blocks of columns, one below the other */
         if (width.begin) putc('\n', out);
         width.end = block_end(table, &width);
         print_heads(out, table, &width);

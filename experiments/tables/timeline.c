@@ -13,8 +13,6 @@ static const TableColumn columns[TASK_COLUMNS] = {
     [TASK_END] = {"end", "end", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
 };
 
-/* ---- making one ------------------------------------------------------------------------------ */
-
 static int pass_of(TaskKind kind) {
     switch (kind) {
         case TASK_FORWARD:
@@ -28,8 +26,8 @@ static int pass_of(TaskKind kind) {
     }
 }
 
-/* Messages are left out, what is shown is who computes; and what takes no time, being part of
- * another task.  Returns the milliseconds computed. */
+/* Adds the tasks of a rank that compute: no messages, and no tasks without duration, which are part
+ * of another one.  Returns their milliseconds. */
 static double put_rank(Table *table, const TaskList *list, int rank) {
     double busy_ms = 0;
     for (int i = 0; i < list->tasks; i++) {
@@ -69,8 +67,6 @@ void timeline_add(Tables *tables, const char *name, const char *title, const Con
     schedule_free(&schedule);
 }
 
-/* ---- reading one ----------------------------------------------------------------------------- */
-
 static int find_pass(const Table *table, int row) {
     for (int p = 0; p < PASSES; p++)
         if (!strcmp(table->cell[row * table->columns + TASK_WHAT].text, pass_names[p])) return p;
@@ -105,19 +101,19 @@ double timeline_end_ms(const Table *table) {
     return max;
 }
 
-/* ---- printing one ---------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 enum { COLUMNS = 86, PIECE = 41 };
 
-/* What a rank does at a time. */
-static char doing_at(const Table *table, int first, int end, double ms) {
+/* Returns the letter of the task that runs at a time. */
+static char letter_at(const Table *table, int first, int end, double ms) {
     for (int r = first; r < end; r++)
         if (ms_of(table, r, TASK_START) <= ms && ms < ms_of(table, r, TASK_END))
             return "fbw"[find_pass(table, r)];
     return '.';
 }
 
-/* Half of the mean task: so that every one is seen. */
+/* Milliseconds of a letter: half of the mean task, so that few tasks are skipped. */
 static double letter_ms(const Table *table) {
     double sum = 0;
     for (int r = 0; r < table->rows; r++)
@@ -140,7 +136,7 @@ void timeline_print(FILE *out, const Table *table) {
                 fprintf(out, " .. ");
                 l = letters - PIECE;
             }
-            fputc(doing_at(table, first, end, (l + 0.5) * each_ms), out);
+            fputc(letter_at(table, first, end, (l + 0.5) * each_ms), out);
         }
         fputc('\n', out);
     }

@@ -1,5 +1,5 @@
-/* The passes of a pipeline step as a table: a row for each task, rank after rank, each in the order
- * of time; drawn, and printed as a line of letters for each rank. */
+/* The timeline of a pipeline step as a table: a row for each task, ordered by rank and start.  It
+ * is printed as a line of letters for each rank; the page draws it. */
 #ifndef EXPERIMENTS_TIMELINE_H
 #define EXPERIMENTS_TIMELINE_H
 
@@ -8,16 +8,17 @@
 
 enum { TASK_WHAT, TASK_CHUNK, TASK_MICRO_BATCH, TASK_START, TASK_END, TASK_COLUMNS };
 
-/* Adds the passes of one submodel, simulated. */
+/* Adds the simulated timeline of a step with one submodel active. */
 void timeline_add(Tables *tables, const char *name, const char *title,
                   const Configuration *configuration, int submodel);
 
-/* Whether a table is one: a file may say so of any. */
+/* Returns true when a table has the columns and values of a timeline; a file may claim that of any.
+ */
 bool timeline_is(const Table *table);
-/* When the last task ends, in milliseconds. */
+/* Returns the end of the last task in milliseconds. */
 double timeline_end_ms(const Table *table);
 
-/* The title, a line of at most 98 columns for each rank, the notes. */
+/* Prints the title, a line of at most 98 characters for each rank, and the notes. */
 void timeline_print(FILE *out, const Table *table);
 
 #endif

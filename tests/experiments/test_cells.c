@@ -210,9 +210,9 @@ static int add_all(Tables *tables) {
     static void (*const of_cost[])(Tables *, const CostSettings *) = {
         paper_add_reductions, paper_add_claims, paper_add_prices, paper_add_dollars};
     static void (*const others[])(Tables *) = {
-        paper_add_table1,       paper_add_implied,  paper_add_table8,  paper_add_figure5,
-        paper_add_small_memory, paper_add_table3_4, paper_add_offload, paper_add_table15_16,
-        paper_add_deviations,   paper_add_figure6};
+        paper_add_table1,     paper_add_implied,  paper_add_table8,  paper_add_figure5,
+        paper_add_tables9_11, paper_add_table3_4, paper_add_offload, paper_add_table15_16,
+        paper_add_deviations, paper_add_figure6};
     const CostSettings settings = settings_of_the_paper();
     for (size_t a = 0; a < sizeof of_cost / sizeof *of_cost; a++) of_cost[a](tables, &settings);
     for (size_t a = 0; a < sizeof others / sizeof *others; a++) others[a](tables);
@@ -252,11 +252,12 @@ static void check_notes(const Tables *tables) {
         {"prices", "the tables' multiplier 1.249"},
         {"dollars", "An iteration is taken as 1024 tokens"},
         {"dollars", "at 0.29, 1.20 and 0.69 $/h"},
-        {"table4", "takes 73 % of the peak for products"},
-        {"table4", "4090 27.6 % (G-1.6B BCD-1/3), A100 54.2 %, A800 51.4 % (G-1.6B full on one)"},
+        {"table4", "matrix products at 73 % of the peak"},
+        {"table4",
+         "RTX 4090 27.6 % (G-1.6B BCD-1/3), A100 54.2 %, A800 51.4 % (G-1.6B full on one)"},
         {"table3", "27.9 GB/s per process (calibrated with G-1.6B), 100 GB/s per node at most"},
         {"figure4", "its steps times the B-F multiplier 1.39"},
-        {"figure6", "would make of the published G-10B at 1/3"},
+        {"figure6", "the published time of G-10B at 1/3"},
     };
     for (size_t n = 0; n < sizeof notes / sizeof *notes; n++) {
         const Table *table = tables_find(tables, notes[n].table);

@@ -212,8 +212,8 @@ static void case_cases(void) {
         CHECK(bcd->seeds == 2 && bcd->row[0] == &study.row[1] && bcd->row[1] == &study.row[4],
               "seeds");
         CHECK(strcmp(case_method(bcd, text), "BCD-1/3") == 0, "%s", text);
-        CHECK(case_partner(first, &study.row[1]) == &study.row[0] &&
-                  !case_partner(first, &study.row[4]),
+        CHECK(case_full_update(first, &study.row[1]) == &study.row[0] &&
+                  !case_full_update(first, &study.row[4]),
               "partners");
     }
     CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text sgd"), "%s", text);
@@ -238,8 +238,8 @@ static void case_partners(void) {
     char text[CASE_NAME];
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
     const StudyCase *item = &cases.item[0];
-    CHECK(case_partner(item, &study.row[bcd]) == &study.row[full], "of the same length");
-    CHECK(case_partner(item, &study.row[long_bcd]) == &study.row[long_full], "the longest");
+    CHECK(case_full_update(item, &study.row[bcd]) == &study.row[full], "of the same length");
+    CHECK(case_full_update(item, &study.row[long_bcd]) == &study.row[long_full], "the longest");
     for (int m = 0; m < item->methods; m++)
         if (item->method[m].row[0]->submodels == 1)
             CHECK(!strstr(case_method(&item->method[m], text), "every"), "%s", text);
@@ -258,7 +258,7 @@ static void case_rates(void) {
     const StudyCase *item = &cases.item[0];
     const int full = 0, bcd = 4;
     CHECK(cases.cases == 2 && item->methods == 3, "%d cases", cases.cases);
-    CHECK(case_partner(item, &study.row[bcd]) == &study.row[full], "the only full update");
+    CHECK(case_full_update(item, &study.row[bcd]) == &study.row[full], "the only full update");
     bool named = false;
     for (int m = 0; m < item->methods; m++)
         named |= !strcmp(case_method(&item->method[m], text), "BCD-1/3 rate 0.05");
@@ -268,8 +268,8 @@ static void case_rates(void) {
     twin->lr = twin->settings.lr = 0.05;
     twin->steps *= 2;
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
-    CHECK(case_partner(&cases.item[0], &study.row[bcd]) == &study.row[5] &&
-              case_partner(&cases.item[0], &study.row[1]) == &study.row[full],
+    CHECK(case_full_update(&cases.item[0], &study.row[bcd]) == &study.row[5] &&
+              case_full_update(&cases.item[0], &study.row[1]) == &study.row[full],
           "of the same rate");
     cases_free(&cases);
     study_free(&study);
@@ -307,7 +307,7 @@ static void case_operations(void) {
         double step = row.operations[i] - (i ? row.operations[i - 1] : 0);
         CHECK(step == 4 * expected[i], "submodel %d: %g instead of %g", i + 1, step,
               4 * expected[i]);
-        CHECK(study_at(&row, (size_t)i, AXIS_OPERATIONS) == row.operations[i], "axis");
+        CHECK(study_axis_value(&row, (size_t)i, AXIS_OPERATIONS) == row.operations[i], "axis");
     }
     curve[1].step = 5; /* a row that stands for four updates */
     curve[2].step = 6;
@@ -321,7 +321,7 @@ static void case_operations(void) {
           "full: %g", row.operations ? row.operations[2] : NAN);
     strcpy(row.settings.partition, "0/1,2");
     CHECK(study_operations(&row) == -1 && !row.operations &&
-              isnan(study_at(&row, 0, AXIS_OPERATIONS)),
+              isnan(study_axis_value(&row, 0, AXIS_OPERATIONS)),
           "two submodels that are one");
     row.submodels = row.settings.submodels = 2;
     curve[1].submodel = 2;

@@ -120,7 +120,7 @@ static void wait_for_one(TrainingPool *pool, const TrainingPlan *plan) {
     }
 }
 
-int trainings_run_ahead(const TrainingPlan *plan) {
+int trainings_run_parallel(const TrainingPlan *plan) {
     TrainingPool pool = {.started = clock_seconds()};
     int failed = 0, threads = plan->threads;
     int jobs = plan->jobs < JOBS_MAX ? plan->jobs : JOBS_MAX;
