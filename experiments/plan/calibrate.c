@@ -1,16 +1,16 @@
-/* From a measured step to the rate that GPUs reach in efficiency. */
+/* Calibrates the simulator with a step that `bcd trace` measured. */
 #include <math.h>
 #include <string.h>
 
 #include "../store/settings.h"
 #include "plan.h"
 
-/* What `bcd trace --out` timed. */
+/* The step that `bcd trace --out` timed. */
 typedef struct {
     Model *model;
     int batch;
     Precision precision;
-    double passes_s; /* all of forward and backward, every block active */
+    double passes_s; /* forward and backward with all blocks active */
 } Timed;
 
 static int read_settings(Timed *timed, const char *path) {

@@ -1,6 +1,6 @@
-/* All settings of a space that exist, and the best of them.  To simulate each would take minutes:
- * the work of a step bounds its time from below, and settings are simulated in the order of that
- * bound until it exceeds the best time found. */
+/* Lists the possible settings of a space and finds the best one.  Simulating all of them would take
+ * minutes.  The work of a step is a lower bound of its time, so settings are simulated in the order
+ * of that bound until it exceeds the best time found. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static bool allows(const PlanChoices *choices, int value) {
     return !choices->count;
 }
 
-/* Whether the model can be cut so. */
+/* Returns true when the model has enough blocks for its stages and submodels. */
 static bool enough_blocks(const Configuration *c) {
     bool plain = c->placement == PLACEMENT_PLAIN;
     int blocks = c->model->blocks;
@@ -40,13 +40,13 @@ static bool enough_blocks(const Configuration *c) {
                  : c->pipeline * c->submodels <= blocks;
 }
 
-/* One rank has no pipeline: all placements and schedules are the same, and the first counts. */
-static bool is_again(const PlanSpace *s, int pipeline, int placement, int schedule) {
+/* Returns true for a repetition: without a pipeline all placements and schedules are the same. */
+static bool is_repetition(const PlanSpace *s, int pipeline, int placement, int schedule) {
     return pipeline == 1 &&
            (placement != s->placement.value[0] || schedule != s->schedule.value[0]);
 }
 
-/* Everything that has nothing to do with sizes. */
+/* Adds all combinations of the settings that are no sizes. */
 static int add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
     Configuration *c = &plan->configuration;
     for (int placement = 0; placement < PLACEMENTS; placement++)
@@ -55,7 +55,7 @@ static int add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
                 for (int precision = 0; precision < PRECISIONS; precision++) {
                     if (!allows(&s->placement, placement) || !allows(&s->schedule, schedule) ||
                         !allows(&s->recompute, recompute) || !allows(&s->precision, precision) ||
-                        is_again(s, c->pipeline, placement, schedule))
+                        is_repetition(s, c->pipeline, placement, schedule))
                         continue;
                     c->placement = (PlacementKind)placement;
                     c->schedule = (ScheduleKind)schedule;
@@ -81,7 +81,7 @@ static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
     return 0;
 }
 
-/* All GPUs are used, unless what was given does not divide. */
+/* Uses all GPUs, unless the given pipeline does not divide their number. */
 static int add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
     for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
         int max_replicas = plan->gpus / pipeline;
@@ -133,17 +133,17 @@ double plan_score(const Plan *plan, PlanGoal goal) {
 
 typedef struct {
     const Plan *plan;
-    double score, bytes; /* at least */
+    double score, bytes; /* lower bounds */
 } PlanBound;
 
-/* Of equals the first. */
+/* Orders by score, then as listed. */
 static int compare(const void *left, const void *right) {
     const PlanBound *a = left, *b = right;
     if (a->score != b->score) return a->score < b->score ? -1 : 1;
     return (a->plan > b->plan) - (a->plan < b->plan);
 }
 
-/* Seconds of the passes of a micro-batch on one GPU that did all of it, every block active. */
+/* Seconds of the passes of a micro-batch if one GPU did all of it with all blocks active. */
 typedef struct {
     double pass_s[PASSES];
 } PlanWork;
@@ -163,9 +163,9 @@ static int find_work(PlanWork *work, const Configuration *c) {
     return failed ? error_set("plan: out of memory") : 0;
 }
 
-/* A step takes at least its work, shared out evenly.  Over the phases of M submodels every weight
- * gradient is computed once, every input gradient at least once (while the lowest submodel trains),
- * and with a cached prefix each block runs forward at least in its own phase. */
+/* A step takes at least its work, divided evenly.  In a cycle of M phases every weight gradient is
+ * computed in one phase, every input gradient in at least one (that of the lowest submodel), and
+ * with a cached prefix each block runs forward in at least its own phase. */
 static double min_step(const Configuration *c, const PlanWork *w) {
     double part = 1.0 / c->submodels;
     double once = part * (w->pass_s[PASS_INPUT_GRADIENT] + w->pass_s[PASS_WEIGHT_GRADIENT]);
@@ -173,7 +173,7 @@ static double min_step(const Configuration *c, const PlanWork *w) {
     return (forward + once) * c->micro_batches / c->pipeline;
 }
 
-/* Parameters, gradients and state, shared out evenly: bytes that the fullest rank has at least. */
+/* The fullest rank holds at least its even share of parameters, gradients and state. */
 static double min_bytes(const Configuration *c) {
     double count = (double)c->model->param_count;
     double all = c->stage.offload ? count * (double)(value_bytes(&c->stage) + sizeof(float))
@@ -182,7 +182,8 @@ static double min_bytes(const Configuration *c) {
     return all / c->pipeline;
 }
 
-/* Bounds of each, in the order to try them in; work[batch][precision][recompute]: 0 until known. */
+/* Computes the bounds of all plans and sorts by them.  work[batch][precision][recompute] is 0 until
+ * known. */
 static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, PlanWork *work) {
     for (int i = 0; i < count; i++) {
         const Configuration *c = &plans[i].configuration;
@@ -198,8 +199,8 @@ static int bound_all(PlanBound *bounds, Plan *plans, int count, PlanGoal goal, P
 
 typedef struct {
     PlanGoal goal;
-    Plan best;         /* of those that fit by its score, else of the others by its bytes */
-    const Plan *found; /* which of the candidates it is; NULL: none was possible */
+    Plan best;         /* by score among those that fit, else by bytes */
+    const Plan *found; /* the candidate that it is; NULL: none was possible */
 } PlanBest;
 
 static bool is_better(const Plan *plan, const Plan *number, const PlanBest *b) {
@@ -210,8 +211,8 @@ static bool is_better(const Plan *plan, const Plan *number, const PlanBest *b) {
     return own < known || (own == known && number < b->found);
 }
 
-/* Whether a candidate may still be the best.  Bounds and scores are sums in different orders: equal
- * up to rounding. */
+/* Returns true when a candidate may still be the best.  Bounds and scores are summed in different
+ * orders, hence the tolerance for rounding. */
 static bool is_promising(const PlanBest *b, double score) {
     bool may;
 #pragma omp critical(plan_choose)
@@ -223,7 +224,7 @@ static bool is_promising(const PlanBest *b, double score) {
 static void attempt(PlanBest *b, const PlanBound *bound) {
     Plan plan = *bound->plan;
     if (!is_promising(b, bound->score) || simulate_bound(&plan.prediction, &plan.configuration))
-        return; /* or impossible */
+        return; /* worse, or impossible */
     if (plan.prediction.fits && (!is_promising(b, plan_score(&plan, b->goal)) ||
                                  simulate(&plan.prediction, NULL, &plan.configuration, NULL)))
         return;
@@ -234,7 +235,7 @@ static void attempt(PlanBest *b, const PlanBound *bound) {
     }
 }
 
-/* Where none can fit, those are tried that need least at any rate. */
+/* Simulates all plans that may fit; if none can, those with the lowest bound of memory. */
 static void attempt_all(PlanBest *b, const PlanBound *bounds, int count) {
     double bytes = INFINITY;
     for (int i = 0; i < count; i++) bytes = fmin(bytes, bounds[i].bytes);

@@ -1,4 +1,4 @@
-/* `bcd plan` for GPUs that are named: every method next to the others. */
+/* `bcd plan` for given GPUs: compares the methods. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int answer(PlanAnswer *a, const PlanQuestion *q, PlanMethod method, bool 
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* What keeping the prefix's outputs takes: where the blocks' sizes differ, of the largest. */
+/* Notes the memory that the outputs of a prefix take, for the largest output of a block. */
 static void note_cache(Table *table, const Model *model, Precision precision) {
     size_t largest = 0, value = precision == PRECISION_BF16 ? 2 : sizeof(float);
     for (int b = 0; b < model->blocks - 1; b++) {
@@ -48,7 +48,7 @@ static void note_cache(Table *table, const Model *model, Precision precision) {
                1000.0 * (double)(largest * value) / GIB);
 }
 
-/* Which of them were chosen rather than given. */
+/* Notes which settings were chosen rather than given. */
 static void note_choices(Table *table, const PlanQuestion *q) {
     const Options *o = q->options;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
@@ -145,9 +145,10 @@ static void add_time(Tables *tables, const PlanQuestion *q, const PlanAnswer *a)
             table_put(table, 0, 1e3 * p->passes_s, 1e3 * (p->reduce_s + p->tied_s),
                       1e3 * p->update_s, 1e3 * p->step_s, fmax(0, p->bubble), p->tokens_per_s);
     }
-    table_note(table,
-               "Mean over the submodels.  bubble: the GPUs wait for each other.  all-reduce: of "
-               "gradients over the replicas, and of a tied embedding over its ranks.");
+    table_note(
+        table,
+        "Means over the submodels.  bubble: time that GPUs wait for each other.  all-reduce: of "
+        "gradients over the replicas, and of a tied embedding over its ranks.");
 }
 
 static void add_cost(Tables *tables, const PlanQuestion *q, const PlanAnswer *a) {
@@ -185,9 +186,9 @@ static void add_cost(Tables *tables, const PlanQuestion *q, const PlanAnswer *a)
         what);
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
-
-void plan_timeline(Tables *tables, const Plan *plan) {
+/* Adds the timeline of the middle submodel, if there is a pipeline with few enough ranks to print.
+ */
+static void add_timeline(Tables *tables, const Plan *plan) {
     enum { RANKS_SHOWN = 16 };
     const Configuration *c = &plan->configuration;
     if (c->pipeline == 1 || c->pipeline > RANKS_SHOWN) return;
@@ -208,6 +209,6 @@ int plan_cluster(Tables *tables, const PlanQuestion *q) {
     add_memory(tables, q, a);
     add_time(tables, q, a);
     add_cost(tables, q, a);
-    if (a[PLAN_BCD].fits) plan_timeline(tables, &a[PLAN_BCD].plan);
+    if (a[PLAN_BCD].fits) add_timeline(tables, &a[PLAN_BCD].plan);
     return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "../commands.h"
 
-/* Whether every method has a setting at all. */
+/* Checks that there are possible settings for every method. */
 static int check_spaces(const PlanQuestion *q) {
     for (PlanMethod m = 0; m < PLAN_METHODS; m++) {
         PlanSpace space;

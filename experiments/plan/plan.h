@@ -1,6 +1,5 @@
-/* `bcd plan`: what a training would take on machines that are not here, and the cheapest way to do
- * it.  Everything rests on simulate() of dist/simulate.h; here are the choices, and the search
- * among them. */
+/* `bcd plan`: what a training takes on other GPUs, and its cheapest settings.  It simulates
+ * settings with simulate() of dist/simulate.h and searches among them. */
 #ifndef EXPERIMENTS_PLAN_H
 #define EXPERIMENTS_PLAN_H
 
@@ -8,43 +7,42 @@
 #include "../cli/options.h"
 #include "../tables/table.h"
 
-/* How the parameters are trained. */
 typedef enum {
-    PLAN_FULL,    /* all at each step */
-    PLAN_OFFLOAD, /* likewise, with optimizer state and update in host memory */
+    PLAN_FULL,
+    PLAN_OFFLOAD, /* full update with optimizer state and update in host memory */
     PLAN_BCD,
     PLAN_METHODS
 } PlanMethod;
 extern const char *const plan_method_names[PLAN_METHODS];
 
-/* Alternatives of one setting; none: every one that exists. */
+/* The values that a setting may take; none: all that exist. */
 enum { PLAN_CHOICES = 32 };
 typedef struct {
     int count, value[PLAN_CHOICES];
 } PlanChoices;
-/* One more, unless it is there. */
+/* Adds a value unless it is there already. */
 void choices_add(PlanChoices *choices, int value);
 
-/* All settings that may be chosen, for one method and one kind of GPU. */
+/* The settings to search, for one method and one kind of GPU. */
 typedef struct {
     PlanMethod method;
     const Model *model;
     const Gpu *gpu;
-    double price; /* dollars per hour of a GPU; NAN: not known */
+    double price; /* dollars per GPU and hour; NAN: unknown */
     int per_node;
     double network_rate; /* as in Cluster */
     Efficiency efficiency;
     OptimizerSettings optimizer;
     int batch;                   /* samples per update */
-    bool cached;                 /* BCD's frozen prefix */
-    PlanChoices gpus, submodels; /* of these at least one */
+    bool cached;                 /* --cache of BCD's frozen prefix */
+    PlanChoices gpus, submodels; /* not empty */
     PlanChoices pipeline, replicas, micro_batches, placement, schedule, precision, recompute;
 } PlanSpace;
 
 typedef struct {
     PlanMethod method;
     int gpus;
-    double price; /* dollars per hour of one */
+    double price; /* dollars per GPU and hour */
     Configuration configuration;
     Prediction prediction;
 } Plan;
@@ -53,56 +51,57 @@ typedef enum { PLAN_CHEAPEST, PLAN_FASTEST } PlanGoal;
 
 /* ---- choose.c -------------------------------------------------------------------------------- */
 
-/* Every setting of a space that exists at all: sizes divide, the model has blocks enough.  *plans,
- * to be freed, has no predictions.  Returns how many; -1 and an error when there is none. */
+/* Lists the possible settings of a space: sizes divide, and the model has enough blocks.  *plans,
+ * to be freed, has no predictions yet.  Returns their number; -1 with an error set when there are
+ * none. */
 int plan_candidates(Plan **plans, const PlanSpace *space);
 
-/* The plan that costs least per sample (GPU hours where there is no price) or takes least time per
- * step, among those that fit; of equals the first of plan_candidates.  On all threads.  Returns 1;
- * 0 when none fits: *best is then one of those that lack least memory; -1 and an error when the
+/* Finds, on all threads, the plan that fits and costs least per sample (GPU hours when there is no
+ * price), or takes least time per step; of equals the first one of plan_candidates.  Returns 1; 0
+ * when none fits, and *best is then the one that takes least memory; -1 with an error set when the
  * space is empty. */
 int plan_choose(Plan *best, const PlanSpace *space, PlanGoal goal);
 
-/* What plan_choose minimises. */
+/* Returns what plan_choose minimises. */
 double plan_score(const Plan *plan, PlanGoal goal);
 
 /* ---- question.c ------------------------------------------------------------------------------ */
 
 enum { PLAN_MULTIPLIERS = 4 };
 
-/* The command line, understood. */
+/* What the command line asks for. */
 typedef struct {
     const Options *options;
     Model *model;
     const Gpu *gpu;                      /* of --gpu; NULL: any */
     Efficiency efficiency;               /* measured, if there is a --trace */
-    double tokens;                       /* whose cost is shown; images for an image model */
+    double tokens;                       /* to price; images for an image model */
     double multiplier[PLAN_MULTIPLIERS]; /* published: average, language, worst; ours */
     int multipliers;
 } PlanQuestion;
 
-/* With the model of that specification.  -1 and an error that names the flag that is wrong;
- * question_free is safe either way. */
+/* Reads the command line, with the model of that specification.  Returns -1 with an error set that
+ * names the wrong flag; question_free is safe either way. */
 int question_open(PlanQuestion *question, const Options *options, const char *spec);
 void question_free(PlanQuestion *question);
 
-/* The space of one method on GPUs of a kind, but for their number: what was given has one choice,
- * what was not is free; number of submodels and precision only if `wide`, else they are the
- * defaults. */
+/* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
+ * have one value, others are free; submodels and precision are free only if `wide`, else defaults.
+ */
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
 
-/* Dollars per hour of a GPU, as --price or the table says; NAN: neither does.  -1 and an error. */
+/* Finds the dollars per hour of a GPU in --price or gpu_table; NAN when neither has them.  Returns
+ * -1 with an error set. */
 int question_price(double *price, const PlanQuestion *question, const Gpu *gpu);
 
 /* ---- calibrate.c ----------------------------------------------------------------------------- */
 
-/* Sets the rate of products in *efficiency, at that precision, so that the simulated passes of the
- * model that `bcd trace --out PATH` measured on such a GPU take as long as measured.  -1 and an
- * error. */
+/* Sets efficiency->products at the precision of a file of `bcd trace --out PATH`, measured on such
+ * a GPU, so that the simulated passes take as long as measured.  Returns -1 with an error set. */
 int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path);
 
-/* ---- rows.c: plans in words, and tables with a plan in each row ------------------------------ */
+/* ---- rows.c: plans as text, and tables with a row for each plan ------------------------------ */
 
 enum { PLAN_TEXT = 160 };
 
@@ -110,34 +109,34 @@ enum { PLAN_TEXT = 160 };
 const char *plan_setting(char text[PLAN_TEXT], const Plan *plan);
 /* "full", "BCD-1/3". */
 const char *plan_method(char text[32], const Plan *plan);
-/* What keeps it from being faster, or from running at all: "bubble 41 %", "memory: lacks 3.1 GiB,
- * most is activations".  Returns `text`. */
+/* Says what limits a plan: "bubble 41 %", or "memory: lacks 3.1 GiB, activations take the most".
+ * Returns `text`. */
 const char *plan_limit(char text[PLAN_TEXT], const Plan *plan);
-/* Hours of all GPUs together, and dollars, for so many tokens (images). */
+/* Return the GPU hours and the dollars of a training on so many tokens (images). */
 double plan_gpu_hours(const Plan *plan, double tokens);
 double plan_dollars(const Plan *plan, double tokens);
 
 Table *plan_table(Tables *tables, const PlanQuestion *question, const char *name, const char *title,
                   const char *row_head);
-/* Appends a row.  found: as plan_choose returned. */
+/* Appends a row; found: the result of plan_choose. */
 void plan_row(Table *table, const PlanQuestion *question, const char *label, const Plan *plan,
               bool found);
-/* A row of none. */
+/* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 
-/* ---- the three kinds of answer; each adds tables, -1 and an error ---------------------------- */
+/* ---- the three kinds of answer: each adds tables, or returns -1 with an error set -------------
+ */
 
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
-/* Who computes what when in the passes of the middle submodel; nothing where there is no pipeline,
- * or one of too many ranks to show. */
-void plan_timeline(Tables *tables, const Plan *plan);          /* cluster.c */
-int plan_search(Tables *tables, const PlanQuestion *question); /* search.c */
-int plan_scale(Tables *tables, const Options *options);        /* search.c */
-/* The specifications of --models, or those it looks at by itself, one after the other: copies the
- * one at *next and moves behind it.  False at the end. */
+int plan_search(Tables *tables, const PlanQuestion *question);  /* search.c */
+int plan_scale(Tables *tables, const Options *options);         /* search.c */
+/* Iterates over the specifications of --models, or the default ones of --scale: copies the one at
+ * *next and advances it.  Returns false at the end. */
 bool plan_scale_next(char spec[OPTION_TEXT], const char **next, const Options *options);
 
-/* Refuses flags that make no sense together, before anything is computed.  -1 and an error. */
+/* Checks that the flags make sense together, before anything is computed.  Returns -1 with an error
+ * set.
+ */
 int plan_check(const Options *options);
 
 #endif

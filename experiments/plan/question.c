@@ -1,4 +1,4 @@
-/* From the command line to spaces of settings. */
+/* Turns the command line into spaces of settings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +16,14 @@ void choices_add(PlanChoices *choices, int value) {
     if (choices->count < PLAN_CHOICES) choices->value[choices->count++] = value;
 }
 
-/* What was given; none: any. */
+/* Returns the value of a flag that was given, else no restriction. */
 static PlanChoices given(const Options *o, const char *name, int value) {
     PlanChoices choices = {0};
     if (options_given(o, name)) choices_add(&choices, value);
     return choices;
 }
 
-/* ---- what contradicts itself ----------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int check_sizes(const Options *o, const Model *model) {
     int gpus = o->per_node * o->nodes, ranks = o->plan_pipeline * o->replicas;
@@ -74,7 +74,7 @@ void question_free(PlanQuestion *q) {
 
 /* ---- spaces ---------------------------------------------------------------------------------- */
 
-/* --price: a number, of whichever GPU, or a list by GPU. */
+/* --price is a number for all GPUs, or a list by GPU. */
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
     const char *text = q->options->price;
     char *end;

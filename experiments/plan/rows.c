@@ -1,4 +1,4 @@
-/* Plans in words, and tables with a plan in each row. */
+/* Plans as text, and tables with a row for each plan. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static const char *lacks(char text[PLAN_TEXT], const Plan *plan) {
     return text;
 }
 
-/* Share of the passes that goes if links cost nothing. */
+/* Returns the fraction of the passes that free communication would save. */
 static double message_share(const Plan *plan) {
     Configuration c = plan->configuration;
     Gpu gpu = *c.cluster.gpu;
@@ -88,7 +88,7 @@ double plan_dollars(const Plan *plan, double tokens) {
 
 enum { SETTING, BYTES, STEP, LIMIT = 8, COLUMNS };
 
-/* Ours where there is one, else the paper's average. */
+/* Returns the multiplier of --multiplier if given, else the paper's average. */
 static double multiplier_of(const PlanQuestion *q) {
     return q->multiplier[q->multipliers == PLAN_MULTIPLIERS ? PLAN_MULTIPLIERS - 1 : 0];
 }

@@ -1,5 +1,5 @@
-/* `bcd plan --search`: which GPUs, how many, and everything else; and `--scale`: large models on
- * many GPUs, on paper. */
+/* `bcd plan --search` chooses the kind and number of GPUs and all else; `--scale` plans large
+ * models on many GPUs. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "../train/progress.h"
 #include "plan.h"
 
-/* Where the search is, on a terminal, in a line that the next replaces; "": ends it. */
+/* Prints the progress of the search on a terminal, over the line before; "" clears it. */
 static void BCD_PRINTF(1, 2) progress(const char *format, ...) {
     if (!isatty(STDERR_FILENO)) return;
     fprintf(stderr, "\r\033[K");
@@ -20,7 +20,7 @@ static void BCD_PRINTF(1, 2) progress(const char *format, ...) {
     fflush(stderr);
 }
 
-/* Appends the best of a space under "GPU, method", the method as it was chosen.  As plan_choose. */
+/* Appends the best plan of a space, labelled "GPU, method".  Returns as plan_choose. */
 static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space, const char *first,
                     PlanGoal goal, Plan *plan) {
     char label[64], name[32];
@@ -34,7 +34,7 @@ static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space,
     return found;
 }
 
-/* ---- which GPUs ------------------------------------------------------------------------------ */
+/* ---- --search -------------------------------------------------------------------------------- */
 
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
 
@@ -44,7 +44,7 @@ static void add_count(PlanChoices *gpus, const PlanQuestion *q, double price, in
         choices_add(gpus, count);
 }
 
-/* On one node every divisor of it; then whole nodes, doubling. */
+/* Adds the divisors of a node's GPUs, then whole nodes in powers of two. */
 static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     const Options *o = q->options;
     for (int n = 1; n <= o->per_node; n++)
@@ -54,12 +54,12 @@ static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     add_count(&space->gpus, q, space->price, o->nodes * o->per_node);
 }
 
-/* What is minimised across GPUs: dollars, or seconds. */
+/* Returns what is minimised across kinds of GPUs: dollars, or seconds. */
 static double value_of(const Plan *plan, PlanGoal goal) {
     return plan_score(plan, goal) * (goal == PLAN_CHEAPEST ? plan->price : 1);
 }
 
-/* One row: the best of a method on one kind of GPU; *best: of all rows so far, in row `*row`. */
+/* Adds the best plan of a method on one kind of GPU.  *best is the best one so far, in row *row. */
 static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMethod method,
                    PlanGoal goal, Plan *best, int *row) {
     PlanSpace space;
@@ -105,7 +105,7 @@ int plan_search(Tables *tables, const PlanQuestion *q) {
     return add_goal(tables, q, PLAN_CHEAPEST) || add_goal(tables, q, PLAN_FASTEST) ? -1 : 0;
 }
 
-/* ---- many of them ---------------------------------------------------------------------------- */
+/* ---- --scale --------------------------------------------------------------------------------- */
 
 static int add_count_of(Table *table, const PlanQuestion *q, const char *spec, int gpus) {
     char number[16];

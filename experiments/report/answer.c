@@ -1,4 +1,4 @@
-/* What the tables of a study come to: does BCD match the full update, and at what cost? */
+/* The summary of a report: does BCD match the full update, and at what cost? */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ void answer_print(FILE *out, const Table *answer) {
         const char *before = ": ";
         for (int c = 0; c <= UPDATES; c++) {
             if (!*table_format(answer, r, c, text)) continue;
-            text[strcspn(text, " ")] = 0; /* without the spread */
+            text[strcspn(text, " ")] = 0; /* cut off the spread */
             used +=
                 (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", before, text, words[c]);
             before = ", ";

@@ -1,5 +1,5 @@
-/* The page: Python (page.py) makes it, from the files of tables and from one that is written here
- * for it: the trainings, their order and names, their tables. */
+/* Calls page.py, which makes the page from the files of tables and from a scratch file that is
+ * written here: the trainings with their order and names, and their tables. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "../train/python.h"
 #include "report.h"
 
-/* ---- what Python is given -------------------------------------------------------------------- */
+/* ---- the scratch file ------------------------------------------------------------------------ */
 
 typedef struct {
     int64_t training; /* row of the study */
-    char of[H5_NAME]; /* "resnet8 cifar10 sgd", and after a new line the case's number */
+    char of[H5_NAME]; /* name of the case, a newline, and its number, which makes it unique */
     char method[H5_NAME];
 } OrderRow;
 
@@ -45,7 +45,7 @@ static void store_order(H5File *file, const Cases *cases) {
     free(row);
 }
 
-/* Of all trainings one behind the other, as the curves in a study's file; NAN: unknown. */
+/* Concatenates the operations of all trainings, as the curves in a study's file; NAN: unknown. */
 static void store_operations(H5File *file, const Study *study) {
     size_t total = 0, at = 0;
     for (int r = 0; r < study->rows; r++) total += study->row[r].curve_rows;
@@ -81,9 +81,9 @@ static int write_trainings(const Report *report, const char *path) {
     return h5_commit(&file);
 }
 
-/* ---- drawing --------------------------------------------------------------------------------- */
+/* ---- running Python -------------------------------------------------------------------------- */
 
-/* A file that is there for as long as Python reads it. */
+/* Creates an empty file, which draw() removes. */
 static int open_scratch(char path[300]) {
     const char *parent = getenv("TMPDIR");
     snprintf(path, 300, "%.200s/bcd-report-XXXXXX", parent && *parent ? parent : "/tmp");

@@ -11,7 +11,7 @@
 #include "../study/measures.h"
 #include "../study/study_file.h"
 
-/* DIR/report.html next to the first file, where there is no --out. */
+/* --out, or else report.html in the directory of the first file. */
 static void page_path(char path[OPTION_TEXT], const Options *options, const char *first) {
     const char *slash = strrchr(first, '/');
     if (*options->out)
@@ -20,7 +20,7 @@ static void page_path(char path[OPTION_TEXT], const Options *options, const char
         snprintf(path, OPTION_TEXT, "%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
 }
 
-/* A directory stands for the run in it. */
+/* Takes run.h5 of a directory. */
 static void file_path(char path[OPTION_TEXT], const char *given) {
     struct stat status;
     bool is_dir = stat(given, &status) == 0 && S_ISDIR(status.st_mode);
@@ -29,7 +29,7 @@ static void file_path(char path[OPTION_TEXT], const char *given) {
     snprintf(path, OPTION_TEXT, "%.*s%s", (int)length, given, is_dir ? "/run.h5" : "");
 }
 
-/* A file is one of tables, a study or a run. */
+/* Reads a file of tables, a study or a run. */
 static int read_file(Report *report, const char *path) {
     char format[H5_NAME];
     if (h5_format(path, format)) return -1;
@@ -46,7 +46,7 @@ static int read_files(Report *report, const Options *options) {
     char path[OPTION_TEXT];
     report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
     report->files = 1;
-    report->only_runs = !*options->table; /* asked for by name, every table is there */
+    report->only_runs = !*options->table; /* --table finds all tables */
     if (!report->file) return error_set("report: out of memory");
     for (int i = 0; i < options->positionals; i++) {
         file_path(path, options->positional[i]);
@@ -63,8 +63,8 @@ static bool is_empty(const Table *table) {
     return !(sum > 0);
 }
 
-/* What says nothing here: verdicts that nobody has; with one's own runs, what the paper published
- * of others. */
+/* Returns true for tables that say nothing here: verdicts when there are none, and with only runs
+ * the comparisons with the paper. */
 static bool is_irrelevant(const Report *report, const Table *table) {
     if (strcmp(table->name, "verdicts") == 0) return is_empty(table);
     return report->only_runs &&
@@ -84,7 +84,7 @@ static void drop_irrelevant(const Report *report, Tables *tables) {
     tables_free(&idle);
 }
 
-/* Compares the trainings, orders them, makes their tables, the answer first. */
+/* Compares the trainings and makes their tables, the summary first. */
 static int prepare(Report *report) {
     Tables *tables = &report->file[0].tables;
     if (!report->study.rows) return 0;
@@ -104,15 +104,16 @@ static void report_free(Report *report) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* answers: whether it is one of the trainings' own; a file may call any table so. */
-static int print_table(const Table *table, const Options *options, bool answers) {
+/* is_answer: the table is that of answer_add; a table of a file may have the same name. */
+static int print_table(const Table *table, const Options *options, bool is_answer) {
     if (options->markdown) return table_print_markdown(stdout, table);
-    if (!answers || *options->table) return table_print(stdout, table);
+    if (!is_answer || *options->table) return table_print(stdout, table);
     answer_print(stdout, table);
     return 0;
 }
 
-/* Fails where none has the name asked for, with those that there are. */
+/* Prints the tables, or that of --table; when there is none of that name, the error lists all
+ * names. */
 static int print_tables(const Report *report, const Options *options) {
     char names[800] = "";
     int printed = 0;
@@ -130,7 +131,7 @@ static int print_tables(const Report *report, const Options *options) {
                      names);
 }
 
-/* Without Python the text that was printed is the report. */
+/* Without Python there is no page; the text has been printed already. */
 static int make_page(const Report *report, const Options *options) {
     char path[OPTION_TEXT], first[OPTION_TEXT];
     file_path(first, options->positional[0]);
@@ -144,7 +145,7 @@ static int make_page(const Report *report, const Options *options) {
     return 0;
 }
 
-/* What is computed from the curves is computed anew; what was trained stays as it was. */
+/* Writes the study with what study_prepare has computed anew. */
 static int write_study(const Report *report, const char *path) {
     if (!report->study.rows)
         return error_set("report: --study %s: no trainings in these files", path);

@@ -1,5 +1,5 @@
-/* `bcd report`: the tables of trainings and of other experiments, in the terminal and as Markdown;
- * and as a page with figures, which Python draws (page.py). */
+/* `bcd report`: the tables of files of results as text, as Markdown, and as a page with figures,
+ * which Python makes (page.py). */
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
@@ -11,31 +11,30 @@ typedef struct {
     char path[OPTION_TEXT];
 } ReportFile;
 
-/* What a report shows. */
 typedef struct {
     Study study;
     Cases cases;
-    bool only_runs; /* one's own runs, no experiment: the paper's tables are left out */
+    bool only_runs; /* no files of experiments: the paper's tables are left out */
     int files;
-    ReportFile *file; /* [files]; the first is none: its tables are made of the trainings */
+    ReportFile *file; /* [files]; file[0] has no path: its tables are made of the trainings */
 } Report;
 
 /* ---- answer.c -------------------------------------------------------------------------------- */
 
-/* Adds what all tables of trainings come to, a row for each training by BCD with a full update of
- * the same seed: memory, time and updates over those of the full update, and the scores of both.
- * Nothing where there is none. */
+/* Adds a summary with a row for each BCD method that has a full update of the same seed: memory,
+ * time and updates over those of the full update, and the scores of both.  Adds nothing when there
+ * is none. */
 void answer_add(Tables *tables, const Cases *cases);
-/* A line of text for each row. */
+/* Prints the summary as text. */
 void answer_print(FILE *out, const Table *answer);
 
 /* ---- page.c ---------------------------------------------------------------------------------- */
 
-/* What became of a page: PAGE_NO_PYTHON where Python or one of its packages is missing, with an
- * error that tells the line to type; PAGE_FAILED with another error. */
+/* PAGE_NO_PYTHON: Python or a package is missing, and the error says what to install.  PAGE_FAILED:
+ * another error is set. */
 typedef enum { PAGE_WRITTEN, PAGE_NO_PYTHON, PAGE_FAILED } PageResult;
 
-/* Writes the page whole, or nothing; `figures`: a directory for each figure as SVG and PDF, or "".
+/* Writes the whole page, or nothing; `figures`: a directory for each figure as SVG and PDF, or "".
  */
 PageResult page_write(const Report *report, const char *path, const char *figures);
 /* Draws one BCD cycle from the tables of `bcd trace` as an SVG. */

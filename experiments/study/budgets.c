@@ -1,15 +1,15 @@
-/* How far BCD and the full update were when they had spent as much: updates, operations, seconds;
- * and within the same memory. */
+/* Compares BCD with the full update at equal updates, operations, seconds, and within equal memory.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "converge.h"
 #include "measures.h"
 
-/* ---- two at equal cost ----------------------------------------------------------------------- */
+/* ---- equal cost ------------------------------------------------------------------------------ */
 
-/* The score after so many updates: between two evaluations on the straight line from one to the
- * other; NAN before the first. */
+/* Returns the score after so many updates, interpolated between evaluations; NAN before the first.
+ */
 static double score_after(const StudyRow *row, double updates) {
     const EvaluationRow *before = NULL;
     for (size_t e = 0; e < row->evaluation_rows; e++) {
@@ -47,9 +47,8 @@ static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *
     mean_add(&sum->difference, bcd_at - full_at);
 }
 
-/* Student's t: were there no difference, a mean of n of them would be further from 0 than this many
- * standard errors 5 times of 100 (two-sided, n - 1 degrees of freedom).  Beyond the table Fisher's
- * expansion about the normal distribution, right to 0.001. */
+/* From a table for n <= 10; beyond it Fisher's expansion about the normal quantile, exact to 0.001.
+ */
 double study_student(int n) {
     static const double t[] = {NAN,   NAN,   12.706, 4.303, 3.182, 2.776,
                                2.571, 2.447, 2.365,  2.306, 2.262};
@@ -59,7 +58,7 @@ double study_student(int n) {
            (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * pow(v, 3));
 }
 
-/* The order of the columns of verdicts; the first is that of one seed. */
+/* In the order of the columns of the table of verdicts; the first is for one seed. */
 enum { VERDICTS = 4 };
 static const char *const verdicts[VERDICTS] = {"", "BCD ahead", "full ahead", "undecided"};
 
@@ -84,7 +83,7 @@ StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, S
 
 /* ---- equal memory ---------------------------------------------------------------------------- */
 
-/* The same data, in the same steps and at the same rate: another network may stand next to it. */
+/* Returns true when two trainings differ in the network alone, apart from BCD's own settings. */
 static bool comparable(const StudyRow *a, const StudyRow *b) {
     return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
            a->batch == b->batch && a->lr == b->lr && a->weight_decay == b->weight_decay &&
@@ -93,7 +92,7 @@ static bool comparable(const StudyRow *a, const StudyRow *b) {
            (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic"));
 }
 
-/* The full update that needs most memory, but not more than this one; NULL: none. */
+/* Returns the full update with the highest peak memory that is not above that of `row`, or NULL. */
 static const CaseMethod *find_fitting(const Cases *cases, const StudyRow *row) {
     const CaseMethod *best = NULL;
     double max = 0;
@@ -111,7 +110,7 @@ static const CaseMethod *find_fitting(const Cases *cases, const StudyRow *row) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* What is equal: the axes, and memory, at equal updates of a smaller network. */
+/* What is equal; equal memory compares with a smaller network at equal updates. */
 enum { EQUAL_MEMORY = 3, EQUALS };
 static const struct {
     StudyAxis axis;
@@ -133,7 +132,7 @@ const char *study_format_budget(char text[64], double value, StudyAxis axis) {
     return text;
 }
 
-enum { SEEDS, BUDGET, BCD, AHEAD = 5, COLUMNS };
+enum { SEEDS, BUDGET, BCD, DIFFERENCE = 4, VERDICT, COLUMNS };
 
 static void put_method(Table *table, const Cases *cases, const CaseMethod *method,
                        StudyQuality quality, int counts[EQUALS][VERDICTS]) {
@@ -151,9 +150,9 @@ static void put_method(Table *table, const Cases *cases, const CaseMethod *metho
         table_put(table, SEEDS, c.difference.count);
         table_text(table, BUDGET, SOURCE_NONE, "%s", budget);
         table_put(table, BCD, mean_value(&c.bcd), mean_value(&c.full));
-        table_mean(table, AHEAD - 1, mean_value(&c.difference), mean_spread(&c.difference),
+        table_mean(table, DIFFERENCE, mean_value(&c.difference), mean_spread(&c.difference),
                    SOURCE_MEASURED);
-        table_text(table, AHEAD, SOURCE_NONE, "%s", c.verdict);
+        table_text(table, VERDICT, SOURCE_NONE, "%s", c.verdict);
         for (int v = 0; v < VERDICTS; v++) counts[e][v] += c.verdict == verdicts[v];
     }
 }
@@ -183,32 +182,33 @@ static Table *add_quality(Tables *tables, const Cases *cases, StudyQuality quali
 
 static void note_score(Table *table) {
     table_note(table,
-               "Both where the one that spent less came to its end (means over the seeds).  Score: "
-               "accuracy in %%, or perplexity, on the validation split at that point, not the best "
-               "until then; between two evaluations on the straight line.  Operations are counted "
-               "from shapes.");
+               "Both at the end of the one that spent less (means over seeds).  Score: accuracy in "
+               "%%, or perplexity, on the validation split at that point, not the best until then, "
+               "interpolated between evaluations.  Operations are counted from shapes.");
     table_note(
         table,
-        "Verdict: ahead where the mean difference of paired seeds is more than Student's t "
-        "(two-sided, 95 %%) times its standard error, the spread over the root of the seeds; "
-        "with one seed there is none.  Each row is judged by itself: of twenty without any "
+        "Verdict: one is ahead when the mean difference of paired seeds exceeds its standard error "
+        "(the spread over the root of the seeds) times Student's t (two-sided, 95 %%); with one "
+        "seed there is no verdict.  Each row is tested by itself: of twenty rows without any "
         "difference, chance calls one ahead.");
     table_note(table, "%s", study_times_note);
-    table_note(table,
-               "MiB: beside the full update of the network named, the largest here that needs no "
-               "more memory at its peak (all roles) than BCD, at equal updates.");
+    table_note(
+        table,
+        "MiB: at equal updates, next to the full update of the network named: the largest here "
+        "whose peak memory (all roles) is not above BCD's.");
 }
 
-/* How often which verdict, at equal updates, seconds, ... */
+/* Fills the table of verdicts. */
 static void put_counts(Table *table, int loss[EQUALS][VERDICTS], int score[EQUALS][VERDICTS]) {
     for (int e = 0; e < EQUALS; e++) {
         table_row(table, "%s", equals[e].label);
         table_put(table, 0, loss[e][1], loss[e][2], loss[e][3], score[e][1], score[e][2],
                   score[e][3]);
     }
-    table_note(table,
-               "How many rows of the two tables below have which verdict; those of one seed have "
-               "none.  Rows of the same full update are no independent witnesses.");
+    table_note(
+        table,
+        "Number of rows of the two tables below with each verdict; rows of one seed have none. "
+        " Rows that share a full update are not independent.");
 }
 
 void study_add_budgets(Tables *tables, const Cases *cases) {
@@ -227,9 +227,9 @@ void study_add_budgets(Tables *tables, const Cases *cases) {
     Table *table = tables_add(tables, "verdicts", "Does BCD match the full update, at equal cost?",
                               "at equal", columns, 6);
     note_score(add_quality(tables, cases, STUDY_SCORE, counts[STUDY_SCORE]));
-    table_note(
-        add_quality(tables, cases, STUDY_LOSS, counts[STUDY_LOSS]),
-        "The same with the smoothed training loss: the mean over the last updates within the "
-        "budget, as many as a fortieth of the shorter of the two trainings, at least ten.");
+    table_note(add_quality(tables, cases, STUDY_LOSS, counts[STUDY_LOSS]),
+               "The same for the smoothed training loss: the mean over the last updates within the "
+               "budget, a "
+               "fortieth of the shorter training but at least ten.");
     put_counts(table, counts[STUDY_LOSS], counts[STUDY_SCORE]);
 }

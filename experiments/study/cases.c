@@ -10,7 +10,8 @@
 
 /* ---- what tells trainings apart -------------------------------------------------------------- */
 
-/* Flags that say how the submodels take turns; and the rate, for each method may have its best. */
+/* Returns true for the settings of a method: how the submodels take turns; and the learning rate,
+ * because the best one differs between methods. */
 static bool is_of_method(const char *flag) {
     static const char flags[] =
         " fraction submodels partition order switch-every auto-window auto-tolerance auto-min "
@@ -21,7 +22,7 @@ static bool is_of_method(const char *flag) {
     return strstr(flags, word);
 }
 
-/* Two texts: equal ones are the same case, and the same method of it. */
+/* Rows with equal texts belong to the same case, or to the same method of it. */
 typedef struct {
     const StudyRow *row;
     int number;              /* in the study */
@@ -29,7 +30,7 @@ typedef struct {
     char *of_case, *of_method;
 } CaseKey;
 
-/* What two rows of a case have in common, or else two of a method of it. */
+/* Returns the settings of a row's case, or of its method, as a text to be freed. */
 static char *write_key(const StudyRow *row, bool of_method) {
     char *text = NULL;
     size_t size;
@@ -81,7 +82,7 @@ static void free_keys(CaseKey *key, int rows) {
     free(key);
 }
 
-/* Sorted: cases in order of their first row, methods, seeds.  NULL when memory runs out. */
+/* Returns the keys sorted by the first row of the case, method, seed; NULL when memory runs out. */
 static CaseKey *sorted_keys(const Study *study) {
     CaseKey *key = calloc((size_t)study->rows + 1, sizeof *key);
     bool failed = !key;
@@ -104,7 +105,7 @@ static CaseKey *sorted_keys(const Study *study) {
     return key;
 }
 
-/* Of two rows with the same settings and seed: whether they are two trainings. */
+/* Returns true when two rows with the same settings and seed are different trainings. */
 static bool differs(const StudyRow *a, const StudyRow *b) {
     if (a->curve_rows != b->curve_rows) return true;
     for (size_t i = 0; i < a->curve_rows; i++)
@@ -112,7 +113,8 @@ static bool differs(const StudyRow *a, const StudyRow *b) {
     return false;
 }
 
-/* Goes through the sorted rows once: a row begins a case, a method, or is one more seed. */
+/* Makes cases and methods in a pass over the sorted rows: a row begins a case, begins a method, or
+ * is another seed. */
 static void fill(Cases *cases, const CaseKey *key, int rows) {
     CaseMethod *method = cases->method - 1;
     StudyCase *item = cases->item - 1;
@@ -156,7 +158,7 @@ void cases_free(Cases *cases) {
     *cases = (Cases){0};
 }
 
-/* Whether a full update is the better one to compare a row with. */
+/* Returns true when `full` is a better full update to compare a row with than `than`. */
 static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyRow *row) {
     if (!than) return true;
     if ((full->lr == row->lr) != (than->lr == row->lr)) return full->lr == row->lr;
@@ -190,7 +192,7 @@ bool case_is_plain(const CaseMethod *method) {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The number behind "key=" in a specification; 0: none. */
+/* Returns the number behind "key=" in a specification; 0 when there is none. */
 static int number_of(const char *spec, const char *key) {
     const char *at = strstr(spec, key);
     return at ? atoi(at + strlen(key)) : 0;
@@ -218,39 +220,49 @@ const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
     return text;
 }
 
+/* The settings in which variants of a method may differ, as they appear in its name. */
+enum { VARIANT_SWITCHING, VARIANT_ORDER, VARIANT_NORM, VARIANT_RATE, VARIANT_STATE, VARIANT_STEPS };
+enum { VARIANT_SETTINGS = VARIANT_STEPS + 1 };
+typedef char VariantNames[VARIANT_SETTINGS][32];
+
+static void name_variant(VariantNames name, const StudyRow *row) {
+    bool cyclic = strcmp(row->order, "cyclic") == 0;
+    memset(name, 0, sizeof(VariantNames));
+    snprintf(name[VARIANT_SWITCHING], 32, " every %.12s", row->switching);
+    if (!cyclic) snprintf(name[VARIANT_ORDER], 32, " %.10s", row->order);
+    if (row->settings.frozen_norm == FROZEN_BATCH) strcpy(name[VARIANT_NORM], " batch norms");
+    snprintf(name[VARIANT_RATE], 32, " rate %.6g", row->lr);
+    if (row->settings.keep_state) strcpy(name[VARIANT_STATE], " keeps state");
+    snprintf(name[VARIANT_STEPS], 32, ", %" PRId64 " updates", row->steps);
+}
+
 const char *case_method(const CaseMethod *method, char text[CASE_NAME]) {
-    char own[32], other[32];
     const StudyCase *item = method->of;
     const StudyRow *row = method->row[0];
-    bool order = false, switching = false, steps = false, state = false, rate = false, norm = false,
-         flags = false;
-    study_method(row, own);
+    char base[32], other_base[32];
+    VariantNames name, other;
+    bool differs_in[VARIANT_SETTINGS] = {false}, differs_otherwise = false;
+    study_method(row, base);
+    name_variant(name, row);
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *twin = item->method[m].row[0];
-        if (twin == row || strcmp(study_method(twin, other), own)) continue;
-        bool turns = row->submodels > 1; /* else nothing is ever switched */
-        order |= turns && strcmp(twin->order, row->order) != 0;
-        switching |= turns && strcmp(twin->switching, row->switching) != 0;
-        state |= turns && twin->settings.keep_state != row->settings.keep_state;
-        norm |= turns && twin->settings.frozen_norm != row->settings.frozen_norm;
-        steps |= twin->steps != row->steps;
-        rate |= twin->lr != row->lr;
-        flags |= !strcmp(twin->order, row->order) && !strcmp(twin->switching, row->switching) &&
-                 twin->settings.keep_state == row->settings.keep_state &&
-                 twin->settings.frozen_norm == row->settings.frozen_norm &&
-                 twin->steps == row->steps && twin->lr == row->lr;
+        if (twin == row || strcmp(study_method(twin, other_base), base)) continue;
+        bool same = true;
+        name_variant(other, twin);
+        for (int v = 0; v < VARIANT_SETTINGS; v++) {
+            bool differs = strcmp(name[v], other[v]) != 0;
+            /* A full update never switches: only rate and length matter. */
+            if (row->submodels > 1 || v == VARIANT_RATE || v == VARIANT_STEPS)
+                differs_in[v] |= differs;
+            same &= !differs;
+        }
+        differs_otherwise |= same;
     }
-    int used = snprintf(text, CASE_NAME, "%s", own);
-    if (switching) used += snprintf(text + used, 24, " every %.12s", row->switching);
-    if (order && strcmp(row->order, "cyclic"))
-        used += snprintf(text + used, 16, " %.10s", row->order);
-    if (norm && row->settings.frozen_norm == FROZEN_BATCH)
-        used += snprintf(text + used, 16, " batch norms");
-    if (rate) used += snprintf(text + used, 24, " rate %.6g", row->lr);
-    if (state && row->settings.keep_state) used += snprintf(text + used, 16, " keeps state");
-    if (steps) used += snprintf(text + used, 32, ", %" PRId64 " updates", row->steps);
-    if (flags) /* some other flag */
-        snprintf(text + used, 16, " #%d", (int)(method - item->method) + 1);
+    size_t used = (size_t)snprintf(text, CASE_NAME, "%s", base);
+    for (int v = 0; v < VARIANT_SETTINGS; v++)
+        if (differs_in[v]) used += (size_t)snprintf(text + used, CASE_NAME - used, "%s", name[v]);
+    if (differs_otherwise)
+        snprintf(text + used, CASE_NAME - used, " #%d", (int)(method - item->method) + 1);
     return text;
 }
 

@@ -1,5 +1,5 @@
-/* The trainings of a study in order: cases, which differ in what is trained on what and how; in
- * each the methods (full update, BCD with so many submodels, ...); in each method the seeds.  And
+/* Groups the trainings of a study.  A case is a network, data and settings; its methods are ways to
+ * train it (full update, BCD in M submodels, ...); a method has a training for each seed.  Also
  * means over seeds. */
 #ifndef EXPERIMENTS_CASES_H
 #define EXPERIMENTS_CASES_H
@@ -8,45 +8,48 @@
 
 typedef struct StudyCase StudyCase;
 
-/* One way to train: rows that differ in the seed alone. */
+/* A method: trainings that differ in the seed alone. */
 typedef struct {
     const StudyCase *of;
     int seeds;
-    const StudyRow *const *row; /* [seeds], in order of the seed: the first has what all share */
+    const StudyRow *const *row; /* [seeds], ordered by seed; row[0] has the common settings */
 } CaseMethod;
 
-/* Same network, data, optimizer with all its settings but the rate, batch, device and precision. */
+/* A case: trainings with the same network, data, optimizer with its settings except the learning
+ * rate, batch, device and precision. */
 struct StudyCase {
     int methods;
-    const CaseMethod *method; /* full updates first, then by M, by the part of the data, as read */
+    const CaseMethod *method; /* full updates first, then by M, by fraction of the data, as read */
 };
 
 typedef struct {
     const Study *study;
     int cases, methods;
-    StudyCase *item;    /* in order of their first row */
-    CaseMethod *method; /* of all cases, one behind the other */
+    StudyCase *item;    /* [cases], ordered by their first row */
+    CaseMethod *method; /* [methods] of all cases */
     const StudyRow **row;
-    int left_out; /* rows with the settings and seed of an earlier one, but other losses */
+    int left_out; /* rows with the settings and seed of an earlier row, but other losses */
 } Cases;
 
-/* Orders the rows of a study, which stays as it is.  Rows with the same settings and seed are one
- * training, read from two files: only the first counts.  Generated images are others with each
- * seed, and the same data.  -1 and an error when memory runs out; cases_free is safe either way. */
+/* Groups the rows of a study, which must outlive the cases.  Of rows with the same settings and
+ * seed, which are one training read from two files, only the first counts.  Generated images count
+ * as the same data, although each seed generates others.  Returns -1 with an error set when memory
+ * runs out; cases_free is safe either way. */
 int cases_make(Cases *cases, const Study *study);
 void cases_free(Cases *cases);
 
-/* The row of the full update (in the device's memory) with the same seed; of several one of the
- * same rate, then the one with as many updates, or else the longest; NULL: none. */
+/* Returns the full update (not offloaded) with the same seed; of several, one with the same
+ * learning rate, then the one with as many updates, or else the longest.  NULL when there is none.
+ */
 const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row);
 
-/* Whether no method before has the same M and part of the data: the others of these differ in when
- * and in what order the submodels take turns. */
+/* Returns true when no earlier method of the case has the same M and fraction of the data.  The
+ * later ones are variants with other phases, orders or learning rates. */
 bool case_is_plain(const CaseMethod *method);
 
-/* Short names: "resnet8", "gpt-4x128" of a specification (layers or depth, width); "resnet8 cifar10
- * sgd", with device and precision unless those are a CPU's; "BCD-1/3", with what tells it from
- * others of the case that are called so too.  Each returns `text`. */
+/* Short names; each returns `text`.  case_network: "resnet8", "gpt-4x128" (layers or depth, width).
+ * case_name: "resnet8 cifar10 sgd", with device and precision unless it is the CPU.  case_method:
+ * "BCD-1/3", with the settings in which variants of the case differ. */
 enum { CASE_NAME = 120 };
 const char *case_network(const StudyRow *row, char text[CASE_NAME]);
 const char *case_name(const StudyRow *row, char text[CASE_NAME]);
@@ -55,14 +58,14 @@ const char *case_method(const CaseMethod *method, char text[CASE_NAME]);
 enum { CASE_LABEL = 2 * CASE_NAME };
 const char *case_label(const CaseMethod *method, char text[CASE_LABEL]);
 
-/* A running mean; what is not finite does not count. */
+/* A running mean (Welford 1962) over the finite values that are added. */
 typedef struct {
     int count;
-    double mean, squares; /* sum of squared distances from the mean */
+    double mean, squares; /* sum of squared differences from the mean */
 } Mean;
 
 void mean_add(Mean *mean, double value);
-double mean_value(const Mean *mean);  /* NAN: of nothing */
-double mean_spread(const Mean *mean); /* standard deviation of a single one (n - 1); NAN below 2 */
+double mean_value(const Mean *mean);  /* NAN for no values */
+double mean_spread(const Mean *mean); /* standard deviation of a value (n - 1); NAN for count < 2 */
 
 #endif

@@ -1,23 +1,19 @@
-/* Steps to convergence and the B-F multiplier, from the curves of training. */
+/* Steps to convergence and the B-F multiplier, from the curves of trainings. */
 #include <math.h>
 
 #include "cases.h"
 #include "converge.h"
 
 const char study_convergence_rule[] =
-    "A training by BCD is compared with the full update of the same network, data, optimizer, "
-    "batch, device, precision and seed, and with nothing else; of the same rate if there is one. "
-    "Both training losses are "
-    "smoothed by a trailing mean over a fortieth of the shorter training, at least ten updates. "
-    "Each has a lowest smoothed loss; the higher of the two, which both reached, is the level. A "
-    "training has converged at the first step whose smoothed loss is at or below the level. The "
-    "B-F multiplier is steps to converge with BCD over steps to converge with the full update, to "
-    "the same loss. The same is done with the validation losses, on the straight lines between "
-    "evaluations. All of it depends on how long the two were trained; the paper's rule is not "
-    "stated. Its own convergence, beside no other training: the first mean of " PLATEAU_TEXT(PLATEAU_MEAN)
-    " evaluations that no later such mean betters by more than " PLATEAU_TEXT(PLATEAU_POINTS)
-    " points of accuracy within " PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS) " epochs (images), or by more than "
-    PLATEAU_TEXT(PLATEAU_NATS) " nats within " PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS) " (text).";
+    "A BCD training is compared only with the full update of the same network, data, optimizer, "
+    "batch, device, precision and seed, with the same learning rate if there is one. Both training "
+    "losses are smoothed by a trailing mean over a fortieth of the shorter training, at least ten "
+    "updates. The level is the higher of the two lowest smoothed losses, which both reached. A "
+    "training reaches it at the first step whose smoothed loss is at or below the level. The B-F "
+    "multiplier is the steps of BCD to the level over those of the full update. The same is done "
+    "with the validation losses, interpolated linearly between evaluations. All of it depends on "
+    "how long the two were trained; the paper states no rule. A training by itself has converged "
+    "at " PLATEAU_RULE ".";
 
 static double sum(const CurveRow *curve, size_t begin, size_t end) {
     double total = 0;
@@ -27,7 +23,7 @@ static double sum(const CurveRow *curve, size_t begin, size_t end) {
 
 double study_smooth_next(StudySmooth *s) {
     size_t i = s->next++, begin = i + 1 > s->window ? i + 1 - s->window : 0;
-    /* A running sum, begun afresh once a window so that rounding does not add up. */
+    /* The running sum is computed anew once per window, so that rounding errors do not add up. */
     if (i % s->window == 0)
         s->total = sum(s->curve, begin, i + 1);
     else
@@ -46,8 +42,8 @@ double study_loss(const StudyRow *row, size_t end, size_t window) {
     return end < window || !window ? NAN : sum(row->curve, end - window, end) / (double)window;
 }
 
-/* The lowest smoothed loss; NAN without a curve.  A mean over fewer than `window` updates does not
- * count: one lucky first batch is no convergence. */
+/* Returns the lowest smoothed loss, NAN without a curve.  Means over fewer than `window` updates do
+ * not count, because a low loss of one batch is no convergence. */
 static double lowest(const StudyRow *row, size_t window) {
     StudySmooth smooth = {.curve = row->curve, .window = window};
     double min = NAN;
@@ -83,8 +79,8 @@ static double lowest_validation(const StudyRow *row) {
     return min;
 }
 
-/* Where the line from one evaluation to the next comes down to the level: else every ratio would be
- * one of the few that evaluations at the same updates allow. */
+/* Returns the update at which the validation loss reaches the level.  It is interpolated: otherwise
+ * ratios could take only the few values that evaluations at the same updates allow. */
 static double first_validation(const StudyRow *row, double level) {
     for (size_t e = 0; e < row->evaluation_rows; e++) {
         const EvaluationRow *here = &row->evaluation[e], *before = here - 1;
@@ -96,14 +92,14 @@ static double first_validation(const StudyRow *row, double level) {
     return NAN;
 }
 
-/* The same by the validation loss, which is not smoothed: it is of the whole split. */
+/* The same by validation loss, which needs no smoothing: it is over the whole split. */
 static void converge_validation(StudyRow *row, const StudyRow *full) {
     row->valid_level = higher(lowest_validation(row), lowest_validation(full));
     row->valid_steps = first_validation(row, row->valid_level);
     row->valid_multiplier = row->valid_steps / first_validation(full, row->valid_level);
 }
 
-static void forget(StudyRow *row) {
+static void reset(StudyRow *row) {
     row->level = row->steps_to_converge = row->epochs_to_converge = NAN;
     row->valid_level = row->valid_steps = NAN;
     row->multiplier = row->valid_multiplier = row->submodels == 1 ? 1 : NAN;
@@ -123,7 +119,7 @@ static void converge_method(Study *study, const CaseMethod *method) {
 int study_converge(Study *study) {
     Cases cases;
     for (int r = 0; r < study->rows; r++) {
-        forget(&study->row[r]);
+        reset(&study->row[r]);
         if (plateau_fill(&study->row[r])) return -1;
     }
     if (cases_make(&cases, study)) return -1;

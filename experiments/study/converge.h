@@ -44,6 +44,14 @@ int study_converge(Study *study);
 #define PLATEAU_TOKEN_EPOCHS 1
 #define PLATEAU_TEXT(number) PLATEAU_TEXT_OF(number) /* PLATEAU_TEXT(PLATEAU_MEAN): "5" */
 #define PLATEAU_TEXT_OF(value) #value
+/* The rule in words. */
+#define PLATEAU_RULE \
+    "the first mean of " PLATEAU_TEXT(PLATEAU_MEAN)                                  \
+    " evaluations that no later one improves by more than "                          \
+    PLATEAU_TEXT(PLATEAU_POINTS) " points of accuracy within "                       \
+    PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS) " epochs (images), or by "                    \
+    PLATEAU_TEXT(PLATEAU_NATS) " nats within " PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS)    \
+    " epoch (text)"
 
 /* Applies that rule to value[n], of which less is better, taken at epoch[n] in order: returns the
  * index of the last value of the first mean that no later mean within `patience` epochs improves by

@@ -1,12 +1,13 @@
-/* Trainings long enough to speak of convergence, what their settings were chosen from, and each to
- * its own convergence.  paper_repro.md has the protocol. */
+/* The long trainings: `converged-pilot` chooses settings, `converged` trains to convergence,
+ * `remedies` tries what might help BCD; and the table of each training's own convergence.
+ * paper_repro.md has the protocol. */
 #include <math.h>
 
 #include "converge.h"
 #include "measures.h"
 #include "trainings.h"
 
-/* No row of a stored curve spans more: 120 epochs of CIFAR-10 are 46,920 updates. */
+/* Updates per row of a stored curve: 120 epochs of CIFAR-10 are 46,920 updates. */
 enum { CURVE_ROWS = 20 };
 
 #define SMOKE                                                                         \
@@ -19,8 +20,9 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
 
 /* ---- networks and data ----------------------------------------------------------------------- */
 
-/* Without crops and flips these networks overfit before BCD has learnt anything, and none comes
- * near the published accuracies. */
+/* Without crops and flips these networks overfit early and do not come near the published
+ * accuracies.
+ */
 #define IMAGES(name, opt, set, ways)                                                             \
     .model = name, .data = "cifar10", .optimizers = opt, .settings = "batch=128 augment=1 " set, \
     .sgd = "", .adam = "", .variant = ways
@@ -28,19 +30,19 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
     .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "wikitext2:2048",        \
     .optimizers = "adam", .settings = "batch=16 warmup=100 clip=1 eval-samples=1000 " set, \
     .sgd = "", .adam = "", .variant = ways
-/* ResNet-8 with half its channels: on two cores three seeds of it converge in hours, of ResNet-8
- * itself in days. */
+/* ResNet-8 with half its channels: on two cores three seeds converge in hours, those of ResNet-8 in
+ * days. */
 #define HALF "resnet:depth=8,width=8"
-/* A fifth of the training images, all of the test images: an evaluation every second epoch. */
+/* A fifth of the training images and all test images, evaluated every second epoch. */
 #define FEW "limit=10000 eval-every=156"
-/* A rise over the first epoch, then a cosine to 0. */
+/* Warm-up over the first epoch, then a cosine to 0. */
 #define COSINE "warmup=391 final-lr=0"
 #define FEW_COSINE "warmup=79 final-lr=0"
 
-/* ---- the choice ------------------------------------------------------------------------------ */
+/* ---- the pilot ------------------------------------------------------------------------------- */
 
-/* One thing at a time around rate 0.1, phases of an epoch, running statistics.  0.25e: a quarter of
- * an epoch. */
+/* Varies one setting at a time around rate 0.1, phases of an epoch, running statistics.  0.25e: a
+ * quarter of an epoch. */
 static const TrainingVariant pilot_sgd[] = {{1, 1, "lr=0.1"},
                                             {0, 1, "lr=0.1 switch-every=1e"},
                                             {0, 1, "lr=0.1 switch-every=0.25e"},
@@ -87,8 +89,8 @@ const TrainingKind training_converged_pilot = {
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
 
-/* Rates and phases as the pilot chose.  BCD twice as many epochs or thrice: a parameter takes part
- * in one update of three. */
+/* With the rates and phases that the pilot chose.  BCD trains for two or three times as many
+ * epochs, because a parameter takes part in one update of three. */
 static const TrainingVariant long_sgd[] = {
     {1, 1, "lr=0.2 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=40"}, {0}};
 static const TrainingVariant long_auto[] = {{0, 1, "lr=0.1 epochs=120 switch-every=auto"}, {0}};
@@ -97,15 +99,16 @@ static const TrainingVariant long_adam[] = {
 /* The same on few images. */
 static const TrainingVariant few_sgd[] = {
     {1, 1, "lr=0.2 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
-/* The best constant rates are the highest of the cosine here. */
+/* The highest rates of the cosine are the best constant ones. */
 static const TrainingVariant few_cosine[] = {
     {1, 1, "lr=0.2 epochs=80 schedule=cosine"},
     {0, 1, "lr=0.1 epochs=240 switch-every=40 schedule=cosine"},
     {0}};
 static const TrainingVariant few_adam[] = {
     {1, 1, "lr=0.003 epochs=80"}, {0, 1, "lr=0.003 epochs=240 switch-every=40"}, {0}};
-/* Parts of the data are drawn anew for each phase, which therefore has to be long enough to see all
- * of its part. */
+/* The fraction of the data is drawn anew for each phase, which has to be long enough to see all of
+ * it.
+ */
 static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
                                            {0, 0.9, "lr=0.1 epochs=240 switch-every=2e"},
                                            {0, 0.3, "lr=0.1 epochs=240 switch-every=2e"},
@@ -149,11 +152,11 @@ const TrainingKind training_converged = {
     .curve_rows = CURVE_ROWS,
 };
 
-/* ---- remedies: what might bring BCD closer to the full update -------------------------------- */
+/* ---- remedies -------------------------------------------------------------------------------- */
 
-/* Each alone, beside plain BCD.  LISA's: the ends always train; BREAD's: blocks above the submodel
- * take a plain gradient step.  The factors of the rates go both ways, for nothing says which
- * submodel needs more. */
+/* Each remedy alone, next to plain BCD.  LISA: embedding and head always train.  BREAD: blocks
+ * above the submodel take a plain gradient step.  Rates per submodel rise or fall with depth,
+ * because it is not known which submodel needs more. */
 #define REMEDIES(lr, phase)                                                              \
     {1, 1, lr}, {0, 1, lr phase}, {0, 1, lr phase " keep-state=1"},                      \
         {0, 1, lr phase " switch-warmup=40"}, {0, 1, lr phase " submodel-lr=2,1,0.5"},   \
@@ -191,21 +194,13 @@ static double own_multiplier(const MeasurePair *pair) {
     return pair->row->plateau_epochs / pair->full->plateau_epochs;
 }
 
-/* Whether there are evaluations enough to say more than that the rule finds nothing. */
+/* Selects cases with enough evaluations for the rule. */
 static bool has_means(const CaseMethod *method) {
     const StudyCase *item = method->of;
     for (int m = 0; m < item->methods; m++)
         if (item->method[m].row[0]->evaluation_rows >= 2 * PLATEAU_MEAN) return true;
     return false;
 }
-
-#define RULE \
-    "Converged: the first mean of " PLATEAU_TEXT(PLATEAU_MEAN) " evaluations that no later one "  \
-    "within " PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS) " epochs betters by more than "                  \
-    PLATEAU_TEXT(PLATEAU_POINTS) " points of accuracy (images), within "                          \
-    PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS) " epoch by " PLATEAU_TEXT(PLATEAU_NATS) " nats (text); "   \
-    "\"converged\": of how many seeds that can be said.  Scores are means of "                    \
-    PLATEAU_TEXT(PLATEAU_MEAN) " evaluations on the validation split: per cent, or perplexity."
 
 const MeasureTable measures_converged = {
     .name = "converged",
@@ -225,9 +220,12 @@ const MeasureTable measures_converged = {
             {"valid_multiplier", "B-F", "same loss", 2, SOURCE_MEASURED, measure_valid_multiplier,
              OVER_SEEDS},
         },
-    .note = {RULE,
-             "B-F own: epochs to the own convergence of BCD over those of the full update, as the "
-             "paper counts; same loss: epochs to the same validation loss.  At equal updates: at "
-             "the end of the shorter of the two.  An epoch is a pass over the data, whichever "
-             "submodel is active."},
+    .note =
+        {"Converged: at " PLATEAU_RULE
+         "; \"converged\" counts the seeds that did.  Scores are such means, on the validation "
+         "split: per cent, or perplexity.",
+         "B-F own: epochs until BCD converged over those until the full update did, as the paper "
+         "counts; same loss: epochs to the same validation loss.  At equal updates: at the end of "
+         "the shorter of the two.  An epoch is a pass over the data, whichever submodel is "
+         "active."},
 };

@@ -1,5 +1,5 @@
-/* How long a plan would take on this machine, from a few steps of each network, and on a rented
- * GPU: simulated, step by step of each submodel. */
+/* Estimates how long a plan takes: on this machine from a few measured steps of each network, on a
+ * rented GPU by simulation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "../train/progress.h"
 #include "trainings.h"
 
-/* Of all rows together on one GPU of a kind. */
+/* All rows together on one GPU. */
 typedef struct {
     const char *gpu; /* key of gpu_table */
     double hours, dollars_per_hour;
@@ -18,7 +18,7 @@ typedef struct {
 } Rent;
 enum { RENTS = 2 };
 
-/* Adds a training of so many steps.  -1 and an error. */
+/* Adds a training of so many steps.  Returns -1 with an error set. */
 static int add_rent(Rent *rent, const Setup *setup, double steps, const char *prices) {
     Prediction prediction;
     const Options *o = &setup->options;
@@ -53,8 +53,8 @@ static void print_rent(const Rent *rent) {
     printf("\n");
 }
 
-/* Steps of a row, and seconds of one full step where that is not known yet (0): the lesser of two,
- * the first also warming up. */
+/* Finds the steps of a row, adds its rents, and measures row->step_seconds unless they are known:
+ * the faster of two steps. */
 static int measure_row(TrainingRow *row, double *steps, Rent rent[RENTS], const char *prices) {
     Bench bench = {0};
     double ms;

@@ -1,6 +1,6 @@
-/* `bcd experiment finetune`: a pretrained model, fine-tuned on other data with every parameter
- * updated and by BCD.  Without --init it first pretrains one of its own by full update and exports
- * it to DIR/pretrained, so that all starts from the same files. */
+/* `bcd experiment finetune`: fine-tunes a pretrained model on other data by full update and by BCD.
+ * Without --init it first pretrains a model by full update and exports it to DIR/pretrained, so
+ * that all trainings start from the same files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #define ENTRY(network, set, flags) \
     { .model = network, .data = set, .optimizers = "adamw", .settings = flags }
 
-/* What is fine-tuned where there is no --init. */
+/* The model that is fine-tuned without --init. */
 static const TrainingKind training_pretraining = {
     .name = "pretraining",
     .weights = true,
@@ -30,7 +30,7 @@ static const TrainingKind training_pretraining = {
                                      "batch=32 epochs=8 warmup=200 lr=3e-4 schedule=cosine")}},
 };
 
-/* The laptop's rate is the best of 3e-4, 1e-3 and 3e-3 for full update and for BCD alike. */
+/* The laptop's rate is the best of 3e-4, 1e-3 and 3e-3, for the full update and for BCD. */
 static const TrainingKind training_finetune = {
     .name = "finetune",
     .variant = {{1, 1, NULL}, {0, 1, NULL}},
@@ -44,7 +44,7 @@ static const TrainingKind training_finetune = {
                                      "batch=32 epochs=4 switch-every=20 warmup=20 lr=5e-5")}},
 };
 
-/* Flags that hold for the pretraining too; the others are the fine-tuning's. */
+/* Takes over the flags that hold for the pretraining too. */
 static int set_shared(Options *before, const Options *asked) {
     static const char *const shared[] = {"preset", "out",       "models",  "model",    "context",
                                          "device", "precision", "threads", "data-dir", "quiet",
@@ -54,7 +54,7 @@ static int set_shared(Options *before, const Options *asked) {
     return options_set(before, "seeds", "1");
 }
 
-/* Where one of the two data sets is missing: the halves of the project's own text. */
+/* Takes the two halves of the project's own text when one of the data sets is missing. */
 static int choose_data(Options *before, Options *after) {
     const char *first = training_pretraining.preset[after->preset]->data;
     const char *then = training_finetune.preset[after->preset]->data;
@@ -66,8 +66,8 @@ static int choose_data(Options *before, Options *after) {
     return options_set(before, "data", "text1") || (!given && options_set(after, "data", "text2"));
 }
 
-/* Sets --init of `after` to a model trained as `before` says.  As trainings_run; without --yes a
- * long one is not trained, and --init stays empty. */
+/* Trains a model as `before` says and sets --init of `after` to it.  Without --yes a long training
+ * is only estimated, and --init stays empty.  Returns as trainings_run. */
 static int pretrain(Options *after, const Options *before) {
     TrainingPlan plan;
     char dir[OPTION_TEXT];

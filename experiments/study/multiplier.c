@@ -9,7 +9,8 @@
 #include "cases.h"
 #include "converge.h"
 
-/* In order of what is priced: language models by Adam, by SGD, image models likewise. */
+/* Language models with Adam, with SGD, image models with Adam, with SGD: in order of preference,
+ * because language models with Adam are what is priced. */
 enum { KINDS = 4 };
 
 static void add_method(Mean mean[KINDS], const CaseMethod *method) {
@@ -19,7 +20,7 @@ static void add_method(Mean mean[KINDS], const CaseMethod *method) {
     for (int s = 0; s < method->seeds; s++) mean_add(&mean[kind], method->row[s]->multiplier);
 }
 
-/* The mean of the first kind that there is. */
+/* Sets the mean of the first kind for which there are trainings. */
 static int mean_multiplier(double *multiplier, const Study *study, const char *files) {
     Mean mean[KINDS] = {{0}};
     Cases cases;

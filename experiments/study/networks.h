@@ -1,4 +1,4 @@
-/* The networks that the experiments train, as entries of their tables (trainings.h). */
+/* Networks that several experiments train, as entries of their presets (trainings.h). */
 #ifndef EXPERIMENTS_NETWORKS_H
 #define EXPERIMENTS_NETWORKS_H
 
@@ -19,10 +19,10 @@
         .adam = "lr=3e-3"                                                                     \
     }
 
-/* Two passes over CIFAR-10, a sixth of one over WikiText-2 in a vocabulary that suits a network of
- * a million parameters; where those are not there, generated images and the project's sources.
- * Of the images many small batches: BCD-1/3 updates a parameter in one update of three, and after
- * few updates would have learnt hardly anything yet.  Evaluated at the ends of whole cycles. */
+/* Two epochs of CIFAR-10, a sixth of one of WikiText-2 with a vocabulary that suits a network of a
+ * million parameters; generated images and the project's sources stand in for missing data sets.
+ * The generated images have small batches, because BCD-1/3 needs many updates to learn anything.
+ * Trainings are evaluated at the ends of whole cycles. */
 #define LAPTOP_CIFAR(name, opts)                          \
     .model = name, .data = "cifar10", .optimizers = opts, \
     .settings = "batch=128 steps=600 switch-every=40 eval-every=120", .adam = "lr=3e-3"
@@ -45,7 +45,7 @@
         .sgd = "clip=1", .adam = "lr=1e-3"                                                        \
     }
 #define LAPTOP_GPT "gpt:layers=4,width=128,heads=4,context=64"
-/* A full update of these takes as much memory as BCD in thirds of the larger ones. */
+/* Their full updates take as much memory as BCD-1/3 of the larger networks. */
 #define LAPTOP_LESS_RESNET "resnet:depth=8,width=13"
 #define LAPTOP_LESS_GPT "gpt:layers=4,width=96,heads=4,context=64"
 

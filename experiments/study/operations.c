@@ -33,7 +33,7 @@ static int make_partition(Partition *partition, const Model *model, const StudyR
                      (int)row->submodels);
 }
 
-/* Of each submodel's step, per sample. */
+/* Counts the operations of a step of each submodel, per sample. */
 static int count_submodels(double *operations, const Model *model, const Partition *partition,
                            double correct_lr) {
     bool *active = calloc((size_t)model->blocks, sizeof *active);
@@ -46,7 +46,7 @@ static int count_submodels(double *operations, const Model *model, const Partiti
     return failed;
 }
 
-/* The sum over the updates; a submodel that is not there ends it. */
+/* Fills row->operations: the sum over the updates so far. */
 static int add_up(StudyRow *row, const double *of_submodel) {
     double sum = 0;
     row->operations = malloc((row->curve_rows + 1) * sizeof *row->operations);
@@ -59,7 +59,7 @@ static int add_up(StudyRow *row, const double *of_submodel) {
             return error_set("%s: update %zu is of submodel %d of %d", row->name, i + 1,
                              submodel + 1, (int)row->submodels);
         }
-        uint64_t before = i ? row->curve[i - 1].step : 0; /* a row may stand for some updates */
+        uint64_t before = i ? row->curve[i - 1].step : 0; /* a row may span several updates */
         sum += of_submodel[submodel] * (double)row->batch * (double)(row->curve[i].step - before);
         row->operations[i] = sum;
     }

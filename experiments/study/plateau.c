@@ -6,7 +6,7 @@
 #include "../../ref/error.h"
 #include "cases.h"
 
-/* With the PLATEAU_MEAN - 1 values before it, which there must be. */
+/* Returns the mean of the PLATEAU_MEAN values up to `last`. */
 static double mean_to(const double *value, int last) {
     double sum = 0;
     for (int i = last - PLATEAU_MEAN + 1; i <= last; i++) sum += value[i];
@@ -16,11 +16,11 @@ static double mean_to(const double *value, int last) {
 int plateau_find(const double *epoch, const double *value, int n, double amount, double patience) {
     int best = PLATEAU_MEAN - 1;
     for (int i = PLATEAU_MEAN; i < n; i++) {
-        /* The next one counts however late it comes. */
+        /* The next value counts even if it comes later than `patience`. */
         if (epoch[i] - epoch[best] > patience && i > best + 1) return best;
         if (mean_to(value, i) < mean_to(value, best) - amount) best = i;
     }
-    /* Nothing is known of what would have come within the patience. */
+    /* If the training ended within `patience`, nothing is known of what would have followed. */
     return n > best && epoch[n - 1] - epoch[best] >= patience ? best : -1;
 }
 
@@ -35,7 +35,7 @@ double plateau_score(const StudyRow *row, double updates, double *spread) {
     return all ? mean_value(&mean) : NAN;
 }
 
-/* Where less is better: per cent wrong, or the loss. */
+/* Returns a value of which less is better: the error in per cent, or the loss. */
 static double cost_of(const StudyRow *row, const EvaluationRow *evaluation) {
     return study_is_images(row) ? 100 - 100 * evaluation->accuracy : evaluation->loss;
 }

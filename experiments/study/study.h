@@ -1,4 +1,4 @@
-/* A study: a table with one row per training, and the curves of each.  Its file: study_file.h. */
+/* A study: a table with a row for each training, and their curves.  study_file.h has its file. */
 #ifndef EXPERIMENTS_STUDY_H
 #define EXPERIMENTS_STUDY_H
 
@@ -15,15 +15,15 @@ typedef struct {
         started[H5_NAME];
     char spec[H5_PATH];
     Options settings;
-    Provenance provenance; /* in full; what is above is in the table too */
-    /* what came out; NAN where it does not apply or was not reached */
+    Provenance provenance; /* all of it; the fields above are columns of the table too */
+    /* results; NAN when they do not apply or were not reached */
     double train_loss, valid_loss, accuracy, perplexity;
     double level, steps_to_converge, epochs_to_converge, multiplier;
-    double valid_level, valid_steps, valid_multiplier; /* the same by the validation loss */
+    double valid_level, valid_steps, valid_multiplier; /* the same by validation loss */
     double plateau_steps, plateau_epochs, plateau_score, plateau_spread; /* converge.h */
     double end_score, end_spread;
     double seconds, wall, rate;
-    double peak[MEM_ROLES + 1], closed_form; /* the last peak is that of all roles together */
+    double peak[MEM_ROLES + 1], closed_form; /* bytes; the last peak is of all roles together */
     CurveRow *curve;
     EvaluationRow *evaluation;
     SwitchRow *switches;
@@ -34,53 +34,54 @@ typedef struct {
 typedef struct {
     int rows, capacity;
     StudyRow *row;
-    char lacking[720];    /* what a file read does not say, in a line; "": they say all */
-    char unfinished[400]; /* which runs read have not come to their end, in a line; "": none */
+    char lacking[720];    /* a line: the settings that a file has not; "": none are missing */
+    char unfinished[400]; /* a line: the runs that have not finished; "": all have */
 } Study;
 
-/* Those of the table of its file.  What is computed from the curves, by study_converge, is optional
- * there. */
+/* The columns of the table in the file.  Those that study_converge computes are optional there. */
 extern const H5Column study_columns[];
 extern const int study_column_count;
 
-/* Appends an empty row, reals NAN; NULL and an error when memory runs out.  Earlier row pointers
- * become invalid. */
+/* Appends an empty row, with NAN for all reals; invalidates pointers to other rows.  Returns NULL
+ * with an error set when memory runs out. */
 StudyRow *study_add(Study *study);
 
 /* Appends a row of another study, which keeps none of its curves.  -1 and an error when memory runs
  * out; the row stays as it was then. */
 int study_move(Study *study, StudyRow *row);
 
-/* Appends what a run's file says, under a name; takes the curves over.  -1 and an error. */
+/* Appends the contents of a run's file as a row; takes ownership of its curves.  Returns -1 with an
+ * error set. */
 int study_add_run(Study *study, RunFile *run, const char *name);
 void study_free(Study *study);
 
-/* Makes a row of the curve a mean over so many updates, fewer where a phase ends: its step, rate
- * and seconds are those of the last of them, so that nothing but the losses between is lost.  No
- * row spans two phases. */
+/* Thins the curve: a row becomes the mean loss over `updates` updates, or fewer at the end of a
+ * phase, with step, rate and seconds of the last of them.  No row spans two phases. */
 void study_thin(StudyRow *row, size_t updates);
 
-/* Image models are judged by accuracy, language models by perplexity. */
+/* Returns true for an image model. */
 bool study_is_images(const StudyRow *row);
-/* Accuracy in per cent, or perplexity. */
+/* Returns the accuracy in per cent for image models, the perplexity for language models. */
 double study_score(const StudyRow *row, const EvaluationRow *evaluation);
 
-/* BCD in three submodels on all of the data, from random weights, as in Table 2: what enters a mean
- * multiplier. */
+/* Returns true for BCD in three submodels on all of the data from random weights, as in Table 2.
+ * Mean multipliers are over these. */
 bool study_is_bcd3(const StudyRow *row);
 
-/* "full", "offload", "BCD-1/3", or "1/3 x.9" where each submodel sees 0.9 of the data. */
+/* Writes "full", "offload", "BCD-1/3", or "1/3 x.9" when each submodel sees 0.9 of the data.
+ * Returns `text`. */
 const char *study_method(const StudyRow *row, char text[32]);
 
-/* What a training is measured by: updates, seconds, operations. */
+/* The cost of a training, an x axis of its curve. */
 typedef enum { AXIS_UPDATES, AXIS_SECONDS, AXIS_OPERATIONS } StudyAxis;
-/* How far it was after the update of a row of its curve; NAN where that is unknown. */
+/* Returns the cost up to and including a row of the curve; NAN when unknown. */
 double study_axis_value(const StudyRow *row, size_t curve_row, StudyAxis axis);
 
-/* How many rows of its curve lie before that; they are in order. */
+/* Returns the number of rows of the curve whose cost is less than `value`. */
 size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value);
 
-/* Whether the seconds of two trainings may be compared: same processor or GPU, as many threads. */
+/* Returns true when the seconds of two trainings may be compared: they had the same processor or
+ * GPU and as many threads. */
 bool study_times_comparable(const StudyRow *a, const StudyRow *b);
 
 #endif

@@ -14,14 +14,15 @@
 
 enum { VERSION = 2 };
 
-/* ---- the parts of all trainings, one behind the other ------------------------------------------
- *
- * A thousand trainings with data sets of their own would take longer to open than to read. */
+/* ---- curves, evaluations and switches ----------------------------------------------------------
+ */
 
+/* A part of all trainings, concatenated: a thousand trainings with data sets of their own would
+ * take longer to open than to read. */
 typedef struct {
-    const char *group, *first; /* of all of them; and where in it those of a training begin */
+    const char *group, *first; /* the group; the column with each training's first row in it */
     const RunPart *part;
-    size_t rows_at, count_at; /* in StudyRow: the array, and how many rows it has */
+    size_t rows_at, count_at; /* offsets in StudyRow: the array, and the number of its rows */
 } StudyPart;
 
 static const StudyPart parts[] = {
@@ -34,7 +35,7 @@ static const StudyPart parts[] = {
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
-/* What else /curves says of each training; the specification is too long for the table. */
+/* The other columns of /curves; the specification is too long for the table. */
 static const H5Column curve_columns[] = {
     {.name = "training_rows", .kind = H5_UINT64, .offset = offsetof(StudyRow, curve_rows)},
     {.name = "evaluation_rows", .kind = H5_UINT64, .offset = offsetof(StudyRow, evaluation_rows)},
@@ -51,7 +52,7 @@ static uint64_t count_of(const StudyPart *part, const StudyRow *row) {
     return *(const uint64_t *)(const void *)((const char *)row + part->count_at);
 }
 
-/* All of them in memory first: each column is one data set. */
+/* Collects the rows of all trainings in memory first, because each column is one data set. */
 static void write_part(H5File *file, const Study *study, const StudyPart *part) {
     const RunPart *of = part->part;
     H5Column column = {.name = part->first, .kind = H5_UINT64};
@@ -97,7 +98,7 @@ int study_write(const Study *study, const char *path) {
     return h5_commit(&file);
 }
 
-/* Where each training begins is how many rows those before it have. */
+/* A training's first row follows from the counts of those before it. */
 static int read_part(const H5File *file, StudyRow *row, size_t rows, const StudyPart *part) {
     const RunPart *of = part->part;
     size_t left;
@@ -179,10 +180,9 @@ static int read_run(Study *study, const char *path) {
     return failed ? -1 : 0;
 }
 
-/* ---- whether what a file says can be a training: a report is made of nothing else ------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Its losses are numbers (a training that comes to another one stops), its updates come in order.
- */
+/* Losses must be finite (a training whose loss is not stops), and updates in order. */
 static int check_curve(const StudyRow *row, const char *path) {
     for (size_t i = 0; i < row->curve_rows; i++) {
         const CurveRow *here = &row->curve[i];
@@ -210,7 +210,7 @@ int study_check(const StudyRow *row, const char *path) {
     return check_curve(row, path);
 }
 
-/* All trainings of a file have the same columns.  One file's line is enough to tell. */
+/* Notes missing settings; all trainings of a file have the same columns.  One file is enough. */
 static int note_lacking(Study *study, int first, const char *path) {
     char text[600];
     if (study->rows == first) return 0;

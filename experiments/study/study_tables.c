@@ -1,5 +1,5 @@
-/* The tables of a study that are not the paper's: BCD over the full update of the same seed, to the
- * same loss, in each update, and in memory; and the trainings one by one. */
+/* All tables of a study; here those that the paper does not have: BCD over the full update of the
+ * same seed, to the same loss, per update, and in memory; and a list of the trainings. */
 #include "measures.h"
 
 #include <inttypes.h>
@@ -10,17 +10,17 @@
 
 /* ---- over the full update -------------------------------------------------------------------- */
 
-/* How far a training was after so many updates; NAN where that is unknown. */
-static double after(const StudyRow *row, double steps, StudyAxis axis) {
+/* Returns the cost of a training's first `steps` updates; NAN when unknown. */
+static double cost_of(const StudyRow *row, double steps, StudyAxis axis) {
     size_t at = study_rows_before(row, AXIS_UPDATES, steps);
     return isnan(steps) || at == row->curve_rows ? NAN : study_axis_value(row, at, axis);
 }
 
-/* What BCD took to the level of the pair over what the full update took. */
+/* Returns what BCD took to reach the level of the pair over what the full update took. */
 static double to_level(const MeasurePair *pair, StudyAxis axis) {
     const StudyRow *row = pair->row;
-    return after(row, row->steps_to_converge, axis) /
-           after(pair->full, row->steps_to_converge / row->multiplier, axis);
+    return cost_of(row, row->steps_to_converge, axis) /
+           cost_of(pair->full, row->steps_to_converge / row->multiplier, axis);
 }
 
 static double level_operations(const MeasurePair *pair) { return to_level(pair, AXIS_OPERATIONS); }
@@ -34,7 +34,7 @@ static double update_ms(const MeasurePair *pair) {
            study_axis_total(pair->row, AXIS_UPDATES);
 }
 
-/* Of BCD over that of the full update. */
+/* Returns a measure of BCD over that of the full update. */
 static double over_full(const MeasurePair *pair, Measure *measure) {
     MeasurePair full = {pair->full, pair->full};
     return measure(pair) / measure(&full);
@@ -59,15 +59,14 @@ static const MeasureTable same_loss = {
              OVER_SEEDS},
             {"seconds", "seconds", "training loss", 2, SOURCE_MEASURED, level_seconds, OVER_SEEDS},
         },
-    .note = {"Below 1, BCD needs less.  Means and spread over the seeds, each beside the full "
-             "update of the same seed.  Operations are counted from shapes for the updates that "
-             "were measured.",
-             "The level: the higher of the lowest losses of the two, those of training smoothed by "
-             "a trailing mean over a fortieth of the shorter training; of each, the first update "
-             "at or below it, in validation on the straight lines between evaluations (one that is "
-             "there at its first counts from that).  It depends on how long both were trained; the "
-             "paper states no rule.",
-             study_times_note},
+    .note =
+        {"Below 1, BCD needs less.  Means and spreads over seeds, each over the full update of "
+         "the same seed.  Operations are counted from shapes, for the updates that were measured.",
+         "The loss is the higher of the two lowest ones, which both reached.  Training losses are "
+         "smoothed by a trailing mean over a fortieth of the shorter training, validation losses "
+         "interpolated between evaluations (from the first one on).  All depends on how long both "
+         "were trained; the paper states no rule.",
+         study_times_note},
 };
 
 static const MeasureTable per_update = {
@@ -87,12 +86,14 @@ static const MeasureTable per_update = {
             {"closed_form", "equal parts", "P+G+S / full", 2, SOURCE_CLOSED_FORM, form_ratio,
              MEAN_ALONE},
         },
-    .note = {"Means over all updates of a training, whichever submodel was active; evaluations "
-             "left out.  P+G+S: parameters, gradients, optimizer state at their peaks; the closed "
-             "form takes submodels of equal size.  Peak memory: all roles, activations too."},
+    .note =
+        {"Means over all updates of a training, whichever submodel was active, without "
+         "evaluations.  P+G+S: peaks of parameters, gradients and optimizer state; equal parts: "
+         "their closed form for submodels of equal size.  Peak memory: of all roles, activations "
+         "included."},
 };
 
-/* ---- each training with what tells it from all others ---------------------------------------- */
+/* ---- the list of trainings ------------------------------------------------------------------- */
 
 static void put_training(Table *table, const StudyRow *row, const char *what) {
     table_row(table, "%s", what);
@@ -104,7 +105,7 @@ static void put_training(Table *table, const StudyRow *row, const char *what) {
     table_put(table, 5, (double)row->steps, row->seconds);
 }
 
-/* Whether the seeds of a method did not all come from one program and machine. */
+/* Returns true when the seeds of a method come from different programs or machines. */
 static bool is_mixed(const CaseMethod *method) {
     const StudyRow *first = method->row[0];
     for (int s = 1; s < method->seeds; s++) {
@@ -134,18 +135,19 @@ static void add_trainings(Tables *tables, const Cases *cases) {
     }
     if (cases->left_out)
         table_note(table,
-                   "Left out: %d with the settings and seed of another one here, but other losses; "
-                   "of these the one read first counts.",
+                   "Left out: %d with the settings and seed of another training here, but other "
+                   "losses; of these the one read first counts.",
                    cases->left_out);
     if (*mixed)
-        table_note(
-            table,
-            "Means are over trainings of different commits, processors or numbers of threads: "
-            "of %s, for one.",
-            mixed);
-    table_note(table,
-               "Time: of training, evaluations left out.  Everything needed to repeat one is in "
-               "its file.");
+        table_note(table,
+                   "Means are over trainings of different commits, processors or numbers of "
+                   "threads: of %s, "
+                   "for example.",
+                   mixed);
+    table_note(
+        table,
+        "Time: of training, without evaluations.  All that is needed to repeat a training is "
+        "in its file.");
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

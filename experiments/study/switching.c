@@ -1,11 +1,11 @@
-/* When the submodels take turns, and in what order: trainings that differ in nothing else. */
+/* When and in what order the submodels take turns: trainings that differ in nothing else. */
 #include <math.h>
 
 #include "measures.h"
 #include "networks.h"
 
-/* What a training by BCD depends on besides M: how long a phase is, whether a submodel finds its
- * optimizer's state again, and who comes next.  Each next to the other variants' phases. */
+/* Varies what a BCD training depends on besides M: the length of a phase, whether optimizer state
+ * is kept, and the order of the submodels. */
 const TrainingKind training_switching = {
     .name = "switching",
     .variant = {{1, 1, NULL},
@@ -22,7 +22,7 @@ const TrainingKind training_switching = {
                [PRESET_PAPER] = {GPU_GPT}},
 };
 
-/* The first phase is the start. */
+/* The first row of the switches is the start. */
 static double switches(const MeasurePair *pair) {
     return pair->row->submodels > 1 ? (double)pair->row->switch_rows - 1 : NAN;
 }
@@ -49,7 +49,8 @@ const MeasureTable measures_switching = {
             {"train_loss", "training loss", "", 3, SOURCE_MEASURED, measure_train_loss, OVER_SEEDS},
             {"valid_loss", "valid. loss", "", 3, SOURCE_MEASURED, measure_valid_loss, OVER_SEEDS},
         },
-    .note = {"Scores and losses of the end of the training.  Every K: updates of a phase; K "
-             "with an e: epochs; auto: when the loss no longer falls.  Optimizer state begins "
-             "anew at each phase unless it is kept."},
+    .note =
+        {"Scores and losses at the end of the training.  every K: phases of K updates, with an e "
+         "of K epochs; auto: until the loss stops falling.  Optimizer state starts from zero in "
+         "each phase unless it is kept."},
 };

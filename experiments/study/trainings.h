@@ -1,5 +1,5 @@
-/* Experiments made of trainings, as one table: the same network with every parameter updated and by
- * BCD (validity), with less data (compression), in more and smaller submodels (ufp).
+/* Experiments that consist of trainings, the rows of one table: the same networks by full update
+ * and by BCD (validity), with less data (compression), in other numbers of submodels (ufp), ...
  *
  *   DIR/rows/NAME/   one training each, as `bcd train` leaves it
  *   DIR/KIND.h5      the table so far (study.h), rewritten whole after each row
@@ -13,36 +13,36 @@
 #include "../store/h5.h"
 #include "../train/setup.h"
 
-/* A way each network is trained; submodels 0: as --submodels says, or 3. */
+/* A way to train a network; submodels 0: those of --submodels, or 3. */
 typedef struct {
     int submodels;
     double fraction;      /* of the data each submodel sees */
-    const char *settings; /* more of them, over the entry's; NULL: none */
+    const char *settings; /* override those of the entry; NULL: none */
 } TrainingVariant;
 
-/* One network to train, with which optimizers unless the command line says.  Settings are flags of
- * `bcd train`, as "name=value name=value" or NULL; those for an optimizer come after the common
- * ones. */
+/* A network to train, and the optimizers unless --optimizers is given.  `settings` are flags of
+ * `bcd train` as "name=value name=value" or NULL; those for an optimizer, `sgd` and `adam`,
+ * override them. */
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
-    const char *instead_of; /* a data set: trained only where that is missing */
-    bool optional;          /* only where its data are */
-    bool full_only;         /* to compare with BCD of a larger network that takes as much memory */
-    int seeds;              /* at most so many; 0: as many as all */
-    const TrainingVariant *variant; /* ways of its own, fraction 0 ends; NULL: the experiment's */
+    const char *instead_of; /* stands in for this data set: trained only when it is missing */
+    bool optional;          /* trained only when its data are there */
+    bool full_only;         /* compared with BCD of a larger network that takes as much memory */
+    int seeds;              /* 0: as many as the preset has */
+    const TrainingVariant *variant; /* fraction 0 ends; NULL: those of the experiment */
 } TrainingEntry;
 
 enum { TRAINING_ENTRIES = 12, VARIANTS = 8 };
 
 typedef struct {
     const char *name;
-    int tables[3]; /* of the paper, whose rows the preset `paper` trains; 0 ends */
+    int tables[3]; /* of the paper: the preset `paper` trains their rows; 0 ends */
     TrainingVariant variant[VARIANTS + 1];                    /* fraction 0 ends */
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
-    bool hours;        /* not started without --yes, whatever the preset, but for smoke */
-    bool by_entry;     /* all seeds of an entry before the next entry, not the other way round */
-    bool weights;      /* are used by another experiment: a row of the table is not enough */
-    size_t curve_rows; /* a row of a stored curve is a mean over so many updates; 0: over one */
+    bool hours;                                               /* all presets but smoke need --yes */
+    bool by_entry;     /* all seeds of an entry before the next entry, else all entries of a seed */
+    bool weights;      /* another experiment needs the weights: a row of the table is not enough */
+    size_t curve_rows; /* updates per row of a stored curve; 0: one */
 } TrainingKind;
 
 extern const TrainingKind training_validity;    /* paper/table02.c */
@@ -54,11 +54,11 @@ extern const TrainingKind training_converged, training_converged_pilot,
 
 /* One training of the plan. */
 typedef struct {
-    char name[128];  /* of its directory, and its row */
-    const char *own; /* settings of its variant; NULL: none */
-    Options options; /* of bcd train */
-    double work;     /* relative, to tell the time left; of steps that may not be resolved yet */
-    double step_seconds; /* of a full update of its network, where measured */
+    char name[128];      /* of its directory, and its row */
+    const char *own;     /* settings of the variant; NULL: none */
+    Options options;     /* of bcd train */
+    double work;         /* in any unit, for the time left */
+    double step_seconds; /* of a full update of its network; 0: not measured */
     bool finished;       /* before its experiment went on */
     bool in_table;       /* with these settings; its directory need not be there */
 } TrainingRow;
@@ -68,33 +68,33 @@ typedef struct {
     int rows;
     TrainingRow *row;
     char dir[OPTION_TEXT];
-    bool long_run;     /* hours: not started without --yes */
+    bool long_run;     /* needs --yes */
     int jobs, threads; /* --jobs, --threads */
-    char missing[256]; /* what is trained on other data than it would be */
+    char missing[256]; /* a line: data sets that others stand in for; "": none */
 } TrainingPlan;
 
-/* The rows a command line asks for.  -1 and an error: an unknown model or optimizer.
- * trainings_free is safe either way. */
+/* Plans the rows that a command line asks for.  Returns -1 with an error set, e.g. for an unknown
+ * model or optimizer; trainings_free is safe either way. */
 int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *asked);
 void trainings_free(TrainingPlan *plan);
 
-/* Trains the rows a command line asks for, and writes the table.  Long ones without --yes are only
- * estimated.  0; -1 and an error; the exit status when interrupted. */
+/* Trains the rows that a command line asks for and writes the table; long ones are only estimated
+ * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
 int trainings_run(const TrainingKind *kind, const Options *asked);
 
-/* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on;
- * flags given on the command line go over the entry's settings.  -1 and an error. */
+/* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on.
+ * Flags given on the command line override the entry's settings.  Returns -1 with an error set. */
 int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                   const char *optimizer, const TrainingVariant *variant, int seed);
 
-/* trainings_ahead.c: trains the rows that are not finished, plan->jobs at the same time, each with
- * plan->threads (0: its share).  A row that fails says so itself; -1 and an error where none can be
- * started. */
+/* trainings_parallel.c: trains the rows that are not finished in plan->jobs processes at a time,
+ * with plan->threads threads each (0: its share).  A row that fails prints its own error.  Returns
+ * -1 with an error set when a process cannot be started. */
 int trainings_run_parallel(const TrainingPlan *plan);
 
-/* estimate.c: measures a few steps of each network, prints how long each row and all would take
- * here (measured) and what they would cost on rented GPUs (simulated), and sets `work` to the
- * seconds here.  -1 and an error, e.g. where a data set is missing. */
+/* estimate.c: measures a few steps of each network, prints how long each row and all of them would
+ * take here, and the simulated hours and cost on rented GPUs; sets `work` to the seconds here.
+ * Returns -1 with an error set, e.g. when a data set is missing. */
 int trainings_estimate(TrainingPlan *plan, const Options *asked);
 
 #endif

@@ -1,5 +1,5 @@
-/* Several trainings of a plan at the same time, each a process of its own: `bcd train` with the
- * row's flags.  What one of them does to itself is its own; the plan then finds them done. */
+/* Trains several rows of a plan at the same time, each in a process of its own: `bcd train` with
+ * the row's flags.  The plan then finds them finished. */
 #include <errno.h>
 #include <omp.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ static void add(Arguments *a, const char *prefix, const char *text) {
     a->count += a->text[a->count] != NULL;
 }
 
-/* The row as a command line; a run that is there already goes on. */
+/* Makes the command line of a row; a run that exists already is resumed. */
 static void row_arguments(Arguments *a, const TrainingRow *row, const char *threads) {
     static const char *const own[] = {"out", "quiet", "threads"};
     char value[OPTION_TEXT];
@@ -74,8 +74,8 @@ static int start(TrainingPool *pool, const TrainingPlan *plan, int row, int thre
     row_arguments(&arguments, &plan->row[row], number);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* whatever ends this process stops its trainings */
-        if (getppid() == parent) execv(program, arguments.text); /* if it is not gone already */
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* the training stops when this process ends */
+        if (getppid() == parent) execv(program, arguments.text); /* it may have ended already */
         _exit(127);
     }
     int cause = errno;
@@ -96,7 +96,8 @@ static void print_end(const TrainingPool *pool, const TrainingPlan *plan, int ro
     fflush(stdout);
 }
 
-/* Waits until a process has ended.  One that fails has said why, and the plan will find it so. */
+/* Waits until a process has ended.  One that fails has printed why, and the plan finds it failed.
+ */
 static void wait_for_one(TrainingPool *pool, const TrainingPlan *plan) {
     static const struct timespec moment = {0, 20000000};
     bool passed_on = false;

@@ -29,13 +29,13 @@ static int add_variants(TrainingPlan *plan, const Options *asked, const Training
 
 enum { LIST = 16 };
 
-/* What the command line says to train. */
+/* --models and --optimizers. */
 typedef struct {
     int models, optimizers;
     const char *model[LIST], *optimizer[LIST];
 } TrainingLists;
 
-/* Cuts text at any of the separators, in place. */
+/* Splits a text in place; returns the number of items. */
 static int cut_list(char *text, const char *separators, const char *item[LIST]) {
     int count = 0;
     for (char *word = strtok(text, separators); word; word = strtok(NULL, separators)) {
@@ -51,15 +51,15 @@ static bool listed(const char *name, const char *const *list, int count) {
     return count == 0;
 }
 
-/* Whether another entry stands in for this one's data. */
+/* Returns true when another entry stands in for this one's data. */
 static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry) {
     for (const TrainingEntry *e = known; e->model; e++)
         if (e->instead_of && strcmp(e->instead_of, entry->data) == 0) return true;
     return false;
 }
 
-/* The entries of a preset that the data there are allow; all but the stand-ins where --data says
- * what to train on. */
+/* Lists the entries of a preset whose data are there, or their stand-ins; with --data, all entries
+ * but the stand-ins. */
 static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingPlan *plan,
                            const Options *asked) {
     const TrainingEntry *known = plan->kind->preset[asked->preset];
@@ -81,8 +81,8 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingP
     usable[count] = (TrainingEntry){0};
 }
 
-/* The preset's entries for a model (the first that reads the same kind of data, if none is for it),
- * on the data asked for.  How many were found, or -1. */
+/* Finds the preset's entries for a model, or else the first for the same kind of data, and applies
+ * --data to them.  Returns how many were found, or -1 with an error set. */
 static int find_entries(TrainingEntry *found, const TrainingEntry *known, const char *name,
                         const Options *asked) {
     Model *model = setup_model(name, 0, 0);
@@ -105,7 +105,7 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
     return count;
 }
 
-/* The optimizers asked for, or else the entry's own. */
+/* Adds an entry with the optimizers of --optimizers, or else its own. */
 static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                      const TrainingLists *wanted, int seed) {
     char text[64];
@@ -123,8 +123,9 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
     return entry && entry->seeds ? entry->seeds : preset[asked->preset];
 }
 
-/* All of one seed before the next: what is stopped early is a whole table of fewer seeds.  Or, of
- * long trainings, all seeds of an entry: then it is some whole rows of the table. */
+/* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
+ * whole table of fewer seeds; or (by_entry) all seeds of an entry, so that it has some whole rows.
+ */
 static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[LIST * (TRAINING_ENTRIES + 1)];
     usable_entries(known, plan, asked);
@@ -151,8 +152,8 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
 
-/* Epochs to convergence; where Table 2 counts iterations, those of Table 11, which has WikiText-2
- * alone: NAN for the others. */
+/* Returns the published epochs to convergence.  Where Table 2 has iterations they are in Table 11,
+ * for WikiText-2 alone; NAN for others. */
 static double published_epochs(const PaperRow *row) {
     if (!row->iterations) return row->duration;
     for (const PaperRow *p = paper_table11; p->table; p++)
@@ -162,7 +163,7 @@ static double published_epochs(const PaperRow *row) {
     return NAN;
 }
 
-/* "epochs=639 batch=128": as long as published. */
+/* Writes settings for the published length: "epochs=639 batch=128". */
 static void published_length(char settings[64], const PaperRow *row) {
     double epochs = published_epochs(row);
     bool tokens = data_is_tokens(row->data) == 1;
@@ -181,8 +182,8 @@ static int add_published(TrainingPlan *plan, const Options *asked, const PaperRo
     return trainings_add(plan, asked, &entry, p->optimizer, &variant, seed);
 }
 
-/* The published trainings; those on WebText2, which nobody publishes as a file, where the user has
- * it. */
+/* Adds the published trainings; those on WebText2 only when there is a file of it, because nobody
+ * publishes one. */
 static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted,
                       int seed) {
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;

@@ -1,4 +1,4 @@
-/* One row of a plan: the options of `bcd train` it stands for, its name and its length. */
+/* A row of a plan: its options of `bcd train`, its name, and how long it takes. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +18,14 @@ static int set_all(Options *options, const char *settings) {
     return 0;
 }
 
-/* What the command line gives goes over the preset; what makes the rows differ was used for that.
- */
+/* Applies the flags given on the command line, except those that the rows differ in. */
 static int set_given(Options *options, const Options *asked, bool full) {
     const char *const apart[] = {
         "model", "data", "optimizer", "submodels", "out", "quiet", full ? "partition" : NULL, NULL};
     return options_take(options, asked, apart, false);
 }
 
-/* "gpt:layers=2 on text" -> "gpt-layers-2-text-sgd-bcd3": a directory, and an HDF5 group. */
+/* Names a row and its directory, e.g. "gpt-layers-2-text-sgd-bcd3". */
 static void name_row(TrainingRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
@@ -41,8 +40,8 @@ static void name_row(TrainingRow *row, int submodels, const char *settings) {
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
 
-/* A step's operations, forward 1 and each gradient 1; with BCD less, by the theory of contiguous
- * submodels. */
+/* Returns the work of a training, up to a factor: its operations, with BCD fewer as contiguous
+ * submodels of equal size have. */
 static double relative_work(const Options *o, int submodels) {
     bool bytes = !strncmp(o->data, "text", 4) || !strcmp(o->data, "shakespeare");
     int known = data_vocabulary(o->data);
@@ -61,7 +60,7 @@ static int count_parts(const char *partition) {
     return parts;
 }
 
-/* Submodels of a variant. */
+/* Returns the number of submodels of a variant. */
 static int count_submodels(const Options *asked, const TrainingVariant *variant) {
     if (variant->submodels) return variant->submodels;
     if (*asked->partition) return count_parts(asked->partition);
