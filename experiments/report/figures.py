@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
-# Okabe and Ito's colours, which every kind of colour vision tells apart; lines differ in dashes too.
+# Okabe and Ito's colours, distinct for every kind of colour vision; lines differ in dashes too.
 BLUE, RED, GREEN, PINK, SKY, ORANGE, YELLOW, GREY = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#f0e442", "#999999")
 METHODS = [BLUE, RED, GREEN, PINK, SKY, ORANGE]
@@ -16,7 +16,7 @@ DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2))]
 ROLES = {"parameters": BLUE, "buffers": GREY, "gradients": ORANGE, "state": GREEN,
          "activations": SKY, "cache": PINK, "workspace": YELLOW}
 ROLE_NAMES = {"state": "optimizer state"}
-INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page puts its own in their place
+INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page replaces these
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 5.8, 0.72, 0.15, 0.36, 0.5  # inches
 POINTS, BANDS = 240, 100  # of a line; of the range around a single seed
@@ -30,7 +30,7 @@ matplotlib.rcParams.update({
 
 
 def svg(figure, prefix):
-    """The drawing as an element of a page: ids of its own, no size, no metadata."""
+    """Returns the drawing as SVG for a page: with unique ids, without size and metadata."""
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True,
                    metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -56,13 +56,13 @@ def panel(figure, top, height, left=LEFT, right=RIGHT):
 
 
 def wrap_names(names):
-    """Lines that name each method, and the inches that they take beside a panel."""
+    """Wraps the names of methods; returns them and the inches they take next to a panel."""
     lines = ["\n".join(textwrap.wrap(name, 22)) or name for name in names]
     return lines, 0.12 + 0.078 * max(len(part) for line in lines for part in line.split("\n"))
 
 
 def label_lines(axes, ends):
-    """Names each line at the right edge, apart from each other; ends: (y, text, colour)."""
+    """Names the lines at the right edge without overlaps; ends: (y, text, colour)."""
     lowest = -np.inf
     height = axes.get_position().height * axes.figure.get_figheight()
     placed = [(axes.transAxes.inverted().transform(axes.transData.transform((0, y)))[1], text, colour)
@@ -118,7 +118,7 @@ def smoothed(loss, window):
 
 
 def draw_method(axes, number, x, seeds, band, marker=None):
-    """A line, the mean of the seeds, in the range of them (or of `band`); its end and colour."""
+    """Draws the mean of the seeds and their range (or `band`); returns its end and colour."""
     colour, mean = METHODS[number], np.mean(seeds, axis=0)
     if len(seeds) > 1:
         band = (x, np.min(seeds, axis=0), np.max(seeds, axis=0))
@@ -130,7 +130,7 @@ def draw_method(axes, number, x, seeds, band, marker=None):
 
 
 def raw_range(x, loss):
-    """The lowest and the highest of each part of a single seed's loss: nothing of it is hidden."""
+    """Returns the range of a single seed's loss in each of up to BANDS parts."""
     parts = np.array_split(np.arange(len(loss)), max(1, min(BANDS, len(loss) // 5)))
     return ([x[p[len(p) // 2]] for p in parts], [loss[p].min() for p in parts],
             [loss[p].max() for p in parts])
@@ -158,72 +158,12 @@ def draw_losses(axes, case, along):
 
 
 def name_lines(axes, ends, names):
-    """At the right edge; a line that ends before goes on faintly to its name."""
+    """Names the lines at the right edge; dots lead to the name of a line that ends before."""
     edge = axes.get_xlim()[1]
     axes.set_xlim(right=edge)
     for x, y, colour in ends:
         axes.plot([x, edge], [y, y], color=colour, linestyle=":", linewidth=0.7)
     label_lines(axes, [(y, name, colour) for (_, y, colour), name in zip(ends, names)])
-
-
-def strip_parts(training, shortest):
-    """Phases, or as many as are too short to be seen one by one: begin, length, mean depth."""
-    step, submodel = training.curve["step"], training.curve["submodel"]
-    cut = np.flatnonzero(np.diff(submodel)) + 1
-    begins, parts = [0], []
-    for end in list(cut) + [len(step)]:
-        if end == len(step) or step[end - 1] - (step[begins[-1] - 1] if begins[-1] else 0) >= shortest:
-            first = begins[-1]
-            start_at = step[first - 1] if first else 0
-            depth = submodel[first:end].mean() / (training["submodels"] - 1)
-            parts.append((start_at, step[end - 1] - start_at, depth))
-            begins.append(end)
-    return parts
-
-
-def draw_strip(axes, case, names, last):
-    """Which submodel was active when: pale at the input, full colour at the loss."""
-    shown = [(n, m) for n, m in enumerate(case.methods) if m.trainings[0]["submodels"] > 1]
-    for row, (number, method) in enumerate(shown):
-        parts = strip_parts(method.trainings[0], last / 400)
-        colours = [matplotlib.colors.to_rgba(METHODS[number], 0.18 + 0.82 * d) for _, _, d in parts]
-        axes.broken_barh([(b, length) for b, length, _ in parts], (row - 0.4, 0.8),
-                         facecolors=colours, linewidth=0)
-    horizontal(axes, [""] * len(shown))
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    for row, (number, _) in enumerate(shown):
-        name = textwrap.shorten(names[number], 26, placeholder=" …")
-        axes.text(1.015, row, name, color=METHODS[number], va="center",
-                  transform=axes.get_yaxis_transform(), fontsize=8)
-
-
-def loss(case):
-    names, right = wrap_names([method.name for method in case.methods])
-    stripes = sum(method.trainings[0]["submodels"] > 1 for method in case.methods)
-    below = 0.42 + 0.22 * stripes if stripes else 0
-    figure = start("training loss, nats per target", TOP + 2.6 + below + BOTTOM)
-    axes = panel(figure, TOP, 2.6, right=right)
-    ends = draw_losses(axes, case, lambda t: t.curve["step"].astype(float))
-    last = max(t["steps"] for method in case.methods for t in method.trainings)
-    axes.set_xlim(0, last)
-    for number, method in enumerate(case.methods):
-        at = [(t["steps_to_converge"], t["steps_to_converge"] / t["multiplier"], t["level"])
-              for t in method.trainings if t["submodels"] > 1 and np.isfinite(t["multiplier"])]
-        if at:
-            own, full, level = np.mean(at, axis=0)
-            axes.plot([own, full], [level, level], "o", color=METHODS[number], markersize=4)
-    name_lines(axes, ends, names)
-    if stripes:
-        axes.tick_params(labelbottom=False)
-        strip = panel(figure, TOP + 2.6 + 0.36, 0.22 * stripes, right=right)
-        strip.set_title("active submodel: pale at the input, full colour at the loss", loc="left",
-                        fontsize=8, pad=3)
-        draw_strip(strip, case, names, last)
-        strip.set_xlim(0, last)
-        axes = strip
-    axes.set_xlabel("updates")
-    return figure
 
 
 def loss_along(case, along, label):
@@ -233,6 +173,17 @@ def loss_along(case, along, label):
     ends = draw_losses(axes, case, along)
     axes.set_xlabel(label)
     name_lines(axes, ends, names)
+    return figure
+
+
+def loss(case):
+    figure = loss_along(case, lambda t: t.curve["step"].astype(float), "updates")
+    for number, method in enumerate(case.methods):
+        at = [(t["steps_to_converge"], t["steps_to_converge"] / t["multiplier"], t["level"])
+              for t in method.trainings if t["submodels"] > 1 and np.isfinite(t["multiplier"])]
+        if at:
+            own, full, level = np.mean(at, axis=0)
+            figure.axes[0].plot([own, full], [level, level], "o", color=METHODS[number], markersize=4)
     return figure
 
 
@@ -382,7 +333,7 @@ def table(table):
 
 
 def timeline(table):
-    """A line for each rank, a colour for each pass; of a long step the beginning."""
+    """Draws a line for each rank, a colour for each pass; of a long step only the beginning."""
     passes = {"forward": SKY, "input gradient": BLUE, "weight gradient": ORANGE}
     what, begin, end = (next(c for c in table.columns if c.name == name)
                         for name in ("task", "start", "end"))

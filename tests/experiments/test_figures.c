@@ -39,17 +39,14 @@ static Study two_trainings(void) {
     return study;
 }
 
-/* Shades of the active submodel: of three submodels, each 20 updates long, those of ten phases; and
- * along operations. */
-static void case_strip(void) {
+/* The training loss against updates, with a dot for each training where they are compared, and
+ * against operations. */
+static void case_loss(void) {
     Study study = two_trainings();
     if (!has_figures()) SKIP("no Python with h5py, matplotlib and jinja2");
-    write_study("strip.h5", &study);
-    char *svg = draw("strip.h5", "0-resnet8-synthetic-sgd-loss");
-    CHECK(count_of(svg, "fill: #d55e00; fill-opacity: 0.18") == 4 + 1 && /* and the band */
-              count_of(svg, "fill: #d55e00; fill-opacity: 0.59") == 3 &&
-              count_of(svg, ">BCD-1/3<") == 2 && strstr(svg, "pale at the input"),
-          "%s", svg);
+    write_study("loss.h5", &study);
+    char *svg = draw("loss.h5", "0-resnet8-synthetic-sgd-loss");
+    CHECK(strstr(svg, ">updates<") && count_of(svg, ">BCD-1/3<") == 1, "%s", svg);
     free(svg);
     svg = draw(NULL, "0-resnet8-synthetic-sgd-operations");
     CHECK(strstr(svg, ">operations, GFLOP<"), "%s", svg);
@@ -151,7 +148,7 @@ static void case_timeline(void) {
 }
 
 void test_figures(void) {
-    RUN(case_strip);
+    RUN(case_loss);
     RUN(case_other_clock);
     RUN(case_series);
     RUN(case_timeline);
