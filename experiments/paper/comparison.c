@@ -135,8 +135,7 @@ static void put_published(Table *table, const Comparison *c, const PaperRow *pap
     if (prints_memory(c)) table_put(table, PUBLISHED_MEMORY, paper->memory_mib);
 }
 
-/* Returns how long full updates took to the level that they share with BCD-1/3 on all of the data.
- */
+/* Returns how long full updates took to the level they share with BCD-1/3 on all of the data. */
 static Mean full_duration(const Comparison *c, const StudyCase *item) {
     Mean mean = {0};
     const CaseMethod *method = item->method, *end = method + item->methods;
@@ -246,9 +245,9 @@ static void add_comparison(Tables *tables, const Cases *cases, const Comparison 
         table_note(table, "%d more networks or settings are not shown here.", compared.left_out);
     table_note(
         table,
-        "To the level: until the smoothed training loss first was at the lowest that BCD and "
-        "the full update of the same seed both reached; of a full update, that beside "
-        "BCD-1/3.  Scores and losses here are of the end of the training.");
+        "To level: until the smoothed training loss was at the lowest value that both BCD and the "
+        "full update of the same seed reached; for full updates, the one shared with BCD-1/3.  "
+        "Scores and losses here are those at the end of the training.");
     note_paper(table, c);
 }
 

@@ -4,7 +4,7 @@
 
 #include "../store/rundir.h"
 #include "../train/train.h"
-#include "measured.h"
+#include "paper.h"
 
 typedef struct {
     MeasuredNetwork network;
@@ -73,9 +73,8 @@ int paper_add_figure3(Tables *tables, const Options *asked) {
         if (put(table, asked, what)) return -1;
     table_note(table,
                "BCD-1/3, a cycle of three phases of %.1s epochs, one thread, without evaluations.  "
-               "The first "
-               "epoch of a phase computes the outputs that the others reuse.  The losses have the "
-               "same bits.",
+               "The first epoch of a phase computes the outputs that the others reuse.  The losses "
+               "have the same bits.",
                first->phase);
     return 0;
 }

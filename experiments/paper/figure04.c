@@ -50,8 +50,7 @@ void paper_add_figure4(Tables *tables, double multiplier) {
     table_note(
         table,
         "Pairs of published times (Tables 3 and 4) and simulated ones, calibrated as in Table 4.  "
-        "BCD "
-        "runs on half of the GPUs; its steps times the B-F multiplier %.3g (--multiplier), so that "
-        "the bars compare whole trainings.",
+        "BCD runs on half of the GPUs; its steps times the B-F multiplier %.3g (--multiplier), so "
+        "that the bars compare whole trainings.",
         multiplier);
 }

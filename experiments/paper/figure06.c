@@ -8,15 +8,15 @@
 enum { MODELS = 3, COLUMNS = 1 + 2 * MODELS };
 
 /* The FLOP model is drawn for the last of the models. */
-static void add_row(Table *table, const PaperUfp *ufp, int parts) {
+static void add_row(Table *table, const PaperUfp *ufp, int submodels) {
     double of_third =
-        timing_flop_ratio(0, parts, false) / timing_flop_ratio(0, PAPER_MIN_UFP, false);
-    table_row(table, "1/%d", parts);
+        timing_flop_ratio(0, submodels, false) / timing_flop_ratio(0, PAPER_MIN_UFP, false);
+    table_row(table, "1/%d", submodels);
     table_put(table, 0, ufp[MODELS - 1].ms[0] * of_third);
     for (int i = 0; i < MODELS; i++) {
-        PaperStep step = {"rtx4090", ufp[i].model, {1, ufp[i].gpus}, TIMED_BCD, parts, 0};
+        PaperStep step = {"rtx4090", ufp[i].model, {1, ufp[i].gpus}, TIMED_BCD, submodels, 0};
         double ms = paper_step_ms(table, &step, SETTING_CALIBRATED);
-        table_put(table, 1 + 2 * i, ufp[i].ms[parts - PAPER_MIN_UFP]);
+        table_put(table, 1 + 2 * i, ufp[i].ms[submodels - PAPER_MIN_UFP]);
         table_number(table, 2 + 2 * i, ms, paper_step_source(&step));
     }
 }
@@ -37,7 +37,8 @@ static void add_figure(Tables *tables, const PaperUfp *ufp, const char *name, co
     Table *table = tables_add(tables, name, title, "UFP", columns, COLUMNS);
     table->figure = FIGURE_LINES;
     strcpy(table->axis, "ms per iteration");
-    for (int parts = PAPER_MIN_UFP; parts <= PAPER_MAX_UFP; parts++) add_row(table, ufp, parts);
+    for (int submodels = PAPER_MIN_UFP; submodels <= PAPER_MAX_UFP; submodels++)
+        add_row(table, ufp, submodels);
     table_note(table,
                "\"FLOP model\": the published time of %s at 1/3, scaled by operations alone.",
                ufp[MODELS - 1].model);

@@ -1,4 +1,4 @@
-#include "measured.h"
+#include "paper.h"
 
 #include <string.h>
 

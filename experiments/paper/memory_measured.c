@@ -4,7 +4,7 @@
 
 #include "../commands.h"
 #include "../train/bench.h"
-#include "measured.h"
+#include "paper.h"
 
 static const MeasuredNetwork smallest[] = {
     {"resnet:depth=8,width=4", "synthetic", "sgd", "16"},

@@ -11,8 +11,7 @@
  * then it only frees them.  Returns -1 with an error set. */
 int paper_write(Tables *tables, const Options *options, const char *name, bool failed);
 
-/* ---- `bcd experiment cost`: money and GPU hours that BCD saves by the published times ----------
- */
+/* ---- `bcd experiment cost`: money and GPU hours that BCD saves by the published times -------- */
 
 /* The B-F multipliers that a saving is computed with. */
 typedef enum {
@@ -58,8 +57,25 @@ void paper_add_claims(Tables *tables, const CostSettings *settings);
 void paper_add_prices(Tables *tables, const CostSettings *settings);
 void paper_add_dollars(Tables *tables, const CostSettings *settings);
 
-/* ---- `bcd experiment memory`: published, closed form, planned, and measured here --------------
- */
+/* ---- what memory and timing measure here: small networks, or those of --models --------------- */
+
+typedef struct {
+    const char *model, *data, *optimizer, *batch;
+} MeasuredNetwork;
+
+/* Sets the options of a training of a network.  Returns -1 with an error set. */
+int measured_options(Options *o, const Options *asked, const MeasuredNetwork *network,
+                     int submodels);
+
+/* Calls `add` for each network, numbered from 1: those of the preset, which model NULL ends, or
+ * those of --models, on generated images or on the project's text, with the batch of the preset's
+ * network for the same data (or of its last one).  Returns -1 with an error set. */
+typedef int AddNetwork(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+                       int number);
+int measured_for_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
+                      AddNetwork *add);
+
+/* ---- `bcd experiment memory`: published, closed form, planned, and measured here ------------- */
 
 /* Peak bytes of a training of one sample, over the submodels. */
 typedef struct {
@@ -76,8 +92,7 @@ void paper_add_table8(Tables *tables); /* with the memory of Table 4, and activa
 void paper_add_figure5(Tables *tables);
 void paper_add_tables9_11(Tables *tables); /* the memory of Tables 9 to 11 */
 
-/* ---- `bcd experiment timing`: steps, published, simulated, and measured here ------------------
- */
+/* ---- `bcd experiment timing`: steps, published, simulated, and measured here ----------------- */
 
 void paper_add_table3_4(Tables *tables);
 void paper_add_offload(Tables *tables);
@@ -86,10 +101,23 @@ void paper_add_deviations(Tables *tables); /* over the tables added before */
 void paper_add_figure4(Tables *tables, double multiplier);
 void paper_add_figure6(Tables *tables);
 
+/* Sorts value[n] and returns the median. */
+double paper_median(double *value, int n);
+
 /* Returns the operations of a step of submodel k over those of a full update, for M equal submodels
  * that are contiguous in depth, k = 1 at the input; k = 0: the mean over the submodels.  Forward,
  * input gradients and weight gradients count 1 each: forward of all blocks (cached: from submodel k
  * up), input gradients down to submodel k, weight gradients of submodel k. */
-double timing_flop_ratio(int k, int parts, bool cached);
+double timing_flop_ratio(int k, int submodels, bool cached);
+
+/* The networks of a preset; the tables of a network: its submodels against the full update, and its
+ * pipelines. */
+const MeasuredNetwork *timing_networks(int preset);
+AddNetwork paper_add_shares, paper_add_pipelines;
+/* Sets the cell's value to the median of value[repeats], and the spread of a measured cell to their
+ * standard deviation.  Sorts `value`.  repeats >= 2. */
+void timing_take_median(Cell *cell, double *value, int repeats);
+/* Adds Figure 3: --cache in long phases.  Returns -1 with an error set. */
+int paper_add_figure3(Tables *tables, const Options *asked);
 
 #endif

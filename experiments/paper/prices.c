@@ -60,7 +60,6 @@ void paper_add_prices(Tables *tables, const CostSettings *settings) {
     if (settings->priced) add_offer(table, "--price", settings->price, multiplier, SOURCE_GIVEN);
     table_note(table,
                "saved: by G-10B with BCD-1/3 on RTX 4090 and the tables' multiplier %.3f, against "
-               "the cost of "
-               "a full update on the other GPU.",
+               "the cost of a full update on the other GPU.",
                multiplier);
 }

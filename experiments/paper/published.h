@@ -47,9 +47,7 @@ typedef struct {
 } PaperDistributed;
 extern const PaperDistributed paper_distributed[];
 
-/* Section 4.4.2: a step of a full update on A100 and A800; the numbers of GPUs are in Tables 6
- * and 7.
- */
+/* Section 4.4.2: a step of a full update on A100 and A800 (their numbers: Tables 6 and 7). */
 typedef struct {
     const char *gpu; /* key of gpu_table */
     const char *model;

@@ -50,8 +50,6 @@ void paper_add_table1(Tables *tables) {
     }
     table_note(table,
                "Data sheet: the values that the simulator uses (dist/cluster.c), tensor cores for "
-               "dense bf16 "
-               "with float sums; prices from section 4.4.1.  Table 1 has the bandwidth of the A100 "
-               "with 40 "
-               "GB, and the RTX 4090's FP16 rate with FP16 sums.");
+               "dense bf16 with float sums; prices from section 4.4.1.  Table 1 has the bandwidth "
+               "of the A100 with 40 GB, and the RTX 4090's FP16 rate with FP16 sums.");
 }

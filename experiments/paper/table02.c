@@ -8,8 +8,7 @@
 
 /* ---- published ------------------------------------------------------------------------------- */
 
-/* Table 2 prints the four trainings of a model side by side; a slash marks those that were not run.
- */
+/* Table 2 prints a model's four trainings side by side; a slash marks those that were not run. */
 #define T2(row, model, data, opt, m, duration, iterations, kind, score, loss) \
     { 2, row, model, data, opt, m, 1.0, duration, iterations, kind, score, loss, NAN }
 #define IMAGES(row, model, data, opt, m, epochs, accuracy, loss) \
@@ -119,14 +118,12 @@ void paper_add_multipliers(Tables *tables, const Cases *cases) {
     }
     table_note(table,
                "Means over all trainings here in three submodels, on all of the data, with a full "
-               "update of "
-               "the same seed; spread: the standard deviation of a single training.  Adam includes "
-               "AdamW.");
+               "update of the same seed; spread: the standard deviation of a single training.  "
+               "Adam includes AdamW.");
     table_note(
         table,
         "BCD-1/3 updates a parameter once in three updates, so that short trainings, which are far "
         "from convergence, are expected to need about three times as many.  The published "
-        "trainings "
-        "ran to convergence.");
+        "trainings ran to convergence.");
     table_note(table, "%s", paper_notes[PAPER_NOTE_MULTIPLIER]);
 }

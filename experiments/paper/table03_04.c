@@ -1,5 +1,4 @@
-/* Tables 3 and 4 and section 4.4.2: a step with the optimizer offloaded, distributed, and by BCD.
- */
+/* Tables 3 and 4, section 4.4.2: a step with the optimizer offloaded, distributed, and by BCD. */
 #include <math.h>
 #include <string.h>
 
@@ -32,15 +31,13 @@ static void note_settings(Table *table) {
         table,
         "The paper does not state its setting; its numbers fit one micro-batch of 1 x 1024 tokens, "
         "strict fp32, no overlap in the pipeline, attention scores in memory and a backward pass "
-        "in "
-        "one piece, as in Megatron-LM.  \"roofline\": matrix products at %.0f %% of the peak.",
+        "in one piece, as in Megatron-LM.  \"roofline\": matrix products at %.0f %% of the peak.",
         100 * efficiency_default.products[PRECISION_FP32]);
     table_note(
         table,
         "\"calibrated\": at the fraction with which one published cell per GPU comes out: RTX 4090 "
         "%.1f %% (G-1.6B BCD-1/3), A100 %.1f %%, A800 %.1f %% (G-1.6B full on one).  All other "
-        "cells "
-        "are predictions.",
+        "cells are predictions.",
         fraction_of(table, "rtx4090"), fraction_of(table, "a100"), fraction_of(table, "a800"));
 }
 

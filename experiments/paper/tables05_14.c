@@ -1,6 +1,5 @@
 /* Tables 5 to 7 (cost) and 12 to 14 (GPU hours): what BCD-1/3 on RTX 4090 saves. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../dist/cluster.h"
@@ -65,16 +64,10 @@ double paper_row_multiplier(const PaperReduction *reduction) {
     return paper_worst_multiplier * (1 - reduction->average) / (1 - reduction->worst);
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double paper_table_multiplier(void) {
     double row[PAPER_REDUCTIONS];
     for (int i = 0; i < PAPER_REDUCTIONS; i++) row[i] = paper_row_multiplier(&paper_reductions[i]);
-    qsort(row, PAPER_REDUCTIONS, sizeof *row, by_size);
-    return (row[(PAPER_REDUCTIONS - 1) / 2] + row[PAPER_REDUCTIONS / 2]) / 2;
+    return paper_median(row, PAPER_REDUCTIONS);
 }
 
 /* ---- one saving with each multiplier --------------------------------------------------------- */
@@ -202,8 +195,6 @@ void paper_add_implied(Tables *tables) {
         "that gives the worst cells.");
     table_note(table,
                "On RTX 4090 the cells of G-1.6B and G-20B, and that of G-5.4B in Table 5, follow "
-               "from other "
-               "step times than Table 4 prints; Table 6 follows from a slightly lower price of the "
-               "RTX 4090, "
-               "or a higher one of the A100, than section 4.4.1 has.");
+               "from other step times than Table 4 prints; Table 6 follows from a slightly lower "
+               "price of the RTX 4090, or a higher one of the A100, than section 4.4.1 has.");
 }

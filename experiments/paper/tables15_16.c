@@ -6,19 +6,19 @@
 
 enum { MIN = PAPER_MIN_UFP, MAX = PAPER_MAX_UFP };
 
-double timing_flop_ratio(int k, int parts, bool cached) {
-    double sum = 0, up = (parts - k + 1.0) / parts;
-    if (k) return ((cached ? up : 1) + up + 1.0 / parts) / 3;
-    for (k = 1; k <= parts; k++) sum += timing_flop_ratio(k, parts, cached);
-    return sum / parts;
+double timing_flop_ratio(int k, int submodels, bool cached) {
+    double sum = 0, up = (submodels - k + 1.0) / submodels;
+    if (k) return ((cached ? up : 1) + up + 1.0 / submodels) / 3;
+    for (k = 1; k <= submodels; k++) sum += timing_flop_ratio(k, submodels, cached);
+    return sum / submodels;
 }
 
-static void add_ufp(Table *table, const PaperUfp *u, int parts) {
-    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, parts, 0}, kept = step;
+static void add_ufp(Table *table, const PaperUfp *u, int submodels) {
+    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, submodels, 0}, kept = step;
     kept.method = TIMED_CACHED;
-    double share = timing_flop_ratio(0, parts, false) / timing_flop_ratio(0, MIN, false);
-    double flops = parts > MIN ? u->ms[0] * share : NAN, published = u->ms[parts - MIN];
-    table_row(table, "%s 1/%d", u->model, parts);
+    double share = timing_flop_ratio(0, submodels, false) / timing_flop_ratio(0, MIN, false);
+    double flops = submodels > MIN ? u->ms[0] * share : NAN, published = u->ms[submodels - MIN];
+    table_row(table, "%s 1/%d", u->model, submodels);
     paper_put_step(table, 0, &step, published);
     table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED), flops,
               flops / published - 1);
@@ -39,7 +39,7 @@ void paper_add_table15_16(Tables *tables) {
                               "Tables 15 and 16: a step of BCD against UFP, the unfrozen part",
                               "model, UFP", columns, 8);
     for (const PaperUfp *u = paper_ufp; u->model; u++)
-        for (int parts = MIN; parts <= MAX; parts++) add_ufp(table, u, parts);
+        for (int submodels = MIN; submodels <= MAX; submodels++) add_ufp(table, u, submodels);
     table_note(
         table,
         "Means over the submodels; settings as in Table 4.  \"cached\": with the outputs of the "

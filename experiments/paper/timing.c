@@ -6,7 +6,7 @@
 #include "../commands.h"
 #include "../study/study_file.h"
 #include "../train/progress.h"
-#include "measured.h"
+#include "paper.h"
 
 enum { REPEATS = 5 };
 static const int preset_repeats[PRESET_KINDS] = {[PRESET_SMOKE] = 2,
@@ -19,12 +19,16 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+double paper_median(double *value, int n) {
+    qsort(value, (size_t)n, sizeof *value, compare);
+    return (value[(n - 1) / 2] + value[n / 2]) / 2;
+}
+
 void timing_take_median(Cell *cell, double *value, int repeats) {
     double mean = 0, squares = 0;
     for (int r = 0; r < repeats; r++) mean += value[r] / repeats;
     for (int r = 0; r < repeats; r++) squares += (value[r] - mean) * (value[r] - mean);
-    qsort(value, (size_t)repeats, sizeof *value, compare);
-    cell->value = (value[(repeats - 1) / 2] + value[repeats / 2]) / 2;
+    cell->value = paper_median(value, repeats);
     if (cell->source == SOURCE_MEASURED) cell->spread = sqrt(squares / (repeats - 1));
 }
 

@@ -8,9 +8,9 @@
 #include "../../dist/simulate.h"
 #include "../../ref/layout.h"
 #include "../train/bench.h"
-#include "measured.h"
+#include "paper.h"
 
-enum { THIRDS = 3, MAX_PARTS = 4 };
+enum { THIRDS = 3, MAX_MICRO_BATCHES = 4 };
 
 static const MeasuredNetwork smallest[] = {
     {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {NULL, NULL, NULL, NULL}};
@@ -22,7 +22,7 @@ static const MeasuredNetwork small[] = {
 
 static const struct {
     const MeasuredNetwork *network;
-    int steps, parts[MAX_PARTS]; /* micro-batches */
+    int steps, micro_batches[MAX_MICRO_BATCHES];
 } presets[PRESET_KINDS] = {[PRESET_SMOKE] = {smallest, 3, {1, 4}},
                            [PRESET_LAPTOP] = {small, 30, {1, 2, 4, 8}},
                            [PRESET_GPU] = {small, 30, {1, 2, 4, 8}},
@@ -31,8 +31,8 @@ static const struct {
 /* ---- timing a method ------------------------------------------------------------------------- */
 
 typedef struct {
-    int submodels, parts; /* micro-batches of a step */
-    int ranks;            /* of a pipeline of threads; 0: a stage without pipeline */
+    int submodels, micro_batches; /* of a step */
+    int ranks;                    /* of a pipeline of threads; 0: a stage without pipeline */
     PlacementKind placement;
     bool cached; /* the outputs of the frozen prefix */
 } NetworkMethod;
@@ -44,11 +44,11 @@ typedef struct {
 
 static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
                       const NetworkMethod *method) {
-    char parts[24], ranks[24];
-    snprintf(parts, sizeof parts, "%d", method->parts);
+    char micro_batches[24], ranks[24];
+    snprintf(micro_batches, sizeof micro_batches, "%d", method->micro_batches);
     snprintf(ranks, sizeof ranks, "local:%d", method->ranks);
     int failed = measured_options(o, asked, network, method->submodels) ||
-                 options_set(o, "accumulate", parts);
+                 options_set(o, "accumulate", micro_batches);
     if (!failed && method->cached) failed = options_set(o, "cache", "1G");
     if (!failed && method->ranks)
         failed = options_set(o, "pipeline", ranks) ||
@@ -58,10 +58,10 @@ static int set_method(Options *o, const Options *asked, const MeasuredNetwork *n
 
 /* Fills the costs of the blocks per micro-batch.  The rest of the step, mainly the loss, is added
  * to the forward pass of the last block. */
-static void fill_costs(const Bench *bench, int parts, BlockCost *block, double step_ms) {
+static void fill_costs(const Bench *bench, int micro_batches, BlockCost *block, double step_ms) {
     const Model *m = bench->setup.model;
-    double trained = 0, rest = step_ms - bench->min_update_ms, each = 1e-3 / parts;
-    int batch = (bench->batch.n + parts - 1) / parts;
+    double trained = 0, rest = step_ms - bench->min_update_ms, each = 1e-3 / micro_batches;
+    int batch = (bench->batch.n + micro_batches - 1) / micro_batches;
     for (int p = 0; p < m->params; p++)
         if (bench->active[m->param[p].block]) trained += (double)m->param[p].count;
     for (int b = 0; b < m->blocks; b++) {
@@ -95,7 +95,8 @@ static int time_method(Times *times, Bench *bench, const Options *asked,
         if (failed) break;
         times->mean_ms += *ms / method->submodels;
         if (times->block)
-            fill_costs(bench, method->parts, times->block + k * bench->setup.model->blocks, *ms);
+            fill_costs(bench, method->micro_batches, times->block + k * bench->setup.model->blocks,
+                       *ms);
     }
     omp_set_num_threads(threads);
     return failed ? -1 : 0;
@@ -111,7 +112,7 @@ static void put_share(Table *table, int k, double ms, double cached_ms, double f
 static int time_stage(Times *times, const Options *asked, const MeasuredNetwork *network,
                       NetworkMethod method) {
     Bench bench;
-    method.parts = 1;
+    method.micro_batches = 1;
     int failed = time_method(times, &bench, asked, network, &method);
     bench_close(&bench);
     return failed;
@@ -179,7 +180,7 @@ static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup 
                        .submodels = method->submodels,
                        .pipeline = method->ranks,
                        .replicas = 1,
-                       .micro_batches = method->parts,
+                       .micro_batches = method->micro_batches,
                        .slack = pipeline->pipeline.slack,
                        .cached = method->cached,
                        .placed = &pipeline->placement};
@@ -199,7 +200,7 @@ static int add_pipeline(Pipelines *all, const NetworkMethod *method, const Block
     if (failed) return -1;
     table_row(all->table, "%s %s", method->submodels > 1 ? "BCD-1/3" : "full",
               placement_names[method->placement]);
-    table_put(all->table, 0, method->ranks, method->parts, times.mean_ms, ms,
+    table_put(all->table, 0, method->ranks, method->micro_batches, times.mean_ms, ms,
               ms / times.mean_ms - 1);
     return 0;
 }
@@ -227,11 +228,11 @@ static int time_blocks(Times *stage, Bench *bench, const Pipelines *all,
                         : error_set("timing: out of memory");
 }
 
-/* Measures the block times of one stage, then the pipelines, with `parts` micro-batches. */
-static int add_pipelines_of(Pipelines *all, int submodels, int parts) {
+/* Measures the block times of one stage, then the pipelines. */
+static int add_pipelines_of(Pipelines *all, int submodels, int micro_batches) {
     Times stage = {0};
     Bench bench = {0};
-    NetworkMethod method = {.submodels = submodels, .parts = parts};
+    NetworkMethod method = {.submodels = submodels, .micro_batches = micro_batches};
     int failed = time_blocks(&stage, &bench, all, &method);
     int fewest = failed ? 0 : fewest_blocks(&bench.setup);
     bench_close(&bench);
@@ -264,10 +265,10 @@ int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetw
              network->model, network->batch);
     all.table = tables_add(tables, name, title, "step", columns, 5);
     if (bench_transport(&all.latency_s, &all.rate)) return -1;
-    const int *parts = presets[asked->preset].parts;
+    const int *micro_batches = presets[asked->preset].micro_batches;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
-        for (int i = 0; i < MAX_PARTS && parts[i]; i++)
-            if (add_pipelines_of(&all, submodels, parts[i])) return -1;
+        for (int i = 0; i < MAX_MICRO_BATCHES && micro_batches[i]; i++)
+            if (add_pipelines_of(&all, submodels, micro_batches[i])) return -1;
     table_note(all.table,
                "Simulated from the block times of one stage on one thread, with as large "
                "micro-batches; 1F1B; a rank per thread.  Messages between threads, measured: "

@@ -10,8 +10,7 @@ const char *const paper_notes[PAPER_NOTES + 1] = {
         "perplexity.",
     [PAPER_NOTE_MULTIPLIER] =
         "The published average multiplier 1.39 is the mean over five Adam rows, of image models "
-        "and "
-        "of language models; the means of the two are given separately.",
+        "and of language models; the means of the two are given separately.",
     [PAPER_NOTE_EPOCH] =
         "One published epoch is one pass over the data, whichever submodel is active.",
     [PAPER_NOTE_MEMORY] =
@@ -25,8 +24,7 @@ const char *const paper_notes[PAPER_NOTES + 1] = {
         "stand in for it.",
     [PAPER_NOTE_CONVERGED] =
         "The paper gives no rule for \"converged\", and does not say whether \"loss\" is of "
-        "training "
-        "or validation, so that comparisons with ours are rough.",
+        "training or validation, so that comparisons with ours are rough.",
 };
 
 const PaperRow *paper_rows(int table) {

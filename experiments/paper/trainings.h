@@ -36,8 +36,7 @@ extern const PaperRow paper_table2[], paper_table9[], paper_table10[], paper_tab
 /* Returns the rows of one of these tables, which a row with table 0 ends. */
 const PaperRow *paper_rows(int table);
 
-/* Returns the accuracy in per cent, or the perplexity; that of SCORE_TEN_PERPLEXITY is corrected.
- */
+/* Returns the accuracy in per cent, or the perplexity, corrected for SCORE_TEN_PERPLEXITY. */
 double paper_score(const PaperRow *row);
 
 /* Returns the full update of the same table, model, data and optimizer, on all of the data; NULL

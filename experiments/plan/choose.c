@@ -71,11 +71,11 @@ static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
     Configuration *c = &plan->configuration;
     int share = s->batch / c->replicas;
     for (int i = 0; i < s->submodels.count && s->batch % c->replicas == 0; i++)
-        for (int parts = 1; parts <= share; parts++) {
-            if (share % parts || !allows(&s->micro_batches, parts)) continue;
+        for (int micro_batches = 1; micro_batches <= share; micro_batches++) {
+            if (share % micro_batches || !allows(&s->micro_batches, micro_batches)) continue;
             c->submodels = s->submodels.value[i];
-            c->micro_batches = parts;
-            c->stage.batch = share / parts;
+            c->micro_batches = micro_batches;
+            c->stage.batch = share / micro_batches;
             if (add_kinds(list, s, plan)) return -1;
         }
     return 0;

@@ -82,7 +82,7 @@ static void add_settings(Tables *tables, const PlanQuestion *q, const PlanAnswer
     snprintf(title, sizeof title, "%.60s (%s parameters), %d samples per update, on %d x %d %s",
              q->model->name, format_count((double)q->model->param_count, count), o->batch, o->nodes,
              o->per_node, q->gpu->name);
-    Table *table = tables_add(tables, "setting", title, "way", columns, 8);
+    Table *table = tables_add(tables, "setting", title, "method", columns, 8);
     for (int row = 0; row < ROWS; row++) {
         const Configuration *c = &a[row].plan.configuration;
         table_row(table, "%s", a[row].label);
@@ -109,7 +109,7 @@ static void add_memory(Tables *tables, const PlanQuestion *q, const PlanAnswer *
         {"host", "host", "GiB a node", COLUMN_NUMBER, 1, SOURCE_CLOSED_FORM},
         {"fits", "fits", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
-    Table *table = tables_add(tables, "memory", "Memory of the fullest GPU", "way", columns, 9);
+    Table *table = tables_add(tables, "memory", "Memory of the fullest GPU", "method", columns, 9);
     for (int row = 0; row < ROWS; row++) {
         const Prediction *p = &a[row].plan.prediction;
         const double *bytes = p->bytes;
@@ -134,7 +134,7 @@ static void add_time(Tables *tables, const PlanQuestion *q, const PlanAnswer *a)
         {"rate", "images", "1/s", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
         {"limit", "what limits it", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
-    Table *table = tables_add(tables, "time", "Time of a step", "way", columns, 7);
+    Table *table = tables_add(tables, "time", "Time of a step", "method", columns, 7);
     if (q->model->tokens) strcpy(table->column[5].head, "tokens");
     for (int row = 0; row < ROWS; row++) {
         const Prediction *p = &a[row].plan.prediction;
@@ -168,7 +168,7 @@ static void add_cost(Tables *tables, const PlanQuestion *q, const PlanAnswer *a)
     }
     snprintf(title, sizeof title, "Cost of %.3g %s at %.2f $/h a GPU, and to the same loss",
              q->tokens, what, a->plan.price);
-    Table *table = tables_add(tables, "cost", title, "way", columns, SAME + q->multipliers);
+    Table *table = tables_add(tables, "cost", title, "method", columns, SAME + q->multipliers);
     for (int row = 0; row < ROWS; row++) {
         const Plan *plan = &a[row].plan;
         double dollars = plan_dollars(plan, q->tokens);
@@ -186,8 +186,7 @@ static void add_cost(Tables *tables, const PlanQuestion *q, const PlanAnswer *a)
         what);
 }
 
-/* Adds the timeline of the middle submodel, if there is a pipeline with few enough ranks to print.
- */
+/* Adds the timeline of the middle submodel, if the pipeline has few enough ranks to print. */
 static void add_timeline(Tables *tables, const Plan *plan) {
     enum { RANKS_SHOWN = 16 };
     const Configuration *c = &plan->configuration;

@@ -86,8 +86,7 @@ int question_open(PlanQuestion *question, const Options *options, const char *sp
 void question_free(PlanQuestion *question);
 
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
- * have one value, others are free; submodels and precision are free only if `wide`, else defaults.
- */
+ * have one value, others are free; submodels and precision are free only if `wide`. */
 int question_space(PlanSpace *space, const PlanQuestion *question, PlanMethod method,
                    const Gpu *gpu, bool wide);
 
@@ -124,8 +123,7 @@ void plan_row(Table *table, const PlanQuestion *question, const char *label, con
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 
-/* ---- the three kinds of answer: each adds tables, or returns -1 with an error set -------------
- */
+/* ---- the three kinds of answer: each adds tables, or returns -1 with an error set ------------ */
 
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
 int plan_search(Tables *tables, const PlanQuestion *question);  /* search.c */
@@ -134,9 +132,7 @@ int plan_scale(Tables *tables, const Options *options);         /* search.c */
  * *next and advances it.  Returns false at the end. */
 bool plan_scale_next(char spec[OPTION_TEXT], const char **next, const Options *options);
 
-/* Checks that the flags make sense together, before anything is computed.  Returns -1 with an error
- * set.
- */
+/* Checks, before anything is computed, that the flags make sense.  Returns -1 with an error set. */
 int plan_check(const Options *options);
 
 #endif

@@ -86,9 +86,10 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     char title[160], text[PLAN_TEXT];
     Plan best;
     int row = -1;
-    snprintf(title, sizeof title, "%.60s: the %s setting of each GPU and way, up to %d x %d GPUs",
-             q->model->name, goal_names[goal], q->options->nodes, q->options->per_node);
-    Table *table = plan_table(tables, q, goal_names[goal], title, "GPU, way");
+    snprintf(title, sizeof title,
+             "%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
+             goal_names[goal], q->options->nodes, q->options->per_node);
+    Table *table = plan_table(tables, q, goal_names[goal], title, "GPU, method");
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)
             if (add_row(table, q, gpu, m, goal, &best, &row)) return -1;
@@ -131,7 +132,7 @@ static int add_model(Tables *tables, const Options *options, const char *spec, i
         snprintf(name, sizeof name, "scale%d", number);
         snprintf(title, sizeof title, "%s: %s parameters, %d samples per update, on %s", spec,
                  format_count((double)q.model->param_count, count), options->batch, q.gpu->name);
-        Table *table = plan_table(tables, &q, name, title, "GPUs, way");
+        Table *table = plan_table(tables, &q, name, title, "GPUs, method");
         for (int gpus = MIN; gpus <= MAX && !failed; gpus *= TIMES)
             failed = add_count_of(table, &q, spec, gpus);
         table_note(table, "The shape: %s.", q.model->spec);

@@ -23,7 +23,7 @@ CASES_DRAWN = 16  # a report of hundreds opens on a phone, and is made in second
 
 
 def text(value):
-    """Without control characters, which are no part of a page."""
+    """Returns a text without control characters."""
     value = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     return "".join(c if c >= " " or c == "\n" else "\ufffd" for c in value)
 
@@ -120,7 +120,7 @@ class Training(dict):
         return {column: values[first:first + count] for column, values in data[name].items()}
 
     def reasons(self):
-        """Why submodels were left, how often; and the two losses that decided each time."""
+        """Returns why phases ended, how often, and the two losses that were compared each time."""
         reasons, rows = texts(self.switches["reason"]), zip(*(
             self.switches[name] for name in ("step", "earlier_loss", "window_loss")))
         counts = [f"{reason} {reasons.count(reason)}" for reason in dict.fromkeys(reasons)]
@@ -128,7 +128,7 @@ class Training(dict):
                                    for step, before, then in rows if np.isfinite(before + then)])
 
     def fields(self):
-        """Name and value of all that is known; "" where there is none."""
+        """Yields the name and the value of each column, "" for an unknown one."""
         for name, value in self.items():
             if isinstance(value, np.floating):
                 value = f"{value:.6g}" if np.isfinite(value) else ""
@@ -142,7 +142,7 @@ class Method:
 
 
 class Case:
-    """One network on one data set by one optimizer, in every way it was trained."""
+    """A network, data set and optimizer, with all methods it was trained by."""
 
     def __init__(self, name, every):
         self.name, self.every, self.methods = name, every, every[:len(figures.METHODS)]
@@ -197,7 +197,7 @@ class Drawer:
 
 
 def write_whole(path, data):
-    """Replaces a regular file, or what a link names, whole or not at all; writes to anything else."""
+    """Replaces a regular file (following links) atomically; writes directly to anything else."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as out:
@@ -215,7 +215,7 @@ def write_whole(path, data):
 
 
 def save(figure, path):
-    """A figure as a file: on white, its width that of a column of text."""
+    """Saves a figure on white, as wide as a column of text."""
     drawing = figures.svg(figure, "f")
     head, rest = drawing.split(">", 1)
     drawing = f'{head} width="700"><rect width="100%" height="100%" fill="#fff"/>{rest}'

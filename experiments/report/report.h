@@ -34,8 +34,7 @@ void answer_print(FILE *out, const Table *answer);
  * another error is set. */
 typedef enum { PAGE_WRITTEN, PAGE_NO_PYTHON, PAGE_FAILED } PageResult;
 
-/* Writes the whole page, or nothing; `figures`: a directory for each figure as SVG and PDF, or "".
- */
+/* Writes the whole page or nothing; `figures`: a directory for SVG and PDF of each, or "". */
 PageResult page_write(const Report *report, const char *path, const char *figures);
 /* Draws one BCD cycle from the tables of `bcd trace` as an SVG. */
 PageResult page_draw_cycle(const Tables *tables, const char *path);

@@ -1,5 +1,4 @@
-/* Compares BCD with the full update at equal updates, operations, seconds, and within equal memory.
- */
+/* Compares BCD with the full update at equal updates, operations, seconds and memory. */
 #include <math.h>
 #include <string.h>
 
@@ -8,8 +7,7 @@
 
 /* ---- equal cost ------------------------------------------------------------------------------ */
 
-/* Returns the score after so many updates, interpolated between evaluations; NAN before the first.
- */
+/* Returns the score after so many updates, interpolated; NAN before the first evaluation. */
 static double score_after(const StudyRow *row, double updates) {
     const EvaluationRow *before = NULL;
     for (size_t e = 0; e < row->evaluation_rows; e++) {
@@ -47,8 +45,7 @@ static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *
     mean_add(&sum->difference, bcd_at - full_at);
 }
 
-/* From a table for n <= 10; beyond it Fisher's expansion about the normal quantile, exact to 0.001.
- */
+/* From a table for n <= 10, else by Fisher's expansion about the normal quantile, within 0.001. */
 double study_student(int n) {
     static const double t[] = {NAN,   NAN,   12.706, 4.303, 3.182, 2.776,
                                2.571, 2.447, 2.365,  2.306, 2.262};
@@ -229,7 +226,6 @@ void study_add_budgets(Tables *tables, const Cases *cases) {
     note_score(add_quality(tables, cases, STUDY_SCORE, counts[STUDY_SCORE]));
     table_note(add_quality(tables, cases, STUDY_LOSS, counts[STUDY_LOSS]),
                "The same for the smoothed training loss: the mean over the last updates within the "
-               "budget, a "
-               "fortieth of the shorter training but at least ten.");
+               "budget, a fortieth of the shorter training but at least ten.");
     put_counts(table, counts[STUDY_LOSS], counts[STUDY_SCORE]);
 }

@@ -8,7 +8,7 @@
 
 #include "../../ref/error.h"
 
-/* ---- what tells trainings apart -------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Returns true for the settings of a method: how the submodels take turns; and the learning rate,
  * because the best one differs between methods. */

@@ -39,8 +39,7 @@ int cases_make(Cases *cases, const Study *study);
 void cases_free(Cases *cases);
 
 /* Returns the full update (not offloaded) with the same seed; of several, one with the same
- * learning rate, then the one with as many updates, or else the longest.  NULL when there is none.
- */
+ * learning rate, then one with as many updates, else the longest.  NULL when there is none. */
 const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row);
 
 /* Returns true when no earlier method of the case has the same M and fraction of the data.  The

@@ -31,8 +31,7 @@ extern const char study_convergence_rule[];
  * error set when memory runs out. */
 int study_converge(Study *study);
 
-/* ---- plateau.c: a training's own convergence, without comparing it with another ---------------
- */
+/* ---- plateau.c: a training's own convergence, without comparing it with another -------------- */
 
 /* A training has converged at the first mean of PLATEAU_MEAN evaluations that no later such mean
  * improves by more than PLATEAU_POINTS points of accuracy within PLATEAU_IMAGE_EPOCHS (images), or
@@ -55,8 +54,7 @@ int study_converge(Study *study);
 
 /* Applies that rule to value[n], of which less is better, taken at epoch[n] in order: returns the
  * index of the last value of the first mean that no later mean within `patience` epochs improves by
- * more than `amount`.  Returns -1 when there is none, or when the training ended too early to know.
- */
+ * more than `amount`.  Returns -1 when there is none, or the training ended too early to know. */
 int plateau_find(const double *epoch, const double *value, int n, double amount, double patience);
 
 /* Fills plateau_steps ... end_spread of a row from its evaluations.  Returns -1 with an error set
@@ -64,8 +62,7 @@ int plateau_find(const double *epoch, const double *value, int n, double amount,
 int plateau_fill(StudyRow *row);
 
 /* Returns the mean score (accuracy in per cent, or perplexity) of the last PLATEAU_MEAN evaluations
- * up to an update, and in *spread, unless NULL, their standard deviation; NAN when there are fewer.
- */
+ * up to an update, and in *spread, unless NULL, their standard deviation; NAN for fewer. */
 double plateau_score(const StudyRow *row, double updates, double *spread);
 
 /* ---- operations.c ---------------------------------------------------------------------------- */

@@ -20,9 +20,7 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
 
 /* ---- networks and data ----------------------------------------------------------------------- */
 
-/* Without crops and flips these networks overfit early and do not come near the published
- * accuracies.
- */
+/* Without crops and flips these networks overfit early, far from the published accuracies. */
 #define IMAGES(name, opt, set, ways)                                                             \
     .model = name, .data = "cifar10", .optimizers = opt, .settings = "batch=128 augment=1 " set, \
     .sgd = "", .adam = "", .variant = ways
@@ -106,9 +104,7 @@ static const TrainingVariant few_cosine[] = {
     {0}};
 static const TrainingVariant few_adam[] = {
     {1, 1, "lr=0.003 epochs=80"}, {0, 1, "lr=0.003 epochs=240 switch-every=40"}, {0}};
-/* The fraction of the data is drawn anew for each phase, which has to be long enough to see all of
- * it.
- */
+/* The data of a phase are drawn anew, so a phase has to be long enough to see all of them. */
 static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
                                            {0, 0.9, "lr=0.1 epochs=240 switch-every=2e"},
                                            {0, 0.3, "lr=0.1 epochs=240 switch-every=2e"},
@@ -177,7 +173,7 @@ const TrainingKind training_remedies = {
     .curve_rows = CURVE_ROWS,
 };
 
-/* ---- each to its own convergence ------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static double trained(const MeasurePair *pair) { return pair->row->epochs; }
 static double own_epochs(const MeasurePair *pair) { return pair->row->plateau_epochs; }

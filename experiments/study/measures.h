@@ -31,8 +31,7 @@ typedef struct {
 /* Adds a table without rows. */
 Table *measure_table(Tables *tables, const char *name, const char *title, const char *row_head,
                      const MeasureColumn *columns, int count);
-/* Fills the cells of a method from column `first` on; paired: only from seeds with a full update.
- */
+/* Fills the cells of a method from column `first` on; paired: only seeds with a full update. */
 void measure_put(Table *table, int first, const MeasureColumn *columns, int count,
                  const CaseMethod *method, bool paired);
 

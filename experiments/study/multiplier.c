@@ -32,7 +32,7 @@ static int mean_multiplier(double *multiplier, const Study *study, const char *f
     *multiplier = mean_value(&mean[kind]);
     if (isfinite(*multiplier)) return 0;
     return error_set(
-        "--multiplier %.200s: no BCD-1/3 on all of the data beside a full update in it", files);
+        "--multiplier %.200s: no BCD-1/3 on all of the data with a full update of its seed", files);
 }
 
 static int measured_multiplier(double *multiplier, const char *files) {

@@ -29,8 +29,7 @@ static int make_partition(Partition *partition, const Model *model, const StudyR
     if (setup_partition(partition, model, &settings)) return -1;
     if (partition->submodels == row->submodels) return 0;
     partition_free(partition);
-    return error_set("%s: its partition has not the %d submodels it tells", row->name,
-                     (int)row->submodels);
+    return error_set("%s: its settings do not make %d submodels", row->name, (int)row->submodels);
 }
 
 /* Counts the operations of a step of each submodel, per sample. */

@@ -46,8 +46,8 @@ extern const int study_column_count;
  * with an error set when memory runs out. */
 StudyRow *study_add(Study *study);
 
-/* Appends a row of another study, which keeps none of its curves.  -1 and an error when memory runs
- * out; the row stays as it was then. */
+/* Moves a row of another study, with its curves.  Returns -1 with an error set when memory runs
+ * out, and leaves the row as it was. */
 int study_move(Study *study, StudyRow *row);
 
 /* Appends the contents of a run's file as a row; takes ownership of its curves.  Returns -1 with an

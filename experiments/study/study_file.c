@@ -14,8 +14,7 @@
 
 enum { VERSION = 2 };
 
-/* ---- curves, evaluations and switches ----------------------------------------------------------
- */
+/* ---- curves, evaluations and switches -------------------------------------------------------- */
 
 /* A part of all trainings, concatenated: a thousand trainings with data sets of their own would
  * take longer to open than to read. */
@@ -202,11 +201,11 @@ static int check_curve(const StudyRow *row, const char *path) {
 
 int study_check(const StudyRow *row, const char *path) {
     if (row->submodels < 1 || row->submodels > INT_MAX)
-        return error_set("%s: %s: damaged: it tells %" PRId64 " submodels", path, row->name,
+        return error_set("%s: %s: damaged: it has %" PRId64 " submodels", path, row->name,
                          row->submodels);
     if (row->steps < 0 || row->batch < 1)
-        return error_set("%s: %s: damaged: it tells %" PRId64 " updates of %" PRId64 " samples",
-                         path, row->name, row->steps, row->batch);
+        return error_set("%s: %s: damaged: it has %" PRId64 " updates of %" PRId64 " samples", path,
+                         row->name, row->steps, row->batch);
     return check_curve(row, path);
 }
 

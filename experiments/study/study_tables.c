@@ -141,8 +141,7 @@ static void add_trainings(Tables *tables, const Cases *cases) {
     if (*mixed)
         table_note(table,
                    "Means are over trainings of different commits, processors or numbers of "
-                   "threads: of %s, "
-                   "for example.",
+                   "threads: of %s, for example.",
                    mixed);
     table_note(
         table,

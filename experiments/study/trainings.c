@@ -19,8 +19,8 @@
 #include "measures.h"
 #include "study_file.h"
 
-/* Whether a run's weights are those of its last update: an earlier program wrote "finished" before
- * them, and a full disk came between.  Without a checkpoint only its table is wanted. */
+/* Returns true when a run's checkpoint is of its last update: an earlier version wrote "finished"
+ * before the weights, and failed in between on a full disk.  A run without a checkpoint counts. */
 static bool weights_are_last(const RunFile *run, const char *dir) {
     char path[RUNDIR_PATH];
     uint64_t step = 0, last = run->curve_rows ? run->curve[run->curve_rows - 1].step : 0;
@@ -28,9 +28,9 @@ static bool weights_are_last(const RunFile *run, const char *dir) {
     return access(path, F_OK) || (checkpoint_step(path, &step) == 0 && step == last);
 }
 
-/* Compares the settings of a training that was found with those a row asks for: 1, the same; 0, a
- * longer training is asked for; -1 and an error that names `place`: they differ in something else.
- */
+/* Compares the settings of a training with those that a row asks for.  Returns 1 when they are the
+ * same; 0 when the row asks for a longer training; -1 with an error set that names `place`
+ * otherwise. */
 static int same_settings(const Options *had, const TrainingRow *row, const char *place) {
     char before[OPTION_TEXT], wanted[OPTION_TEXT];
     Options now = *had;
@@ -49,8 +49,8 @@ static int same_settings(const Options *had, const TrainingRow *row, const char 
     return same;
 }
 
-/* Returns whether the row has been trained already, to the length asked for.  -1 and an error:
- * trained, but with other settings. */
+/* Returns 1 when the row has been trained to the length asked for, else 0; -1 with an error set
+ * when it was trained with other settings. */
 static int row_finished(const TrainingRow *row) {
     char path[RUNDIR_PATH];
     rundir_path(path, row->options.out, "run.h5");
@@ -66,8 +66,8 @@ static int row_finished(const TrainingRow *row) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Adds the run of a row to the study if it has come to its end; every: as curve_rows of the
- * experiment.  1: it was added. */
+/* Adds the run of a row to the study if it has finished, with `every` updates per row of its curve.
+ * Returns 1 when it was added, 0, or -1 with an error set. */
 static int collect(Study *study, const TrainingRow *row, size_t every) {
     char path[RUNDIR_PATH];
     rundir_path(path, row->options.out, "run.h5");
@@ -86,7 +86,7 @@ static void table_path(char path[RUNDIR_PATH], const TrainingPlan *plan) {
     rundir_path(path, plan->dir, file);
 }
 
-/* Reads the table as it is in its file; no rows where there is no file. */
+/* Reads the table from its file; it has no rows when there is no file. */
 static int read_table(Study *study, const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     table_path(path, plan);
@@ -100,8 +100,8 @@ static StudyRow *find_row(const Study *study, const char *name) {
     return NULL;
 }
 
-/* A row of the table needs no directory to count as trained: the table may come from another
- * machine, or the directory be gone.  Where weights are wanted it does not count. */
+/* Marks the rows that the table has already.  Their directories need not exist, because the table
+ * may come from another machine, unless the experiment needs the weights. */
 static int find_in_table(TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study table;
@@ -118,8 +118,8 @@ static int find_in_table(TrainingPlan *plan) {
     return failed ? -1 : 0;
 }
 
-/* Writes the table anew: the rows of the plan from their directories, where these have come to
- * their end, and all others as they stand in the table. */
+/* Rewrites the table: rows of the plan whose runs have finished from their directories, all others
+ * as they are in the table. */
 static int write_table(const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study study = {0}, table;
@@ -182,7 +182,7 @@ static void print_result(const RunSummary *summary, const Options *o) {
            eval_format(&summary->valid, data_is_tokens(o->data) == 1, text));
 }
 
-/* A training whose loss is not finite is a result too: the other rows go on. */
+/* Returns true for a training whose loss was not finite, which does not stop the other rows. */
 static bool has_failed(const TrainingRow *row) {
     char path[RUNDIR_PATH];
     RunFile run;
@@ -219,7 +219,7 @@ static TrainingEnd run_row(TrainingProgress *pace, int number) {
     return summary.interrupted ? ROW_STOPPED : ROW_DONE;
 }
 
-/* With --jobs all is trained ahead; going through the rows then finds them done. */
+/* Trains all rows with --jobs; run_plan then finds them finished. */
 static int run_parallel(TrainingPlan *plan) {
     for (int r = 0; r < plan->rows; r++) {
         int found = row_finished(&plan->row[r]);
@@ -230,7 +230,7 @@ static int run_parallel(TrainingPlan *plan) {
     return trainings_run_parallel(plan);
 }
 
-/* The tables of what was trained, as bcd report prints them. */
+/* Prints the tables of the trainings, as bcd report does. */
 static int print_tables(const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study study = {0};
@@ -245,14 +245,13 @@ static int print_tables(const TrainingPlan *plan) {
     return failed ? -1 : 0;
 }
 
-/* `found`: rows that are not in the table yet. */
+/* found: the number of finished rows that are not in the table yet. */
 static int stopped(const TrainingPlan *plan, int found) {
     if (found && write_table(plan)) return -1;
     printf("stopped; the same command goes on\n");
     return interrupt_status();
 }
 
-/* Those of all rows that were trained ahead, or before. */
 static int count_finished(const TrainingPlan *plan) {
     int finished = 0;
     for (int r = 0; r < plan->rows; r++) finished += row_finished(&plan->row[r]) > 0;
@@ -271,7 +270,7 @@ static int run_plan(TrainingPlan *plan, bool quiet) {
         if (end == ROW_ERROR) return -1;
         failed += end == ROW_FAILED;
         if (end == ROW_STOPPED) return stopped(plan, found);
-        /* The table is made of all rows: not anew for each of many that were there. */
+        /* The table is rewritten as a whole, hence not after each row that was there before. */
         found = end == ROW_FOUND && r + 1 < plan->rows ? found + 1 : 0;
         if (!found && write_table(plan)) return -1;
     }
@@ -280,7 +279,7 @@ static int run_plan(TrainingPlan *plan, bool quiet) {
     return 0;
 }
 
-/* Whether a long experiment has begun already: then it has been said how long it takes. */
+/* Returns true when a long experiment has begun already, so that its estimate has been printed. */
 static bool goes_on(const TrainingPlan *plan, const Options *options) {
     char path[RUNDIR_PATH];
     rundir_path(path, plan->dir, "rows");

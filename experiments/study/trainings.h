@@ -46,8 +46,8 @@ typedef struct {
 } TrainingKind;
 
 extern const TrainingKind training_validity;    /* paper/table02.c */
-extern const TrainingKind training_compression; /* paper/table09_10.c */
-extern const TrainingKind training_ufp;         /* paper/table11.c */
+extern const TrainingKind training_compression; /* paper/tables09_11.c */
+extern const TrainingKind training_ufp;         /* paper/tables09_11.c */
 extern const TrainingKind training_switching;   /* switching.c */
 extern const TrainingKind training_converged, training_converged_pilot,
     training_remedies; /* converged.c */

@@ -96,8 +96,7 @@ static void print_end(const TrainingPool *pool, const TrainingPlan *plan, int ro
     fflush(stdout);
 }
 
-/* Waits until a process has ended.  One that fails has printed why, and the plan finds it failed.
- */
+/* Waits until a process has ended.  One that fails prints why, and the plan finds it failed. */
 static void wait_for_one(TrainingPool *pool, const TrainingPlan *plan) {
     static const struct timespec moment = {0, 20000000};
     bool passed_on = false;

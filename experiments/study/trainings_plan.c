@@ -124,8 +124,7 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 }
 
 /* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
- * whole table of fewer seeds; or (by_entry) all seeds of an entry, so that it has some whole rows.
- */
+ * whole table of fewer seeds; or (by_entry) all seeds of an entry, so that some rows are whole. */
 static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[LIST * (TRAINING_ENTRIES + 1)];
     usable_entries(known, plan, asked);

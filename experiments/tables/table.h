@@ -93,8 +93,7 @@ void tables_free(Tables *tables);
 /* Returns true when a table has failed; an error is set. */
 bool tables_failed(const Tables *tables);
 
-/* Marks a table as failed because its contents could not be computed; the caller has set an error.
- */
+/* Marks a table as failed because it could not be computed; the caller has set an error. */
 void table_fail(Table *table);
 
 void table_note(Table *table, const char *format, ...) BCD_PRINTF(2, 3);

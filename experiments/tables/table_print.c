@@ -142,8 +142,7 @@ typedef struct {
     int begin, end; /* range of columns in the current block */
 } Widths;
 
-/* Returns the end of the block from `begin` on that fits next to the labels: at least one column.
- */
+/* Returns the end of the block from `begin` on that fits next to the labels, at least a column. */
 static int block_end(const Table *table, const Widths *width) {
     enum { MAX = 100 };
     int end = width->begin, used = width->label;

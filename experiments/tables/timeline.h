@@ -12,8 +12,7 @@ enum { TASK_WHAT, TASK_CHUNK, TASK_MICRO_BATCH, TASK_START, TASK_END, TASK_COLUM
 void timeline_add(Tables *tables, const char *name, const char *title,
                   const Configuration *configuration, int submodel);
 
-/* Returns true when a table has the columns and values of a timeline; a file may claim that of any.
- */
+/* Returns true for a table with the columns and values of a timeline; a file may claim any. */
 bool timeline_is(const Table *table);
 /* Returns the end of the last task in milliseconds. */
 double timeline_end_ms(const Table *table);

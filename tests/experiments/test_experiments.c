@@ -17,8 +17,7 @@ static bool open_tables(Tables *tables, const char *line, const char *file) {
     return CHECK(tables_read(tables, scratch_path(file)) == 0, "%s", error_message());
 }
 
-/* ---- memory ----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* 16 N and 8 N, in GiB of 2^30 bytes, to the digit; and which published ones they meet. */
 static void check_closed_forms(const Tables *tables) {
@@ -165,8 +164,7 @@ static void case_report(void) {
           "%s", printed->out);
 }
 
-/* ---- cost ------------------------------------------------------------------------------------
- */
+/* ---- cost ------------------------------------------------------------------------------------ */
 
 /* Cells of the audit: which multiplier each follows from, and the ones that follow from none. */
 static void check_reductions(const Tables *tables) {

@@ -31,8 +31,7 @@ static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {
     return space;
 }
 
-/* ---- the search ------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 /* Every candidate simulated; the first of the best. */
 static bool brute_force(Plan *best, const PlanSpace *space, PlanGoal goal, int *tried) {
@@ -125,8 +124,7 @@ static void case_candidates(void) {
     question_free(&q);
 }
 
-/* ---- memory, time, money ---------------------------------------------------------------------
- */
+/* ---- memory, time, money --------------------------------------------------------------------- */
 
 static double kept(const Plan *plan) {
     const double *bytes = plan->prediction.bytes;

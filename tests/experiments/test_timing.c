@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../experiments/paper/measured.h"
 #include "../../experiments/paper/paper.h"
 #include "../../experiments/paper/steps.h"
 #include "../../ref/error.h"
@@ -68,8 +67,7 @@ static void theory_in_letters(void) {
     }
 }
 
-/* ---- the experiment -----------------------------------------------------------------------------
- */
+/* ---- the experiment -------------------------------------------------------------------------- */
 
 static void check_published(const Tables *t) {
     CHECK(number_in(t, "table4", "G-20B full", "published", SOURCE_PUBLISHED) == 6378, "Table 4");

@@ -185,8 +185,7 @@ static void case_plan_mistakes(void) {
     }
 }
 
-/* ---- settings ---------------------------------------------------------------------------------
- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 /* What a row trains with, as text. */
 static void describe_row(char *text, size_t size, const TrainingRow *row) {
