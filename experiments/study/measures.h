@@ -11,7 +11,7 @@ typedef struct {
     const StudyRow *row, *full;
 } MeasurePair;
 
-typedef double Measure(const MeasurePair *pair); /* NAN: there is none */
+typedef double Measure(const MeasurePair *pair); /* returns NAN when it does not apply */
 
 typedef enum {
     OVER_SEEDS, /* mean and spread */

@@ -34,8 +34,8 @@ typedef struct {
 typedef struct {
     int rows, capacity;
     StudyRow *row;
-    char lacking[720];    /* a line: the settings that a file has not; "": none are missing */
-    char unfinished[400]; /* a line: the runs that have not finished; "": all have */
+    char lacking[720];    /* a line about settings that are missing in a file; "": none are */
+    char unfinished[400]; /* a line about runs that have not finished; "": all have */
 } Study;
 
 /* The columns of the table in the file.  Those that study_converge computes are optional there. */

@@ -59,8 +59,8 @@ typedef struct {
     Options options;     /* of bcd train */
     double work;         /* in any unit, for the time left */
     double step_seconds; /* of a full update of its network; 0: not measured */
-    bool finished;       /* before its experiment went on */
-    bool in_table;       /* with these settings; its directory need not be there */
+    bool finished;       /* before the experiment was started or resumed */
+    bool in_table;       /* the table has it with these settings; its directory may be gone */
 } TrainingRow;
 
 typedef struct {
