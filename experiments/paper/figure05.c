@@ -59,11 +59,11 @@ static void add_trained_model(Table *table, const PaperRow *row) {
         return;
     }
     double ours = memory_closed_form(model, &optimizer, PRECISION_FP32, row->submodels) / MIB;
-    double own = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
+    double recomputed_mib = full ? full->memory_mib / (1 + k) * (1 + k / row->submodels) : NAN;
     MemorySums planned = paper_memory(table, model, &optimizer, row->submodels, false);
     table_row(table, "%d: %s", row->table, row->row);
-    table_put(table, 0, published, own, own / published - 1, ours, ours / published - 1,
-              planned.trained / MIB);
+    table_put(table, 0, published, recomputed_mib, recomputed_mib / published - 1, ours,
+              ours / published - 1, planned.trained / MIB);
     model_free(model);
 }
 

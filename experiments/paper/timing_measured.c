@@ -166,15 +166,15 @@ typedef struct {
 /* Simulates the step of a pipeline from the block times of one stage. */
 static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup *pipeline,
                              const BlockCost *block, const NetworkMethod *method) {
-    Gpu here = {.key = "here",
-                .name = "this machine",
-                .interconnect_bandwidth = all->rate,
-                .memory_bytes = INFINITY};
+    Gpu machine = {.key = "here",
+                   .name = "this machine",
+                   .interconnect_bandwidth = all->rate,
+                   .memory_bytes = INFINITY};
     Efficiency efficiency = efficiency_default;
     efficiency.interconnect = 1;
     efficiency.interconnect_latency_s = all->latency_s;
     Configuration c = {.model = pipeline->model,
-                       .cluster = {&here, method->ranks, 1, all->rate, efficiency},
+                       .cluster = {&machine, method->ranks, 1, all->rate, efficiency},
                        .stage = pipeline->stage_settings,
                        .schedule = pipeline->pipeline.kind,
                        .submodels = method->submodels,

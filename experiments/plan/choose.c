@@ -206,9 +206,9 @@ typedef struct {
 static bool is_better(const Plan *plan, const Plan *number, const PlanBest *b) {
     const Prediction *new = &plan->prediction, *old = &b->best.prediction;
     if (!b->found || new->fits != old->fits) return !b->found || new->fits;
-    double own = new->fits ? plan_score(plan, b->goal) : new->total_bytes;
-    double known = old->fits ? plan_score(&b->best, b->goal) : old->total_bytes;
-    return own < known || (own == known && number < b->found);
+    double score = new->fits ? plan_score(plan, b->goal) : new->total_bytes;
+    double best_score = old->fits ? plan_score(&b->best, b->goal) : old->total_bytes;
+    return score < best_score || (score == best_score && number < b->found);
 }
 
 /* Returns true when a candidate may still be the best.  Bounds and scores are summed in different

@@ -266,11 +266,11 @@ CASE_FIGURES = [  # what draws it, the part of a training that it needs, the cap
 
 
 def of_case(case):
-    """The name, the figure (None where its numbers are not there) and the caption of each."""
+    """The name, the figure (None where its numbers are not known) and the caption of each."""
     for make, part, caption in CASE_FIGURES:
-        there = all(len(getattr(t, part)["step"]) for m in case.methods for t in m.trainings) \
+        known = all(len(getattr(t, part)["step"]) for m in case.methods for t in m.trainings) \
             if part else True
-        yield make.__name__, make(case) if there else None, caption
+        yield make.__name__, make(case) if known else None, caption
 
 
 # ---- tables -------------------------------------------------------------------------------------

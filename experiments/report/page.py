@@ -240,8 +240,8 @@ def make_page(out, directory, paths):
         for table in tables:
             table.drawing = draw(f"{table.name} {table.title}"[:80], table.draw())
     cycles = [draw("cycle", figures.cycle(tables)) for tables, _ in sections]
-    here = jinja2.FileSystemLoader(os.path.dirname(os.path.abspath(__file__)))
-    page = jinja2.Environment(loader=here, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    templates = jinja2.FileSystemLoader(os.path.dirname(os.path.abspath(__file__)))
+    page = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     answers = [table for table in sections[0][0] if cases and table.name == "answer"]
     write_whole(out, page.get_template("page.html").render(
         sections=list(zip(sections, cycles)), cases=cases, about=about, marks=MARKS, answers=answers,

@@ -11,14 +11,14 @@
 static double score_after(const StudyRow *row, double updates) {
     const EvaluationRow *before = NULL;
     for (size_t e = 0; e < row->evaluation_rows; e++) {
-        const EvaluationRow *here = &row->evaluation[e];
-        if ((double)here->step <= updates) {
-            before = here;
+        const EvaluationRow *next = &row->evaluation[e];
+        if ((double)next->step <= updates) {
+            before = next;
             continue;
         }
         if (!before) return NAN;
-        double part = (updates - (double)before->step) / (double)(here->step - before->step);
-        return (1 - part) * study_score(row, before) + part * study_score(row, here);
+        double weight = (updates - (double)before->step) / (double)(next->step - before->step);
+        return (1 - weight) * study_score(row, before) + weight * study_score(row, next);
     }
     return before ? study_score(row, before) : NAN;
 }
@@ -30,9 +30,10 @@ static double reached(const StudyRow *row, StudyQuality quality, size_t rows, si
 
 static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *full,
                      StudyAxis axis, StudyQuality quality) {
-    double own = study_axis_total(row, axis), other = study_axis_total(full, axis),
-           budget = fmin(own, other);
-    if (!isfinite(own + other) || (axis == AXIS_SECONDS && !study_times_comparable(row, full)))
+    double bcd_total = study_axis_total(row, axis), full_total = study_axis_total(full, axis),
+           budget = fmin(bcd_total, full_total);
+    if (!isfinite(bcd_total + full_total) ||
+        (axis == AXIS_SECONDS && !study_times_comparable(row, full)))
         return;
     size_t window = study_window(row, full);
     double over = nextafter(budget, INFINITY);

@@ -158,25 +158,25 @@ void cases_free(Cases *cases) {
     *cases = (Cases){0};
 }
 
-/* Returns true when `full` is a better full update to compare a row with than `than`. */
-static bool fits_better(const StudyRow *full, const StudyRow *than, const StudyRow *row) {
-    if (!than) return true;
-    if ((full->lr == row->lr) != (than->lr == row->lr)) return full->lr == row->lr;
-    if (than->steps == row->steps) return false;
-    return full->steps == row->steps || full->steps > than->steps;
+/* Returns true when `full` is a better full update to compare a row with than `best`. */
+static bool fits_better(const StudyRow *full, const StudyRow *best, const StudyRow *row) {
+    if (!best) return true;
+    if ((full->lr == row->lr) != (best->lr == row->lr)) return full->lr == row->lr;
+    if (best->steps == row->steps) return false;
+    return full->steps == row->steps || full->steps > best->steps;
 }
 
 const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row) {
-    const StudyRow *partner = NULL;
+    const StudyRow *best = NULL;
     for (int m = 0; m < item->methods; m++) {
         const CaseMethod *method = &item->method[m];
         if (method->row[0]->submodels != 1 || is_offload(method->row[0])) continue;
         for (int s = 0; s < method->seeds; s++) {
             const StudyRow *full = method->row[s];
-            if (full->seed == row->seed && fits_better(full, partner, row)) partner = full;
+            if (full->seed == row->seed && fits_better(full, best, row)) best = full;
         }
     }
-    return partner;
+    return best;
 }
 
 bool case_is_plain(const CaseMethod *method) {
@@ -245,10 +245,10 @@ const char *case_method(const CaseMethod *method, char text[CASE_NAME]) {
     study_method(row, base);
     name_variant(name, row);
     for (int m = 0; m < item->methods; m++) {
-        const StudyRow *twin = item->method[m].row[0];
-        if (twin == row || strcmp(study_method(twin, other_base), base)) continue;
+        const StudyRow *variant = item->method[m].row[0];
+        if (variant == row || strcmp(study_method(variant, other_base), base)) continue;
         bool same = true;
-        name_variant(other, twin);
+        name_variant(other, variant);
         for (int v = 0; v < VARIANT_SETTINGS; v++) {
             bool differs = strcmp(name[v], other[v]) != 0;
             /* A full update never switches: only rate and length matter. */

@@ -83,11 +83,11 @@ static double lowest_validation(const StudyRow *row) {
  * ratios could take only the few values that evaluations at the same updates allow. */
 static double first_validation(const StudyRow *row, double level) {
     for (size_t e = 0; e < row->evaluation_rows; e++) {
-        const EvaluationRow *here = &row->evaluation[e], *before = here - 1;
-        if (!(here->loss <= level)) continue;
-        if (!e || !isfinite(before->loss)) return (double)here->step;
-        double part = (before->loss - level) / (before->loss - here->loss);
-        return (double)before->step + part * (double)(here->step - before->step);
+        const EvaluationRow *current = &row->evaluation[e], *previous = current - 1;
+        if (!(current->loss <= level)) continue;
+        if (!e || !isfinite(previous->loss)) return (double)current->step;
+        double weight = (previous->loss - level) / (previous->loss - current->loss);
+        return (double)previous->step + weight * (double)(current->step - previous->step);
     }
     return NAN;
 }

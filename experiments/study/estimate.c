@@ -88,9 +88,9 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
         const Options *o = &row->options;
         double steps;
         fflush(stdout);
-        for (int twin = 0; twin < r; twin++)
-            if (same_network(o, &plan->row[twin].options))
-                row->step_seconds = plan->row[twin].step_seconds;
+        for (int earlier = 0; earlier < r; earlier++)
+            if (same_network(o, &plan->row[earlier].options))
+                row->step_seconds = plan->row[earlier].step_seconds;
         failed = measure_row(row, &steps, rent, asked->price);
         if (failed) break;
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;

@@ -106,13 +106,13 @@ static int read_part(const H5File *file, StudyRow *row, size_t rows, const Study
     int failed = all ? 0 : -1;
     for (size_t r = 0; r < rows && !failed; r++) {
         size_t count = count_of(part, &row[r]), bytes = count * of->row_size;
-        char *own = count <= left ? malloc(bytes + 1) : NULL;
+        char *copy = count <= left ? malloc(bytes + 1) : NULL;
         if (count > left)
             failed = error_set("%s: /curves: more rows than %s has", file->path, part->group);
-        else if (!own)
+        else if (!copy)
             failed = error_set("%s: out of memory", file->path);
         if (failed) break;
-        *rows_of(part, &row[r]) = memcpy(own, next, bytes);
+        *rows_of(part, &row[r]) = memcpy(copy, next, bytes);
         next += bytes;
         left -= count;
     }
@@ -184,11 +184,12 @@ static int read_run(Study *study, const char *path) {
 /* Losses must be finite (a training whose loss is not stops), and updates in order. */
 static int check_curve(const StudyRow *row, const char *path) {
     for (size_t i = 0; i < row->curve_rows; i++) {
-        const CurveRow *here = &row->curve[i];
-        if (!isfinite(here->loss))
+        const CurveRow *current = &row->curve[i];
+        if (!isfinite(current->loss))
             return error_set("%s: %s: damaged: the loss of update %" PRIu64 " is %g", path,
-                             row->name, here->step, here->loss);
-        if (here->step <= (i ? here[-1].step : 0) || !(here->seconds >= (i ? here[-1].seconds : 0)))
+                             row->name, current->step, current->loss);
+        if (current->step <= (i ? current[-1].step : 0) ||
+            !(current->seconds >= (i ? current[-1].seconds : 0)))
             return error_set("%s: %s: damaged: row %zu of its curve is before row %zu", path,
                              row->name, i + 1, i);
     }

@@ -41,7 +41,7 @@ static void add(Arguments *a, const char *prefix, const char *text) {
 
 /* Makes the command line of a row; a run that exists already is resumed. */
 static void row_arguments(Arguments *a, const TrainingRow *row, const char *threads) {
-    static const char *const own[] = {"out", "quiet", "threads"};
+    static const char *const excluded[] = {"out", "quiet", "threads"};
     char value[OPTION_TEXT];
     const Options *o = &row->options;
     bool old = rundir_holds_run(o->out);
@@ -50,8 +50,8 @@ static void row_arguments(Arguments *a, const TrainingRow *row, const char *thre
     for (int i = 0; option_table[i].name; i++) {
         const Option *option = &option_table[i];
         bool skip = !o->given[i] || !(option->commands & COMMAND_TRAIN);
-        for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-            skip = skip || strcmp(option->name, own[k]) == 0;
+        for (size_t k = 0; k < sizeof excluded / sizeof *excluded; k++)
+            skip = skip || strcmp(option->name, excluded[k]) == 0;
         if (skip) continue;
         add(a, "--", option->name);
         if (option->kind != OPTION_IS_FLAG) add(a, "", options_format(o, i, value));

@@ -17,8 +17,8 @@ void trainings_free(TrainingPlan *plan) {
 
 static int add_variants(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                         const char *optimizer, int seed) {
-    const TrainingVariant *own = entry->variant ? entry->variant : plan->kind->variant;
-    for (const TrainingVariant *v = own; v->fraction > 0; v++)
+    const TrainingVariant *variants = entry->variant ? entry->variant : plan->kind->variant;
+    for (const TrainingVariant *v = variants; v->fraction > 0; v++)
         if ((!entry->full_only || v->submodels == 1) &&
             trainings_add(plan, asked, entry, optimizer, v, seed))
             return -1;
@@ -64,12 +64,12 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingP
                            const Options *asked) {
     const TrainingEntry *known = plan->kind->preset[asked->preset];
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
-    bool own = options_given(asked, "data");
+    bool data_given = options_given(asked, "data");
     int count = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
         if (e->optional && !data_present(e->data, dir)) continue;
-        if (e->instead_of ? own || data_present(e->instead_of, dir)
-                          : !own && has_stand_in(known, e) && !data_present(e->data, dir))
+        if (e->instead_of ? data_given || data_present(e->instead_of, dir)
+                          : !data_given && has_stand_in(known, e) && !data_present(e->data, dir))
             continue;
         size_t used = strlen(plan->missing);
         if (e->instead_of)
@@ -89,13 +89,13 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
     if (!model) return -1;
     bool tokens = model->tokens;
     model_free(model);
-    const TrainingEntry *alike = NULL;
+    const TrainingEntry *similar = NULL;
     int count = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
-        if (!alike && (data_is_tokens(e->data) == 1) == tokens) alike = e;
+        if (!similar && (data_is_tokens(e->data) == 1) == tokens) similar = e;
         if (strcmp(e->model, name) == 0) found[count++] = *e;
     }
-    if (!count && alike) found[count++] = *alike;
+    if (!count && similar) found[count++] = *similar;
     if (!count) return error_set("--models %s: the preset has no setting for such a model", name);
     bool data = options_given(asked, "data") && (data_is_tokens(asked->data) == 1) == tokens;
     for (int e = 0; e < count; e++) {
@@ -109,9 +109,10 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
 static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                      const TrainingLists *wanted, int seed) {
     char text[64];
-    const char *own[LIST], *const *optimizer = wanted->optimizers ? wanted->optimizer : own;
+    const char *defaults[LIST], *const *optimizer =
+                                    wanted->optimizers ? wanted->optimizer : defaults;
     snprintf(text, sizeof text, "%s", entry->optimizers);
-    int count = wanted->optimizers ? wanted->optimizers : cut_list(text, ",", own);
+    int count = wanted->optimizers ? wanted->optimizers : cut_list(text, ",", defaults);
     for (int o = 0; o < count; o++)
         if (add_variants(plan, asked, entry, optimizer[o], seed)) return -1;
     return 0;
