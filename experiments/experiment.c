@@ -1,4 +1,4 @@
-/* The experiments of `bcd experiment NAME`: each is a row. */
+/* `bcd experiment NAME`: every experiment is a row of a table. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@
 
 static const struct {
     const char *name;
-    const TrainingKind *trainings; /* NULL: */
+    const TrainingKind *trainings; /* NULL: `run` does it */
     int (*run)(const Options *options);
     const char *what;
-    bool beyond; /* the paper: not in `all` */
+    bool beyond; /* beyond the paper, and not in `all` */
 } experiments[] = {
     {"validity", &training_validity, NULL,
      "trains models fully and by BCD: steps to converge, quality, memory (Table 2)", false},
@@ -26,14 +26,13 @@ static const struct {
     {"finetune", NULL, experiment_finetune,
      "fine-tunes a model (--init, or one it pretrains) fully and by BCD", false},
     {"switching", &training_switching, NULL,
-     "when to switch, in what order, with what state: beyond the paper, and not in `all`", true},
+     "when to switch, in what order, with what optimizer state", true},
     {"converged-pilot", &training_converged_pilot, NULL,
-     "rates, phases and norms that `converged` uses: hours, and not in `all`", true},
+     "chooses the rates, phases and norms that `converged` uses: hours", true},
     {"converged", &training_converged, NULL,
-     "long trainings, fully and by BCD, each to its own convergence: many hours, not in `all`",
+     "trains fully and by BCD, each to its own convergence: many hours", true},
+    {"remedies", &training_remedies, NULL, "what might bring BCD closer to the full update: hours",
      true},
-    {"remedies", &training_remedies, NULL,
-     "what might bring BCD closer to the full update: hours, not in `all`", true},
     {"memory", NULL, experiment_memory,
      "bytes: closed form, planned and measured (Tables 4, 8 to 11, Figure 5)", false},
     {"cost", NULL, experiment_cost,
@@ -46,12 +45,14 @@ enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 void experiment_print_list(void) {
     printf("\nExperiments\n");
     for (int e = 0; e < EXPERIMENTS; e++)
-        printf("  %-15s %s\n", experiments[e].name, experiments[e].what);
-    printf("  %-15s each of them in turn\n", "all");
+        printf("  %-15s %s%s\n", experiments[e].name, experiments[e].what,
+               experiments[e].beyond ? " (beyond the paper)" : "");
+    printf("  %-15s all of them in turn, but those beyond the paper\n", "all");
 }
 
-/* What the trainings measured before goes into the costs. */
-static int run(int e, const Options *options, bool all) {
+/* Runs an experiment.  With `all` the B-F multiplier that `validity` measured goes into the costs.
+ */
+static int run_one(int e, const Options *options, bool all) {
     Options own = *options;
     char dir[OPTION_TEXT];
     rundir_results(dir, options);
@@ -66,7 +67,8 @@ static int run(int e, const Options *options, bool all) {
 static void print_end(const Options *options) {
     char dir[OPTION_TEXT], name[QUOTED];
     rundir_results(dir, options);
-    printf("all tables are in %s; as one page: bcd report %s/*.h5\n", dir, quoted(name, dir));
+    printf("all tables are in %s; see them on one page with: bcd report %s/*.h5\n", dir,
+           quoted(name, dir));
 }
 
 int command_experiment(const Options *options) {
@@ -75,18 +77,18 @@ int command_experiment(const Options *options) {
     char known[160] = "";
     int status = 0, found = 0;
     double multiplier;
-    /* Before anything is trained: it is wanted last. */
+    /* Checked before anything is trained, though it is needed last. */
     if (multiplier_read(&multiplier, options->multiplier)) return -1;
     if (options_given(options, "minutes")) interrupt_after(60 * options->minutes);
     for (int e = 0; e < EXPERIMENTS && !status; e++) {
         strcat(strcat(known, experiments[e].name), ", ");
         if (all ? experiments[e].beyond : strcmp(name, experiments[e].name) != 0) continue;
         if (all && !options->quiet) printf("== %s\n", experiments[e].name);
-        /* However late it is, something is done. */
-        status = found++ && interrupt_signal() ? interrupt_status() : run(e, options, all);
+        /* The first experiment runs even if time is up already, so that every call makes progress.
+         */
+        status = found++ && interrupt_signal() ? interrupt_status() : run_one(e, options, all);
     }
     if (found && all && !status && !options->quiet) print_end(options);
     if (found) return status;
-    return error_set("experiment %.40s: there is none of this name; it takes %sor all", name,
-                     known);
+    return error_set("experiment %.40s: no such experiment; there are %sand all", name, known);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "options_parts.h"
 
 void options_defaults(Options *options, Command command) {
     memset(options, 0, sizeof *options);
@@ -49,10 +48,19 @@ static int refuse_name(const char *name, Command command) {
     return error_set("bcd %s has no flag --%.60s; bcd %s --help lists them", here, name, here);
 }
 
+static bool is_length(const char *name) {
+    return strcmp(name, "steps") == 0 || strcmp(name, "epochs") == 0;
+}
+
+static bool has_length(const bool *given, Command command) {
+    int steps = options_find("steps", command), epochs = options_find("epochs", command);
+    return (steps >= 0 && given[steps]) || (epochs >= 0 && given[epochs]);
+}
+
 /* --steps and --epochs say the same thing: the last one set counts. */
 static void keep_one_length(Options *options, const char *name) {
+    if (!is_length(name)) return;
     bool steps = strcmp(name, "steps") == 0;
-    if (!steps && strcmp(name, "epochs") != 0) return;
     int other = options_find(steps ? "epochs" : "steps", options->command);
     if (other >= 0) options->given[other] = false;
     if (steps)
@@ -83,7 +91,24 @@ int options_take(Options *to, const Options *from, const char *const *names, boo
     return 0;
 }
 
-/* One flag at argv[*at], with its value there or behind; moves *at past what it took. */
+/* Sets a flag that a user typed, which may be done once.  value NULL: there was none. */
+static int set_once(Options *options, int row, const char *value) {
+    const Option *option = &option_table[row];
+    const char *name = option->name;
+    if (options->given[row]) return error_set("--%s is given twice", name);
+    if (is_length(name) && has_length(options->given, options->command))
+        return error_set("--steps and --epochs both say how long to train; give one");
+    if (option->kind == OPTION_IS_FLAG)
+        return value ? error_set("--%s takes no value", name) : options_set(options, name, NULL);
+    if (!value) return error_set("--%s needs a value: --%s %s", name, name, option->argument);
+    /* An empty value is often an unset variable of the shell; only a prompt may be empty. */
+    if (!*value && option->kind == OPTION_IS_TEXT && strcmp(name, "prompt") != 0)
+        return error_set("--%s \"\": it names nothing; it takes %s", name, option->argument);
+    return options_set(options, name, value);
+}
+
+/* Parses the flag at argv[*at], with its value there or in the next argument; moves *at behind it.
+ */
 static int parse_flag(Options *options, int argc, char **argv, int *at) {
     char name[64];
     const char *flag = argv[*at] + 2, *equals = strchr(flag, '=');
@@ -91,23 +116,10 @@ static int parse_flag(Options *options, int argc, char **argv, int *at) {
     snprintf(name, sizeof name, "%.*s", (int)length, flag);
     int row = options_find(name, options->command);
     if (row < 0) return refuse_name(name, options->command);
-    const Option *option = &option_table[row];
-    if (options->given[row]) return error_set("--%s is given twice", name);
-    bool steps = options_given(options, "steps"), epochs = options_given(options, "epochs");
-    if ((steps && strcmp(name, "epochs") == 0) || (epochs && strcmp(name, "steps") == 0))
-        return error_set("--steps and --epochs both say how long to train; give one");
     ++*at;
-    if (option->kind == OPTION_IS_FLAG) {
-        if (equals) return error_set("--%s takes no value", name);
-        return options_set(options, name, NULL);
-    }
-    if (!equals && *at >= argc)
-        return error_set("--%s needs a value: --%s %s", name, name, option->argument);
-    const char *value = equals ? equals + 1 : argv[(*at)++];
-    /* An unset variable of the shell; text to go on from may be empty. */
-    if (!*value && option->kind == OPTION_IS_TEXT && strcmp(name, "prompt") != 0)
-        return error_set("--%s \"\": it names nothing; it takes %s", name, option->argument);
-    return options_set(options, name, value);
+    const char *value = equals ? equals + 1 : NULL;
+    if (!equals && *at < argc && option_table[row].kind != OPTION_IS_FLAG) value = argv[(*at)++];
+    return set_once(options, row, value);
 }
 
 static int parse_command(Options *options, const char *name) {
@@ -140,22 +152,13 @@ static void cut_line(char *line, char **name, char **value) {
     *value += strspn(*value, " \t=");
 }
 
-/* given: by the command line, which goes over the file. */
+/* Flags in given[] were on the command line, which goes over the file. */
 static int set_line(Options *options, const bool *given, const char *name, const char *value) {
-    const bool length = strcmp(name, "steps") == 0 || strcmp(name, "epochs") == 0;
     const int row = options_find(name, options->command);
-    const int steps = options_find("steps", options->command),
-              epochs = options_find("epochs", options->command);
-    if (row < 0) return options_set(options, name, value); /* says so */
+    if (row < 0) return refuse_name(name, options->command);
     if (strcmp(name, "config") == 0) return error_set("a file of flags names no other");
-    if (given[row] || (length && ((steps >= 0 && given[steps]) || (epochs >= 0 && given[epochs]))))
-        return 0;
-    if (options->given[row]) return error_set("--%s is given twice", name);
-    const bool flag = option_table[row].kind == OPTION_IS_FLAG;
-    if (flag && *value) return error_set("--%s takes no value", name);
-    if (!flag && !*value)
-        return error_set("--%s needs a value: %s %s", name, name, option_table[row].argument);
-    return options_set(options, name, flag ? NULL : value);
+    if (given[row] || (is_length(name) && has_length(given, options->command))) return 0;
+    return set_once(options, row, *value ? value : NULL);
 }
 
 static int read_config(Options *options) {

@@ -187,6 +187,7 @@ typedef enum {
 
 typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto" */
+    const char *section;         /* of --help */
     OptionKind kind;
     size_t offset; /* of the field in Options */
     double min, max;
@@ -195,7 +196,6 @@ typedef struct {
     OptionRole role;
     const char *default_text;  /* the default, as text; NULL: resolved later from model and data */
     const char *default_words; /* that default in words, for --help; NULL: as `default_text` */
-    const char *section;       /* of --help */
     const char *help;
     unsigned commands; /* bits of Command */
 } Option;
@@ -234,11 +234,24 @@ bool options_given(const Options *options, const char *name);
 /* The value as text that options_set reads back; numbers to the last bit.  Returns `text`. */
 const char *options_format(const Options *options, int row, char text[OPTION_TEXT]);
 
-/* --help: about the program (command 0) or one command; `print_list`, if not NULL, prints what else
- * it is about before the flags. */
-/* The manual page, in roff, and the completion of bash; both from the tables. */
+/* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more
+ * before the flags. */
+void options_print_help(Command command, void (*print_list)(void));
+/* Print the manual page, in roff, and the completion for bash, both made from the tables. */
 void options_print_man(void);
 void options_print_completion(void);
-void options_print_help(Command command, void (*print_list)(void));
+
+/* ---- shared by the files of the options ------------------------------------------------------ */
+
+/* Sets the field of one row from text, and checks its range; leaves given[] unchanged.  -1 and an
+ * error that names the flag. */
+int option_assign(Options *options, int row, const char *text);
+
+/* The default as --help shows it; "" for a flag without a value, or without a default. */
+const char *option_default_words(const Option *option);
+
+/* The nearest name in a table, for "did you mean"; NULL if none is near. */
+const char *nearest_option(const char *name, Command command);
+const char *nearest_command(const char *name);
 
 #endif

@@ -2,99 +2,118 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options_parts.h"
+#include "options.h"
 
 const CommandInfo command_table[COMMANDS] = {
     {COMMAND_TRAIN, "train", "", "train a network, all at once or by block coordinate descent", 0,
      0,
-     "Trains a network.  With --submodels M it is cut into M parts of about equal size and only "
-     "one\n"
-     "is trained at a time; the others stay frozen, and need no gradients and no optimizer state.\n"
+     "Trains a network.  --submodels M cuts it into M submodels of about equal size, of which one "
+     "is\n"
+     "trained at a time; the others are frozen and need no gradients and no optimizer state.\n"
      "\n"
      "  bcd train --data synthetic --model resnet8 --submodels 3 --switch-every 1e --epochs 6\n"
      "  bcd train --data cifar10 --model resnet20 --optimizer sgd --lr 0.1 --epochs 30 --out "
      "runs/a\n"
      "  bcd train --data text --model gpt:layers=4,width=128,heads=4,context=128 \\\n"
      "            --optimizer adam --lr 1e-3 --submodels 3 --order descending --steps 600\n"
-     "  bcd train --resume runs/a                      go on after kill -9, Ctrl-C, a power cut\n"
-     "  bcd train --resume runs/a --epochs 60          go on further than first asked\n"
-     "  bcd train --resume runs/a --device cuda --precision bf16       ... and on a GPU\n"
+     "  bcd train --resume runs/a                 continue after Ctrl-C, kill -9 or a power cut\n"
+     "  bcd train --resume runs/a --epochs 60     continue beyond the number of epochs first asked "
+     "for\n"
+     "  bcd train --resume runs/a --device cuda --precision bf16     continue on a GPU\n"
      "\n"
      "The run's directory gets run.h5 (settings, curves, memory: for bcd report, h5py, h5ls) and\n"
-     "checkpoint.h5 (everything needed to go on; the same training gives the same file)."},
+     "checkpoint.h5 (everything needed to continue; the same training gives the same file)."},
     {COMMAND_EVAL, "eval", "[DIR]", "loss and accuracy of a trained network", 0, 1,
-     "DIR is a run's directory or a checkpoint file; --init names a model's directory instead.\n\n"
+     "DIR is a run's directory or a checkpoint file; or --init names a model's directory.\n"
+     "\n"
      "  bcd eval runs/a --split test\n"
      "  bcd eval --init DIR --data chats.tokens --context 512"},
     {COMMAND_SAMPLE, "sample", "[DIR]", "text from a trained language model", 0, 1,
-     "DIR is a run's directory or a checkpoint file; --init names a model's directory instead.\n"
-     "The same seed gives the same text.\n\n"
+     "DIR is a run's directory or a checkpoint file; or --init names a model's directory.\n"
+     "The same seed gives the same text.\n"
+     "\n"
      "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40\n"
      "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9"},
     {COMMAND_INFO, "info", "", "this build, and what the models cost with and without BCD", 0, 0,
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
-     "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n\n"
+     "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n"
+     "\n"
      "  bcd info\n"
-     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n\n"
-     "A model is a name of that table, a name with changes (llama3-8B:layers=4,context=512), or a\n"
-     "free shape, family:setting=value,...\n"
+     "  bcd info --model gpt:layers=6,width=384,heads=6,context=256\n"
+     "\n"
+     "A model is a name from that table, a name with changes (llama3-8B:layers=4,context=512), or "
+     "a\n"
+     "shape, family:setting=value,...  Defaults are in parentheses.\n"
      "  resnet, bottleneck  depth, width, classes, size, fused\n"
      "  gpt                 layers, width, heads, context, vocabulary, eps\n"
-     "  llama               these, and\n"
-     "    ffn               width of the feed-forward (8/3 of width)\n"
-     "    groups            heads of keys and values, shared by heads / groups queries (heads)\n"
-     "    head_size         numbers of a head (width / heads)\n"
-     "    tied              1: the head's matrix is the token embedding (0)\n"
-     "    rope_base         of the rotary positions' frequencies (10000)\n"
-     "    rope_factor       divides the frequencies (1): alone all of them; with rope_low,\n"
-     "                      rope_high and rope_original the low ones, as in Llama 3.1"},
+     "  llama               the settings of gpt, and\n"
+     "    ffn               width of the feed-forward layers (8/3 of width)\n"
+     "    groups            heads of keys and values, each shared by heads / groups queries "
+     "(heads)\n"
+     "    head_size         width of a head (width / heads)\n"
+     "    tied              1: the output layer shares the token embedding (0)\n"
+     "    rope_base         base of the rotary positions' frequencies (10000)\n"
+     "    rope_factor       divides the frequencies (1): all of them or, with rope_low, rope_high "
+     "and\n"
+     "                      rope_original, the low ones, as in Llama 3.1"},
     {COMMAND_TOKENIZE, "tokenize", "FILE...", "turn text or JSON lines into a token file", 1,
      OPTIONS_POSITIONAL,
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
-     "with zstd (.zst), and writes one token file for bcd train --data FILE.tokens.\n\n"
-     "With --tokenizer DIR also prompts and chats, whose answers alone are learned:\n"
+     "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n"
+     "\n"
+     "With --tokenizer DIR it also reads prompts and chats, of which only the answers are trained "
+     "on:\n"
      "  {\"prompt\": \"2 + 2 =\", \"answer\": \" 4\"}\n"
-     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n\n"
+     "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n"
+     "\n"
      "  bcd tokenize corpus.jsonl.zst --tokenizer gpt2 --out corpus.tokens\n"
      "  bcd tokenize chats.jsonl --tokenizer DIR"},
     {COMMAND_TRACE, "trace", "", "one training step, block by block", 0, 0,
-     "Shows for each block whether it is active or frozen, how long its forward pass and "
-     "gradients\n"
-     "take, and how many bytes it keeps, next to a full update: the way to see what BCD saves.  "
-     "Each\n"
-     "of M = 3 submodels in turn, unless --submodels and --active say otherwise.\n\n"
+     "Shows what BCD saves: for each block whether it is active or frozen, how long its forward "
+     "pass\n"
+     "and its gradients take, and how many bytes it keeps, next to a full update.  It shows each "
+     "of\n"
+     "M = 3 submodels in turn, unless --submodels and --active say otherwise.\n"
+     "\n"
      "  bcd trace --model resnet20\n"
-     "  bcd trace --model resnet20 --out trace.h5      ... and as tables, for bcd report\n"
+     "  bcd trace --model resnet20 --out trace.h5      also as tables, for bcd report\n"
      "  bcd trace --model gpt:layers=6,width=384,heads=6,context=256 --data text --active 3"},
     {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
      0,
      "For comparing with another framework.  All files are HDF5:\n"
-     "  checkpoint  of a run, or any file with the attribute model (a specification) and\n"
-     "              /parameters/NAME, /buffers/NAME; names and shapes as in a checkpoint\n"
+     "  checkpoint  of a run, or any file with an attribute model (a specification), with\n"
+     "              /parameters/NAME and /buffers/NAME; names and shapes as in a checkpoint\n"
      "  batch       /images [n][height][width][channel] or /tokens [n][token];\n"
-     "              /targets [n] or [n][token], negative: does not count\n"
+     "              /targets [n] or [n][token], a negative one does not count\n"
      "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME;\n"
      "              /buffers/NAME, the running statistics after this batch\n"
-     "Every block is active, as after PyTorch's model.train(); with --mode eval none is, as after\n"
-     "model.eval(): outputs alone.  --init DIR, in place of the checkpoint, is a model in Hugging\n"
-     "Face's format.\n\n"
+     "All blocks are active, as after PyTorch's model.train(); with --mode eval none is, as after\n"
+     "model.eval(), and there are no gradients.  --init DIR, in place of --checkpoint, is a model "
+     "in\n"
+     "Hugging Face's format.\n"
+     "\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
     {COMMAND_EXPERIMENT, "experiment", "NAME", "tables next to the published ones", 1, 1,
      "Measures, simulates or computes the tables of the paper, each number next to the published\n"
-     "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n\n"
-     "validity trains each model with each optimizer twice, with every parameter updated at each\n"
-     "step and by BCD, and tabulates steps to converge, accuracy or perplexity, and memory.\n"
+     "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n"
+     "\n"
+     "--preset says how much is trained.  validity, for example, trains each model with each\n"
+     "optimizer fully and by BCD, and tabulates steps to converge, accuracy or perplexity, and "
+     "memory.\n"
      "  smoke   seconds: tiny networks, to see that everything works\n"
      "  laptop  `all` takes half an hour on two cores: a small image and a small language model,\n"
-     "          three seeds; generated images and the project's sources where CIFAR-10 and\n"
-     "          WikiText-2 are not there\n"
+     "          three seeds; where CIFAR-10 and WikiText-2 are missing, generated images and the\n"
+     "          project's sources replace them\n"
      "  gpu     the published networks and rates on CIFAR and WikiText-2, shorter; three seeds\n"
      "  paper   the trainings as published, as long as published\n"
-     "The last two say first how long they would take here, and what on rented GPUs, and start\n"
-     "with --yes.  Flags of training go over the preset's.  DIR, unless --out says, is results\n"
-     "(results-PRESET for another preset than laptop).  DIR/NAME.h5 is complete after each row;\n"
-     "interrupted, the same command goes on where it was; with another --submodels, rows are\n"
-     "added.  --minutes 10 does it in pieces, until the exit status is 0 and no longer 75.\n\n"
+     "gpu and paper first say how long they would take here, and what they would cost on rented\n"
+     "GPUs, and start only with --yes.  Flags of bcd train override the preset.  DIR is results\n"
+     "(results-PRESET for another preset than laptop), unless --out is given.  DIR/NAME.h5 is\n"
+     "complete after each row.  After an interruption the same command continues; with another\n"
+     "--submodels it adds rows.  With --minutes 10 it stops after ten minutes with exit status "
+     "75,\n"
+     "to be started again until the status is 0.\n"
+     "\n"
      "  bcd experiment all --preset laptop && bcd report results/*.h5\n"
      "  bcd experiment all --preset smoke --out runs/smoke\n"
      "  bcd experiment validity --models \"resnet8 resnet14\" --optimizers sgd,adam --seeds 5\n"
@@ -103,30 +122,35 @@ const CommandInfo command_table[COMMANDS] = {
     {COMMAND_EXPORT, "export", "DIR", "a trained GPT-2 or LLaMA for the transformers library", 1, 1,
      "DIR is a run's directory or a checkpoint file.  Writes config.json and model.safetensors, "
      "in\n"
-     "float32, which transformers loads, and bcd train --init too.\n\n"
+     "float32, which transformers and bcd train --init load.\n"
+     "\n"
      "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"
      "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
      "  bcd export runs/tuned --out tuned"},
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
      "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
-     "page with figures, which Python draws, by default report.html next to the first FILE; of\n"
-     "one's own runs first what BCD saves and costs next to the full update.  --markdown prints\n"
-     "the tables as Markdown instead, --table NAME one of them.\n\n"
+     "page with figures, which Python draws, by default report.html next to the first FILE.  Of\n"
+     "your own runs it first says what BCD saves and costs next to the full update.\n"
+     "\n"
      "  bcd report runs/full runs/bcd --out both.html\n"
-     "  bcd report runs/validity/validity.h5 --figures figures      ... each as SVG and PDF, too"},
+     "  bcd report runs/validity/validity.h5 --figures figures      also each figure as SVG and "
+     "PDF"},
     {COMMAND_PLAN, "plan", "", "what a training would take on other GPUs: memory, time, dollars", 0,
      0,
-     "Before renting anything: says for full update, offload and BCD whether a model fits GPUs\n"
+     "Before renting anything: says for the full update, offload and BCD whether a model fits "
+     "GPUs\n"
      "that are not here, how long a step takes and why, and what a training costs.  What is not\n"
-     "given is chosen: the cheapest that fits.  Bytes are computed, times simulated.\n\n"
+     "given is chosen: the cheapest that fits.  Bytes are computed, times simulated.\n"
+     "\n"
      "  bcd plan --model G-10B --gpu rtx4090 --per-node 8 --submodels 3 --batch 256\n"
      "  bcd plan --model G-10B --gpu a100 --pipeline 4 --replicas 2 --micro-batches 32\n"
      "  bcd plan --model G-20B --search --nodes 4            which GPUs, and how many\n"
      "  bcd plan --model G-20B --search --gpu any --budget 5 --precision bf16\n"
-     "  bcd plan --scale --gpu h100 --price 2 --batch 4096   7B, 70B, 405B on up to 4096\n\n"
+     "  bcd plan --scale --gpu h100 --price 2 --batch 4096   7B, 70B, 405B on up to 4096\n"
+     "\n"
      "A setting reads \"2x4 GPUs, 32x4, virtual, 1f1b, bf16\": 2 pipelines of 4 ranks each, 32\n"
      "micro-batches of 4 samples in each, placement, schedule, precision.  BCD needs more tokens\n"
-     "to reach the same loss: times the B-F multiplier, of which the paper has several."},
+     "to reach the same loss: times the B-F multiplier, for which the paper has several values."},
 };
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -191,8 +215,14 @@ static void print_wrapped(const char *text, int column, int left) {
     printf("\n");
 }
 
+const char *option_default_words(const Option *option) {
+    const char *words = option->default_words ? option->default_words : option->default_text;
+    return option->kind == OPTION_IS_FLAG || !words ? "" : words;
+}
+
 static void print_option(const Option *option) {
     char line[OPTION_TEXT];
+    const char *words = option_default_words(option);
     int column = printf("  --%s%s%s", option->name, option->argument ? " " : "",
                         option->argument ? option->argument : "");
     enum { LEFT = 28 };
@@ -201,11 +231,7 @@ static void print_option(const Option *option) {
         column = 0;
     }
     printf("%*s", LEFT - column, "");
-    const char *default_text = option->default_words ? option->default_words : option->default_text;
-    bool show = option->kind != OPTION_IS_FLAG && default_text && *default_text;
-    snprintf(line, sizeof line, "%s%s%s%s%s", option->help ? option->help : "",
-             show && option->help ? " " : "", show ? "[" : "", show ? default_text : "",
-             show ? "]" : "");
+    snprintf(line, sizeof line, *words ? "%s [%s]" : "%s", option->help, words);
     print_wrapped(line, LEFT, LEFT);
 }
 
@@ -216,8 +242,9 @@ static void print_program_help(void) {
     for (int i = 0; i < COMMANDS; i++)
         printf("  %-12s%s\n", command_table[i].name, command_table[i].summary);
     printf(
-        "\nbcd COMMAND --help explains each, bcd --version names the build.  To start, without any "
-        "download:\n\n"
+        "\nbcd COMMAND --help explains a command, bcd --version names the build.  To start, "
+        "without "
+        "any download:\n\n"
         "  bcd train --data synthetic --limit 4000 --batch 64 --steps 1400 --out runs/first\n"
         "  bcd report runs/first/run.h5\n");
 }

@@ -19,12 +19,12 @@ static void print_roff(const char *text) {
 }
 
 static void print_flag(const Option *option) {
-    const char *words = option->default_words ? option->default_words : option->default_text;
+    const char *words = option_default_words(option);
     printf(".TP\n\\fB\\-\\-");
     print_roff(option->name);
     printf("\\fR %s\n", option->argument ? option->argument : "");
-    print_roff(option->help ? option->help : "");
-    if (option->kind != OPTION_IS_FLAG && words && *words) {
+    print_roff(option->help);
+    if (*words) {
         printf(" [");
         print_roff(words);
         printf("]");

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "options_parts.h"
+#include "options.h"
 
 /* Range as a person writes it: "from 1 up", "0 to 1". */
 static const char *range(const Option *option, char text[64]) {

@@ -1,27 +1,5 @@
-/* run.h5: what a training did.  Ordinary HDF5, for h5ls, h5py and `bcd report`.
- *
- *   /            attributes  format "bcd run", version 1, status: running | finished | failed
- *                            (running: or interrupted)
- *   /settings    attributes  one per flag of `bcd train`, as resolved, and their checksum
- *   /model       attributes  spec, parameters (count), submodels, imbalance
- *   /partition   parameters [submodel], of_block [block], block (names)
- *   /data        attributes  name, samples, checksum, steps_per_epoch
- *   /provenance  attributes  commit, command, compiler, cpu, device, precision, threads, seed,
- *                            started (UTC), wall (s); of a device next to the CPU also accelerator
- *                            (its name), runtime, driver, libraries (versions)
- *   /sessions    step, started (UTC), device, precision, computer, commit: the start, and each
- *                            resume, at the step it went on from
- *   /curve       step, samples, loss (nats per target), lr, submodel, seconds (s of training,
- *                            evaluation and saving left out): one row per update
- *   /evaluation  step, loss (nats per target), accuracy, perplexity, seconds (s): validation split
- *   /switches    step, submodel, phase, reason: when each submodel became active, and why the one
- *                            before was left; with --switch-every auto also the numbers of that
- *                            decision, else NAN: earlier_loss, window_loss (nats per target), the
- *                            mean training losses of its last two whole windows
- *                            (the last phase ends with the curve; `status` says how)
- *   /memory      role, current (bytes), peak (bytes), planned (bytes)
- *
- * Columns of one group share their dimension, named by the first of them. */
+/* run.h5: what a training did.  Ordinary HDF5, for h5ls, h5py and `bcd report`;
+ * experiments/results/README.md lists its data sets. */
 #ifndef EXPERIMENTS_RUNFILE_H
 #define EXPERIMENTS_RUNFILE_H
 
