@@ -1,4 +1,4 @@
-/* The commands of `bcd`, one function each: 0 or the exit status; -1 with an error set. */
+/* The commands of `bcd`.  Each returns 0, the exit status, or -1 with an error set. */
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
@@ -16,12 +16,13 @@ int command_export(const Options *options);
 int command_report(const Options *options);
 int command_plan(const Options *options);
 
-/* Those of `bcd experiment NAME` that are more than a table of trainings (experiment.c), likewise;
- * and the names of all, with what they do, for --help. */
+/* The experiments that are more than a table of trainings, see experiment.c; they return the
+ * same. */
 int experiment_finetune(const Options *options);
 int experiment_memory(const Options *options);
 int experiment_cost(const Options *options);
 int experiment_timing(const Options *options);
+/* Prints the names of all experiments with what they do, for --help. */
 void experiment_print_list(void);
 
 #endif

@@ -50,8 +50,8 @@ void experiment_print_list(void) {
     printf("  %-15s all of them in turn, but those beyond the paper\n", "all");
 }
 
-/* Runs an experiment.  With `all` the B-F multiplier that `validity` measured goes into the costs.
- */
+/* Runs an experiment.  With `all` the B-F multiplier that `validity` measured goes into the
+ * costs. */
 static int run_one(int e, const Options *options, bool all) {
     Options own = *options;
     char dir[OPTION_TEXT];
@@ -84,8 +84,8 @@ int command_experiment(const Options *options) {
         strcat(strcat(known, experiments[e].name), ", ");
         if (all ? experiments[e].beyond : strcmp(name, experiments[e].name) != 0) continue;
         if (all && !options->quiet) printf("== %s\n", experiments[e].name);
-        /* The first experiment runs even if time is up already, so that every call makes progress.
-         */
+        /* The first experiment runs even if time is up already, so that every call makes
+         * progress. */
         status = found++ && interrupt_signal() ? interrupt_status() : run_one(e, options, all);
     }
     if (found && all && !status && !options->quiet) print_end(options);

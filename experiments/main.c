@@ -27,11 +27,11 @@ static const struct {
     {COMMAND_PLAN, command_plan},
 };
 
-/* Control characters, which names in a file may hold, would do things to the terminal. */
+/* Prints the error, with control characters escaped, which names from a file may hold. */
 static int complain(int status) {
     const char *text = error_message();
     fflush(stdout);
-    if (!*text) return status; /* it has been reported */
+    if (!*text) return status; /* it has been printed already */
     fprintf(stderr, "bcd: ");
     for (; *text; text++)
         fprintf(stderr, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
@@ -39,23 +39,23 @@ static int complain(int status) {
     return status;
 }
 
-/* What was printed may have gone to a full disk. */
+/* Fails if standard output could not be written, as to a full disk. */
 static int finish_output(int status) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     fprintf(stderr, "bcd: the output could not be written; is the disk full?\n");
     return status ? status : 1;
 }
 
-/* Settings that another run or a model's directory has. */
+/* Fills in the settings of --like, and for bcd plan the model of --init. */
 static int resolve_names(Options *options) {
     if (*options->like) return train_like(options);
     if (options->command != COMMAND_PLAN || !*options->init) return 0;
     if (*options->model)
-        return error_set("--init %s: it says itself what --model is", options->init);
+        return error_set("--init %s: it says what the model is; leave out --model", options->init);
     return convert_spec(options->model, options->init, options->context);
 }
 
-/* Wrong names of models, data and blocks are wrong use, too. */
+/* Checks names of models, data and blocks before the command starts: a wrong one is wrong use. */
 static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
         (options->command == COMMAND_TRAIN && !options->resume[0]))
@@ -68,7 +68,7 @@ static int check_names(const Options *options) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
     provenance_remember(argc, argv);
     Options options;
     if (argc == 2 && strcmp(argv[1], "--man") == 0) {
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
         if (commands[i].command == options.command) {
             int status = commands[i].run(&options);
             if (status < 0) status = complain(1);
-            /* Threads that still end while the process does confuse leak checkers. */
+            /* Ends the threads, as leak checkers report those that outlive main. */
             omp_pause_resource_all(omp_pause_hard);
             return finish_output(status);
         }

@@ -40,7 +40,7 @@ static int refuse_name(const char *name, Command command) {
         if (strcmp(option_table[row].name, name) != 0) continue;
         for (int i = 0; i < COMMANDS; i++)
             if (option_table[row].commands & command_table[i].command)
-                return error_set("bcd %s has no flag --%s; bcd %s has", here, name,
+                return error_set("bcd %s has no flag --%s; it is a flag of bcd %s", here, name,
                                  command_table[i].name);
     }
     const char *near = nearest_option(name, command);
@@ -57,7 +57,7 @@ static bool has_length(const bool *given, Command command) {
     return (steps >= 0 && given[steps]) || (epochs >= 0 && given[epochs]);
 }
 
-/* --steps and --epochs say the same thing: the last one set counts. */
+/* --steps and --epochs both set the length of a training: the last one set counts. */
 static void keep_one_length(Options *options, const char *name) {
     if (!is_length(name)) return;
     bool steps = strcmp(name, "steps") == 0;
@@ -103,12 +103,12 @@ static int set_once(Options *options, int row, const char *value) {
     if (!value) return error_set("--%s needs a value: --%s %s", name, name, option->argument);
     /* An empty value is often an unset variable of the shell; only a prompt may be empty. */
     if (!*value && option->kind == OPTION_IS_TEXT && strcmp(name, "prompt") != 0)
-        return error_set("--%s \"\": it names nothing; it takes %s", name, option->argument);
+        return error_set("--%s \"\": the value is empty; it takes %s", name, option->argument);
     return options_set(options, name, value);
 }
 
-/* Parses the flag at argv[*at], with its value there or in the next argument; moves *at behind it.
- */
+/* Parses the flag at argv[*at], with its value there or in the next argument; moves *at behind
+ * it. */
 static int parse_flag(Options *options, int argc, char **argv, int *at) {
     char name[64];
     const char *flag = argv[*at] + 2, *equals = strchr(flag, '=');
@@ -156,7 +156,8 @@ static void cut_line(char *line, char **name, char **value) {
 static int set_line(Options *options, const bool *given, const char *name, const char *value) {
     const int row = options_find(name, options->command);
     if (row < 0) return refuse_name(name, options->command);
-    if (strcmp(name, "config") == 0) return error_set("a file of flags names no other");
+    if (strcmp(name, "config") == 0)
+        return error_set("--config cannot be given in a file of flags");
     if (given[row] || (is_length(name) && has_length(given, options->command))) return 0;
     return set_once(options, row, *value ? value : NULL);
 }
@@ -177,7 +178,7 @@ static int read_config(Options *options) {
     return failed;
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int check_positionals(const Options *options) {
     const CommandInfo *info = command_info(options->command);
@@ -185,7 +186,7 @@ static int check_positionals(const Options *options) {
         return error_set("bcd %s needs %s; see bcd %s --help", info->name, info->arguments,
                          info->name);
     if (options->positionals > info->max)
-        return error_set("bcd %s: \"%.60s\" is one too many; flags start with --", info->name,
+        return error_set("bcd %s: unexpected argument \"%.60s\"; flags start with --", info->name,
                          options->positional[info->max]);
     return 0;
 }
@@ -206,7 +207,7 @@ int options_parse(Options *options, int argc, char **argv) {
         } else if (argv[at][0] == '-' && argv[at][1]) {
             return error_set("\"%.60s\": flags start with two dashes", argv[at]);
         } else if (!*argv[at]) {
-            return error_set("\"\" names no file");
+            return error_set("\"\": the name of a file is empty");
         } else if (options->positionals == OPTIONS_POSITIONAL) {
             return error_set("more than %d files", OPTIONS_POSITIONAL);
         } else {

@@ -1,14 +1,14 @@
-/* The command line: every command, every flag, what each may hold.
+/* The command line: commands, flags and their values.
  *
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
- * stored with a run all come from it.  Adding a flag is one field here and one row there. */
+ * stored with a run all use it.  To add a flag, add a field here and a row there. */
 #ifndef EXPERIMENTS_OPTIONS_H
 #define EXPERIMENTS_OPTIONS_H
 
 #include "../../dist/placement.h"
 #include "../../ref/bcd.h"
 
-/* One bit each, so that a flag can say which commands take it. */
+/* One bit each, so that the row of a flag can name all commands that take it. */
 typedef enum {
     COMMAND_TRAIN = 1 << 0,
     COMMAND_EVAL = 1 << 1,
@@ -27,12 +27,12 @@ enum { COMMANDS = 11 };
 
 enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MAX = 128 };
 
-extern const char *const split_names[3]; /* numbered as Split in data.h */
+extern const char *const split_names[3]; /* by Split in data.h */
 
 typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
 
-extern const char *const mode_names[2]; /* numbered as Mode in ref/stage.h */
+extern const char *const mode_names[2]; /* by Mode in ref/stage.h */
 
 enum { PLACEMENT_AUTO = PLACEMENTS };
 
@@ -44,25 +44,24 @@ extern const char *const method_names[METHOD_KINDS];
 typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
 extern const char *const preset_names[PRESET_KINDS];
 
-/* Every setting of every command, as one flat struct: a row of the table then names its field by
- * one offset, and a run stores and restores what it was given without knowing which commands share
- * what. Structs of the groups below would lengthen every use and move no code.  Numbers whose
- * default depends on the model, the data or the optimizer hold it only after setup_open has
- * resolved them; given[] tells what the user set. */
+/* Every setting of every command in one flat struct, so that a row of the table names its field by
+ * an offset, and a run stores and restores its settings whichever commands share them.  A default
+ * that depends on the model, the data or the optimizer is filled in by setup_open; given[] tells
+ * what the user set. */
 typedef struct Options {
     Command command;
     bool help;
 
     /* model and data */
     char model[OPTION_TEXT], data[OPTION_TEXT], data_dir[OPTION_TEXT];
-    char init[OPTION_TEXT];  /* directory of a model to start from */
+    char init[OPTION_TEXT];  /* directory or file of a model to start from */
     char valid[OPTION_TEXT]; /* token file; "": a part of data is held out */
     int context, limit, eval_samples;
     bool augment;
 
     /* block coordinate descent */
     int submodels;
-    char partition[OPTION_TEXT]; /* by hand; "": balanced */
+    char partition[OPTION_TEXT]; /* "": balanced */
     char always_active[OPTION_TEXT], submodel_lr[OPTION_TEXT];
     int switch_warmup;
     int order;              /* Order */
@@ -89,23 +88,24 @@ typedef struct Options {
     double epochs;
     uint64_t seed;
 
-    /* where it computes: the same mathematics, other roundings */
+    /* where it computes: the same mathematics, rounded differently */
     int device;    /* DeviceKind */
     int precision; /* Precision */
     int method;    /* MethodKind */
 
     /* how it runs; none of these changes a bit of the result */
     bool recompute;
-    size_t cache;        /* bytes of prefix cache in host memory; */
-    size_t device_cache; /* before it, in the device's; both 0: no cache */
+    size_t cache;        /* bytes of prefix cache in host memory */
+    size_t device_cache; /* bytes of it in the device's memory, used first; both 0: no cache */
     int threads;         /* 0: as OpenMP decides */
     char out[OPTION_TEXT], resume[OPTION_TEXT];
     int eval_every, save_every, keep_last;
-    bool quiet;                                  /* no progress, no tables: errors only */
-    char config[OPTION_TEXT], like[OPTION_TEXT]; /* more settings: a file of flags, a run */
+    bool quiet;               /* no progress, no tables: errors only */
+    char config[OPTION_TEXT]; /* file of flags */
+    char like[OPTION_TEXT];   /* directory of a run to take the settings of */
     char log_samples[OPTION_TEXT];
 
-    /* over which ranks; said anew at each start */
+    /* over which ranks; not stored, given again at each start */
     char pipeline[OPTION_TEXT]; /* see pipeline.h */
     int placement;              /* PlacementKind, or PLACEMENT_AUTO */
     int pipeline_schedule;      /* ScheduleKind */
@@ -132,22 +132,22 @@ typedef struct Options {
 
     /* bcd experiment, report */
     bool yes;
-    int seeds;      /* trainings of each row, with seeds one after the other, where given */
+    int seeds;      /* trainings of each row, with successive seeds, where given */
     int jobs;       /* trainings at the same time */
-    double minutes; /* an experiment's, where given */
+    double minutes; /* after which an experiment stops, where given */
     int preset;     /* PresetKind */
     char models[OPTION_TEXT], optimizers[OPTION_TEXT];
     char multiplier[OPTION_TEXT]; /* a number, or files of results */
     char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
-    double train_tokens;          /* of the training whose cost is reported */
+    double train_tokens;          /* tokens of the training whose cost is reported */
     bool markdown;
     char table[OPTION_TEXT];   /* "": all */
     char figures[OPTION_TEXT]; /* directory; "": none */
-    char study[OPTION_TEXT];   /* to write; "": none */
+    char study[OPTION_TEXT];   /* file to write; "": none */
 
     /* bcd plan */
-    char gpu[OPTION_TEXT];   /* key of gpu_table, or "any" */
-    char trace[OPTION_TEXT]; /* what bcd trace --out wrote on such a GPU */
+    char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
+    char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
     int per_node, nodes, plan_pipeline, micro_batches;
     double network; /* gigabits per second of a node, one direction */
     bool plan_cache, search, scale;
@@ -158,11 +158,10 @@ typedef struct Options {
     int positionals;
     bool given[OPTIONS_MAX]; /* by row of the table */
 
-    /* Not flags: train_run goes on where `out` already holds a run, instead of refusing it; and
-     * shows the progress line alone. */
-    bool go_on, brief;
-    struct Transport
-        *world; /* the processes that train together, this is rank 0; taken over.  NULL: one */
+    /* Not flags, but for train_run: */
+    bool go_on;              /* continue a run that `out` already holds, instead of refusing */
+    bool brief;              /* print only the progress line */
+    struct Transport *world; /* NULL: a single process; else train_run takes it over, as rank 0 */
 } Options;
 
 typedef enum {
@@ -176,13 +175,13 @@ typedef enum {
     OPTION_IS_SWITCH /* K, Ee or auto */
 } OptionKind;
 
-/* What a stored run makes of a setting. */
+/* Whether a run stores a setting, and whether a resume may change it. */
 typedef enum {
-    OPTION_LOCAL,   /* of one invocation: not stored */
-    OPTION_FREE,    /* stored in run.h5; a resume may change it: it does not change the result */
-    OPTION_ROUNDS,  /* stored in both; a resume may change it: only roundings differ from there */
-    OPTION_EXTENDS, /* stored in both; a resume may raise it: --steps, --epochs */
-    OPTION_FIXED    /* stored in both; a resume may repeat it, not contradict it */
+    OPTION_LOCAL,   /* not stored: it belongs to one invocation */
+    OPTION_FREE,    /* stored in run.h5; a resume may change it, the result stays the same */
+    OPTION_ROUNDS,  /* stored in both files; a resume may change it, which changes roundings */
+    OPTION_EXTENDS, /* stored in both files; a resume may raise it: --steps, --epochs */
+    OPTION_FIXED    /* stored in both files; a resume may only repeat it */
 } OptionRole;
 
 typedef struct {
@@ -191,11 +190,11 @@ typedef struct {
     OptionKind kind;
     size_t offset; /* of the field in Options */
     double min, max;
-    const char *const *choices; /* of a CHOICE */
+    const char *const *choices; /* of OPTION_IS_CHOICE */
     int choice_count;
     OptionRole role;
-    const char *default_text;  /* the default, as text; NULL: resolved later from model and data */
-    const char *default_words; /* that default in words, for --help; NULL: as `default_text` */
+    const char *default_text;  /* NULL: filled in later, from model and data */
+    const char *default_words; /* the default in --help; NULL: default_text */
     const char *help;
     unsigned commands; /* bits of Command */
 } Option;
@@ -211,27 +210,27 @@ typedef struct {
 
 extern const CommandInfo command_table[COMMANDS];
 
-/* Every default of the table; what a command line without flags holds. */
+/* Overwrites options with the defaults: what a command line without flags gives. */
 void options_defaults(Options *options, Command command);
 
-/* Reads a command line (argv[0] is the program, argv[1] the command).  -1 and an error line that
- * names the right flags or values.  With --help anywhere only `command` and `help` are set; command
- * 0 is help about the program. */
+/* Reads a command line (argv[0] is the program, argv[1] the command).  -1 and an error that names
+ * the right flags or values.  With --help anywhere only `command` and `help` are set; command 0
+ * asks for help about the program. */
 int options_parse(Options *options, int argc, char **argv);
 
-/* Sets one option as the command line would: name without dashes; value NULL for a flag.  For
- * experiments that build rows of settings.  -1 and an error. */
+/* Sets an option as the command line would; name without dashes, value NULL for a flag without one.
+ * -1 and an error. */
 int options_set(Options *options, const char *name, const char *value);
 
-/* Sets in `to` what `from` was given: those flags (NULL ends the names), or all but those; flags
- * that its command does not have are passed over.  -1 and an error. */
+/* Copies flags that `from` was given to `to`: those named (NULL ends the names), or all others.
+ * Skips flags that the command of `to` does not have.  -1 and an error. */
 int options_take(Options *to, const Options *from, const char *const *names, bool those);
 
-/* The row of a name for a command, or -1. */
+/* Returns the row of a command's flag, or -1. */
 int options_find(const char *name, Command command);
 bool options_given(const Options *options, const char *name);
 
-/* The value as text that options_set reads back; numbers to the last bit.  Returns `text`. */
+/* Overwrites `text` with a value as options_set reads it back, bit for bit.  Returns `text`. */
 const char *options_format(const Options *options, int row, char text[OPTION_TEXT]);
 
 /* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more

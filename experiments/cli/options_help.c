@@ -155,7 +155,8 @@ const CommandInfo command_table[COMMANDS] = {
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Changes of one character (replace, insert, delete, swap neighbours) from a to b. */
+/* Returns how many changes of one character lead from a to b: replace, insert, delete, or swap
+ * neighbours (Damerau 1964). */
 static size_t edit_distance(const char *a, const char *b) {
     enum { LONGEST = 40 };
     size_t n = strlen(a), m = strlen(b), cost[LONGEST + 1][LONGEST + 1];
@@ -174,11 +175,12 @@ static size_t edit_distance(const char *a, const char *b) {
     return cost[n][m];
 }
 
-/* Keeps the nearer of two names; nothing farther than a third of the name is near. */
-static void nearer(const char *name, const char *candidate, const char **best, size_t *distance) {
+/* Keeps `candidate` if it is nearer to `name` than *distance. */
+static void keep_nearer(const char *name, const char *candidate, const char **best,
+                        size_t *distance) {
     size_t changes = edit_distance(name, candidate), length = strlen(name);
     if (length > 1 && changes > 1 && strncmp(name, candidate, length) == 0)
-        changes = 1; /* the beginning of a name is near, however long the rest */
+        changes = 1; /* the beginning of a name is near it, however long the rest */
     if (changes >= *distance) return;
     *distance = changes;
     *best = candidate;
@@ -189,18 +191,18 @@ const char *nearest_option(const char *name, Command command) {
     size_t distance = 2 + strlen(name) / 3;
     for (int row = 0; option_table[row].name; row++)
         if (option_table[row].commands & command)
-            nearer(name, option_table[row].name, &best, &distance);
+            keep_nearer(name, option_table[row].name, &best, &distance);
     return best;
 }
 
 const char *nearest_command(const char *name) {
     const char *best = NULL;
     size_t distance = 2 + strlen(name) / 3;
-    for (int i = 0; i < COMMANDS; i++) nearer(name, command_table[i].name, &best, &distance);
+    for (int i = 0; i < COMMANDS; i++) keep_nearer(name, command_table[i].name, &best, &distance);
     return best;
 }
 
-/* Prints words from column `left` to 79, the first line having reached `column` already. */
+/* Prints words between columns `left` and 79; the first line has reached `column` already. */
 static void print_wrapped(const char *text, int column, int left) {
     while (*text) {
         int length = (int)strcspn(text, " ");
@@ -249,7 +251,7 @@ static void print_program_help(void) {
         "  bcd report runs/first/run.h5\n");
 }
 
-/* What a command alone is about; printed before what it shares with training. */
+/* Sections with the flags of one command alone, which --help prints first. */
 static const char *const own_sections[] = {"Plan", "Flags"};
 
 static bool is_own(const char *section) {
@@ -258,7 +260,7 @@ static bool is_own(const char *section) {
     return false;
 }
 
-/* The flags of a section; of NULL: of every one that is not a command's own. */
+/* Prints the flags of a section; NULL: of all sections that are shared. */
 static void print_flags(Command command, const char *section) {
     const char *last = "";
     for (int row = 0; option_table[row].name; row++) {

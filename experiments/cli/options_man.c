@@ -4,7 +4,8 @@
 
 #include "options.h"
 
-/* In roff a backslash, a dash, and a dot at the beginning of a line are something else. */
+/* Escapes what means something to roff: backslashes, dashes, and a dot or quote that begins a
+ * line. */
 static void print_roff(const char *text) {
     const char *last = "\n";
     for (; *text; last = text++) {

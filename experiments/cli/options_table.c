@@ -20,14 +20,14 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
                                                               [PLACEMENT_FIGURE2] = "figure2",
                                                               [PLACEMENT_AUTO] = "auto"};
 
-/* Who takes a flag. */
+/* Groups of commands that share flags. */
 #define TRAIN COMMAND_TRAIN
 #define TRAINING (COMMAND_TRAIN | COMMAND_TRACE | COMMAND_EXPERIMENT)
 #define LOADING (COMMAND_EVAL | COMMAND_SAMPLE | COMMAND_GRADIENTS)
 #define RUNNING (TRAINING | LOADING)
 
-/* The columns from the section to the choices; SECTION is defined anew for each part of the table.
- */
+/* The columns from the section to the choices; SECTION is defined anew for each part of the
+ * table. */
 #define VALUE(field, kind, min, max) SECTION, kind, offsetof(Options, field), min, max, NULL, 0
 #define TEXT(field) VALUE(field, OPTION_IS_TEXT, 0, 0)
 #define INT(field, min, max) VALUE(field, OPTION_IS_INT, min, max)
@@ -44,7 +44,7 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define LOCAL OPTION_LOCAL
 #define ROUNDS OPTION_ROUNDS
 
-/* No limit but that of the type: a range then reads "from 1 up". */
+/* Limits of the types; a range without another reads "from 1 up". */
 #define MANY 2147483647
 #define EVER 9e15
 

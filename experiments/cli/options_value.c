@@ -1,4 +1,4 @@
-/* One value of one flag: from text, and back. */
+/* Values of flags, from text and back. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "../../ref/error.h"
 #include "options.h"
 
-/* Range as a person writes it: "from 1 up", "0 to 1". */
+/* "from 1 up" or "from 0 to 1" */
 static const char *range(const Option *option, char text[64]) {
     if (option->max >= 2147483647)
         snprintf(text, 64, "from %.9g up", option->min);
@@ -43,7 +43,7 @@ static int parse_whole(const Option *option, const char *text, uint64_t *value) 
     return 0;
 }
 
-/* 2G, 512M, 64K or plain bytes; powers of 1024. */
+/* 2G, 512M, 64K or plain bytes; the units are powers of 1024. */
 static int parse_bytes(const Option *option, const char *text, size_t *value) {
     char *end;
     double number = strtod(text, &end);

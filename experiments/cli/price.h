@@ -4,8 +4,9 @@
 
 #include "../../dist/cluster.h"
 
-/* Dollars per hour of a GPU: as a list such as "rtx4090=0.31,a100=1.12" says, or else gpu_table (0:
- * neither does).  -1 and an error where the list is wrong or names a GPU that is not there. */
+/* Overwrites *dollars with the price of a GPU per hour: that in a list such as
+ * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list
+ * is malformed or names an unknown GPU. */
 int price_find(double *dollars, const Gpu *gpu, const char *list);
 
 #endif

@@ -16,7 +16,7 @@ const char *quoted(char text[QUOTED], const char *name) {
     for (; *name && to < text + QUOTED - 6; name++) {
         *to++ = *name;
         if (*name != '\'') continue;
-        memcpy(to, "\\''", 3); /* ends the quotes, a quote of its own, and begins them again */
+        memcpy(to, "\\''", 3); /* '\'' ends the quotes, adds one, and begins them again */
         to += 3;
     }
     if (!plain) *to++ = '\'';

@@ -1,4 +1,4 @@
-/* Names of files in commands that are suggested: to be typed as they are printed. */
+/* Quotes file names in suggested commands, so that these can be typed as they are printed. */
 #ifndef EXPERIMENTS_QUOTED_H
 #define EXPERIMENTS_QUOTED_H
 
@@ -6,7 +6,8 @@
 
 enum { QUOTED = 4 * (OPTION_TEXT + 64) + 3 };
 
-/* `name`, in single quotes where a shell would make something else of it.  Returns `text`. */
+/* Overwrites `text` with `name`, in single quotes if it holds characters that mean something to a
+ * shell.  Returns `text`. */
 const char *quoted(char text[QUOTED], const char *name);
 
 #endif

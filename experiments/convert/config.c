@@ -1,4 +1,4 @@
-/* config.json: the sizes of a model, and the settings that ours has no choice about. */
+/* Reads and writes config.json: the sizes of a model, and settings that our models have fixed. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,25 +20,26 @@ static const cJSON *find(const Config *config, const char *key) {
     return cJSON_IsNull(item) ? NULL : item;
 }
 
-/* 0, or -1 and an error. */
+/* Reads a whole number from 1 up.  -1 and an error. */
 static int read_size(const Config *config, const char *key, int *size) {
     const cJSON *item = find(config, key);
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= 1 << 24) ||
         item->valuedouble != floor(item->valuedouble))
-        return error_set("%s: %s is no whole number from 1 up", config->path, key);
+        return error_set("%s: %s must be a whole number from 1 up", config->path, key);
     *size = (int)item->valuedouble;
     return 0;
 }
 
 static int refuse(const Config *config, const char *key, const char *ours) {
     char *text = cJSON_PrintUnformatted(find(config, key));
-    error_set("%s: %s is %.60s; ours is always %s", config->path, key, text ? text : "not given",
+    error_set("%s: %s is %.60s; only %s is supported", config->path, key, text ? text : "not given",
               ours);
     cJSON_free(text);
     return -1;
 }
 
-/* A setting that is left out has the value that theirs defaults to. */
+/* Refuses a text other than `a` and `b`.  A setting that is left out has its default in
+ * transformers, which is one of them. */
 static int must_be_text(const Config *config, const char *key, const char *a, const char *b) {
     const cJSON *item = find(config, key);
     if (!item) return 0;
@@ -47,24 +48,26 @@ static int must_be_text(const Config *config, const char *key, const char *a, co
     return ok ? 0 : refuse(config, key, a);
 }
 
-/* A number, or what it is where it is left out. */
+/* Reads a number; `left_out` is its value if it is missing.  -1 and an error. */
 static int read_number(const Config *config, const char *key, double left_out, double *number) {
     const cJSON *item = find(config, key);
-    *number = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
-    return isnan(*number) ? error_set("%s: %s is no number", config->path, key) : 0;
+    *number = item ? cJSON_GetNumberValue(item) : left_out; /* NAN if it is no number */
+    return isnan(*number) ? error_set("%s: %s must be a number", config->path, key) : 0;
 }
 
-/* Of the norms, as a setting of ours: empty where it is ours by default. */
+/* Reads the epsilon of the norms into a setting of our specification; empty if it is our
+ * default. */
 static int read_eps(const Config *config, const char *key, double left_out, char setting[40]) {
     const cJSON *item = find(config, key);
-    double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN: no number */
+    double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN if it is no number */
     if (!(eps >= 1e-12 && eps <= 1))
-        return error_set("%s: %s is no number from 1e-12 to 1", config->path, key);
+        return error_set("%s: %s must be a number from 1e-12 to 1", config->path, key);
     *setting = 0;
     if (fabs(eps - 1e-5) > 1e-11) snprintf(setting, 40, ",eps=%.15g", eps);
     return 0;
 }
 
+/* Refuses a flag other than `ours`; `left_out` is its value if it is missing. */
 static int must_be(const Config *config, const char *key, bool left_out, bool ours) {
     const cJSON *item = find(config, key);
     bool value = item ? cJSON_IsTrue(item) : left_out;
@@ -73,7 +76,7 @@ static int must_be(const Config *config, const char *key, bool left_out, bool ou
 
 static int check_context(const Config *c, int context, int positions) {
     if (context <= positions) return 0;
-    return error_set("--context %d: %s knows %d positions", context, c->path, positions);
+    return error_set("--context %d: %s has only %d positions", context, c->path, positions);
 }
 
 static int gpt_spec(char spec[OPTION_TEXT], const Config *c, int context) {
@@ -109,7 +112,7 @@ static int must_be_one(const Config *config, const char *key) {
     return item && !(fabs(cJSON_GetNumberValue(item) - 1) <= 0) ? refuse(config, key, "1") : 0;
 }
 
-/* Where the settings of rotary positions stand, and under which names, has changed over time. */
+/* Reads the settings of rotary positions, whose place and names have changed over time. */
 static int read_rope(const Config *c, int positions, Rope *rope) {
     const cJSON *older = find(c, "rope_scaling"), *newer = find(c, "rope_parameters");
     const Config in = {c->path, older ? older : newer};
@@ -132,13 +135,14 @@ static int read_rope(const Config *c, int positions, Rope *rope) {
            read_number(c, "original_max_position_embeddings", rope->original, &rope->original);
 }
 
-/* Mistral is LLaMA but for the window, which nobody notices up to its size. */
+/* Mistral is LLaMA with windowed attention, which makes no difference up to the window's size. */
 static int check_window(const Config *c, int context) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(c->root, "sliding_window");
     const double window = item ? cJSON_GetNumberValue(item) : 4096;
     if (cJSON_IsNull(item) || context <= window) return 0;
-    return error_set("%s: sliding_window is %g; ours has none: give a --context up to that",
-                     c->path, window);
+    return error_set(
+        "%s: sliding_window is %g, which is not supported; give a --context up to that", c->path,
+        window);
 }
 
 static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
@@ -183,7 +187,8 @@ static const struct {
 } readers[] = {{"gpt2", gpt_spec}, {"llama", llama_spec}, {"mistral", llama_spec}};
 enum { READERS = sizeof readers / sizeof *readers };
 
-/* The config.json of a directory, to be deleted; NULL where it is no JSON.  -1 and an error. */
+/* Reads the config.json of a directory into *root, which the caller deletes; NULL if it is not
+ * JSON. -1 and an error. */
 static int read_config(cJSON **root, char path[PATH_BYTES], const char *dir) {
     size_t bytes;
     if (path_join(path, dir, "config.json")) return -1;
@@ -198,17 +203,18 @@ int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
     char path[PATH_BYTES];
     cJSON *root;
     if (convert_is_tensors(dir))
-        return error_set("%s: tensors alone; bcd train --init takes them, with --model", dir);
+        return error_set("%s: holds only tensors; bcd train --init takes it, together with --model",
+                         dir);
     if (read_config(&root, path, dir)) return -1;
     Config config = {path, root};
     const char *type = model_type(&config);
     int r = 0;
     while (r < READERS && strcmp(readers[r].model_type, type)) r++;
-    int failed =
-        !cJSON_IsObject(root) ? error_set("%s: no JSON object", path)
-        : r < READERS
-            ? readers[r].spec(spec, &config, context)
-            : error_set("%s: model_type is %.40s; known are gpt2, llama and mistral", path, type);
+    int failed = !cJSON_IsObject(root) ? error_set("%s: not a JSON object", path)
+                 : r < READERS
+                     ? readers[r].spec(spec, &config, context)
+                     : error_set("%s: model_type is %.40s; supported are gpt2, llama and mistral",
+                                 path, type);
     cJSON_Delete(root);
     return failed;
 }
@@ -259,7 +265,7 @@ static void add_llama(cJSON *root, TransformerSizes s) {
     cJSON_AddNumberToObject(root, "num_key_value_heads", a->groups);
     cJSON_AddNumberToObject(root, "head_dim", a->d);
     cJSON_AddNumberToObject(root, "intermediate_size", s.ffn);
-    /* Theirs must be more than it was scaled from. */
+    /* transformers wants more positions than those that were scaled. */
     cJSON_AddNumberToObject(root, "max_position_embeddings",
                             fmax(s.context, a->rope.factor * a->rope.original));
     cJSON_AddStringToObject(root, "hidden_act", "silu");

@@ -15,7 +15,8 @@ enum { FILES_MAX = 256 };
 
 static int add_file(Weights *w, const char *name) {
     char path[PATH_BYTES];
-    if (strchr(name, '/')) return error_set("%s: \"%.60s\" is no file in it", w->dir, name);
+    if (strchr(name, '/'))
+        return error_set("%s: \"%.60s\" is not the name of a file in it", w->dir, name);
     if (path_join(path, w->dir, name)) return -1;
     for (int i = 0; i < w->files; i++)
         if (strcmp(w->file[i].path, path) == 0) return 0;
@@ -39,7 +40,7 @@ static int open_listed(Weights *w) {
     if (!failed) cJSON_ArrayForEach(item, map) {
             failed = failed || (cJSON_IsString(item)
                                     ? add_file(w, item->valuestring)
-                                    : error_set("%s: weight_map: names of files wanted", path));
+                                    : error_set("%s: weight_map must hold names of files", path));
         }
     if (!failed && !w->files) failed = error_set("%s: weight_map names no file", path);
     cJSON_Delete(root);
@@ -98,8 +99,8 @@ static int refuse_shape(const Safetensors *file, const SafeTensor *t, const Para
     char theirs[64] = "", ours[64] = "";
     for (int i = 0; i < t->rank; i++) append_size(theirs, t->dim[i]);
     for (int i = 0; i < p->rank; i++) append_size(ours, (size_t)p->dim[i]);
-    return error_set("%s: %.80s is %s, which does not make %s of %s", file->path, t->name, theirs,
-                     p->name, ours);
+    return error_set("%s: %.80s has the shape %s, which does not fit %s of %s", file->path, t->name,
+                     theirs, p->name, ours);
 }
 
 /* Returns true if `rows` rows of ours can come from this tensor, which may have more positions. */
@@ -178,7 +179,8 @@ static int count_buffers(const Safetensors *file, const Model *model) {
         if (is_known(model, TENSOR_BUFFER, name))
             buffers++;
         else if (!is_known(model, TENSOR_PARAMETER, name))
-            return error_set("%s: holds %.80s, which %s has not", file->path, name, model->name);
+            return error_set("%s: holds %.80s, which %s does not have", file->path, name,
+                             model->name);
     }
     return buffers;
 }

@@ -1,4 +1,4 @@
-/* Their names of our parameters. */
+/* Hugging Face's names of our parameters. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ typedef struct {
     bool turned;
 } NamePair;
 
-/* GPT-2 keeps its linear layers as [in][out]. */
+/* GPT-2 stores its linear layers as [in][out]. */
 static const NamePair gpt_layer[] = {
     {"norm1.weight", {"ln_1.weight"}, false},
     {"norm1.bias", {"ln_1.bias"}, false},
@@ -74,7 +74,8 @@ void convert_layer_name(char name[CONVERT_NAME], const Model *model, int layer) 
     snprintf(name, CONVERT_NAME, "%s.%d.%s", naming->layers, layer, naming->layer->theirs[0]);
 }
 
-/* Parts are of equal size, but for the keys and values of groups. */
+/* Divides the rows of a parameter into its parts, which are equal but for queries, keys and
+ * values. */
 static void divide_rows(TheirName *theirs, const Model *model, int param) {
     const size_t rows = (size_t)model->param[param].dim[0];
     theirs->columns = model->param[param].count / rows;

@@ -60,7 +60,7 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
 int convert_open(Setup *setup, const Options *asked) {
     memset(setup, 0, sizeof *setup);
     if (!*asked->init == !asked->positionals)
-        return error_set("it takes a run's directory, or --init DIR with the model there");
+        return error_set("give a run's directory, or --init DIR with a model");
     if (*asked->init) return open_directory(setup, asked);
     if (asked->context)
         return error_set("--context goes with --init; a run has the context it was trained with");

@@ -94,10 +94,13 @@ int convert_save(const char *dir, Engine *engine, const char *init) {
     Positions positions = {.tensor = NULL};
     SafeTensor *list = NULL;
     TheirName *names = NULL;
-    if (!convert_knows(m)) return error_set("export: for GPT-2 and LLaMA models, not %s", m->name);
+    if (!convert_knows(m))
+        return error_set("export: only GPT-2 and LLaMA models can be exported, not %s", m->name);
     if (m->transformer.width % m->transformer.attention.heads)
-        return error_set("export: theirs have a width that is a multiple of their heads, not %s",
-                         m->name);
+        return error_set(
+            "export: transformers needs a width that is a multiple of the heads, which %s does not "
+            "have",
+            m->name);
     if (path_join(weights, dir, "model.safetensors") || path_join(config, dir, "config.json") ||
         rundir_make(dir))
         return -1;
@@ -161,6 +164,6 @@ int convert_export(const char *place, const char *dir, const Options *asked) {
 }
 
 int command_export(const Options *options) {
-    if (!*options->out) return error_set("bcd export: --out DIR says where to");
+    if (!*options->out) return error_set("bcd export needs --out DIR");
     return convert_export(options->positional[0], options->out, options);
 }

@@ -1,6 +1,6 @@
 /* `bcd gradients`: loss, activations and gradients of one batch, to be compared with those of
- * another framework.  `bcd gradients --help` and experiments/results/README.md describe the files.
- */
+ * another framework.  `bcd gradients --help` and experiments/results/README.md describe the
+ * files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +16,10 @@
 static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
     if (h5_exists(file, "/model")) return h5_get_text(file, "/model", "spec", spec, OPTION_TEXT);
     if (h5_has(file, "/", "model")) return h5_get_text(file, "/", "model", spec, OPTION_TEXT);
-    return error_set("%s: neither a checkpoint nor a file with an attribute model", file->path);
+    return error_set("%s: neither a checkpoint nor a file with the attribute model", file->path);
 }
 
-/* The variance of a single value is 0, and the norm would give its bias for every input. */
+/* Refuses a batch norm over a single value: its variance is 0, and its output would be its bias. */
 static int check_batchnorm(const Model *model, int batch, int mode) {
     for (int i = 0; i < model->nodes && batch == 1 && mode == MODE_TRAIN; i++) {
         const Value *out = &model->value[model->node[i].out];
@@ -32,7 +32,7 @@ static int check_batchnorm(const Model *model, int batch, int mode) {
     return 0;
 }
 
-/* To train, every block is active; any optimizer will do, no update is made. */
+/* With --mode train all blocks are active.  The optimizer does not matter, no update is made. */
 static Engine *make_engine(Stage **stage, const Options *o, const Model *model, int batch) {
     StageSettings settings = {.batch = batch,
                               .optimizer = optimizer_defaults(OPTIMIZER_SGD),
@@ -60,13 +60,13 @@ static int check_numbers(const H5File *file, const char *name, const int *number
                          int min, int end) {
     for (size_t i = 0; i < count; i++)
         if (numbers[i] < min || numbers[i] >= end)
-            return error_set("%s: %s holds %d; the model knows 0 to %d", file->path, name,
-                             numbers[i], end - 1);
+            return error_set("%s: %s holds %d; the model has 0 to %d", file->path, name, numbers[i],
+                             end - 1);
     return 0;
 }
 
-/* Missing arrays, shapes that are not the model's, numbers that are no token or class are errors.
- */
+/* Reads the samples.  -1 and an error if an array is missing or its shape is not the model's, or a
+ * number is no token or class. */
 static int read_batch(Batch *batch, const H5File *file, const Model *model) {
     Shape in = model->input;
     size_t n = (size_t)batch->n, t = (size_t)model->targets, count = n * t;
@@ -84,7 +84,7 @@ static int read_batch(Batch *batch, const H5File *file, const Model *model) {
     return check_numbers(file, "/targets", batch->targets, count, INT32_MIN, model->outputs);
 }
 
-/* How many samples the file holds; at most a number that can be counted in bytes. */
+/* Returns how many samples the file holds; -1 and an error. */
 static int count_samples(const H5File *file) {
     size_t size[H5_RANK];
     int rank = h5_size(file, "/targets", size);
@@ -113,20 +113,20 @@ static void write_activation(H5File *file, const char *name, const Model *model,
     h5_write(file, name, H5_REAL, data, rank, dims, NULL);
 }
 
-/* Each block's output right after it was computed: the next but one may take its place. */
-static void forward(H5File *file, Stage *stage, int n, real *room) {
+/* Writes each block's output right after it was computed: a later block may overwrite it. */
+static void forward(H5File *file, Stage *stage, int n, real *buffer) {
     const Model *model = stage->model;
     for (int b = 0; b < model->blocks; b++) {
         char name[H5_NAME];
         stage->is->forward(stage, b);
-        stage->is->read(stage, TENSOR_VALUE, b, room);
+        stage->is->read(stage, TENSOR_VALUE, b, buffer);
         snprintf(name, sizeof name, "/activations/%s", model->block[b].name);
-        write_activation(file, name, model, b, n, room);
-        if (b == model->blocks - 1) write_activation(file, "/logits", model, b, n, room);
+        write_activation(file, name, model, b, n, buffer);
+        if (b == model->blocks - 1) write_activation(file, "/logits", model, b, n, buffer);
     }
 }
 
-static void backward(H5File *file, Stage *stage, real *room) {
+static void backward(H5File *file, Stage *stage, real *buffer) {
     const Model *model = stage->model;
     for (int b = model->blocks - 1; b >= 0; b--) {
         stage->is->input_gradient(stage, b);
@@ -136,20 +136,20 @@ static void backward(H5File *file, Stage *stage, real *room) {
         char name[H5_NAME];
         H5Dim dims[4];
         int rank = tensor_shape(dims, model, TENSOR_PARAMETER, p);
-        stage->is->read(stage, TENSOR_GRADIENT, p, room);
+        stage->is->read(stage, TENSOR_GRADIENT, p, buffer);
         snprintf(name, sizeof name, "/gradients/%s", model->param[p].name);
-        h5_write(file, name, H5_REAL, room, rank, dims, NULL);
+        h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
     }
 }
 
-static void write_buffers(H5File *file, Stage *stage, real *room) {
+static void write_buffers(H5File *file, Stage *stage, real *buffer) {
     for (int b = 0; b < stage->model->buffers; b++) {
         char name[H5_NAME];
         H5Dim dims[4];
         int rank = tensor_shape(dims, stage->model, TENSOR_BUFFER, b);
-        stage->is->read(stage, TENSOR_BUFFER, b, room);
+        stage->is->read(stage, TENSOR_BUFFER, b, buffer);
         snprintf(name, sizeof name, "/buffers/%s", stage->model->buffer[b].name);
-        h5_write(file, name, H5_REAL, room, rank, dims, NULL);
+        h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
     }
 }
 
@@ -162,39 +162,39 @@ static size_t largest_array(const Model *model, int n) {
     return max;
 }
 
-/* Forward and, to train, backward. */
+/* Runs the forward pass and, with --mode train, the backward pass, and writes the file. */
 static int write_gradients(const Options *options, Stage *stage, const Batch *batch) {
     const Model *model = stage->model;
-    size_t counted = 0, one = 1;
+    size_t counted = 0;
     for (size_t i = 0; i < (size_t)batch->n * (size_t)model->targets; i++)
         counted += batch->targets[i] >= 0;
     if (!counted) return error_set("gradients: the batch has no target that counts");
-    Provenance here;
-    if (setup_provenance(&here, options)) return -1;
-    real *room = malloc(largest_array(model, batch->n) * sizeof *room);
-    if (!room) return error_set("gradients: out of memory for the largest array");
+    Provenance provenance;
+    if (setup_provenance(&provenance, options)) return -1;
+    real *buffer = malloc(largest_array(model, batch->n) * sizeof *buffer);
+    if (!buffer) return error_set("gradients: out of memory for the largest array");
     H5File file;
     if (h5_create(&file, options->out)) {
-        free(room);
+        free(buffer);
         return -1;
     }
     h5_set_text(&file, "/", "format", "bcd gradients");
     h5_set_int(&file, "/", "version", 1);
     h5_set_text(&file, "/", "model", model->spec);
     h5_set_text(&file, "/", "mode", mode_names[options->mode]);
-    provenance_write(&file, "/provenance", &here);
+    provenance_write(&file, "/provenance", &provenance);
     stage->is->begin(stage, batch, (Mode)options->mode);
-    forward(&file, stage, batch->n, room);
+    forward(&file, stage, batch->n, buffer);
     Loss loss = stage->is->loss(stage, 1 / (double)counted);
     double mean = loss.loss_sum / (double)loss.count;
-    h5_write(&file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", one, NULL}, "nats per target");
-    if (options->mode == MODE_TRAIN) backward(&file, stage, room);
-    write_buffers(&file, stage, room);
-    free(room);
+    h5_write(&file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
+    if (options->mode == MODE_TRAIN) backward(&file, stage, buffer);
+    write_buffers(&file, stage, buffer);
+    free(buffer);
     return h5_commit(&file);
 }
 
-/* Of a file, or of a directory in Hugging Face's format, whose texts are as long as those of the
+/* Overwrites `spec` with the model of the checkpoint, or of --init DIR with the context of the
  * batch. */
 static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *batch,
                      const H5File *checkpoint) {

@@ -31,7 +31,7 @@ static void print_build(void) {
            p.compiler, p.flags, major, minor, release);
     printf("threads    %d\n", p.threads);
     printf("cpu        %s, fp32\n", p.cpu);
-    printf("plain      the same by the loops of ref/ops, which say what each op is\n");
+    printf("plain      the same processor, with the textbook loops of ref/ops\n");
     for (int device = DEVICE_CUDA; device < DEVICE_KINDS; device++) {
         DeviceInfo info;
         const DeviceModule *module = device_module_open(device_names[device]);
@@ -39,7 +39,7 @@ static void print_build(void) {
         if (module && module->info(&info) == 0)
             print_device(&info);
         else
-            printf("not here: %s\n", error_message());
+            printf("not available: %s\n", error_message());
     }
 }
 

@@ -1,4 +1,4 @@
-/* `bcd sample`: text from a trained language model, one token after the other. */
+/* `bcd sample`: text from a trained language model, token by token. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@
 
 typedef struct {
     Setup setup;
-    Tokenizer *tokenizer; /* NULL: the model's own, which Python reads, in options.init */
-    int *text;            /* the tokens so far: prompt, then what was sampled */
+    Tokenizer *tokenizer; /* NULL: Python reads that of the model in options.init */
+    int *text;            /* tokens so far: the prompt, then what was sampled */
     size_t count;
     Batch batch;
     real *logits; /* [context][vocabulary] */
 } Sampling;
 
-/* Logits of the token after the last.  The model sees the last `context` tokens; where there are
- * fewer the rest is filled with token 0, which causal attention does not look at. */
+/* Returns the logits of the next token.  The model sees the last `context` tokens; if there are
+ * fewer, the rest is filled with token 0, which causal attention does not see. */
 static const real *next_logits(Sampling *s) {
     const Model *model = s->setup.model;
     Stage *stage = s->setup.stage;
@@ -41,8 +41,8 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* The smallest logit among those that may be drawn: the k largest (0: all), and of these the
- * largest that have the probability p together. */
+/* Overwrites *min with the smallest logit that may be drawn: of the k largest (0: all), the largest
+ * that together have probability p (nucleus sampling, Holtzman et al. 2020). */
 static int threshold(real *min, const real *logits, int vocabulary, const Options *o) {
     const size_t count = (size_t)vocabulary, k = (size_t)o->top_k;
     size_t allowed = k && k < count ? k : count, kept = 0;
@@ -60,7 +60,8 @@ static int threshold(real *min, const real *logits, int vocabulary, const Option
     return 0;
 }
 
-/* Draws from softmax(logits / temperature) with the uniform number u; -1 and an error. */
+/* Returns a token drawn from softmax(logits / temperature) with the uniform number u; -1 and an
+ * error. */
 static int draw(const real *logits, int vocabulary, const Options *o, double u) {
     int best = 0;
     for (int v = 1; v < vocabulary; v++)
@@ -82,7 +83,7 @@ static int draw(const real *logits, int vocabulary, const Options *o, double u) 
 
 /* ---- the model's own tokenizer --------------------------------------------------------------- */
 
-/* data/encode.py --MODE DIR ARGUMENT; what it prints.  NULL and an error. */
+/* Runs data/encode.py MODE DIR ARGUMENT, and returns what it prints.  NULL and an error. */
 static unsigned char *encode_py(const char *mode, const char *dir, const char *argument,
                                 size_t *bytes) {
     const char *arguments[] = {mode, dir, argument};
@@ -100,7 +101,7 @@ static unsigned char *encode_py(const char *mode, const char *dir, const char *a
     return printed;
 }
 
-/* Overwrites s->text with the prompt's tokens, with room for all. */
+/* Overwrites s->text with the prompt's tokens, with space for those to come. */
 static int encode_prompt(Sampling *s, const Options *o) {
     size_t bytes;
     const char *dir = s->setup.options.init;
@@ -114,15 +115,16 @@ static int encode_prompt(Sampling *s, const Options *o) {
     if (!s->text) return error_set("sample: out of memory");
     for (size_t i = 0; i < s->count; i++)
         if (s->text[i] < 0 || s->text[i] >= s->setup.model->outputs)
-            return error_set("sample: the tokenizer in %s has a token %d, the model %d tokens", dir,
-                             s->text[i], s->setup.model->outputs);
+            return error_set(
+                "sample: the tokenizer in %s gives token %d, the model has only %d tokens", dir,
+                s->text[i], s->setup.model->outputs);
     return s->count ? 0
                     : error_set(
-                          "sample: --prompt says what to begin with; this tokenizer has no "
-                          "token for the beginning");
+                          "sample: give a --prompt to begin with; this tokenizer has no token for "
+                          "the beginning of a text");
 }
 
-/* As a whole: what a token stands for depends on those before it. */
+/* Decodes the text as a whole, as the text of a token may depend on those before it. */
 static int print_decoded(const Sampling *s) {
     char name[32];
     size_t bytes;
@@ -157,13 +159,13 @@ static int start_text(Sampling *s, const Options *o) {
     if (!tokenizer) return encode_prompt(s, o);
     size_t room = strlen(o->prompt) + 1 + (size_t)o->tokens;
     if (tokenizer->vocabulary > s->setup.model->outputs)
-        return error_set("sample: the tokenizer %s has %d tokens, the model %d", tokenizer->name,
-                         tokenizer->vocabulary, s->setup.model->outputs);
+        return error_set("sample: the tokenizer %s has %d tokens, the model only %d",
+                         tokenizer->name, tokenizer->vocabulary, s->setup.model->outputs);
     if (tokenizer->encode(tokenizer, o->prompt, strlen(o->prompt), &s->text, &s->count)) return -1;
     int *grown = realloc(s->text, room * sizeof *grown);
     if (!grown) return error_set("sample: out of memory");
     s->text = grown;
-    /* Something has to come first: the mark between documents, or a new line. */
+    /* Without a prompt begins with the mark between documents, or a new line. */
     if (!s->count)
         s->text[s->count++] = tokenizer->end_of_text >= 0 ? tokenizer->end_of_text : '\n';
     printf("%s", o->prompt);
@@ -179,7 +181,7 @@ static int sample(Sampling *s, const Options *o) {
     s->batch.ids[0] = 0;
     s->batch.n = 1;
     for (int i = 0; i < o->tokens; i++) {
-        /* A model may tell more tokens apart than the tokenizer has: those are never drawn. */
+        /* The model may have more tokens than the tokenizer, which are never drawn. */
         int token = draw(next_logits(s), s->tokenizer ? s->tokenizer->vocabulary : model->outputs,
                          o, random_uniform(o->seed, STREAM_SAMPLE, (uint64_t)i));
         if (token < 0) return -1;
@@ -198,7 +200,8 @@ static bool has_tokenizer(const char *dir) {
            (access(json, R_OK) == 0 || access(model, R_OK) == 0);
 }
 
-/* Text is made with the tokenizer of the data, or where that is not one of ours the model's. */
+/* Opens the model, and the tokenizer of its data or, if that is not one of ours, the model's
+ * own. */
 static int open_trained(Sampling *s, const Options *o) {
     if (convert_open(&s->setup, o)) return -1;
     const Options *stored = &s->setup.options;
@@ -208,7 +211,7 @@ static int open_trained(Sampling *s, const Options *o) {
     if (!*o->init)
         s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
     if (s->tokenizer || has_tokenizer(stored->init)) return 0;
-    return *o->init ? error_set("%s: neither tokenizer.json nor tokenizer.model is there", o->init)
+    return *o->init ? error_set("%s: holds neither tokenizer.json nor tokenizer.model", o->init)
                     : -1;
 }
 

@@ -27,7 +27,7 @@ static int show(void *context, const TokenizeStats *stats) {
     return 0;
 }
 
-/* The input's name without its endings, plus .tokens. */
+/* Overwrites `out` with the input's name, its endings replaced by .tokens. */
 static int name_output(char out[OPTION_TEXT], const char *input) {
     if (strlen(input) + sizeof ".tokens" > OPTION_TEXT)
         return error_set("%.60s...: the name is too long", input);
@@ -39,11 +39,11 @@ static int name_output(char out[OPTION_TEXT], const char *input) {
     return 0;
 }
 
-/* By data/encode.py, with the tokenizer of a model's directory. */
+/* Tokenizes with data/encode.py and the tokenizer of a model's directory. */
 static int tokenize_by_model(const char *out, const Options *o, TokenizeStats *stats) {
     const char *arguments[1 + OPTIONS_POSITIONAL] = {o->tokenizer};
     if (access(o->tokenizer, F_OK))
-        return error_set("--tokenizer \"%s\": it is bytes, gpt2, or the directory of a model",
+        return error_set("--tokenizer \"%s\": it takes bytes, gpt2, or the directory of a model",
                          o->tokenizer);
     FILE *encoded = tmpfile();
     if (!encoded) return error_set("tokenize: no temporary file: %s", strerror(errno));

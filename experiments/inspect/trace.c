@@ -36,7 +36,7 @@ static BlockTimes time_sum(const BlockTimes *times, int blocks) {
     return sum;
 }
 
-/* A step to warm up, then a few, or one if it takes long. */
+/* Runs a step to warm up, then up to eight, fewer if they take long. */
 static int run_trace(Bench *bench, Trace *trace) {
     const BenchPace pace = {1, 1, 8, 2000};
     const Setup *setup = &bench->setup;
@@ -62,7 +62,7 @@ static int run_trace(Bench *bench, Trace *trace) {
     return model_operations(&trace->flops, model, trace->active, setup->stage_settings.correct_lr);
 }
 
-/* The full update first, then the submodels asked for. */
+/* Traces the full update, then the submodels asked for. */
 static int run_all(Bench *bench, Trace *traces, int count, int first) {
     for (int i = 0; i < count; i++)
         if (trace_reserve(&traces[i], bench->setup.model->blocks, i ? first + i - 1 : -1) ||

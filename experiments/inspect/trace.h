@@ -1,11 +1,11 @@
-/* What one training step costs, block by block, how it is shown, and what is written of it. */
+/* What a training step costs, block by block: times and bytes, printed and written to files. */
 #ifndef EXPERIMENTS_TRACE_H
 #define EXPERIMENTS_TRACE_H
 
 #include "../../ref/memory.h"
 #include "../train/setup.h"
 
-/* One step with every block active (submodel -1), or one submodel. */
+/* A step with one submodel active, or with every block (submodel -1). */
 typedef struct {
     int submodel;
     bool *active;       /* [blocks] */
@@ -15,20 +15,19 @@ typedef struct {
     BlockMemory total;
     double passes_ms, update_ms; /* all of forward and backward; the optimizer */
     double flops;                /* operations of one sample, from the shapes */
-    double all_bytes;            /* as the allocator counts, of every role */
+    double all_bytes;            /* of every role, as the allocator counts */
 } Trace;
 
-int trace_lowest_active(const Model *model, const bool *active);
-/* What a block is: "active"; "frozen", above an active one; "prefix", below all of them. */
+/* Returns "active", "frozen" (above an active block) or "prefix" (below all of them). */
 const char *trace_part(const Model *model, const Trace *trace, int block);
 
-/* Block by block, next to the full update. */
+/* Prints a step block by block, next to the full update. */
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full);
-/* The full update, traces[0], and the submodels side by side. */
+/* Prints the full update, traces[0], and the submodels in one table. */
 void trace_print_summary(const Trace *traces, int count);
 
-/* Writes them to the files asked for: --out, tables (tables/table.h) `full`, `submodel_1` ...;
- * --figure, a drawing of them.  -1 and an error. */
+/* Writes --out, with the tables `full`, `submodel_1` ..., and --figure, a drawing of them.  -1 and
+ * an error. */
 int trace_write(const Setup *setup, const Trace *traces, int count);
 
 #endif

@@ -1,5 +1,5 @@
-/* bcd trace --out: the times and bytes of every block as tables, which bcd report shows and
- * bcd plan can plan with; --figure: their drawing. */
+/* bcd trace --out: times and bytes of every block as tables, for bcd report and bcd plan --trace;
+ * --figure: a drawing of them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
     return 0;
 }
 
-/* The settings that say what was timed, in full, whether given or not. */
+/* Marks the settings that say what was timed as given, so that they are written. */
 static Options settings_of(const Setup *setup) {
     static const char *const names[] = {"model", "batch", "precision", "device"};
     Options o = setup->options;

@@ -5,19 +5,13 @@
 
 enum { NAME = 18, TIME = 8, BYTES = 9, LINE = NAME + 8 + 3 * (TIME + 1) + 4 * (BYTES + 1) };
 
-int trace_lowest_active(const Model *model, const bool *active) {
-    int b = 0;
-    while (b < model->blocks && !active[b]) b++;
-    return b;
-}
-
 const char *trace_part(const Model *model, const Trace *trace, int block) {
-    return trace->active[block]                                ? "active"
-           : block < trace_lowest_active(model, trace->active) ? "prefix"
-                                                               : "frozen";
+    int lowest_active = 0;
+    while (lowest_active < model->blocks && !trace->active[lowest_active]) lowest_active++;
+    return trace->active[block] ? "active" : block < lowest_active ? "prefix" : "frozen";
 }
 
-/* Bytes of a column are shown in one unit, chosen by their sum. */
+/* The unit of a column of bytes, chosen by the total. */
 typedef struct {
     double bytes;
     const char *name;
@@ -30,8 +24,8 @@ static Unit choose_unit(double max) {
     return units[u];
 }
 
-/* Where nothing was done or kept, a dot: it stands out less than a zero.  A call that finds nothing
- * to do takes a microsecond. */
+/* Prints a dot where nothing was done, which stands out less than a zero.  (A call that has nothing
+ * to do takes a microsecond.) */
 static void print_ms(double ms) {
     if (ms >= 0.005)
         printf(" %*.*f", TIME, ms < 100 ? 2 : 1, ms);

@@ -1,9 +1,9 @@
 /* A thin layer over the HDF5 C library: files written whole or not at all, named dimensions, units,
- * tables, and error lines for people.
+ * tables, and readable errors.
  *
- * A file being written remembers its first failure; later writes are skipped and h5_commit reports
- * it.  So a writer is a list of plain calls with one check at the end.  Reads return -1 and an
- * error each. */
+ * A file being written remembers its first failure and skips later writes, and h5_commit reports
+ * it, so that a writer is a list of plain calls with one check at the end.  Every read returns -1
+ * and an error on failure. */
 #ifndef EXPERIMENTS_H5_H
 #define EXPERIMENTS_H5_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* TEXT: char [H5_NAME]; LINE: char [H5_PATH]. */
+/* In memory H5_TEXT is a char [H5_NAME], H5_LINE a char [H5_PATH]. */
 typedef enum { H5_INT, H5_INT64, H5_UINT64, H5_FLOAT, H5_DOUBLE, H5_TEXT, H5_LINE } H5Kind;
 #ifdef BCD_DOUBLE
 #define H5_REAL H5_DOUBLE
@@ -27,46 +27,46 @@ typedef struct {
     bool failed;
 } H5File;
 
-/* A dimension: its name, its length and, where it has coordinates, the path of the data set that
- * holds them (written before, or NULL); that one becomes a dimension scale. */
+/* A dimension: its name, its length and, unless NULL, the path of a data set that was written
+ * before and holds its coordinates; that becomes a dimension scale. */
 typedef struct {
     const char *name;
     size_t size;
     const char *scale;
 } H5Dim;
 
-/* Starts a file next to `path`; nothing is at `path` before h5_commit. */
+/* Starts a file next to `path`, which h5_commit puts there.  -1 and an error. */
 int h5_create(H5File *file, const char *path);
-/* Flushes, closes, syncs and renames over `path`.  On any failure so far removes the part written,
- * leaves the old file as it was, and returns -1 with an error. */
+/* Flushes, closes, syncs and renames over `path`.  After any failure since h5_create it removes
+ * what was written, leaves an old file unchanged, and returns -1 with an error. */
 int h5_commit(H5File *file);
-/* Remembers a failure, the first one and its errno: h5_commit will report it. */
+/* Remembers a failure with errno, unless there was one before. */
 void h5_fail(H5File *file, const char *object);
-/* Gives up a file being written. */
+/* Removes a file being written. */
 void h5_abandon(H5File *file);
 
-/* Opens for reading.  -1 and an error: not there, no HDF5 file, truncated. */
+/* Opens a file for reading.  -1 and an error: missing, not an HDF5 file, truncated. */
 int h5_open(H5File *file, const char *path);
 void h5_close(H5File *file);
 
-/* Creates a data set with its groups.  unit NULL: dimensionless.  H5_TEXT: data is char
- * [..][H5_NAME], H5_LINE: char [..][H5_PATH].  rank 0 is a scalar. */
+/* Writes a data set, creating its groups.  Rank 0 is a scalar; unit NULL: dimensionless. */
 void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int rank,
               const H5Dim *dims, const char *unit);
-/* Overwrites data with exactly these dimensions; anything else in the file is an error. */
+/* Overwrites data; a data set of other dimensions is an error. */
 int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int rank,
             const size_t *size);
-/* Bytes of an element in memory. */
+/* Returns the bytes of an element in memory. */
 size_t h5_kind_size(H5Kind kind);
-/* Rank (and size[H5_RANK]) of a data set, or -1 and an error. */
+/* Returns the rank of a data set and overwrites size[rank]; -1 and an error. */
 int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]);
-bool h5_exists(const H5File *file, const char *name); /* data set or group */
-/* Number of links in a group, and the name of one; -1 and an error. */
+/* Returns true if there is such a data set or group. */
+bool h5_exists(const H5File *file, const char *name);
+/* Returns how many data sets and groups a group holds, and the name of one; -1 and an error. */
 int h5_count(const H5File *file, const char *group);
 int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]);
 
-/* Attributes of a group or data set ("/" for the file); a missing group is created.  A value is in
- * memory as its kind says; INT is stored in 64 bits, text with the length it has. */
+/* Attributes of a group or data set ("/": the file); writing creates a missing group.  H5_INT is
+ * stored in 64 bits, and text with its own length. */
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value);
 void h5_set_text(H5File *file, const char *object, const char *name, const char *text);
 void h5_set_int(H5File *file, const char *object, const char *name, int64_t value);
@@ -75,36 +75,38 @@ bool h5_has(const H5File *file, const char *object, const char *name);
 int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value);
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size);
 
-/* Overwrites `format` with what the file says it is; "" if nothing.  -1 and an error: no HDF5. */
+/* Overwrites `format` with the file's attribute of that name, or "".  -1 and an error if it is not
+ * an HDF5 file. */
 int h5_format(const char *path, char format[H5_NAME]);
-/* Refuses a file that is opened, in another format ("not WHAT") or version.  -1 and an error. */
+/* Refuses an open file of another format ("not WHAT") or version.  -1 and an error. */
 int h5_check_format(const H5File *file, const char *format, int version, const char *what);
 
-/* A field of a struct: in the file an attribute of a group, or of an array of structs a column. */
+/* A field of a struct: an attribute of a group or, of an array of structs, a column of a table. */
 typedef struct {
     const char *name;
-    H5Kind kind; /* TEXT: a char [H5_NAME] field, LINE: a char [H5_PATH] */
+    H5Kind kind;
     size_t offset;
     const char *unit, *what; /* attributes of the column; or NULL */
-    bool optional;           /* may be missing: then "", 0 or, of a DOUBLE column, NAN */
+    bool optional; /* may be missing, and is then read as "", 0 or, in a column of H5_DOUBLE, NAN */
 } H5Column;
 #define H5_FIELD(type, field, its_kind) \
     .name = #field, .kind = its_kind, .offset = offsetof(type, field)
 
-/* The fields of one struct, as attributes; an optional text that is "" is left out. */
+/* Writes and reads the fields of a struct as attributes; writing skips an optional text that is
+ * "". */
 void h5_set_fields(H5File *file, const char *group, const H5Column *columns, int count,
                    const void *row);
 int h5_get_fields(const H5File *file, const char *group, const H5Column *columns, int count,
                   void *row);
 
-/* An array of structs as a group with one data set per column, next to the dimension scale `scale`;
- * NULL: the first column is that of the others. */
+/* Writes an array of structs as a group with a data set for each column.  `scale` is the path of
+ * their dimension scale; NULL: the first column. */
 void h5_write_table(H5File *file, const char *group, const char *scale, const H5Column *columns,
                     int count, const void *rows, size_t row_size, size_t row_count);
 /* Overwrites those fields of the rows.  -1 and an error. */
 int h5_read_columns(const H5File *file, const char *group, const H5Column *columns, int count,
                     void *rows, size_t row_size, size_t row_count);
-/* Returns malloc'ed rows (at least one byte), and their count; NULL and an error. */
+/* Returns rows that the caller frees, and overwrites their count; NULL and an error. */
 void *h5_read_table(const H5File *file, const char *group, const H5Column *columns, int count,
                     size_t row_size, size_t *row_count);
 

@@ -1,4 +1,4 @@
-/* Attributes: one value each, text, whole numbers, reals. */
+/* Attributes: one text, whole number or real each. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "../../ref/error.h"
 #include "h5_parts.h"
 
-/* Text is stored with the length it has, in the attribute itself, which has a checksum: text of
- * variable length lies in a heap without one, and a damaged length there sends HDF5 past its
- * buffers. */
+/* Text is stored with a fixed length in the attribute, which has a checksum.  HDF5 keeps text of
+ * variable length in a heap without one, and reads past its buffers if a length there is
+ * damaged. */
 static hid_t text_type(size_t length) {
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, length);
@@ -17,10 +17,10 @@ static hid_t text_type(size_t length) {
     return type;
 }
 
-/* Creates the attribute and takes over `type`. */
+/* Writes an attribute; closes `type`. */
 static void set(H5File *file, const char *object, const char *name, hid_t type, const void *value) {
     char below[2 * H5_NAME];
-    snprintf(below, sizeof below, "%s/", object); /* so that the group itself is made */
+    snprintf(below, sizeof below, "%s/", object); /* so that the group itself is created */
     if (file->failed || (!h5_exists(file, object) && !h5_ready(file, below))) {
         H5Tclose(type);
         return;
@@ -69,7 +69,7 @@ bool h5_has(const H5File *file, const char *object, const char *name) {
     return h5_exists(file, object) && H5Aexists_by_name(file->id, object, name, H5P_DEFAULT) > 0;
 }
 
-/* Opens a scalar attribute of one of two classes. */
+/* Opens a scalar attribute of one of two classes.  -1 and an error. */
 static hid_t open_attribute(const H5File *file, const char *object, const char *name,
                             H5T_class_t wanted, H5T_class_t also) {
     char where[2 * H5_NAME];
@@ -99,7 +99,7 @@ static int read_number(const H5File *file, const char *object, const char *name,
     return failed ? h5_refuse(file, name, "cannot be read; the file is damaged") : 0;
 }
 
-/* Copies text into a buffer; too long is an error, as half a name is a wrong one. */
+/* Copies text into a buffer; text that is too long is an error. */
 static int copy_text(const H5File *file, const char *name, const char *from, size_t length,
                      char *text, size_t size) {
     if (length >= size) return h5_refuse(file, name, "is too long");
@@ -108,7 +108,7 @@ static int copy_text(const H5File *file, const char *name, const char *from, siz
     return 0;
 }
 
-/* Files of others may hold text of variable length. */
+/* Text of variable length, as other programs write it. */
 static int get_variable_text(const H5File *file, hid_t attribute, const char *name, char *text,
                              size_t size) {
     char *found = NULL;
@@ -162,7 +162,7 @@ int h5_get_fields(const H5File *file, const char *group, const H5Column *columns
     return 0;
 }
 
-/* ---- what a file is -------------------------------------------------------------------------- */
+/* ---- format and version ---------------------------------------------------------------------- */
 
 static bool read_format(const H5File *file, char format[H5_NAME]) {
     *format = 0;

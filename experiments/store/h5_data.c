@@ -37,7 +37,7 @@ void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int
     if (unit) h5_set_text(file, name, "unit", unit);
 }
 
-/* Opens a data set and tells its shape. */
+/* Opens a data set and overwrites size[*rank].  -1 and an error. */
 static hid_t open_data(const H5File *file, const char *name, size_t size[H5_RANK], int *rank) {
     if (!h5_exists(file, name)) return h5_refuse(file, name, "is missing");
     hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT);
@@ -135,10 +135,10 @@ void h5_write_table(H5File *file, const char *group, const char *scale, const H5
     char first[2 * H5_NAME], path[2 * H5_NAME];
     column_path(first, group, columns[0].name);
     for (int c = 0; c < count; c++) {
-        /* The first names its own dimension, by becoming a scale when the second is attached. */
+        /* The first column becomes a scale when the second is attached to it. */
         H5Dim dim = {scale ? "row" : columns[0].name, row_count, scale ? scale : c ? first : NULL};
         column_path(path, group, columns[c].name);
-        /* Without rows there may be no array, and nothing lies at an offset into none. */
+        /* Without rows `rows` may be NULL, to which no offset may be added. */
         const char *fields = row_count ? (const char *)rows + columns[c].offset : NULL;
         write_column(file, path, &columns[c], &dim, fields, row_size);
     }
@@ -151,14 +151,14 @@ static int read_column(const H5File *file, const char *group, const H5Column *co
     size_t size = h5_kind_size(column->kind);
     bool missing = column->optional && !h5_exists(file, path);
     bool text = column->kind == H5_TEXT || column->kind == H5_LINE;
-    double none = column->kind == H5_DOUBLE ? NAN : 0; /* whose bytes are all 0 */
+    double none = column->kind == H5_DOUBLE ? NAN : 0; /* 0 has only zero bytes, in every kind */
     char *values = calloc(row_count + 1, size);
     if (!values) return h5_refuse(file, path, "out of memory");
     int failed = missing ? 0 : h5_read(file, path, column->kind, values, 1, &row_count);
     for (size_t r = 0; r < row_count && !failed; r++) {
         if (missing && !text) memcpy(values + r * size, &none, size);
         memcpy(fields + r * row_size, values + r * size, size);
-        if (text) fields[r * row_size + size - 1] = 0; /* whatever a damaged file says */
+        if (text) fields[r * row_size + size - 1] = 0; /* also if the file is damaged */
     }
     free(values);
     return failed;
@@ -171,7 +171,7 @@ int h5_read_columns(const H5File *file, const char *group, const H5Column *colum
     return 0;
 }
 
-/* A damaged file may claim any length: only what its bytes could hold is believed. */
+/* A damaged file may state any length; one beyond the bytes of the file is refused. */
 static int column_length(const H5File *file, const char *name, size_t *length) {
     size_t size[H5_RANK];
     hsize_t file_bytes = 0;

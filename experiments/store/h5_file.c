@@ -1,5 +1,5 @@
-/* HDF5 files as a whole: created next to their place and renamed into it, so that a reader, or a
- * machine that loses power, sees the old file or the new one and nothing between. */
+/* Creates, opens and closes HDF5 files.  A new one is written next to its place and renamed into
+ * it, so that a reader, or a power cut, finds either the old file or the new one. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 
 _Static_assert((int)H5_PATH == (int)PATH_BYTES, "file_target fills a path of PATH_BYTES");
 
-/* The library would print a stack of its own errors, and at exit flush again what it could not
- * write to a full disk. */
-static void quieten(void) {
+/* Stops the library from printing its own errors, and from flushing at exit once more what it could
+ * not write to a full disk. */
+static void silence_library(void) {
     static bool done;
     if (done) return;
     done = true;
@@ -35,7 +35,7 @@ void h5_fail(H5File *file, const char *object) {
 }
 
 int h5_create(H5File *file, const char *path) {
-    quieten();
+    silence_library();
     memset(file, 0, sizeof *file);
     file->id = -1;
     if (file_target(file->path, path)) return -1;
@@ -43,11 +43,11 @@ int h5_create(H5File *file, const char *path) {
         return error_set("%.60s...: the name is too long", path);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
-    /* The newer format has checksums over its own structures: without them a changed byte can send
-     * the library astray, past the ends of its buffers. */
+    /* The newer format has checksums over its own structures; without them a damaged byte can make
+     * the library read past its buffers. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
-    hid_t creation = H5Pcreate(H5P_FILE_CREATE); /* no clock in the root group either */
+    hid_t creation = H5Pcreate(H5P_FILE_CREATE); /* no clock in the root group */
     H5Pset_obj_track_times(creation, false);
     errno = 0;
     file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, access);
@@ -59,8 +59,8 @@ int h5_create(H5File *file, const char *path) {
     return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
 }
 
-/* A file that could not be written is left to the library as it is: closing it would write again,
- * fail again and, in HDF5 1.10, now and then crash. */
+/* Does not close a file that could not be written: the library would write again, fail again and,
+ * in HDF5 1.10, sometimes crash. */
 void h5_abandon(H5File *file) {
     if (file->id >= 0 && !file->failed) H5Fclose(file->id);
     file->id = -1;
@@ -81,7 +81,7 @@ int h5_commit(H5File *file) {
 }
 
 int h5_open(H5File *file, const char *path) {
-    quieten();
+    silence_library();
     memset(file, 0, sizeof *file);
     file->id = -1;
     snprintf(file->path, sizeof file->path, "%s", path);
@@ -101,7 +101,8 @@ void h5_close(H5File *file) {
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* Whether a path exists; H5Lexists fails where a group above does not. */
+/* Returns true if the path exists.  H5Lexists fails if a group above it does not, so each is asked
+ * for. */
 static bool exists(hid_t file, const char *name) {
     char path[2 * H5_NAME];
     if (strcmp(name, "/") == 0) return true;
@@ -143,8 +144,7 @@ bool h5_ready(H5File *file, const char *object) {
     return !file->failed;
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------
- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 size_t h5_kind_size(H5Kind kind) {
     static const size_t size[] = {

@@ -1,4 +1,4 @@
-/* What the files of the HDF5 layer share among themselves. */
+/* Shared by the files of the HDF5 layer. */
 #ifndef EXPERIMENTS_H5_PARTS_H
 #define EXPERIMENTS_H5_PARTS_H
 
@@ -7,11 +7,12 @@
 
 #include "h5.h"
 
-/* Reading: what is wrong with which object.  Returns -1. */
+/* Sets the error "FILE: OBJECT: WHAT" of a read; returns -1. */
 int h5_refuse(const H5File *file, const char *object, const char *what);
 
-/* The HDF5 type in memory; to be closed with H5Tclose. */
+/* Returns the HDF5 type of a kind in memory, which the caller closes with H5Tclose. */
 hid_t h5_memory_type(H5Kind kind);
-bool h5_ready(H5File *file, const char *object); /* creates the groups above `object`; !failed */
+/* Creates the groups above `object`.  Returns false if a write has failed. */
+bool h5_ready(H5File *file, const char *object);
 
 #endif

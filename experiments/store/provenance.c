@@ -17,9 +17,9 @@
 #endif
 
 static char command_line[1024] = "bcd";
-static struct timespec start; /* of this process; all zero: not remembered */
+static struct timespec start; /* of this process; zero: not remembered */
 
-/* An argument as it could be typed again. */
+/* Appends an argument, in quotes where a shell needs them. */
 static void append_argument(const char *argument) {
     size_t used = strlen(command_line), left = sizeof command_line - used;
     bool plain = *argument && !argument[strcspn(argument, " \t\n\"'$\\*?;&|<>()`~#!")];
@@ -113,7 +113,7 @@ void provenance_write(H5File *file, const char *group, const Provenance *p) {
     h5_set_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p);
 }
 
-/* Before there were others, fp32 was called float. */
+/* Older files call fp32 float. */
 int provenance_read(const H5File *file, const char *group, Provenance *p) {
     if (h5_get_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p)) return -1;
     if (strcmp(p->precision, "float") == 0) strcpy(p->precision, precision_names[PRECISION_FP32]);

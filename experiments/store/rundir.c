@@ -46,14 +46,14 @@ int rundir_make(const char *dir) {
     snprintf(path, sizeof path, "%s", dir);
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(path, 0777); /* whether it worked shows below */
+        mkdir(path, 0777); /* a failure shows below */
         *slash = '/';
     }
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && is_directory(path))) return 0;
     return error_set("%s: cannot make the directory: %s", dir, strerror(errno));
 }
 
-/* Cuts off the last name of a path of `length` letters; returns what is left. */
+/* Cuts off the last name of a path of `length` bytes; returns the length that is left. */
 static size_t cut_name(char *path, size_t length) {
     while (length && path[length - 1] == '/') length--;
     while (length && path[length - 1] != '/') length--;
@@ -126,7 +126,7 @@ int rundir_settings(const char *place, Options *options) {
 
 /* ---- kept checkpoints ------------------------------------------------------------------------ */
 
-/* The step of a name checkpoint-STEP.h5, or -1. */
+/* Returns the step in a name checkpoint-STEP.h5, or -1. */
 static long long step_of(const char *name) {
     long long step;
     int end = 0;
@@ -168,7 +168,7 @@ int rundir_keep(const char *dir, uint64_t step, int keep) {
     char from[RUNDIR_PATH], path[RUNDIR_PATH];
     rundir_path(from, dir, "checkpoint.h5");
     kept_path(path, dir, (long long)step);
-    /* checkpoint.h5 is never written into, only replaced: a link is a copy, and costs nothing. */
+    /* checkpoint.h5 is only ever replaced, never written into, so a link is as good as a copy. */
     if (link(from, path) && errno != EEXIST)
         return error_set("%s: cannot keep the checkpoint: %s", path, strerror(errno));
     return remove_old(dir, keep);

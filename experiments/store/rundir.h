@@ -1,38 +1,44 @@
-/* A run's directory: run.h5, checkpoint.h5, and kept checkpoint-STEP.h5. */
+/* The directory of a run: run.h5, checkpoint.h5 and, with --keep-last, checkpoint-STEP.h5. */
 #ifndef EXPERIMENTS_RUNDIR_H
 #define EXPERIMENTS_RUNDIR_H
 
 #include "../cli/options.h"
 
 enum { RUNDIR_PATH = OPTION_TEXT + 64 };
-#define RUNDIR_FRESH "runs" /* where those are that nobody named */
+#define RUNDIR_FRESH "runs" /* the parent of directories without --out */
 
-/* Where an experiment writes: --out, or else results, results-smoke, results-gpu, results-paper. */
+/* Overwrites `dir` with the directory of an experiment: --out, or else results or
+ * results-PRESET. */
 void rundir_results(char dir[OPTION_TEXT], const Options *options);
 
+/* "DIR/FILE" */
 void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file);
 bool rundir_holds_run(const char *dir);
 
-/* Makes the directory, with those above it.  -1 and an error. */
+/* Creates the directory and those above it.  -1 and an error. */
 int rundir_make(const char *dir);
-/* How much of the path, in letters, is a directory already; all, a part, or 0. */
+/* Returns the length of the part of the path, in bytes, that is a directory already. */
 size_t rundir_there(const char *dir);
-/* Takes rundir_make back: removes the directory and those above it that were not there before,
- * those that are empty. */
+/* Undoes rundir_make: removes the directory and those above it, down to a path of `there` bytes, as
+ * long as they are empty. */
 void rundir_remove(const char *dir, size_t there);
-/* Makes a new directory runs/MODEL-DATA-N with the first free N, and names it. */
+/* Creates runs/MODEL-DATA-N with the first free N, and overwrites `dir` with it.  -1 and an
+ * error. */
 int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);
 
-/* Takes the directory for this process until the descriptor returned is closed (by the system, if
- * the process dies).  -1 and an error where another process has it. */
+/* Locks the directory until the descriptor that is returned is closed, or the process ends.  -1 and
+ * an error if another process has locked it. */
 int rundir_lock(const char *dir);
 
-/* The checkpoint file of a run's directory or of itself.  -1 and an error where there is none. */
+/* Overwrites `path` with the checkpoint in a run's directory, or with `place` if that is a file. -1
+ * and an error if there is none. */
 int rundir_checkpoint(char path[RUNDIR_PATH], const char *place);
-/* Settings of run.h5 over `options`, if `place` is a directory that has one. */
+/* Reads the settings of run.h5 over `options`, if `place` is a directory that has one.  -1 and an
+ * error. */
 int rundir_settings(const char *place, Options *options);
 
-/* Keeps checkpoint.h5 as checkpoint-STEP.h5 too, and removes all such but the last `keep`. */
+/* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep`. -1
+ * and an error. */
 int rundir_keep(const char *dir, uint64_t step, int keep);
 
 #endif

@@ -29,7 +29,7 @@ static const H5Column evaluation_columns[] = {
     {H5_FIELD(EvaluationRow, perplexity, H5_DOUBLE)},
     {H5_FIELD(EvaluationRow, seconds, H5_DOUBLE), .unit = "s"},
 };
-/* Older files lack the numbers of the decision. */
+/* Older files lack the losses that --switch-every auto compared. */
 static const H5Column switch_columns[] = {
     {H5_FIELD(SwitchRow, step, H5_UINT64)},
     {H5_FIELD(SwitchRow, submodel, H5_INT)},
@@ -86,7 +86,7 @@ static size_t *count_of(const RunFile *run, const RunPart *part) {
     return (size_t *)(void *)((char *)run + part->count_at);
 }
 
-/* Room for a power of two of rows: what is full or came from a file needs more for the next. */
+/* Allocates rows for the next power of two above the count, at least 256. */
 static int make_room(RunFile *run, const RunPart *part) {
     size_t room = 256, count = *count_of(run, part);
     while (room <= count) room *= 2;
@@ -237,7 +237,7 @@ static int read_all(RunFile *run, const H5File *file) {
         return -1;
     for (int p = 0; p < RUN_SESSIONS; p++)
         if (read_part(run, file, &run_parts[p])) return -1;
-    /* A file written before there were devices has no sessions: it tells of one. */
+    /* Older files have no sessions, and tell of one. */
     return h5_exists(file, "/sessions") ? read_part(run, file, &run_parts[RUN_SESSIONS])
                                         : runfile_add_session(run, 0);
 }

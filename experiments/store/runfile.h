@@ -57,39 +57,40 @@ typedef struct {
     MemoryRow memory[MEM_ROLES + 1]; /* the last row is the total */
 } RunFile;
 
-/* The arrays of rows that grow with the run; a study has the first three as well.  Each row begins
- * with its step. */
+/* The tables that grow with the run; a study has the first three as well.  Each row begins with its
+ * step. */
 enum { RUN_CURVE, RUN_EVALUATIONS, RUN_SWITCHES, RUN_SESSIONS, RUN_PARTS };
 typedef struct {
     const char *group;
     const H5Column *column;
     int columns;
-    size_t row_size, rows_at, count_at; /* in RunFile: the array, and how many rows it has */
+    size_t row_size, rows_at, count_at; /* offsets in RunFile of the rows and their count */
 } RunPart;
 extern const RunPart run_parts[RUN_PARTS];
 
-/* Allocates the arrays of the partition anew, zeroed.  -1 and an error. */
+/* Allocates the arrays of the partition, zeroed, in place of old ones.  -1 and an error. */
 int runfile_reserve(RunFile *run, int submodels, int blocks);
 
-/* Appends a row to a part.  -1 and an error when memory runs out. */
+/* Appends a row to a table.  -1 and an error if memory runs out. */
 int runfile_add(RunFile *run, int part, const void *row);
-/* One more session, as run->provenance says; in place of one that began at the same step, for that
- * one did nothing. */
+/* Appends a session with run->provenance.  It replaces one that began at the same step, which did
+ * nothing.  -1 and an error. */
 int runfile_add_session(RunFile *run, uint64_t step);
-/* Whether the last session computes on another device, or in another precision, than the one
- * before. */
+/* Returns true if the last session has another device or precision than the one before. */
 bool runfile_moved(const RunFile *run);
-/* Drops every row beyond this step. */
+/* Removes every row after this step. */
 void runfile_cut(RunFile *run, uint64_t step);
 
-/* The mean training loss of the last `window` updates at or before row `row`. */
+/* Returns the mean training loss of the `window` updates that end with row `row`. */
 double runfile_smooth(const RunFile *run, size_t row, size_t window);
 
-/* The mean training losses of the last two whole windows of a phase that began after update `begin`
- * and ended with update `end`; NAN where it had no two, or the curve does not hold them. */
+/* Overwrites *earlier and *last with the mean training losses of the last two whole windows of a
+ * phase that began after update `begin` and ended with update `end`; NAN if it had no two, or the
+ * curve does not hold them. */
 void runfile_windows(const RunFile *run, uint64_t begin, uint64_t end, int window, double *earlier,
                      double *last);
 
+/* -1 and an error. */
 int runfile_write(const RunFile *run, const char *path);
 /* Fills a run; runfile_free is safe either way.  -1 and an error: foreign or damaged. */
 int runfile_read(RunFile *run, const char *path);

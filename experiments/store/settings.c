@@ -11,7 +11,7 @@ static bool stored_in_a_run(const Option *option) {
     return (option->commands & COMMAND_TRAIN) && option->role != OPTION_LOCAL;
 }
 
-/* How an option is stored: whole numbers and reals as numbers, the rest as text. */
+/* Returns how an option is stored: numbers as numbers, the rest as text. */
 static H5Kind kind_of(const Option *option) {
     switch (option->kind) {
         case OPTION_IS_REAL:
@@ -47,7 +47,7 @@ static void to_stored(Stored *value, H5Kind kind, const char *text) {
         snprintf(value->text, h5_kind_size(kind), "%s", text);
 }
 
-/* As it would be typed. */
+/* The value as it would be typed. */
 static void to_typed(char text[OPTION_TEXT], H5Kind kind, const Stored *value) {
     if (kind == H5_DOUBLE)
         snprintf(text, OPTION_TEXT, "%.17g", value->number);
@@ -57,7 +57,7 @@ static void to_typed(char text[OPTION_TEXT], H5Kind kind, const Stored *value) {
         snprintf(text, OPTION_TEXT, "%.*s", OPTION_TEXT - 1, value->text);
 }
 
-/* Independent of the order of the table, which may change. */
+/* Checksums are added up, so that the order of the table does not matter. */
 static uint64_t setting_checksum(const char *name, const char *text) {
     uint64_t sum = checksum_bytes(CHECKSUM_START, (const unsigned char *)name, strlen(name));
     return checksum_bytes(checksum_add(sum, '='), (const unsigned char *)text, strlen(text));
@@ -88,10 +88,10 @@ void settings_write_given(H5File *file, const char *group, const Options *option
         if (options->given[row]) write_setting(file, group, options, row);
 }
 
-/* Sets what a file says. */
+/* Sets a flag from a file. */
 static int take(const H5File *file, const char *group, Options *options, const char *name,
                 const char *text) {
-    /* The length was given in steps or in epochs, which are then 0; steps come first. */
+    /* A length that was given in steps is stored with 0 epochs. */
     if (strcmp(name, "epochs") == 0 && strtod(text, NULL) == 0) return 0;
     if (options_set(options, name, text) == 0) return 0;
     return error_set("%s: %s: %s", file->path, group, error_message());
@@ -125,13 +125,14 @@ int settings_compare(const Options *a, const Options *b, const char *where) {
         options_format(a, row, one);
         options_format(b, row, other);
         if (strcmp(one, other) != 0)
-            return error_set("%s: run.h5 says --%s %s, checkpoint.h5 %s; one is of another run",
-                             where, option->name, one, other);
+            return error_set(
+                "%s: run.h5 says --%s %s, checkpoint.h5 %s; they are of different runs", where,
+                option->name, one, other);
     }
     return 0;
 }
 
-/* Of the length, which is said in steps or in epochs, the file said one. */
+/* Returns true for --steps and --epochs if one of them is given. */
 static bool length_known(const Options *options, const Option *option) {
     return option->role == OPTION_EXTENDS &&
            (options_given(options, "steps") || options_given(options, "epochs"));
@@ -146,8 +147,8 @@ int settings_missing(char *text, size_t size, const Options *options, const char
         if (!stored_in_a_run(option) || options->given[row]) continue;
         if (length_known(options, option)) continue;
         if (!option->default_text)
-            return error_set("%s: /settings has no %s, which has no default: damaged", path,
-                             option->name);
+            return error_set("%s: /settings has no %s, which has no default; the file is damaged",
+                             path, option->name);
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s--%s (taken as %s)",
                                      used ? ", " : "", option->name, *taken ? taken : "none");
@@ -155,7 +156,7 @@ int settings_missing(char *text, size_t size, const Options *options, const char
     return 0;
 }
 
-/* ---- of many runs ---------------------------------------------------------------------------- */
+/* ---- settings of many runs ------------------------------------------------------------------- */
 
 static const Options *of_run(const Options *first, size_t stride, size_t run) {
     return (const Options *)(const void *)((const char *)first + run * stride);

@@ -33,7 +33,7 @@ void bench_close(Bench *bench) {
     setup_free(&bench->setup);
 }
 
-static void keep_least(Bench *bench, bool first) {
+static void keep_min(Bench *bench, bool first) {
     for (int b = 0; bench->now && b < bench->setup.model->blocks; b++) {
         BlockTimes *kept = &bench->min_times[b], now = bench->now[b];
         if (first) *kept = now;
@@ -61,7 +61,7 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms) {
         double took = 1e3 * (clock_seconds() - start);
         if (i < 0) continue;
         *step_ms = i ? fmin(*step_ms, took) : took;
-        keep_least(bench, i == 0);
+        keep_min(bench, i == 0);
         spent_ms += took;
     }
     return 0;

@@ -1,5 +1,4 @@
-/* Steps that are timed and otherwise lost: a training opened as any, and given the same batch again
- * and again. */
+/* Times training steps: opens a training as `bcd train` does, and repeats one batch. */
 #ifndef EXPERIMENTS_BENCH_H
 #define EXPERIMENTS_BENCH_H
 
@@ -8,30 +7,31 @@
 typedef struct {
     Setup setup;
     Batch batch;
-    bool *active;          /* [blocks] the submodel that is timed */
-    BlockTimes *now;       /* [blocks] of the last step; NULL where only whole steps are timed */
-    double update_ms;      /* likewise */
-    BlockTimes *min_times; /* [blocks] over the steps: what disturbs a machine only ever adds */
+    bool *active;          /* [blocks] of the submodel that is timed */
+    BlockTimes *now;       /* [blocks] of the last step; NULL if only whole steps are timed */
+    double update_ms;      /* of the last step */
+    BlockTimes *min_times; /* [blocks] minimum over the steps: disturbances only ever add time */
     double min_update_ms;
 } Bench;
 
-/* How many steps: some to warm up, then at most `max_steps`, but no more than `min_steps` once they
- * have taken enough_ms. */
+/* How many steps: `warm` to warm up, then `min_steps`, then more up to `max_steps` while all of
+ * them have taken less than enough_ms. */
 typedef struct {
     int warm, min_steps, max_steps;
     double enough_ms;
 } BenchPace;
 
-/* Opens the training; by_block: time blocks and update apart.  -1 and an error; bench_close is safe
- * either way. */
+/* Opens the training; with by_block, blocks and update are timed apart.  -1 and an error;
+ * bench_close is safe either way. */
 int bench_open(Bench *bench, const Options *options, bool by_block);
 void bench_close(Bench *bench);
 
-/* Activates a submodel, -1: all blocks, and steps; *step_ms: the shortest.  -1 and an error. */
+/* Activates a submodel, or with -1 all blocks, and runs steps.  Overwrites *step_ms with the
+ * shortest time of a step.  -1 and an error. */
 int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
 
-/* The link between threads of this process: the time of an empty message, and bytes per second.
- * -1 and an error. */
+/* Measures messages between threads of this process: the time of an empty one, and bytes per
+ * second. -1 and an error. */
 int bench_transport(double *latency_s, double *rate);
 
 #endif

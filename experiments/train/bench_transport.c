@@ -1,4 +1,4 @@
-/* How long messages between threads take: there and back again. */
+/* Times messages that go back and forth between two threads (ping-pong). */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -7,13 +7,13 @@
 #include "bench.h"
 #include "progress.h"
 
-enum { TURNS = 200 };
+enum { ROUND_TRIPS = 200 };
 
 typedef struct {
     Transport *transport;
     char *data;
     size_t bytes;
-    double seconds; /* the shortest of the turns */
+    double seconds; /* of the shortest round trip */
     int failed;
 } Player;
 
@@ -25,7 +25,7 @@ static void *play(void *argument) {
     Transfer *first = transport->rank ? &receive : &send,
              *second = transport->rank ? &send : &receive;
     p->seconds = 1e9;
-    for (int i = 0; i < TURNS && !p->failed; i++) {
+    for (int i = 0; i < ROUND_TRIPS && !p->failed; i++) {
         double start = clock_seconds();
         p->failed = transport->is->sendrecv(transport, first, 1) ||
                     transport->is->sendrecv(transport, second, 1);

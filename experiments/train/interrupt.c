@@ -16,7 +16,7 @@ void interrupt_catch(void) {
     action.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    /* The terminal goes; not under nohup, which has it ignored. */
+    /* Under nohup SIGHUP is ignored, and stays so. */
     struct sigaction before;
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
@@ -39,8 +39,8 @@ void interrupt_after(double seconds) {
 }
 
 int interrupt_status(void) {
-    enum { TRY_AGAIN = 75 };
-    return caught == SIGALRM ? TRY_AGAIN : 128 + caught;
+    enum { TEMPORARY_FAILURE = 75 };
+    return caught == SIGALRM ? TEMPORARY_FAILURE : 128 + caught;
 }
 
 int interrupt_signal(void) { return caught; }

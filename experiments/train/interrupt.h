@@ -1,17 +1,18 @@
-/* Ctrl-C, SIGTERM and SIGHUP: finish the step, write a checkpoint, stop. */
+/* Ctrl-C, SIGTERM and SIGHUP end a training after its step, with a checkpoint. */
 #ifndef EXPERIMENTS_INTERRUPT_H
 #define EXPERIMENTS_INTERRUPT_H
 
-/* From now on the first such signal is remembered, and a second one kills, which is safe: files are
- * written whole or not at all. */
+/* From now on the first such signal is remembered.  The second one kills the process, which is
+ * safe, as files are written whole or not at all. */
 void interrupt_catch(void);
-/* For a worker process: the coordinator decides, and tells. */
+/* Ignores these signals, in a worker process: rank 0 tells it when to stop. */
 void interrupt_ignore(void);
-/* The same after so many seconds. */
+/* Acts as if such a signal came after so many seconds. */
 void interrupt_after(double seconds);
-/* The signal, or 0. */
+/* Returns the signal that has come, or 0. */
 int interrupt_signal(void);
-/* What to exit with when it has come: 128 and its number, or 75 ("try again") when time is up. */
+/* Returns the exit status after a signal: 128 plus its number, or 75 (EX_TEMPFAIL of sysexits.h)
+ * after interrupt_after. */
 int interrupt_status(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* Parts of the program that are shared libraries of their own, libbcd-NAME.so next to the program,
- * loaded when they are asked for: the program itself needs no GPU, no driver, no CUDA and no MPI.
- */
+ * loaded when they are asked for: the program itself needs no GPU, no driver, no CUDA and no
+ * MPI. */
 #ifndef EXPERIMENTS_MODULES_H
 #define EXPERIMENTS_MODULES_H
 

@@ -1,4 +1,4 @@
-/* Which processes there are, and what each holds. */
+/* --pipeline: which processes there are, and what each of them holds. */
 #include "pipeline.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "mpi", "
 
 enum { MAX_LOCAL = 64 };
 
-/* "local:4": the kind and 4; 0 ranks for other kinds.  -1 and an error. */
+/* Parses "local:4" into the kind and 4; *ranks is 0 for other kinds.  -1 and an error. */
 static int parse(PipelineKind *kind, int *ranks, const char *text) {
     size_t length = strcspn(text, ":");
     int found = PIPELINE_NONE;
@@ -38,7 +38,7 @@ static int parse(PipelineKind *kind, int *ranks, const char *text) {
         return 0;
     }
     if (found < PIPELINE_KINDS && found != PIPELINE_LOCAL && !text[length]) return 0;
-    return error_set("--pipeline %.40s: known are none, local:N, mpi and nccl", text);
+    return error_set("--pipeline %.40s: it takes none, local:N, mpi or nccl", text);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -49,17 +49,16 @@ bool pipeline_is_nccl(const Options *o) {
     return parse(&kind, &ranks, o->pipeline) == 0 && kind == PIPELINE_NCCL;
 }
 
-/* All kernels are loaded as the device opens: to load one later CUDA may stop the device, which a
- * kernel of NCCL that waits for another GPU would hang (cuda/transport_nccl.h). */
+/* Has CUDA load all kernels when the device opens: loading one later may wait for the device, and
+ * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h). */
 static int check_nccl(const Options *o) {
     const DeviceModule *device;
-    if (o->device != DEVICE_CUDA)
-        return error_set("--pipeline nccl joins GPUs; it goes with --device cuda");
+    if (o->device != DEVICE_CUDA) return error_set("--pipeline nccl needs --device cuda");
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     if (setup_device(&device, o)) return -1;
     if (device->transport_nccl_create) return 0;
     return error_set(
-        "--pipeline nccl: this program was built without NCCL; build it where nccl.h is");
+        "--pipeline nccl: this program was built without NCCL; build it where nccl.h is installed");
 }
 
 int pipeline_join(Transport **world, const Options *o) {
@@ -80,22 +79,21 @@ void pipeline_abort(Transport *world, const char *why) {
 
 /* ---- who holds what -------------------------------------------------------------------------- */
 
-/* What only a pipeline has would be ignored without one. */
+/* Refuses flags that would be ignored without a pipeline. */
 static int check_without_pipeline(const Options *o) {
     static const char *const flags[] = {"replicas", "placement", "pipeline-schedule"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (options_given(o, flags[i]))
-            return error_set("--%s is of a pipeline; it goes with --pipeline", flags[i]);
+        if (options_given(o, flags[i])) return error_set("--%s needs --pipeline", flags[i]);
     return 0;
 }
 
 static int check(const Setup *s) {
     const Options *o = &s->options;
     if (s->ranks % o->replicas)
-        return error_set("--replicas %d: %d ranks cannot be shared out evenly", o->replicas,
+        return error_set("--replicas %d: %d ranks are not a multiple of that", o->replicas,
                          s->ranks);
     if (o->replicas > o->batch)
-        return error_set("--replicas %d: a batch has %d samples", o->replicas, o->batch);
+        return error_set("--replicas %d: a batch has only %d samples", o->replicas, o->batch);
     if (o->method == METHOD_OFFLOAD)
         return error_set("--method offload is for one device, not for --pipeline");
     if (o->placement == PLACEMENT_FIGURE2 && *o->always_active)
@@ -109,13 +107,13 @@ static int check(const Setup *s) {
     return 0;
 }
 
-/* Figure 2 slices every rank's blocks into the submodels; a training that goes on keeps those it
- * has. */
+/* Returns true if the placement decides the partition: Figure 2 slices every rank's blocks into
+ * submodels.  A resumed training keeps its own. */
 static bool makes_partition(const Options *o) {
     return o->placement == PLACEMENT_FIGURE2 && !o->partition[0] && !o->resume[0];
 }
 
-/* The submodels of a placement as --partition would say them, so that a resume has them again. */
+/* Takes over the submodels of the placement, and writes them to --partition for a resume. */
 static int keep_partition(Setup *s) {
     Options *o = &s->options;
     size_t used = 0;
@@ -126,7 +124,8 @@ static int keep_partition(Setup *s) {
             first = 0;
             used += (size_t)snprintf(o->partition + used, OPTION_TEXT - used, "%s%d", before, b);
         }
-    if (used >= OPTION_TEXT) return error_set("--placement figure2: too many blocks to write down");
+    if (used >= OPTION_TEXT)
+        return error_set("--placement figure2: too many blocks for --partition");
     partition_free(&s->bcd.partition);
     return setup_partition(&s->bcd.partition, s->model, o);
 }
@@ -151,7 +150,7 @@ static int place_all(Setup *s, const double *work) {
 int pipeline_place(Setup *s) {
     PipelineKind kind;
     Options *o = &s->options;
-    if (!*o->pipeline) return 0; /* a command without that flag */
+    if (!*o->pipeline) return 0; /* the command does not have this flag */
     if (parse(&kind, &s->ranks, o->pipeline)) return -1;
     if (o->world) s->ranks = o->world->ranks;
     if (!s->ranks) return check_without_pipeline(o);

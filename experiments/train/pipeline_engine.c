@@ -7,7 +7,7 @@
 #include "../../ref/error.h"
 #include "pipeline.h"
 
-/* Ranks first, first + step ... of the world. */
+/* Joins ranks first, first + step ... of the world.  NULL and an error. */
 static Transport *join_group(Transport *world, int first, int step, int count) {
     int *member = malloc((size_t)count * sizeof *member);
     if (!member) {
@@ -47,17 +47,17 @@ static Engine *make_rank(void *context, Transport *world) {
     return NULL;
 }
 
-/* ---- the run config -------------------------------------------------------------------------- */
+/* ---- the run config: what workers need to make their engines --------------------------------- */
 
 typedef struct {
     char spec[OPTION_TEXT], cache_dir[OPTION_TEXT];
     StageSettings stage;
     PipelineSettings pipeline;
     int placement, ranks, submodels, replicas, device;
-    int blocks; /* then follow chunk_of and submodel_of of each */
+    int blocks; /* chunk_of[blocks] and submodel_of[blocks] follow */
 } RunConfig;
 
-/* Programs that are not the same would not understand each other. */
+/* Refuses ranks of different builds, which might not understand each other. */
 static int check_builds(Transport *world) {
     Provenance build;
     char mine[H5_NAME] = "", *all = calloc((size_t)world->ranks, sizeof mine);
@@ -168,8 +168,8 @@ int pipeline_worker(Transport *world, const Options *asked) {
     int failed = worker_run(engine, world);
     setup_free(&s);
     if (!failed) return 0;
-    /* A rank that gave up has reported its error itself; an error that this one found comes here.
-     */
+    /* A rank that gave up has reported its error itself; an error that this one found comes
+     * here. */
     return strstr(error_message(), " gave up: ") ? error_set("%s", "")
                                                  : error_set("rank %d: %s", rank, error_message());
 }

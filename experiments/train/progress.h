@@ -1,5 +1,5 @@
-/* How far a training is: one line rewritten in place on a terminal, now and then a plain line in a
- * log. */
+/* Progress of a training: on a terminal a line that is rewritten in place, in a log a plain line
+ * every ten seconds. */
 #ifndef EXPERIMENTS_PROGRESS_H
 #define EXPERIMENTS_PROGRESS_H
 
@@ -11,20 +11,20 @@
 
 typedef struct {
     bool quiet, terminal, line_open;
-    bool brief;       /* set after the start: no notes, and the line is wiped at the end */
+    bool brief;       /* set after progress_start: print no notes, and erase the line at the end */
     uint64_t total;   /* steps */
-    double per_step;  /* units a step */
+    double per_step;  /* images or tokens per step */
     const char *unit; /* "images" or "tokens" */
     double rate;      /* smoothed, steps per second */
     double loss;      /* smoothed */
-    double shown;     /* when the last line was, s */
+    double shown;     /* time of the last line, s */
 } Progress;
 
 void progress_start(Progress *p, bool quiet, uint64_t total, double per_step, const char *unit);
-/* After a step that took `seconds`. */
+/* Shows a step that took `seconds`. */
 void progress_step(Progress *p, uint64_t step, double loss, double seconds, int submodel,
                    int submodels);
-/* A line that stays. */
+/* Prints a line that stays. */
 void progress_note(Progress *p, const char *format, ...) BCD_PRINTF(2, 3);
 void progress_end(Progress *p);
 

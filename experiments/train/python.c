@@ -28,7 +28,7 @@ static int find_script(char path[PATH], const char *script) {
     return error_set("%s is neither next to the program nor in its source tree", name);
 }
 
-/* The exit status. */
+/* Returns the exit status. */
 static int run_one(char *const argv[], FILE *out, FILE *complaints) {
     posix_spawn_file_actions_t streams;
     pid_t child;

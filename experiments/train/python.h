@@ -1,5 +1,5 @@
-/* Runs the project's Python scripts: they are found next to the installed program (share/bcd) or in
- * the source tree that it was built in. */
+/* Runs the project's Python scripts, which are next to the installed program (share/bcd) or in the
+ * source tree that it was built in. */
 #ifndef EXPERIMENTS_PYTHON_H
 #define EXPERIMENTS_PYTHON_H
 
@@ -11,11 +11,11 @@ enum { PYTHON_ARGUMENTS = 8 + OPTIONS_POSITIONAL };
 
 typedef enum { PYTHON_DONE, PYTHON_MISSING, PYTHON_FAILED } PythonResult;
 
-/* Runs `script`, named from the root of the tree, with arguments[count], at most PYTHON_ARGUMENTS -
- * 4; what it prints goes to `out`, NULL: to ours.  Python is what the environment's PYTHON names,
- * else the first of python3 and /usr/bin/python3 that has the packages: a script that lacks one
- * exits with status 3.  MISSING where there is no such Python, FAILED where the script fails; the
- * error is the last line it complained with. */
+/* Runs `script`, a path in the source tree, with arguments[count], at most PYTHON_ARGUMENTS - 4 of
+ * them.  Its output goes to `out`, or to standard output if that is NULL.  Runs $PYTHON if set,
+ * else the first of python3 and /usr/bin/python3 that has the packages (a script that lacks one
+ * exits with status 3).  Returns PYTHON_MISSING if there is no such Python, PYTHON_FAILED if the
+ * script fails; the error is then the last line that it printed to standard error. */
 PythonResult python_run(const char *script, const char *const arguments[], int count, FILE *out);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
-/* Appends ",key=value" (or ":key=value" to a bare preset) unless the key is there already. */
+/* Appends ",key=value", or ":key=value" to the bare name of a preset, unless the key is there. */
 static void add_key(char spec[OPTION_TEXT], const char *key, int value) {
     size_t used = strlen(spec);
     char *settings = strchr(spec, ':');
@@ -32,7 +32,7 @@ Model *setup_model(const char *spec, int outputs, int context) {
     if (!model || !context) return model;
     if (!model->tokens || model->input.w != context) {
         if (model->tokens)
-            error_set("--context %d: the model %s says %d", context, spec, model->input.w);
+            error_set("--context %d: the model %s has %d", context, spec, model->input.w);
         else
             error_set("--context is for models that read tokens; %s reads images", spec);
         model_free(model);
@@ -47,13 +47,13 @@ int setup_match(const Model *model, const Dataset *data) {
         return error_set("the model %s reads images of %d x %d x %d, %s has %d x %d x %d",
                          model->name, want.h, want.w, want.c, data->name, have.h, have.w, have.c);
     if (data->classes > model->outputs)
-        return error_set("the model %s tells %d %s apart, %s has %d", model->name, model->outputs,
+        return error_set("the model %s has %d %s, %s has %d", model->name, model->outputs,
                          model->tokens ? "tokens" : "classes", data->name, data->classes);
     if (data->samples < 1) return error_set("%s: no samples", data->name);
     return 0;
 }
 
-/* Two token files of one training are by the same tokenizer. */
+/* Both token files of a training must be made by the same tokenizer. */
 static int check_tokenizer(const Dataset *train, const Dataset *valid) {
     if (strcmp(train->tokenizer, valid->tokenizer) == 0) return 0;
     return error_set("--valid: %s was made with %s, %s with %s", valid->name, valid->tokenizer,
@@ -61,13 +61,13 @@ static int check_tokenizer(const Dataset *train, const Dataset *valid) {
 }
 
 int setup_check_vocabulary(const Options *o, const Model *model, const Dataset *data) {
-    /* The size tells; a model's may be padded to a multiple of 128, as is usual. */
+    /* Sizes are compared; a model's may be padded to a multiple of 128, as is usual. */
     const int padded = (data->classes + 127) / 128 * 128;
     if (!*o->init || !model->tokens || model->outputs == data->classes || model->outputs <= padded)
         return 0;
-    return error_set("the model has %d tokens, %s was made with %s, which has %d", model->outputs,
-                     data->name, *data->tokenizer ? data->tokenizer : "another tokenizer",
-                     data->classes);
+    return error_set("the model has %d tokens, but %s was made with %s, which has %d",
+                     model->outputs, data->name,
+                     *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);
 }
 
 Dataset *setup_data(const Options *options, const Model *model, Split split) {
@@ -105,7 +105,7 @@ int setup_partition(Partition *partition, const Model *model, const Options *o) 
     return -1;
 }
 
-/* A model to start from says itself what it is; a file of tensors does not. */
+/* A directory to start from names its model in config.json; a file of tensors does not. */
 static int resolve_model(Options *o) {
     if (!*o->init || convert_is_tensors(o->init) || options_given(o, "model")) return 0;
     return convert_spec(o->model, o->init, o->context);
@@ -125,29 +125,28 @@ int setup_check(const Options *asked) {
             error_set("the model %s reads %s, the data set %s holds %s", o->model,
                       model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
     else if (*o->init && !convert_is_tensors(o->init) && !convert_knows(model))
-        failed = error_set("--init DIR: for models that gpt2 and llama name, not %s", o->model);
+        failed = error_set("--init DIR is for GPT-2 and LLaMA models, not for %s", o->model);
     else if (o->augment && tokens)
         failed = error_set("--augment is for images; %s holds tokens", o->data);
     else if (o->augment && (o->cache || o->device_cache))
         failed = error_set(
-            "--augment changes the images at each visit, so what --cache keeps "
-            "would not be exact; drop one of them");
+            "--augment changes the images in each epoch, so --cache would keep outputs of other "
+            "images; drop one of them");
     else if (options_given(o, "momentum") && o->momentum > 0 &&
              !(optimizer_defaults((OptimizerKind)o->optimizer).momentum > 0))
-        failed = error_set("--momentum is for sgd; %s has its own", optimizer_names[o->optimizer]);
+        failed = error_set("--momentum is for sgd, not for %s", optimizer_names[o->optimizer]);
     else if (o->optimizer == OPTIMIZER_SGD && (o->beta1 > 0 || o->beta2 > 0 || o->eps > 0))
         failed = error_set(
             "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
     else if (*o->valid && !tokens)
         failed = error_set("--valid is for language models; %s holds images", o->data);
     else if (o->batch && o->accumulate > o->batch)
-        failed = error_set("--accumulate %d: a batch has %d samples", o->accumulate, o->batch);
+        failed = error_set("--accumulate %d: a batch has only %d samples", o->accumulate, o->batch);
     else
         failed = setup_check_device(o) || setup_partition(&partition, model, o);
     if (!failed && o->method == METHOD_OFFLOAD && partition.submodels > 1)
         failed = error_set(
-            "--method offload updates all parameters at each step; it goes with one submodel, "
-            "not %d",
+            "--method offload updates all parameters at each step; it needs one submodel, not %d",
             partition.submodels);
     partition_free(&partition);
     model_free(model);
@@ -156,7 +155,7 @@ int setup_check(const Options *asked) {
 
 int setup_check_idle(const Options *o) {
     if (o->batch && o->limit && o->batch > o->limit)
-        return error_set("--batch %d: --limit leaves %d samples", o->batch, o->limit);
+        return error_set("--batch %d: --limit leaves only %d samples", o->batch, o->limit);
     if ((o->cache || o->device_cache) && o->submodels < 2 && !*o->partition)
         return error_set(
             "--cache keeps outputs of frozen blocks; with one submodel there are none: give "
@@ -164,7 +163,7 @@ int setup_check_idle(const Options *o) {
     return 0;
 }
 
-/* Puts what was left to a default into the options, so that a run stores what it really used. */
+/* Fills in the defaults, so that a run stores what it really used. */
 static void resolve(Setup *setup) {
     Options *o = &setup->options;
     if (!o->batch) o->batch = setup->model->tokens ? 8 : 128;
@@ -200,8 +199,8 @@ static StageSettings stage_settings(const Options *o, OptimizerSettings optimize
                            .offload = o->method == METHOD_OFFLOAD};
 }
 
-/* The data tells the model its vocabulary, the model tells the data its context: first a model as
- * it stands, then the data, then the model again. */
+/* The model's vocabulary comes from the data, and the context of the data from the model: creates a
+ * draft of the model, then the data, then the model. */
 static int open_model_and_data(Setup *setup) {
     const Options *o = &setup->options;
     Model *draft = setup_model(o->model, 0, o->context);
@@ -245,7 +244,7 @@ int setup_open(Setup *setup, const Options *options) {
 
 /* ---- engine ---------------------------------------------------------------------------------- */
 
-/* A device takes images once and for all; in a pipeline they travel with each batch. */
+/* Copies the images to the device once; in a pipeline they are sent with each batch instead. */
 static int keep_images(Setup *s) {
     const StageClass *is = s->stage->is;
     if (!s->stage_settings.image_bytes) return 0;

@@ -1,4 +1,4 @@
-/* The device a training runs on, and whether its memory will do. */
+/* The device a training runs on, and whether the training fits into its memory. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,17 +13,15 @@ static bool on_processor(const Options *o) {
 int setup_check_device(const Options *o) {
     const char *precision = precision_names[o->precision];
     if (!on_processor(o))
-        return o->correct_above > 0
-                   ? error_set("--correct-above: only --device cpu and plain correct blocks")
-                   : 0;
+        return o->correct_above > 0 ? error_set("--correct-above needs --device cpu or plain") : 0;
     if (o->precision != PRECISION_FP32)
         return error_set(
             "--precision %s: the cpu computes in fp32; %s is for --device cuda or simt", precision,
             precision);
     if (o->method == METHOD_OFFLOAD)
         return error_set(
-            "--method offload puts optimizer state next to a device's memory, into the host's; the "
-            "cpu has only that: choose --device cuda or simt");
+            "--method offload moves optimizer state from a device's memory to the host's; it needs "
+            "--device cuda or simt");
     if (o->device_cache)
         return error_set("--device-cache: the cpu has no memory of its own; use --cache");
     return 0;

@@ -1,11 +1,10 @@
-/* How a training updates: as the flags say, else as is usual for the optimizer and the model. */
+/* Settings of the optimizer: from the flags, or what is usual for the optimizer and the model. */
 #include <stdio.h>
 
 #include "setup.h"
 
-/* Language models are trained by AdamW, with a rate that rises over a twentieth of the steps and
- * then falls as a cosine, and gradients clipped at 1; fine-tuned at a rate that keeps what was
- * learned before. */
+/* Language models: AdamW, warm-up over a twentieth of the steps, then a cosine, gradients clipped
+ * at 1; a smaller rate for fine-tuning. */
 static void language_defaults(Options *o) {
     const bool adam = o->optimizer == OPTIMIZER_ADAM || o->optimizer == OPTIMIZER_ADAMW;
     if (!options_given(o, "lr") && adam) o->lr = 3e-4;

@@ -1,4 +1,4 @@
-/* `bcd train`: the BCD loop, watched: curves, evaluation, checkpoints, progress. */
+/* `bcd train`: runs the BCD loop, and after each update keeps curves, evaluates and saves. */
 #include "train.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "pipeline.h"
 #include "train_parts.h"
 
-/* run.h5 first: rows beyond the checkpoint are dropped by a resume, missing ones would stay
- * missing. */
+/* Writes run.h5 first: a resume drops rows beyond the checkpoint, but could not add missing
+ * ones. */
 static int save(Training *t) {
     double start = clock_seconds();
     const Options *o = &t->setup.options;
@@ -32,7 +32,7 @@ static int save(Training *t) {
 static bool save_due(const Training *t) {
     const Options *o = &t->setup.options;
     if (o->save_every) return t->state.step % (uint64_t)o->save_every == 0;
-    /* A minute's work may be lost, but no more than a twentieth of the time goes to saving. */
+    /* Loses at most a minute of work, but spends at most a twentieth of the time on saving. */
     return clock_seconds() - t->saved > fmax(60, 20 * t->save_cost);
 }
 
@@ -49,7 +49,8 @@ static int evaluate(Training *t) {
     return runfile_add(&t->run, RUN_EVALUATIONS, &row);
 }
 
-static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
+/* Describes why the submodel of the update after `step` became active. */
+static void describe_switch(char reason[H5_NAME], const Training *t, uint64_t step) {
     const SwitchRule *rule = &t->setup.bcd.rule;
     const RunFile *run = &t->run;
     if (!run->switch_rows) {
@@ -68,14 +69,14 @@ static void say_reason(char reason[H5_NAME], const Training *t, uint64_t step) {
                  (unsigned long long)length);
 }
 
-/* Writes down the submodel of the step just done, if it is another phase's. */
+/* Records the submodel of the step just done, if a new phase began with it. */
 static int note_switch(Training *t, const BcdState *state) {
     RunFile *run = &t->run;
     const SwitchRule *rule = &t->setup.bcd.rule;
     uint64_t phase = state->phase - (state->phase_steps == 0);
     if (run->switch_rows && run->switches[run->switch_rows - 1].phase == phase) return 0;
     SwitchRow row = {.step = state->step - 1, .submodel = state->submodel, .phase = phase};
-    say_reason(row.reason, t, row.step);
+    describe_switch(row.reason, t, row.step);
     row.earlier_loss = row.window_loss = NAN;
     if (run->switch_rows && rule->kind == SWITCH_AUTO)
         runfile_windows(run, run->switches[run->switch_rows - 1].step, row.step, rule->window,
@@ -105,7 +106,7 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     return stop;
 }
 
-/* The last evaluation, and the files as they stay. */
+/* Evaluates and writes the files for the last time. */
 static int finish(Training *t) {
     const RunFile *run = &t->run;
     bool evaluated =
@@ -115,13 +116,13 @@ static int finish(Training *t) {
     t->diverged = !isfinite(loss);
     if (t->diverged) return error_set("the validation loss is %g", loss);
     if (save(t)) return -1;
-    /* Last: who reads it may rely on the checkpoint. */
+    /* Written last: a reader of this status may rely on the checkpoint. */
     strcpy(t->run.status, "finished");
     return runfile_write(&t->run, t->run_path);
 }
 
-/* Keeps the curves up to the failure; what was finite last is in the checkpoint.  A step that fails
- * is not counted; one that left numbers that are not finite is. */
+/* Writes the curves up to the failure and reports it.  The checkpoint holds the last finite state.
+ * A step that failed is not counted, but one that left NaN or infinities is. */
 static int note_failure(Training *t) {
     char cause[400];
     snprintf(cause, sizeof cause, "%s", error_message());
@@ -131,8 +132,8 @@ static int note_failure(Training *t) {
     if (runfile_write(&t->run, t->run_path)) return -1;
     if (t->state.step == 0 && !t->diverged && strstr(cause, "nan"))
         return error_set(
-            "step 1: the loss is NaN before any update: it is in the weights or in the "
-            "data; %s holds the weights",
+            "step 1: the loss is NaN before any update; the weights or the data hold a NaN; %s "
+            "holds the weights",
             t->checkpoint_path);
     return error_set("step %llu: %s; %s holds the last good state",
                      (unsigned long long)t->state.step + !t->diverged,
@@ -168,7 +169,7 @@ static int train(Training *t, RunSummary *summary) {
                    tokens ? "tokens" : "images");
     t->progress.brief = o->brief;
     interrupt_catch();
-    /* What a model that is fine-tuned could do before. */
+    /* The score of a model before it is fine-tuned. */
     if (*o->init && t->state.step == 0 && !t->run.evaluation_rows && evaluate(t)) return -1;
     if (save(t) || train_log_open(t)) return -1;
     t->mark = clock_seconds();
@@ -195,10 +196,9 @@ int command_train(const Options *asked) {
     Options options = *asked;
     if (pipeline_join(&options.world, asked)) return -1;
     if (options.world && options.world->rank > 0) {
-        interrupt_ignore(); /* rank 0 decides */
+        interrupt_ignore();
         return pipeline_worker(options.world, asked);
     }
     if (train_run(&options, &summary)) return -1;
-    /* The shell's way of saying that a signal ended it. */
     return summary.interrupted ? interrupt_status() : 0;
 }

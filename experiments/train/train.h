@@ -1,4 +1,4 @@
-/* `bcd train` as a function. */
+/* `bcd train` as a function, and the evaluation of a model. */
 #ifndef EXPERIMENTS_TRAIN_H
 #define EXPERIMENTS_TRAIN_H
 

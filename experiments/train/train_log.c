@@ -1,4 +1,4 @@
-/* What a training writes down as it goes, for others to read. */
+/* Logs of a training for other tools: log.csv and --log-samples. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void train_log_evaluation(Training *t, const EvaluationRow *row) {
     fflush(t->log);
 }
 
-/* Of a resume also what was before, from run.h5. */
+/* Writes the rows of earlier sessions, from run.h5. */
 static void write_past(Training *t) {
     const RunFile *run = &t->run;
     size_t e = 0;
@@ -50,7 +50,7 @@ void train_log_samples(Training *t, const BcdState *state) {
     const BcdSettings *bcd = &t->setup.bcd;
     int *ids = t->samples ? malloc((size_t)bcd->batch * sizeof *ids) : NULL;
     if (!ids) return;
-    /* After the last update of a phase the state is the next one's. */
+    /* After the last update of a phase the state is already that of the next one. */
     const uint64_t phase = state->phase - (state->phase_steps == 0);
     sampler_draw(&t->sampler, bcd->fraction < 1 ? phase : 0);
     sampler_ids(&t->sampler, ids, state->position - (uint64_t)bcd->batch, bcd->batch);

@@ -1,4 +1,4 @@
-/* Where a training starts: a new directory, or one to go on in. */
+/* Opens a training, in a new directory or in that of a run to be resumed. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "../store/settings.h"
 #include "train_parts.h"
 
-/* Whether a flag that was given speaks of the same as this one of an earlier run. */
+/* Returns true if a flag that was given replaces this one of an earlier run. */
 static bool is_replaced(const Options *o, const char *name) {
     static const char *const pairs[][2] = {{"steps", "epochs"},
                                            {"epochs", "steps"},
@@ -37,7 +37,8 @@ int train_like(Options *options) {
     char text[OPTION_TEXT];
     Options like;
     const Options given = *options;
-    if (*options->resume) return error_set("--like is for a new run; --resume has its settings");
+    if (*options->resume)
+        return error_set("--like is for a new run; --resume takes the settings of its own");
     if (!rundir_holds_run(options->like))
         return error_set("--like %s: no run in it", options->like);
     options_defaults(&like, COMMAND_TRAIN);
@@ -51,14 +52,14 @@ int train_like(Options *options) {
     return 0;
 }
 
-/* Model and data, in place of the options that t->setup holds so far. */
+/* Opens the setup for the options that t->setup holds so far. */
 static int open_setup(Training *t) {
     Options options = t->setup.options;
     return setup_open(&t->setup, &options);
 }
 
-/* A new training: the directory must not hold one yet, and is made only when model and data are
- * there. */
+/* Opens a new training.  The directory must not hold a run yet, and is created only after model and
+ * data are open. */
 static int open_new(Training *t, const Options *options) {
     char out[QUOTED];
     t->setup.options = *options;
@@ -74,8 +75,8 @@ static int open_new(Training *t, const Options *options) {
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
 }
 
-/* Settings and curves so far.  run.h5 is written first, so it may be ahead of the checkpoint, and
- * is there when the checkpoint is not yet. */
+/* Reads the settings and curves so far.  run.h5 is written before the checkpoint, so it may be
+ * ahead of it, or exist without one. */
 static int read_past(Training *t) {
     Options copy;
     if (access(t->run_path, F_OK) == 0) {
@@ -87,14 +88,14 @@ static int read_past(Training *t) {
                        ? -1
                        : 0;
         }
-        return error_set("%s; without that file the run goes on, and begins its curves anew",
+        return error_set("%s; without that file the run can go on, and begins its curves anew",
                          error_message());
     }
     options_defaults(&t->run.settings, COMMAND_TRAIN);
     return checkpoint_settings(t->checkpoint_path, &t->run.settings);
 }
 
-/* A run may go on elsewhere than where it was, if asked to. */
+/* Checks that the device is here; the error suggests how to resume the run on the CPU. */
 static int check_device(const Training *t, const Options *asked) {
     const Options *o = &t->setup.options;
     const DeviceModule *device;
@@ -123,17 +124,17 @@ static int open_old(Training *t, const Options *options, const char *dir) {
                : 0;
 }
 
-/* A longer training than first asked must not change what was done. */
+/* Checks that a longer training than first asked for does not change the steps that are done. */
 static int check_extension(const Training *t) {
     const Options *o = &t->setup.options;
     const Options *before = &t->run.settings;
     if (o->steps < t->state.step)
-        return error_set("--steps %llu: %llu are done already", (unsigned long long)o->steps,
+        return error_set("--steps %llu: %llu steps are done already", (unsigned long long)o->steps,
                          (unsigned long long)t->state.step);
     if (before->steps && o->steps != before->steps && o->schedule == LR_COSINE)
         return error_set(
-            "--steps %llu: this run's cosine schedule ends at step %llu; one to be extended is "
-            "started with --schedule constant",
+            "--steps %llu: this run's cosine schedule ends at step %llu; only a run with another "
+            "--schedule can be extended",
             (unsigned long long)o->steps, (unsigned long long)before->steps);
     return 0;
 }
@@ -148,7 +149,7 @@ static int restore(Training *t) {
     return 0;
 }
 
-/* What run.h5 says next to the curves. */
+/* Fills in what run.h5 holds next to the curves. */
 static int describe(Training *t) {
     const Setup *s = &t->setup;
     RunFile *run = &t->run;
@@ -160,8 +161,8 @@ static int describe(Training *t) {
         return -1;
     run->provenance.threads = t->threads;
     if (runfile_moved(run))
-        memset(run->memory, 0, sizeof run->memory); /* peaks of another memory */
-    if (t->resumed && *command) {                   /* that of the start says how it was made */
+        memset(run->memory, 0, sizeof run->memory); /* the peaks were of another device */
+    if (t->resumed && *command) {                   /* keep those of the start */
         strcpy(run->provenance.command, command);
         strcpy(run->provenance.started, started);
     }
@@ -191,7 +192,7 @@ int train_open(Training *t, const Options *options) {
     t->threads = omp_get_max_threads();
     bool old = options->resume[0] || (options->go_on && rundir_holds_run(options->out));
     if (options->resume[0] && options->out[0])
-        return error_set("--resume goes on in its own directory; leave --out away");
+        return error_set("--resume goes on in the run's own directory; leave out --out");
     if (old ? open_old(t, options, options->resume[0] ? options->resume : options->out)
             : open_new(t, options))
         return -1;
@@ -210,6 +211,7 @@ void train_close(Training *t) {
     setup_free(&t->setup);
     runfile_free(&t->run);
     if (t->lock < 0) return;
-    if (t->made && !rundir_holds_run(t->dir)) rundir_remove(t->dir, t->there); /* it never began */
+    /* Nothing was written: the training never began. */
+    if (t->made && !rundir_holds_run(t->dir)) rundir_remove(t->dir, t->there);
     close(t->lock);
 }

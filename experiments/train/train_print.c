@@ -1,4 +1,4 @@
-/* What `bcd train` says before and after. */
+/* What `bcd train` prints before and after the training. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ static void format_computer(char text[128], const Provenance *p) {
         snprintf(text, 128, "%d thread%s", p->threads, p->threads == 1 ? "" : "s");
 }
 
-/* From here on the bits are not those of a run that never changed. */
+/* Says that the run has moved to another device, which changes roundings from here on. */
 static void print_move(const RunFile *run) {
     if (!runfile_moved(run)) return;
     const SessionRow *now = &run->sessions[run->session_rows - 1], *before = now - 1;
@@ -121,8 +121,8 @@ int train_count_memory(Training *t) {
     return 0;
 }
 
-/* Beside a device: masters of frozen parameters in bf16, optimizer state with offload, transfers.
- */
+/* Host memory next to a device: masters of frozen parameters in bf16, optimizer state with offload,
+ * buffers for transfers. */
 static void print_host_memory(const Setup *s) {
     FitBytes planned;
     char all[32], parameters[32], state[32];
@@ -133,7 +133,7 @@ static void print_host_memory(const Setup *s) {
            format_bytes((double)planned.host[MEM_STATE], state));
 }
 
-/* What one device of them needs. */
+/* Prints what the fullest of the ranks needs. */
 static void print_fullest_rank(const Setup *s) {
     FitBytes planned;
     char peak[32], plan[32];
@@ -167,8 +167,8 @@ static void print_memory(const Training *t) {
     char submodels[16], form[48];
     double parts = 1 / partition_share(&s->bcd.partition, s->model);
     snprintf(submodels, sizeof submodels, "%.3g", parts);
-    /* The form counts the active submodel's optimizer state, in the memory that computes; ranks
-     * have their peaks at different times. */
+    /* The closed form counts the active submodel's optimizer state in the memory that computes, and
+     * ranks have their peaks at different times. */
     if (s->stage_settings.offload || s->stage_settings.keep_state || s->ranks) return;
     printf("parameters, gradients and state %s; closed form %s %s, for equal submodels\n",
            format_bytes(held, peak), memory_closed_form_text(form, optimizer, precision, submodels),

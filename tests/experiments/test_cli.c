@@ -52,7 +52,7 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --data text --model G-20B:context=8 --out none"), "this machine has");
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
     check_error(run(1, "eval nothing"), "nothing");
-    check_error(run(1, "experiment velocity"), "experiment velocity: there is none");
+    check_error(run(1, "experiment velocity"), "experiment velocity: no such experiment");
     check_error(run(2, "experiment validity --out none --seeds 0"), "from 1 to 100");
     check_error(run(2, "experiment validity --out none --minutes 0"), "--minutes \"0\"");
     check_error(run(1, "experiment all --preset smoke --out none --multiplier -1"),
@@ -92,7 +92,7 @@ static void trains(void) {
     check_error(run(1, "train " RESNET "--steps 30 --out plain"),
                 "plain: holds a run already; go on with bcd train --resume plain");
     check_error(run(1, "train --resume plain --lr 0.5"), "--lr 0.5: this run was started with 0.1");
-    check_error(run(1, "train --resume plain --steps 20"), "--steps 20: 30 are done already");
+    check_error(run(1, "train --resume plain --steps 20"), "--steps 20: 30 steps are done already");
 }
 
 /* Where evaluation needs more scratch than any training step, too. */

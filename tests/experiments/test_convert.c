@@ -263,38 +263,40 @@ static void make_changed(const char *dir, const char *name, const char *from, co
 static const struct {
     const char *name, *from, *to, *says;
 } wrong[] = {
-    {"gpt2", "\"model_type\"", "\"model_type\": \"bert\"", "model_type is bert; known are gpt2"},
+    {"gpt2", "\"model_type\"", "\"model_type\": \"bert\"",
+     "model_type is bert; supported are gpt2"},
     {"gpt2", "\"activation_function\"", "\"activation_function\": \"relu\"",
-     "activation_function is \"relu\"; ours is always gelu_new"},
+     "activation_function is \"relu\"; only gelu_new is supported"},
     {"gpt2", "\"layer_norm_epsilon\"", "\"layer_norm_epsilon\": 0",
-     "layer_norm_epsilon is no number from 1e-12 to 1"},
+     "layer_norm_epsilon must be a number from 1e-12 to 1"},
     {"gpt2", "\"tie_word_embeddings\"", "\"tie_word_embeddings\": false",
      "tie_word_embeddings is false"},
-    {"gpt2", "\"n_inner\"", "\"n_inner\": 47", "n_inner is 47; ours is always 4 n_embd"},
-    {"gpt2", "\"n_layer\"", "\"n_layer\": 2.5", "n_layer is no whole number"},
-    {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer is no whole number"},
+    {"gpt2", "\"n_inner\"", "\"n_inner\": 47", "n_inner is 47; only 4 n_embd is supported"},
+    {"gpt2", "\"n_layer\"", "\"n_layer\": 2.5", "n_layer must be a whole number"},
+    {"gpt2", "\"n_layer\"", "\"x\": 2", "n_layer must be a whole number"},
     {"gpt2", "\"n_positions\"", "\"n_positions\": 9", "--context 10"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 2",
      "3 heads are not a multiple of 2 groups"},
     {"llama", "\"num_key_value_heads\"", "\"num_key_value_heads\": 0",
-     "num_key_value_heads is no whole number"},
-    {"llama", "\"rms_norm_eps\"", "\"rms_norm_eps\": \"1e-6\"", "rms_norm_eps is no number from"},
+     "num_key_value_heads must be a whole number"},
+    {"llama", "\"rms_norm_eps\"", "\"rms_norm_eps\": \"1e-6\"",
+     "rms_norm_eps must be a number from"},
     {"llama", "\"rope_theta\"", "\"rope_theta\": 0.0", "rope_base=0 is not in 1.."},
-    {"llama", "\"rope_theta\"", "\"rope_theta\": \"10000\"", "rope_theta is no number"},
+    {"llama", "\"rope_theta\"", "\"rope_theta\": \"10000\"", "rope_theta must be a number"},
     {"llama", "\"rope_type\"", "\"rope_type\": \"yarn\"",
-     "rope_type is \"yarn\"; ours is always default, linear or llama3"},
+     "rope_type is \"yarn\"; only default, linear or llama3 is supported"},
     {"llama", "\"rope_type\"", "\"rope_type\": \"dynamic\"", "rope_type is \"dynamic\""},
     {"llama", "\"rope_type\"", "\"rope_type\": 3", "rope_type is 3"},
-    {"llama", "\"rope_type\"", "\"rope_type\": \"linear\"", "factor is no number"},
+    {"llama", "\"rope_type\"", "\"rope_type\": \"linear\"", "factor must be a number"},
     {"llama", "\"rope_type\"", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5"},
     {"grouped", "\"factor\"", "\"factor\": 0.5", "rope_factor=0.5 is not in 1.."},
     {"grouped", "\"low_freq_factor\"", "\"low_freq_factor\": 4", "rope_low=4 is not below"},
-    {"grouped", "\"low_freq_factor\"", "\"x\": 4", "low_freq_factor is no number"},
+    {"grouped", "\"low_freq_factor\"", "\"x\": 4", "low_freq_factor must be a number"},
     {"grouped", "\"head_dim\"", "\"head_dim\": 7", "even head size, not 7"},
     {"llama", "\"attention_bias\"", "\"attention_bias\": true", "attention_bias is true"},
     {"llama", "\"mlp_bias\"", "\"mlp_bias\": true", "mlp_bias is true"},
     {"mistral", "\"sliding_window\"", "\"sliding_window\": 9",
-     "sliding_window is 9; ours has none"},
+     "sliding_window is 9, which is not supported"},
     {"llama", "\"hidden_act\"", "\"hidden_act\": \"gelu\"", "hidden_act is \"gelu\""},
 };
 
@@ -333,7 +335,7 @@ static void a_failed_start_leaves_nothing(void) {
 static void another_vocabulary_is_refused(void) {
     make_changed("vocabulary", "gpt2", "\"vocab_size\"", "\"vocab_size\": 300");
     check_error(run(1, "train --init vocabulary " STILL "--out never10"),
-                "the model has 300 tokens, text was made with bytes, which has 256");
+                "the model has 300 tokens, but text was made with bytes, which has 256");
     TokenWriter writer;
     int numbers[100];
     for (int i = 0; i < 100; i++) numbers[i] = i;
@@ -353,7 +355,8 @@ static void wrong_directories_are_refused(void) {
                 "model.safetensors.index.json");
     scratch_text("no-weights/model.safetensors.index.json",
                  "{\"weight_map\": {\"a\": \"../gpt2/model.safetensors\"}}");
-    check_error(run(1, "train --init no-weights " STILL "--out never2"), "is no file in it");
+    check_error(run(1, "train --init no-weights " STILL "--out never2"),
+                "is not the name of a file in it");
     scratch_text("no-weights/model.safetensors", "12345678901234567890");
     check_error(run(1, "train --init no-weights " STILL "--out never3"), "safetensors");
     make_changed("more-layers", "gpt2", "\"n_layer\"", "\"n_layer\": 3");
@@ -370,14 +373,14 @@ static void wrong_directories_are_refused(void) {
     check_error(run(1,
                     "train --init exported-gpt2 --model gpt:layers=2,width=24,heads=3,"
                     "context=10,vocabulary=256 " STILL "--out never5"),
-                "which does not make embedding.token.weight of 256 x 24");
+                "which does not fit embedding.token.weight of 256 x 24");
     check_error(run(2, "train --init exported-gpt2 --model resnet8 --data synthetic"),
-                "--init DIR: for models that gpt2 and llama name");
+                "--init DIR is for GPT-2 and LLaMA models");
     run(0,
         "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --steps 1 "
         "--quiet --out images");
-    check_error(run(1, "export images --out never6"), "export: for GPT-2 and LLaMA models");
-    check_error(run(1, "export images"), "--out DIR says where to");
+    check_error(run(1, "export images --out never6"), "export: only GPT-2 and LLaMA models");
+    check_error(run(1, "export images"), "bcd export needs --out DIR");
 }
 
 void test_convert(void) {

@@ -31,13 +31,13 @@ static const Wrong wrong[] = {
     {"train --swtich-every=3",
      "bcd train has no flag --swtich-every; did you mean --switch-every?"},
     {"train --zzzzzzzz 3", "bcd train has no flag --zzzzzzzz; bcd train --help lists them"},
-    {"train --prompt x", "bcd train has no flag --prompt; bcd sample has"},
-    {"eval a --lr 1", "bcd eval has no flag --lr; bcd train has"},
+    {"train --prompt x", "bcd train has no flag --prompt; it is a flag of bcd sample"},
+    {"eval a --lr 1", "bcd eval has no flag --lr; it is a flag of bcd train"},
     {"train -lr 1", "\"-lr\": flags start with two dashes"},
     {"train --lr", "--lr needs a value: --lr RATE"},
     {"train --lr 1 --lr 2", "--lr is given twice"},
     {"train --augment=1", "--augment takes no value"},
-    {"train more", "bcd train: \"more\" is one too many; flags start with --"},
+    {"train more", "bcd train: unexpected argument \"more\"; flags start with --"},
     {"export", "bcd export needs DIR; see bcd export --help"},
     {"train --lr abc", "--lr \"abc\": it takes a number from 0 to 1000"},
     {"train --lr -0.1", "--lr \"-0.1\": it takes a number from 0 to 1000"},
@@ -67,9 +67,9 @@ static const Wrong wrong[] = {
      "--switch-every \"e\": it takes steps (500), epochs (2e, 0.5e) or auto"},
     {"train --switch-every 0e",
      "--switch-every \"0e\": it takes steps (500), epochs (2e, 0.5e) or auto"},
-    {"train --resume ''", "--resume \"\": it names nothing; it takes DIR"},
-    {"train --init ''", "--init \"\": it names nothing; it takes DIR|FILE"},
-    {"eval ''", "\"\" names no file"},
+    {"train --resume ''", "--resume \"\": the value is empty; it takes DIR"},
+    {"train --init ''", "--init \"\": the value is empty; it takes DIR|FILE"},
+    {"eval ''", "\"\": the name of a file is empty"},
     {"train --qui", "bcd train has no flag --qui; did you mean --quiet?"},
     {"train --switch-every never",
      "--switch-every \"never\": it takes steps (500), epochs (2e, 0.5e) or auto"},
@@ -95,37 +95,35 @@ static const Wrong mismatched[] = {
      "images"},
     {"train --context 8", "--context is for models that read tokens; resnet8 reads images"},
     {"train --data text --model gpt:layers=1,width=8,heads=1,context=8 --context 16",
-     "--context 16: the model gpt:layers=1,width=8,heads=1,context=8 says 8"},
+     "--context 16: the model gpt:layers=1,width=8,heads=1,context=8 has 8"},
     {"train --augment --cache 1M",
-     "--augment changes the images at each visit, so what --cache keeps would not be exact; drop "
-     "one of them"},
-    {"train --optimizer adam --momentum 0.5", "--momentum is for sgd; adam has its own"},
+     "--augment changes the images in each epoch, so --cache would keep outputs of other images; "
+     "drop one of them"},
+    {"train --optimizer adam --momentum 0.5", "--momentum is for sgd, not for adam"},
     {"train --beta1 0.8",
      "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has "
      "--momentum"},
-    {"train --limit 10 --batch 128", "--batch 128: --limit leaves 10 samples"},
+    {"train --limit 10 --batch 128", "--batch 128: --limit leaves only 10 samples"},
     {"train --cache 1M",
      "--cache keeps outputs of frozen blocks; with one submodel there are none: give --submodels, "
      "or leave it out"},
-    {"train --batch 4 --accumulate 5", "--accumulate 5: a batch has 4 samples"},
+    {"train --batch 4 --accumulate 5", "--accumulate 5: a batch has only 4 samples"},
     {"train --precision bf16",
      "--precision bf16: the cpu computes in fp32; bf16 is for --device cuda or simt"},
     {"train --method offload",
-     "--method offload puts optimizer state next to a device's memory, into the host's; the cpu "
-     "has "
-     "only that: choose --device cuda or simt"},
+     "--method offload moves optimizer state from a device's memory to the host's; it needs "
+     "--device cuda or simt"},
     {"train --device-cache 1M", "--device-cache: the cpu has no memory of its own; use --cache"},
     {"train --device simt --method offload --submodels 3",
-     "--method offload updates all parameters at each step; it goes with one submodel, not 3"},
+     "--method offload updates all parameters at each step; it needs one submodel, not 3"},
     {"train --device simt --device-cache 1M --augment",
-     "--augment changes the images at each visit, so what --cache keeps would not be exact; drop "
-     "one of them"},
+     "--augment changes the images in each epoch, so --cache would keep outputs of other images; "
+     "drop one of them"},
     {"train --submodels 3 --submodel-lr 1,2",
      "partition: \"1,2\" is not 3 factors of the learning rate above 0, separated by commas"},
     {"train --always-active end",
      "partition: no block \"end\" in resnet8; blocks are stem to head, or 0 to 4"},
-    {"train --device simt --correct-above 0.1",
-     "--correct-above: only --device cpu and plain correct blocks"},
+    {"train --device simt --correct-above 0.1", "--correct-above needs --device cpu or plain"},
     {"train --submodels 3 --partition 0-2/3-4", "--submodels 3: --partition \"0-2/3-4\" has 2"},
 };
 
@@ -299,10 +297,10 @@ static const Wrong config[] = {
     {"# all of it\n\n  --batch = 7   # small\nkeep-state\n", NULL},
     {"steps 9\nlr=0.25\n", NULL},
     {"batch 1\nbatch 2\n", ":2: --batch is given twice"},
-    {"batch\n", ":1: --batch needs a value: batch SAMPLES"},
+    {"batch\n", ":1: --batch needs a value: --batch SAMPLES"},
     {"keep-state 1\n", ":1: --keep-state takes no value"},
     {"\nbatsh 3\n", ":2: bcd train has no flag --batsh; did you mean --batch?"},
-    {"config other\n", ":1: a file of flags names no other"},
+    {"config other\n", ":1: --config cannot be given in a file of flags"},
 };
 
 static void reads_a_config(const void *row) {

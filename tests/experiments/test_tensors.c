@@ -106,7 +106,7 @@ static void own_names_are_read(void) {
         check_error(run(1, "train " IMAGES "--init %s.safetensors --out never11", refused[i][0]),
                     refused[i][1]);
     check_error(run(1, "eval --init all.safetensors --data synthetic"),
-                "tensors alone; bcd train --init takes them, with --model");
+                "holds only tensors; bcd train --init takes it, together with --model");
 }
 
 void test_tensors(void) { RUN(own_names_are_read); }
