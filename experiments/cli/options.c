@@ -35,17 +35,20 @@ static const CommandInfo *command_info(Command command) {
 }
 
 static int refuse_name(const char *name, Command command) {
-    const char *here = command_info(command)->name;
+    const char *command_name = command_info(command)->name;
     for (int row = 0; option_table[row].name; row++) {
         if (strcmp(option_table[row].name, name) != 0) continue;
         for (int i = 0; i < COMMANDS; i++)
             if (option_table[row].commands & command_table[i].command)
-                return error_set("bcd %s has no flag --%s; it is a flag of bcd %s", here, name,
-                                 command_table[i].name);
+                return error_set("bcd %s has no flag --%s; it is a flag of bcd %s", command_name,
+                                 name, command_table[i].name);
     }
     const char *near = nearest_option(name, command);
-    if (near) return error_set("bcd %s has no flag --%.60s; did you mean --%s?", here, name, near);
-    return error_set("bcd %s has no flag --%.60s; bcd %s --help lists them", here, name, here);
+    if (near)
+        return error_set("bcd %s has no flag --%.60s; did you mean --%s?", command_name, name,
+                         near);
+    return error_set("bcd %s has no flag --%.60s; bcd %s --help lists them", command_name, name,
+                     command_name);
 }
 
 static bool is_length(const char *name) {

@@ -30,10 +30,10 @@ static int read_size(const Config *config, const char *key, int *size) {
     return 0;
 }
 
-static int refuse(const Config *config, const char *key, const char *ours) {
+static int refuse(const Config *config, const char *key, const char *supported) {
     char *text = cJSON_PrintUnformatted(find(config, key));
     error_set("%s: %s is %.60s; only %s is supported", config->path, key, text ? text : "not given",
-              ours);
+              supported);
     cJSON_free(text);
     return -1;
 }
@@ -67,11 +67,11 @@ static int read_eps(const Config *config, const char *key, double left_out, char
     return 0;
 }
 
-/* Refuses a flag other than `ours`; `left_out` is its value if it is missing. */
-static int must_be(const Config *config, const char *key, bool left_out, bool ours) {
+/* Refuses a flag other than `supported`; `left_out` is its value if it is missing. */
+static int must_be(const Config *config, const char *key, bool left_out, bool supported) {
     const cJSON *item = find(config, key);
     bool value = item ? cJSON_IsTrue(item) : left_out;
-    return value == ours ? 0 : refuse(config, key, ours ? "true" : "false");
+    return value == supported ? 0 : refuse(config, key, supported ? "true" : "false");
 }
 
 static int check_context(const Config *c, int context, int positions) {

@@ -126,31 +126,26 @@ static void forward(H5File *file, Stage *stage, int n, real *buffer) {
     }
 }
 
+/* Writes all tensors of a role into a group. */
+static void write_tensors(H5File *file, Stage *stage, TensorRole role, const char *group,
+                          real *buffer) {
+    for (int i = 0; i < tensor_count(stage->model, role); i++) {
+        char path[2 * H5_NAME];
+        H5Dim dims[4];
+        int rank = tensor_shape(dims, stage->model, role, i);
+        stage->is->read(stage, role, i, buffer);
+        snprintf(path, sizeof path, "%s/%s", group, tensor_name(stage->model, role, i));
+        h5_write(file, path, H5_REAL, buffer, rank, dims, NULL);
+    }
+}
+
 static void backward(H5File *file, Stage *stage, real *buffer) {
     const Model *model = stage->model;
     for (int b = model->blocks - 1; b >= 0; b--) {
         stage->is->input_gradient(stage, b);
         stage->is->weight_gradient(stage, b);
     }
-    for (int p = 0; p < model->params; p++) {
-        char name[H5_NAME];
-        H5Dim dims[4];
-        int rank = tensor_shape(dims, model, TENSOR_PARAMETER, p);
-        stage->is->read(stage, TENSOR_GRADIENT, p, buffer);
-        snprintf(name, sizeof name, "/gradients/%s", model->param[p].name);
-        h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
-    }
-}
-
-static void write_buffers(H5File *file, Stage *stage, real *buffer) {
-    for (int b = 0; b < stage->model->buffers; b++) {
-        char name[H5_NAME];
-        H5Dim dims[4];
-        int rank = tensor_shape(dims, stage->model, TENSOR_BUFFER, b);
-        stage->is->read(stage, TENSOR_BUFFER, b, buffer);
-        snprintf(name, sizeof name, "/buffers/%s", stage->model->buffer[b].name);
-        h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
-    }
+    write_tensors(file, stage, TENSOR_GRADIENT, "/gradients", buffer);
 }
 
 static size_t largest_array(const Model *model, int n) {
@@ -189,7 +184,7 @@ static int write_gradients(const Options *options, Stage *stage, const Batch *ba
     double mean = loss.loss_sum / (double)loss.count;
     h5_write(&file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
     if (options->mode == MODE_TRAIN) backward(&file, stage, buffer);
-    write_buffers(&file, stage, buffer);
+    write_tensors(&file, stage, TENSOR_BUFFER, "/buffers", buffer);
     free(buffer);
     return h5_commit(&file);
 }

@@ -157,12 +157,12 @@ static void print_token(const Sampling *s, int token) {
 static int start_text(Sampling *s, const Options *o) {
     const Tokenizer *tokenizer = s->tokenizer;
     if (!tokenizer) return encode_prompt(s, o);
-    size_t room = strlen(o->prompt) + 1 + (size_t)o->tokens;
+    size_t capacity = strlen(o->prompt) + 1 + (size_t)o->tokens;
     if (tokenizer->vocabulary > s->setup.model->outputs)
         return error_set("sample: the tokenizer %s has %d tokens, the model only %d",
                          tokenizer->name, tokenizer->vocabulary, s->setup.model->outputs);
     if (tokenizer->encode(tokenizer, o->prompt, strlen(o->prompt), &s->text, &s->count)) return -1;
-    int *grown = realloc(s->text, room * sizeof *grown);
+    int *grown = realloc(s->text, capacity * sizeof *grown);
     if (!grown) return error_set("sample: out of memory");
     s->text = grown;
     /* Without a prompt begins with the mark between documents, or a new line. */

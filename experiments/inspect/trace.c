@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "../../ref/memory.h"
 #include "../commands.h"
 #include "../store/provenance.h"
 #include "../study/converge.h"
@@ -13,27 +14,30 @@
 
 static void trace_free(Trace *trace) {
     free(trace->active);
-    free(trace->times);
-    free(trace->bytes);
+    free(trace->cost);
 }
 
 static int trace_reserve(Trace *trace, int blocks, int submodel) {
     size_t n = (size_t)blocks;
     *trace = (Trace){.submodel = submodel,
                      .active = calloc(n, sizeof *trace->active),
-                     .times = calloc(n, sizeof *trace->times),
-                     .bytes = calloc(n, sizeof *trace->bytes)};
-    return trace->active && trace->times && trace->bytes ? 0 : error_set("trace: out of memory");
+                     .cost = calloc(n, sizeof *trace->cost)};
+    return trace->active && trace->cost ? 0 : error_set("trace: out of memory");
 }
 
-static BlockTimes time_sum(const BlockTimes *times, int blocks) {
-    BlockTimes sum = {0};
+static void fill_costs(Trace *trace, const BlockTimes *times, const BlockMemory *bytes,
+                       int blocks) {
     for (int b = 0; b < blocks; b++) {
-        sum.forward_ms += times[b].forward_ms;
-        sum.input_gradient_ms += times[b].input_gradient_ms;
-        sum.weight_gradient_ms += times[b].weight_gradient_ms;
+        double *cost = trace->cost[b];
+        cost[COST_FORWARD] = times[b].forward_ms;
+        cost[COST_INPUT_GRADIENT] = times[b].input_gradient_ms;
+        cost[COST_WEIGHT_GRADIENT] = times[b].weight_gradient_ms;
+        cost[COST_PARAMETERS] = (double)bytes[b].parameters;
+        cost[COST_ACTIVATIONS] = (double)bytes[b].activations;
+        cost[COST_GRADIENTS] = (double)bytes[b].gradients;
+        cost[COST_STATE] = (double)bytes[b].state;
+        for (int c = 0; c < COSTS; c++) trace->total[c] += cost[c];
     }
-    return sum;
 }
 
 /* Runs a step to warm up, then up to eight, fewer if they take long. */
@@ -43,21 +47,17 @@ static int run_trace(Bench *bench, Trace *trace) {
     const Model *model = setup->model;
     size_t blocks = (size_t)model->blocks;
     double step_ms;
-    if (bench_steps(bench, trace->submodel, pace, &step_ms) ||
-        memory_blocks(trace->bytes, model, &setup->stage_settings, bench->active))
-        return -1;
+    BlockMemory *bytes = calloc(blocks, sizeof *bytes);
+    int failed = !bytes ? error_set("trace: out of memory")
+                        : bench_steps(bench, trace->submodel, pace, &step_ms) ||
+                              memory_blocks(bytes, model, &setup->stage_settings, bench->active);
+    if (!failed) fill_costs(trace, bench->min_times, bytes, model->blocks);
+    free(bytes);
+    if (failed) return -1;
     memcpy(trace->active, bench->active, blocks * sizeof *trace->active);
-    memcpy(trace->times, bench->min_times, blocks * sizeof *trace->times);
     trace->update_ms = bench->min_update_ms;
-    trace->sum = time_sum(trace->times, model->blocks);
-    trace->passes_ms =
-        trace->sum.forward_ms + trace->sum.input_gradient_ms + trace->sum.weight_gradient_ms;
-    for (int b = 0; b < model->blocks; b++) {
-        trace->total.parameters += trace->bytes[b].parameters;
-        trace->total.gradients += trace->bytes[b].gradients;
-        trace->total.state += trace->bytes[b].state;
-        trace->total.activations += trace->bytes[b].activations;
-    }
+    trace->passes_ms = trace->total[COST_FORWARD] + trace->total[COST_INPUT_GRADIENT] +
+                       trace->total[COST_WEIGHT_GRADIENT];
     trace->all_bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
     return model_operations(&trace->flops, model, trace->active, setup->stage_settings.correct_lr);
 }
@@ -71,15 +71,17 @@ static int run_all(Bench *bench, Trace *traces, int count, int first) {
     return 0;
 }
 
-static void print_all(const Setup *setup, const Provenance *here, const Trace *traces, int count) {
+static void print_all(const Setup *setup, const Provenance *provenance, const Trace *traces,
+                      int count) {
     const Options *o = &setup->options;
     const Model *model = setup->model;
     printf("%s: %zu parameters in %d blocks\n", model->name, model->param_count, model->blocks);
     printf("one %s step of %d %s%s, %s, ", optimizer_names[o->optimizer], o->batch,
            model->tokens ? "sequences" : "images",
-           o->method == METHOD_OFFLOAD ? ", optimizer in host memory" : "", here->precision);
-    if (!setup->device) printf("%d thread%s, ", here->threads, here->threads > 1 ? "s" : "");
-    printf("%s\n\n", provenance_computer(here));
+           o->method == METHOD_OFFLOAD ? ", optimizer in host memory" : "", provenance->precision);
+    if (!setup->device)
+        printf("%d thread%s, ", provenance->threads, provenance->threads > 1 ? "s" : "");
+    printf("%s\n\n", provenance_computer(provenance));
     if (count == 1) trace_print(setup, &traces[0], &traces[0]);
     for (int i = 1; i < count; i++) trace_print(setup, &traces[i], &traces[0]);
     trace_print_summary(traces, count);
@@ -109,10 +111,11 @@ static int trace_all(Bench *bench, const Options *options) {
         count = 1;
     Trace *traces = calloc((size_t)count, sizeof *traces);
     if (!traces) return error_set("trace: out of memory");
-    Provenance here;
-    int failed = run_all(bench, traces, count, first) || setup_provenance(&here, &setup->options) ||
+    Provenance provenance;
+    int failed = run_all(bench, traces, count, first) ||
+                 setup_provenance(&provenance, &setup->options) ||
                  trace_write(setup, traces, count);
-    if (!failed) print_all(setup, &here, traces, count);
+    if (!failed) print_all(setup, &provenance, traces, count);
     for (int i = 0; i < count; i++) trace_free(&traces[i]);
     free(traces);
     return failed;

@@ -2,17 +2,26 @@
 #ifndef EXPERIMENTS_TRACE_H
 #define EXPERIMENTS_TRACE_H
 
-#include "../../ref/memory.h"
 #include "../train/setup.h"
+
+/* What a block, or a whole step, costs: times in ms, memory in bytes. */
+typedef enum {
+    COST_FORWARD,
+    COST_INPUT_GRADIENT,
+    COST_WEIGHT_GRADIENT,
+    COST_PARAMETERS, /* the first in bytes */
+    COST_ACTIVATIONS,
+    COST_GRADIENTS,
+    COST_STATE,
+    COSTS
+} CostKind;
 
 /* A step with one submodel active, or with every block (submodel -1). */
 typedef struct {
     int submodel;
-    bool *active;       /* [blocks] */
-    BlockTimes *times;  /* [blocks] the shortest of a few steps */
-    BlockMemory *bytes; /* [blocks] */
-    BlockTimes sum;     /* over the blocks */
-    BlockMemory total;
+    bool *active;                /* [blocks] */
+    double (*cost)[COSTS];       /* [blocks] times are the shortest of a few steps */
+    double total[COSTS];         /* over the blocks */
     double passes_ms, update_ms; /* all of forward and backward; the optimizer */
     double flops;                /* operations of one sample, from the shapes */
     double all_bytes;            /* of every role, as the allocator counts */

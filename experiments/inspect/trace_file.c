@@ -7,41 +7,18 @@
 #include "../tables/table.h"
 #include "trace.h"
 
-enum {
-    BLOCK_PART,
-    FORWARD,
-    INPUT_GRADIENT,
-    WEIGHT_GRADIENT,
-    PARAMETERS,
-    GRADIENTS,
-    STATE,
-    STORED,
-    COLUMNS
-};
-
+/* The part of a block, then its costs in the order of the file. */
+enum { COLUMNS = 1 + COSTS };
 static const TableColumn columns[COLUMNS] = {
-    [BLOCK_PART] = {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE},
-    [FORWARD] = {"forward", "forward", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
-    [INPUT_GRADIENT] = {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
-    [WEIGHT_GRADIENT] = {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
-    [PARAMETERS] = {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
-    [GRADIENTS] = {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
-    [STATE] = {"state", "state", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
-    [STORED] = {"activations", "activations", "bytes", COLUMN_NUMBER, 0, SOURCE_NONE},
+    {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    {"forward", "forward", "ms", COLUMN_NUMBER, 3, SOURCE_MEASURED},
+    {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3, SOURCE_MEASURED},
+    {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3, SOURCE_MEASURED},
+    {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"state", "state", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"activations", "activations", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
 };
-
-static void add_block(Table *table, const char *name, const char *part, const BlockTimes *times,
-                      const BlockMemory *bytes) {
-    table_row(table, "%s", name);
-    table_text(table, BLOCK_PART, SOURCE_NONE, "%s", part);
-    table_number(table, FORWARD, times->forward_ms, SOURCE_MEASURED);
-    table_number(table, INPUT_GRADIENT, times->input_gradient_ms, SOURCE_MEASURED);
-    table_number(table, WEIGHT_GRADIENT, times->weight_gradient_ms, SOURCE_MEASURED);
-    table_number(table, PARAMETERS, (double)bytes->parameters, SOURCE_CLOSED_FORM);
-    table_number(table, GRADIENTS, (double)bytes->gradients, SOURCE_CLOSED_FORM);
-    table_number(table, STATE, (double)bytes->state, SOURCE_CLOSED_FORM);
-    table_number(table, STORED, (double)bytes->activations, SOURCE_CLOSED_FORM);
-}
 
 static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
     const Options *o = &setup->options;
@@ -52,9 +29,13 @@ static int add_step(Tables *tables, const Setup *setup, const Trace *trace) {
              setup->model->name, o->batch, number ? "submodel " : "full update", number);
     Table *table = tables_add(tables, name, title, "block", columns, COLUMNS);
     if (!table) return -1;
-    for (int b = 0; b < setup->model->blocks; b++)
-        add_block(table, setup->model->block[b].name, trace_part(setup->model, trace, b),
-                  &trace->times[b], &trace->bytes[b]);
+    for (int b = 0; b < setup->model->blocks; b++) {
+        const double *c = trace->cost[b];
+        table_row(table, "%s", setup->model->block[b].name);
+        table_text(table, 0, SOURCE_NONE, "%s", trace_part(setup->model, trace, b));
+        table_put(table, 1, c[COST_FORWARD], c[COST_INPUT_GRADIENT], c[COST_WEIGHT_GRADIENT],
+                  c[COST_PARAMETERS], c[COST_GRADIENTS], c[COST_STATE], c[COST_ACTIVATIONS]);
+    }
     table_note(table, "Each time is the shortest of a few steps; the update takes %.3f ms.",
                trace->update_ms);
     return 0;

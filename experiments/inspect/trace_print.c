@@ -53,52 +53,43 @@ static void print_rule(int length) {
     putchar('\n');
 }
 
-static void print_line(const char *name, const char *state, const BlockTimes *times,
-                       const BlockMemory *bytes, const Unit *units) {
+static void print_line(const char *name, const char *state, const double cost[COSTS],
+                       const Unit *units) {
     printf("%-*.*s %-7s", NAME, NAME, name, state);
-    print_ms(times->forward_ms);
-    print_ms(times->input_gradient_ms);
-    print_ms(times->weight_gradient_ms);
-    print_bytes((double)bytes->parameters, units[0]);
-    print_bytes((double)bytes->activations, units[1]);
-    print_bytes((double)bytes->gradients, units[0]);
-    print_bytes((double)bytes->state, units[0]);
+    for (int c = 0; c < COSTS; c++)
+        if (c < COST_PARAMETERS)
+            print_ms(cost[c]);
+        else
+            print_bytes(cost[c], units[c == COST_ACTIVATIONS]);
     putchar('\n');
 }
 
 static void print_head(const Unit *units) {
-    static const char *const head[3][7] = {
+    static const char *const head[3][COSTS] = {
         {"forward", "input", "weight", "param-", "activa-", "gradi-", "optimizer"},
         {"", "gradient", "gradient", "eters", "tions", "ents", "state"},
         {"ms", "ms", "ms", NULL, NULL, NULL, NULL}};
     for (int line = 0; line < 3; line++) {
         printf("%-*s %-7s", NAME, line ? "" : "block", "");
-        for (int c = 0; c < 7; c++)
-            printf(" %*s", c < 3 ? TIME : BYTES,
-                   head[line][c] ? head[line][c] : units[c == 4].name);
+        for (int c = 0; c < COSTS; c++)
+            printf(" %*s", c < COST_PARAMETERS ? TIME : BYTES,
+                   head[line][c] ? head[line][c] : units[c == COST_ACTIVATIONS].name);
         putchar('\n');
     }
     print_rule(LINE);
 }
 
 static void print_ratios(const Trace *trace, const Trace *full) {
-    const BlockTimes *t = &trace->sum, *f = &full->sum;
-    const BlockMemory *b = &trace->total, *a = &full->total;
     printf("%-*s %-7s", NAME, "/ full update", "");
-    print_ratio(t->forward_ms, f->forward_ms, TIME);
-    print_ratio(t->input_gradient_ms, f->input_gradient_ms, TIME);
-    print_ratio(t->weight_gradient_ms, f->weight_gradient_ms, TIME);
-    print_ratio((double)b->parameters, (double)a->parameters, BYTES);
-    print_ratio((double)b->activations, (double)a->activations, BYTES);
-    print_ratio((double)b->gradients, (double)a->gradients, BYTES);
-    print_ratio((double)b->state, (double)a->state, BYTES);
+    for (int c = 0; c < COSTS; c++)
+        print_ratio(trace->total[c], full->total[c], c < COST_PARAMETERS ? TIME : BYTES);
     putchar('\n');
 }
 
 void trace_print(const Setup *setup, const Trace *trace, const Trace *full) {
     const Model *model = setup->model;
-    Unit units[] = {choose_unit((double)full->total.parameters),
-                    choose_unit((double)full->total.activations)};
+    Unit units[] = {choose_unit(full->total[COST_PARAMETERS]),
+                    choose_unit(full->total[COST_ACTIVATIONS])};
     if (trace->submodel < 0)
         printf("Full update: every block is active\n\n");
     else
@@ -106,10 +97,9 @@ void trace_print(const Setup *setup, const Trace *trace, const Trace *full) {
                setup->bcd.partition.submodels);
     print_head(units);
     for (int b = 0; b < model->blocks; b++)
-        print_line(model->block[b].name, trace_part(model, trace, b), &trace->times[b],
-                   &trace->bytes[b], units);
+        print_line(model->block[b].name, trace_part(model, trace, b), trace->cost[b], units);
     print_rule(LINE);
-    print_line("all blocks", "", &trace->sum, &trace->total, units);
+    print_line("all blocks", "", trace->total, units);
     if (trace != full) print_ratios(trace, full);
     putchar('\n');
 }

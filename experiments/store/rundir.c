@@ -61,7 +61,7 @@ static size_t cut_name(char *path, size_t length) {
     return length;
 }
 
-size_t rundir_there(const char *dir) {
+size_t rundir_existing(const char *dir) {
     char path[OPTION_TEXT];
     snprintf(path, sizeof path, "%s", dir);
     size_t length = strlen(path);
@@ -69,10 +69,10 @@ size_t rundir_there(const char *dir) {
     return length;
 }
 
-void rundir_remove(const char *dir, size_t there) {
+void rundir_remove(const char *dir, size_t existing) {
     char path[OPTION_TEXT];
     snprintf(path, sizeof path, "%s", dir);
-    for (size_t length = strlen(path); length > there && rmdir(path) == 0;)
+    for (size_t length = strlen(path); length > existing && rmdir(path) == 0;)
         length = cut_name(path, length);
 }
 

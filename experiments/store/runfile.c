@@ -87,11 +87,11 @@ static size_t *count_of(const RunFile *run, const RunPart *part) {
 }
 
 /* Allocates rows for the next power of two above the count, at least 256. */
-static int make_room(RunFile *run, const RunPart *part) {
-    size_t room = 256, count = *count_of(run, part);
-    while (room <= count) room *= 2;
-    char **rows = rows_of(run, part), *grown = realloc(*rows, room * part->row_size);
-    if (!grown) return error_set("run: out of memory for %zu rows", room);
+static int reserve_rows(RunFile *run, const RunPart *part) {
+    size_t capacity = 256, count = *count_of(run, part);
+    while (capacity <= count) capacity *= 2;
+    char **rows = rows_of(run, part), *grown = realloc(*rows, capacity * part->row_size);
+    if (!grown) return error_set("run: out of memory for %zu rows", capacity);
     *rows = grown;
     return 0;
 }
@@ -100,7 +100,7 @@ int runfile_add(RunFile *run, int number, const void *row) {
     const RunPart *part = &run_parts[number];
     size_t *count = count_of(run, part);
     bool full = !*count || (*count >= 256 && !(*count & (*count - 1)));
-    if (full && make_room(run, part)) return -1;
+    if (full && reserve_rows(run, part)) return -1;
     memcpy(*rows_of(run, part) + (*count)++ * part->row_size, row, part->row_size);
     return 0;
 }
@@ -221,7 +221,7 @@ static int read_partition(RunFile *run, const H5File *file) {
 static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
     *rows_of(run, part) = h5_read_table(file, part->group, part->column, part->columns,
                                         part->row_size, count_of(run, part));
-    return *rows_of(run, part) ? make_room(run, part) : -1;
+    return *rows_of(run, part) ? reserve_rows(run, part) : -1;
 }
 
 static int read_all(RunFile *run, const H5File *file) {

@@ -1,11 +1,11 @@
-#include "eval.h"
-
+/* `bcd eval`: loss and accuracy over a data set. */
 #include <math.h>
 #include <stdio.h>
 
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../convert/convert.h"
+#include "train.h"
 
 int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation) {
     Engine *engine = setup->engine;

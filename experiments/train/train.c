@@ -143,7 +143,6 @@ static int note_failure(Training *t) {
 static void sum_up(RunSummary *summary, const Training *t) {
     const RunFile *run = &t->run;
     memset(summary, 0, sizeof *summary);
-    strcpy(summary->dir, t->dir);
     summary->steps = t->state.step;
     summary->epochs = (double)t->state.step / t->setup.steps_per_epoch;
     summary->seconds = t->seconds;

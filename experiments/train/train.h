@@ -2,10 +2,23 @@
 #ifndef EXPERIMENTS_TRAIN_H
 #define EXPERIMENTS_TRAIN_H
 
-#include "eval.h"
+#include "setup.h"
 
 typedef struct {
-    char dir[OPTION_TEXT];  /* of run.h5 and checkpoint.h5 */
+    double loss;       /* nats per target */
+    double accuracy;   /* 0..1 */
+    double perplexity; /* exp(loss) */
+} Evaluation;
+
+/* Runs the forward pass over the whole data set, in order, and overwrites `evaluation`.  -1 and an
+ * error. */
+int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation);
+
+/* Overwrites `text` with "loss 1.234, accuracy 56.7 %", or for language models
+ * "loss 3.456, perplexity 31.7", and returns it. */
+const char *eval_format(const Evaluation *evaluation, bool tokens, char text[80]);
+
+typedef struct {
     bool interrupted;       /* stopped by a signal; the checkpoint is written */
     uint64_t steps;         /* done */
     double epochs, seconds; /* of training; evaluation and saving left out */
@@ -14,14 +27,14 @@ typedef struct {
     size_t peak_bytes;      /* total, as the allocator counted */
 } RunSummary;
 
-/* Sets what the run that options->like names was trained with, but for the flags given.  -1 and an
- * error. */
+/* Takes the settings of the run in options->like, except for the flags given.  -1 and an error. */
 int train_like(Options *options);
 
-/* Takes over options->world.  Trains into options->out (a fresh name under runs/ when empty), or
- * goes on in options->resume. Where `out` holds a run already: goes on with it if options->go_on (a
- * finished one is only summed up), else refuses.  0 done or interrupted; -1 and an error: wrong
- * options, no data, no memory, full disk, loss not finite (the last checkpoint is kept). */
+/* Trains into options->out (a new directory under runs/ if that is empty), or resumes the run in
+ * options->resume.  If `out` holds a run already, resumes it with options->go_on (a finished one is
+ * only summed up), and refuses without.  Takes over options->world.  Returns 0 when the training is
+ * done or interrupted; -1 and an error: wrong options, no data, no memory, full disk, or a loss
+ * that is not finite (the last checkpoint is kept). */
 int train_run(const Options *options, RunSummary *summary);
 
 #endif

@@ -69,7 +69,7 @@ static int open_new(Training *t, const Options *options) {
             options->out, quoted(out, options->out));
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);
-    t->there = rundir_there(t->dir[0] ? t->dir : RUNDIR_FRESH);
+    t->existing = rundir_existing(t->dir[0] ? t->dir : RUNDIR_FRESH);
     if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, options)) return -1;
     t->made = true;
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
@@ -212,6 +212,6 @@ void train_close(Training *t) {
     runfile_free(&t->run);
     if (t->lock < 0) return;
     /* Nothing was written: the training never began. */
-    if (t->made && !rundir_holds_run(t->dir)) rundir_remove(t->dir, t->there);
+    if (t->made && !rundir_holds_run(t->dir)) rundir_remove(t->dir, t->existing);
     close(t->lock);
 }

@@ -6,7 +6,6 @@
 
 #include "../store/rundir.h"
 #include "../store/runfile.h"
-#include "eval.h"
 #include "progress.h"
 #include "setup.h"
 #include "train.h"
@@ -14,9 +13,9 @@
 typedef struct {
     char dir[OPTION_TEXT], run_path[RUNDIR_PATH], checkpoint_path[RUNDIR_PATH];
     int lock;
-    bool made;    /* this session created the directory; */
-    size_t there; /*   so much of its path existed before, see rundir_there */
-    int threads;  /* of all ranks in this process */
+    bool made;       /* this session created the directory; */
+    size_t existing; /*   bytes of its path that existed before */
+    int threads;     /* of all ranks in this process */
     Setup setup;
     BcdState state;
     RunFile run;
