@@ -171,14 +171,3 @@ int pipeline_place(Setup *s) {
                                      .augmented = s->train && s->train->augmented};
     return 0;
 }
-
-const char *pipeline_describe(char text[160], const Setup *s) {
-    const Options *o = &s->options;
-    char replicas[32] = "";
-    if (o->replicas > 1) snprintf(replicas, sizeof replicas, ", %d replicas", o->replicas);
-    snprintf(text, 160, "%d rank%s (%.12s)%s, %s placement, %s, %d part%s", s->ranks,
-             s->ranks == 1 ? "" : "s", o->world ? o->pipeline : "threads", replicas,
-             placement_names[o->placement], schedule_names[o->pipeline_schedule], o->accumulate,
-             o->accumulate == 1 ? "" : "s");
-    return text;
-}

@@ -26,9 +26,6 @@ int pipeline_place(Setup *setup);
  * error. */
 int pipeline_engine(Setup *setup, const char *cache_dir);
 
-/* Overwrites `text` with "4 ranks (threads), virtual placement, 1f1b, 8 parts" and returns it. */
-const char *pipeline_describe(char text[160], const Setup *setup);
-
 /* Returns true for --pipeline nccl, which needs memory of the GPUs for itself. */
 bool pipeline_is_nccl(const Options *options);
 

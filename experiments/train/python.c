@@ -14,17 +14,18 @@ extern char **environ;
 
 enum { PATH = 1024, NO_PACKAGE = 3, NO_PYTHON = 127 };
 
+/* The script is next to the program when installed, else in the tree above build/ or build/NAME/.
+ */
 static int find_script(char path[PATH], const char *script) {
     const char *name = strrchr(script, '/') + 1;
+    const char *const places[][2] = {{"", name}, {"../", script}, {"../../", script}};
     char program[512];
     if (program_path(program, sizeof program, "python")) return -1;
     *strrchr(program, '/') = 0;
-    snprintf(path, PATH, "%s/%s", program, name);
-    if (access(path, R_OK) == 0) return 0;
-    snprintf(path, PATH, "%s/../%s", program, script);
-    if (access(path, R_OK) == 0) return 0;
-    snprintf(path, PATH, "%s/../../%s", program, script);
-    if (access(path, R_OK) == 0) return 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, PATH, "%s/%s%s", program, places[i][0], places[i][1]);
+        if (access(path, R_OK) == 0) return 0;
+    }
     return error_set("%s is neither next to the program nor in its source tree", name);
 }
 

@@ -144,7 +144,6 @@ static void sum_up(RunSummary *summary, const Training *t) {
     const RunFile *run = &t->run;
     memset(summary, 0, sizeof *summary);
     summary->steps = t->state.step;
-    summary->epochs = (double)t->state.step / t->setup.steps_per_epoch;
     summary->seconds = t->seconds;
     if (run->curve_rows)
         summary->train_loss = runfile_smooth(run, run->curve_rows - 1,

@@ -19,12 +19,12 @@ int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation
 const char *eval_format(const Evaluation *evaluation, bool tokens, char text[80]);
 
 typedef struct {
-    bool interrupted;       /* stopped by a signal; the checkpoint is written */
-    uint64_t steps;         /* done */
-    double epochs, seconds; /* of training; evaluation and saving left out */
-    double train_loss;      /* mean of the last tenth of an epoch, at least ten steps */
-    Evaluation valid;       /* of the validation split, at the end */
-    size_t peak_bytes;      /* total, as the allocator counted */
+    bool interrupted;  /* stopped by a signal; the checkpoint is written */
+    uint64_t steps;    /* done */
+    double seconds;    /* of training; evaluation and saving left out */
+    double train_loss; /* mean of the last tenth of an epoch, at least ten steps */
+    Evaluation valid;  /* of the validation split, at the end */
+    size_t peak_bytes; /* total, as the allocator counted */
 } RunSummary;
 
 /* Takes the settings of the run in options->like, except for the flags given.  -1 and an error. */

@@ -5,7 +5,6 @@
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
 #include "../cli/quoted.h"
-#include "pipeline.h"
 #include "train_parts.h"
 
 static void print_data(const Setup *s) {
@@ -48,9 +47,15 @@ static void print_submodels(const Setup *s) {
                rule->every == 1 ? "" : "s");
 }
 
+/* "4 ranks (threads), virtual placement, 1f1b, 8 parts" */
 static void print_ranks(const Setup *s) {
-    char text[160];
-    if (s->ranks) printf("%s\n", pipeline_describe(text, s));
+    const Options *o = &s->options;
+    char replicas[32] = "";
+    if (!s->ranks) return;
+    if (o->replicas > 1) snprintf(replicas, sizeof replicas, ", %d replicas", o->replicas);
+    printf("%d rank%s (%s)%s, %s placement, %s, %d part%s\n", s->ranks, s->ranks == 1 ? "" : "s",
+           o->world ? o->pipeline : "threads", replicas, placement_names[o->placement],
+           schedule_names[o->pipeline_schedule], o->accumulate, o->accumulate == 1 ? "" : "s");
 }
 
 /* "2 threads", or "NVIDIA H200, bf16". */
@@ -189,7 +194,8 @@ void train_print_end(Training *t, const RunSummary *summary) {
         printf("\nnothing trained: validation %s\n", text);
     else
         printf("\n%llu steps, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
-               (unsigned long long)summary->steps, summary->epochs,
+               (unsigned long long)summary->steps,
+               (double)summary->steps / t->setup.steps_per_epoch,
                format_time(summary->seconds, time), summary->train_loss, text);
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
