@@ -7,12 +7,8 @@
 
 const char *const schedule_names[SCHEDULE_KINDS] = {"1f1b", "zero-bubble"};
 
-static int virtual_stages(const SchedulePlan *plan) {
-    return (plan->chunks + plan->ranks - 1) / plan->ranks;
-}
-
 int schedule_bound(const SchedulePlan *plan, int chunk) {
-    int v = virtual_stages(plan);
+    int v = (plan->chunks + plan->ranks - 1) / plan->ranks; /* chunks per rank */
     if (chunk < plan->lowest) return 2 + plan->slack;
     int above = plan->kind == SCHEDULE_ZERO_BUBBLE ? plan->chunks : plan->chunks - chunk;
     return (above + v - 1) / v + (v > 1) + plan->slack;
@@ -72,31 +68,24 @@ static int open_lists(Play *play) {
 /* Links the chunks of each rank in ascending order, and computes their bounds. */
 static void prepare_chunks(Play *play) {
     const SchedulePlan *plan = play->plan;
-    for (int r = 0; r < plan->ranks; r++) play->lowest_of[r] = plan->chunks;
+    for (int r = 0; r < plan->ranks; r++) play->rank[r].lowest = plan->chunks;
     for (int c = plan->chunks - 1; c >= 0; c--) {
-        play->above[c] = play->lowest_of[plan->rank_of[c]];
-        play->lowest_of[plan->rank_of[c]] = c;
-        play->bound[c] = schedule_bound(plan, c);
+        PlayRank *rank = &play->rank[plan->rank_of[c]];
+        play->chunk[c].above = rank->lowest;
+        play->chunk[c].bound = schedule_bound(plan, c);
+        rank->lowest = c;
     }
 }
 
 static int reserve(Play *play) {
-    size_t chunks = (size_t)play->plan->chunks, micro = (size_t)play->plan->micro_batches;
-    size_t ranks = (size_t)play->plan->ranks;
-    play->done = malloc(chunks * micro * STEPS * sizeof *play->done);
-    play->next = calloc(chunks * STEPS, sizeof *play->next);
-    play->above = malloc(chunks * sizeof *play->above);
-    play->bound = malloc(chunks * sizeof *play->bound);
-    play->lowest_of = malloc(ranks * sizeof *play->lowest_of);
-    play->clock = calloc(ranks, sizeof *play->clock);
-    play->ready = calloc(chunks * STEPS, sizeof *play->ready);
-    play->choice = calloc(ranks, sizeof *play->choice);
-    play->start = malloc(ranks * sizeof *play->start);
-    play->message_index = malloc(2 * chunks * micro * sizeof *play->message_index);
-    if (!play->done || !play->next || !play->above || !play->bound || !play->lowest_of ||
-        !play->clock || !play->ready || !play->choice || !play->start || !play->message_index)
-        return -1;
-    for (size_t i = 0; i < chunks * micro * STEPS; i++) play->done[i] = -1;
+    const SchedulePlan *plan = play->plan;
+    size_t micro = (size_t)plan->chunks * (size_t)plan->micro_batches;
+    play->micro = malloc(micro * sizeof *play->micro);
+    play->chunk = calloc((size_t)plan->chunks, sizeof *play->chunk);
+    play->rank = calloc((size_t)plan->ranks, sizeof *play->rank);
+    if (!play->micro || !play->chunk || !play->rank) return -1;
+    for (size_t i = 0; i < micro; i++)
+        for (int step = 0; step < STEPS; step++) play->micro[i].done[step] = -1;
     prepare_chunks(play);
     return open_channels(play) || open_lists(play) ? -1 : 0;
 }
@@ -105,16 +94,9 @@ static void release(Play *play) {
     size_t ranks = (size_t)play->plan->ranks;
     for (size_t i = 0; play->channel && i < ranks * ranks * 2; i++) free(play->channel[i].message);
     free(play->channel);
-    free(play->done);
-    free(play->next);
-    free(play->above);
-    free(play->bound);
-    free(play->lowest_of);
-    free(play->clock);
-    free(play->ready);
-    free(play->choice);
-    free(play->start);
-    free(play->message_index);
+    free(play->micro);
+    free(play->chunk);
+    free(play->rank);
 }
 
 int schedule_make(Schedule *schedule, const SchedulePlan *plan) {

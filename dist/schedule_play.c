@@ -7,13 +7,8 @@
 
 #include <math.h>
 
-static double *done(const Play *play, int chunk, int micro, Step step) {
-    return &play->done[((size_t)chunk * (size_t)play->plan->micro_batches + (size_t)micro) * STEPS +
-                       step];
-}
-
-static int *next(const Play *play, int chunk, Step step) {
-    return &play->next[chunk * STEPS + (int)step];
+static PlayMicroBatch *micro_batch(const Play *play, int chunk, int micro) {
+    return &play->micro[(size_t)chunk * (size_t)play->plan->micro_batches + (size_t)micro];
 }
 
 /* Returns true if a chunk has such a step at all. */
@@ -46,34 +41,35 @@ static double transfer_time(const SchedulePlan *plan, int from, int to) {
 /* Returns when the result of a step on chunk `from` arrives at chunk `to`, or -1 if the step is not
  * done yet. */
 static double arrival(const Play *play, int from, int to, int micro, Step step) {
-    double end = *done(play, from, micro, step);
+    double end = micro_batch(play, from, micro)->done[step];
     return end < 0 ? -1 : end + transfer_time(play->plan, from, to);
 }
 
 /* Returns the micro-batches that a chunk holds now. */
 static int held(const Play *play, int chunk) {
     const SchedulePlan *plan = play->plan;
-    int entered = *next(play, chunk, FORWARD);
-    if (runs(plan, chunk, WEIGHT_GRADIENT)) return entered - *next(play, chunk, WEIGHT_GRADIENT);
-    if (runs(plan, chunk, INPUT_GRADIENT)) return entered - *next(play, chunk, INPUT_GRADIENT);
-    return chunk + 1 < plan->chunks ? entered - *next(play, chunk + 1, FORWARD) : 0;
+    int entered = play->chunk[chunk].next[FORWARD];
+    if (runs(plan, chunk, WEIGHT_GRADIENT))
+        return entered - play->chunk[chunk].next[WEIGHT_GRADIENT];
+    if (runs(plan, chunk, INPUT_GRADIENT)) return entered - play->chunk[chunk].next[INPUT_GRADIENT];
+    return chunk + 1 < plan->chunks ? entered - play->chunk[chunk + 1].next[FORWARD] : 0;
 }
 
 /* Returns when the inputs of a chunk's next such step arrive, or -1 if they are not on their way
  * yet. */
 static double ready(const Play *play, int chunk, Step step) {
     const SchedulePlan *plan = play->plan;
-    int micro = *next(play, chunk, step);
+    int micro = play->chunk[chunk].next[step];
     if (!runs(plan, chunk, step) || micro == plan->micro_batches) return -1;
     switch (step) {
         case FORWARD:
-            if (held(play, chunk) >= play->bound[chunk]) return -1;
+            if (held(play, chunk) >= play->chunk[chunk].bound) return -1;
             return chunk == plan->first ? 0 : arrival(play, chunk - 1, chunk, micro, FORWARD);
         case INPUT_GRADIENT:
-            if (chunk == plan->chunks - 1) return *done(play, chunk, micro, FORWARD);
+            if (chunk == plan->chunks - 1) return micro_batch(play, chunk, micro)->done[FORWARD];
             return arrival(play, chunk + 1, chunk, micro, INPUT_GRADIENT);
         default:
-            return *done(play, chunk, micro, INPUT_GRADIENT);
+            return micro_batch(play, chunk, micro)->done[INPUT_GRADIENT];
     }
 }
 
@@ -94,7 +90,7 @@ static int urgency(const SchedulePlan *plan, int chunk, Step step) {
 
 /* Updates when the steps of a chunk are ready.  Returns true if one has changed. */
 static bool refresh(Play *play, int chunk) {
-    double *known = &play->ready[chunk * STEPS];
+    double *known = play->chunk[chunk].ready;
     bool changed = false;
     for (Step step = FORWARD; step < STEPS; step++) {
         double now = ready(play, chunk, step);
@@ -107,20 +103,21 @@ static bool refresh(Play *play, int chunk) {
 /* Chooses a rank's next step: the one with the earliest start, on a tie the most urgent. */
 static void choose(Play *play, int rank) {
     const SchedulePlan *plan = play->plan;
-    Choice *best = &play->choice[rank];
+    Choice *best = &play->rank[rank].choice;
     double earliest = INFINITY;
-    for (int chunk = play->lowest_of[rank]; chunk < plan->chunks; chunk = play->above[chunk])
+    for (int chunk = play->rank[rank].lowest; chunk < plan->chunks;
+         chunk = play->chunk[chunk].above)
         for (Step step = FORWARD; step < STEPS; step++) {
-            double start = play->ready[chunk * STEPS + (int)step];
+            double start = play->chunk[chunk].ready[step];
             if (start < 0) continue;
-            if (start < play->clock[rank]) start = play->clock[rank];
+            if (start < play->rank[rank].clock) start = play->rank[rank].clock;
             Choice candidate = {step, chunk, urgency(plan, chunk, step)};
             if (start > earliest || (start == earliest && candidate.urgency <= best->urgency))
                 continue;
             *best = candidate;
             earliest = start;
         }
-    play->start[rank] = earliest;
+    play->rank[rank].start = earliest;
 }
 
 /* Returns the rank that can start first, or -1 if none can. */
@@ -128,9 +125,9 @@ static int first_rank(const Play *play) {
     int ranks = play->plan->ranks, r = 0;
     double earliest = INFINITY;
     for (int i = 0; i < ranks; i++)
-        earliest = play->start[i] < earliest ? play->start[i] : earliest;
+        earliest = play->rank[i].start < earliest ? play->rank[i].start : earliest;
     if (earliest == INFINITY) return -1;
-    while (play->start[r] != earliest) r++;
+    while (play->rank[r].start != earliest) r++;
     return r;
 }
 
@@ -147,11 +144,6 @@ PlayChannel *play_channel(const Play *play, int from_chunk, int to_chunk) {
     return &play->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
 }
 
-static int *message_index(const Play *play, int to, int micro, bool gradient) {
-    const SchedulePlan *plan = play->plan;
-    return &play->message_index[(gradient * plan->chunks + to) * plan->micro_batches + micro];
-}
-
 /* Sends the result of a step that ended at `now` to a neighbouring chunk. */
 static void send(Play *play, int from, int to, int micro, double now) {
     const int *rank_of = play->plan->rank_of;
@@ -161,7 +153,7 @@ static void send(Play *play, int from, int to, int micro, double now) {
     double arrives = now + transfer_time(play->plan, from, to);
     append_task(play, rank_of[from],
                 (Task){gradient ? TASK_SEND_GRADIENT : TASK_SEND_VALUE, from, micro, now, arrives});
-    *message_index(play, to, micro, gradient) = c->sent;
+    micro_batch(play, to, micro)->message[gradient] = c->sent;
     c->message[c->sent++] =
         (Task){gradient ? TASK_RECEIVE_GRADIENT : TASK_RECEIVE_VALUE, to, micro, now, arrives};
 }
@@ -171,7 +163,7 @@ static void send(Play *play, int from, int to, int micro, double now) {
 static void receive(Play *play, int from, int to, int micro) {
     if (play->plan->rank_of[from] == play->plan->rank_of[to]) return;
     PlayChannel *c = play_channel(play, from, to);
-    int wanted = *message_index(play, to, micro, to < from);
+    int wanted = micro_batch(play, to, micro)->message[to < from];
     while (c->received <= wanted)
         append_task(play, play->plan->rank_of[to], c->message[c->received++]);
 }
@@ -179,13 +171,13 @@ static void receive(Play *play, int from, int to, int micro) {
 static void perform(Play *play, int rank, Choice choice) {
     const SchedulePlan *plan = play->plan;
     static const TaskKind kind[STEPS] = {TASK_FORWARD, TASK_INPUT_GRADIENT, TASK_WEIGHT_GRADIENT};
-    int chunk = choice.chunk, micro = (*next(play, chunk, choice.step))++;
-    double start = play->start[rank], end = start + cost(plan, chunk, choice.step);
+    int chunk = choice.chunk, micro = play->chunk[chunk].next[choice.step]++;
+    double start = play->rank[rank].start, end = start + cost(plan, chunk, choice.step);
     if (choice.step == FORWARD && chunk > plan->first) receive(play, chunk - 1, chunk, micro);
     if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
         receive(play, chunk + 1, chunk, micro);
     append_task(play, rank, (Task){kind[choice.step], chunk, micro, start, end});
-    play->clock[rank] = *done(play, chunk, micro, choice.step) = end;
+    play->rank[rank].clock = micro_batch(play, chunk, micro)->done[choice.step] = end;
     if (choice.step == FORWARD && chunk + 1 < plan->chunks)
         send(play, chunk, chunk + 1, micro, end);
     if (choice.step == INPUT_GRADIENT && chunk > plan->lowest)
@@ -208,9 +200,10 @@ void play_run(Play *play) {
     for (int c = 0; c < play->plan->chunks; c++) refresh(play, c);
     for (int r = 0; r < play->plan->ranks; r++) choose(play, r);
     for (int rank; (rank = first_rank(play)) >= 0;) {
-        int chunk = play->choice[rank].chunk;
-        perform(play, rank, play->choice[rank]);
-        if (play->clock[rank] > play->schedule->time) play->schedule->time = play->clock[rank];
+        int chunk = play->rank[rank].choice.chunk;
+        perform(play, rank, play->rank[rank].choice);
+        if (play->rank[rank].clock > play->schedule->time)
+            play->schedule->time = play->rank[rank].clock;
         choose_around(play, chunk);
     }
 }

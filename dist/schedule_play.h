@@ -18,20 +18,33 @@ typedef struct {
     int chunk, urgency;
 } Choice;
 
+/* A micro-batch on a chunk. */
+typedef struct {
+    double done[STEPS]; /* when the step ended; -1: not yet */
+    int message[2];     /* the indices, in their channels, of its input and its gradient */
+} PlayMicroBatch;
+
+typedef struct {
+    int next[STEPS];     /* the micro-batch that comes next */
+    double ready[STEPS]; /* when that step could start; -1: not yet */
+    int above;           /* the next chunk of the same rank, or plan->chunks */
+    int bound;           /* see schedule_bound */
+} PlayChunk;
+
+typedef struct {
+    int lowest;    /* its lowest chunk */
+    double clock;  /* when it has finished its last task */
+    Choice choice; /* the step that it would take next */
+    double start;  /* when that starts; INFINITY: there is none */
+} PlayRank;
+
 typedef struct {
     const SchedulePlan *plan;
     Schedule *schedule;
-    double *done;         /* [chunks][micro][STEPS]: when the step ended; -1: not yet */
-    int *next;            /* [chunks][STEPS]: the micro-batch that comes next */
-    int *above;           /* [chunks]: the next chunk of the same rank, or `chunks` */
-    int *bound;           /* [chunks]: see schedule_bound */
-    int *lowest_of;       /* [ranks]: its lowest chunk */
-    double *clock;        /* [ranks]: when the rank has finished its last task */
-    double *ready;        /* [chunks][STEPS]: when the next such step could start; -1: not yet */
-    Choice *choice;       /* [ranks]: the step that it would take next */
-    double *start;        /* [ranks]: when that starts; INFINITY: there is none */
-    PlayChannel *channel; /* [ranks][ranks][2] */
-    int *message_index; /* [2][chunks][micro]: the index of the message to a chunk in its channel */
+    PlayMicroBatch *micro; /* [chunks][micro_batches] */
+    PlayChunk *chunk;      /* [chunks] */
+    PlayRank *rank;        /* [ranks] */
+    PlayChannel *channel;  /* [ranks][ranks][2] */
 } Play;
 
 /* Returns the channel from a chunk to its neighbour. */
