@@ -70,22 +70,23 @@ static void *stored_at(const CudaStage *s, StoredOffset offset, int block) {
 void *value_at(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return fixed_at(s, s->fixed.images);
-    if (s->layout.stored[value]) return stored_at(s, s->stored.value[value], block_of(m, value));
-    return scratch_at(s, s->layout.value_at[value]);
+    if (s->layout.value[value].stored)
+        return stored_at(s, s->stored.value[value], block_of(m, value));
+    return scratch_at(s, s->layout.value[value].at);
 }
 
 void *value_gradient_at(const CudaStage *s, int value) {
     const Model *m = s->base.model;
-    value = s->layout.gradient_of[value];
+    value = s->layout.value[value].gradient_of;
     if (value == m->values - 1) return value_at(s, value); /* the last output's replaces it */
-    if (s->layout.stored_gradient[value])
+    if (s->layout.value[value].stored_gradient)
         return stored_at(s, s->stored.gradient[value], block_of(m, value));
-    return scratch_at(s, s->layout.gradient_at[value]);
+    return scratch_at(s, s->layout.value[value].gradient_at);
 }
 
 float *aux_at(const CudaStage *s, int node) {
-    if (s->layout.stored_aux[node])
+    if (s->layout.node[node].stored_aux)
         return stored_at(s, s->stored.aux[node],
                          block_of(s->base.model, s->base.model->node[node].out));
-    return scratch_at(s, s->layout.aux_at[node]);
+    return scratch_at(s, s->layout.node[node].aux_at);
 }

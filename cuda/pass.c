@@ -40,7 +40,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
 static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
-    bool read_again = s->mode == MODE_TRAIN && s->layout.needs_grad[node->out];
+    bool read_again = s->mode == MODE_TRAIN && s->layout.value[node->out].needs_grad;
     cuda_linear_gelu_forward(&s->run, value_at(s, node[1].out), read_again ? io.y : NULL, io.x,
                              io.weight, io.bias, rows_of(s, node), node->in_shape.c,
                              node->out_shape.c);
@@ -151,7 +151,7 @@ static bool gives_weight_gradient(const CudaStage *s, const Node *node) {
 static void gelu_linear_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *gelu = node - 1;
     DeviceIO io = node_io(s, index);
-    if (!s->layout.needs_grad[gelu->in]) return;
+    if (!s->layout.value[gelu->in].needs_grad) return;
     cuda_linear_gelu_input_gradient(
         &s->run, value_gradient_at(s, gelu->in), value_gradient_at(s, node->out), io.weight,
         value_at(s, gelu->in), rows_of(s, node), node->in_shape.c, node->out_shape.c);
@@ -180,7 +180,7 @@ void pass_input_gradient(Stage *base, int block) {
     if (block == 0) batch_send_inputs(s);
     if (base->settings.recompute) run_forward(s, b, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
-        if (!s->layout.needs_grad[base->model->node[i].out]) continue;
+        if (!s->layout.value[base->model->node[i].out].needs_grad) continue;
         const Fusion *fusion = &s->fusion[i];
         if (fusion->gelu_before)
             gelu_linear_gradient(s, i);

@@ -75,13 +75,14 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSet
         size_t bytes = value_memory(m, settings, v);
         int slots =
             value_is_local(m, settings, v) ? block_in_flight(settings, m->value[v].block) : 0;
-        offsets->value[v] = take_slots(offsets, bytes, layout->stored[v] ? slots : 0);
-        offsets->gradient[v] = take_slots(offsets, bytes, layout->stored_gradient[v] ? slots : 0);
+        offsets->value[v] = take_slots(offsets, bytes, layout->value[v].stored ? slots : 0);
+        offsets->gradient[v] =
+            take_slots(offsets, bytes, layout->value[v].stored_gradient ? slots : 0);
     }
     for (int i = 0; i < m->nodes; i++) {
         size_t bytes = node_aux_count(&m->node[i], settings->batch) * sizeof(float);
         int block = m->value[m->node[i].out].block;
-        bool stored = layout->stored_aux[i] && block_is_local(settings, block);
+        bool stored = layout->node[i].stored_aux && block_is_local(settings, block);
         offsets->aux[i] = take_slots(offsets, bytes, stored ? block_in_flight(settings, block) : 0);
     }
     return 0;

@@ -100,7 +100,7 @@ bool node_uses_running(const Model *model, const Node *node, const StageSettings
 }
 
 static bool input_needs_grad(const Layout *l, const Node *node) {
-    return l->needs_grad[node->in] || (node->skip >= 0 && l->needs_grad[node->skip]);
+    return l->value[node->in].needs_grad || (node->skip >= 0 && l->value[node->skip].needs_grad);
 }
 
 /* Returns true if a later node of the same block reads the value. */
@@ -112,8 +112,8 @@ static bool read_later(const Model *m, const Node *node, int value) {
 }
 
 InputGradients node_input_gradients(const Layout *l, const Model *m, const Node *node) {
-    InputGradients made = {.in = l->needs_grad[node->in],
-                           .skip = node->skip >= 0 && l->needs_grad[node->skip]};
+    InputGradients made = {.in = l->value[node->in].needs_grad,
+                           .skip = node->skip >= 0 && l->value[node->skip].needs_grad};
     made.add_in = made.in && (node->skip == node->in || read_later(m, node, node->in));
     made.add_skip = made.skip && read_later(m, node, node->skip);
     return made;
@@ -121,7 +121,7 @@ InputGradients node_input_gradients(const Layout *l, const Model *m, const Node 
 
 bool node_sums_ready(const Layout *l, const Model *m, const Node *node,
                      const StageSettings *settings, const bool *active) {
-    bool lost = settings->deferred && !l->stored_aux[node - m->node];
+    bool lost = settings->deferred && !l->node[node - m->node].stored_aux;
     return node->kind == OP_BATCHNORM && input_needs_grad(l, node) && !lost &&
            !node_uses_running(m, node, settings, active);
 }
@@ -142,9 +142,10 @@ static void mark_needs_grad(Layout *l, LayoutInput q) {
     l->lowest = m->blocks;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        l->needs_grad[node->out] = input_needs_grad(l, node) || node_trains(m, node, l->trains);
+        l->value[node->out].needs_grad =
+            input_needs_grad(l, node) || node_trains(m, node, l->trains);
         int block = node_block(m, node);
-        if (l->needs_grad[node->out] && block < l->lowest) l->lowest = block;
+        if (l->value[node->out].needs_grad && block < l->lowest) l->lowest = block;
     }
 }
 
@@ -154,26 +155,26 @@ static void mark_stored(Layout *l, LayoutInput q) {
     const Model *m = q.model;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        if (!l->needs_grad[node->out]) continue;
+        if (!l->value[node->out].needs_grad) continue;
         if (q.settings->recompute) {
-            l->stored[m->block[node_block(m, node)].in] = true;
+            l->value[m->block[node_block(m, node)].in].stored = true;
             continue;
         }
         SavedForBackward saved =
             saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, l->trains),
                                node_uses_running(m, node, q.settings, q.active));
-        if (saved.input) l->stored[node->in] = true;
-        if (saved.output) l->stored[node->out] = true;
-        l->stored_aux[i] = true;
+        if (saved.input) l->value[node->in].stored = true;
+        if (saved.output) l->value[node->out].stored = true;
+        l->node[i].stored_aux = true;
     }
-    l->stored[0] = false; /* the model's input belongs to the batch */
+    l->value[0].stored = false; /* the model's input belongs to the batch */
 }
 
 /* The gradient of a sum is the gradient of both summands, so a summand that nothing else reads
  * shares the sum's array.  A block's output may have readers in other blocks; an inner value has
  * none. */
 static void share_gradients(Layout *l, const Model *m) {
-    for (int v = 0; v < m->values; v++) l->gradient_of[v] = v;
+    for (int v = 0; v < m->values; v++) l->value[v].gradient_of = v;
     for (int i = m->nodes - 1; i >= 0; i--) {
         const Node *add = &m->node[i];
         if (add->kind != OP_ADD || is_output(m, add->in)) continue;
@@ -181,7 +182,7 @@ static void share_gradients(Layout *l, const Model *m) {
         int readers = 0;
         for (int j = block->first_node; j < block->end_node; j++)
             readers += (m->node[j].in == add->in) + (m->node[j].skip == add->in);
-        if (readers == 1) l->gradient_of[add->in] = l->gradient_of[add->out];
+        if (readers == 1) l->value[add->in].gradient_of = l->value[add->out].gradient_of;
     }
 }
 
@@ -195,9 +196,11 @@ static void mark_stored_gradients(Layout *l, LayoutInput q) {
         if (!node_trains(m, node, l->trains) || !block_is_local(q.settings, node_block(m, node)) ||
             node_sums_ready(l, m, node, q.settings, q.active))
             continue;
-        int v = l->gradient_of[node->out];
-        bool in_place = v == m->values - 1; /* the gradient of the logits overwrites them */
-        (in_place ? l->stored : l->stored_gradient)[v] = true;
+        int v = l->value[node->out].gradient_of;
+        if (v == m->values - 1)
+            l->value[v].stored = true; /* the gradient of the logits overwrites them */
+        else
+            l->value[v].stored_gradient = true;
     }
 }
 
@@ -209,22 +212,24 @@ static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block)
     size_t forward = 0;
     for (int i = block->first_node; i < block->end_node; i++) {
         int v = m->node[i].out;
-        if (!is_output(m, v) && !l->stored[v]) {
-            l->value_at[v] = forward;
+        if (!is_output(m, v) && !l->value[v].stored) {
+            l->value[v].at = forward;
             forward += padded_value_bytes(q, v);
         }
-        if (!l->stored_aux[i]) {
-            l->aux_at[i] = forward;
+        if (!l->node[i].stored_aux) {
+            l->node[i].aux_at = forward;
             forward += align_bytes(node_aux_count(&m->node[i], q.settings->batch) * sizeof(real));
         }
     }
     size_t backward = q.settings->recompute ? forward : 0;
-    for (int v = block->first_value; v < block->end_value; v++)
-        if (!is_output(m, v) && l->needs_grad[v] && l->gradient_of[v] == v &&
-            !l->stored_gradient[v]) {
-            l->gradient_at[v] = backward;
-            backward += padded_value_bytes(q, v);
-        }
+    for (int v = block->first_value; v < block->end_value; v++) {
+        ValueLayout *value = &l->value[v];
+        if (is_output(m, v) || !value->needs_grad || value->gradient_of != v ||
+            value->stored_gradient)
+            continue;
+        value->gradient_at = backward;
+        backward += padded_value_bytes(q, v);
+    }
     return size_max(forward, backward);
 }
 
@@ -233,9 +238,10 @@ static BlockWorkspace block_workspace(Layout *l, LayoutInput q, int b) {
     int out = m->block[b].out;
     size_t boundary = padded_value_bytes(q, out);
     /* The gradient of the logits overwrites them. */
-    size_t gradient = l->needs_grad[out] && b < m->blocks - 1 ? boundary : 0;
-    return (BlockWorkspace){assign_block_offsets(l, q, &m->block[b]), l->stored[out] ? 0 : boundary,
-                            l->stored_gradient[out] ? 0 : gradient, gradient};
+    size_t gradient = l->value[out].needs_grad && b < m->blocks - 1 ? boundary : 0;
+    return (BlockWorkspace){assign_block_offsets(l, q, &m->block[b]),
+                            l->value[out].stored ? 0 : boundary,
+                            l->value[out].stored_gradient ? 0 : gradient, gradient};
 }
 
 BlockWorkspace layout_workspace(Layout *l, const Model *m, const StageSettings *settings,
@@ -255,8 +261,8 @@ static void assign_offsets(Layout *l, LayoutInput q) {
     }
     for (int b = 0; b < m->blocks; b++) {
         const size_t turn = (size_t)(b % 2);
-        l->value_at[m->block[b].out] = scratch + turn * output;
-        l->gradient_at[m->block[b].out] = scratch + 2 * output + turn * gradient;
+        l->value[m->block[b].out].at = scratch + turn * output;
+        l->value[m->block[b].out].gradient_at = scratch + 2 * output + turn * gradient;
     }
     l->workspace = scratch + 2 * (output + gradient);
 }
@@ -277,18 +283,10 @@ int layout_check(const Model *m, const StageSettings *settings, const bool *acti
 }
 
 int layout_make(Layout *l, const Model *m, const StageSettings *settings, const bool *active) {
-    size_t values = (size_t)m->values, nodes = (size_t)m->nodes;
-    *l = (Layout){.trains = calloc((size_t)m->blocks, sizeof(bool)),
-                  .needs_grad = calloc(values, sizeof(bool)),
-                  .stored = calloc(values, sizeof(bool)),
-                  .stored_aux = calloc(nodes, sizeof(bool)),
-                  .stored_gradient = calloc(values, sizeof(bool)),
-                  .value_at = calloc(values, sizeof(size_t)),
-                  .aux_at = calloc(nodes, sizeof(size_t)),
-                  .gradient_at = calloc(values, sizeof(size_t)),
-                  .gradient_of = calloc(values, sizeof(int))};
-    if (!l->trains || !l->needs_grad || !l->stored || !l->stored_aux || !l->stored_gradient ||
-        !l->value_at || !l->aux_at || !l->gradient_at || !l->gradient_of) {
+    *l = (Layout){.trains = calloc((size_t)m->blocks, sizeof *l->trains),
+                  .value = calloc((size_t)m->values, sizeof *l->value),
+                  .node = calloc((size_t)m->nodes, sizeof *l->node)};
+    if (!l->trains || !l->value || !l->node) {
         layout_free(l);
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
@@ -304,13 +302,7 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
 
 void layout_free(Layout *l) {
     free(l->trains);
-    free(l->needs_grad);
-    free(l->stored);
-    free(l->stored_aux);
-    free(l->stored_gradient);
-    free(l->value_at);
-    free(l->aux_at);
-    free(l->gradient_at);
-    free(l->gradient_of);
+    free(l->value);
+    free(l->node);
     *l = (Layout){0};
 }

@@ -27,17 +27,25 @@
  * inner values; then two buffers for block outputs and two for their gradients, which even and odd
  * blocks use in turn.  Pieces of the workspace start at multiples of 256. */
 typedef struct {
-    int lowest;            /* the lowest block with a gradient; blocks if nothing is active */
-    bool *trains;          /* [blocks]: active, or corrected (settings.correct_lr) */
-    bool *needs_grad;      /* [values]: has a gradient */
-    bool *stored;          /* [values]: kept from the forward to the backward pass */
-    bool *stored_aux;      /* [nodes] */
-    bool *stored_gradient; /* [values]: gradients kept for deferred weight gradients */
-    int *gradient_of;      /* [values]: shares the gradient of this value (itself, or a sum's) */
-    size_t *value_at;      /* [values]: offset in the workspace, of values that are not stored */
-    size_t *aux_at;        /* [nodes]: likewise of aux */
-    size_t *gradient_at;   /* [values]: likewise of gradients */
-    size_t workspace;      /* its size */
+    bool needs_grad;      /* it has a gradient */
+    bool stored;          /* it is kept from the forward to the backward pass */
+    bool stored_gradient; /* its gradient is kept for deferred weight gradients */
+    int gradient_of;      /* it shares the gradient of this value: itself, or a sum it is part of */
+    size_t at;            /* offset in the workspace, if it is not stored */
+    size_t gradient_at;   /* likewise of its gradient */
+} ValueLayout;
+
+typedef struct {
+    bool stored_aux;
+    size_t aux_at; /* offset in the workspace, if aux is not stored */
+} NodeLayout;
+
+typedef struct {
+    int lowest;         /* the lowest block with a gradient; `blocks` if nothing is active */
+    bool *trains;       /* [blocks]: active, or corrected (settings.correct_lr) */
+    ValueLayout *value; /* [values] */
+    NodeLayout *node;   /* [nodes] */
+    size_t workspace;   /* bytes */
 } Layout;
 
 /* Returns -1 and an error if a batch norm would compute its statistics from a single value, one

@@ -10,10 +10,10 @@ static size_t stored_bytes(const Model *m, const Layout *layout, const StageSett
                            const Block *block) {
     size_t values = 0, aux = 0;
     for (int v = block->first_value; v < block->end_value; v++)
-        values +=
-            (size_t)(layout->stored[v] + layout->stored_gradient[v]) * value_memory(m, settings, v);
+        values += (size_t)(layout->value[v].stored + layout->value[v].stored_gradient) *
+                  value_memory(m, settings, v);
     for (int i = block->first_node; i < block->end_node; i++)
-        if (layout->stored_aux[i]) aux += node_aux_count(&m->node[i], settings->batch);
+        if (layout->node[i].stored_aux) aux += node_aux_count(&m->node[i], settings->batch);
     return values + aux * sizeof(real);
 }
 
@@ -27,7 +27,7 @@ static size_t stage_activations(const Model *m, const Layout *layout,
         size_t one = 0;
         if (block_is_local(settings, b))
             one = stored_bytes(m, layout, settings, &m->block[b]);
-        else if (value_is_local(m, settings, out) && layout->stored[out])
+        else if (value_is_local(m, settings, out) && layout->value[out].stored)
             one = value_memory(m, settings, out);
         bytes += one * (size_t)block_in_flight(settings, b);
     }
@@ -99,7 +99,7 @@ static void add_workspace(BlockMemory *memory, const Model *m, Layout *layout,
                           const StageSettings *settings, const bool *active, int b) {
     BlockWorkspace need = layout_workspace(layout, m, settings, active, b);
     int out = m->block[b].out;
-    if (layout->stored[out]) memory->kept_output = value_memory(m, settings, out);
+    if (layout->value[out].stored) memory->kept_output = value_memory(m, settings, out);
     memory->buffers = buffer_bytes(m, settings, b);
     memory->scratch = need.scratch;
     memory->boundary = need.boundary;

@@ -24,15 +24,15 @@ real *stage_value(RefStage *s, int value) {
     const Model *m = s->base.model;
     if (value == 0) return s->batch.images;
     real *stored = s->value[slot_of(s, block_of(m, value)) * m->values + value];
-    return stored ? stored : workspace_at(s, s->layout.value_at[value]);
+    return stored ? stored : workspace_at(s, s->layout.value[value].at);
 }
 
 real *stage_value_gradient(RefStage *s, int value) {
     const Model *m = s->base.model;
-    value = s->layout.gradient_of[value];
+    value = s->layout.value[value].gradient_of;
     if (value == m->values - 1) return stage_value(s, value); /* it overwrites the logits */
     real *stored = s->value_gradient[slot_of(s, block_of(m, value)) * m->values + value];
-    return stored ? stored : workspace_at(s, s->layout.gradient_at[value]);
+    return stored ? stored : workspace_at(s, s->layout.value[value].gradient_at);
 }
 
 static real *param_or_null(const RefStage *s, int param) {
@@ -51,7 +51,7 @@ static NodeIO node_io(RefStage *s, const Node *node) {
                  .skip = node->skip < 0 ? NULL : stage_value(s, node->skip),
                  .tokens = s->batch.tokens,
                  .y = stage_value(s, node->out),
-                 .aux = stored_aux ? stored_aux : workspace_at(s, s->layout.aux_at[index]),
+                 .aux = stored_aux ? stored_aux : workspace_at(s, s->layout.node[index].aux_at),
                  .weight = param_or_null(s, node->weight),
                  .bias = param_or_null(s, node->bias)};
     if (node->running >= 0) {
@@ -113,7 +113,7 @@ void stage_input_gradient(Stage *base, int block) {
     if (base->settings.recompute) run_forward(s, block, true);
     for (int i = b->end_node - 1; i >= b->first_node; i--) {
         const Node *node = &m->node[i];
-        if (!s->layout.needs_grad[node->out]) continue;
+        if (!s->layout.value[node->out].needs_grad) continue;
         NodeIO io = node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
         const InputGradients wanted = node_input_gradients(&s->layout, m, node);

@@ -58,15 +58,15 @@ static bool allocate_stored(RefStage *s) {
         for (int k = 0; k < block_in_flight(settings, m->value[v].block); k++) {
             int at = k * m->values + v;
             size_t count = value_count(m, v, batch);
-            if (s->layout.stored[v] && value_is_local(m, settings, v))
+            if (s->layout.value[v].stored && value_is_local(m, settings, v))
                 ok &= !!(s->value[at] = numbers(s, MEM_ACTIVATIONS, count));
-            if (s->layout.stored_gradient[v])
+            if (s->layout.value[v].stored_gradient)
                 ok &= !!(s->value_gradient[at] = numbers(s, MEM_ACTIVATIONS, count));
         }
     for (int i = 0; i < m->nodes; i++) {
         int block = m->value[m->node[i].out].block;
         for (int k = 0; k < block_in_flight(settings, block); k++)
-            if (s->layout.stored_aux[i] && block_is_local(settings, block))
+            if (s->layout.node[i].stored_aux && block_is_local(settings, block))
                 ok &= !!(s->aux[k * m->nodes + i] =
                              numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
     }

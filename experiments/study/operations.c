@@ -15,7 +15,7 @@ int model_operations(double *operations, const Model *model, const bool *active,
     for (int i = 0; i < model->nodes; i++) {
         const Node *node = &model->node[i];
         *operations += node_flops(node, PASS_FORWARD);
-        if (layout.needs_grad[node->in]) *operations += node_flops(node, PASS_INPUT_GRADIENT);
+        if (layout.value[node->in].needs_grad) *operations += node_flops(node, PASS_INPUT_GRADIENT);
         if (node_trains(model, node, layout.trains))
             *operations += node_flops(node, PASS_WEIGHT_GRADIENT);
     }

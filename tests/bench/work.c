@@ -42,7 +42,7 @@ double work_flops(const Model *m, int n, const bool *active, int first) {
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         if (i >= m->block[first].first_node) flops += node_flops(node, PASS_FORWARD);
-        if (layout.needs_grad[node->in]) flops += node_flops(node, PASS_INPUT_GRADIENT);
+        if (layout.value[node->in].needs_grad) flops += node_flops(node, PASS_INPUT_GRADIENT);
         if (node_trains(m, node, active)) flops += node_flops(node, PASS_WEIGHT_GRADIENT);
     }
     layout_free(&layout);
