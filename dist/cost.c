@@ -66,14 +66,13 @@ double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
 static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, const bool *active,
                      const Node *node) {
     double forward = node_time(q, node, PASS_FORWARD);
-    bool below = layout->value[node->in].needs_grad ||
-                 (node->skip >= 0 && layout->value[node->skip].needs_grad);
+    const InputGradients wanted = node_input_gradients(layout, q->model, node);
     cost->pass_s[PASS_FORWARD] += forward;
     if (q->settings->recompute && layout->value[node->out].needs_grad)
         cost->pass_s[PASS_INPUT_GRADIENT] += forward;
-    if (below) cost->pass_s[PASS_INPUT_GRADIENT] += node_time(q, node, PASS_INPUT_GRADIENT);
-    bool weights = node->weight >= 0 || node->bias >= 0;
-    if (weights && node_trains(q->model, node, active))
+    if (wanted.in || wanted.skip)
+        cost->pass_s[PASS_INPUT_GRADIENT] += node_time(q, node, PASS_INPUT_GRADIENT);
+    if (node_trains(q->model, node, active))
         cost->pass_s[PASS_WEIGHT_GRADIENT] += node_time(q, node, PASS_WEIGHT_GRADIENT);
 }
 

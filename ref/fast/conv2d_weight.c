@@ -6,8 +6,6 @@
  *
  * The batch is cut into chunks whose number depends on the shape alone.  Each has its own partial
  * sum, and these are added in order at the end: the bits do not depend on the threads. */
-#include <omp.h>
-
 #include "correlate.h"
 #include "fast.h"
 #include "scratch.h"
@@ -119,9 +117,8 @@ static void sum_chunk(real *partial, const WeightGradientPlan *plan, const real 
     ptrdiff_t pixels = (ptrdiff_t)plan->oh * plan->ow;
     ptrdiff_t bytes = (plan->image + pixels * plan->line) * (ptrdiff_t)sizeof(real);
     int max = GROUP_BYTES > bytes ? min((int)(GROUP_BYTES / bytes), n1 - n0) : 1;
-    bool whole = conv->o == plan->line; /* dy can be read where it is */
-    size_t x_count =
-        (size_t)(max * plan->image + ROWS); /* the last tile reads in vain past the end */
+    bool whole = conv->o == plan->line;                  /* dy can be read where it is */
+    size_t x_count = (size_t)(max * plan->image + ROWS); /* the last tile reads past the end */
     size_t dy_count = whole ? 0 : (size_t)(max * pixels * plan->line);
     real *x_copy = scratch(SCRATCH_IMAGE, x_count);
     real *dy_copy = scratch(SCRATCH_IMAGE_GRADIENT, dy_count);

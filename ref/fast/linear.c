@@ -1,5 +1,4 @@
 /* y = x w^T + b and its gradients: three matrix products (Rumelhart, Hinton and Williams 1986). */
-#include <omp.h>
 #include <string.h>
 
 #include "fast.h"
