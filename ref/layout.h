@@ -7,10 +7,10 @@
  *
  * So a frozen block below the lowest active one stores nothing, except its output if an active
  * block's weight gradient reads that.  A frozen block above it stores what its input gradients
- * read, but not what weight gradients would read.  Two examples: y = x w of a frozen linear layer
- * needs w for dL/dx, and would need x only for dL/dw, which is not computed, so x is not stored; y
- * = gelu(x) needs x for dL/dx, so x is stored.  With settings.deferred, the gradients that weight
- * gradients read are stored as well, for each micro-batch in flight.
+ * read, but not what weight gradients would read.  A frozen linear layer y = x w, for example,
+ * needs w for dL/dx; it would need x for dL/dw, but that is not computed, so x is not stored.  The
+ * op y = gelu(x) needs x for dL/dx, so its x is stored.  With settings.deferred, the gradients that
+ * weight gradients read are stored as well, for each micro-batch in flight.
  *
  * Activations are one part of the memory of a training.  The other is W (1 + (1 + k) / M) bytes,
  * the paper's closed form (memory.h): the weights of all blocks, and the gradients and k vectors of
@@ -23,9 +23,9 @@
 /* Sizes and offsets in bytes, for settings.batch samples.  A number of a value takes value_bytes(),
  * one of what a node saves for its backward pass (aux) always sizeof(real).
  *
- * What is not stored lives in the workspace: first scratch, which every block uses anew for its
- * inner values; then two buffers for block outputs and two for their gradients, which even and odd
- * blocks use in turn.  Pieces of the workspace start at multiples of 256. */
+ * What is not stored is in the workspace.  It begins with scratch, which every block reuses for its
+ * inner values; then come two buffers for block outputs and two for their gradients, which even and
+ * odd blocks use in turn.  Pieces of the workspace start at multiples of 256. */
 typedef struct {
     bool needs_grad;      /* it has a gradient */
     bool stored;          /* it is kept from the forward to the backward pass */
