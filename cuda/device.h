@@ -34,6 +34,9 @@ typedef struct {
  * 8.0.  Each thread that uses the device opens it; again does nothing. */
 int device_open(void);
 int device_info(DeviceInfo *info);
+/* Whether it runs what is compiled for sm_90a: Hopper's products of warpgroups.  Allowed while a
+ * graph is recorded. */
+bool device_has_wgmma(void);
 
 /* ---- memory ---- */
 

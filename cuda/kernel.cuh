@@ -20,6 +20,18 @@
  *   copy_async8(s, g, ok), copy_async4(s, g, ok)   the same for rows less aligned
  *   copy_async_commit(), copy_async_wait<N>()
  *
+ * and on compute capability 9.0 products of a warpgroup, four warps from a multiple of four on.
+ * They run beside the warps until wgmma_end.  Matrices of bf16 in shared memory are given by
+ * descriptors (ops/wgmma_tiles.cuh), with all warps of the group the same ones:
+ *
+ *   wgmma_begin(d)         registers written so far, d among them, are seen by what follows
+ *   wgmma_rows(d, a, b)    d[N][4] += a b^T: 64 rows of a, 8 N rows of b, of 16 numbers each
+ *   wgmma_sums(d, r, b)    d[N][4] += r b: r[4] as mma_bf16's a, 16 rows of b of 8 N numbers
+ *   wgmma_end(d)           waits until all of them are done; d is the result
+ *                          d as that of mma_bf16, 16 rows each warp; N = 8 or 16
+ *   async_proxy_fence()    what this thread wrote or copied to shared memory, products will see
+ *   shared_address(p)      of shared memory, as descriptors name it
+ *
  * Everything else is CUDA's own: __global__, __device__, __syncthreads, __syncwarp, __shfl_*_sync,
  * __ballot_sync, atomicAdd on integers, float4, __nv_bfloat16, __ldg, fmaf, expf ... */
 #ifndef CUDA_KERNEL_CUH

@@ -204,7 +204,7 @@ static const DeviceOp ops[OP_KINDS] = {
                       batchnorm_workspace},
     [OP_LAYERNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
     [OP_RMSNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
-    [OP_ATTENTION] = {3, attention_forward, attention_input_gradient, NULL, attention_workspace},
+    [OP_ATTENTION] = {4, attention_forward, attention_input_gradient, NULL, attention_workspace},
     [OP_RELU] = {2, relu_forward, relu_input_gradient, NULL, NULL},
     [OP_GELU] = {2, gelu_forward, gelu_input_gradient, NULL, NULL},
     [OP_SWIGLU] = {2, swiglu_forward, swiglu_input_gradient, NULL, NULL},

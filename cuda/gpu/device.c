@@ -107,6 +107,14 @@ int device_open(void) {
     return 0;
 }
 
+bool device_has_wgmma(void) {
+    int device = 0, major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           major == 9;
+}
+
 int device_info(DeviceInfo *info) {
     struct cudaDeviceProp properties;
     size_t free_bytes, total_bytes;

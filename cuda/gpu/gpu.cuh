@@ -12,6 +12,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "wgmma.cuh"
+
 /* Remembers the first launch that failed, for device_wait to report. */
 extern "C" void device_note_launch(cudaError_t error, const char *kernel, const char *file,
                                    int line);
@@ -60,10 +62,6 @@ static __device__ __forceinline__ float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
-}
-
-static __device__ __forceinline__ unsigned shared_address(const void *p) {
-    return (unsigned)__cvta_generic_to_shared(p);
 }
 
 static __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *p) {

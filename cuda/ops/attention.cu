@@ -60,70 +60,6 @@ struct ForwardShape<PRECISION_BF16, 32> : Shape<4, 2, 64, true> {};
 template <>
 struct ForwardShape<PRECISION_BF16, 64> : Shape<4, 2, 64, true> {};
 
-/* The softmax of a warp's rows so far.  Sums are of this lane's columns only, until the end. */
-template <int M>
-struct Softmax {
-    float most[M][2], sum[M][2];
-};
-
-/* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
- * divided by the sum.  scale includes log2(e). */
-template <int D, int M, int N>
-static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4],
-                                                      float (&s)[M][N][4], float scale) {
-    float shrink[M][2];
-    bool grown = false;
-#pragma unroll
-    for (int m = 0; m < 2 * M; m++) {
-        const float old = softmax.most[m / 2][m % 2];
-        float now = old;
-#pragma unroll
-        for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
-        now = quad_max(now); /* a NaN is lost here, but not in s */
-        shrink[m / 2][m % 2] = exp2_fast((old - now) * scale);
-        grown |= now > old;
-        softmax.most[m / 2][m % 2] = now;
-        float sum = 0;
-#pragma unroll
-        for (int j = 0; j < 2 * N; j++) {
-            float &p = s[m / 2][j / 2][m % 2 * 2 + j % 2];
-            p = exp2_fast(fmaf(p, scale, -now * scale));
-            sum += p;
-        }
-        softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], shrink[m / 2][m % 2], sum);
-    }
-    if (!__any_sync(0xffffffffu, grown)) return; /* most of the time, after the first keys */
-#pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int k = 0; k < D / 8; k++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) y[m][k][i] *= shrink[m][i / 2];
-}
-
-/* Divides by the sums, and writes y and the log-sum-exp of a warp's rows. */
-template <typename T, int D, int M>
-static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
-                                              const Softmax<M> &softmax,
-                                              const float (&sum_v)[M][D / 8][4], const Heads<T> &h,
-                                              int head, int query) {
-    float factor[M][2];
-#pragma unroll
-    for (int m = 0; m < 2 * M; m++) {
-        const float sum = quad_sum(softmax.sum[m / 2][m % 2]);
-        factor[m / 2][m % 2] = 1 / sum;
-        const int row = accumulator_row(query, m / 2, m % 2 * 2);
-        if (threadIdx.x % 4 == 0 && row < h.t)
-            lse[(size_t)head * (size_t)h.t + (size_t)row] =
-                softmax.most[m / 2][m % 2] * h.scale + logf(sum);
-    }
-    stage_rows<D, M>(stage, sum_v, factor);
-    __syncwarp();
-    const int c = h.heads * h.d;
-    put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * (size_t)c, c, stage,
-                   min(16 * M, h.t - query), h.d, NULL, false);
-}
-
 /* grid n heads ceil(t / ROWS). */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
@@ -198,6 +134,8 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
     const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
     T *const out = (T *)y;
     if (is_shared(run, h.d)) return attention_shared_forward(run, out, lse, h, n);
+    if constexpr (P == PRECISION_BF16)
+        if (is_hopper(run, h.d)) return attention_hopper_forward(run, out, lse, h, n);
     switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
         case 32:
             launch_tiles<P, 32>(run, out, lse, h, n);

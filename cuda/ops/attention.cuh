@@ -40,6 +40,19 @@ static inline bool is_shared(const Run *run, int d) {
     return run->version == 2 && d <= SHARED_HEAD;
 }
 
+/* attention_hopper.cu: version 4, for heads of 64 and 128 in bf16.  Everything else, and any other
+ * device, takes version 3 in its place. */
+void attention_hopper_forward(const Run *run, __nv_bfloat16 *y, float *lse, Heads<__nv_bfloat16> h,
+                              int n);
+void attention_hopper_gradient(const Run *run, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h,
+                               int n);
+/* What version 0 is: 4 as soon as a GPU has shown it to be faster. */
+enum { ATTENTION_BEST = 3 };
+static inline bool is_hopper(const Run *run, int d) {
+    return (run->version ? run->version : (int)ATTENTION_BEST) == 4 &&
+           run->precision == PRECISION_BF16 && (d == 64 || d == 128) && device_has_wgmma();
+}
+
 /* The arrays of query head `head` of all samples' heads, and the keys and values it looks at. */
 template <typename T>
 static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int head, int stride) {
@@ -274,6 +287,89 @@ static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const H
                 const int row = accumulator_row(key, m, i);
                 if ((column < row && row >= h.every) || column >= h.t) s[m][j][i] = -INFINITY;
             }
+}
+
+/* ---- Softmax and results of tiles ---------------------------------------------------------- */
+
+/* The softmax of a warp's rows so far.  Sums are of this lane's columns only, until the end. */
+template <int M>
+struct Softmax {
+    float most[M][2], sum[M][2];
+};
+
+/* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
+ * divided by the sum.  scale includes log2(e). */
+template <int D, int M, int N>
+static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4],
+                                                      float (&s)[M][N][4], float scale) {
+    float shrink[M][2];
+    bool grown = false;
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const float old = softmax.most[m / 2][m % 2];
+        float now = old;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
+        now = quad_max(now); /* a NaN is lost here, but not in s */
+        shrink[m / 2][m % 2] = exp2_fast((old - now) * scale);
+        grown |= now > old;
+        softmax.most[m / 2][m % 2] = now;
+        float sum = 0;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) {
+            float &p = s[m / 2][j / 2][m % 2 * 2 + j % 2];
+            p = exp2_fast(fmaf(p, scale, -now * scale));
+            sum += p;
+        }
+        softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], shrink[m / 2][m % 2], sum);
+    }
+    if (!__any_sync(0xffffffffu, grown)) return; /* most of the time, after the first keys */
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < D / 8; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) y[m][k][i] *= shrink[m][i / 2];
+}
+
+/* Divides by the sums, and writes y and the log-sum-exp of a warp's rows. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
+                                              const Softmax<M> &softmax,
+                                              const float (&sum_v)[M][D / 8][4], const Heads<T> &h,
+                                              int head, int query) {
+    float factor[M][2];
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const float sum = quad_sum(softmax.sum[m / 2][m % 2]);
+        factor[m / 2][m % 2] = 1 / sum;
+        const int row = accumulator_row(query, m / 2, m % 2 * 2);
+        if (threadIdx.x % 4 == 0 && row < h.t)
+            lse[(size_t)head * (size_t)h.t + (size_t)row] =
+                softmax.most[m / 2][m % 2] * h.scale + logf(sum);
+    }
+    stage_rows<D, M>(stage, sum_v, factor);
+    __syncwarp();
+    const int c = h.heads * h.d;
+    put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * (size_t)c, c, stage,
+                   min(16 * M, h.t - query), h.d, NULL, false);
+}
+
+/* Writes a warp's rows of a head's gradient, times factor; `stage` is the block's. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void put_gradient(T *to, float *stage,
+                                                    const float (&sum)[M][D / 8][4], float factor,
+                                                    const Heads<T> &h, int row,
+                                                    const float2 *angles, bool add) {
+    float *const mine = stage + (int)threadIdx.x / 32 * 16 * M * ROW<float, D>;
+    float factors[M][2];
+#pragma unroll
+    for (int m = 0; m < M; m++) factors[m][0] = factors[m][1] = factor;
+    __syncwarp(); /* what was staged before is out */
+    stage_rows<D, M>(mine, sum, factors);
+    __syncwarp();
+    put_tile<T, D>(to + (size_t)row * (size_t)h.stride, h.stride, mine, min(16 * M, h.t - row), h.d,
+                   angles, add);
 }
 
 #endif

@@ -99,23 +99,6 @@ struct GradientShape<PRECISION_BF16, 96> : Shape<4, 1, 32, false> {};
 template <>
 struct GradientShape<PRECISION_BF16, 128> : Shape<4, 1, 32, false> {};
 
-/* Writes a warp's rows of a head's gradient, times factor; `stage` is the block's. */
-template <typename T, int D, int M>
-static __device__ __forceinline__ void put_gradient(T *to, float *stage,
-                                                    const float (&sum)[M][D / 8][4], float factor,
-                                                    const Heads<T> &h, int row,
-                                                    const float2 *angles, bool add) {
-    float *const mine = stage + (int)threadIdx.x / 32 * 16 * M * ROW<float, D>;
-    float factors[M][2];
-#pragma unroll
-    for (int m = 0; m < M; m++) factors[m][0] = factors[m][1] = factor;
-    __syncwarp(); /* what was staged before is out */
-    stage_rows<D, M>(mine, sum, factors);
-    __syncwarp();
-    put_tile<T, D>(to + (size_t)row * (size_t)h.stride, h.stride, mine, min(16 * M, h.t - row), h.d,
-                   angles, add);
-}
-
 /* This lane's rows of dots: sums over a row of dy y, a quarter of the row each lane of four. */
 template <typename T, int D, int M>
 static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
@@ -333,6 +316,8 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
     T *const dq = (T *)dqkv, *const dk = dq + a.heads * a.d, *const dv = dk + a.groups * a.d;
     const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq, dk, dv, add};
     if (is_shared(run, h.d)) return attention_shared_gradient(run, g, h, n);
+    if constexpr (P == PRECISION_BF16)
+        if (is_hopper(run, h.d)) return attention_hopper_gradient(run, g, h, n);
     switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
         case 32:
             launch_tiles<P, 32>(run, g, h, n);

@@ -16,8 +16,10 @@ static struct {
     AsyncCopy *copy;
     int count, capacity;
     int group; /* that the next copy belongs to */
+    bool unfenced;
 } queues[SIMT_THREADS];
 static bool in_use;
+static int unfenced; /* threads */
 
 static void note_access(const AsyncCopy *copy) {
     if (!simt_race) return;
@@ -64,11 +66,26 @@ void simt_copy_wait(int pending) {
         else
             memset(copy.to, 0, copy.bytes);
     }
+    if (kept < queues[thread].count && !queues[thread].unfenced) {
+        queues[thread].unfenced = true;
+        unfenced++;
+    }
     queues[thread].count = kept;
 }
 
+void simt_async_fence(void) {
+    unfenced -= queues[simt_thread()].unfenced;
+    queues[simt_thread()].unfenced = false;
+}
+
+bool simt_unfenced_copies(void) { return unfenced > 0; }
+
 void simt_copies_drop(void) {
     if (!in_use) return;
-    for (int i = 0; i < SIMT_THREADS; i++) queues[i].count = queues[i].group = 0;
+    for (int i = 0; i < SIMT_THREADS; i++) {
+        queues[i].count = queues[i].group = 0;
+        queues[i].unfenced = false;
+    }
     in_use = false;
+    unfenced = 0;
 }

@@ -33,6 +33,8 @@ static size_t host_memory(const char *name) {
     return kilobytes * 1024;
 }
 
+bool device_has_wgmma(void) { return true; } /* simt/wgmma.c */
+
 int device_info(DeviceInfo *info) {
     *info = (DeviceInfo){
         .name = "SIMT on the CPU",

@@ -130,6 +130,7 @@ static inline void *simt_shared(SimtShared *shared, size_t bytes, const char *na
 SIMT_HIDDEN bool simt_shared_open(const SimtLaunch *launch);
 SIMT_HIDDEN void simt_shared_poison(void);
 SIMT_HIDDEN void simt_copies_drop(void); /* of all threads */
+SIMT_HIDDEN void simt_wgmma_drop(void);  /* of all warps */
 
 /* ---- asynchronous copies, fragments ---- */
 
@@ -148,6 +149,19 @@ typedef struct {
     unsigned matrices;
     bool transposed;
 } SimtMatrices;
+typedef struct {
+    float *d;          /* [n][4] */
+    const unsigned *a; /* [4]; NULL: a_matrix */
+    uint64_t a_matrix, b_matrix;
+    int n;
+} SimtGroupProduct;
+/* shared.c: the place of shared memory in the block's, and back. */
+SIMT_HIDDEN unsigned simt_shared_address(const void *memory);
+SIMT_HIDDEN const void *simt_shared_at(unsigned address);
+/* copies.c: async_proxy_fence; and whether copies have come since the thread that waited for them
+ * last did it. */
+SIMT_HIDDEN void simt_async_fence(void);
+SIMT_HIDDEN bool simt_unfenced_copies(void);
 /* warp.c */
 SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_ballot,
     simt_resolve_add, simt_resolve_and, simt_resolve_or, simt_resolve_xor,
@@ -155,6 +169,8 @@ SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_ba
     simt_resolve_max_int;
 /* fragments.c */
 SIMT_HIDDEN SimtResolve simt_resolve_mma_bf16, simt_resolve_mma_tf32, simt_resolve_ldmatrix;
+/* wgmma.c */
+SIMT_HIDDEN SimtResolve simt_resolve_wgmma, simt_resolve_wgmma_begin, simt_resolve_wgmma_end;
 
 #ifdef __cplusplus
 }

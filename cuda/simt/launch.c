@@ -135,6 +135,7 @@ static void run_blocks(const SimtLaunch *launch, SimtRun *body, const void *argu
                                (unsigned)(row / launch->grid.y)};
         simt_shared_poison();
         simt_copies_drop();
+        simt_wgmma_drop();
         if (simt_race) simt_race->block();
         if (!simt_block_run(body, arguments)) return;
     }

@@ -120,3 +120,8 @@ void simt_shared_poison(void) {
 bool simt_in_shared(const void *memory) {
     return (uintptr_t)memory - (uintptr_t)arena < sizeof arena;
 }
+
+unsigned simt_shared_address(const void *memory) {
+    return (unsigned)((const unsigned char *)memory - arena);
+}
+const void *simt_shared_at(unsigned address) { return arena + address % sizeof arena; }

@@ -107,6 +107,8 @@ const Case cases[] = {
     {"attention, 2 groups, head of 5", {OP_ATTENTION, IN(1, 33, 50), OUT(1, 33, 30), HEADS(6, 2, 5)}, .n = 2},
     {"attention, 3 groups, one position", {OP_ATTENTION, IN(1, 1, 48), OUT(1, 1, 24), HEADS(6, 3, 4)}, .n = 3},
     {"attention, 2 groups, head of 64", {OP_ATTENTION, IN(1, 67, 512), OUT(1, 67, 256), HEADS(4, 2, 64)}, .n = 1},
+    {"attention, head of 64, 200 positions", {OP_ATTENTION, IN(1, 200, 192), OUT(1, 200, 64), HEADS(1, 1, 64)}, .n = 1},
+    {"attention, head of 128, 140 positions", {OP_ATTENTION, IN(1, 140, 384), OUT(1, 140, 128), HEADS(1, 1, 128)}, .n = 1},
     {"attention, one group, three tiles", {OP_ATTENTION, IN(1, 129, 40), OUT(1, 129, 24), HEADS(3, 1, 8)}, .n = 1},
     {"attention, 2 groups, sharp", {OP_ATTENTION, IN(1, 13, 64), OUT(1, 13, 32), HEADS(4, 2, 8)}, .n = 2, .scale = 6},
     {"attention, 2 groups, head of 131", {OP_ATTENTION, IN(1, 9, 1048), OUT(1, 9, 524), HEADS(4, 2, 131)}, .n = 1},

@@ -49,6 +49,9 @@ void run_bf16_arithmetic(unsigned short y[4], unsigned short a, unsigned short b
 void run_mma_bf16(float *c, const float *a, const float *b);
 void run_mma_tf32(float *c, const float *a, const float *b);
 void run_ldmatrix(float *c, const float *a, const float *b, bool transposed);
+/* c[64][columns] = 0.5 + a[64][16] b[16][columns] by one instruction of four warps, of 64 or 128
+ * columns; `sums`: a in registers, b read by columns. */
+void run_warpgroup(float *c, const float *a, const float *b, int columns, bool sums);
 void run_matrices(unsigned short *y, const unsigned short *x, int count, bool transposed);
 /* c[64][64] = a[64][k] b[k][64] of floats rounded to bf16, k a multiple of 32. */
 void run_product(float *c, const float *a, const float *b, int k);
@@ -73,6 +76,7 @@ typedef enum {
     MASK_WITHOUT_CALLER,
     MISALIGNED_MATRIX,
     MISALIGNED_COPY,
+    PRODUCT_WITHOUT_FENCE,
     STATIC_OVERRUN,
     DYNAMIC_OVERRUN,
     GLOBAL_OVERRUN,

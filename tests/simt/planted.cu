@@ -137,6 +137,21 @@ static __global__ void misaligned_copy(float *y, const float *x) {
 }
 ENDS(misaligned_copy);
 
+static __global__ void product_without_fence(float *y, const float *x) {
+    SHARED(float4, s, [512]);
+    copy_async16(&s[threadIdx.x], x + 4 * threadIdx.x, true);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncwarp();
+    const uint64_t matrix = (uint64_t)1 << 62 | shared_address(s) >> 4;
+    float d[8][4] = {};
+    wgmma_begin(d);
+    wgmma_rows(d, matrix, matrix);
+    wgmma_end(d);
+    y[threadIdx.x] = d[0][0];
+}
+ENDS(product_without_fence);
+
 /* Sizes that the compiler does not know, so that the sanitizer and not it finds the overrun. */
 static __global__ void overrun(float *y, int i_static, int i_dynamic, int i_global) {
     SHARED(float, s, [64]);
@@ -183,6 +198,7 @@ extern "C" void planted_lines(Planted planted, int lines[2]) {
         {MASK_WITHOUT_CALLER, END_OF_mask_without_caller, 2, 2},
         {MISALIGNED_MATRIX, END_OF_misaligned_matrix, 3, 3},
         {MISALIGNED_COPY, END_OF_misaligned_copy, 5, 5},
+        {PRODUCT_WITHOUT_FENCE, END_OF_product_without_fence, 4, 4},
         {STATIC_OVERRUN, END_OF_overrun, 3, 3},
         {DYNAMIC_OVERRUN, END_OF_overrun, 3, 3},
         {GLOBAL_OVERRUN, END_OF_overrun, 2, 2},
@@ -248,6 +264,9 @@ extern "C" void run_planted(Planted planted, float *y, const float *x) {
             break;
         case MISALIGNED_COPY:
             LAUNCH(misaligned_copy, 1, 32, 0, nullptr, y, x);
+            break;
+        case PRODUCT_WITHOUT_FENCE:
+            LAUNCH(product_without_fence, 1, 32, 0, nullptr, y, x);
             break;
         case STATIC_OVERRUN:
             LAUNCH(overrun, 1, 64, bytes, nullptr, y, 64, 0, 1);

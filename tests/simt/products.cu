@@ -109,6 +109,53 @@ extern "C" void run_ldmatrix(float *c, const float *a, const float *b, bool tran
     LAUNCH(product_by_ldmatrix, 1, 32, 0, nullptr, c, a, b, transposed);
 }
 
+/* Products of a warpgroup, 64 rows by 16 by 8 N columns.  a and the transposed b lie by rows, b by
+ * columns, each number at its place by the 128-byte swizzle: 16 bytes of row r at chunk ^ (r % 8).
+ */
+template <int N>
+static __global__ void warpgroup(float *c, const float *a, const float *b, bool sums) {
+    SHARED(__nv_bfloat16, arena, [512 + 64 * 64 + 8 * N * 64 + N / 8 * 16 * 64]);
+    __nv_bfloat16 *const sa = arena + (1024 - shared_address(arena) % 1024) % 1024 / 2;
+    __nv_bfloat16 *const st = sa + 64 * 64, *const sb = st + 8 * N * 64;
+    const int thread = (int)threadIdx.x, warp = thread / 32, g = thread % 32 / 4, t = thread % 4;
+    const auto at = [](int row, int column) {
+        return row * 64 + ((column / 8) ^ (row % 8)) * 8 + column % 8;
+    };
+    for (int i = thread; i < 64 * 16; i += 128) sa[at(i / 16, i % 16)] = __float2bfloat16(a[i]);
+    for (int i = thread; i < 16 * 8 * N; i += 128) {
+        const int k = i / (8 * N), j = i % (8 * N);
+        st[at(j, k)] = __float2bfloat16(b[i]);
+        sb[j / 64 * 16 * 64 + at(k, j % 64)] = __float2bfloat16(b[i]);
+    }
+    unsigned fa[4];
+    for (int i = 0; i < 4; i++) {
+        const float *from = a + (16 * warp + g + i % 2 * 8) * 16 + 2 * t + i / 2 * 8;
+        fa[i] = pair(from[0], from[1]);
+    }
+    async_proxy_fence();
+    __syncthreads();
+    /* 128-byte swizzle; 1,024 bytes from eight rows to the next; 2,048 from panel to panel. */
+    const uint64_t kind = (uint64_t)1 << 62 | (uint64_t)64 << 32 | (uint64_t)128 << 16;
+    const auto matrix = [&](const __nv_bfloat16 *p) { return kind | shared_address(p) >> 4; };
+    float d[N][4];
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < 4; i++) d[j][i] = 0.5f;
+    wgmma_begin(d);
+    if (sums)
+        wgmma_sums(d, fa, matrix(sb));
+    else
+        wgmma_rows(d, matrix(sa), matrix(st));
+    wgmma_end(d);
+    for (int j = 0; j < N; j++) store_accumulators(c + 16 * warp * 8 * N + 8 * j, 8 * N, d[j]);
+}
+
+extern "C" void run_warpgroup(float *c, const float *a, const float *b, int columns, bool sums) {
+    if (columns == 64)
+        LAUNCH(warpgroup<8>, 1, 128, 0, nullptr, c, a, b, sums);
+    else
+        LAUNCH(warpgroup<16>, 1, 128, 0, nullptr, c, a, b, sums);
+}
+
 /* Matrices back from their fragments: y is x, or each 8x8 of x transposed. */
 static __global__ void matrices(unsigned short *y, const unsigned short *x, int count,
                                 bool transposed) {

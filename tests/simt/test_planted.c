@@ -79,6 +79,7 @@ static const Row error_rows[] = {
     {MASK_WITHOUT_CALLER, "mask without the caller", "does not name the calling lane", false},
     {MISALIGNED_MATRIX, "misaligned matrix", "ldmatrix from an address", false},
     {MISALIGNED_COPY, "misaligned copy", "copy_async16 from an address", false},
+    {PRODUCT_WITHOUT_FENCE, "product without a fence", "no async_proxy_fence has followed", false},
 };
 
 /* The message names the mistake, the kernel's file and both lines (which may be one). */

@@ -232,6 +232,18 @@ static void fragment_products(void) {
     }
 }
 
+static void warpgroup_products(void) {
+    static float a[64 * 16], b[16 * 128], c[64 * 128];
+    fill(a, 64 * 16, 7);
+    fill(b, 16 * 128, 11);
+    for (int variant = 0; variant < 4; variant++) {
+        const int columns = variant / 2 ? 128 : 64;
+        set_order(variant);
+        run_warpgroup(c, a, b, columns, variant % 2);
+        check_product(variant % 2 ? "wgmma_sums" : "wgmma_rows", c, a, b, 64, columns, 16, 0.5f);
+    }
+}
+
 static void matrices(void) {
     unsigned short x[256], y[256];
     for (int i = 0; i < 256; i++) x[i] = (unsigned short)(i * 253 + 1);
@@ -269,6 +281,7 @@ void test_simt_warps(void) {
     RUN(roundings);
     RUN(bf16_arithmetic);
     RUN(fragment_products);
+    RUN(warpgroup_products);
     RUN(matrices);
     RUN(tiled_product);
     simt_set_order(SIMT_ASCENDING, 0);

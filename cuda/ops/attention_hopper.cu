@@ -1,0 +1,321 @@
+/* Version 4 of attention, for bf16 heads of 64 and 128 on compute capability 9.0: version 3 with
+ * the products of wgmma_tiles.cuh.  The mathematics, the order of sums and the grids are those of
+ * attention.cu and attention_gradient.cu; read these first.
+ *
+ * What changes: 64 rows belong to a warpgroup instead of 16 or 32 to a warp, and the tensor cores
+ * read tiles from shared memory themselves, where version 3 loads each fragment into registers of
+ * each warp.  That is what mma.sync lacks: a number is read once for 64 rows.  The warps of a group
+ * wait for each product; meanwhile those of other groups compute their exponentials. */
+#include "attention.cuh"
+#include "wgmma_tiles.cuh"
+
+typedef __nv_bfloat16 Bf16;
+
+/* A block has GROUPS warpgroups, as many as there are registers for, and goes through the other
+ * side COLUMNS at a time, two steps in flight.  BLOCKS fit a multiprocessor. */
+template <int GROUPS_, int BLOCKS_>
+struct HopperShape {
+    static constexpr int GROUPS = GROUPS_, BLOCKS = BLOCKS_, COLUMNS = 64;
+    static constexpr int THREADS = 128 * GROUPS, ROWS = 64 * GROUPS, N = COLUMNS / 8;
+};
+template <int D>
+struct HopperForward : HopperShape<2, 2> {};
+template <>
+struct HopperForward<128> : HopperShape<3, 1> {};
+template <int D>
+struct HopperQueries : HopperShape<3, 1> {};
+template <>
+struct HopperQueries<128> : HopperShape<2, 1> {};
+template <int D>
+struct HopperKeys : HopperShape<2, 1> {};
+
+/* Bytes of tiles of so many rows in all, and to begin at a panel. */
+static constexpr size_t hopper_bytes(int rows, int d) {
+    return (size_t)(rows * d) * sizeof(Bf16) + SWIZZLED_BYTES;
+}
+
+/* Begins loading COLUMNS rows of two arrays into the half of `tiles` that is the step's. */
+template <int D, typename S>
+static __device__ __forceinline__ void load_pair(Bf16 *tiles, int step, const Bf16 *a, int a_stride,
+                                                 const Bf16 *b, int b_stride, int row, int t) {
+    Bf16 *const to = tiles + step % 2 * 2 * S::COLUMNS * D;
+    load_swizzled<D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * (size_t)a_stride, a_stride,
+                                             t - row);
+    load_swizzled<D, S::COLUMNS, S::THREADS>(to + S::COLUMNS * D,
+                                             b + (size_t)row * (size_t)b_stride, b_stride, t - row);
+}
+
+/* grid n heads ceil(t / ROWS). */
+template <int D, typename S>
+__global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    attention_hopper(Bf16 *y, float *lse, Heads<Bf16> h) {
+    constexpr int N = S::N, TILE = S::COLUMNS * D;
+    DYNAMIC_SHARED(char, shared); /* q [ROWS], then for two steps k, v [COLUMNS] */
+    Bf16 *const q_tile = first_panel(shared), *const kv_tiles = q_tile + S::ROWS * D;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, head = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS;
+    const int group = (int)threadIdx.x / 128, group_query = first + 64 * group;
+    const int warp = (int)threadIdx.x / 32, query = first + 16 * warp;
+    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
+    const Bf16 *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
+    const auto load = [&](int step) {
+        load_pair<D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h.t);
+        copy_async_commit();
+    };
+    const Bf16 *q = h.q + at_head(h, head, h.qk_stride) + (size_t)first * (size_t)h.qk_stride;
+    load_swizzled<D, S::ROWS, S::THREADS>(q_tile, q, h.qk_stride, h.t - first);
+    load(0);
+
+    Softmax<1> softmax = {{{-INFINITY, -INFINITY}}, {{0, 0}}};
+    float sum_v[1][D / 8][4];
+    clear(sum_v);
+    for (int step = 0; step < steps; step++) {
+        wait_for_copies();
+        __syncthreads(); /* this step's tiles are there; the last step's are free */
+        if (step + 1 < steps) load(step + 1);
+        const int key = step * S::COLUMNS;
+        const Bf16 *k_tile = kv_tiles + step % 2 * 2 * TILE;
+        if ((key >= group_query + 64 && key >= h.every) || group_query >= h.t) continue;
+        float s[1][N][4];
+        clear(s);
+        wgmma_begin(s[0]);
+        multiply_rows<D, S::ROWS>(s[0], q_tile + 64 * group * PANEL, k_tile);
+        wgmma_end(s[0]);
+        if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
+        online_softmax<D, 1, N>(softmax, sum_v, s, h.scale * LOG2_E);
+        unsigned p[N / 2][4];
+        pack_left(p, s[0]);
+        wgmma_begin(sum_v[0]);
+        multiply_sums<D, N>(sum_v[0], p, k_tile + TILE);
+        wgmma_end(sum_v[0]);
+    }
+    __syncthreads(); /* the tiles become rows of results */
+    if (query < h.t)
+        finish<Bf16, D, 1>(y, lse, (float *)q_tile + 16 * warp * ROW<float, D>, softmax, sum_v, h,
+                           head, query);
+}
+
+/* ---- gradients ----------------------------------------------------------------------------- */
+
+/* This lane's two rows of dots, from memory: a quarter of each row a lane. */
+template <int D>
+static __device__ __forceinline__ void memory_dots(float (&dots)[2], const Bf16 *dy, const Bf16 *y,
+                                                   int stride, int query, int t) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int row = accumulator_row(query, 0, 2 * i);
+        float sum = 0;
+#pragma unroll
+        for (int at = (int)threadIdx.x % 4 * 8; at < D; at += 32) {
+            if (row >= t) continue;
+            float a[8], b[8];
+            load_floats(a, dy + (size_t)row * (size_t)stride + (size_t)at);
+            load_floats(b, y + (size_t)row * (size_t)stride + (size_t)at);
+#pragma unroll
+            for (int j = 0; j < 8; j++) sum = fmaf(a[j], b[j], sum);
+        }
+        dots[i] = quad_sum(sum);
+    }
+}
+
+/* grid n heads ceil(t / ROWS).  Leaves dots for the other kernel. */
+template <int D, typename S>
+__global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    attention_query_gradient_hopper(Gradients<Bf16> g, Heads<Bf16> h) {
+    constexpr int N = S::N, TILE = S::COLUMNS * D;
+    DYNAMIC_SHARED(char, shared); /* q, dy [ROWS], then for two steps k, v [COLUMNS] */
+    Bf16 *const q_tile = first_panel(shared), *const dy_tile = q_tile + S::ROWS * D;
+    Bf16 *const kv_tiles = dy_tile + S::ROWS * D;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, head = (int)blockIdx.x / tiles;
+    const int first = (tiles - 1 - (int)blockIdx.x % tiles) * S::ROWS, c = h.heads * h.d;
+    const int group = (int)threadIdx.x / 128, group_query = first + 64 * group;
+    const int query = first + 16 * ((int)threadIdx.x / 32);
+    const int steps = (keys_end(h, first + S::ROWS) + S::COLUMNS - 1) / S::COLUMNS;
+    const Bf16 *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
+    const auto load = [&](int step) {
+        load_pair<D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h.t);
+        copy_async_commit();
+    };
+    const Bf16 *q = h.q + at_head(h, head, h.qk_stride) + (size_t)first * (size_t)h.qk_stride;
+    const Bf16 *dy = g.dy + at_head(h, head, c), *y = g.y + at_head(h, head, c);
+    load_swizzled<D, S::ROWS, S::THREADS>(q_tile, q, h.qk_stride, h.t - first);
+    load_swizzled<D, S::ROWS, S::THREADS>(dy_tile, dy + (size_t)first * (size_t)c, c, h.t - first);
+    load(0);
+
+    float dots[2], lse[2], dq[1][D / 8][4];
+    memory_dots<D>(dots, dy, y, c, query, h.t);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int row = accumulator_row(query, 0, 2 * i);
+        const size_t at = (size_t)head * (size_t)h.t + (size_t)row;
+        lse[i] = row < h.t ? g.lse[at] * LOG2_E : 0;
+        if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[i];
+    }
+    clear(dq);
+    for (int step = 0; step < steps; step++) {
+        wait_for_copies();
+        __syncthreads();
+        if (step + 1 < steps) load(step + 1);
+        const int key = step * S::COLUMNS;
+        const Bf16 *k_tile = kv_tiles + step % 2 * 2 * TILE;
+        if ((key >= group_query + 64 && key >= h.every) || group_query >= h.t) continue;
+        float s[1][N][4], dp[1][N][4];
+        clear(s);
+        clear(dp);
+        wgmma_begin(s[0]);
+        wgmma_begin(dp[0]);
+        multiply_rows<D, S::ROWS>(s[0], q_tile + 64 * group * PANEL, k_tile);
+        multiply_rows<D, S::ROWS>(dp[0], dy_tile + 64 * group * PANEL, k_tile + TILE);
+        wgmma_end(s[0]);
+        wgmma_end(dp[0]);
+        if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float p = exp2_fast(fmaf(s[0][j][i], h.scale * LOG2_E, -lse[i / 2]));
+                s[0][j][i] = p * (dp[0][j][i] - dots[i / 2]);
+            }
+        unsigned ds[N / 2][4];
+        pack_left(ds, s[0]);
+        wgmma_begin(dq[0]);
+        multiply_sums<D, N>(dq[0], ds, k_tile);
+        wgmma_end(dq[0]);
+    }
+    __syncthreads(); /* the tiles become rows of results */
+    if (query < h.t)
+        put_gradient<Bf16, D, 1>(g.dq + at_head(h, head, h.stride), (float *)q_tile, dq, h.scale, h,
+                                 query, angles_at(h, query), g.add);
+}
+
+/* grid n groups ceil(t / ROWS). */
+template <int D, typename S>
+__global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
+    attention_key_gradient_hopper(Gradients<Bf16> g, Heads<Bf16> h) {
+    constexpr int N = S::N, TILE = S::COLUMNS * D;
+    DYNAMIC_SHARED(char, shared); /* k, v [ROWS], then for two steps q, dy [COLUMNS] */
+    SHARED(float, numbers, [2][2 * S::COLUMNS]); /* of two steps lse, dots */
+    Bf16 *const k_tile = first_panel(shared), *const v_tile = k_tile + S::ROWS * D;
+    Bf16 *const q_tiles = v_tile + S::ROWS * D;
+    const int tiles = (h.t + S::ROWS - 1) / S::ROWS, thread = (int)threadIdx.x;
+    int head = (int)blockIdx.x / tiles * h.share; /* of the group, that of the next step to load */
+    const int end = head + h.share;
+    const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
+    const int group = thread / 128, group_key = first + 64 * group;
+    const int key = first + 16 * (thread / 32), begin = queries_begin(h, first);
+    const Bf16 *q = h.q + at_head(h, head, h.qk_stride), *dy = g.dy + at_head(h, head, c);
+    const auto load = [&](int step, int query) {
+        load_pair<D, S>(q_tiles, step, q, h.qk_stride, dy, c, query, h.t);
+        if (thread < 2 * S::COLUMNS) {
+            const int at = query + thread % S::COLUMNS;
+            const float *from = (thread < S::COLUMNS ? g.lse : g.dots) + (size_t)head * (size_t)h.t;
+            copy_async4(&numbers[step % 2][thread], from + (at < h.t ? at : 0), at < h.t);
+        }
+        copy_async_commit();
+    };
+    static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
+    const Bf16 *k = h.k + at_keys(h, head, h.qk_stride) + (size_t)first * (size_t)h.qk_stride;
+    const Bf16 *v = h.v + at_keys(h, head, h.stride) + (size_t)first * (size_t)h.stride;
+    load_swizzled<D, S::ROWS, S::THREADS>(k_tile, k, h.qk_stride, h.t - first);
+    load_swizzled<D, S::ROWS, S::THREADS>(v_tile, v, h.stride, h.t - first);
+    load(0, begin);
+
+    float dk[1][D / 8][4], dv[1][D / 8][4];
+    clear(dk);
+    clear(dv);
+    for (int step = 0, query = begin, next; head < end; step++, query = next) {
+        wait_for_copies();
+        __syncthreads();
+        next = query + S::COLUMNS;
+        if (next >= h.t) { /* on to the next head of the group */
+            next = begin;
+            head++, q += h.d, dy += h.d;
+        }
+        if (head < end) load(step + 1, next);
+        const Bf16 *q_tile = q_tiles + step % 2 * 2 * TILE;
+        const float *lse = numbers[step % 2], *dots = lse + S::COLUMNS;
+        if ((query + S::COLUMNS <= group_key && group_key >= h.every) || group_key >= h.t) continue;
+        float p[1][N][4], dp[1][N][4];
+        clear(p);
+        clear(dp);
+        wgmma_begin(p[0]);
+        wgmma_begin(dp[0]);
+        multiply_rows<D, S::ROWS>(p[0], k_tile + 64 * group * PANEL, q_tile);
+        multiply_rows<D, S::ROWS>(dp[0], v_tile + 64 * group * PANEL, q_tile + TILE);
+        wgmma_end(p[0]);
+        wgmma_end(dp[0]);
+        if (query < key + 16 || query + S::COLUMNS > h.t) hide_queries(p, h, key, query);
+        unsigned left[N / 2][4];
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int column = accumulator_column(0, j, i);
+                p[0][j][i] = exp2_fast(fmaf(p[0][j][i], h.scale * LOG2_E, -lse[column] * LOG2_E));
+                dp[0][j][i] = p[0][j][i] * (dp[0][j][i] - dots[column]);
+            }
+        pack_left(left, p[0]);
+        wgmma_begin(dv[0]);
+        multiply_sums<D, N>(dv[0], left, q_tile + TILE);
+        wgmma_end(dv[0]);
+        pack_left(left, dp[0]);
+        wgmma_begin(dk[0]);
+        multiply_sums<D, N>(dk[0], left, q_tile);
+        wgmma_end(dk[0]);
+    }
+    __syncthreads(); /* the tiles become rows of results */
+    if (key >= h.t) return;
+    const size_t to = at_keys(h, end - 1, h.stride);
+    put_gradient<Bf16, D, 1>(g.dk + to, (float *)k_tile, dk, h.scale, h, key, angles_at(h, key),
+                             g.add);
+    put_gradient<Bf16, D, 1>(g.dv + to, (float *)k_tile, dv, 1, h, key, NULL, g.add);
+}
+
+/* ---- launchers ----------------------------------------------------------------------------- */
+
+/* The tiles of a block, and in their place at the end its rows of results. */
+template <int D, typename S>
+static constexpr size_t bytes_of(int sides) {
+    constexpr size_t results = (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float);
+    const size_t tiles = hopper_bytes(sides * S::ROWS + 4 * S::COLUMNS, D);
+    return tiles > results + SWIZZLED_BYTES ? tiles : results + SWIZZLED_BYTES;
+}
+
+template <int D>
+static void launch_forward(const Run *run, Bf16 *y, float *lse, Heads<Bf16> h, int n) {
+    typedef HopperForward<D> S;
+    const auto kernel = attention_hopper<D, S>;
+    const size_t bytes = bytes_of<D, S>(1);
+    SHARED_LIMIT(kernel, bytes);
+    LAUNCH(kernel, n * h.heads * ((h.t + S::ROWS - 1) / S::ROWS), S::THREADS, bytes, run->stream, y,
+           lse, h);
+}
+
+template <int D>
+static void launch_gradient(const Run *run, Gradients<Bf16> g, Heads<Bf16> h, int n) {
+    typedef HopperQueries<D> Q;
+    typedef HopperKeys<D> K;
+    const auto queries = attention_query_gradient_hopper<D, Q>;
+    const auto keys = attention_key_gradient_hopper<D, K>;
+    const size_t q_bytes = bytes_of<D, Q>(2), k_bytes = bytes_of<D, K>(2);
+    SHARED_LIMIT(queries, q_bytes);
+    LAUNCH(queries, n * h.heads * ((h.t + Q::ROWS - 1) / Q::ROWS), Q::THREADS, q_bytes, run->stream,
+           g, h);
+    SHARED_LIMIT(keys, k_bytes);
+    LAUNCH(keys, n * h.groups * ((h.t + K::ROWS - 1) / K::ROWS), K::THREADS, k_bytes, run->stream,
+           g, h);
+}
+
+void attention_hopper_forward(const Run *run, Bf16 *y, float *lse, Heads<Bf16> h, int n) {
+    if (h.d == 64)
+        launch_forward<64>(run, y, lse, h, n);
+    else
+        launch_forward<128>(run, y, lse, h, n);
+}
+
+void attention_hopper_gradient(const Run *run, Gradients<Bf16> g, Heads<Bf16> h, int n) {
+    if (h.d == 64)
+        launch_gradient<64>(run, g, h, n);
+    else
+        launch_gradient<128>(run, g, h, n);
+}

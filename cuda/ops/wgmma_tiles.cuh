@@ -1,0 +1,89 @@
+/* Products of bf16 tiles by the tensor cores of Hopper, a warpgroup (four warps) at a time.  The
+ * two products are those of tiles.cuh, with 64 rows a warpgroup and accumulators laid out as there:
+ *
+ *   multiply_rows   c += a b^T   a[64][D], b[8 N][D] in shared memory
+ *   multiply_sums   c += p b     p[64][8 N] in accumulators, b[8 N][D] in shared memory
+ *
+ * A tile of `rows` rows lies in shared memory as panels of 64 columns.  A panel has 128 bytes a
+ * row, eight chunks of 16 bytes, of which chunk i of row r lies at place i ^ (r % 8).  This is the
+ * "128-byte swizzle" of the PTX ISA: eight rows of one chunk lie in different banks, and so do the
+ * eight chunks of one row, so that the hardware reads a tile by rows and by columns equally fast.
+ * Panels begin at multiples of 1,024 bytes, eight rows. */
+#ifndef CUDA_OPS_WGMMA_TILES_CUH
+#define CUDA_OPS_WGMMA_TILES_CUH
+
+#include "tiles.cuh"
+
+enum { PANEL = 64, SWIZZLED_ROWS = 8, SWIZZLED_BYTES = SWIZZLED_ROWS * PANEL * 2 };
+
+/* The first address at or after p where a panel may begin. */
+static __device__ __forceinline__ __nv_bfloat16 *first_panel(void *p) {
+    const unsigned past = shared_address(p) % SWIZZLED_BYTES;
+    return (__nv_bfloat16 *)((char *)p + (SWIZZLED_BYTES - past) % SWIZZLED_BYTES);
+}
+
+/* Starts copying rows of D numbers, `stride` apart, into tile[ROWS]; zeros from row `rows` on.  All
+ * THREADS of the block must call it.  Rows are aligned to 16 bytes. */
+template <int D, int ROWS, int THREADS>
+static __device__ __forceinline__ void load_swizzled(__nv_bfloat16 *tile, const __nv_bfloat16 *from,
+                                                     int stride, int rows) {
+    constexpr int CHUNKS = D / 8;
+#pragma unroll 2
+    for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
+        const int row = i / CHUNKS, chunk = i % CHUNKS;
+        const bool inside = row < rows;
+        copy_async16(tile + (chunk / 8 * ROWS + row) * PANEL + (chunk % 8 ^ row % 8) * 8,
+                     from + (inside ? (size_t)row * (size_t)stride + (size_t)chunk * 8 : 0),
+                     inside);
+    }
+}
+
+/* Waits for this thread's copies, and shows them to the tensor cores; a barrier must follow. */
+static __device__ __forceinline__ void wait_for_copies(void) {
+    copy_async_wait<0>();
+    async_proxy_fence();
+}
+
+/* The descriptor of a matrix that begins at `p` in a tile (PTX ISA, "Matrix Descriptor Format"):
+ * addresses and distances in units of 16 bytes; from eight rows to the next; from panel to panel,
+ * which matters to matrices that are read by columns; the kind of swizzle. */
+static __device__ __forceinline__ uint64_t matrix_at(const __nv_bfloat16 *p, int panel_bytes) {
+    const uint64_t swizzle_128 = 1;
+    return swizzle_128 << 62 | (uint64_t)(SWIZZLED_BYTES / 16) << 32 |
+           (uint64_t)(panel_bytes / 16) << 16 | (shared_address(p) & 0x3ffffu) >> 4;
+}
+
+/* c += a b^T.  a: the warpgroup's first row in a tile of A_ROWS; b: a tile of 8 N rows. */
+template <int D, int A_ROWS, int N>
+static __device__ __forceinline__ void multiply_rows(float (&c)[N][4], const __nv_bfloat16 *a,
+                                                     const __nv_bfloat16 *b) {
+#pragma unroll
+    for (int k = 0; k < D; k += 16) {
+        const int panel = k / PANEL, within = k % PANEL;
+        wgmma_rows(c, matrix_at(a + panel * A_ROWS * PANEL + within, 0),
+                   matrix_at(b + panel * 8 * N * PANEL + within, 0));
+    }
+}
+
+/* The left side of multiply_sums: the accumulators p as they lie, rounded to bf16. */
+template <int N>
+static __device__ __forceinline__ void pack_left(unsigned (&left)[N / 2][4],
+                                                 const float (&p)[N][4]) {
+#pragma unroll
+    for (int j = 0; j < N / 2; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            left[j][i] = pack_bf16(p[2 * j + i / 2][i % 2 * 2], p[2 * j + i / 2][i % 2 * 2 + 1]);
+}
+
+/* c += p b.  b: a tile of 8 N rows. */
+template <int D, int N>
+static __device__ __forceinline__ void multiply_sums(float (&c)[D / 8][4],
+                                                     const unsigned (&left)[N / 2][4],
+                                                     const __nv_bfloat16 *b) {
+#pragma unroll
+    for (int j = 0; j < N / 2; j++)
+        wgmma_sums(c, left[j], matrix_at(b + j * 16 * PANEL, 8 * N * PANEL * 2));
+}
+
+#endif

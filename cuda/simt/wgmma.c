@@ -1,0 +1,133 @@
+/* Products of four warps.  The layouts are those of the PTX ISA: "Register Fragments and Shared
+ * Memory Matrix Layouts" of the warpgroup-level instructions, 128-byte swizzle, and "Matrix
+ * Descriptor Format". */
+#include <string.h>
+
+#include "internal.h"
+
+enum { ROWS = 16, DEPTH = 16, MOST_COLUMNS = 128, IN_FLIGHT = 16 };
+
+/* An instruction that a warp has issued and not waited for. */
+typedef struct {
+    float *d[SIMT_LANES];
+    unsigned a[SIMT_LANES][4];
+    uint64_t a_matrix, b_matrix;
+    bool a_in_registers;
+    int columns;
+    SimtSite site;
+} Issued;
+static struct {
+    Issued issued[IN_FLIGHT];
+    int count;
+    bool begun; /* since the last wait */
+} queues[SIMT_WARPS];
+
+void simt_wgmma_drop(void) {
+    for (int i = 0; i < SIMT_WARPS; i++) {
+        queues[i].count = 0;
+        queues[i].begun = false;
+    }
+}
+
+static const SimtGroupProduct *product_of(const SimtWarp *warp, unsigned lane) {
+    return (const SimtGroupProduct *)(uintptr_t)warp->value[lane];
+}
+
+static void fail(const SimtWarp *warp, SimtSite site, const char *what) {
+    simt_note_thread_error(warp->index[0], site, "wgmma %s", what);
+    simt_give_up();
+}
+
+void simt_resolve_wgmma_begin(SimtWarp *warp, unsigned mask) {
+    (void)mask;
+    queues[warp->number].begun = true;
+}
+
+void simt_resolve_wgmma(SimtWarp *warp, unsigned mask) {
+    (void)mask;
+    const SimtGroupProduct *first = product_of(warp, 0);
+    const SimtSite site = warp->site[0];
+    if (!queues[warp->number].begun) fail(warp, site, "without wgmma_begin before it");
+    if (queues[warp->number].count == IN_FLIGHT) fail(warp, site, "is one too many in flight");
+    if (simt_unfenced_copies())
+        fail(warp, site, "reads copies that no async_proxy_fence has followed");
+    Issued *issued = &queues[warp->number].issued[queues[warp->number].count++];
+    issued->a_matrix = first->a_matrix;
+    issued->b_matrix = first->b_matrix;
+    issued->a_in_registers = first->a != NULL;
+    issued->columns = 8 * first->n;
+    issued->site = site;
+    for (unsigned lane = 0; lane < SIMT_LANES; lane++) {
+        const SimtGroupProduct *product = product_of(warp, lane);
+        if (product->a_matrix != first->a_matrix || product->b_matrix != first->b_matrix)
+            fail(warp, site, "with matrices that differ among lanes");
+        issued->d[lane] = product->d;
+        if (product->a) memcpy(issued->a[lane], product->a, sizeof issued->a[lane]);
+    }
+}
+
+/* The number at byte `offset` of a matrix that is swizzled: the 16-byte chunk of a 128-byte row is
+ * its number by the layout, exclusive-or the number of the row in eight. */
+static float number_at(const SimtWarp *warp, const Issued *issued, uint64_t matrix,
+                       unsigned offset) {
+    const unsigned address = ((unsigned)(matrix & 0x3fff) << 4) + offset;
+    const void *from = simt_shared_at(address ^ (address >> 7 & 7u) << 4);
+    uint16_t half;
+    if (simt_race && offset % 16 == 0) /* for the whole chunk */
+        simt_race->access(from, 16, false, warp->number * SIMT_LANES, issued->site);
+    memcpy(&half, from, sizeof half);
+    const unsigned bits = (unsigned)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static unsigned leading_bytes(uint64_t matrix) { return (unsigned)(matrix >> 16 & 0x3fff) << 4; }
+static unsigned stride_bytes(uint64_t matrix) { return (unsigned)(matrix >> 32 & 0x3fff) << 4; }
+
+/* The numbers of a row lie side by side ("K-major"): row i, number k. */
+static unsigned along_rows(uint64_t matrix, unsigned i, unsigned k) {
+    return i / 8 * stride_bytes(matrix) + i % 8 * 128 + 2 * k;
+}
+/* Those of a column do ("MN-major"): column j of 64 side by side, row k. */
+static unsigned along_columns(uint64_t matrix, unsigned j, unsigned k) {
+    return j / 64 * leading_bytes(matrix) + k / 8 * stride_bytes(matrix) + k % 8 * 128 + j % 64 * 2;
+}
+
+static void multiply(const SimtWarp *warp, const Issued *issued) {
+    static float a[ROWS][DEPTH], b[DEPTH][MOST_COLUMNS];
+    const uint64_t from_a = issued->a_matrix, from_b = issued->b_matrix;
+    if ((!issued->a_in_registers && from_a >> 62 != 1) || from_b >> 62 != 1)
+        fail(warp, issued->site, "of a matrix without the 128-byte swizzle");
+    for (unsigned lane = 0; issued->a_in_registers && lane < SIMT_LANES; lane++)
+        for (unsigned i = 0; i < 4; i++)
+            for (unsigned half = 0; half < 2; half++) {
+                const unsigned bits = issued->a[lane][i] >> 16 * half << 16;
+                memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 2 + half + i / 2 * 8], &bits,
+                       sizeof bits);
+            }
+    for (unsigned i = 0; !issued->a_in_registers && i < ROWS; i++)
+        for (unsigned k = 0; k < DEPTH; k++)
+            a[i][k] =
+                number_at(warp, issued, from_a, along_rows(from_a, warp->number % 4 * ROWS + i, k));
+    for (unsigned j = 0; j < (unsigned)issued->columns; j++)
+        for (unsigned k = 0; k < DEPTH; k++)
+            b[k][j] = number_at(
+                warp, issued, from_b,
+                issued->a_in_registers ? along_columns(from_b, j, k) : along_rows(from_b, j, k));
+    for (unsigned lane = 0; lane < SIMT_LANES; lane++)
+        for (unsigned j = 0; j < (unsigned)issued->columns / 8; j++)
+            for (unsigned i = 0; i < 4; i++) {
+                const unsigned row = lane / 4 + i / 2 * 8, column = 8 * j + lane % 4 * 2 + i % 2;
+                float *d = &issued->d[lane][4 * j + i];
+                for (unsigned k = 0; k < DEPTH; k++) *d += a[row][k] * b[k][column];
+            }
+}
+
+void simt_resolve_wgmma_end(SimtWarp *warp, unsigned mask) {
+    (void)mask;
+    for (int i = 0; i < queues[warp->number].count; i++)
+        multiply(warp, &queues[warp->number].issued[i]);
+    queues[warp->number].count = 0;
+    queues[warp->number].begun = false;
+}
