@@ -37,9 +37,9 @@ static void print_submodels(const Setup *s) {
     printf("%s parameters (the largest %.1f %% over the mean)",
            partition->submodels > 12 ? ", ..." : "", 100 * partition->imbalance);
     if (partition->always_params)
-        printf(", %s next to them always active",
+        printf(", and %s that are always active",
                format_count((double)partition->always_params, count));
-    printf(", %s order, next one ", order_names[s->bcd.order]);
+    printf(", %s order, the next one ", order_names[s->bcd.order]);
     if (rule->kind == SWITCH_AUTO)
         printf("when the loss stops falling\n");
     else
@@ -70,8 +70,8 @@ static void format_computer(char text[128], const Provenance *p) {
 static void print_move(const RunFile *run) {
     if (!runfile_moved(run)) return;
     const SessionRow *now = &run->sessions[run->session_rows - 1], *before = now - 1;
-    printf("so far on %s in %s, from here on %s in %s: other roundings\n", before->device,
-           before->precision, now->device, now->precision);
+    printf("so far trained on %s in %s, now on %s in %s, which rounds differently\n",
+           before->device, before->precision, now->device, now->precision);
 }
 
 /* "cosine, warm-up 20 steps, clipped at 1" */
@@ -96,7 +96,7 @@ void train_print_start(const Training *t) {
            (unsigned long long)s->bcd.steps, (double)s->bcd.steps / s->steps_per_epoch,
            (unsigned long long)o->seed, computer);
     if (s->model->tokens && o->optimizer == OPTIMIZER_SGD)
-        printf("sgd trains language models badly; without --optimizer it is adamw\n");
+        printf("sgd trains language models badly; the default is adamw\n");
     if (t->resumed) {
         print_move(&t->run);
         printf("going on in %s, %llu steps are done\n", t->dir, (unsigned long long)t->state.step);
@@ -132,7 +132,7 @@ static void print_host_memory(const Setup *s) {
     FitBytes planned;
     char all[32], parameters[32], state[32];
     if (!s->device || setup_memory(&planned, s)) return;
-    printf("next to it in host memory, planned: %s (parameters %s, state %s)\n",
+    printf("planned in host memory: %s (parameters %s, state %s)\n",
            format_bytes((double)planned.host[MEM_ROLES], all),
            format_bytes((double)planned.host[MEM_PARAMETERS], parameters),
            format_bytes((double)planned.host[MEM_STATE], state));
@@ -200,5 +200,5 @@ void train_print_end(Training *t, const RunSummary *summary) {
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
            quoted(file, t->run_path));
-    if (t->setup.model->tokens) printf("let it write: bcd sample %s\n", dir);
+    if (t->setup.model->tokens) printf("sample from it with: bcd sample %s\n", dir);
 }
