@@ -28,16 +28,6 @@ static cublasLtHandle_t library(void) {
     return handle;
 }
 
-/* What NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */
-size_t cuda_matmul_workspace(Precision precision) {
-    int device = 0, major = 0;
-    (void)precision;
-    if (cudaGetDevice(&device) ||
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device))
-        major = 9;
-    return (size_t)(major >= 9 ? 32 : 4) << 20;
-}
-
 /* ---- the shape ---- */
 
 /* The largest power of two up to 16 that divides the address. */

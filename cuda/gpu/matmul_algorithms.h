@@ -69,8 +69,6 @@ struct MatmulCall {
  * such product. */
 MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape);
 
-/* BCD_LT_LOG=1 in the environment: every choice is told on stderr. */
-bool matmul_logging(void);
 /* That the algorithm at choice->first was refused. */
 void matmul_log_refusal(const MatmulChoice *choice, const char *why);
 
@@ -78,6 +76,8 @@ void matmul_tune(bool on); /* as library_matmul_tune of matmul.h */
 
 /* ---- matmul_table.c ---- */
 
+/* BCD_LT_LOG=1 in the environment: what the table has, and every choice, is told on stderr. */
+bool matmul_logging(void);
 /* NULL: that shape was not measured. */
 const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape);
 void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code);

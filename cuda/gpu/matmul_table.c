@@ -21,6 +21,11 @@ static struct {
     size_t rows, room;
 } table;
 
+bool matmul_logging(void) {
+    const char *wanted = getenv("BCD_LT_LOG");
+    return wanted && *wanted && strcmp(wanted, "0") != 0;
+}
+
 void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code) {
     if (table.rows == table.room) {
         size_t room = table.room ? 2 * table.room : 64;

@@ -6,14 +6,14 @@
  * ready lane of the warp, or of another warp.  When nobody is ready, somebody is missing. */
 #include "engine.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fiber.h"
 #include "internal.h"
 
-SimtIndex threadIdx, blockIdx;
-SimtSize blockDim, gridDim;
 SimtHere simt_here;
 SimtVotes simt_votes;
 
@@ -156,6 +156,16 @@ static void wait_turn(void) {
 void simt_give_up(void) {
     to_host();
     abort(); /* nobody comes back to a dropped fiber */
+}
+
+void simt_fail(SimtSite site, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    simt_note_thread_error(threadIdx, site, "%s", text);
+    simt_give_up();
 }
 
 uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value, unsigned source,

@@ -11,7 +11,9 @@ SIMT_HIDDEN void simt_block_shape(SimtSize size);
 SIMT_HIDDEN bool simt_block_run(SimtRun *body, const void *arguments);
 SIMT_HIDDEN __attribute__((noreturn)) void simt_give_up(void); /* on a fiber */
 
-/* launch.c: an error of a thread of the running launch, with the kernel's name and the place. */
+/* running.c: the launch that runs; and an error of one of its threads, told with the kernel's name
+ * and the place. */
+SIMT_HIDDEN extern const SimtLaunch *simt_running;
 SIMT_HIDDEN __attribute__((format(printf, 3, 4))) void simt_note_thread_error(SimtIndex thread,
                                                                               SimtSite site,
                                                                               const char *format,

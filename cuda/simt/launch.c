@@ -1,92 +1,21 @@
-/* Launches: their checks, their blocks, their errors. */
+/* Launches: their checks, and their blocks one after the other. */
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "internal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const SimtLaunch *now;                                  /* the launch that runs */
-static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER; /* of any thread's work */
-static struct {
-    bool set;
-    char text[SIMT_ERROR_BYTES];
-} error;
 static struct {
     SimtOrder order;
     uint64_t seed;
 } chosen;
 static SimtRecord *_Atomic recorder;
 
-uint64_t simt_launch_number;
-const SimtRace *simt_race;
-
 void simt_set_order(SimtOrder order, uint64_t seed) {
     chosen.order = order;
     chosen.seed = seed;
 }
 void simt_set_recorder(SimtRecord *record) { recorder = record; }
-bool simt_take_error(char text[SIMT_ERROR_BYTES]) {
-    pthread_mutex_lock(&error_lock);
-    bool set = error.set;
-    if (set) memcpy(text, error.text, sizeof error.text);
-    error.set = false;
-    pthread_mutex_unlock(&error_lock);
-    return set;
-}
-const char *simt_error(void) {
-    pthread_mutex_lock(&error_lock);
-    const char *text = error.set ? error.text : NULL;
-    pthread_mutex_unlock(&error_lock);
-    return text;
-}
-void simt_clear_error(void) {
-    char text[SIMT_ERROR_BYTES];
-    simt_take_error(text);
-}
 bool simt_checks_races(void) { return simt_race != NULL; }
-void simt_poison(void *memory, size_t bytes) { memset(memory, 0xff, bytes); }
-
-static void note(const char *prefix, const char *format, va_list arguments) {
-    char text[SIMT_ERROR_BYTES] = "";
-    int length = snprintf(text, sizeof text, "%s", prefix);
-    size_t used = length < 0 ? 0 : (size_t)length;
-    if (used < sizeof text) vsnprintf(text + used, sizeof text - used, format, arguments);
-    pthread_mutex_lock(&error_lock);
-    if (!error.set) memcpy(error.text, text, sizeof text);
-    error.set = true;
-    pthread_mutex_unlock(&error_lock);
-}
-
-void simt_note_error(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    note("", format, arguments);
-    va_end(arguments);
-}
-
-void simt_note_thread_error(SimtIndex thread, SimtSite site, const char *format, ...) {
-    char prefix[512];
-    snprintf(prefix, sizeof prefix,
-             "kernel %s, block (%u,%u,%u), thread (%u,%u,%u), %s:%d: ", now->kernel, blockIdx.x,
-             blockIdx.y, blockIdx.z, thread.x, thread.y, thread.z,
-             site.file ? site.file : now->site.file, site.file ? site.line : now->site.line);
-    va_list arguments;
-    va_start(arguments, format);
-    note(prefix, format, arguments);
-    va_end(arguments);
-}
-
-void simt_fail(SimtSite site, const char *format, ...) {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    simt_note_thread_error(threadIdx, site, "%s", text);
-    simt_give_up();
-}
 
 static bool launch_error(const SimtLaunch *launch, const char *what) {
     simt_note_error("kernel %s, %s:%d: launch of (%u,%u,%u) blocks of (%u,%u,%u) threads: %s",
@@ -143,7 +72,7 @@ static void run_blocks(const SimtLaunch *launch, SimtRun *body, const void *argu
 
 void simt_run(const SimtLaunch *launch, SimtRun *body, const void *arguments) {
     pthread_mutex_lock(&lock);
-    now = launch;
+    simt_running = launch;
     simt_launch_number++;
     if (shape_allowed(launch) && simt_shared_open(launch)) {
         gridDim = launch->grid;
@@ -154,7 +83,7 @@ void simt_run(const SimtLaunch *launch, SimtRun *body, const void *arguments) {
         run_blocks(launch, body, arguments);
         if (simt_race) simt_race->launch(false);
     }
-    now = NULL;
+    simt_running = NULL;
     pthread_mutex_unlock(&lock);
 }
 

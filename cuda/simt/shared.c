@@ -117,6 +117,8 @@ void simt_shared_poison(void) {
         memset(arena + shared.array[i].start, 0xff, shared.array[i].bytes);
 }
 
+void simt_poison(void *memory, size_t bytes) { memset(memory, 0xff, bytes); }
+
 bool simt_in_shared(const void *memory) {
     return (uintptr_t)memory - (uintptr_t)arena < sizeof arena;
 }
