@@ -1,5 +1,5 @@
-/* One piece of device memory for all tensors of a role that come and go together: a switch of
- * submodel frees and allocates whole pieces, so nothing is left in fragments. */
+/* One piece of device memory for all tensors of a role that are allocated and freed together.  A
+ * switch of submodel frees and allocates whole pieces, so that memory does not fragment. */
 #ifndef CUDA_ARENA_H
 #define CUDA_ARENA_H
 
@@ -14,7 +14,8 @@ typedef struct {
 /* Allocates `bytes`, gaps between tensors included, and counts `requested`, without them.  Not
  * zeroed.  bytes 0: an empty arena.  -1 and an error that names role and bytes. */
 int arena_open(Arena *arena, MemCount *counted, MemRole role, size_t bytes, size_t requested);
-/* Frees it and uncounts it; the arena is then all zero, and may be closed again. */
+/* Frees the arena and subtracts it from `counted`.  The arena is then all zero, and may be closed
+ * again. */
 void arena_close(Arena *arena, MemCount *counted);
 
 #endif

@@ -83,8 +83,8 @@ static __device__ __forceinline__ ColumnPlace column_place(const Columns &cut) {
     return p;
 }
 
-/* Adds up the block's rows: slot 0 gets the sums of Q * V numbers.  A tree, all threads must come;
- * `scratch` holds COLUMN_SCRATCH(Q * V) floats of shared memory, and may be used again after a
+/* Adds up the block's rows as a tree: slot 0 gets the sums of Q * V numbers.  All threads must call
+ * it. `scratch` holds COLUMN_SCRATCH(Q * V) floats of shared memory, and may be used again after a
  * barrier. */
 #define COLUMN_SCRATCH(numbers) ((numbers)*COLUMN_THREADS / 2)
 template <int Q, int V>

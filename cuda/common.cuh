@@ -96,7 +96,8 @@ static __device__ __forceinline__ void store_floats(T *to, const float (&x)[V]) 
     store_pack(to, pack);
 }
 
-/* Host: may rows of `width` values in these arrays be walked in packs of V?  (NULL: not used.) */
+/* Host: returns true when rows of `width` values in these arrays can be read and written in packs
+ * of V. NULL stands for an array that is not used. */
 static inline bool packable(size_t width, int V) { return width % (size_t)V == 0; }
 template <typename... P>
 static inline bool packable(size_t width, int V, const void *array, P... more) {
@@ -106,7 +107,7 @@ static inline bool packable(size_t width, int V, const void *array, P... more) {
 /* ---- reductions -------------------------------------------------------------------------------
  * In an order that depends on the shape alone; every thread gets the result. */
 
-/* The larger; NaN if either is (fmaxf would hide it). */
+/* Returns the larger, or NaN if either is NaN, which fmaxf would hide. */
 static __device__ __forceinline__ float larger(float a, float b) { return a > b || a != a ? a : b; }
 
 template <typename T> /* float or double */
@@ -122,7 +123,7 @@ static __device__ __forceinline__ float warp_largest(float x) {
 }
 
 /* Over a block of whole warps in x; `scratch` holds 32 numbers in shared memory, and may be used
- * again at once.  All threads of the block must come. */
+ * again at once.  All threads of the block must call it. */
 template <typename T>
 static __device__ __forceinline__ T block_sum(T x, T *scratch) {
     x = warp_sum(x);

@@ -56,7 +56,7 @@ void stream_free(Stream stream);
 /* Waits until everything on the stream is done.  -1 and an error if anything on the device failed
  * since the last call: the first failure, with the kernel's name. */
 int device_wait(Stream stream);
-/* Something that goes on the device could not: device_wait will report it (printf format). */
+/* Notes an error of work for the device, which the next device_wait reports (printf format). */
 void device_note(const char *format, ...) BCD_PRINTF(1, 2);
 
 /* In stream order.  Host memory should be pinned, or the copy may wait for the stream. */

@@ -1,4 +1,4 @@
-/* Which neighbouring nodes run as one launch: the patterns, found once in the model's table.  A
+/* Which neighbouring nodes run as one launch.  The patterns are found once, in the model's table. A
  * pattern never changes what is computed, only how often arrays travel through memory.
  *
  *   forward      linear, gelu           the gelu in the product's epilogue
@@ -23,7 +23,7 @@ typedef struct {
 
 /* Overwrites fusion[nodes].  -1 and an error when memory runs out. */
 int fusion_find(Fusion *fusion, const Model *model);
-/* No pattern anywhere: every node on its own. */
+/* Sets fusion[nodes] so that every node runs on its own. */
 void fusion_none(Fusion *fusion, const Model *model);
 
 #endif

@@ -1,5 +1,5 @@
-/* The language the kernels are written in: CUDA C, and the few things that must be said so that the
- * same source also runs on a CPU (simt/).  This is the one file that asks which compiler reads it.
+/* The language the kernels are written in: CUDA C, and a few macros and functions by which the same
+ * source also runs on a CPU (simt/).  Only this file asks which compiler reads it.
  *
  *   LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...)   instead of <<< >>>; a kernel
  *           template with a comma in its arguments goes in parentheses

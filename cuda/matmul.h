@@ -37,9 +37,9 @@ typedef struct {
     float *column_sums;
 } Product;
 
-/* Version 1: the product, and a kernel for each other part.  Version 2: all in one, as far as the
- * device's library has it in one.  In bf16 what follows the product then sees it rounded, or not.
- */
+/* Version 1 runs the product and a kernel for each other part.  Version 2 runs all in one call, as
+ * far as the device's library can; in bf16 the epilogue then sees the product before it is rounded,
+ * where version 1 sees it rounded. */
 void cuda_matmul(const Run *run, const Product *product);
 
 /* Workspace for any product, in bytes; each run->workspace must hold as much, and what
@@ -55,10 +55,9 @@ bool library_matmul(const Run *run, const Product *product);
 /* While this is on, the first product of a shape measures all that the library offers for it (what
  * C held is lost), and the fastest is taken from then on. */
 void library_matmul_tune(bool on);
-/* Writes down what was found.  The file is read again where BCD_LT_TABLE names it, or it lies as
- * matmul.txt next to the program; it serves one GPU and one version of the library.  -1 and an
- * error.
- */
+/* Writes the algorithms that were chosen to a file.  The file is read again where BCD_LT_TABLE
+ * names it, or where it lies as matmul.txt next to the program; it serves one GPU and one version
+ * of the library. Returns -1, with an error, when the file cannot be written. */
 int library_matmul_save(const char *path);
 
 /* repeat.cu: c[i][0..n) = row[0..n) for m rows, row stride ldc; values. */

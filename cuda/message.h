@@ -1,15 +1,15 @@
 /* Boundary values of a pipeline on their way between stages, in device memory (StageClass.message_*
  * of ref/stage.h).
  *
- * Nothing waits for the host.  `ready` stands for the last work on the data: whoever reads or
- * writes them puts, on a stream of its own, a wait for it before, and records it after:
+ * Nothing waits for the host.  The event `ready` marks the last work on the data.  Whoever reads or
+ * writes the data waits for it on a stream of its own before, and records it after:
  *
  *     stream_wait_event(stream, message->ready);
  *     ... work on message->data ...
  *     event_record(message->ready, stream);
  *
- * So a message may be freed while the device still works on it: its memory goes to the next one,
- * whose first user waits for that. */
+ * So a message may be freed while the device still works on it: its memory goes to the next
+ * message, whose first user waits for `ready`. */
 #ifndef CUDA_MESSAGE_H
 #define CUDA_MESSAGE_H
 
@@ -25,10 +25,11 @@ typedef struct {
     Event ready;
 } DeviceMessage;
 
-/* Any thread that has called device_open.  Memory is that of a message freed before, if one fits,
- * so that the device is not stopped for an allocation.  NULL and an error. */
+/* Returns a message of `bytes`; NULL, with an error, when memory runs out.  It reuses the memory of
+ * a freed message if one fits, because an allocation would stop the device.  May be called by any
+ * thread that has called device_open. */
 DeviceMessage *message_new(size_t bytes);
-/* Of a DeviceMessage; any thread, any time; NULL is ignored. */
+/* Frees a DeviceMessage.  May be called by any thread at any time; NULL is ignored. */
 void message_free(void *message);
 
 /* Memory of free messages is kept while anyone uses them: each stage, and each transport that makes

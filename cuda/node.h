@@ -1,5 +1,5 @@
-/* Runs one node of a model on the device: ref/node.h with device arrays.  The stage walks a block
- * with these calls; the tests put the case table through them. */
+/* Runs one node of a model on the device: ref/node.h with device arrays.  The stage runs a block by
+ * calling these for each node; the tests run the case table through them. */
 #ifndef CUDA_NODE_H
 #define CUDA_NODE_H
 
@@ -24,18 +24,19 @@ typedef struct {
     bool add_dweight, add_dbias;
 } DeviceIO;
 
-/* An op of one pass makes dweight and dbias, where they are wanted, along with dx; the same bits as
- * cuda_node_weight_gradient, which then is not called. */
+/* Returns true for an op whose input gradient also computes dweight and dbias, where they are
+ * wanted, in one pass.  cuda_node_weight_gradient, which would give the same bits, must then not be
+ * called. */
 bool cuda_node_one_pass(OpKind kind);
 
 void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_input_gradient(const Run *run, const Node *node, const DeviceIO *io);
 void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO *io);
 
-/* Bytes of workspace that any pass of the node may use for n samples. */
+/* Returns the most bytes of workspace that any pass of the node uses for n samples. */
 size_t cuda_node_workspace(const Node *node, int n, Precision precision);
 
-/* How many versions of its kernels an op has (at least 1), for tests and benchmarks. */
+/* Returns how many versions of its kernels an op has (at least 1), for tests and benchmarks. */
 int cuda_node_versions(OpKind kind);
 
 #endif

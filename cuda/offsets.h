@@ -1,6 +1,6 @@
-/* Where the parameters of some blocks lie in one array: in order, each aligned as arenas want it,
- * those of a block next to each other, so that a block moves in one copy.  Behind them, on a stage
- * of a pipeline, copies of tied parameters whose own block is on another stage. */
+/* Where the parameters of some blocks lie in one array.  They are in order and aligned as in an
+ * arena; those of a block are next to each other, so that a block moves in one copy.  On a stage of
+ * a pipeline, copies of tied parameters whose own block is on another stage come last. */
 #ifndef CUDA_OFFSETS_H
 #define CUDA_OFFSETS_H
 
@@ -13,8 +13,9 @@ typedef struct {
     size_t own_requested;    /* without the copies, which begin at block[blocks] */
 } ParamOffsets;
 
-/* Numbers of `size` bytes; of the parameters that are here, or with `active` those of them whose
- * block is active[b].  -1 and an error when memory runs out. */
+/* Computes offsets for numbers of `size` bytes: of the parameters on this stage or, unless `active`
+ * is NULL, of those whose block b is active[b].  Returns -1, with an error, when memory runs out.
+ */
 int param_offsets_create(ParamOffsets *offsets, const Model *model, const StageSettings *settings,
                          size_t size, const bool *active);
 void param_offsets_destroy(ParamOffsets *offsets);

@@ -5,14 +5,14 @@
 
 #include "../ref/layout.h"
 
-/* What a stage on the device makes of the settings it is asked for: rows of the logits start at
- * multiples of LOGITS_ALIGN numbers, because no fast product of sm_90 takes rows at odd addresses.
- */
+/* Returns the settings that a stage on the device uses for the settings it is given: rows of the
+ * logits start at multiples of LOGITS_ALIGN numbers, because no fast product of sm_90 takes rows at
+ * odd addresses. */
 enum { LOGITS_ALIGN = 64 };
 StageSettings device_settings(StageSettings settings);
 
-/* Workspace that is there whatever is active; on a stage of a pipeline, what its blocks use of it.
- * Offsets in bytes; first what the host sends. */
+/* The workspace that a stage has whatever blocks are active; on a stage of a pipeline only what its
+ * blocks use.  Offsets are in bytes.  What the host sends comes first. */
 typedef struct {
     size_t scale, slots;    /* float; int [batch] */
     size_t ids;             /* int [batch], of images that are made here */
@@ -27,7 +27,8 @@ typedef struct {
 } FixedOffsets;
 FixedOffsets fixed_offsets(const Model *model, const StageSettings *settings);
 
-/* Where activations kept for the backward pass lie: the one in slot k at `at + k * step`. */
+/* Where an activation lies that is kept for the backward pass: in slot k, at byte `at + k * step`.
+ */
 typedef struct {
     size_t at, step;
 } StoredOffset;
@@ -41,11 +42,11 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *model, const Stag
                           const Layout *layout);
 void stored_offsets_destroy(StoredOffsets *offsets);
 
-/* Bytes by role while `active` blocks train: what a stage with these settings (here and slots too)
- * allocates on the device, as it counts them, and what it takes of host memory in addition (masters
- * of inactive blocks in bf16; with offload masters, gradients and state; buffers for transfers).
- * Kept state, the prefix cache and messages (message.h) count as if there were none.  -1 and an
- * error when memory runs out. */
+/* Computes the bytes by role while the `active` blocks train: in `device` what a stage with these
+ * settings (here and slots too) allocates on the device, as the stage counts it, and in `host` what
+ * it takes of host memory in addition (masters of inactive blocks in bf16; with offload masters,
+ * gradients and state; buffers for transfers).  State kept from earlier submodels, the prefix cache
+ * and messages (message.h) are not included.  Returns -1, with an error, when memory runs out. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);
 

@@ -1,29 +1,29 @@
-/* The CUDA stage: ref/stage.h on a device.  The same semantics block by block as the CPU's
- * (ref/stage_ref.c), in fp32, tf32 or bf16.
+/* The CUDA stage: implements ref/stage.h on a device.  It computes block by block what the CPU's
+ * stage (ref/stage_ref.c) computes, in fp32, tf32 or bf16.
  *
- *   stage_cuda.c     life, and the table of calls
- *   plan.h           what a submodel takes, in numbers;  addresses.c  where each array lies
- *   stage_memory.c   what a submodel allocates, its optimizer state and float masters
- *   transfer.c       tensors to and from the host
- *   batch.c          a micro-batch on its way to the device
- *   pass.c, fuse.h   forward and backward over a block, neighbouring nodes in one launch
- *   step.c           a whole step as one CUDA graph
- *   offload.c        the baseline: optimizer state and update in host memory
+ *   stage_cuda.c     creates and frees the stage; the table of its functions
+ *   plan.h           how many bytes a submodel needs;  addresses.c  where each array lies
+ *   stage_memory.c   allocates a submodel's memory, its optimizer state and float masters
+ *   transfer.c       copies tensors to and from the host
+ *   batch.c          copies a micro-batch to the device
+ *   pass.c, fuse.h   run forward and backward over a block, some neighbouring nodes in one launch
+ *   step.c           records a whole step as a CUDA graph and repeats it
+ *   offload.c        the baseline: keeps optimizer state and runs the update in host memory
  *   cache.c times.c  the prefix cache, device times
- *   handover.c       boundary values of a pipeline, as messages of the device (message.h)
+ *   handover.c       passes boundary values of a pipeline as device messages (message.h)
  */
 #ifndef CUDA_STAGE_CUDA_H
 #define CUDA_STAGE_CUDA_H
 
 #include "../ref/stage.h"
 
-/* The whole model, or what settings.local says, parameters initialised from the seed as on the CPU;
- * opens the device.  NULL and
- * an error: no device, or no memory.  Counts device memory only (StageClass.memory). */
+/* Opens the device and creates a stage for the whole model, or for the blocks settings.local names,
+ * with parameters initialised from the seed as on the CPU.  StageClass.memory counts device memory
+ * only.  Returns NULL, with an error, when there is no device or not enough memory. */
 Stage *stage_cuda_create(const Model *model, StageSettings settings);
 
-/* What tests and measurements switch, on by default: neighbouring nodes in one launch, and steps
- * recorded as graphs. */
+/* Switches for tests and measurements, both on by default: whether neighbouring nodes run in one
+ * launch, and whether steps are recorded as graphs. */
 typedef struct {
     bool fuse, graphs;
 } StageTuning;

@@ -43,7 +43,7 @@ typedef struct {
     double norm;
 } StepAnswer;
 
-/* A moment on the stream, and who pays for the time after it. */
+/* A moment on the stream, and the count that the device time after it is added to. */
 typedef struct {
     Event event;
     double *ms;
@@ -137,7 +137,7 @@ static inline double clip_norm(const CudaStage *s) { return s->base.settings.opt
 
 /* Each of these files calls only those above it here.
  *
- * ---- addresses.c: NULL is what does not exist now, or not on this stage ---- */
+ * ---- addresses.c: NULL for what does not exist now, or not on this stage ---- */
 
 void *weight_at(const CudaStage *s, int param);
 float *buffer_at(const CudaStage *s, int buffer);
@@ -161,7 +161,7 @@ int submodel_allocate(CudaStage *s);
 void submodel_free(CudaStage *s, const bool *next);
 int state_allocate(CudaStage *s, int param);
 void state_free(CudaStage *s, int block);
-/* Masters of the active blocks, if there are any, to the host, and waits. */
+/* Copies the masters of the active blocks, if there are any, to the host, and waits. */
 int masters_down(CudaStage *s);
 
 /* ---- transfer.c ---- */
@@ -169,7 +169,7 @@ int masters_down(CudaStage *s);
 int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
 size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
 int transfer_write(Stage *base, TensorRole role, int number, const real *data);
-/* x rounded to bf16. */
+/* y = x rounded to bf16. */
 void round_to_bf16(uint16_t *y, const float *x, size_t count);
 
 /* ---- batch.c ---- */
@@ -183,7 +183,7 @@ void batch_select(Stage *base, int micro_batch);
  * are there: most calls on a stage of a pipeline read neither. */
 void batch_send_inputs(CudaStage *s);
 void batch_send_targets(CudaStage *s);
-/* Likewise a number, or n slots of the cache. */
+/* Put a number, or n slots of the cache, at their offset on the device. */
 void batch_send_scale(CudaStage *s, double scale);
 void batch_send_slots(CudaStage *s, const int *slots, int n);
 
@@ -219,7 +219,7 @@ int offload_update(CudaStage *s, double lr, double gradient_scale);
 void pass_forward(Stage *base, int block);
 void pass_input_gradient(Stage *base, int block);
 void pass_weight_gradient(Stage *base, int block);
-/* The loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
+/* Computes the loss into sums (device memory), and with MODE_TRAIN the logits' gradient. */
 void pass_loss(CudaStage *s, LossSums *sums, bool add);
 
 /* ---- step.c ---- */

@@ -24,34 +24,36 @@ typedef struct {
 
 typedef struct Updater Updater;
 
-/* Plans the update of these tensors (copied); uploads the plan on the stream.  NULL and an error.
- */
+/* Plans the update of these tensors, which are copied, and uploads the plan on the stream.  Returns
+ * NULL, with an error, when memory runs out. */
 Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
                         const OptimizerSettings *settings, Stream stream);
 void updater_free(Updater *updater);
-/* Device bytes an updater holds for so many tensors and numbers, for memory plans. */
+/* Returns the device bytes that an updater holds for so many tensors and numbers. */
 size_t updater_bytes(int tensors, int blocks, size_t numbers);
 
-/* Puts the numbers of one step on the stream: rate, and optimizer steps t[b], this one included.
- * gradient_scale multiplies the gradients, in addition to clipping.  Not to be captured. */
+/* Puts the numbers of one step on the stream: the rate, and the optimizer steps t[b] of each block,
+ * this one included.  gradient_scale multiplies the gradients, in addition to clipping.  Must not
+ * be called while a graph is recorded. */
 void update_prepare(Updater *updater, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t);
 
-/* Sum of squares of the gradients, in double, in a fixed order; and from it the factor of clipping
- * (settings.clip_norm > 0) that update_apply uses.  Without this call before it, update_apply does
- * not clip. */
+/* Sums the squares of the gradients, in double and in a fixed order, and computes from it the
+ * factor of clipping (settings.clip_norm > 0) that update_apply uses.  Without this call before it,
+ * update_apply does not clip. */
 void update_norm(const Run *run, Updater *updater);
 
-/* Updates parameters (master, and its rounding to the value type) and state, unless sums (NULL:
- * none) holds a loss that is not finite, or the norm was computed and is not finite: then nothing.
- */
+/* Updates the parameters (the master, and its rounding to the value type) and the state.  Does
+ * nothing when `sums` (NULL: none) holds a loss that is not finite, or when the norm was computed
+ * and is not finite. */
 void update_apply(const Run *run, Updater *updater, const LossSums *sums);
 
-/* square[tensors] = sum of squares of each tensor's gradient, in double, in a fixed order; waits.
- * -1 and an error if the device has failed. */
+/* square[tensors] = the sum of squares of each tensor's gradient, in double and in a fixed order.
+ * Waits for the device.  Returns -1, with an error, if the device has failed. */
 int update_read_squares(const Run *run, Updater *updater, double *square);
 
-/* Copies the norm of the last update_norm to the host; to be read after device_wait. */
+/* Puts a copy of the norm of the last update_norm to the host on the stream; *norm may be read
+ * after device_wait. */
 void update_read_norm(Updater *updater, Stream stream, double *norm);
 
 #ifdef __cplusplus

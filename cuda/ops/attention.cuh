@@ -1,5 +1,5 @@
-/* What the attention kernels share: where the heads lie, the workspace, the shapes of tiles, and
- * how rows of results go out. */
+/* What the attention kernels share: where the heads lie, the workspace, the shapes of tiles, the
+ * softmax of a tile, and how rows of results are written. */
 #ifndef CUDA_OPS_ATTENTION_CUH
 #define CUDA_OPS_ATTENTION_CUH
 
@@ -46,7 +46,7 @@ void attention_hopper_forward(const Run *run, __nv_bfloat16 *y, float *lse, Head
                               int n);
 void attention_hopper_gradient(const Run *run, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h,
                                int n);
-/* What version 0 is: 4 as soon as a GPU has shown it to be faster. */
+/* The version that version 0 stands for; to become 4 when a GPU has shown that to be faster. */
 enum { ATTENTION_BEST = 3 };
 static inline bool is_hopper(const Run *run, int d) {
     return (run->version ? run->version : (int)ATTENTION_BEST) == 4 &&

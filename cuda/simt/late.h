@@ -1,6 +1,7 @@
-/* Streams that are late, under SIMT: each keeps what is put on it in a queue, and does it only when
- * the host waits; how much of which, and in what order, is drawn from a seed, within what a GPU may
- * do.  So an event that is missing, or page-locked memory that is used again too early, shows. */
+/* Late streams, under SIMT: each stream keeps its work in a queue, and does it only when the host
+ * waits. How much of which queue is done, and in what order, is drawn from a seed, within what a
+ * GPU may do.  So a missing event, or page-locked memory that is used again too early, changes the
+ * results. */
 #ifndef SIMT_LATE_H
 #define SIMT_LATE_H
 
@@ -30,12 +31,13 @@ void late_event_release(LateEvent *event);
 void late_queue_open(LateQueue *queue);
 void late_queue_close(LateQueue *queue); /* does what is left */
 
-/* Each is put on the queue; or done at once while streams are not late. */
+/* Puts work, an event's record, or a wait on the queue; while streams are not late, does it at
+ * once. */
 void late_work(LateQueue *queue, SimtRun *run, const void *closure, size_t bytes);
 void late_record(LateQueue *queue, LateEvent *event);
 void late_wait(LateQueue *queue, LateEvent *event);
 
-/* Does as much as it takes, and maybe more. */
+/* Do the work of queues until this one is empty, or the event is reached, and possibly more. */
 void late_finish(LateQueue *queue);
 void late_reach(LateEvent *event);
 bool late_reached(LateEvent *event); /* false: but it has come nearer */

@@ -7,11 +7,12 @@
 
 typedef enum { MEMORY_DEVICE, MEMORY_PINNED } MemoryKind;
 
-/* Aligned to 256 bytes, device memory filled with NaN.  NULL and an error. */
+/* Returns memory aligned to 256 bytes, device memory filled with NaN; NULL, with an error, when
+ * there is none. */
 void *memory_alloc(MemoryKind kind, size_t bytes);
-/* Freeing what is not there is an error that device_wait tells.  NULL is ignored. */
+/* Freeing memory that is not allocated is an error, which device_wait reports.  NULL is ignored. */
 void memory_free(MemoryKind kind, void *memory);
-/* Whether these bytes lie in one piece of memory of this kind. */
+/* Returns true when these bytes lie in one piece of memory of this kind. */
 bool memory_holds(MemoryKind kind, const void *memory, size_t bytes);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "../device.h"
 
-/* From now on launches and copies pass by here. */
+/* From now on every launch and copy is shown to the recorder first. */
 void record_open(void);
-/* 0; while a stream is being recorded, -1 with this error. */
+/* Returns 0, or -1 with this error while a stream is being recorded. */
 int record_refuses(const char *error);
-/* What is put on the stream is kept, not done: it is a stream of a recording. */
+/* Returns true when the stream is being recorded: its work is kept, not done. */
 bool record_has(Stream stream);
-/* Does all that is on the stream, which may be late. */
+/* Does all work on the stream, which may be late. */
 void record_finish(Stream stream);
 
 #endif
