@@ -1,6 +1,8 @@
 /* What bcd export writes opens in the transformers library, where that is installed, and gives the
- * logits of the model that it was. */
+ * logits of the model that it was, and the text. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -22,8 +24,35 @@ static void opens_there(const void *row) {
     CHECK(run_python(line, text) == 0, "%s", text);
 }
 
+/* The worked example of finetune.md: its model, with its tokenizer, in transformers' pipeline
+ * writes what bcd sample writes, where both take the likeliest token. */
+static void case_pipeline(void) {
+    char text[4096], line[2048];
+    if (run_python("-c 'import transformers, torch, tokenizers'", text))
+        SKIP("no python with transformers, torch and tokenizers; PYTHON=... names another one");
+    snprintf(line, sizeof line,
+             "cd '%s' && STEPS=20 BCD='%s' PYTHON=\"${PYTHON:-/usr/bin/python3}\" " BCD_SOURCE_DIR
+             "/experiments/finetune_example " BCD_SOURCE_DIR "/README.md example >/dev/null",
+             scratch_path("."), BCD_PROGRAM);
+    if (!CHECK(system(line) == 0, "finetune_example failed")) return;
+    const Printed *printed = run(0,
+                                 "sample --init example/exported --context 64 --prompt The "
+                                 "--tokens 12 --temperature 0");
+    run_python(
+        "-c 'import transformers; open(\"example/text\", \"w\").write(transformers.pipeline("
+        "\"text-generation\", model=\"example/exported\")(\"The\", max_new_tokens=12, "
+        "do_sample=False)[0][\"generated_text\"] + \"\\n\")'",
+        text);
+    size_t count;
+    char *written = read_bytes("example/text", &count);
+    CHECK(count > 4 && strcmp(written, printed->out) == 0, "pipeline: %s\nsample: %s\n%s", written,
+          printed->out, text);
+    free(written);
+}
+
 void test_transformers(void) {
     static const char *const names[] = {"gpt2", "llama", "grouped", "mistral"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RUN_ROW(names[i], opens_there, names[i]);
+    RUN(case_pipeline);
 }
