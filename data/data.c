@@ -17,7 +17,7 @@ typedef struct {
     const DataRequest *request; /* NULL to open a tokenizer */
     const char *name, *dir;
     int vocabulary; /* N of NAME:N, or 0 */
-    int variant;    /* of the row */
+    int variant;    /* see DataSet */
 } DataSource;
 
 /* ---- data ---- */

@@ -15,7 +15,7 @@ typedef struct {
     int context;   /* tokens per sample (token sets) */
     bool augment;  /* pad, crop and mirror (the training split of image sets) */
     uint64_t seed; /* of the augmentation and of synthetic data */
-    int limit;     /* use only the first samples, this many; 0: all */
+    int limit;     /* use only the first `limit` samples; 0: all */
 } DataRequest;
 
 #endif

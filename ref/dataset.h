@@ -9,7 +9,7 @@ typedef struct Dataset Dataset;
 /* A batch of n samples.  Exactly one of images and tokens is set. */
 typedef struct {
     int n;
-    const Dataset *resident; /* if set, images is not filled and the device makes them; NULL */
+    const Dataset *resident; /* NULL; or a device makes the images of this set, not `images` */
     uint64_t position;       /* in the stream of samples; seeds the augmentation */
     int *ids;                /* [n]: sample numbers in the data set; the keys of the prefix cache */
     real *images;            /* [n][h][w][c] */

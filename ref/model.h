@@ -122,7 +122,7 @@ typedef struct Model {
     Shape input;        /* of one sample */
     int outputs;        /* channels of the last value: classes, or the vocabulary */
     int targets;        /* per sample: 1 for images, t for token sequences */
-    size_t param_count; /* W of the paper, counted in numbers that train */
+    size_t param_count; /* W of the paper: all numbers in params */
 } Model;
 
 /* Builds a model from a preset ("resnet20", "gpt2", "G-10B"), a preset with changed settings

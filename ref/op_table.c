@@ -81,7 +81,7 @@ static const struct {
 } ops[] = {
     [OP_LINEAR] = {"linear", NOTHING, INPUT, NULL, flops_linear},
     [OP_CONV2D] = {"conv2d", NOTHING, INPUT, NULL, flops_conv2d},
-    [OP_BATCHNORM] = {"batchnorm", INPUT, INPUT, aux_batchnorm, NULL}, /* and see below */
+    [OP_BATCHNORM] = {"batchnorm", INPUT, INPUT, aux_batchnorm, NULL}, /* see saved_for_backward */
     [OP_LAYERNORM] = {"layernorm", INPUT, INPUT, aux_layernorm, NULL},
     [OP_RMSNORM] = {"rmsnorm", INPUT, INPUT, aux_rmsnorm, NULL},
     [OP_ATTENTION] = {"attention", BOTH, NOTHING, aux_attention, flops_attention},
