@@ -159,10 +159,10 @@ typedef struct {
     /* Adds the device time from this call to the next one to *ms.  With NULL, waits until
      * everything charged so far has been added, and charges nobody from then on. */
     void (*charge_time)(Stage *stage, double *ms);
-    /* The prefix cache in the device's own memory.  cache_reserve makes room for as many samples of
-     * `width` numbers as `bytes` hold, returns how many, and frees what was there; 0 only frees.
-     * cache_put and cache_get copy the output of `block`, sample i of the n in flight, to and from
-     * slots[i]; a negative slot skips the sample. */
+    /* The prefix cache in the device's own memory.  cache_reserve frees what was there, makes room
+     * for as many samples of `width` numbers as `bytes` hold, and returns how many; -1 and an error
+     * when memory runs out.  cache_put and cache_get copy the output of `block`, sample i of the n
+     * in flight, to and from slots[i]; a negative slot skips the sample. */
     int (*cache_reserve)(Stage *stage, size_t width, size_t bytes);
     void (*cache_put)(Stage *stage, int block, const int *slots, int n);
     void (*cache_get)(Stage *stage, int block, const int *slots, int n);
