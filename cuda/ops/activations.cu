@@ -1,8 +1,8 @@
-/* Elementwise ops: relu, gelu, SwiGLU, addition.  Nothing here but memory costs time.
+/* Elementwise ops: relu, gelu, SwiGLU, addition.  Memory traffic alone sets their time.
  *
- * An op is a struct with `binary` (has it a second input?) and `at(a, b)`, its value for one
- * element.  It uses fmaf and no other a * b + c, so that a compiler has nothing to contract and an
- * element has the same bits in every version. */
+ * An op is a struct with `binary`, whether it has a second input, and `at(a, b)`, its value for one
+ * element.  It uses fmaf and no other a * b + c, so that the compiler has nothing to contract and
+ * an element has the same bits in every version. */
 #include "../common.cuh"
 
 enum { THREADS = 256, PACKS = 2 };
@@ -20,10 +20,10 @@ static __global__ void map_plain(T *y, const T *a, const T *b, size_t count, boo
     }
 }
 
-/* Version 2: 128 bits with one instruction, so that the loads are a quarter or an eighth of version
- * 1's and the index arithmetic is shared; and two such packs of each array on their way before the
- * first is used.  (All loads of a thread stand before its stores: y may be a or b.)  The block that
- * comes last has the few values beyond the last pack. */
+/* Version 2: each load and store moves 128 bits, so that there are a quarter or an eighth as many
+ * as in version 1 and the index arithmetic is shared.  A thread loads two such packs of each array
+ * before it uses the first.  All its loads come before its stores, so that y may be a or b.  The
+ * last block also handles the few values beyond the last pack. */
 template <typename Op, typename T, int V>
 static __global__ void map_packed(T *y, const T *a, const T *b, size_t count, bool add) {
     const size_t packs = count / V, first = (size_t)blockIdx.x * THREADS * PACKS + threadIdx.x;
@@ -68,7 +68,7 @@ static void map(const Run *run, T *y, const T *a, const T *b, size_t count, bool
                run->stream, y, a, b, count, add);
 }
 
-/* One or two inputs of the run's value type. */
+/* Calls map with arrays of the run's value type; b is NULL for an op of one input. */
 template <typename Op>
 static void map_values(const Run *run, void *y, const void *a, const void *b, size_t count,
                        bool add) {
@@ -100,9 +100,9 @@ void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const vo
 /* ---- gelu -------------------------------------------------------------------------------------
  */
 
-/* 1 / (1 + e^-x), and 1 minus it, which near 1 cannot be had by subtraction.  Below -80 the sigmoid
- * stays at 1e-35: its reciprocal must not overflow.  Comparisons with NaN are false and leave it.
- */
+/* Returns s = 1 / (1 + e^-x) and sets `complement` to 1 - s, which a subtraction would lose where s
+ * is near 1.  x is raised to at least -80, where s is about 2e-35, so that e^-x does not overflow.
+ * NaN stays NaN, because the comparison is false. */
 static __device__ __forceinline__ float sigmoid(float x, float *complement) {
     const float e = expf(-(x < -80.0f ? -80.0f : x));
     const float s = __frcp_rn(1.0f + e);
@@ -169,13 +169,15 @@ void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t co
 /* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) --------------------------------------------
  */
 
-/* The row that pack i is in.  Dividing 64-bit numbers takes four times the instructions. */
+/* Returns the row that pack i is in.  It divides 32-bit numbers where they suffice, because a
+ * 64-bit division takes four times the instructions. */
 static __device__ __forceinline__ size_t pack_row(size_t i, size_t packs, unsigned row_packs) {
     return packs >> 32 ? i / row_packs : (unsigned)i / row_packs;
 }
 
-/* V neighbours of a row, f values each of gate and up.  Version 1 has V = 1, version 2 V = 128 bits
- * for the reasons above (three to seven packs on their way a thread). */
+/* Each thread computes V neighbouring values of a row; a row of x has f values of gate, then f of
+ * up. Version 1 has V = 1, version 2 has V = 128 bits for the reasons above (a thread loads two
+ * packs, and up to five for the gradient). */
 template <typename T, int V>
 static __global__ void swiglu(T *y, const T *x, size_t packs, unsigned row_packs) {
     const size_t i = grid_thread();

@@ -1,16 +1,16 @@
-/* Multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over all positions, or if causal
- * over those up to the query's (Vaswani et al. 2017, eq. 1), with the log-sum-exp of each row of
- * scores saved.  Query heads may share keys and values (Ainslie et al. 2023); blocks of a group are
- * neighbours in the grid, and find them in the cache.
+/* Multi-head attention, forward: y = softmax(q k^T / sqrt(d)) v over all positions or, if causal,
+ * over those up to the query's (Vaswani et al. 2017, eq. 1).  The log-sum-exp of each row of scores
+ * is saved.  Query heads may share keys and values (Ainslie et al. 2023); the blocks of a group are
+ * neighbours in the grid, so that they find the shared keys and values in the cache.
  *
- * No row of scores is ever stored: the softmax's maximum and sum are carried along the keys, and
- * what was summed under an old maximum is scaled down when a larger one appears (FlashAttention,
- * Dao et al. 2022; its second version for the order of loops, Dao 2023). */
+ * No row of scores is ever stored: the softmax's maximum and sum are updated along the keys, and
+ * sums made under an old maximum are scaled down when a larger one appears (FlashAttention, Dao et
+ * al. 2022; the order of loops is that of its second version, Dao 2023). */
 #include "attention.cuh"
 
 /* ---- Version 1: a warp for every query ----------------------------------------------------- */
 
-/* grid n heads t, one warp; shared: y[d], each lane's own numbers. */
+/* grid n heads t, blocks of one warp; shared: y[d], where each lane uses only its own numbers. */
 template <typename T>
 __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     DYNAMIC_SHARED(float, sum_v);
@@ -24,7 +24,7 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
         float s = 0;
         for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
         s = h.scale * warp_sum(s);
-        const float now = fmaxf(most, s); /* a NaN is lost here, but not in p */
+        const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
         const float shrink = expf(most - now), p = expf(s - now);
         for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * shrink + p * to_float(v[i]);
         sum = sum * shrink + p;
@@ -38,14 +38,14 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
 
 /* ---- Version 3: tiles ---------------------------------------------------------------------- */
 
-/* What changes: a block takes ROWS queries of a head, a warp 16 M of them, and COLUMNS keys and
- * values at a time come to shared memory for all of them, so that a key is read from memory once
- * for many queries.  Both products run on tensor cores (tiles.cuh), the next keys are on their way
- * while these are worked on, and scores and sums stay in registers: the scores of a warp, once
- * exponentials, are the left side of the second product as they lie.  With causal, tiles above the
- * diagonal are never touched; only those across it, and the last ones, are masked, and the longest
- * rows of tiles start first. Powers are of 2, which the hardware has, with log2(e) folded into the
- * scale. */
+/* What changes: a block takes ROWS queries of a head, a warp 16 M of them.  COLUMNS keys and values
+ * at a time are copied to shared memory for all of them, so that a key is read from global memory
+ * once for many queries.  Both products run on tensor cores (tiles.cuh), and the next keys are
+ * loaded while these are used.  Scores and sums stay in registers: the exponentials of a warp's
+ * scores already lie as the left side of the second product needs them.  If causal, tiles above the
+ * diagonal are skipped; only tiles across the diagonal and the last ones are masked, and the blocks
+ * with the most tiles start first. Powers are of 2, which the hardware has, with log2(e) folded
+ * into the scale. */
 
 template <Precision P, int D>
 struct ForwardShape : Shape<2, 2, 16, false> {}; /* wide rows of floats */
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
         online_softmax<D, M, N>(softmax, sum_v, s, h.scale * LOG2_E);
         multiply_pv<P, D, M, N>(sum_v, s, k_tile + TILE);
     }
-    __syncthreads(); /* the tiles become rows of results */
+    __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
         finish<T, D, M>(y, lse, (float *)q_tile + 16 * M * warp * ROW<float, D>, softmax, sum_v, h,
                         head, query);

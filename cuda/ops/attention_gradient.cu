@@ -1,16 +1,17 @@
-/* Multi-head attention, input gradient.  With s = scale q k^T, p = exp(s - lse) and
- * dots = sum over a head of dy y, row by row (FlashAttention, Dao et al. 2022, section B.4):
+/* Multi-head attention, input gradient.  With s = scale q k^T, p = exp(s - lse) and dots = sum over
+ * a head of dy y, row by row (FlashAttention, Dao et al. 2022, section B.4):
  *
  *   dv = p^T dy      dp = dy v^T      ds = scale p (dp - dots)      dq = ds k      dk = ds^T q
  *
- * Probabilities are made again from q, k and the saved lse.  dq is a sum over keys, dk and dv are
- * sums over queries: two kernels, each with the sum it makes in its own registers, so that nothing
- * is added across blocks and the bits are the same from run to run.  Scores and dp are computed
- * in both: 7 products of tiles where one kernel with atomics would do with 5.  The kernel for dq
- * runs first and leaves dots for the other.
+ * Probabilities are recomputed from q, k and the saved lse.  dq is a sum over keys, dk and dv are
+ * sums over queries.  So there are two kernels, each of which keeps its sums in registers: nothing
+ * is added across blocks, and the bits are the same from run to run.  Scores and dp are computed in
+ * both, which takes 7 products of tiles where one kernel with atomics would need 5.  The kernel for
+ * dq runs first and leaves dots for the other.
  *
- * Where query heads share keys and values, dk and dv are sums over them too: whoever has keys goes
- * through the queries of one head of the group after the other, in one order. */
+ * Where query heads share keys and values, dk and dv are sums over those heads too: the block that
+ * has the keys goes through the queries of the group's heads one after the other, in a fixed order.
+ */
 #include "attention.cuh"
 
 /* ---- Version 1: a warp for every query, then for every key --------------------------------- */
@@ -27,7 +28,7 @@ static __device__ void add_row(float *sum, float by, const T *row, int d) {
     for (int i = (int)threadIdx.x; i < d; i += 32) sum[i] = fmaf(by, to_float(row[i]), sum[i]);
 }
 
-/* grid n heads t, one warp; shared: dq[d]. */
+/* grid n heads t, blocks of one warp; shared: dq[d]. */
 template <typename T>
 __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dq);
@@ -49,7 +50,7 @@ __global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
     put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
 }
 
-/* grid n groups t, one warp; shared: dk[d], dv[d]. */
+/* grid n groups t, blocks of one warp; shared: dk[d], dv[d]. */
 template <typename T>
 __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     DYNAMIC_SHARED(float, dk);
@@ -79,8 +80,8 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
 
 /* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
  * keys (or queries) COLUMNS at a time, in shared memory, on tensor cores.  For dk and dv the scores
- * are computed transposed, k q^T: rows are keys, and p^T and ds^T lie in registers as the left
- * sides of their products. */
+ * are computed transposed, as k q^T, so that rows are keys: p^T and ds^T then already lie in
+ * registers as the left sides of their products. */
 
 template <Precision P, int D>
 struct GradientShape : Shape<2, 1, 16, false> {}; /* wide rows of floats */
@@ -99,7 +100,8 @@ struct GradientShape<PRECISION_BF16, 96> : Shape<4, 1, 32, false> {};
 template <>
 struct GradientShape<PRECISION_BF16, 128> : Shape<4, 1, 32, false> {};
 
-/* This lane's rows of dots: sums over a row of dy y, a quarter of the row each lane of four. */
+/* Computes dots, the sum of dy y over a row, for the lane's rows.  Each of four lanes adds up a
+ * quarter of a row. */
 template <typename T, int D, int M>
 static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy, const T *y) {
     const int lane = (int)threadIdx.x % 32;
@@ -119,8 +121,7 @@ static __device__ __forceinline__ void row_dots(float (&dots)[M][2], const T *dy
     }
 }
 
-/* grid n heads ceil(t / ROWS).  With one row of fragments a warp there are
- * registers for 12 warps on a multiprocessor. */
+/* grid n heads ceil(t / ROWS).  With M = 1 there are registers for 12 warps on a multiprocessor. */
 template <Precision P, int D, typename T, typename S>
 __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256 / S::THREADS)
     attention_query_gradient_tiles(Gradients<T> g, Heads<T> h) {
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
         load_step<T, D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h);
         copy_async_commit();
     };
-    T *const y_tile = kv_tiles; /* for the dots, before the first keys */
+    T *const y_tile = kv_tiles; /* used for the dots, before the first keys are loaded */
     static_assert(4 * TILE >= SIDE, "y in the place of k and v");
     load_side<T, D, S>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride, first, h);
     load_side<T, D, S>(dy_tile, g.dy + at_head(h, head, c), c, first, h);
@@ -161,7 +162,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
         if (row < h.t && threadIdx.x % 4 == 0) g.dots[at] = dots[m / 2][m % 2];
     }
     clear(dq);
-    __syncthreads(); /* y is done with */
+    __syncthreads(); /* y_tile has been read */
     load(0);
     for (int step = 0; step < steps; step++) {
         copy_async_wait<0>();
@@ -187,7 +188,7 @@ __global__ void __launch_bounds__(S::THREADS, S::M == 1 ? 384 / S::THREADS : 256
                 }
         multiply_pv<P, D, M, N>(dq, s, k_tile);
     }
-    __syncthreads(); /* the tiles become rows of results */
+    __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
         put_gradient<T, D, M>(g.dq + at_head(h, head, h.stride), (float *)q_tile, dq, h.scale, h,
                               query, angles_at(h, query), g.add);
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
     T *const v_tile = k_tile + SIDE, *const q_tiles = v_tile + SIDE;
     float *const numbers = (float *)(q_tiles + 4 * TILE); /* two steps of lse, dots [COLUMNS] */
     const int tiles = (h.t + S::ROWS - 1) / S::ROWS;
-    int head = (int)blockIdx.x / tiles * h.share; /* of the group, that of the next step to load */
+    int head = (int)blockIdx.x / tiles * h.share; /* of the group, for the next step to load */
     const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
     const int warp = (int)threadIdx.x / 32, key = first + 16 * M * warp;
@@ -273,7 +274,7 @@ __global__ void __launch_bounds__(S::THREADS, 256 / S::THREADS)
             }
         multiply_pv<P, D, M, N>(dk, p, q_tile);
     }
-    __syncthreads(); /* the tiles become rows of results */
+    __syncthreads(); /* results are written over the tiles */
     if (key >= h.t) return;
     const size_t to = at_keys(h, end - 1, h.stride);
     put_gradient<T, D, M>(g.dk + to, (float *)k_tile, dk, h.scale, h, key, angles_at(h, key),

@@ -4,7 +4,7 @@
  *
  * What changes: 64 rows belong to a warpgroup instead of 16 or 32 to a warp, and the tensor cores
  * read tiles from shared memory themselves, where version 3 loads each fragment into registers of
- * each warp.  That is what mma.sync lacks: a number is read once for 64 rows.  The warps of a group
+ * each warp.  So a number is read once for 64 rows, which mma.sync cannot do.  The warps of a group
  * wait for each product; meanwhile those of other groups compute their exponentials. */
 #include "attention.cuh"
 #include "wgmma_tiles.cuh"
@@ -12,7 +12,7 @@
 typedef __nv_bfloat16 Bf16;
 
 /* A block has GROUPS warpgroups, as many as there are registers for, and goes through the other
- * side COLUMNS at a time, two steps in flight.  BLOCKS fit a multiprocessor. */
+ * side COLUMNS at a time, with two steps in flight.  BLOCKS blocks fit on a multiprocessor. */
 template <int GROUPS_, int BLOCKS_>
 struct HopperShape {
     static constexpr int GROUPS = GROUPS_, BLOCKS = BLOCKS_, COLUMNS = 64;
@@ -29,12 +29,12 @@ struct HopperQueries<128> : HopperShape<2, 1> {};
 template <int D>
 struct HopperKeys : HopperShape<2, 1> {};
 
-/* Bytes of tiles of so many rows in all, and to begin at a panel. */
+/* Returns the bytes of tiles that have `rows` rows in all, with room to align them to a panel. */
 static constexpr size_t hopper_bytes(int rows, int d) {
     return (size_t)(rows * d) * sizeof(Bf16) + SWIZZLED_BYTES;
 }
 
-/* Begins loading COLUMNS rows of two arrays into the half of `tiles` that is the step's. */
+/* Begins loading COLUMNS rows of two arrays into the step's half of `tiles`. */
 template <int D, typename S>
 static __device__ __forceinline__ void load_pair(Bf16 *tiles, int step, const Bf16 *a, int a_stride,
                                                  const Bf16 *b, int b_stride, int row, int t) {
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         multiply_sums<D, N>(sum_v[0], p, k_tile + TILE);
         wgmma_end(sum_v[0]);
     }
-    __syncthreads(); /* the tiles become rows of results */
+    __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
         finish<Bf16, D, 1>(y, lse, (float *)q_tile + 16 * warp * ROW<float, D>, softmax, sum_v, h,
                            head, query);
@@ -97,7 +97,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 
 /* ---- gradients ----------------------------------------------------------------------------- */
 
-/* This lane's two rows of dots, from memory: a quarter of each row a lane. */
+/* Computes dots for the lane's two rows, from global memory.  Each of four lanes adds up a quarter
+ * of a row. */
 template <int D>
 static __device__ __forceinline__ void memory_dots(float (&dots)[2], const Bf16 *dy, const Bf16 *y,
                                                    int stride, int query, int t) {
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         multiply_sums<D, N>(dq[0], ds, k_tile);
         wgmma_end(dq[0]);
     }
-    __syncthreads(); /* the tiles become rows of results */
+    __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
         put_gradient<Bf16, D, 1>(g.dq + at_head(h, head, h.stride), (float *)q_tile, dq, h.scale, h,
                                  query, angles_at(h, query), g.add);
@@ -194,11 +195,11 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     attention_key_gradient_hopper(Gradients<Bf16> g, Heads<Bf16> h) {
     constexpr int N = S::N, TILE = S::COLUMNS * D;
     DYNAMIC_SHARED(char, shared); /* k, v [ROWS], then for two steps q, dy [COLUMNS] */
-    SHARED(float, numbers, [2][2 * S::COLUMNS]); /* of two steps lse, dots */
+    SHARED(float, numbers, [2][2 * S::COLUMNS]); /* lse and dots of two steps */
     Bf16 *const k_tile = first_panel(shared), *const v_tile = k_tile + S::ROWS * D;
     Bf16 *const q_tiles = v_tile + S::ROWS * D;
     const int tiles = (h.t + S::ROWS - 1) / S::ROWS, thread = (int)threadIdx.x;
-    int head = (int)blockIdx.x / tiles * h.share; /* of the group, that of the next step to load */
+    int head = (int)blockIdx.x / tiles * h.share; /* of the group, for the next step to load */
     const int end = head + h.share;
     const int first = (int)blockIdx.x % tiles * S::ROWS, c = h.heads * h.d;
     const int group = thread / 128, group_key = first + 64 * group;
@@ -263,7 +264,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         multiply_sums<D, N>(dk[0], left, q_tile);
         wgmma_end(dk[0]);
     }
-    __syncthreads(); /* the tiles become rows of results */
+    __syncthreads(); /* results are written over the tiles */
     if (key >= h.t) return;
     const size_t to = at_keys(h, end - 1, h.stride);
     put_gradient<Bf16, D, 1>(g.dk + to, (float *)k_tile, dk, h.scale, h, key, angles_at(h, key),
@@ -273,7 +274,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
 
 /* ---- launchers ----------------------------------------------------------------------------- */
 
-/* The tiles of a block, and in their place at the end its rows of results. */
+/* Returns the bytes of a block's shared memory: enough for its tiles, and for the rows of results
+ * that are written over them at the end. */
 template <int D, typename S>
 static constexpr size_t bytes_of(int sides) {
     constexpr size_t results = (size_t)S::ROWS * (size_t)ROW<float, D> * sizeof(float);

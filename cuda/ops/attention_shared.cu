@@ -54,7 +54,7 @@ static __device__ __forceinline__ void add_weighted(float (&sum)[MINE][COLUMNS],
                                                     float (*scratch)[TILE], const float *tile,
                                                     int d) {
     const int lane = (int)threadIdx.x % 32;
-    __syncwarp(); /* what was there has been read */
+    __syncwarp(); /* the weights stored before have been read */
 #pragma unroll
     for (int r = 0; r < MINE; r++) scratch[r][lane] = weight[r];
     __syncwarp();
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(THREADS) attention_shared(T *y, float *lse, He
 
 /* ---- gradients ----------------------------------------------------------------------------- */
 
-/* Writes the warp's rows of a gradient, `row` being the first; `stage` is where it puts them
- * together, MINE rows that no other warp reads any more. */
+/* Writes the warp's rows of a gradient, from `row` on.  `stage` has room for MINE rows, in shared
+ * memory that no other warp reads any more. */
 template <typename T>
 static __device__ __forceinline__ void put_sums(T *to, float *stage,
                                                 const float (&sum)[MINE][COLUMNS],
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- launchers ----------------------------------------------------------------------------- */
 
-/* Bytes of so many tiles of heads of d numbers; the most of them is every kernel's limit. */
+/* Returns the bytes of `tiles` tiles.  With MOST_PITCH, the largest, it is a kernel's limit. */
 static size_t tile_bytes(int tiles, int pitch) {
     return (size_t)(tiles * TILE * pitch) * sizeof(float);
 }

@@ -25,8 +25,8 @@ static __global__ void spread_plain(T *dx, const T *dy, size_t count, int s, int
 }
 
 /* ---- version 2: an image is a chunk of columns.cuh ---------------------------------------------
- * All threads of a block share an image, in packs of 128 bits; one tree adds up its positions.
- * Version 1 has s numbers to add and only n c threads: too few to keep the memory busy. */
+ * All threads of a block work on one image, in packs of 128 bits, and a tree adds up its positions.
+ * Version 1 has only n c threads, which add up s numbers each: too few to keep the memory busy. */
 
 template <typename T, int V>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
@@ -64,7 +64,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 /* ---- launches ----------------------------------------------------------------------------------
  */
 
-/* Every image a chunk. */
+/* Returns the cut in which every image is a chunk. */
 static Columns images_cut(int n, int s, int c, int V) {
     Columns cut = columns_cut(s, c, V, 1);
     cut.n = n * s;

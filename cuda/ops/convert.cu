@@ -1,4 +1,4 @@
-/* Values as floats and back, and rows by number. */
+/* Conversion between values and floats, and gathering and scattering of rows. */
 #include "../common.cuh"
 
 /* ---- rounding -------------------------------------------------------------------------------- */
@@ -35,9 +35,10 @@ void cuda_to_float(const Run *run, float *y, const void *x, size_t count) {
 }
 
 /* ---- rows ------------------------------------------------------------------------------------
- * A block moves a piece of a row, so that each slot is read once by it. */
+ * A block moves a piece of one row at a time, so that all its threads use the same slot. */
 
-/* y[i] = x[slot[i]] with `gather`, else y[slot[i]] = x[i]; rows are `packs` packs of V. */
+/* y[i] = x[slot[i]] with `gather`, else y[slot[i]] = x[i]; nothing where slot[i] is negative.  Rows
+ * are `packs` packs of V. */
 template <typename T, int V, bool gather>
 __global__ void move_rows(T *y, const T *x, const int *slot, int n, size_t packs) {
     const size_t first = grid_thread();

@@ -52,7 +52,7 @@ void cuda_linear_gelu_input_gradient(const Run *run, void *dx, const void *dy, c
                                      const void *saved, int n, int c, int o) {
     Product product = input_gradient(dx, dy, w, n, c, o, o);
     product.epilogue = EPILOGUE_GELU_GRADIENT;
-    product.saved = (void *)saved; /* which this epilogue only reads */
+    product.saved = (void *)saved; /* this epilogue only reads it */
     cuda_matmul(run, &product);
 }
 

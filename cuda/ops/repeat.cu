@@ -1,10 +1,10 @@
-/* Rows that are all the same: what a product with a bias starts from (matmul.c). */
+/* Fills an array with copies of one row: a product with a bias starts from that (matmul.c). */
 #include "../common.cuh"
 #include "../matmul.h"
 
 enum { THREADS = 256 };
 
-/* A thread has one column, and walks down the rows of its block. */
+/* A thread has one column, and goes down the rows of its block. */
 template <typename T>
 static __global__ void repeat_row(T *c, const T *row, int m, int n, int ldc) {
     const int column = (int)(blockIdx.x * THREADS + threadIdx.x);

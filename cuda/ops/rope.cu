@@ -1,8 +1,8 @@
-/* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/attention.h:
- * before attention q and k are turned into the workspace, and attention's gradient kernels turn
- * theirs back as they write them (attention.cuh).  Angles are made in double: a float position
- * times a float frequency is off by 1e-4 at position 1000.  Frequencies are the reference's own,
- * and come as an argument of the launch. */
+/* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/attention.h.
+ * Before attention, q and k are written to the workspace turned; attention's gradient kernels turn
+ * dq and dk back as they write them (attention.cuh).  Angles are computed in double, because a
+ * float position times a float frequency is off by 1e-4 at position 1000.  The frequencies are
+ * computed by the reference's own function, and are passed as an argument of the launch. */
 #include "attention.cuh"
 
 enum { PAIRS = 128 }; /* of one launch */
@@ -10,7 +10,7 @@ struct Frequencies {
     double of[PAIRS];
 };
 
-/* angles[t][half], of pairs first .. first + pairs. */
+/* Writes cosine and sine to angles[t][half], for `pairs` pairs from `first` on. */
 __global__ void rope_angles(float2 *angles, int t, int half, int first, int pairs,
                             Frequencies frequency) {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -21,8 +21,8 @@ __global__ void rope_angles(float2 *angles, int t, int half, int first, int pair
         make_float2((float)cos(angle), (float)sin(angle));
 }
 
-/* turned[rows][vectors][d] = qkv[rows][stride], the first `vectors` vectors of d of each row; W
- * pairs at a time.  A block a row. */
+/* turned[rows][vectors][d] = the first `vectors` vectors of each row of qkv[rows][stride], turned.
+ * A block takes a row, a thread W pairs at a time. */
 template <typename T, int W>
 __global__ void rope_turn_rows(T *turned, const T *qkv, const float2 *angles, int t, int stride,
                                int vectors, int d) {
