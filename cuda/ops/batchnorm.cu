@@ -1,11 +1,11 @@
 /* Batch normalisation forward, with the residual addition and relu that follow it in a ResNet.
  *
- * Batch mode reads x twice, for the statistics and to normalise: no row can be normalised before
- * the last is read.  skip, relu and the running statistics cost no pass of their own. */
+ * Batch mode reads x twice, for the statistics and to normalise, because no row can be normalised
+ * before the last is read.  skip, relu and the running statistics need no pass of their own. */
 #include "../columns.cuh"
 
 static constexpr float EPS = 1e-5f;
-enum { ELEMENT_BLOCKS = 1056 }; /* eight to each of 132 multiprocessors */
+enum { ELEMENT_BLOCKS = 1056 }; /* eight for each of 132 multiprocessors */
 
 /* ---- statistics -------------------------------------------------------------------------------
  */
@@ -16,12 +16,12 @@ typedef struct {
     double momentum;
 } Statistics;
 
-/* From sum(x - pivot) and sum(x - pivot)^2 over the batch. */
+/* Stores a channel's statistics, from sum(x - pivot) and sum(x - pivot)^2 over the batch. */
 static __device__ __forceinline__ void store_statistics(const Statistics &s, int column,
                                                         double pivot, double sum, double squares) {
     const double distance = sum / s.n, mean = pivot + distance;
     squares -= distance * sum;
-    if (squares < 0) squares = 0; /* by rounding */
+    if (squares < 0) squares = 0; /* rounding made it negative */
     s.mean[column] = (float)mean;
     s.rstd[column] = (float)(1 / sqrt(squares / s.n + (double)EPS));
     if (s.momentum == 0) return;
@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     if (threadIdx.x == 0) store_statistics(s, (int)blockIdx.x, mean, total, total_squares);
 }
 
-/* sum(x - pivot) and sum(x - pivot)^2 */
+/* Adds x - pivot and its square to the sums. */
 template <typename T, int V>
 static __device__ __forceinline__ void add_distances(float (&sum)[2][V], const Pack<T, V> &x,
                                                      const float (&pivot)[V]) {
@@ -66,9 +66,9 @@ static __device__ __forceinline__ void add_distances(float (&sum)[2][V], const P
 }
 
 /* Version 2: one pass over x.  A block holds the first rows of its chunk in registers and takes
- * their mean as the pivot of the whole chunk: the sums of distances to it do not cancel (were these
- * rows outliers, they would still be most of the variance).  partial[chunk][3][c]: pivot, sum,
- * squares. */
+ * their mean as the pivot of the whole chunk, so that the sums of distances to it do not cancel.
+ * (Even if these rows are outliers, they are then most of the variance.)  partial[chunk][3][c]
+ * holds pivot, sum and squares. */
 template <typename T, int V>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     statistics_partials(float *partial, const T *x, Columns cut) {
@@ -125,7 +125,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     store_floats(to + 2 * c, sum[1]);
 }
 
-/* Second kernel: moves every chunk's sums to the pivot of the first, in double. */
+/* Second kernel: moves every chunk's sums to the pivot of the first chunk, in double. */
 struct StatisticsTotal {
     static constexpr int sums = 2;
     const float *partial;
@@ -168,7 +168,7 @@ static __device__ __forceinline__ float normalised(float x, float mean, float sc
     return relu && z < 0 ? 0 : z; /* NaN stays */
 }
 
-/* Version 1: an element a thread. */
+/* Version 1: a thread computes one element at a time. */
 template <typename T>
 static __global__ void normalise_plain(T *y, const T *x, const T *skip, const T *g, const T *b,
                                        Normalise norm, size_t count, int c) {
@@ -179,8 +179,9 @@ static __global__ void normalise_plain(T *y, const T *x, const T *skip, const T 
     }
 }
 
-/* Version 2: a thread keeps to the columns of one pack, whose constants stay in registers, and
- * walks down the rows: no division, and four packs of each input on their way. */
+/* Version 2: a thread stays in the columns of one pack, whose constants it keeps in registers, and
+ * goes down the rows.  So it needs no division, and loads four packs of each input before it uses
+ * the first. */
 template <typename T, int V>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     normalise_packed(T *__restrict__ y, const T *__restrict__ x, const T *__restrict__ skip,

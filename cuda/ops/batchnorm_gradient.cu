@@ -1,10 +1,10 @@
 /* Gradients of batch normalisation, through the relu and to the residual input.
  *
- * dz is dy where the output y is positive.  The input gradient needs two sums over the batch first,
- * so dy, x and y are read twice. */
+ * dz is dy or, with relu, dy where the output y is positive and 0 elsewhere.  The input gradient
+ * needs two sums over the batch first, so dy, x and y are read twice. */
 #include "../columns.cuh"
 
-enum { ELEMENT_BLOCKS = 1056 }; /* eight to each of 132 multiprocessors */
+enum { ELEMENT_BLOCKS = 1056 }; /* eight for each of 132 multiprocessors */
 
 /* ---- sums: dz, and dz * xhat -------------------------------------------------------------------
  */
@@ -109,7 +109,7 @@ static __device__ __forceinline__ float input_gradient(float dz, float x, const 
     return batch ? fmaf(dz, t.scale, fmaf(x - t.mean, t.slope, t.shift)) : dz * t.scale;
 }
 
-/* Version 1: an element a thread. */
+/* Version 1: a thread computes one element at a time. */
 template <typename T>
 static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, size_t count) {
     for (size_t i = grid_thread(); i < count; i += grid_threads()) {
@@ -127,7 +127,7 @@ static __global__ void gradient_plain(GradientArrays<T> a, Gradient gradient, si
     }
 }
 
-/* What version 2 has on its way for one pack. */
+/* What version 2 loads for one pack. */
 template <typename T, int V>
 struct Loaded {
     Pack<T, V> dy, x, y, dx, dskip;
@@ -173,8 +173,9 @@ static __device__ __forceinline__ void store_gradient(const Loaded<T, V> &in,
     store_floats(a.dx + at, x);
 }
 
-/* Version 2: a thread keeps to the columns of one pack, whose four constants each stay in
- * registers, and walks down the rows; two rows of up to five packs are on their way. */
+/* Version 2: a thread stays in the columns of one pack, whose four constants each it keeps in
+ * registers, and goes down the rows.  It loads two rows of up to five packs before it uses the
+ * first. */
 template <typename T, int V>
 static __global__ void __launch_bounds__(COLUMN_THREADS)
     gradient_packed(GradientArrays<T> a, Gradient gradient, Columns cut) {

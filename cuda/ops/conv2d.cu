@@ -88,8 +88,9 @@ static void run_gradient_plain(const Run *run, void *dx, const void *dy, const v
  * is built for is 99 KiB, and the larger ones have room for several blocks. */
 enum { HALO_BYTES = 52 << 10, WEIGHT_BYTES = 40 << 10, MAX_CHUNK = 64, MAX_TAPS = 32 };
 
-/* The pixels of the input gradient with row congruent to a and column to b modulo the stride.  Rows
- * of dy ascend while taps descend, from the last one that reaches such pixels. */
+/* Returns the correlation that computes the pixels of the input gradient whose row is congruent to
+ * a and whose column is congruent to b modulo the stride.  Rows of dy ascend while taps descend,
+ * from the last tap that reaches such pixels. */
 static Correlation gradient_phase(const Conv *conv, int a, int b, bool add) {
     const int s = conv->stride;
     const int u = (a + conv->pad) % s, v = (b + conv->pad) % s;
@@ -106,7 +107,7 @@ static Correlation gradient_phase(const Conv *conv, int a, int b, bool add) {
     c.stride = 1;
     c.u0 = u + (c.rows - 1) * s;
     c.v0 = v + (c.columns - 1) * s;
-    /* Whole: a + pad and u are congruent. */
+    /* These divisions are exact: a + pad and u are congruent, and so are b + pad and v. */
     c.y0 = (a + conv->pad - c.u0) / s;
     c.x0 = (b + conv->pad - c.v0) / s;
     c.tap_step = -s;
@@ -121,7 +122,8 @@ static Correlation gradient_phase(const Conv *conv, int a, int b, bool add) {
     return c;
 }
 
-/* Chooses between halo tile and gathering, and how much of it is loaded at a time. */
+/* Chooses between a halo tile and gathering, and how many channels and taps are loaded at a time.
+ */
 template <typename Tile>
 static ConvWork plan_work(const Correlation *phase, int phases) {
     typedef typename Tile::Mode Mode;
@@ -139,9 +141,9 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
         taps = all > taps ? all : taps;
     }
     work.gather |= by_halo > by_tap;
-    const int smallest = 2 * Mode::STEP; /* chunk for which a halo tile is worth while */
+    const int smallest = 2 * Mode::STEP; /* smallest chunk for which a halo tile pays */
     for (int most = MAX_CHUNK;; most /= 2) {
-        if (most < smallest) work.gather = true; /* too wide an image */
+        if (most < smallest) work.gather = true; /* the image is too wide */
         if (work.gather) pixels = Tile::BM, most = MAX_CHUNK;
         work.chunks = divide_up(in_c, most);
         work.chunk = divide_up(divide_up(in_c, work.chunks), Mode::STEP) * Mode::STEP;
@@ -155,7 +157,7 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
     work.weight_buffers = Mode::AHEAD && several ? 2 : 1;
     int most = WEIGHT_BYTES / (work.weight_buffers * tap * size);
     most = work.gather || most < 1 ? 1 : most < taps ? most : taps;
-    work.taps = divide_up(taps, divide_up(taps, most)); /* nearly the same in each round */
+    work.taps = divide_up(taps, divide_up(taps, most)); /* nearly as many in each round */
     work.weight_size = work.taps * tap;
     return work;
 }

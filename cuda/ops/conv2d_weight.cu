@@ -52,8 +52,8 @@ static void run_plain(const Run *run, float *dw, const void *dy, const void *x, 
 
 enum { SUM_COLUMNS = 32, SUM_ROWS = 16 };
 
-/* dw[i] = sum over slices of partial[slice][i], or added to it: each row of threads has every
- * SUM_ROWS-th slice. */
+/* dw[i] = the sum over slices of partial[slice][i], or dw[i] += it.  Each row of threads adds up
+ * every SUM_ROWS-th slice. */
 static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     sum_slices(float *dw, const float *__restrict__ partial, int count, int slices, bool add) {
     SHARED(float, sums, [SUM_ROWS][SUM_COLUMNS]);
@@ -74,7 +74,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
 
 /* ---- Versions 2 and 3: the plan -------------------------------------------------------------- */
 
-/* Partial sums may take so much, and so many blocks are enough for a large device (two each for 132
+/* The most bytes of partial sums, and the blocks that fill a large device (two each for 132
  * multiprocessors; a block has 6 or 8 warps). */
 enum { PARTIAL_BYTES = 5 << 20, ENOUGH_BLOCKS = 264 };
 
@@ -82,7 +82,8 @@ enum { SHARED_BYTES = 92 << 10 }; /* of a block, at most; see conv2d.cu */
 
 static int outputs_of_tile(const Conv *conv) { return conv->o <= 16 ? 16 : 32; }
 
-/* By the shape alone, the same for all versions and precisions. */
+/* Returns the number of slices.  It depends on the shape alone, and is the same for all versions
+ * and precisions. */
 static int slices_of(const Conv *conv) {
     const int taps = conv->kernel * conv->kernel;
     const int tiles = divide_up(conv->o, outputs_of_tile(conv)) * divide_up(taps, TAPS) *

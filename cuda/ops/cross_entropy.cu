@@ -1,17 +1,18 @@
-/* Cross-entropy of softmax(logits), which is never stored: a row's logits are read once for the
- * loss and once more, from shared memory or the cache, to become their own gradient.
+/* Cross-entropy of softmax(logits).  The softmax is never stored: a row's logits are read once for
+ * the loss and once more, from shared memory or the cache, to be overwritten by their gradient.
  *
- * A row gives m = max x and s = sum exp(x - m); with the target's logit x_t
+ * With m = max x and s = sum exp(x - m) of a row, and the target's logit x_t,
  *   loss = m - x_t + log s,    d loss / d x_j = exp(x_j - m) / s - (j == t)
- * and correct says whether x_t is the first of the largest.  NaN in a row makes its loss NaN. */
+ * and `correct` says whether x_t is the first of the largest.  NaN in a row makes its loss NaN. */
 #include "../common.cuh"
 
-/* Whether logit x number j takes the prize from the target's, x_t number t. */
+/* Returns true when logit x of class j beats the target's, `own` of class t: when it is larger, or
+ * equal and of a smaller class. */
 static __device__ __forceinline__ bool beats(float x, int j, float own, int t) {
     return j < t ? x >= own : x > own;
 }
 
-/* The target's probability minus 1, without cancellation where it is near 1. */
+/* Returns the target's probability minus 1, without cancellation where it is near 1. */
 static __device__ __forceinline__ float own_gradient(float own, float most, float sum) {
     return expm1f(own - most - logf(sum));
 }
@@ -60,16 +61,17 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
 }
 
 /* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time -----
- * Rows of an odd number of classes start anywhere, so a row is walked in three parts: single
- * logits up to a multiple of 16 bytes, packs, single logits.  A warp takes a row, or a block where
- * rows are long; such a row is held in shared memory if it fits.  The second pass goes backwards:
- * what was read last is still near.  Held or not, the bits are the same. */
+ * A row may begin at any address if the stride is odd, so it is read in three parts: single logits
+ * up to a multiple of 16 bytes, packs, single logits.  A warp takes a row, or a block where rows
+ * are long; a block keeps the row in shared memory for the second pass if it fits.  The second pass
+ * goes backwards, because what was read last is still in the cache.  The bits are the same whether
+ * the row is kept or not. */
 
 template <typename T>
 struct Row {
     T *x;
-    T *held;         /* where logits are put for the second pass; x: they stay where they are */
-    int lane, lanes; /* who of how many */
+    T *held;               /* where the second pass reads logits: a copy, or x */
+    int lane, lanes;       /* number of this thread, of those that share the row */
     int head, packs, tail; /* where packs start, how many, where they end */
 };
 
@@ -90,7 +92,8 @@ typedef struct {
 
 static __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
 
-/* What exponents are relative to: a finite number even where all was -infinity so far. */
+/* Returns what to subtract before exp: `most`, or 0 while all logits were -infinity, because
+ * -infinity minus itself is NaN. */
 static __device__ __forceinline__ float shift_of(float most) {
     return most == -INFINITY ? 0.0f : most;
 }
@@ -114,7 +117,7 @@ static __device__ __forceinline__ void see(Seen *seen, const float (&x)[N], int 
     seen->sum = sum;
 }
 
-/* Packs that a lane reads before it looks at the first: enough under way to keep memory busy. */
+/* Packs that a lane loads before it uses the first: enough in flight to keep memory busy. */
 enum { AT_ONCE = 4 };
 
 template <bool hold, typename T>
@@ -182,7 +185,8 @@ static __device__ __forceinline__ void write_row(const Row<T> &row, int classes,
     if (row.lane < row.head) write_one(row, row.lane, shift, factor);
 }
 
-/* Over the lanes that share a row.  Also orders what they read before what they write then. */
+/* Combines what the lanes of a row have seen; each gets the result.  It also orders what they have
+ * read before what they write next. */
 template <bool wide>
 static __device__ __forceinline__ Seen combined(Seen seen, float *scratch) {
     const float own = seen.most;
@@ -195,8 +199,8 @@ static __device__ __forceinline__ Seen combined(Seen seen, float *scratch) {
 }
 
 enum { WIDE = 512, ROWS = 4 /* of a block that is not wide */ };
-/* Of dynamic shared memory, the most that every device from compute capability 8.0 on has beside
- * the block's own: 50,304 classes in bf16, two blocks a multiprocessor on sm_90. */
+/* The most dynamic shared memory that every device from compute capability 8.0 on has beside the
+ * block's static memory: 50,304 classes in bf16, two blocks a multiprocessor on sm_90. */
 enum { HELD_BYTES = (99 << 10) - 256 };
 
 template <typename T, bool wide, bool hold>
@@ -264,7 +268,7 @@ void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, voi
 }
 
 /* ---- sums of a micro-batch ---------------------------------------------------------------------
- * One block: a number for each target is little. */
+ * One block is enough, because there is only one number for each target. */
 
 enum { SUMMED = 1024 };
 __global__ void loss_sums(LossSums *sums, const float *loss, const unsigned char *correct,

@@ -1,8 +1,8 @@
 /* Embeddings: a row of a table for each token, plus one for each position.
  *
- * The gradient of the table is a sum over the places where a token stands, which atomics would add
- * up in another order each time.  Instead the places are sorted by token, and each row of the table
- * sums its own in order. */
+ * A row's gradient is a sum over the places where its token stands.  Atomics would add these up in
+ * another order each time; instead the places are sorted by token, and each row sums its own places
+ * in order. */
 #include "../common.cuh"
 
 /* ---- forward -----------------------------------------------------------------------------------
@@ -63,21 +63,21 @@ __global__ void table_gradient_plain(float *dtoken, const T *dy, const int *toke
 
 /* ---- version 2: a stable counting sort of the places by token ----------------------------------
  *
- *   count_tokens    used[row] = places of the row; each place has a number of arrival among them,
- *                   in an order that changes from run to run
- *   start_rows      where each row's places start: the sums of `used` before it
- *   list_places     the places by row, in order of arrival
- *   order_places    a place's rank is how many places of its row come before it: now the order is
- *                   the same every time
- *   sum_rows        each row sums its places in order: few rows have more than a few
- *   sum_long_rows   those that have many (" the") share them among the warps of a block, each a
- *                   contiguous part, and add up the parts in order */
+ *   count_tokens    used[row] = number of places of the row; each place gets its number of arrival
+ *                   among them, in an order that changes from run to run
+ *   start_rows      start[row] = where the row's places start: the sum of `used` before it
+ *   list_places     lists the places by row, in order of arrival
+ *   order_places    ranks a place by how many places of its row come before it, so that the order
+ *                   is now the same every time
+ *   sum_rows        each row sums its places in order; most rows have only a few
+ *   sum_long_rows   a row with many places (" the") divides them among the warps of a block, a
+ *                   contiguous part each, and adds up the parts in order */
 
-enum { LONG = 64 }; /* places: more make a long row */
+enum { LONG = 64 }; /* a row of more places is long */
 
 typedef struct {
     int *used, *start;     /* [vocabulary] */
-    int *long_count;       /* long rows, */
+    int *long_count;       /* number of long rows */
     int *long_row;         /* [places / LONG] in any order */
     int *arrival;          /* [places] */
     int *listed, *ordered; /* [places] */
@@ -109,8 +109,8 @@ __global__ void count_tokens(Sorted s, const int *tokens, int places) {
     if (place < places) s.arrival[place] = atomicAdd(&s.used[tokens[place]], 1);
 }
 
-/* A block starts 1024 rows.  It sums what lies before them by itself: at most the whole of `used`,
- * from the cache, instead of a launch more. */
+/* A block finds the starts of 1024 rows.  It sums all of `used` before them by itself, from the
+ * cache, which saves a launch. */
 enum { STARTED = 1024 };
 __global__ void start_rows(Sorted s, int vocabulary) {
     SHARED(int, scratch, [32]);
@@ -148,8 +148,8 @@ __global__ void order_places(Sorted s, const int *tokens, int places) {
     s.ordered[start + rank] = place;
 }
 
-/* sum[V] += dy[place][V at j] over `count` places of the order; several loads are under way at a
- * time, the sums are in order. */
+/* Adds V numbers of dy, which points at their column, of `count` places to sum[V], in order;
+ * several loads are in flight at a time. */
 template <typename T, int V>
 static __device__ __forceinline__ void sum_places(float (&sum)[V], const T *dy, const int *ordered,
                                                   int count, size_t c) {
@@ -162,7 +162,7 @@ static __device__ __forceinline__ void sum_places(float (&sum)[V], const T *dy, 
     }
 }
 
-/* Threads in x walk a row's packs, those in y are different rows. */
+/* Threads in x go through the packs of a row; threads in y have different rows. */
 template <typename T, int V>
 __global__ void sum_rows(float *dtoken, const T *dy, Sorted s, int vocabulary, size_t packs,
                          bool add) {
@@ -179,7 +179,7 @@ __global__ void sum_rows(float *dtoken, const T *dy, Sorted s, int vocabulary, s
     }
 }
 
-/* A block takes 32 packs of a long row, so that a long row keeps several processors busy. */
+/* A block takes 32 packs of a long row, so that a long row keeps several multiprocessors busy. */
 enum { PARTS = 16 };
 template <typename T, int V>
 __global__ void sum_long_rows(float *dtoken, const T *dy, Sorted s, size_t packs, bool add) {

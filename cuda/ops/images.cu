@@ -1,8 +1,8 @@
-/* Batches of images made of bytes that stay on the device: ImageBytes of ref/dataset.h. */
+/* Makes batches of images from bytes that stay on the device: ImageBytes of ref/dataset.h. */
 #include "../../ref/random.h"
 #include "../common.cuh"
 
-/* random_bits of ref/random.h: Philox4x32-10, of its four numbers the first two. */
+/* random_bits of ref/random.h: the first two of the four numbers of Philox4x32-10. */
 static __device__ uint64_t philox_bits(uint64_t seed, uint32_t stream, uint64_t index) {
     uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = stream, c3 = 0;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
@@ -18,7 +18,8 @@ static __device__ uint64_t philox_bits(uint64_t seed, uint32_t stream, uint64_t 
     return (uint64_t)c0 << 32 | c1;
 }
 
-/* A thread for each pixel, which draws for itself: that is less than waiting for another's. */
+/* A thread for each pixel.  Each draws its image's augmentation by itself, which costs less than to
+ * wait for another thread. */
 template <typename T>
 static __global__ void make_images(T *y, const int *ids, size_t pixels, DeviceImages images,
                                    uint64_t position) {

@@ -1,8 +1,8 @@
-/* The forward pass of norms, with the residual added before on request. */
+/* The forward pass of norms.  With `skip`, the residual is added to x first. */
 #include "norm.cuh"
 
-/* ---- version 1: once for the mean, once for the variance (from the mean, so that it does not
- * cancel), once to normalise ---- */
+/* ---- version 1 reads a row for the mean, again for the variance (from the distances to the mean,
+ * so that it does not cancel), and again to normalise ---- */
 
 template <bool centred, typename T>
 static __global__ void __launch_bounds__(NORM_THREADS)
@@ -38,7 +38,8 @@ static __global__ void __launch_bounds__(NORM_THREADS)
 
 /* ---- version 2 ---- */
 
-/* The packs of x, or of the rounded x + skip, which also go to `sum`. */
+/* Loads the thread's packs of x or, with skip, of the rounded x + skip, which it also stores in
+ * `sum`. */
 template <int threads, int K, typename T, int V>
 static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, const T *x,
                                                 const T *skip, int lane, int packs) {
@@ -65,7 +66,7 @@ static __device__ __forceinline__ void load_row(Pack<T, V> (&held)[K], T *sum, c
     }
 }
 
-/* sum of x - m, or of its squares, over the thread's packs */
+/* Returns the sum of x or, with `square`, of (x - m)^2 over the thread's packs. */
 template <bool square, int threads, int K, typename T, int V>
 static __device__ __forceinline__ float sum_held(const Pack<T, V> (&held)[K], float m, int lane,
                                                  int packs) {
@@ -89,7 +90,7 @@ static __global__ void norm_forward_packed(T *y, T *sum, const T *x, const T *sk
     SHARED(float, scratch, [32]);
     const int lane = (int)threadIdx.x % threads, packs = norm.c / V;
     const int row = (int)blockIdx.x * norm_rows(threads) + (int)threadIdx.x / threads;
-    if (row >= norm.n) return; /* a whole warp; a wider row's block is never beyond n */
+    if (row >= norm.n) return; /* a whole warp returns; with one row a block, row < n */
     const size_t at = (size_t)row * (size_t)norm.c;
     Pack<T, V> held[K];
     load_row<threads>(held, sum ? sum + at : sum, x + at, skip ? skip + at : skip, lane, packs);

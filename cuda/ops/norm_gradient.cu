@@ -15,7 +15,7 @@ struct StoreNormSums {
 
 /* ---- version 1 ---- */
 
-/* addend may be dx. */
+/* The addend may be dx, or NULL for none. */
 template <bool centred, typename T>
 static __global__ void __launch_bounds__(NORM_THREADS)
     norm_gradient_plain(T *dx, const T *addend, const T *dy, const T *x, const T *g, Norm norm) {
@@ -142,8 +142,8 @@ static __device__ __forceinline__ void store_gradient(T *dx, bool add, const Hel
     }
 }
 
-/* The sums of the block's rows, by its first warp (or its only row) to partial[Q][c]; all threads
- * must come. */
+/* Overwrites partial[Q][c] with the sums over the block's rows.  All threads must call it; if the
+ * block works on several rows at once, its first warp stores. */
 template <int threads, int Q, int K, int V>
 static __device__ __forceinline__ void store_sums(float *partial, float (&sum)[Q][K][V], int slot,
                                                   int lane, int packs) {
@@ -171,7 +171,8 @@ static __device__ __forceinline__ void store_sums(float *partial, float (&sum)[Q
     }
 }
 
-/* dx NULL: not wanted; addend may be dx.  With `sums` partial[chunk][Q][c] is overwritten. */
+/* dx is NULL if it is not wanted.  The addend may be dx, or NULL for none.  With `sums`,
+ * partial[chunk][Q][c] is overwritten. */
 template <bool centred, bool sums, int threads, int C, typename T>
 static __global__ void __launch_bounds__(threads *norm_rows(threads))
     norm_gradient_packed(T *dx, const T *addend, float *partial, const T *__restrict__ dy,
@@ -200,7 +201,8 @@ static __global__ void __launch_bounds__(threads *norm_rows(threads))
 
 /* ---- launches ---- */
 
-/* Rows of a chunk: as many as a block sees at once, with sums as many as give NORM_CHUNKS. */
+/* Returns the rows of a chunk: without sums as many as a block works on at once, with sums as many
+ * as make at most NORM_CHUNKS chunks. */
 static int chunk_rows(int n, int step, bool sums) {
     const int even = sums ? n / NORM_CHUNKS + (n % NORM_CHUNKS != 0) : step;
     return round_up(even, step);

@@ -1,6 +1,6 @@
-/* The optimizer step: the equations of ref/optimizers/ in one pass over all tensors.  A number
- * costs what must travel, 28 bytes with Adam: parameter, gradient and two moments in, all but the
- * gradient out (and 2 more in bf16). */
+/* The optimizer step: the equations of ref/optimizers/ in one pass over all tensors.  Memory
+ * traffic sets its time: with Adam 28 bytes for each parameter, to read it, its gradient and two
+ * moments and to write all but the gradient (and 2 more in bf16). */
 #include "../common.cuh"
 #include "../update_plan.h"
 
@@ -10,7 +10,8 @@ static __device__ __forceinline__ bool is_finite(double x) { return x - x == 0; 
 
 static __device__ __forceinline__ bool aligned16(const void *p) { return (uintptr_t)p % 16 == 0; }
 
-/* Numbers of a chunk, and how many packs of V there are in it. */
+/* The numbers of a chunk: the first, how many, and how many packs of V they make (0 if not
+ * aligned). */
 typedef struct {
     size_t first;
     int count, packs;
@@ -103,7 +104,7 @@ static __device__ __forceinline__ void update_one(float *p, float *m, float *v, 
     }
 }
 
-/* V numbers at i. */
+/* Updates V numbers from number i on. */
 template <typename T, UpdateRule rule, int V>
 static __device__ __forceinline__ void update_pack(const UpdateTensor &tensor, size_t i,
                                                    float scale, const OptimizerFactors &f) {
