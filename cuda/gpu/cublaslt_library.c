@@ -1,6 +1,6 @@
-/* cuBLASLt's functions, each found when it is first called: what is built here starts on a machine
+/* cuBLASLt's functions, each looked up when it is called.  So the program starts on a machine
  * without the library (half a gigabyte), and says so when a product is asked for.  A function that
- * gpu/matmul.c begins to use gets its line here. */
+ * gpu/matmul.c begins to use needs a line here. */
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,13 +23,13 @@ static void open_library(void) {
                  dlerror());
 }
 
-/* NULL: there is no library, or it has no such function. */
+/* Returns NULL when there is no library, or when it has no such function. */
 static void *find(const char *name) {
     pthread_once(&once, open_library);
     return library ? dlsym(library, name) : NULL;
 }
 
-/* POSIX: pointers to functions and objects have the same bytes. */
+/* POSIX gives pointers to functions and objects the same bytes; ISO C has no cast between them. */
 #define FORWARD(type, missing, name, parameters, arguments) \
     type name parameters {                                  \
         void *at = find(#name);                             \

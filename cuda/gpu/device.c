@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of gpu.cuh: remembers the first launch that failed. */
+/* Used by gpu.cuh: remembers the first launch that failed. */
 void device_note_launch(cudaError_t error, const char *kernel, const char *file, int line);
 
 /* ---- errors ---- */
@@ -31,7 +31,7 @@ void device_note(const char *format, ...) {
     va_end(arguments);
 }
 
-/* Moves the failure to the caller's error line. */
+/* Moves the failure, if any, to the caller's error line.  Returns -1 then, else 0. */
 static int tell_failure(void) {
     pthread_mutex_lock(&lock);
     int result = failure.set ? error_set("%s", failure.text) : 0;
@@ -45,8 +45,9 @@ void device_note_launch(cudaError_t error, const char *kernel, const char *file,
         device_note("kernel %s, %s:%d: %s", kernel, file, line, cudaGetErrorString(error));
 }
 
-/* What a call of the runtime answered; asynchronous work reports its errors there too, whoever
- * asks next.  Clears errors that can be cleared, so that nobody else is blamed. */
+/* Returns true if a call of the runtime succeeded, else notes the error.  The error may come from
+ * earlier asynchronous work, which any later call reports.  Clears errors that can be cleared, so
+ * that the next call is not blamed. */
 static bool good(cudaError_t error, const char *what) {
     if (error == cudaSuccess) return true;
     (void)cudaGetLastError();
@@ -70,7 +71,8 @@ static int check_capability(int device) {
         device, major, minor);
 }
 
-/* Processes of one node take a device each: those who start them number them. */
+/* Returns the device of this process.  The processes of one node take one each, by the local rank
+ * that their launcher sets. */
 static int own_number(int devices) {
     static const char *const names[] = {"LOCAL_RANK", "SLURM_LOCALID",
                                         "OMPI_COMM_WORLD_LOCAL_RANK"};
@@ -81,7 +83,7 @@ static int own_number(int devices) {
     return 0;
 }
 
-/* The runtime keeps the choice for each thread. */
+/* The runtime keeps the chosen device for each thread, so each thread must call this. */
 int device_open(void) {
     static _Thread_local bool open;
     if (open) return 0;
@@ -171,7 +173,8 @@ void pinned_free(void *host_pointer) { good(cudaFreeHost(host_pointer), "cudaFre
 
 /* ---- streams ---- */
 
-/* Non-blocking: nothing of ours is on the default stream, and nobody else's should stop us. */
+/* Non-blocking, so that work which others put on the default stream does not hold up ours; we put
+ * nothing there. */
 Stream stream_create(void) {
     cudaStream_t stream = NULL;
     if (good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate"))
@@ -184,8 +187,8 @@ void stream_free(Stream stream) {
     if (stream) good(cudaStreamDestroy(stream), "cudaStreamDestroy");
 }
 
-/* An error inside a kernel is known only after it: which one it was, the runtime can tell when it
- * waits for each. */
+/* The runtime reports an error inside a kernel only after the kernel, and can say which one it was
+ * only if it waits for each. */
 int device_wait(Stream stream) {
     cudaError_t error = cudaStreamSynchronize(stream);
     if (error != cudaSuccess)
@@ -251,7 +254,7 @@ double event_ms(Event from, Event to) {
 
 /* ---- graphs ---- */
 
-/* Of this thread: what other threads do meanwhile (allocate, wait) is their own business. */
+/* The capture restricts only this thread: other threads may allocate and wait meanwhile. */
 int graph_begin(Stream stream) {
     return good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "graph_begin")
                ? 0

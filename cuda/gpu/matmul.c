@@ -1,8 +1,8 @@
 /* Matrix products by cuBLASLt (facts: cublasLt.h of CUDA 12 and 13).
  *
- * The library's matrices are column-major.  A row-major matrix is the transposed one there, so the
- * product is asked for as C' = B' A': its first operand is our B, its second our A, it has n rows
- * and m columns, and a bias along its rows is one along our columns.
+ * The library's matrices are column-major.  A row-major matrix is a transposed one there, so the
+ * product is asked for as C' = B' A': its first operand is our B and its second our A, it has n
+ * rows and m columns, and a bias along its rows is one along our columns.
  *
  * matmul_algorithms.c chooses how the library computes a shape; the choice is kept. */
 #include "../matmul.h"
@@ -13,9 +13,9 @@
 
 #include "matmul_algorithms.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the library and the choices */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the library and the choices */
 
-/* NULL and a note when there is none. */
+/* Returns the library's handle; NULL, with a note, when there is none. */
 static cublasLtHandle_t library(void) {
     static cublasLtHandle_t handle;
     if (!handle) {
@@ -30,13 +30,13 @@ static cublasLtHandle_t library(void) {
 
 /* ---- the shape ---- */
 
-/* The largest power of two up to 16 that divides the address. */
+/* Returns the largest power of two up to 16 that divides the address. */
 static int alignment(const void *pointer) {
     uintptr_t address = (uintptr_t)pointer | 16;
     return (int)(address & (0 - address));
 }
 
-/* The bias, or what is used in its place. */
+/* Returns the bias, or the column sums, for which the library uses the same pointer. */
 static const void *vector_of(const Product *p) {
     return p->column_sums ? (const void *)p->column_sums : p->bias;
 }
@@ -68,11 +68,11 @@ static MatmulShape shape_of(const Run *run, const Product *p) {
                                     [SHAPE_ALIGN_EXTRAS] = alignment_of_extras(p)}};
 }
 
-/* ---- what is asked for ---- */
+/* ---- the description of the product ---- */
 
 static uint32_t epilogue_of(const Product *p) {
     uint32_t bias = p->bias ? CUBLASLT_EPILOGUE_BIAS : 0;
-    if (p->column_sums) return CUBLASLT_EPILOGUE_BGRADB; /* of their B, our A */
+    if (p->column_sums) return CUBLASLT_EPILOGUE_BGRADB; /* of the library's B, our A */
     if (p->epilogue == EPILOGUE_GELU_GRADIENT) return CUBLASLT_EPILOGUE_DGELU;
     if (p->epilogue == EPILOGUE_GELU)
         return (uint32_t)(p->saved ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_GELU) | bias;
@@ -85,8 +85,8 @@ static bool set(MatmulDescription *description, cublasLtMatmulDescAttributes_t a
            CUBLAS_STATUS_SUCCESS;
 }
 
-/* A bias is of the value type, column sums are float; the library's default would be the type of
- * C, whatever the vector is. */
+/* Sets the bias or column sums.  A bias is of the value type and column sums are float; without a
+ * type the library would take that of C for either. */
 static bool describe_vector(MatmulDescription *to, const Product *p, cudaDataType_t value) {
     const void *vector = vector_of(p);
     int32_t type = (int32_t)(p->column_sums ? CUDA_R_32F : value);
@@ -94,7 +94,7 @@ static bool describe_vector(MatmulDescription *to, const Product *p, cudaDataTyp
                        set(to, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
 }
 
-/* The transposes, what follows the product, and its pointers (whose alignment is looked at). */
+/* Sets the transposes, the epilogue and its pointers, whose alignment the library looks at. */
 static bool describe_product(MatmulDescription *to, const Product *p, cudaDataType_t value) {
     int32_t a = p->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     int32_t b = p->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -128,9 +128,9 @@ static bool describe(MatmulDescription *to, const Run *run, const Product *p) {
            describe_product(to, p, value);
 }
 
-/* Gelu, its gradient and sums of columns are the library's for half precision only.  The rows of
- * what is saved must be multiples of 8 values, and vectors lie at multiples of 16 bytes, which the
- * library moves at once. */
+/* Returns true when the library can run all of the product in one call.  It has gelu, its gradient
+ * and column sums for half precision only.  The rows of `saved` must be multiples of 8 values, and
+ * vectors must lie at multiples of 16 bytes, which the library moves at once. */
 static bool may_fuse(const Run *run, const Product *p) {
     bool half_only = p->column_sums || p->epilogue != EPILOGUE_NONE;
     if (half_only && run->precision != PRECISION_BF16) return false;
@@ -149,8 +149,9 @@ static cublasStatus_t launch(const MatmulCall *call, const MatmulAlgorithm *algo
                           call->run->workspace, algorithm->workspace, call->run->stream);
 }
 
-/* The product by the first algorithm that the library does not refuse; those before it are dropped
- * for good, so that the next call takes the same.  Under the lock. */
+/* Runs the product by the first algorithm that the library does not refuse, and drops those before
+ * it for good, so that the next call takes the same one.  Returns false when it refuses all.  The
+ * lock must be held. */
 static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
     while (choice->first < choice->count) {
         cublasStatus_t status = launch(call, &choice->algorithm[choice->first]);
@@ -161,7 +162,7 @@ static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
         if (!refused) {
             device_note("matrix product %d x %d x %d: %s", call->product->m, call->product->n,
                         call->product->k, cublasLtGetStatusString(status));
-            return true; /* what would follow has no device any more */
+            return true; /* the device has failed, so there is no point in trying another */
         }
         choice->first++;
     }
@@ -174,7 +175,7 @@ bool library_matmul(const Run *run, const Product *product) {
     pthread_mutex_lock(&lock);
     call.library = library();
     if (!call.library)
-        done = true; /* which has been noted */
+        done = true; /* library() has noted why */
     else if (may_fuse(run, product) && describe(&call.description, run, product))
         done = multiply(&call, matmul_choice(&call, shape_of(run, product)));
     pthread_mutex_unlock(&lock);

@@ -55,7 +55,7 @@ static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferen
            CUBLAS_STATUS_SUCCESS;
 }
 
-/* What NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */
+/* Returns what NVIDIA advises: 32 MiB on compute capability 9.0 and later, 4 MiB before. */
 size_t cuda_matmul_workspace(Precision precision) {
     int device = 0, major = 0;
     (void)precision;
@@ -105,7 +105,7 @@ static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
     for (int i = 0; i < count; i++) add_candidate(choice, &found[i]);
 }
 
-/* ---- what was measured ------------------------------------------------------------------------
+/* ---- measured algorithms ----------------------------------------------------------------------
  */
 
 static void ask_table(MatmulChoice *choice, const MatmulCall *call) {
@@ -124,8 +124,9 @@ static bool tuning;
 
 void matmul_tune(bool on) { tuning = on; }
 
-/* Milliseconds of one product, the best of some; INFINITY where the library refuses it.  What C
- * held is lost: repeated sums would grow without end, so that none are added. */
+/* Returns the milliseconds of one product, the best of ROUNDS averages; INFINITY if the library
+ * refuses it.  C is overwritten even where the product adds to it, because repeated sums would grow
+ * without end. */
 static double measure(const MatmulCall *asked, const MatmulAlgorithm *algorithm) {
     enum { ROUNDS = 5, EACH = 8 };
     Product product = *asked->product;
@@ -148,7 +149,7 @@ static double measure(const MatmulCall *asked, const MatmulAlgorithm *algorithm)
     return good ? best : INFINITY;
 }
 
-/* Puts the fastest candidate first and notes it in the table. */
+/* Puts the fastest candidate first and adds it to the table. */
 static void measure_all(MatmulChoice *choice, const MatmulCall *call) {
     int best = 0;
     double best_ms = INFINITY;
@@ -185,7 +186,8 @@ static void choose(MatmulChoice *choice, const MatmulCall *call) {
     if (matmul_logging()) log_choice(choice, 0, choice->count ? "chosen" : "the library has none");
 }
 
-/* A full table forgets: a model has some dozens of shapes. */
+/* Returns the choice that was made for the shape, or makes one.  Where the table is full, it
+ * replaces an old choice; a model has only some dozens of shapes. */
 MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape) {
     enum { CHOICES = 1024, NEAR = 16 };
     static MatmulChoice choices[CHOICES];

@@ -1,6 +1,6 @@
-/* What was measured of the library's algorithms, in a text file: the library's version and the
- * GPU's name, then a line for each shape, its numbers in order and the eight words of the
- * algorithm, which the library takes back as they are. */
+/* The fastest algorithms that were measured, in a text file: the library's version and the GPU's
+ * name, then a line for each shape, with its numbers in order and the eight words of the algorithm,
+ * which the library takes back unchanged. */
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@ typedef struct {
 } Measured;
 
 static struct {
-    bool looked; /* for a file */
+    bool looked; /* whether the file has been looked for */
     Measured *row;
     size_t rows, room;
 } table;
@@ -30,7 +30,7 @@ void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code
     if (table.rows == table.room) {
         size_t room = table.room ? 2 * table.room : 64;
         Measured *row = realloc(table.row, room * sizeof *row);
-        if (!row) return; /* the heuristic serves that shape */
+        if (!row) return; /* the heuristic chooses for that shape */
         table.row = row;
         table.room = room;
     }

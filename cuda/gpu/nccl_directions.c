@@ -1,14 +1,14 @@
-/* Each direction between two ranks has a communicator and a stream of its own.  One for all would
- * hang: "this operation is blocking for the GPU" (NCCL's user guide on ncclSend; what has to
- * progress at the same time belongs in one group), so that a send which waits for its receiver
- * keeps back what was asked for later, while schedules send ahead of their receives, and in a ring
- * each would wait for the next.
+/* Each direction between two ranks has a communicator and a stream of its own.  One communicator
+ * for all would hang.  A send "is blocking for the GPU" (NCCL's user guide on ncclSend; operations
+ * that must progress at the same time belong in one group), so that a send which waits for its
+ * receiver would hold up all later operations.  But schedules send ahead of their receives, and in
+ * a ring each rank would wait for the next.
  *
  * Several communicators at a time have a hazard of their own (user guide, "Using multiple NCCL
  * communicators concurrently"): their kernels must all fit on the GPU, and nothing may wait for the
  * whole device while one of them waits.  So they have few blocks; they are connected, and have
  * their memory, before training begins; messages are allocated before a submodel trains
- * (dist/rank_boundary.c); and kernels are loaded when the program starts, for CUDA may stop the
+ * (dist/rank_boundary.c); and kernels are loaded when the program starts, because CUDA may stop the
  * device to load one at its first launch (CUDA's programming guide, "Lazy Loading"). */
 #include "nccl_directions.h"
 
@@ -31,7 +31,7 @@ static int check(const NcclTransport *n, const Direction *d, ncclResult_t result
 }
 
 /* Waits until NCCL has done on the host what it was asked for and, if there is a message, until it
- * is on the device.  Communicators do not block, so that this has an end. */
+ * is on the device.  Communicators are non-blocking, so that this can time out. */
 int direction_settle(const NcclTransport *n, const Direction *d, const DeviceMessage *message,
                      const char *what) {
     static const struct timespec moment = {0, 50000};
@@ -49,7 +49,8 @@ int direction_settle(const NcclTransport *n, const Direction *d, const DeviceMes
     }
 }
 
-/* (The sender is rank 0 of a communicator, the receiver rank 1; alone, both are rank 0.) */
+/* The sender is rank 0 of a communicator and the receiver rank 1; in a run of one rank both are 0.
+ */
 static ncclResult_t start(const NcclTransport *n, const NcclMove *m) {
     const Direction *d = m->direction;
     int other = d->send && n->base.ranks > 1;
@@ -59,7 +60,7 @@ static ncclResult_t start(const NcclTransport *n, const NcclMove *m) {
                    : n->nccl->ncclRecv(data, bytes, ncclInt8, other, d->comm, d->stream);
 }
 
-/* Starts all in one group, so that none waits for another. */
+/* Starts all moves in one group, so that none waits for another. */
 int directions_start(const NcclTransport *n, const NcclMove *move, int moves) {
     if (!moves) return 0;
     for (int i = 0; i < moves; i++)
@@ -75,7 +76,7 @@ int directions_start(const NcclTransport *n, const NcclMove *move, int moves) {
     return failed ? -1 : 0;
 }
 
-/* Ends NCCL's kernels, which else wait for ever. */
+/* Ends NCCL's kernels, which would otherwise wait for ever. */
 void directions_break(NcclTransport *n, const char *why) {
     if (!n->broken) snprintf(n->why, sizeof n->why, "%s", why);
     n->broken = true;
@@ -88,7 +89,7 @@ void directions_break(NcclTransport *n, const char *why) {
 
 /* ---- create / destroy ----------------------------------------------------------------------- */
 
-/* Senders make the ids of their communicators, and send them over the control transport. */
+/* Creates the ids of communicators on their senders, and sends them over the control transport. */
 static int share_ids(const NcclTransport *n, ncclUniqueId id[DIRECTIONS]) {
     Transfer t[DIRECTIONS];
     for (int i = 0; i < DIRECTIONS; i++) {
@@ -121,8 +122,8 @@ static int join(NcclTransport *n, const ncclUniqueId id[DIRECTIONS]) {
     return 0;
 }
 
-/* A first message each way, all in one group: NCCL connects two ranks, and allocates for them, when
- * they first talk. */
+/* Sends a first message each way, all in one group: NCCL connects two ranks, and allocates for
+ * them, when they first communicate. */
 static int connect_all(NcclTransport *n) {
     NcclMove move[DIRECTIONS] = {{NULL, NULL}};
     int failed = 0;
@@ -150,9 +151,9 @@ int directions_open(NcclTransport *n) {
     return share_ids(n, id) || join(n, id) || connect_all(n) ? -1 : 0;
 }
 
-/* Both ranks of a communicator end it together: all are begun before any is waited for. */
+/* Both ranks of a communicator end it together, so all are begun before any is waited for. */
 void directions_close(NcclTransport *n) {
-    int own = n->base.ranks > 1 ? DIRECTIONS : SENDS; /* alone, receives share them */
+    int own = n->base.ranks > 1 ? DIRECTIONS : SENDS; /* a single rank's receives use the sends' */
     for (int i = 0; i < own; i++)
         if (n->direction[i].comm) n->nccl->ncclCommFinalize(n->direction[i].comm);
     for (int i = 0; i < own; i++) {
@@ -165,6 +166,6 @@ void directions_close(NcclTransport *n) {
     for (int i = 0; i < DIRECTIONS; i++) stream_free(n->direction[i].stream);
 }
 
-/* Of each of a communicator's blocks a buffer of NCCL_BUFFSIZE, 4 MiB (user guide, "Environment
- * Variables"), for each of the protocols that a connection may use, of which there are three. */
+/* Each of a communicator's blocks has a buffer of NCCL_BUFFSIZE, 4 MiB (user guide, "Environment
+ * Variables"), for each of the three protocols that a connection may use. */
 size_t transport_nccl_bytes(void) { return (size_t)DIRECTIONS * BLOCKS * 3 * ((size_t)4 << 20); }

@@ -16,7 +16,8 @@ const NcclLibrary *nccl_library_open(void) {
                   dlerror());
         return NULL;
     }
-    /* POSIX: pointers to functions and objects have the same bytes. */
+    /* POSIX gives pointers to functions and objects the same bytes; ISO C has no cast between them.
+     */
 #define FIND(name)                                                        \
     void *name##_at = dlsym(file, #name);                                 \
     if (!name##_at) {                                                     \

@@ -1,9 +1,9 @@
-/* Messages between the GPUs of a pipeline: values go up to the next rank, from the last to the
- * first, and gradients down.
+/* Messages between the GPUs of a pipeline: values go up to the next rank (from the last rank to the
+ * first), and gradients down.
  *
- * Ahead of each message a header goes over the control transport, and the receiver waits for that
- * first, so that NCCL, which waits on the device and for ever, is only asked for what is on its
- * way. A sender waits for nobody. */
+ * Before each message a header is sent over the control transport, and the receiver waits for it
+ * first.  So NCCL, which waits on the device and for ever, is only asked for messages that are on
+ * their way.  A sender does not wait for its receiver. */
 #include "../transport_nccl.h"
 
 #include <stdio.h>
@@ -24,8 +24,8 @@ static bool is_message(const Transfer *t) { return t->send ? t->message != NULL 
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-/* A message that was sent is kept until its receiver has it: freed before, its memory would go to
- * the next one, and the stage's stream would wait for that receiver. */
+/* Frees the messages that their receivers have.  A message freed before that would give its memory
+ * to the next one, and the stage's stream would wait for the receiver. */
 static void free_taken(NcclTransport *n) {
     int left = 0;
     for (int i = 0; i < n->sends; i++)
@@ -55,7 +55,7 @@ static const Direction *find_direction(const NcclTransport *n, const Transfer *t
     return NULL;
 }
 
-/* An exchange's messages: their headers, and what goes over the control transport. */
+/* The messages of an exchange, their headers, and what is sent over the control transport. */
 typedef struct {
     int count; /* messages */
     Transfer **message;
@@ -93,7 +93,8 @@ static int batch_open(NcclBatch *b, const NcclTransport *n, Transfer *transfers,
     return 0;
 }
 
-/* Memory for what is going to come. */
+/* Allocates messages for the receives.  Fails when a header announces another length than expected.
+ */
 static int prepare_receives(const NcclTransport *n, NcclBatch *b) {
     for (int i = 0; i < b->count; i++) {
         const Transfer *t = b->message[i];
@@ -106,7 +107,7 @@ static int prepare_receives(const NcclTransport *n, NcclBatch *b) {
     return 0;
 }
 
-/* From here on what is sent is the transport's. */
+/* Takes over the messages to send from their callers. */
 static void take_sends(NcclTransport *n, NcclBatch *b) {
     for (int i = 0; i < b->count; i++)
         if (b->message[i]->send) {
@@ -138,7 +139,7 @@ static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
     int failed = n->broken || batch_open(&b, n, transfers, count) || carry(n, &b, count);
     if (failed) {
         directions_break(n, error_message());
-        n->control->is->abort(n->control, n->why); /* unless it was that transport that broke */
+        n->control->is->abort(n->control, n->why); /* tells the others, unless it broke itself */
         error_set("%s", n->why);
     }
     for (int i = 0; i < b.count; i++)
