@@ -1,5 +1,5 @@
-/* Asynchronous copies of each thread, kept back until it waits for them: the destination holds NaN
- * in between, and what the source holds when the copy was begun is not what is read. */
+/* Asynchronous copies of each thread, done only when it waits for them.  Until then the destination
+ * holds NaN, and a change of the source changes what is copied, so that a missing wait shows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +15,11 @@ typedef struct {
 static struct {
     AsyncCopy *copy;
     int count, capacity;
-    int group; /* that the next copy belongs to */
+    int group; /* of the next copy */
     bool unfenced;
 } queues[SIMT_THREADS];
 static bool in_use;
-static int unfenced; /* threads */
+static int unfenced; /* number of threads that have unfenced copies */
 
 static void note_access(const AsyncCopy *copy) {
     if (!simt_race) return;
@@ -40,9 +40,9 @@ void simt_copy_async(void *shared, const void *global, size_t bytes, bool ok, Si
         queues[thread].capacity = capacity;
     }
     in_use = true;
-    note_access(&(AsyncCopy){shared, NULL, bytes, 0, site}); /* it may be written from now on */
+    note_access(&(AsyncCopy){shared, NULL, bytes, 0, site}); /* the copy may write from now on */
     simt_poison(shared, bytes);
-    /* Touched here, where a bad address is the caller's. */
+    /* Read here, so that a bad address faults in the caller. */
     const volatile char *touched = global;
     if (ok) (void)touched[0], (void)touched[bytes - 1];
     queues[thread].copy[queues[thread].count++] =

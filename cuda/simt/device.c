@@ -1,8 +1,8 @@
-/* cuda/device.h on the CPU.  Work is done when it is put on a stream, or late (late.h), which are
- * orders a GPU may choose; a recording stream keeps it instead, as a GPU would.  The mistakes that
- * a GPU punishes are errors here: copies from or to memory of the wrong kind or beyond its end,
- * waiting for a stream that is being recorded, a recording that other streams have not come back
- * to. */
+/* cuda/device.h on the CPU.  Work is done when it is put on a stream, or late (late.h); a GPU may
+ * choose either order.  A stream that is being recorded keeps it instead, as on a GPU.  Mistakes
+ * that fail on a GPU are errors here: copies from or to memory of the wrong kind or beyond its end,
+ * waiting for a stream that is being recorded, and ending a recording before it has waited for
+ * every stream that joined it. */
 #include "../device.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ int device_open(void) {
     return 0;
 }
 
-/* In bytes, from /proc/meminfo; 0 where there is no such line. */
+/* Returns a number of /proc/meminfo in bytes; 0 where there is no such line. */
 static size_t host_memory(const char *name) {
     char line[128];
     size_t kilobytes = 0, length = strlen(name);
@@ -79,9 +79,9 @@ typedef struct {
     void *to;
     const void *from; /* NULL: zeros */
     size_t bytes;
-    const void *pinned; /* of a late stream: must be there still; NULL: is not looked at */
-    uint64_t sum;       /* and, copied from, must hold what it held */
-    bool inside;        /* what is copied stands behind this */
+    const void *pinned; /* if not NULL, page-locked memory that must still be allocated */
+    uint64_t sum;       /* of the bytes at `pinned`, if it is copied from: they must not change */
+    bool inside;        /* the bytes to copy follow this struct */
 } StreamCopy;
 
 /* FNV-1a */
@@ -112,7 +112,7 @@ static void submit(Stream stream, StreamCopy copy) {
     if (copy.bytes) simt_submit(stream, do_copy, &copy, sizeof copy);
 }
 
-/* With the bytes themselves: they may change from now on. */
+/* Submits a copy with the bytes themselves, because the source may change from now on. */
 static void submit_inside(Stream stream, StreamCopy copy) {
     StreamCopy *whole = malloc(sizeof copy + copy.bytes);
     if (!whole) {
@@ -126,9 +126,9 @@ static void submit_inside(Stream stream, StreamCopy copy) {
     free(whole);
 }
 
-/* Between the host and a stream that may be late.  Page-locked memory must not change before it has
- * been copied, and reads as NaN before it has been copied to.  Other memory a GPU's driver copies
- * to a place of its own at once, and waits for copies to it. */
+/* Submits a copy between the host and a stream that may be late.  Page-locked memory must not
+ * change before it has been copied, and reads as NaN before it has been copied to.  Other memory is
+ * copied from at once, and copies to it are waited for, as a GPU's driver does. */
 static void submit_host(Stream stream, StreamCopy copy, bool down) {
     bool late = late_on() && copy.bytes && !record_has(stream);
     const void *host = down ? copy.to : copy.from;
@@ -144,7 +144,8 @@ static void submit_host(Stream stream, StreamCopy copy, bool down) {
     if (late && !pinned) record_finish(stream);
 }
 
-/* Host memory may be anything that is not the device's. */
+/* Returns true if the memory is of the right kind, else notes an error.  Host memory is any that is
+ * not the device's. */
 static bool in_place(const char *what, const void *memory, size_t bytes, bool device) {
     bool found = memory_holds(MEMORY_DEVICE, memory, device ? bytes : 0);
     if (found != device && bytes)

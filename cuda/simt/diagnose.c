@@ -2,7 +2,7 @@
 
 static const char *told(const char *file) { return file ? file : "?"; }
 
-/* A lane that waits in a warp-wide operation for one that does not come. */
+/* Reports a lane that waits in a warp-wide operation for another that does not come. */
 static void missing_lane(const SimtWarp *warp, unsigned lane) {
     SimtIndex thread = warp->index[lane];
     SimtSite site = warp->site[lane];

@@ -1,9 +1,10 @@
-/* The scheduler: which thread of the block runs.
+/* The scheduler: it chooses which thread of the block runs.
  *
  * A thread keeps the fiber it was started on until it leaves the kernel; the same fiber then starts
  * the next thread, so that a kernel without barriers runs all its threads on one stack.  A thread
  * that must wait is taken out of its warp's ready lanes, and the scheduler goes on with the next
- * ready lane of the warp, or of another warp.  When nobody is ready, somebody is missing. */
+ * ready lane of the warp, or of another warp.  When no thread is ready but some are left, these
+ * wait for one that does not come, which is an error. */
 #include "engine.h"
 
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static struct {
     unsigned left, waiting; /* threads that are done, or at the barrier */
     SimtSite barrier;       /* where the first of those waits */
     SimtIndex first_waiting;
-    int predicates; /* of those, how many were true */
+    int predicates; /* of the waiting threads, how many were true */
     SimtRun *body;
     const void *arguments;
 } block;
@@ -60,7 +61,7 @@ static unsigned choose(unsigned bits) {
     return ((unsigned)__builtin_ctz(rotated) + r) & 31u;
 }
 
-/* Makes the next ready thread the current one; false: nobody is ready. */
+/* Makes the next ready thread the current one.  Returns false when no thread is ready. */
 static bool next_thread(void) {
     SimtWarp *warp = simt_here.warp;
     if (!warp->ready || turn.order == SIMT_RANDOM) {
@@ -68,7 +69,7 @@ static bool next_thread(void) {
         warp = simt_here.warp = &block.warp[choose(block.ready_warps)];
     }
     unsigned lane = simt_here.lane = choose(warp->ready);
-    /* (Number by number: for a struct the address sanitizer calls memcpy, at every turn.) */
+    /* Copied number by number: for a struct the address sanitizer calls memcpy, at every switch. */
     threadIdx.x = warp->index[lane].x;
     threadIdx.y = warp->index[lane].y;
     threadIdx.z = warp->index[lane].z;
@@ -92,7 +93,7 @@ static SimtFiber *idle_fiber(void) {
     return fiber;
 }
 
-/* Goes on with the current thread, on its own fiber or an idle one. */
+/* Continues the current thread, on its own fiber or an idle one. */
 static void resume(void) {
     SimtWarp *warp = simt_here.warp;
     SimtFiber *fiber = warp->fiber[simt_here.lane], *from = fibers.running;
@@ -111,8 +112,8 @@ static void to_host(void) {
     fiber_switch(from, &fibers.host);
 }
 
-/* What every fiber does: runs the current thread to its end, then the next one that has not been
- * started; parks itself when a thread with a fiber of its own comes. */
+/* The body of every fiber: runs the current thread to its end, then the next one if that has not
+ * been started.  When the next one has a fiber of its own, this fiber parks itself. */
 static void thread_loop(void) {
     for (;;) {
         block.body(block.arguments);
@@ -140,7 +141,8 @@ static void thread_loop(void) {
     }
 }
 
-/* The current thread waits: not ready any more, unless its own arrival has released it. */
+/* Switches from the current thread, which waits, to the next ready one.  That may be the same
+ * thread, if its own arrival has released it. */
 static void wait_turn(void) {
     SimtWarp *warp = simt_here.warp;
     unsigned lane = simt_here.lane;
@@ -155,7 +157,7 @@ static void wait_turn(void) {
 
 void simt_give_up(void) {
     to_host();
-    abort(); /* nobody comes back to a dropped fiber */
+    abort(); /* nothing switches back to a dropped fiber */
 }
 
 void simt_fail(SimtSite site, const char *format, ...) {
@@ -266,7 +268,7 @@ bool simt_block_run(SimtRun *body, const void *arguments) {
     fibers.running = &fibers.host;
     resume();
     if (block.left == block.threads) return true;
-    /* Given up: every fiber may be in the middle of a thread. */
+    /* The block was given up, so every fiber may be in the middle of a thread: all start over. */
     fibers.parked = NULL;
     for (int i = 0; i < fibers.count; i++) {
         fiber_reset(fibers.all[i], thread_loop);

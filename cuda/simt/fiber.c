@@ -8,16 +8,16 @@
 
 #include "sanitizer.h"
 
-/* Sanitizers surround each variable with spare bytes. */
+/* Sanitizers surround each variable with spare bytes, so stacks must be larger. */
 #if SIMT_ADDRESS_SANITIZER
 enum { STACK_BYTES = 512 << 10 };
 #else
 enum { STACK_BYTES = 128 << 10 };
 #endif
 
-/* Puts the registers that a call must preserve on the stack, the stack pointer into *save, and
- * undoes the same for the stack `load`.  Everything else is lost in a call anyway; the
- * floating-point control words are the same in every fiber. */
+/* Pushes the registers that a call must preserve, stores the stack pointer in *save, and undoes the
+ * same for the stack `load`.  A call may change all other registers anyway; the floating-point
+ * control words are the same in every fiber. */
 void simt_switch_stack(void **save, void *load) __attribute__((visibility("hidden")));
 
 #define FUNCTION(body)                     \
@@ -29,8 +29,8 @@ void simt_switch_stack(void **save, void *load) __attribute__((visibility("hidde
     "simt_switch_stack:\n" body ".size simt_switch_stack, .-simt_switch_stack\n"
 
 #if defined(__x86_64__)
-/* System V ABI.  A new stack: six registers, where to go, and a return address of nowhere, which
- * also keeps the alignment that a called function expects. */
+/* System V ABI.  A new stack holds six registers, the address to start at, and a null return
+ * address, which also keeps the alignment that a called function expects. */
 enum { FRAME_WORDS = 8, ENTRY_WORD = 6 };
 __asm__(
     FUNCTION("    pushq %rbp\n"
@@ -49,7 +49,8 @@ __asm__(
              "    popq %rbp\n"
              "    ret\n"));
 #elif defined(__aarch64__)
-/* AAPCS64.  A new stack: the same registers, with where to go in that of the return address. */
+/* AAPCS64.  A new stack holds the same registers, with the address to start at as return address.
+ */
 enum { FRAME_WORDS = 20, ENTRY_WORD = 11 };
 __asm__(
     FUNCTION("    sub sp, sp, #160\n"
@@ -114,8 +115,8 @@ static void enter(void) {
 void fiber_reset(SimtFiber *fiber, void (*body)(void)) {
     SIMT_UNPOISON(fiber->stack, fiber->stack_bytes);
     entered = body;
-    /* Stacks begin at different offsets in their pages: where they would all use the same sets of
-     * the cache, every switch would miss it. */
+    /* Stacks begin at different offsets in their pages.  Otherwise all would use the same sets of
+     * the cache, and every switch would miss it. */
     uintptr_t top = (uintptr_t)fiber->stack + fiber->stack_bytes;
     top -= (top / STACK_BYTES * 5 % 32) * 128;
     void **frame = (void **)(top & ~(uintptr_t)15) - FRAME_WORDS;

@@ -1,5 +1,5 @@
-/* Products of fragments, and their matrices from shared memory.
- * Layouts: PTX ISA, "Warp-level matrix instructions"; in words in ../gpu/gpu.cuh. */
+/* Products of fragments (mma), and loads of their matrices from shared memory (ldmatrix). Layouts:
+ * PTX ISA, "Warp-level matrix instructions"; in words in ../gpu/gpu.cuh. */
 #include <string.h>
 
 #include "internal.h"
@@ -70,8 +70,8 @@ void simt_resolve_mma_tf32(SimtWarp *warp, unsigned mask) {
     multiply(warp, a, b, 8);
 }
 
-/* Lane 8m+i gives the address of row i of matrix m; lane 4g+t gets elements 2t, 2t+1 of row g (of
- * column g, transposed) of each. */
+/* Lane 8m+i gives the address of row i of matrix m.  Lane 4g+t gets elements 2t and 2t+1 of row g
+ * of each matrix (of column g, if transposed). */
 void simt_resolve_ldmatrix(SimtWarp *warp, unsigned mask) {
     (void)mask;
     const SimtMatrices *first = (const SimtMatrices *)(uintptr_t)warp->value[0];

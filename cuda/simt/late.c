@@ -8,20 +8,20 @@
 #include "../../ref/clock.h"
 #include "engine.h"
 
-/* What a queue holds: work, or with an event the place where that is recorded or waited for. */
+/* An item of a queue: work or, with an event, a record of it or a wait for it. */
 typedef struct LateItem {
     struct LateItem *next;
     SimtRun *run;
     void *closure;
     LateEvent *event;
-    uint64_t number;  /* of the event's recordings */
-    LateQueue *waits; /* for the one on that queue; NULL: is one */
+    uint64_t number;  /* which record of the event */
+    LateQueue *waits; /* a wait for the record on that queue; NULL: a record */
 } Item;
 
-/* Held while an item is done, too: one thing happens at a time, as launches do. */
+/* Also held while an item is done, so that one is done at a time, like launches. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LateQueue *queues;
-static uint64_t drawn; /* 0: streams are not late */
+static uint64_t drawn; /* state of the random numbers; 0: streams are not late */
 
 void simt_set_late(uint64_t seed) {
     late_finish_all();
@@ -119,7 +119,7 @@ void late_wait(LateQueue *queue, LateEvent *event) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- what happens next; all locked ---- */
+/* ---- which item is done next; callers hold the lock ---- */
 
 static bool can_go(const LateQueue *queue) {
     const Item *item = queue->first;
@@ -141,7 +141,8 @@ static void go(LateQueue *queue) {
     free(item);
 }
 
-/* One of those that can go; there is one, as nothing waits for what is not on a queue yet. */
+/* Returns a random queue whose first item can be done.  There is none only if all queues are empty,
+ * because an item waits only for records that are already on a queue. */
 static LateQueue *any(void) {
     LateQueue *chosen = NULL;
     uint64_t seen = 0;
@@ -150,13 +151,15 @@ static LateQueue *any(void) {
     return chosen;
 }
 
-/* What this one waits for, in the end. */
+/* Returns the queue whose first item must be done next for this one to get on; it must not be
+ * empty. */
 static LateQueue *needed(LateQueue *queue) {
     while (!can_go(queue)) queue = queue->first->waits;
     return queue;
 }
 
-/* Mostly only what is needed, so that the rest is as late as can be; sometimes something else. */
+/* Does one item: mostly one that the queue needs, so that the rest is as late as can be; sometimes
+ * any. */
 static void step(LateQueue *queue) { go(draw(4) ? needed(queue) : any()); }
 
 static void reach(LateEvent *event) {

@@ -1,4 +1,4 @@
-/* Launches: their checks, and their blocks one after the other. */
+/* Checks launches, and runs their blocks one after the other. */
 #include <pthread.h>
 
 #include "internal.h"
@@ -47,7 +47,8 @@ static uint64_t divisor(uint64_t a, uint64_t b) {
     return a;
 }
 
-/* The i-th block of `count` in the chosen order; at random: a step that meets every one once. */
+/* Returns the i-th block of `count` in the chosen order.  In random order `step` has no common
+ * divisor with `count`, so that every block comes once. */
 static uint64_t block_number(uint64_t i, uint64_t count, uint64_t step) {
     if (chosen.order == SIMT_ASCENDING) return i;
     if (chosen.order == SIMT_DESCENDING) return count - 1 - i;

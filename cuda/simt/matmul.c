@@ -1,4 +1,4 @@
-/* cuda/matmul.h on the CPU: the sum as the header says it, one output row at a time. */
+/* cuda/matmul.h on the CPU: the product as the header defines it, one output row at a time. */
 #include "../matmul.h"
 
 #include <math.h>
@@ -21,12 +21,13 @@ static uint32_t float_bits(float x) {
     return bits;
 }
 
-/* 10 bits of mantissa, to nearest, ties away from zero, as the tensor cores' inputs are rounded. */
+/* Rounds to 10 bits of mantissa, to nearest, ties away from zero, as the tensor cores' inputs are
+ * rounded. */
 static float round_tf32(float x) {
     return isfinite(x) ? bits_float((float_bits(x) + 0x1000u) & ~0x1fffu) : x;
 }
 
-/* To nearest, ties to even. */
+/* Rounds to nearest, ties to even. */
 static uint16_t round_bf16(float x) {
     uint32_t bits = float_bits(x);
     if (isnan(x)) return 0x7fff;
@@ -62,7 +63,8 @@ typedef struct {
     Product product;
 } Closure;
 
-/* op(B) as float [k][n], rounded as the products are. */
+/* Returns op(B) as float [k][n], rounded as the product's inputs are, for the caller to free; NULL
+ * when memory runs out. */
 static float *packed(const Closure *closure) {
     const Product *p = &closure->product;
     bool bf16 = closure->precision == PRECISION_BF16, tf32 = closure->precision == PRECISION_TF32;
@@ -155,7 +157,7 @@ size_t cuda_matmul_workspace(Precision precision) {
     return 0;
 }
 
-/* There is one way here, and nothing to choose. */
+/* Does nothing: there is only one algorithm here. */
 void library_matmul_tune(bool on) { (void)on; }
 
 int library_matmul_save(const char *path) {

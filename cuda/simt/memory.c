@@ -17,7 +17,8 @@ typedef struct Piece {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Piece *pieces;
 
-/* NULL is no piece.  The last byte's end may be asked for with bytes 0. */
+/* Returns the link to the piece that holds these bytes, or NULL.  With bytes 0 the address must lie
+ * in the piece. */
 static Piece **find(MemoryKind kind, const void *memory, size_t bytes) {
     uintptr_t at = (uintptr_t)memory;
     for (Piece **p = &pieces; *p; p = &(*p)->next)

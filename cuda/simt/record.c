@@ -1,9 +1,10 @@
 /* Streams, events and graphs under SIMT.
  *
  * A recording begins at one stream and spreads to others as they wait for its events.  It keeps the
- * work in the order it was put there, which is an order the graph allows.  So that the same program
- * records on a GPU, every stream that was drawn in must have been waited for before the end: each
- * recorded stream counts its work, and carries what it has seen of the others' counts. */
+ * work in the order in which it was put on the streams, which is an order the graph allows.  A GPU
+ * demands that the first stream has waited, directly or through others, for all work of the streams
+ * that joined, before the recording ends.  To check this, each recorded stream counts its work, and
+ * keeps the counts of the others up to which it has waited. */
 #include "record.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@
 #include "engine.h"
 #include "late.h"
 
-enum { STREAMS = 8 }; /* that one recording may draw in */
+enum { STREAMS = 8 }; /* that one recording may include */
 
 typedef struct RecordedWork {
     struct RecordedWork *next;
@@ -26,7 +27,7 @@ typedef struct RecordedWork {
 
 typedef struct SimtStream SimtStream;
 typedef struct {
-    unsigned number; /* counts recordings, so that events of an earlier one are known */
+    unsigned number; /* of this recording, so that events of an earlier one are recognised */
     RecordedWork *first, **end;
     SimtStream *streams[STREAMS]; /* the first is where it began */
     int count;
@@ -41,14 +42,14 @@ struct SimtStream {
 };
 
 typedef struct {
-    LateEvent *late;    /* where it was recorded outside of recordings */
-    unsigned recording; /* its number; 0: recorded outside any */
+    LateEvent *late;    /* its records outside of recordings */
+    unsigned recording; /* number of the recording it is in; 0: none */
     unsigned seen[STREAMS];
 } SimtEvent;
 
-static _Thread_local Recording *active; /* what other threads do meanwhile is their business */
+static _Thread_local Recording *active; /* this thread's; others are not restricted */
 
-/* What must not be done while recording spoils the recording, as it does on a GPU. */
+/* Sets the error and returns -1.  A forbidden call spoils the recording, as it does on a GPU. */
 static int refuse(const char *error) {
     if (active) active->failed = true;
     return error_set("%s", error);
@@ -119,7 +120,8 @@ static void draw_in(SimtStream *stream) {
     active->streams[active->count++] = stream;
 }
 
-/* A GPU refuses to cross the border of a recording too: what is outside has no place in it. */
+/* As on a GPU, a wait may not cross the border of a recording: work outside has no place in the
+ * graph. */
 void stream_wait_event(Stream stream, Event event) {
     SimtEvent *e = event;
     SimtStream *s = stream;
@@ -137,7 +139,7 @@ void stream_wait_event(Stream stream, Event event) {
     if (!s->recorded) draw_in(s);
     for (int i = 0; i < STREAMS; i++)
         if (s->seen[i] < e->seen[i]) s->seen[i] = e->seen[i];
-    s->seen[s->number]++; /* having waited is itself something to come back from */
+    s->seen[s->number]++; /* the wait counts as work, for which the first stream must wait */
 }
 
 int event_wait(Event event) {
@@ -153,7 +155,7 @@ int event_over(Event event) {
     return late_reached(e->late);
 }
 
-/* NaN: one was never recorded, or in a graph. */
+/* Returns NaN if one of the events was never recorded, or is part of a graph. */
 double event_ms(Event from, Event to) {
     const SimtEvent *a = from, *b = to;
     return a->recording || b->recording ? NAN : b->late->time - a->late->time;
@@ -238,7 +240,7 @@ int graph_launch(Graph graph, Stream stream) {
 void graph_free(Graph graph) {
     Recording *recording = graph;
     if (!recording) return;
-    late_finish_all(); /* it may have been launched */
+    late_finish_all(); /* a launch of it may still be on a queue */
     for (RecordedWork *work = recording->first; work;) {
         RecordedWork *next = work->next;
         free(work->closure);

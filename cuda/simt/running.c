@@ -1,4 +1,4 @@
-/* What runs now, and the first thing that went wrong. */
+/* The launch that runs now, and the first error. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ const SimtLaunch *simt_running;
 uint64_t simt_launch_number;
 const SimtRace *simt_race;
 
-static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER; /* of any thread's work */
+static pthread_mutex_t error_lock = PTHREAD_MUTEX_INITIALIZER; /* any thread may note an error */
 static struct {
     bool set;
     char text[SIMT_ERROR_BYTES];

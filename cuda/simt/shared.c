@@ -1,6 +1,6 @@
-/* The shared memory of a block: one arena, the launch's dynamic part first, then each SHARED in the
- * order in which the kernel first meets it.  Between the arrays lie guards, which only
- * AddressSanitizer sees. */
+/* The shared memory of a block: one arena, with the launch's dynamic part first, then each SHARED
+ * in the order in which the kernel first reaches it.  Between the arrays lie guards, which make
+ * AddressSanitizer report an access beyond an array. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum {
     ARENA = (SIMT_SHARED_LARGEST + (ARRAYS + 2) * 2 * GUARD + PAGE - 1) / PAGE * PAGE
 };
 
-/* Pages of its own: the race checker forgets them at each block. */
+/* Aligned to whole pages, because the race checker forgets these at each block. */
 static _Alignas(PAGE) unsigned char arena[ARENA];
 static struct {
     size_t used;    /* of the arena */
@@ -33,7 +33,7 @@ static struct {
     size_t bytes;
 } limits[KERNELS];
 static int limit_count;
-static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER; /* of any thread's kernels */
+static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER; /* any thread may set a limit */
 
 void *simt_dynamic_shared;
 
@@ -66,7 +66,7 @@ void simt_shared_limit(const void *function, const char *kernel, size_t bytes, S
                         KERNELS);
 }
 
-/* The next `bytes` of the arena, filled with NaN. */
+/* Returns the next `bytes` of the arena, filled with NaN. */
 static void *place(size_t bytes) {
     unsigned char *memory = arena + shared.used;
     SIMT_UNPOISON(memory, bytes);

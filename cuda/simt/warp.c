@@ -21,7 +21,8 @@ void simt_resolve_ballot(SimtWarp *warp, unsigned mask) {
         if (mask >> i & 1u) warp->result[i] = votes;
 }
 
-/* Values of 32 bits: result = combined with each lane's in turn. */
+/* Defines a reduction of 32-bit values: `a` begins as `start` and is combined with each lane's `b`
+ * in turn; every lane of the mask gets the result. */
 #define FOLD(name, T, start, combined)                                   \
     void simt_resolve_##name(SimtWarp *warp, unsigned mask) {            \
         T a = start;                                                     \

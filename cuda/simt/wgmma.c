@@ -66,8 +66,8 @@ void simt_resolve_wgmma(SimtWarp *warp, unsigned mask) {
     }
 }
 
-/* The number at byte `offset` of a matrix that is swizzled: the 16-byte chunk of a 128-byte row is
- * its number by the layout, exclusive-or the number of the row in eight. */
+/* Returns the number at byte `offset` of a swizzled matrix.  The number of a 16-byte chunk in its
+ * row of 128 bytes is exclusive-ored with the number of the row modulo 8. */
 static float number_at(const SimtWarp *warp, const Issued *issued, uint64_t matrix,
                        unsigned offset) {
     const unsigned address = ((unsigned)(matrix & 0x3fff) << 4) + offset;
@@ -85,11 +85,13 @@ static float number_at(const SimtWarp *warp, const Issued *issued, uint64_t matr
 static unsigned leading_bytes(uint64_t matrix) { return (unsigned)(matrix >> 16 & 0x3fff) << 4; }
 static unsigned stride_bytes(uint64_t matrix) { return (unsigned)(matrix >> 32 & 0x3fff) << 4; }
 
-/* The numbers of a row lie side by side ("K-major"): row i, number k. */
+/* Returns the offset of number k of row i, where the numbers of a row are contiguous ("K-major").
+ */
 static unsigned along_rows(uint64_t matrix, unsigned i, unsigned k) {
     return i / 8 * stride_bytes(matrix) + i % 8 * 128 + 2 * k;
 }
-/* Those of a column do ("MN-major"): column j of 64 side by side, row k. */
+/* Returns the offset of column j in row k, where 64 columns of a row are contiguous ("MN-major").
+ */
 static unsigned along_columns(uint64_t matrix, unsigned j, unsigned k) {
     return j / 64 * leading_bytes(matrix) + k / 8 * stride_bytes(matrix) + k % 8 * 128 + j % 64 * 2;
 }

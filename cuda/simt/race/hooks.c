@@ -1,5 +1,5 @@
 /* What code compiled with -fsanitize=thread calls, under the names of the sanitizer's library.  All
- * fibers run on one thread of the host, so that the atomic operations are plain ones. */
+ * fibers run on one thread of the host, so atomic operations can be plain ones. */
 #include "race.h"
 
 #define HERE ((RacePlace)(uintptr_t)__builtin_return_address(0))
@@ -89,8 +89,8 @@ void __tsan_func_exit(void) {}
 ATOMICS(32, uint32_t)
 ATOMICS(64, uint64_t)
 
-/* -fsanitize=alignment beside it: an address that the type's alignment forbids, which stops a GPU.
- * The compiler leaves a description of the place. */
+/* What code compiled with -fsanitize=alignment calls for an address that the type's alignment
+ * forbids, which is an error on a GPU.  The compiler passes a description of the place. */
 typedef struct {
     const char *file;
     uint32_t line, column;

@@ -15,13 +15,13 @@ static const RacePlace is_site = (RacePlace)1 << 63;
 RacePlace race_site(SimtSite site) {
     int i = 0;
     while (i < site_count && (sites[i].line != site.line || sites[i].file != site.file)) i++;
-    if (i == SITES) i--; /* the last one stands for all that found no room */
+    if (i == SITES) i--; /* the last one stands for all that do not fit */
     if (i == site_count) sites[site_count++] = site;
     return is_site | (RacePlace)i;
 }
 
-/* The line of the instruction before a return address, as addr2line finds it in the program's
- * debug information; the address itself where there is none. */
+/* Writes the line of the instruction before a return address, as addr2line finds it in the
+ * program's debug information; where there is none, its module and offset, or else its address. */
 static void describe(char *text, size_t size, RacePlace place) {
     if (place & is_site) {
         const SimtSite *site = &sites[place & ~is_site];
@@ -70,7 +70,7 @@ static SimtIndex thread_index(unsigned thread) {
 
 void race_report(const void *memory, RaceAccess first, RaceAccess second) {
     count++;
-    if (simt_error()) return; /* told already; finding lines takes a while */
+    if (simt_error()) return; /* only the first error is kept, and finding lines is slow */
     char a[320], b[320];
     describe(a, sizeof a, first.place);
     describe(b, sizeof b, second.place);

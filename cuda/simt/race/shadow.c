@@ -3,31 +3,31 @@
 
 #include "race.h"
 
-/* What is known of one granule of memory: its last write, and the reads since.  Reads are kept of
- * one block and one interval between its barriers; of readers in one warp the lanes and the oldest
- * of their clocks. */
+/* What is known of one granule of memory: its last write, and the reads since.  Reads are kept for
+ * one block and one interval between its barriers; for readers in one warp, their lanes and the
+ * oldest of their clocks. */
 typedef struct {
     RacePlace write_place, read_place;
     unsigned write_block, read_block;       /* of the launch, from 1; 0: none */
-    unsigned write_interval, read_interval; /* barriers of the block before it */
+    unsigned write_interval, read_interval; /* barriers that the block had passed */
     unsigned write_clock, read_clock;
     uint16_t write_thread, read_thread;
     unsigned read_lanes;
     bool write_atomic, read_warps, read_blocks; /* reads from several warps, from several blocks */
 } ShadowCell;
 
-/* The granules of 4096 bytes: as large as the accesses seen there so far allow. */
+/* The granules of 4096 bytes; each is as large as the accesses seen there so far allow. */
 enum { PAGE_BITS = 12, LARGEST_SHIFT = 4, PAGES = 1 << 20 };
 static const size_t cell_bytes_kept = (size_t)256 << 20; /* from launch to launch */
 typedef struct {
     uintptr_t number; /* address >> PAGE_BITS; 0: free */
-    uint64_t stamp;   /* the launch, or for shared memory the block, that its cells are of */
+    uint64_t stamp;   /* of its cells: the launch or, for shared memory, the block */
     int shift;
     bool shared;
     ShadowCell *cell;
 } Page;
 static Page *pages;
-/* The pages used last, by the low bits of their numbers. */
+/* The pages used last, indexed by the low bits of their numbers. */
 enum { RECENT = 64 };
 static Page none, *recent[RECENT];
 static size_t page_count, cell_bytes;
@@ -36,13 +36,14 @@ static struct {
     bool running, fenced;
     unsigned block, interval;
     unsigned begun;  /* blocks of the launch, the running one included */
-    uint64_t serial; /* of all blocks of all launches */
+    uint64_t serial; /* counts the blocks of all launches */
     unsigned clock[SIMT_WARPS][SIMT_LANES][SIMT_LANES]; /* [w][i][j]: what lane i knows of j */
 } now;
 
 /* ---- order between blocks ---- */
 
-/* Sets of blocks of a launch, as bits; those that had fenced when they used an atomic. */
+/* For the address of an atomic, the blocks of the launch (as bits) that come before whoever uses it
+ * next: those that had fenced when they used it, and those that came before these. */
 typedef struct {
     const void *memory; /* the atomic's */
     unsigned *blocks;
@@ -50,14 +51,14 @@ typedef struct {
 enum { RELEASES = 1024 };
 static Release releases[RELEASES];
 static int release_count;
-static unsigned *acquired; /* by the running block */
+static unsigned *acquired; /* the blocks that come before the running one */
 static size_t set_words;
 
 static bool set_has(const unsigned *set, unsigned block) {
     return set[block / 32] >> block % 32 & 1u;
 }
 
-/* Every block that has run so far comes before the running one. */
+/* Returns true when every block that has run so far comes before the running one. */
 static bool acquired_all(void) {
     unsigned count = 0;
     for (size_t w = 0; w < set_words; w++) count += (unsigned)__builtin_popcount(acquired[w]);
@@ -161,7 +162,7 @@ static bool after_write(const ShadowCell *cell, const Now *n) {
            now.clock[n->warp][n->lane][cell->write_thread % SIMT_LANES] >= cell->write_clock;
 }
 
-/* All readers of the cell come before the running access. */
+/* Returns true when all readers of the cell come before the running access. */
 static bool after_reads(const ShadowCell *cell, const Now *n) {
     if (cell->read_blocks) return acquired_all();
     if (cell->read_block != now.block + 1) return set_has(acquired, cell->read_block - 1);
@@ -195,7 +196,8 @@ static void add_reader(ShadowCell *cell, const Now *n) {
     cell->read_place = n->access.place;
 }
 
-/* The thread has read this before, and nothing has been written or waited for since. */
+/* Returns true when the thread has read this before, and nothing has been written or waited for
+ * since. */
 static bool read_again(const ShadowCell *cell, const Now *n) {
     return cell->read_block == now.block + 1 && cell->read_thread == n->access.thread &&
            cell->read_interval == now.interval &&
@@ -246,7 +248,7 @@ void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace plac
     access_by(simt_thread(), memory, bytes, kind, place);
 }
 
-/* ---- what the engine tells ---- */
+/* ---- events of the engine ---- */
 
 static void on_launch(bool begin) {
     now.running = begin;
