@@ -73,8 +73,8 @@ void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void
 }
 
 /* ---- input gradient ----------------------------------------------------------------------------
- * dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n: three constants and the
- * mean for each channel. */
+ * dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n, which needs three
+ * constants and the mean of each channel. */
 
 typedef struct {
     const float *mean, *rstd, *sums;

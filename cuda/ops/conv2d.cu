@@ -141,7 +141,7 @@ static ConvWork plan_work(const Correlation *phase, int phases) {
         taps = all > taps ? all : taps;
     }
     work.gather |= by_halo > by_tap;
-    const int smallest = 2 * Mode::STEP; /* smallest chunk for which a halo tile pays */
+    const int smallest = 2 * Mode::STEP; /* chunk for which a halo tile pays */
     for (int most = MAX_CHUNK;; most /= 2) {
         if (most < smallest) work.gather = true; /* the image is too wide */
         if (work.gather) pixels = Tile::BM, most = MAX_CHUNK;

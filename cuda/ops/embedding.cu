@@ -148,8 +148,8 @@ __global__ void order_places(Sorted s, const int *tokens, int places) {
     s.ordered[start + rank] = place;
 }
 
-/* Adds V numbers of dy, which points at their column, of `count` places to sum[V], in order;
- * several loads are in flight at a time. */
+/* Adds the V numbers at dy + place * c of each of `count` places to sum[V], in order; several loads
+ * are in flight at a time. */
 template <typename T, int V>
 static __device__ __forceinline__ void sum_places(float (&sum)[V], const T *dy, const int *ordered,
                                                   int count, size_t c) {
