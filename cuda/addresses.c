@@ -1,5 +1,5 @@
-/* Where everything lies, on the device and in host memory, as the layout decided it.  Nothing is
- * allocated or moved here. */
+/* The addresses of all arrays, on the device and in host memory, from the offsets computed before.
+ * Nothing is allocated or moved here. */
 #include <stdint.h>
 
 #include "stage_inside.h"
@@ -56,12 +56,12 @@ float *state_at(const CudaStage *s, int vector, int param) {
 
 static int block_of(const Model *m, int value) { return m->value[value].block; }
 
-/* NULL where all blocks keep all they make. */
+/* Returns NULL if there is no scratch, because everything is stored. */
 static void *scratch_at(const CudaStage *s, size_t offset) {
     return s->scratch.base ? s->scratch.base + offset : NULL;
 }
 
-/* Of the selected micro-batch. */
+/* Returns the slot of the selected micro-batch. */
 static void *stored_at(const CudaStage *s, StoredOffset offset, int block) {
     int slot = s->micro_batch % block_in_flight(&s->base.settings, block);
     return s->activations.base + offset.at + (size_t)slot * offset.step;
@@ -78,7 +78,7 @@ void *value_at(const CudaStage *s, int value) {
 void *value_gradient_at(const CudaStage *s, int value) {
     const Model *m = s->base.model;
     value = s->layout.value[value].gradient_of;
-    if (value == m->values - 1) return value_at(s, value); /* the last output's replaces it */
+    if (value == m->values - 1) return value_at(s, value); /* it overwrites the logits */
     if (s->layout.value[value].stored_gradient)
         return stored_at(s, s->stored.gradient[value], block_of(m, value));
     return scratch_at(s, s->layout.value[value].gradient_at);

@@ -1,5 +1,5 @@
-/* A micro-batch on its way to the device: copied into page-locked memory, from there on the stream
- * to an offset that never changes, so that recorded steps find it. */
+/* Copies a micro-batch into page-locked memory, and from there, on the stream, to a device address
+ * that never changes, so that recorded steps find it. */
 #include <string.h>
 
 #include "../ref/error.h"
@@ -25,7 +25,8 @@ void batch_close(CudaStage *s) {
     pinned_free(s->answer);
 }
 
-/* The staging buffer of the batch in flight. */
+/* Returns the staging buffer of the batch in flight.  The first call for a batch takes the other
+ * buffer, and waits until the device has read its last contents. */
 static BatchBuffer *own_buffer(CudaStage *s) {
     if (!s->filling) {
         s->filled = !s->filled;
@@ -37,8 +38,8 @@ static BatchBuffer *own_buffer(CudaStage *s) {
     return &s->batch_buffer[s->filled];
 }
 
-/* A batch of images is some megabytes, which one thread would take longer to copy than the device
- * to receive. */
+/* Copies with several threads: a batch of images is some megabytes, and one thread would need
+ * longer to copy it than the device to receive it. */
 static void copy_to_pinned(char *to, const void *from, size_t bytes) {
     const size_t part = (size_t)1 << 20;
     const char *source = from;
@@ -145,7 +146,8 @@ void batch_send_targets(CudaStage *s) {
          (size_t)s->n * (size_t)s->base.model->targets * sizeof(int));
 }
 
-/* The first time in a batch nothing can still be reading there. */
+/* Sends data that may be sent several times in a batch.  From the second time on it waits until the
+ * device has read the staging buffer. */
 static void send_small(CudaStage *s, size_t offset, const void *data, size_t bytes, bool *sent) {
     if (*sent) event_wait(s->batch_buffer[s->filled].read);
     *sent = true;

@@ -1,18 +1,18 @@
-/* The ops on the device, one row each: its launchers, what they need, how many versions there are.
- */
+/* The table of ops on the device: a row has the launchers, the workspace they need, and how many
+ * versions there are. */
 #include "node.h"
 
 #include "matmul.h"
 
-/* A call on a node, and its sizes. */
+/* The arguments of a call on a node, and its sizes. */
 typedef struct {
     const Run *run;
     const Node *node;
     const DeviceIO *io;
-    int n, positions, rows; /* rows = n * positions, of c numbers in and o out */
-    int c, o;
-    int y_stride; /* numbers from one row of y to the next */
-    size_t count; /* numbers in */
+    int n, positions, rows; /* rows = n * positions */
+    int c, o;               /* numbers in a row of x, and of y */
+    int y_stride;           /* numbers from one row of y to the next */
+    size_t count;           /* numbers in x: rows * c */
 } Call;
 
 static Call call_of(const Run *run, const Node *node, const DeviceIO *io, int n) {
@@ -82,7 +82,7 @@ static void batchnorm_input_gradient(Call k) {
                                   k.rows, k.c, k.node->relu, k.io->use_running, k.io->add_dx,
                                   k.io->add_dskip);
 }
-/* The sums are the gradients; float whatever the precision. */
+/* The sums in aux are the gradients.  They are float whatever the precision. */
 static void batchnorm_weight_gradient(Call k) {
     Run floats = *k.run;
     size_t c = (size_t)k.c;
@@ -185,13 +185,14 @@ static size_t embedding_workspace(Call k, Precision precision) {
 
 /* ---- the table ---- */
 
-/* NULL: the op has none, or needs none.  A linear layer is a product and kernels (version 1), or
- * all in one (2); the others have a plain kernel (1) and fast ones. */
+/* A function is NULL if the op does not need it.  Version 1 of a linear layer runs the product and
+ * what follows it in separate kernels, version 2 in one; of the other ops, version 1 is a plain
+ * kernel and the later ones are fast. */
 typedef struct {
     int versions;
     void (*forward)(Call);
-    void (*input_gradient)(Call);  /* some of dx, dskip is wanted */
-    void (*weight_gradient)(Call); /* some of dweight, dbias is wanted */
+    void (*input_gradient)(Call);  /* called if dx or dskip is wanted */
+    void (*weight_gradient)(Call); /* called if dweight or dbias is wanted */
     size_t (*workspace)(Call, Precision);
 } DeviceOp;
 

@@ -1,8 +1,8 @@
-/* The baseline that block coordinate descent is compared with: the whole model trains, and what
- * does not fit on the device, optimizer state and in bf16 the masters, lies in host memory, where
- * the CPU updates (ref/optimizer.h).  A block's gradients come down on a stream of their own as
- * soon as they are made, during the rest of the backward pass; unless the norm of all of them is
- * wanted for clipping, the CPU updates the upper blocks meanwhile; new weights go back up. */
+/* The baseline that block coordinate descent is compared with.  It trains the whole model; the
+ * optimizer state and the float masters are in host memory, and the CPU runs the update
+ * (ref/optimizer.h).  Each block's gradients are copied to the host on a separate stream as soon as
+ * they exist, while the backward pass goes on.  The CPU updates the upper blocks meanwhile, unless
+ * clipping needs the norm of all gradients first.  New weights are copied back to the device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ void offload_stop(CudaStage *s) {
     *o = (Offload){0};
 }
 
-/* ---- gradients down ---- */
+/* ---- gradients to the host ---- */
 
 void offload_send(CudaStage *s, int block) {
     Offload *o = &s->offload;
@@ -86,7 +86,7 @@ double offload_norm(CudaStage *s) {
     return sqrt(sum);
 }
 
-/* ---- update on the host, weights up ---- */
+/* ---- update on the host, weights to the device ---- */
 
 static void update_parameter(CudaStage *s, int param, double lr, double gradient_scale) {
     const Param *p = &s->base.model->param[param];
@@ -100,7 +100,8 @@ static void update_parameter(CudaStage *s, int param, double lr, double gradient
                       p->count);
 }
 
-/* The block's gradients have arrived, so nothing on the device reads its weights any more. */
+/* Waits for the block's gradients.  Once they have arrived, nothing on the device reads its weights
+ * any more, so the new ones may overwrite them. */
 static int update_block(CudaStage *s, int block, double lr, double gradient_scale) {
     const Block *b = &s->base.model->block[block];
     size_t offset = s->weights.block[block], bytes = s->weights.block[block + 1] - offset;

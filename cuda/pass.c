@@ -9,7 +9,7 @@ static int block_of(const Model *m, int value) { return m->value[value].block; }
 
 static int rows_of(const CudaStage *s, const Node *node) { return s->n * node_positions(node); }
 
-/* What every call on a node needs, whichever it is. */
+/* Returns the arrays that any pass over a node may need; the gradients are left to the caller. */
 static DeviceIO node_io(const CudaStage *s, int index) {
     const Model *m = s->base.model;
     const Node *node = &m->node[index];
@@ -27,7 +27,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
         io.running_var = buffer_at(s, node->running + 1);
         io.use_running =
             s->mode != MODE_TRAIN || node_uses_running(m, node, &s->base.settings, s->active);
-        /* Frozen means unchanged: only an active block moves its running statistics. */
+        /* A frozen block must not change, so only active blocks update running statistics. */
         io.hold_running = !s->active[block_of(m, node->out)];
     }
     return io;
@@ -35,8 +35,8 @@ static DeviceIO node_io(const CudaStage *s, int index) {
 
 /* ---- forward ---- */
 
-/* The gelu's input is written only where the backward pass will read it: in the forward pass and
- * when it is made again, lest the two take different kernels and differ in the last bit. */
+/* Writes the gelu's input only if the backward pass reads it.  The forward pass and recomputation
+ * decide this alike, because another choice could run another kernel and change the last bit. */
 static void linear_gelu(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     DeviceIO io = node_io(s, index);
@@ -51,21 +51,23 @@ static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) 
     return x + a_bytes <= y || y + b_bytes <= x;
 }
 
-/* In a pipeline a micro-batch may enter the next block later than this one, or never here.  What
- * that block keeps is in use until its micro-batch before has gone back through it; this is sure
- * once that one has gone back through this block too, and left its slot, unless weight gradients
- * come later still. */
+/* Returns true when the first norm of block + 1 may run together with the last add of `block`.  In
+ * a pipeline the micro-batch may enter block + 1 later, or on another stage, and the slot that it
+ * will use there may still hold an earlier micro-batch.  The slot is certainly free if block + 1
+ * has at least as many slots as `block`: the micro-batch whose slot is now reused in `block` has
+ * gone backward through block + 1 first.  Deferred weight gradients may still read it after that.
+ */
 static bool may_run_ahead(const CudaStage *s, int block) {
     const StageSettings *settings = &s->base.settings;
     if (!settings->in_flight) return true;
     if (!block_is_local(settings, block + 1)) return false;
-    if (block + 1 < s->layout.lowest) return true; /* which keeps nothing */
+    if (block + 1 < s->layout.lowest) return true; /* it has no backward pass */
     return block >= s->layout.lowest && !settings->deferred &&
            block_in_flight(settings, block + 1) >= block_in_flight(settings, block);
 }
 
-/* Blocks share their scratch: what the norm of the next one writes may lie where this one's add
- * still reads. */
+/* Returns true when a block's last add, node `index`, may run with the next block's first norm.
+ * Blocks share their scratch, so the norm's outputs may overlap the inputs of the add. */
 static bool may_add_norm(const CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index];
     if (!may_run_ahead(s, block_of(s->base.model, node->out))) return false;
@@ -84,7 +86,7 @@ static void add_norm(const CudaStage *s, int index) {
     cuda_node_forward(&s->run, &s->base.model->node[index + 1], &norm);
 }
 
-/* Runs the nodes of a block; again: to make what the forward pass did not keep. */
+/* Runs the nodes of a block; with `again`, recomputes what the forward pass did not keep. */
 static void run_forward(CudaStage *s, const Block *block, bool again) {
     const Model *m = s->base.model;
     for (int i = block->first_node; i < block->end_node; i++) {
@@ -140,14 +142,14 @@ static void want_weight_gradient(CudaStage *s, const Node *node, DeviceIO *io) {
     io->dbias = active_gradient(s, node->bias, &io->add_dbias);
 }
 
-/* Whether the weight gradient of a node comes with its input gradient.  Deferred ones keep their
- * own order of micro-batches. */
+/* Returns true if a node's input gradient also computes its weight gradient.  Deferred weight
+ * gradients are computed apart, because they add up micro-batches in an order of their own. */
 static bool gives_weight_gradient(const CudaStage *s, const Node *node) {
     return cuda_node_one_pass(node->kind) && !s->base.settings.deferred &&
            node_input_gradients(&s->layout, s->base.model, node).in;
 }
 
-/* Through the linear node and the gelu before it. */
+/* Computes the input gradients of a linear node and of the gelu before it in one launch. */
 static void gelu_linear_gradient(CudaStage *s, int index) {
     const Node *node = &s->base.model->node[index], *gelu = node - 1;
     DeviceIO io = node_io(s, index);
@@ -168,7 +170,7 @@ static void node_gradient(CudaStage *s, int index) {
     io.add_dskip = wanted.add_skip;
     io.add_dx = wanted.add_in;
     if (fusion->residual >= 0) io.residual = value_gradient_at(s, fusion->residual);
-    if (io.dx == io.dy) io.dx = NULL; /* a sum's shared gradient: already there */
+    if (io.dx == io.dy) io.dx = NULL; /* an add's input may share its output's gradient */
     if (gives_weight_gradient(s, node)) want_weight_gradient(s, node, &io);
     cuda_node_input_gradient(&s->run, node, &io);
 }

@@ -1,4 +1,4 @@
-/* The CUDA stage's life, and the table of its calls. */
+/* Creates and frees the CUDA stage, changes its submodel, and has the table of its functions. */
 #include "stage_cuda.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "message.h"
 #include "stage_inside.h"
 
-/* With what was recorded or sent of it. */
+/* Frees the submodel, its recorded steps, and the notes on which gradients were sent. */
 static void submodel_close(CudaStage *s, const bool *next) {
     step_forget(s);
     submodel_free(s, next);
@@ -90,7 +90,7 @@ static int open_host_memory(CudaStage *s) {
     s->staging = pinned_alloc(STAGING_BYTES);
     if (!s->staging) return error_set("memory: the host has no page-locked memory");
     if (!has_masters(s) && !s->base.settings.offload) return 0;
-    size_t bytes = s->floats.block[s->base.model->blocks]; /* copies have none */
+    size_t bytes = s->floats.block[s->base.model->blocks]; /* only owned ones; copies come after */
     s->host_masters = pinned_alloc(bytes);
     if (s->host_masters) return 0;
     return error_set("memory: the host has no %zu page-locked bytes for float masters", bytes);
@@ -107,7 +107,7 @@ static int open_stage(CudaStage *s) {
         return -1;
     s->run.workspace = fixed_at(s, s->fixed.node);
     if (open_host_memory(s) || batch_open(s) || (settings->offload && offload_start(s))) return -1;
-    /* Nothing is active yet: the layout is that of evaluation. */
+    /* No block is active yet, so this allocates what an evaluation needs. */
     return transfer_initial(s) || submodel_allocate(s) ? -1 : 0;
 }
 

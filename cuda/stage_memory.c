@@ -1,5 +1,5 @@
-/* What a submodel has on the device: first the last one's is freed, then the next one's allocated,
- * so that the peak is one submodel's. */
+/* The device memory of a submodel.  A switch frees that of the last submodel before it allocates
+ * that of the next, so that the peak is one submodel's. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static size_t state_bytes(const CudaStage *s, size_t of_vector) {
     return (size_t)optimizer_state_vectors(&s->base.settings.optimizer) * of_vector;
 }
 
-/* A kept state comes block by block, so each block has an array of its own. */
+/* Each block has an array of its own, because state is kept or freed block by block. */
 static int state_open(CudaStage *s, int block) {
     BlockState *state = &s->state[block];
     size_t bytes = state_bytes(s, block_bytes(s, block));
@@ -117,7 +117,7 @@ static int updater_open(CudaStage *s) {
     return 0;
 }
 
-/* Offload: where gradients arrive on the host. */
+/* Allocates the host memory that offload copies gradients to. */
 static int host_gradients_open(CudaStage *s) {
     size_t bytes = s->trained.bytes;
     if (bytes && !(s->offload.gradients = pinned_alloc(bytes)))

@@ -1,8 +1,8 @@
-/* A step as one piece of work: forward, loss, gradients, clipping and update, recorded as a CUDA
- * graph.  A step's shape runs once as it stands, so that libraries choose their algorithms, is
- * recorded the second time, and from then on repeated by one launch.  What changes from step to
- * step travels through places that never change: the batch (batch.c), the scale of the loss, the
- * optimizer's rate and steps (update_prepare), and back the loss and the norm. */
+/* Records a whole step as a CUDA graph: forward, loss, gradients, clipping and update.  The first
+ * step of a shape runs without a graph, so that libraries choose their algorithms; the second is
+ * recorded, and from then on one launch repeats it.  What changes from step to step lies at
+ * addresses that never change: the batch (batch.c), the scale of the loss, the optimizer's rate and
+ * steps (update_prepare), and the loss and norm that the host reads back. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +20,14 @@ static bool any_gradient_made(const CudaStage *s) {
 
 /* ---- the work ---- */
 
-/* Puts a step on the stream; its host part only notes which gradients now exist. */
+/* Puts a step on the stream.  On the host it only notes which gradients exist; step_run notes it
+ * again, because a step repeated from its graph does not come here. */
 static void run_step(CudaStage *s, StepShape shape) {
     Stage *base = &s->base;
     int blocks = base->model->blocks;
     bool offload = base->settings.offload;
     s->normed =
-        -1; /* whether the blocks below ran or came from the cache: a recording is for both */
+        -1; /* the first norm runs in this step: one graph serves computed and cached inputs */
     for (int b = shape.first; b < blocks; b++) pass_forward(base, b);
     pass_loss(s, step_sums(s), shape.accumulate);
     if (shape.last) copy_to_host(s->run.stream, &s->answer->sums, step_sums(s), sizeof(LossSums));
@@ -57,7 +58,7 @@ void step_forget(CudaStage *s) {
     }
 }
 
-/* The recording of a shape; a new one takes the place of the one not used for longest. */
+/* Returns the recording of a shape.  A new one replaces the least recently used. */
 static RecordedStep *find_recording(CudaStage *s, StepShape shape) {
     RecordedStep *oldest = &s->recorded[0];
     for (int i = 0; i < RECORDED_STEPS; i++) {
@@ -77,7 +78,8 @@ static int record_step(CudaStage *s, RecordedStep *recording) {
     return recording->graph ? 0 : -1;
 }
 
-/* Offload waits for the device in the middle of a step, which no graph can hold. */
+/* Runs a step, from a graph if it can.  Offload's steps cannot be recorded, because the host waits
+ * for the device and updates the weights in the middle. */
 static int perform(CudaStage *s, StepShape shape) {
     RecordedStep *r = find_recording(s, shape);
     bool first_time = r->used == 0;
@@ -112,8 +114,8 @@ static int check_answer(const CudaStage *s) {
     return clip_norm(s) > 0 ? optimizer_check_norm(s->answer->norm) : 0;
 }
 
-/* Of a step whose gradients are on their way to the host: waits for the loss, then clips and
- * updates there, block by block. */
+/* Finishes a step whose gradients are on their way to the host: waits for the loss, then clips and
+ * updates on the host, block by block. */
 static int finish_offload(CudaStage *s, double lr) {
     if (event_wait(s->offload.answered)) return -1;
     s->answer->norm = clip_norm(s) > 0 ? offload_norm(s) : 0;
@@ -122,7 +124,8 @@ static int finish_offload(CudaStage *s, double lr) {
     return offload_update(s, lr, optimizer_clip(&s->base.settings.optimizer, s->answer->norm));
 }
 
-/* Waits for the step's answer; the device has not updated if it is bad. */
+/* Waits for the loss and the norm.  Returns -1, with an error, if the device failed or if one of
+ * them is not finite; in the second case no parameter has been updated. */
 static int finish(CudaStage *s, double lr) {
     if (s->base.settings.offload) return finish_offload(s, lr);
     return device_wait(s->run.stream) ? -1 : check_answer(s);
@@ -142,7 +145,7 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     }
     int failed = perform(s, shape);
     note_gradients(s, !last);
-    if (!failed && !last) return 0; /* its loss will be part of the last one's */
+    if (!failed && !last) return 0; /* the last micro-batch's loss includes it */
     if (!failed) failed = finish(s, lr);
     if (failed && updates) count_optimizer_steps(s, false);
     if (failed) return -1;
@@ -151,7 +154,7 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
     return 0;
 }
 
-/* ---- the same, call by call ---- */
+/* ---- the parts of a step, called one by one ---- */
 
 void step_discard(Stage *base) {
     CudaStage *s = cuda_stage(base);
@@ -167,7 +170,7 @@ double step_gradient_norm(Stage *base) {
     CudaStage *s = cuda_stage(base);
     if (base->settings.offload) return offload_norm(s);
     if (!s->updater) return 0;
-    s->answer->norm = NAN; /* what stays if the device fails */
+    s->answer->norm = NAN; /* the result if the device fails */
     update_norm(&s->run, s->updater);
     update_read_norm(s->updater, s->run.stream, &s->answer->norm);
     return device_wait(s->run.stream) ? NAN : s->answer->norm;

@@ -1,5 +1,5 @@
-/* Tensors between the host, where they are float, and the device, where weights and values may be
- * bf16.  Everything here waits until it is done. */
+/* Copies tensors between the host, where they are float, and the device, where weights and values
+ * may be bf16.  Every function waits until its copies are done. */
 #include <stdint.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- bf16 on the host ---- */
 
-/* To nearest, ties to even, as the device rounds. */
+/* Rounds to nearest, ties to even, as the device does. */
 static uint16_t bf16_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -30,7 +30,7 @@ void round_to_bf16(uint16_t *y, const float *x, size_t count) {
     for (size_t i = 0; i < count; i++) y[i] = bf16_of(x[i]);
 }
 
-/* ---- in pieces, through page-locked memory ---- */
+/* ---- copies in pieces, through page-locked memory ---- */
 
 enum { PIECE = STAGING_BYTES / sizeof(float) };
 
@@ -38,7 +38,7 @@ static size_t piece(size_t count, size_t first) {
     return count - first < PIECE ? count - first : PIECE;
 }
 
-/* Numbers of `size` bytes on the device: 4 float, 2 bf16. */
+/* A number takes `size` bytes on the device: 4 as float, 2 as bf16. */
 static int upload(CudaStage *s, void *to, size_t size, const float *from, size_t count) {
     for (size_t first = 0; first < count; first += PIECE) {
         size_t n = piece(count, first);
@@ -66,7 +66,7 @@ static int download(CudaStage *s, float *to, const void *from, size_t size, size
     return 0;
 }
 
-/* ---- the start ---- */
+/* ---- initial values ---- */
 
 static int initial_parameter(CudaStage *s, int param, float *values) {
     const Model *m = s->base.model;
@@ -102,9 +102,9 @@ int transfer_initial(CudaStage *s) {
 /* ---- any tensor ---- */
 
 typedef struct {
-    void *at; /* NULL: does not exist now */
+    void *at; /* NULL if it does not exist now */
     bool on_host;
-    size_t size, rows, width, stride; /* numbers in a row, and from one to the next: logits */
+    size_t size, rows, width, stride; /* rows of `width` numbers, `stride` apart */
 } Tensor;
 
 static Tensor tensor_of(void *at, bool on_host, size_t size, size_t count) {
@@ -115,7 +115,7 @@ static Tensor float_tensor(void *at, bool on_host, size_t count) {
     return tensor_of(at, on_host, sizeof(float), count);
 }
 
-/* Rows with gaps between them go one by one, others as one. */
+/* Joins rows that have no gaps between them, so that they are copied at once. */
 static Tensor joined(Tensor t) {
     if (t.stride != t.width) return t;
     return tensor_of(t.at, t.on_host, t.size, t.rows * t.width);
@@ -139,8 +139,8 @@ static int download_tensor(CudaStage *s, float *to, Tensor t) {
     return 0;
 }
 
-/* The numbers that are trained: masters where there are any.  A copy of another stage's parameter
- * has none. */
+/* Returns the numbers that the optimizer updates: the master if there is one, else the weights.  A
+ * copy of a parameter that another stage owns has no master. */
 static Tensor parameter_tensor(const CudaStage *s, int number) {
     size_t count = s->base.model->param[number].count;
     void *master = master_at(s, number), *host_master = host_master_at(s, number);
@@ -149,7 +149,7 @@ static Tensor parameter_tensor(const CudaStage *s, int number) {
     return tensor_of(weight_at(s, number), false, value_bytes(&s->base.settings), count);
 }
 
-/* Of a block's output, or with `gradient` that: in the micro-batch in flight. */
+/* Returns a block's output, or its gradient, of the micro-batch in flight. */
 static Tensor value_tensor(const CudaStage *s, int block, bool gradient) {
     const Model *m = s->base.model;
     int out = m->block[block].out;
@@ -212,7 +212,7 @@ int transfer_write(Stage *base, TensorRole role, int number, const real *data) {
     if (state && base->settings.keep_state && state_allocate(s, number)) return -1;
     Tensor tensor = find(s, role, number);
     if (!tensor.at) return refuse_write(base->model, role, number);
-    s->normed = -1; /* of a value that was another */
+    s->normed = -1; /* the norm that ran ahead read the old value */
     if (tensor.on_host)
         memcpy(tensor.at, data, tensor.rows * tensor.width * sizeof(float));
     else if (upload_tensor(s, tensor, data))

@@ -7,8 +7,8 @@
 #include "../ref/error.h"
 #include "arena.h"
 
-/* The numbers of a step on their way to the device.  Two take turns, so that a step's can be filled
- * while the last one's are still being read. */
+/* Page-locked memory from which the numbers of a step are sent.  Two buffers take turns, so that
+ * one can be filled while the device still reads the other. */
 typedef struct {
     UpdateNumbers *pinned;
     Event read;
@@ -22,7 +22,7 @@ struct Updater {
     int tensors, *chunks; /* [tensors]: chunks of each */
     char *memory;         /* device */
     NumbersBuffer staging[2];
-    int next; /* of them */
+    int next; /* index into staging */
 };
 
 /* ---- memory ---- */
@@ -35,7 +35,7 @@ static size_t numbers_bytes(int blocks) {
     return sizeof(UpdateNumbers) + 2 * (size_t)blocks * sizeof(OptimizerFactors);
 }
 
-/* Each tensor may end within a chunk. */
+/* Allows one more chunk for each tensor, because a tensor may end within a chunk. */
 static UpdaterOffsets updater_offsets(int tensors, int blocks, size_t numbers) {
     size_t chunks = numbers / UPDATE_CHUNK + (size_t)tensors;
     UpdaterOffsets at = {0};
@@ -68,7 +68,7 @@ static void list_chunks(UpdateChunk *chunk, const UpdateTensor *tensors, int cou
             *chunk++ = (UpdateChunk){i, (int)(first / UPDATE_CHUNK)};
 }
 
-/* Waits: the host's copies are freed. */
+/* Copies the plan to the device, and waits, because the host's copies are then freed. */
 static int upload(Updater *u, UpdaterOffsets at, const UpdateTensor *tensors, int count,
                   Stream stream) {
     size_t bytes = (size_t)u->plan.chunks * sizeof(UpdateChunk);
@@ -91,7 +91,7 @@ static int staging_open(Updater *u) {
     return 0;
 }
 
-/* The kernel of an optimizer, by its vectors of state. */
+/* The kernel of each optimizer, by its number of state vectors. */
 static const UpdateRule rules[OPTIMIZER_KINDS][3] = {
     [OPTIMIZER_SGD] = {UPDATE_SGD, UPDATE_MOMENTUM},
     [OPTIMIZER_ADAM] = {[2] = UPDATE_ADAM},
