@@ -1,4 +1,4 @@
-/* The prefix cache's part in device memory: outputs of a block by slot. */
+/* The part of the prefix cache in device memory: a slot holds a block's output of one sample. */
 #include <limits.h>
 
 #include "stage_inside.h"

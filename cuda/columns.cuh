@@ -13,23 +13,23 @@
 enum {
     COLUMN_THREADS = 256,
     COLUMN_BLOCKS = 528, /* wanted: four to each of 132 multiprocessors */
-    COLUMN_LOADS = 4,    /* rows of a chunk a thread, at least, unless n is smaller */
-    COLUMN_LANES = 32    /* chunks the second kernel reads at once, and its columns a block */
+    COLUMN_LOADS = 4,    /* rows a thread reads of a chunk, at least, unless n is smaller */
+    COLUMN_LANES = 32    /* chunks the second kernel reads at once, and its columns per block */
 };
 
 /* ---- the cuts ---------------------------------------------------------------------------------
  */
 
 typedef struct {
-    int n, c, stride;       /* numbers from row to row */
-    int packs, tiles;       /* packs of V columns in a tile; tiles are blockIdx.y */
-    int rows;               /* a block sees at once: thread t has row t / packs, pack t % packs */
+    int n, c, stride; /* numbers from row to row */
+    int packs, tiles; /* packs of V columns in a tile; tiles are blockIdx.y */
+    int rows;         /* that a block reads at once: thread t has row t / packs, pack t % packs */
     int chunk_rows, chunks; /* chunks are blockIdx.x */
 } Columns;
 
 static inline int round_up(int x, int to) { return (x + to - 1) / to * to; }
 
-/* `blocks`: wanted in all. */
+/* Cuts an array for about `blocks` thread blocks in all. */
 static inline Columns columns_cut(int n, int c, int V, int blocks) {
     Columns cut = {};
     cut.n = n;
@@ -50,7 +50,8 @@ static inline dim3 columns_grid(Columns cut) {
     return dim3((unsigned)cut.chunks, (unsigned)cut.tiles);
 }
 
-/* Bytes of `sums` numbers for each chunk and column, for any value type and version. */
+/* Returns the bytes of `sums` numbers for each chunk and column, enough for any value type and
+ * version. */
 static inline size_t columns_workspace(int n, int c, int sums) {
     size_t most = 0;
     for (int V = 1; V <= 8; V++) {
@@ -137,8 +138,8 @@ static __device__ __forceinline__ void add_rows(float (&sum)[Term::sums][V], con
                                                 const Columns &cut, const ColumnPlace &p) {
     const size_t stride = (size_t)cut.stride, column = (size_t)p.column;
     int row = p.row;
-    /* All loads of a round before the first use: a loop that asks for each row whether there is one
-     * waits for each. */
+    /* All loads of a round come before the first use.  A loop that tests before each row whether it
+     * exists would wait for each load. */
     for (; row < p.end - (COLUMN_LOADS - 1) * cut.rows; row += COLUMN_LOADS * cut.rows) {
         typename Term::template Row<V> loaded[COLUMN_LOADS];
 #pragma unroll
@@ -222,8 +223,8 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     if (threadIdx.x == 0) result.finish(column, total);
 }
 
-/* finish(column, sums of the term over all n rows, `stride` numbers apart) for every column.  V:
- * that of the term's arrays, if they are packable. */
+/* Calls finish(column, sums) for every column, with the sums of the term over all n rows, which
+ * start `stride` numbers apart.  V is the pack width of the arrays, 1 if not packable. */
 template <int V, typename Term, typename Finish>
 static void column_sums(const Run *run, Term term, Finish result, int n, int c, int stride) {
     if (run->version == 1) {

@@ -14,7 +14,7 @@
 static __device__ __forceinline__ float to_float(float x) { return x; }
 static __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 
-/* from_float<T>(x): rounded to nearest even. */
+/* from_float<T>(x) rounds to nearest even. */
 template <typename T>
 static __device__ __forceinline__ T from_float(float x);
 template <>
@@ -35,8 +35,8 @@ static constexpr __host__ __device__ int pack_width() {
     return 16 / (int)sizeof(T);
 }
 
-/* More than 128 bits (floats beside packs of bf16) take several.  (may_alias: arrays of T are read
- * and written through it.) */
+/* A pack of more than 128 bits (floats beside packs of bf16) takes several instructions.  It has
+ * may_alias because arrays of T are read and written through it. */
 template <typename T, int V>
 struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) [[gnu::may_alias]] Pack {
     T at[V];
@@ -105,7 +105,7 @@ static inline bool packable(size_t width, int V, const void *array, P... more) {
 }
 
 /* ---- reductions -------------------------------------------------------------------------------
- * In an order that depends on the shape alone; every thread gets the result. */
+ * Their order depends on the shape alone, and every thread gets the result. */
 
 /* Returns the larger, or NaN if either is NaN, which fmaxf would hide. */
 static __device__ __forceinline__ float larger(float a, float b) { return a > b || a != a ? a : b; }
@@ -122,8 +122,8 @@ static __device__ __forceinline__ float warp_largest(float x) {
     return x;
 }
 
-/* Over a block of whole warps in x; `scratch` holds 32 numbers in shared memory, and may be used
- * again at once.  All threads of the block must call it. */
+/* These reduce over threadIdx.x of a block that is whole warps wide in x, and all its threads must
+ * call them.  `scratch` holds 32 numbers in shared memory, and may be used again at once. */
 template <typename T>
 static __device__ __forceinline__ T block_sum(T x, T *scratch) {
     x = warp_sum(x);
@@ -158,8 +158,8 @@ static __device__ __forceinline__ size_t grid_threads(void) {
     return (size_t)gridDim.x * blockDim.x;
 }
 
-/* Host: blocks for `count` items at `each` a block; at least 1, at most what a grid can have,
- * beyond which the kernel must stride. */
+/* Host: returns the blocks for `count` items, `each` per block, but at least 1 and at most what a
+ * grid can have; for more items the kernel must stride. */
 static inline unsigned grid_blocks(size_t count, size_t each) {
     const size_t blocks = (count + each - 1) / each;
     return blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : (unsigned)blocks;
@@ -171,7 +171,7 @@ static inline unsigned grid_blocks(size_t count, size_t each) {
  *       WITH_VALUES(run, T, relu<T>(run, (T *)y, (const T *)x, count));
  *   }
  *
- * The statement stands twice, with T as float and as __nv_bfloat16. */
+ * The macro expands to the statement twice, with T as float and as __nv_bfloat16. */
 #define WITH_VALUES(run, T, ...)                  \
     do {                                          \
         if ((run)->precision == PRECISION_BF16) { \

@@ -8,7 +8,7 @@ static bool is_norm(const Node *node) {
     return node->kind == OP_LAYERNORM || node->kind == OP_RMSNORM;
 }
 
-/* How many nodes read each value; NULL and an error when memory runs out. */
+/* Returns how many nodes read each value, or NULL with an error when memory runs out. */
 static int *count_readers(const Model *m) {
     int *readers = calloc((size_t)m->values, sizeof *readers);
     if (!readers) error_set("stage: out of memory for the tables of %s", m->name);
@@ -19,8 +19,9 @@ static int *count_readers(const Model *m) {
     return readers;
 }
 
-/* Node i and the next one.  The norm may be the first of the next block; otherwise a pair is of
- * one block, and the second alone reads the first's output. */
+/* Notes what node i and the next one can do in one launch.  The norm after an add may be the first
+ * of the next block.  The other pairs lie within a block, and only the second node reads the
+ * first's output. */
 static void find_pair(Fusion *fusion, const Model *m, int i, const int *readers) {
     const Node *node = &m->node[i], *next = &m->node[i + 1];
     if (next->in != node->out) return;
@@ -31,7 +32,8 @@ static void find_pair(Fusion *fusion, const Model *m, int i, const int *readers)
         fusion[i].gelu_given = fusion[i + 1].gelu_before = true;
 }
 
-/* An add whose skip is read by one norm before it in the block, and by nothing else. */
+/* Notes an add whose skip is otherwise read only by a norm before it in the block.  The norm can
+ * then add the gradient of the residual path to its own. */
 static void find_residual(Fusion *fusion, const Model *m, const Block *block, int add,
                           const int *readers) {
     int skip = m->node[add].skip;

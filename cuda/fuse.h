@@ -13,11 +13,11 @@
 #include "../ref/model.h"
 
 typedef struct {
-    bool gelu_next;   /* linear: forward with the gelu after it */
-    bool norm_next;   /* add: forward with the norm after it, be that of the next block */
-    bool gelu_before; /* linear: input gradient with that of the gelu before it */
-    bool gelu_given;  /* gelu: its input gradient is done by the linear after it */
-    bool skip_given;  /* add: a norm takes its output's gradient as that of its skip */
+    bool gelu_next;   /* linear: its forward pass includes the gelu after it */
+    bool norm_next;   /* add: forward includes the norm after it, even of the next block */
+    bool gelu_before; /* linear: its input gradient goes on through the gelu before it */
+    bool gelu_given;  /* gelu: the linear after it computes its input gradient */
+    bool skip_given;  /* add: a norm adds its output's gradient to that of its skip */
     int residual;     /* norm: the value whose gradient it adds; -1: none */
 } Fusion;
 

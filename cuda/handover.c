@@ -1,4 +1,4 @@
-/* Boundary values between stages of a pipeline, as messages in device memory (message.h). */
+/* Copies boundary values of a pipeline to and from messages in device memory (message.h). */
 #include "message.h"
 #include "stage_inside.h"
 
@@ -39,7 +39,7 @@ int handover_give(Stage *base, TensorRole role, int block, void *message) {
     if (m->bytes != bytes)
         return error_set("message: %zu bytes came for %s, not %zu", m->bytes,
                          base->model->block[block].name, bytes);
-    s->normed = -1; /* of a value that was another */
+    s->normed = -1; /* the norm that ran ahead read the old value */
     copy(s, boundary(s, role, block), m->data, bytes, m);
     return 0;
 }

@@ -5,8 +5,8 @@
  *           template with a comma in its arguments goes in parentheses
  *   SHARED(float, tile, [32][33]);             static shared memory, at the head of a function
  *   DYNAMIC_SHARED(float, tile);               the launch's shared_bytes, 16-byte aligned
- *   SHARED_LIMIT(kernel, bytes);               before a launch with more than 48 KiB; always the
- *           same for one kernel, which all threads of the host share
+ *   SHARED_LIMIT(kernel, bytes);               before a launch with more than 48 KiB; every
+ *           call for a kernel gives the same bytes, because host threads share the setting
  *
  * and these warp-wide pieces, in PTX on a GPU, defined by their documented layouts on a CPU:
  *
@@ -22,15 +22,15 @@
  *
  * and on compute capability 9.0 products of a warpgroup, four warps from a multiple of four on.
  * They run beside the warps until wgmma_end.  Matrices of bf16 in shared memory are given by
- * descriptors (ops/wgmma_tiles.cuh), with all warps of the group the same ones:
+ * descriptors (ops/wgmma_tiles.cuh), the same ones in all warps of the group:
  *
- *   wgmma_begin(d)         registers written so far, d among them, are seen by what follows
+ *   wgmma_begin(d)         makes what was written to registers, d included, visible to what follows
  *   wgmma_rows(d, a, b)    d[N][4] += a b^T: 64 rows of a, 8 N rows of b, of 16 numbers each
  *   wgmma_sums(d, r, b)    d[N][4] += r b: r[4] as mma_bf16's a, 16 rows of b of 8 N numbers
  *   wgmma_end(d)           waits until all of them are done; d is the result
  *                          d as that of mma_bf16, 16 rows each warp; N = 8 or 16
- *   async_proxy_fence()    what this thread wrote or copied to shared memory, products will see
- *   shared_address(p)      of shared memory, as descriptors name it
+ *   async_proxy_fence()    lets products see what this thread wrote or copied to shared memory
+ *   shared_address(p)      the address in shared memory that descriptors use
  *
  * Everything else is CUDA's own: __global__, __device__, __syncthreads, __syncwarp, __shfl_*_sync,
  * __ballot_sync, atomicAdd on integers, float4, __nv_bfloat16, __ldg, fmaf, expf ... */

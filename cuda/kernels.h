@@ -1,11 +1,12 @@
 /* The launchers: every op of ref/ops/ops.h on the device, one .cu per op in ops/.
  *
- * The mathematics, shapes, layouts and saved numbers are those of ref/ops/ops.h; what is said there
- * is not said again.  Arrays are device memory.  `void *` arrays hold the run's value type: float,
+ * The mathematics, shapes, layouts and saved numbers are those of ref/ops/ops.h and are
+ * not repeated here.  Arrays are device memory.  `void *` arrays hold the run's value type: float,
  * or bf16 under PRECISION_BF16; `float *` arrays are float always (statistics, log-sum-exp,
  * gradients of parameters, running statistics).  Sums are in float or better.  Launchers only put
  * work on run->stream: they allocate nothing, wait for nothing, and may be captured in a graph.
- * Outputs must not alias inputs unless it says so.  Results are the same bits from run to run. */
+ * Outputs must not alias inputs unless a comment allows it.  Results have the same bits in every
+ * run. */
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H
 
@@ -18,13 +19,13 @@
 extern "C" {
 #endif
 
-/* How to run something. */
+/* How a launcher runs its op. */
 typedef struct {
     Stream stream;
     Precision precision; /* value type, and how products are rounded */
     int version;         /* of the kernel: 0 the best for the shape, 1 the plain one, 2 ... */
     void *workspace; /* device memory, at least what the op's _workspace function says, aligned */
-                     /* to 256 bytes; its contents live within one call */
+                     /* to 256 bytes; its contents are not kept between calls */
 } Run;
 
 static inline size_t value_size(Precision precision) {
@@ -33,8 +34,8 @@ static inline size_t value_size(Precision precision) {
 
 /* ---- linear.c (products: matmul.h) ---- */
 
-/* Rows of y, and of dy, lie `stride` >= o numbers apart: rows of logits are aligned, however many
- * classes there are.  What lies between rows is neither read nor written. */
+/* Rows of y and dy start `stride` >= o numbers apart, so that rows of logits are aligned for any
+ * number of classes.  The gaps between rows are neither read nor written. */
 void cuda_linear_forward(const Run *run, void *y, const void *x, const void *w, const void *b,
                          int n, int c, int o, int stride);
 /* y = gelu(x w + b), and saved = x w + b unless NULL. */
@@ -64,7 +65,7 @@ void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const 
                                 bool add);
 void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
                                  Conv conv, bool add);
-size_t cuda_conv2d_workspace(Precision precision, Conv conv); /* of the three */
+size_t cuda_conv2d_workspace(Precision precision, Conv conv); /* enough for all three */
 
 /* ---- batchnorm.cu ---- */
 
@@ -82,8 +83,9 @@ size_t cuda_batchnorm_workspace(int n, int c);
 
 /* ---- norm.cu, norm_gradient.cu: layer norm and root mean square norm ---- */
 
-/* n rows of c numbers, and what the forward pass saves of each: its mean, and r, one over its
- * deviation.  mean NULL: the root mean square norm, which has no shift b either. */
+/* n rows of c numbers, and what the forward pass saves of each row: its mean, and r, the reciprocal
+ * of its standard deviation.  mean is NULL for the root mean square norm, which has no shift b
+ * either; r is then the reciprocal of the root mean square. */
 typedef struct {
     int n, c;
     float *mean, *r;
@@ -93,9 +95,9 @@ typedef struct {
  * and y = norm(sum).  sum may alias x or skip; NULL without skip. */
 void cuda_norm_forward(const Run *run, void *y, void *sum, Norm norm, const void *x,
                        const void *skip, const void *g, const void *b, double eps);
-/* What is not NULL of dx, dg and db, in one pass over dy and x; the bits of each do not depend on
- * which others are wanted.  dx = addend + gradient.  addend NULL: zero; it may be dx itself
- * (accumulate) or another array (the gradient that came along the residual path). */
+/* Computes those of dx, dg and db that are not NULL in one pass over dy and x; the bits of each do
+ * not depend on which others are wanted.  dx = addend + gradient, where addend is NULL for zero, dx
+ * itself to accumulate, or another array, the gradient of the residual path. */
 void cuda_norm_gradient(const Run *run, void *dx, const void *addend, float *dg, float *db,
                         const void *dy, const void *x, const void *g, Norm norm, bool add_dg,
                         bool add_db);
@@ -145,9 +147,9 @@ size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary);
 
 /* ---- cross_entropy.cu ---- */
 
-/* Forward and gradient in one: loss[rows], correct[rows], and unless `scale` is NULL the logits
- * become their gradient, *scale (softmax - onehot), in place.  Rows lie `stride` >= classes numbers
- * apart; the gradient of what lies between them is 0. */
+/* Computes loss[rows] and correct[rows].  Unless `scale` is NULL, also overwrites the logits with
+ * their gradient, *scale (softmax - onehot).  Rows start `stride` >= classes numbers apart; the
+ * gradient is 0 in the gaps between them. */
 void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, void *logits,
                         const int *targets, const float *scale, int rows, int classes, int stride);
 
@@ -162,7 +164,7 @@ void cuda_loss_sums(const Run *run, LossSums *sums, const float *loss, const uns
 
 /* ---- images.cu ---- */
 
-/* A data set's images on the device: as ImageBytes of ref/dataset.h, without gaps. */
+/* A data set's images on the device, as ImageBytes of ref/dataset.h but without gaps. */
 typedef struct {
     const unsigned char *planes; /* [samples][c][h][w] */
     const float *normal;         /* [c][256] */
@@ -171,16 +173,17 @@ typedef struct {
     uint64_t seed;
 } DeviceImages;
 
-/* y[n][h][w][c]: the images of samples ids[n], to the bit what the data set's fetch makes. */
+/* y[n][h][w][c] = the images of samples ids[n], with the same bits as the data set's fetch. */
 void cuda_make_images(const Run *run, void *y, const int *ids, int n, DeviceImages images,
                       uint64_t position);
 
 /* ---- convert.cu ---- */
 
-/* y of the value type = x rounded to nearest even, and back. */
+/* y = x rounded to the value type (nearest even), and the way back. */
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count);
 void cuda_to_float(const Run *run, float *y, const void *x, size_t count);
-/* y[i][width] = slots[slot[i]][width] for n rows: the prefix cache in device memory, and back. */
+/* Copy n rows of `width` numbers from the prefix cache, y[i] = slots[slot[i]], or to it,
+ * slots[slot[i]] = x[i].  Rows with a negative slot are skipped. */
 void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,
                       size_t width);
 void cuda_scatter_rows(const Run *run, void *slots, const void *x, const int *slot, int n,

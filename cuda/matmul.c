@@ -4,7 +4,7 @@ static bool in_one_piece(const Run *run, const Product *product) {
     return run->version != 1 && library_matmul(run, product);
 }
 
-/* The product alone, which every library has. */
+/* Runs the product alone, which every library has. */
 static void bare(const Run *run, const Product *product) {
     if (!library_matmul(run, product))
         device_note("the library has no matrix product %d x %d x %d, strides %d, %d, %d, in %s",
@@ -12,7 +12,7 @@ static void bare(const Run *run, const Product *product) {
                     precision_names[run->precision]);
 }
 
-/* Without the library's bias: the sum starts from it, and is rounded once. */
+/* Where the library cannot add the bias, C starts as the bias and the product is added to it. */
 static void with_bias(const Run *run, Product product) {
     if (product.bias && in_one_piece(run, &product)) return;
     if (product.bias) {
@@ -32,7 +32,7 @@ void cuda_matmul(const Run *run, const Product *product) {
     if (product->column_sums)
         cuda_bias_gradient(run, product->column_sums, rest.a, rest.k, rest.m, rest.lda, false);
     if (product->epilogue == EPILOGUE_GELU && rest.saved) rest.c = rest.saved;
-    rest.saved = NULL; /* or its rows would have to suit the library */
+    rest.saved = NULL; /* no longer needed, and the library wants its rows aligned */
     with_bias(run, rest);
     if (product->epilogue == EPILOGUE_GELU) cuda_gelu_forward(run, product->c, rest.c, count);
     if (product->epilogue == EPILOGUE_GELU_GRADIENT)

@@ -1,6 +1,6 @@
 /* Matrix products on the device, with what a neural network does right after them: by cuBLASLt on a
- * GPU (gpu/matmul.c), by plain loops under SIMT (simt/matmul.c); matmul.c takes apart what these do
- * not have in one piece. */
+ * GPU (gpu/matmul.c), by plain loops under SIMT (simt/matmul.c); matmul.c splits up what these
+ * cannot do in one call. */
 #ifndef CUDA_MATMUL_H
 #define CUDA_MATMUL_H
 
@@ -31,9 +31,9 @@ typedef struct {
     const void *bias;  /* [n] of the value type, added to each row; NULL: none */
     Epilogue epilogue; /* ldc must be n */
     void *saved;       /* [m][n] of the value type */
-    /* Weight gradients, where transpose_a: also gives column_sums[m] = sum over k of
-     * A[k][m], the bias gradient, which reads A anyway.  Overwritten.  NULL: none.  Without bias
-     * or epilogue. */
+    /* For weight gradients (transpose_a): overwritten with the bias gradient, column_sums[m] = sum
+     * over k of A[k][m], because the product reads A anyway.  NULL: not wanted.  Must not be used
+     * with bias or epilogue. */
     float *column_sums;
 } Product;
 
@@ -46,10 +46,10 @@ void cuda_matmul(const Run *run, const Product *product);
  * cuda_bias_gradient needs for column_sums. */
 size_t cuda_matmul_workspace(Precision precision);
 
-/* ---- what a device has (gpu/matmul.c, simt/matmul.c); for cuda_matmul ---- */
+/* ---- the products of a device (gpu/matmul.c, simt/matmul.c), which cuda_matmul uses ---- */
 
-/* Algorithms are chosen once per shape and kept.  false: the library has no such product in one
- * piece, and nothing was done. */
+/* Runs the product in one call of the library.  Algorithms are chosen once per shape and kept.
+ * Returns false, having done nothing, if the library cannot do it in one call. */
 bool library_matmul(const Run *run, const Product *product);
 
 /* While this is on, the first product of a shape measures all that the library offers for it (what

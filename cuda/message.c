@@ -6,9 +6,9 @@
 #include "arena.h"
 
 typedef struct Kept {
-    DeviceMessage message; /* the first member: what the users see */
+    DeviceMessage message; /* must come first: users get a pointer to it */
     size_t capacity;
-    struct Kept *next; /* of the free ones */
+    struct Kept *next; /* in the list of free messages */
 } Kept;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +16,7 @@ static Kept *idle;
 static int users;
 
 static void release(Kept *kept) {
-    device_free(kept->message.data); /* waits for whoever still works on it */
+    device_free(kept->message.data); /* waits until the device is done with it */
     if (kept->message.ready) event_free(kept->message.ready);
     free(kept);
 }
@@ -35,8 +35,8 @@ static Kept *make(size_t bytes) {
     return NULL;
 }
 
-/* The smallest free one that is large enough, or NULL.  Parts of a batch and boundaries of a model
- * have few sizes. */
+/* Takes the smallest message that is large enough from the free list; NULL if there is none.  Few
+ * sizes occur, because a model has few kinds of boundary and a batch few sizes of part. */
 static Kept *take_idle(size_t bytes) {
     Kept **best = NULL;
     for (Kept **k = &idle; *k; k = &(*k)->next)

@@ -55,8 +55,7 @@ static bool apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes) 
  * a pipeline the micro-batch may enter block + 1 later, or on another stage, and the slot that it
  * will use there may still hold an earlier micro-batch.  The slot is certainly free if block + 1
  * has at least as many slots as `block`: the micro-batch whose slot is now reused in `block` has
- * gone backward through block + 1 first.  Deferred weight gradients may still read it after that.
- */
+ * gone backward through block + 1 first.  Deferred weight gradients may read it after that. */
 static bool may_run_ahead(const CudaStage *s, int block) {
     const StageSettings *settings = &s->base.settings;
     if (!settings->in_flight) return true;

@@ -26,7 +26,7 @@ static size_t node_workspace(const Model *m, const StageSettings *settings) {
     return max;
 }
 
-/* Takes bytes behind what is there; returns their offset. */
+/* Appends `bytes` at *end, which it moves; returns their offset. */
 static size_t take(size_t *end, size_t bytes) {
     size_t offset = *end;
     *end += align_bytes(bytes);
@@ -53,7 +53,7 @@ FixedOffsets fixed_offsets(const Model *m, const StageSettings *settings) {
     return f;
 }
 
-/* Space for `slots` arrays, or none. */
+/* Appends space for `slots` arrays of `bytes`.  Without slots, the offset is SIZE_MAX. */
 static StoredOffset take_slots(StoredOffsets *offsets, size_t bytes, int slots) {
     if (!slots) return (StoredOffset){SIZE_MAX, 0};
     offsets->requested += (size_t)slots * bytes;
@@ -70,7 +70,7 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *m, const StageSet
         stored_offsets_destroy(offsets);
         return error_set("stage: out of memory for the tables of %s", m->name);
     }
-    offsets->value[0] = offsets->gradient[0] = (StoredOffset){SIZE_MAX, 0}; /* the batch's */
+    offsets->value[0] = offsets->gradient[0] = (StoredOffset){SIZE_MAX, 0}; /* the inputs */
     for (int v = 1; v < m->values; v++) {
         size_t bytes = value_memory(m, settings, v);
         int slots =
@@ -95,7 +95,7 @@ void stored_offsets_destroy(StoredOffsets *offsets) {
     *offsets = (StoredOffsets){0};
 }
 
-/* Parameters of the blocks that are here, and how many of them train. */
+/* Of the local blocks: the tensors that train, the numbers in all, and the numbers that train. */
 typedef struct {
     int tensors;
     size_t numbers, trained;
@@ -114,7 +114,7 @@ static Own count_own(const Model *m, const StageSettings *settings, const bool *
     return own;
 }
 
-/* What the stage keeps in host memory; see stage_inside.h. */
+/* Computes the bytes by role of the host memory that CudaStage (stage_inside.h) keeps. */
 static void host_plan(size_t host[MEM_ROLES], const StageSettings *settings, Own own,
                       const FixedOffsets *fixed) {
     bool bf16 = settings->precision == PRECISION_BF16, offload = settings->offload;

@@ -11,13 +11,13 @@
 enum { LOGITS_ALIGN = 64 };
 StageSettings device_settings(StageSettings settings);
 
-/* The workspace that a stage has whatever blocks are active; on a stage of a pipeline only what its
- * blocks use.  Offsets are in bytes.  What the host sends comes first. */
+/* The workspace that does not depend on which blocks are active; on a stage of a pipeline, only
+ * what its blocks use.  Offsets are in bytes.  What the host sends comes first. */
 typedef struct {
     size_t scale, slots;    /* float; int [batch] */
-    size_t ids;             /* int [batch], of images that are made here */
+    size_t ids;             /* int [batch]: samples whose images are made on the device */
     size_t targets, inputs; /* int [batch * targets]; int tokens or float images */
-    size_t sent;            /* the end of that part */
+    size_t sent;            /* the end of what the host sends */
     size_t images;          /* of the value type; `inputs` itself unless bf16 */
     size_t loss, correct;   /* [batch * targets] */
     size_t sums;            /* LossSums [2]: of the step so far, of one call */
@@ -43,10 +43,11 @@ int stored_offsets_create(StoredOffsets *offsets, const Model *model, const Stag
 void stored_offsets_destroy(StoredOffsets *offsets);
 
 /* Computes the bytes by role while the `active` blocks train: in `device` what a stage with these
- * settings (here and slots too) allocates on the device, as the stage counts it, and in `host` what
- * it takes of host memory in addition (masters of inactive blocks in bf16; with offload masters,
- * gradients and state; buffers for transfers).  State kept from earlier submodels, the prefix cache
- * and messages (message.h) are not included.  Returns -1, with an error, when memory runs out. */
+ * settings (local and in_flight too) allocates on the device, as the stage counts it, and in `host`
+ * what it takes of host memory in addition (masters of inactive blocks in bf16; with offload
+ * masters, gradients and state; buffers for transfers).  State kept from earlier submodels, the
+ * prefix cache and messages (message.h) are not included.  Returns -1, with an error, when memory
+ * runs out. */
 int cuda_memory_plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
                      const StageSettings *settings, const bool *active);
 

@@ -1,4 +1,4 @@
-/* Inside of the CUDA stage, shared by its files. */
+/* The struct of the CUDA stage, and the functions that its files share. */
 #ifndef CUDA_STAGE_INSIDE_H
 #define CUDA_STAGE_INSIDE_H
 
@@ -15,18 +15,18 @@
 typedef struct {
     char *pinned;                       /* laid out as the sent part of FixedOffsets */
     Event read;                         /* the device is done with it */
-    bool inputs, targets, scale, slots; /* sent of this batch */
+    bool inputs, targets, scale, slots; /* what has been sent of this batch */
 } BatchBuffer;
 
-/* A step recorded as a graph, by all that shapes it. */
+/* All that determines the work of a step, and the graph recorded for it. */
 typedef struct {
     int n, first;
     bool accumulate, last;
 } StepShape;
 typedef struct {
     StepShape shape;
-    Graph graph; /* NULL: run once so far, not recorded */
-    uint64_t used;
+    Graph graph;   /* NULL if the step has run but is not recorded */
+    uint64_t used; /* the last step that used it; 0: none */
 } RecordedStep;
 enum { RECORDED_STEPS = 8 };
 
@@ -37,35 +37,35 @@ typedef struct {
 } Resident;
 enum { RESIDENTS = 2 }; /* to train on, and to evaluate with */
 
-/* What comes back of a step, page-locked. */
+/* What the host reads back of a step, page-locked. */
 typedef struct {
     LossSums sums;
     double norm;
 } StepAnswer;
 
-/* A moment on the stream, and the count that the device time after it is added to. */
+/* An event on the stream.  The device time from it to the next charge's event is added to *ms. */
 typedef struct {
     Event event;
     double *ms;
 } Charge;
 
-/* Optimizer state of a block: its vectors one after the other, each laid out as `floats`.  Device
- * memory, with offload page-locked host memory. */
+/* Optimizer state of a block: its vectors one after the other, each laid out as `floats`.  It is in
+ * device memory (arena) or, with offload, in page-locked host memory (pinned). */
 typedef struct {
     Arena arena;
     char *pinned;
 } BlockState;
 
-/* Offload: gradients come down and weights go up on a stream of their own. */
+/* Offload copies gradients to the host, and weights to the device, on a stream of its own. */
 typedef struct {
     Stream stream;
-    char *gradients; /* as `trained` */
-    char *weights;   /* bf16: as `weights`, rounded from the masters */
+    char *gradients; /* laid out as `trained` */
+    char *weights;   /* bf16: the rounded masters, laid out as `weights` */
     Event *made;     /* [blocks]: the device has made the block's gradients */
-    Event *arrived;  /* [blocks]: they are here */
-    Event answered;  /* the loss is here */
-    Event returned;  /* the new weights are there */
-    bool *sent;      /* [blocks]: on their way, and final */
+    Event *arrived;  /* [blocks]: they are on the host */
+    Event answered;  /* the loss is on the host */
+    Event returned;  /* the new weights are on the device */
+    bool *sent;      /* [blocks]: gradients that are being copied, and are final */
 } Offload;
 
 typedef struct {
@@ -77,9 +77,9 @@ typedef struct {
     /* The model: weights of the value type in `parameters`. */
     ParamOffsets weights, floats;              /* of all parameters, as values and as floats */
     size_t *buffer_offset;                     /* [buffers]; of those not here: SIZE_MAX */
-    Arena parameters, buffers, buffers_before; /* the last: when the step started */
-    size_t buffer_bytes;                       /* of one of the two, gaps included */
-    char *host_masters; /* as `floats`: bf16 (stale while active), offload; else NULL */
+    Arena parameters, buffers, buffers_before; /* the last: a copy from the step's start */
+    size_t buffer_bytes;                       /* of each of the two, gaps included */
+    char *host_masters; /* laid out as `floats`: bf16 (stale while active), offload; else NULL */
 
     /* The submodel. */
     bool ready; /* all of it is allocated */
@@ -96,14 +96,14 @@ typedef struct {
     Offload offload;
 
     /* The step. */
-    bool stepping; /* one has started, and is neither updated nor discarded */
+    bool stepping; /* a step has begun, and neither updated nor been discarded */
     FixedOffsets fixed;
     Arena workspace; /* laid out as `fixed` */
     BatchBuffer batch_buffer[2];
-    int filled;   /* the one of the batch in flight */
-    bool filling; /* something of it has been sent */
+    int filled;   /* index of the batch_buffer in use */
+    bool filling; /* the batch in flight has taken it */
     StepAnswer *answer;
-    Batch batch; /* in flight, by reference */
+    Batch batch; /* in flight; the caller owns its arrays */
     int n;       /* its samples */
     int micro_batch;
     Mode mode;
@@ -115,7 +115,7 @@ typedef struct {
 
     Resident resident[RESIDENTS];
     int residents;
-    size_t resident_bytes; /* of settings.image_bytes, taken so far */
+    size_t resident_bytes; /* the part of settings.image_bytes in use */
     Arena cache;
     size_t cache_width;
     Charge *charge; /* [charges], room for charges_capacity; events are used again */
@@ -135,7 +135,7 @@ static inline bool has_masters(const CudaStage *s) {
 /* 0: no clipping. */
 static inline double clip_norm(const CudaStage *s) { return s->base.settings.optimizer.clip_norm; }
 
-/* Each of these files calls only those above it here.
+/* Each file calls only the files above it in this list.
  *
  * ---- addresses.c: NULL for what does not exist now, or not on this stage ---- */
 
@@ -145,7 +145,7 @@ float *gradient_at(const CudaStage *s, int param);
 float *master_at(const CudaStage *s, int param); /* on the device */
 float *host_master_at(const CudaStage *s, int param);
 float *state_at(const CudaStage *s, int vector, int param);
-bool is_updated(const CudaStage *s, int param);    /* active, and no copy of another stage's */
+bool is_updated(const CudaStage *s, int param);    /* active, and owned by this stage */
 size_t block_bytes(const CudaStage *s, int block); /* of its parameters as floats, gaps included */
 /* A value of the batch in flight, its gradient, and what a node saves with its output. */
 void *value_at(const CudaStage *s, int value);
@@ -179,11 +179,12 @@ void batch_close(CudaStage *s);
 int batch_keep_images(Stage *base, Dataset *data);
 void batch_begin(Stage *base, const Batch *batch, Mode mode);
 void batch_select(Stage *base, int micro_batch);
-/* Puts the inputs or the targets of the batch in flight at their offset on the device, unless they
- * are there: most calls on a stage of a pipeline read neither. */
+/* Send the inputs or the targets of the batch in flight to their place on the device, unless this
+ * has been done.  Passes call these where they read them, as most calls on a stage of a pipeline
+ * read neither. */
 void batch_send_inputs(CudaStage *s);
 void batch_send_targets(CudaStage *s);
-/* Put a number, or n slots of the cache, at their offset on the device. */
+/* Send the loss scale, or n slots of the cache, to their place on the device. */
 void batch_send_scale(CudaStage *s, double scale);
 void batch_send_slots(CudaStage *s, const int *slots, int n);
 
@@ -193,7 +194,7 @@ int cache_reserve(Stage *base, size_t width, size_t bytes);
 void cache_put(Stage *base, int block, const int *slots, int n);
 void cache_get(Stage *base, int block, const int *slots, int n);
 void times_charge(Stage *base, double *ms);
-void times_drop(CudaStage *s); /* what was charged and not yet added */
+void times_drop(CudaStage *s); /* forgets times that are not yet added */
 void times_close(CudaStage *s);
 
 /* ---- handover.c: messages ---- */
@@ -208,7 +209,7 @@ int offload_start(CudaStage *s);
 void offload_stop(CudaStage *s);
 /* Sends a block's gradients to the host, after what is on the stream now. */
 void offload_send(CudaStage *s, int block);
-void offload_forget(CudaStage *s); /* what was sent: the step is over, or given up */
+void offload_forget(CudaStage *s); /* forgets what was sent, when the step has ended */
 double offload_norm(CudaStage *s);
 /* Updates on the host and sends the weights back, block by block.  -1 and an error if the device
  * has failed. */
@@ -225,8 +226,8 @@ void pass_loss(CudaStage *s, LossSums *sums, bool add);
 /* ---- step.c ---- */
 
 int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *loss);
-void step_forget(CudaStage *s);     /* the recorded graphs */
-Loss step_loss(const CudaStage *s); /* of the answer */
+void step_forget(CudaStage *s);     /* frees the recorded graphs */
+Loss step_loss(const CudaStage *s); /* the loss in s->answer */
 void step_discard(Stage *base);
 double step_gradient_norm(Stage *base);
 void step_gradient_squares(Stage *base, double *square);

@@ -1,9 +1,9 @@
-/* Device times, for `bcd trace`: events on the stream wherever the bill goes to someone else. */
+/* Device times for `bcd trace`: an event on the stream wherever the charged count changes. */
 #include <stdlib.h>
 
 #include "stage_inside.h"
 
-/* Room for one more; an event once made is used again. */
+/* Returns the next free charge, or NULL when memory runs out.  Events are reused. */
 static Charge *next_charge(CudaStage *s) {
     if (s->charges == s->charges_capacity) {
         int capacity = s->charges_capacity ? 2 * s->charges_capacity : 64;

@@ -12,7 +12,7 @@ typedef struct {
     int tensor, number; /* numbers from number * UPDATE_CHUNK on */
 } UpdateChunk;
 
-/* The kernels there are; SGD's two are with and without momentum. */
+/* The update kernels; SGD has one without momentum and one with it. */
 typedef enum { UPDATE_NONE, UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM, UPDATE_LION } UpdateRule;
 
 /* What changes from step to step. */
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     const UpdateTensor *tensor;
     const UpdateChunk *chunk;
-    UpdateNumbers *numbers;    /* one, and right behind it */
+    UpdateNumbers *numbers;    /* one; the factors follow it in memory */
     OptimizerFactors *factors; /* [blocks][2], the second with weight decay */
     double *partial;           /* [chunks] sums of squares */
     int chunks;
@@ -37,7 +37,7 @@ typedef struct {
 #ifdef __cplusplus
 extern "C" {
 #endif
-void update_launch_squares(const Run *run, const UpdatePlan *plan); /* partial */
+void update_launch_squares(const Run *run, const UpdatePlan *plan); /* writes partial[chunks] */
 void update_launch_norm(const Run *run, const UpdatePlan *plan);
 void update_launch_apply(const Run *run, const UpdatePlan *plan, const LossSums *sums);
 #ifdef __cplusplus
