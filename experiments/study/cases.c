@@ -215,6 +215,9 @@ const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
     if (row->settings.limit) snprintf(first, sizeof first, "[:%d]", row->settings.limit);
     used += (size_t)snprintf(text + used, CASE_NAME - used, " %.24s%s %.8s", row->data, first,
                              row->optimizer);
+    if (row->settings.schedule != LR_CONSTANT)
+        used += (size_t)snprintf(text + used, CASE_NAME - used, " %.8s",
+                                 lr_names[row->settings.schedule]);
     if (*row->device && strcmp(row->device, "cpu"))
         snprintf(text + used, CASE_NAME - used, " %.8s %.8s", row->device, row->precision);
     return text;

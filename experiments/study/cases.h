@@ -47,8 +47,9 @@ const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row);
 bool case_is_plain(const CaseMethod *method);
 
 /* Short names; each returns `text`.  case_network: "resnet8", "gpt-4x128" (layers or depth, width).
- * case_name: "resnet8 cifar10 sgd", with device and precision unless it is the CPU.  case_method:
- * "BCD-1/3", with the settings in which variants of the case differ. */
+ * case_name: "resnet8 cifar10 sgd", with the schedule of the rate unless it is constant, and with
+ * device and precision unless it is the CPU.  case_method: "BCD-1/3", with the settings in which
+ * variants of the case differ. */
 enum { CASE_NAME = 120 };
 const char *case_network(const StudyRow *row, char text[CASE_NAME]);
 const char *case_name(const StudyRow *row, char text[CASE_NAME]);

@@ -220,6 +220,8 @@ static void case_cases(void) {
     CHECK(!strcmp(case_name(&study.row[8], text), "resnet8 synthetic sgd cuda bf16"), "%s", text);
     study.row[2].settings.limit = 500;
     CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text[:500] sgd"), "%s", text);
+    study.row[2].settings.schedule = LR_COSINE;
+    CHECK(!strcmp(case_name(&study.row[2], text), "gpt-2x64 text[:500] sgd cosine"), "%s", text);
     cases_free(&cases);
     study_free(&study);
 }
