@@ -259,6 +259,9 @@ static void case_table_alone(void) {
     const Printed *printed = run(0, TWO_ROWS "alone --jobs 2");
     CHECK(strstr(printed->out, "full: done before") && strstr(printed->out, "BCD-1/3: done before"),
           "%s", printed->out);
+    CHECK(!file_exists(scratch_path("alone/rows/" ROW "full/run.h5")) &&
+              !file_exists(scratch_path("alone/rows/" ROW "bcd3/run.h5")),
+          "trained again");
     check_error(run(1, TWO_ROWS "alone --lr 0.5"), "--lr 0.5");
     run(0, TWO_ROWS "alone --submodels 2");
     CHECK(read_table(&after, "alone") == 0 && after.rows == 3, "%d rows", after.rows);
