@@ -52,7 +52,8 @@ class Column:
         if self.kind == "text":
             return self.texts[row]
         factor = 1 if self.kind == "number" else 100
-        value, spread, decimals = factor * self.values[row], factor * self.spreads[row], self.decimals
+        value, spread = (float(f"{factor * of[row]:.12g}") for of in (self.values, self.spreads))
+        decimals = self.decimals
         unit = "" if self.kind == "number" else " %"
         if np.isfinite(spread):
             unit = (f" \u00b1 {spread:.2g}" if decimals < 0 else f" \u00b1 {spread:.{decimals}f}") + unit

@@ -5,6 +5,14 @@
 
 #include "timeline.h"
 
+/* Rounds to 12 significant digits.  The last places of a computed number depend on the compiler and
+ * its -O, and would otherwise decide how a number halfway between two printed ones is printed. */
+static double round_12(double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.12g", value);
+    return strtod(text, NULL);
+}
+
 /* Formats a number with `decimals` digits after the point; one that rounds to zero has no sign. */
 static void format_number(char text[TABLE_CELL], double value, int decimals, bool sign,
                           const char *unit) {
@@ -40,20 +48,19 @@ const char *table_format_with(const Table *table, int row, int column, const cha
     const TableColumn *c = &table->column[column];
     const Cell *cell = &table->cell[row * table->columns + column];
     double factor = c->kind == COLUMN_NUMBER ? 1 : 100;
+    double value = round_12(factor * cell->value), spread = round_12(factor * cell->spread);
     char unit[40] = "";
     *text = 0;
     if (c->kind == COLUMN_TEXT) {
         snprintf(text, TABLE_CELL, "%s", cell->text);
         return text;
     }
-    if (isfinite(cell->spread))
-        format_spread(unit, sizeof unit - 2, factor * cell->spread, c->decimals, plus_minus);
+    if (isfinite(spread)) format_spread(unit, sizeof unit - 2, spread, c->decimals, plus_minus);
     if (c->kind != COLUMN_NUMBER) strcat(unit, " %");
-    if (isinf(cell->value))
+    if (isinf(value))
         snprintf(text, TABLE_CELL, "inf");
-    else if (!isnan(cell->value))
-        format_number(text, factor * cell->value,
-                      decimals_of(cell, factor * cell->value, c->decimals),
+    else if (!isnan(value))
+        format_number(text, value, decimals_of(cell, value, c->decimals),
                       c->kind == COLUMN_DEVIATION, unit);
     return text;
 }

@@ -59,7 +59,9 @@ static void case_markdown(void) {
     tables_free(&tables);
 }
 
-/* A published number keeps the digits that were printed, others have those of their column. */
+/* A published number keeps the digits that were printed, others have those of their column.  The
+ * last place of a double does not decide how a number halfway between two printed ones is rounded.
+ */
 static void case_digits(void) {
     static const struct {
         ColumnKind kind;
@@ -74,7 +76,12 @@ static void case_digits(void) {
                  {COLUMN_PERCENT, 1, 0.565, SOURCE_PUBLISHED, "56.5 %"},
                  {COLUMN_NUMBER, 1, 331.7375, SOURCE_PUBLISHED, "331.7375"},
                  {COLUMN_NUMBER, 0, 2432.6, SOURCE_PUBLISHED, "2432.6"},
-                 {COLUMN_NUMBER, 2, 1.0 / 3, SOURCE_PUBLISHED, "0.333333"}};
+                 {COLUMN_NUMBER, 2, 1.0 / 3, SOURCE_PUBLISHED, "0.333333"},
+                 {COLUMN_NUMBER, 2, 2.675, SOURCE_MEASURED, "2.67"},
+                 {COLUMN_NUMBER, 2, 2.6750000000000003, SOURCE_MEASURED, "2.67"},
+                 {COLUMN_PERCENT, 2, 0.4034 - 0.49645, SOURCE_MEASURED, "-9.30 %"},
+                 {COLUMN_PERCENT, 2, -0.09305, SOURCE_MEASURED, "-9.30 %"},
+                 {COLUMN_PERCENT, 2, -0.09305000000000002, SOURCE_MEASURED, "-9.30 %"}};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         TableColumn column = {"x", "x", "", cells[i].kind, cells[i].decimals, SOURCE_NONE};
         Tables tables = {0};
