@@ -25,17 +25,19 @@ static int set_given(Options *options, const Options *asked, bool full) {
     return options_take(options, asked, apart, false);
 }
 
-/* Names a row and its directory, e.g. "gpt-layers-2-text-sgd-bcd3". */
+/* Names a row and its directory, e.g. "gpt-layers-2-text-sgd-bcd3".  A long name is cut before the
+ * seed, so that each seed keeps its own directory. */
 static void name_row(TrainingRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
-    char method[24] = "full", part[24] = "", seed[32] = "";
+    char method[16] = "full", part[16] = "", seed[32] = "";
     if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
     if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
     if (o->seed != 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
-    snprintf(row->name, sizeof row->name, "%.60s-%.20s-%s-%s%s%s%.46s%s", o->model,
+    snprintf(row->name, sizeof row->name - strlen(seed), "%.60s-%.20s-%s-%s%s%s%.46s", o->model,
              slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part,
-             settings ? "-" : "", settings ? settings : "", seed);
+             settings ? "-" : "", settings ? settings : "");
+    strcat(row->name, seed);
     for (char *c = row->name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }

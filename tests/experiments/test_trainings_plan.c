@@ -103,6 +103,39 @@ static void case_variants(void) {
     trainings_free(&plan);
 }
 
+/* Rows of long names, which are cut, have directories of their own. */
+static void case_long_names(void) {
+    char *argv[] = {"bcd",
+                    "experiment",
+                    "switching",
+                    "--preset",
+                    "smoke",
+                    "--models",
+                    "gpt:layers=2,width=0000000016,heads=0000000002,context=0000000016",
+                    "--data",
+                    "text",
+                    "--seeds",
+                    "2",
+                    "--seed",
+                    "1234567890123456",
+                    "--fraction",
+                    "0.25",
+                    NULL};
+    Options options;
+    TrainingPlan plan;
+    if (!CHECK(options_parse(&options, 15, argv) == 0, "%s", error_message())) return;
+    CHECK(trainings_plan(&plan, &training_switching, &options) == 0, "%s", error_message());
+    size_t longest = 0;
+    for (int r = 0; r < plan.rows; r++) {
+        const char *name = plan.row[r].name;
+        if (strlen(name) > longest) longest = strlen(name);
+        for (int other = 0; other < r; other++)
+            CHECK(strcmp(name, plan.row[other].name), "two rows %s", name);
+    }
+    CHECK(longest == 127, "%zu characters", longest);
+    trainings_free(&plan);
+}
+
 /* Trainings of hours: an entry with all its seeds before the next, so that what is finished is
  * whole rows of the table; as many seeds, and in such ways, as each entry says. */
 static void case_plan_by_entry(void) {
@@ -241,6 +274,7 @@ void test_trainings_plan(void) {
     RUN(case_plan);
     RUN(case_plan_paper);
     RUN(case_variants);
+    RUN(case_long_names);
     RUN(case_plan_by_entry);
     RUN(case_stand_ins);
     RUN(case_plan_mistakes);
