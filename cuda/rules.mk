@@ -13,7 +13,7 @@ ARCHS ?= 80 89 90a
 device_c := $(wildcard cuda/*.c cuda/ops/*.c)
 kernels_cu := $(wildcard cuda/ops/*.cu)
 simt_c := $(wildcard cuda/simt/*.c)
-race_c := $(wildcard cuda/simt/race/*.c)
+race_c := $(wildcard tests/simt/race/*.c)
 # The NCCL transport, where nccl.h is; libnccl.so.2 itself is looked for when it is asked for.
 has_nccl := $(shell echo '\#include <nccl.h>' | $(CC) -isystem $(CUDA_HOME)/include -E -o /dev/null - 2>/dev/null && echo yes)
 where_nccl = $(filter-out $(if $(has_nccl),,%transport_nccl.c %nccl_directions.c %nccl_library.c %nccl_fake.c),$(1))
@@ -48,7 +48,7 @@ cxx_sanitized := $(if $(and $(findstring clang,$(CC)),$(findstring -fsanitize,$(
     $(addprefix -fno-sanitize=,function vptr null object-size pointer-overflow alignment) -mllvm -pragma-unroll-threshold=1 -Wno-pass-failed)
 CXXFLAGS := -x c++ -std=c++17 -fno-exceptions -fno-rtti -O2 $(native) -ffp-contract=fast \
             -fno-math-errno -fPIC -g1 $(warnings) $(cxx_quiet) $(CFLAGS_EXTRA) $(cxx_sanitized)
-# Their hooks are the project's own (cuda/simt/race): no sanitizer library is linked.  g++ tells of
+# Their hooks are the project's own (tests/simt/race): no sanitizer library is linked.  g++ tells of
 # all misaligned accesses, clang++ of some.
 race_flags := -O1 -fsanitize=thread,alignment
 race_cxx := $(or $(shell command -v g++),$(CXX))

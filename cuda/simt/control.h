@@ -38,7 +38,7 @@ void simt_set_recorder(SimtRecord *record);
  * drawn from the seed.  0: at once, as in the beginning. */
 void simt_set_late(uint64_t seed);
 
-/* This program was built with the race checker (race/). */
+/* This program was built with the race checker (tests/simt/race). */
 bool simt_checks_races(void);
 
 /* Fills memory with what a float, a double and a bf16 read as NaN, an int as -1. */

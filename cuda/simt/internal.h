@@ -21,7 +21,7 @@ SIMT_HIDDEN __attribute__((format(printf, 3, 4))) void simt_note_thread_error(Si
 /* diagnose.c: nobody is ready and somebody waits; notes whom for. */
 SIMT_HIDDEN void simt_diagnose(const SimtWarp *warps, unsigned count);
 
-/* Which accesses may not see each other: race/.  NULL: nobody looks. */
+/* Which accesses may not see each other: tests/simt/race.  NULL: nobody looks. */
 typedef struct {
     void (*launch)(bool begin);
     void (*block)(void);   /* begins */

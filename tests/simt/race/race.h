@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../internal.h"
+#include "../../../cuda/simt/internal.h"
 
 /* Where in the source: a return address of the kernel, or a site with its highest bit set. */
 typedef uint64_t RacePlace;
