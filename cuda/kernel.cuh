@@ -32,8 +32,9 @@
  *   async_proxy_fence()    lets products see what this thread wrote or copied to shared memory
  *   shared_address(p)      the address in shared memory that descriptors use
  *
- * Everything else is CUDA's own: __global__, __device__, __syncthreads, __syncwarp, __shfl_*_sync,
- * __ballot_sync, atomicAdd on integers, float4, __nv_bfloat16, __ldg, fmaf, expf ... */
+ * Everything else is CUDA's own: __global__, __syncthreads, __syncwarp, __shfl_xor_sync, atomicAdd
+ * on int, float4, __nv_bfloat16, __ldg, fmaf ...  simt/ has of it what the kernels use; a kernel
+ * that needs more of CUDA adds it there, in arithmetic.h, vectors.h or warp.h. */
 #ifndef CUDA_KERNEL_CUH
 #define CUDA_KERNEL_CUH
 

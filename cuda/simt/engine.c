@@ -16,7 +16,7 @@
 #include "internal.h"
 
 SimtHere simt_here;
-SimtVotes simt_votes;
+bool simt_vote;
 
 static struct {
     SimtWarp warp[SIMT_WARPS];
@@ -25,7 +25,7 @@ static struct {
     unsigned left, waiting; /* threads that are done, or at the barrier */
     SimtSite barrier;       /* where the first of those waits */
     SimtIndex first_waiting;
-    int predicates; /* of the waiting threads, how many were true */
+    bool predicate; /* whether one of the waiting threads' was true */
     SimtRun *body;
     const void *arguments;
 } block;
@@ -198,10 +198,9 @@ uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value
 
 static void release_block(void) {
     if (simt_race) simt_race->barrier();
-    simt_votes =
-        (SimtVotes){block.predicates, block.predicates > 0, block.predicates == (int)block.threads};
+    simt_vote = block.predicate;
     block.waiting = 0;
-    block.predicates = 0;
+    block.predicate = false;
     for (unsigned i = 0; i < block.warps; i++) block.warp[i].ready = block.warp[i].present;
     block.ready_warps = ~0u >> (SIMT_WARPS - block.warps);
 }
@@ -220,7 +219,7 @@ void simt_block_barrier(bool predicate, SimtSite site) {
     warp->site[simt_here.lane] = site;
     warp->mask[simt_here.lane] = 0;
     block.waiting++;
-    block.predicates += predicate;
+    block.predicate |= predicate;
     if (block.waiting == block.threads)
         release_block();
     else
@@ -250,7 +249,7 @@ bool simt_block_run(SimtRun *body, const void *arguments) {
     block.body = body;
     block.arguments = arguments;
     block.left = block.waiting = 0;
-    block.predicates = 0;
+    block.predicate = false;
     for (unsigned i = 0; i < block.warps; i++) {
         block.warp[i].ready = block.warp[i].present;
         block.warp[i].done = block.warp[i].arrived = 0;

@@ -70,19 +70,14 @@ static inline unsigned simt_thread(void) {
 
 /* ---- waiting ---- */
 
-typedef struct {
-    int count, any, all; /* of the predicates of all threads of the block */
-} SimtVotes;
 /* Returns when every thread of the block has called it from the same site. */
 SIMT_HIDDEN void simt_block_barrier(bool predicate, SimtSite site);
-SIMT_OWN extern SimtVotes simt_votes; /* of the barrier just passed */
+SIMT_OWN extern bool simt_vote; /* was any thread's predicate true at the barrier just passed? */
 
 /* Returns when every lane of `mask` has called it with the same mask and resolve, which has then
  * been called once; gives the lane's warp->result. */
 SIMT_HIDDEN uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value,
                                          unsigned source, SimtSite site);
-
-SIMT_HIDDEN void simt_fence(void); /* __threadfence */
 
 /* An error of the current thread: gives up the launch and does not return. */
 SIMT_HIDDEN __attribute__((noreturn, format(printf, 2, 3))) void simt_fail(SimtSite site,
@@ -163,10 +158,7 @@ SIMT_HIDDEN const void *simt_shared_at(unsigned address);
 SIMT_HIDDEN void simt_async_fence(void);
 SIMT_HIDDEN bool simt_unfenced_copies(void);
 /* warp.c */
-SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_ballot,
-    simt_resolve_add, simt_resolve_and, simt_resolve_or, simt_resolve_xor,
-    simt_resolve_min_unsigned, simt_resolve_max_unsigned, simt_resolve_min_int,
-    simt_resolve_max_int;
+SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_any;
 /* fragments.c */
 SIMT_HIDDEN SimtResolve simt_resolve_mma_bf16, simt_resolve_mma_tf32, simt_resolve_ldmatrix;
 /* wgmma.c */

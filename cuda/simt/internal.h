@@ -27,7 +27,6 @@ typedef struct {
     void (*block)(void);   /* begins */
     void (*barrier)(void); /* every thread has come to it */
     void (*sync_warp)(const SimtWarp *warp, unsigned mask);
-    void (*fence)(void); /* __threadfence */
     void (*access)(const void *memory, size_t bytes, bool write, unsigned thread, SimtSite site);
 } SimtRace;
 SIMT_HIDDEN extern const SimtRace *simt_race;

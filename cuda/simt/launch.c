@@ -88,10 +88,6 @@ void simt_run(const SimtLaunch *launch, SimtRun *body, const void *arguments) {
     pthread_mutex_unlock(&lock);
 }
 
-void simt_fence(void) {
-    if (simt_race) simt_race->fence();
-}
-
 void simt_submit(void *stream, SimtRun *run, const void *closure, size_t bytes) {
     SimtRecord *record = recorder;
     if (record && record(stream, run, closure, bytes)) return;

@@ -1,4 +1,4 @@
-/* What the last lane to arrive does for the whole warp in __syncwarp, shuffles, votes and sums. */
+/* What the last lane to arrive does for the whole warp in __syncwarp, shuffles and votes. */
 #include "internal.h"
 
 void simt_resolve_sync(SimtWarp *warp, unsigned mask) {
@@ -13,32 +13,10 @@ void simt_resolve_shuffle(SimtWarp *warp, unsigned mask) {
     }
 }
 
-void simt_resolve_ballot(SimtWarp *warp, unsigned mask) {
-    uint64_t votes = 0;
+void simt_resolve_any(SimtWarp *warp, unsigned mask) {
+    uint64_t any = 0;
     for (unsigned i = 0; i < SIMT_LANES; i++)
-        if (mask >> i & 1u && warp->value[i]) votes |= 1u << i;
+        if (mask >> i & 1u) any |= warp->value[i];
     for (unsigned i = 0; i < SIMT_LANES; i++)
-        if (mask >> i & 1u) warp->result[i] = votes;
+        if (mask >> i & 1u) warp->result[i] = any;
 }
-
-/* Defines a reduction of 32-bit values: `a` begins as `start` and is combined with each lane's `b`
- * in turn; every lane of the mask gets the result. */
-#define FOLD(name, T, start, combined)                                   \
-    void simt_resolve_##name(SimtWarp *warp, unsigned mask) {            \
-        T a = start;                                                     \
-        for (unsigned i = 0; i < SIMT_LANES; i++) {                      \
-            if (!(mask >> i & 1u)) continue;                             \
-            T b = (T)warp->value[i];                                     \
-            a = combined;                                                \
-        }                                                                \
-        for (unsigned i = 0; i < SIMT_LANES; i++)                        \
-            if (mask >> i & 1u) warp->result[i] = (uint64_t)(uint32_t)a; \
-    }
-FOLD(add, uint32_t, 0, a + b)
-FOLD(and, uint32_t, ~0u, a &b)
-FOLD(or, uint32_t, 0, a | b)
-FOLD(xor, uint32_t, 0, a ^ b)
-FOLD(min_unsigned, uint32_t, UINT32_MAX, b < a ? b : a)
-FOLD(max_unsigned, uint32_t, 0, b > a ? b : a)
-FOLD(min_int, int32_t, INT32_MAX, b < a ? b : a)
-FOLD(max_int, int32_t, INT32_MIN, b > a ? b : a)

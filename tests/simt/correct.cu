@@ -11,11 +11,11 @@ static __global__ void __launch_bounds__(1024)
 #pragma unroll UNROLL
     for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) s += __ldg(row + i);
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
-    if (threadIdx.x % warpSize == 0) part[threadIdx.x / warpSize] = s;
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
     __syncthreads();
     if (threadIdx.x < 32) {
         s = threadIdx.x < blockDim.x / 32 ? part[threadIdx.x] : T(0);
-        for (int d = 16; d; d /= 2) s += __shfl_down_sync(0xffffffffu, s, (unsigned)d);
+        for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
         if (threadIdx.x == 0) sum[blockIdx.x] = s;
     }
 }
@@ -106,29 +106,6 @@ extern "C" void run_pipeline(float *sum, const float *x, int tiles) {
     LAUNCH(pipeline, 1, 32, 0, nullptr, sum, x, tiles);
 }
 
-/* The last block to finish adds up what all of them left, and overwrites what all of them read. */
-static __global__ void last_block(float *sum, float *parts, float *one, unsigned *counter) {
-    SHARED(bool, last, );
-    parts[blockIdx.x * blockDim.x + threadIdx.x] = *one;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(counter, 1u) == gridDim.x - 1;
-    __syncthreads();
-    if (!last) return;
-    float s = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.x * blockDim.x; i += blockDim.x) s += parts[i];
-    sum[threadIdx.x] = s;
-    if (threadIdx.x == 0) {
-        *counter = 0;
-        *one = -1;
-    }
-}
-
-extern "C" void run_last_block(float *sum, float *parts, float *one, unsigned *counter,
-                               int blocks) {
-    LAUNCH(last_block, blocks, 64, 0, nullptr, sum, parts, one, counter);
-}
-
 static __global__ void numbers(unsigned *y) {
     unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
     unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -141,43 +118,23 @@ extern "C" void run_numbers(unsigned *y, const unsigned grid[3], const unsigned 
            y);
 }
 
-static __global__ void barriers(int *y, int count, int any) {
-    int i = (int)threadIdx.x;
-    int counted = __syncthreads_count(i < count);
-    int all = __syncthreads_and(i < count);
-    int some = __syncthreads_or(i == any);
-    if (i == (int)blockDim.x - 1) {
-        y[0] = counted;
-        y[1] = all != 0;
-        y[2] = some != 0;
-    }
+static __global__ void block_vote(int *y, int voter) {
+    int any = __syncthreads_or((int)threadIdx.x == voter);
+    if (threadIdx.x == blockDim.x - 1) *y = any != 0;
 }
 
-extern "C" void run_barriers(int *y, int threads, int count, int any) {
-    LAUNCH(barriers, 1, threads, 0, nullptr, y, count, any);
+extern "C" void run_block_vote(int *y, int threads, int voter) {
+    LAUNCH(block_vote, 1, threads, 0, nullptr, y, voter);
 }
 
-static __global__ void atomics(Atomics *a) {
+static __global__ void atomics(int *sum, int *histogram) {
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    atomicAdd(&a->sum, i);
-    atomicAdd(&a->long_sum, (unsigned long long)i << 32);
-    atomicMax(&a->largest, i * 7 % 1009);
-    atomicMin(&a->smallest, 500 - i * 7 % 1009);
-    atomicExch(&a->exchanged, 5);
-    atomicAdd(&a->histogram[i % 8], 1);
-    atomicInc(&a->wrapped, 9u);
-    atomicOr(&a->bits_or, 1u << i % 32);
-    atomicAnd(&a->bits_and, ~(1u << i % 16));
-    atomicXor(&a->bits_xor, 1u << i % 32);
-    int seen = atomicAdd(&a->turns, 0), expected; /* a sum by compare and swap */
-    do {
-        expected = seen;
-        seen = atomicCAS(&a->turns, expected, expected + 2);
-    } while (seen != expected);
+    atomicAdd(sum, i);
+    atomicAdd(&histogram[i % 8], 1);
 }
 
-extern "C" void run_atomics(Atomics *a, int blocks, int threads) {
-    LAUNCH(atomics, blocks, threads, 0, nullptr, a);
+extern "C" void run_atomics(int *sum, int histogram[8], int blocks, int threads) {
+    LAUNCH(atomics, blocks, threads, 0, nullptr, sum, histogram);
 }
 
 static __global__ void stacks(unsigned long long *addresses) {

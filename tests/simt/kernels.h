@@ -17,34 +17,27 @@ void run_transpose(float *y, const float *x, int rows, int columns);    /* y[col
 void run_scan(int *y, const int *x, int n, int threads);                /* running sums */
 void run_reverse(float *x, int n, size_t limit);                        /* n <= 1024 */
 void run_pipeline(float *sum, const float *x, int tiles);               /* of tiles of 128 */
-/* sum[64] of blocks times *one, which becomes -1; parts[64 blocks]; *counter is 0. */
-void run_last_block(float *sum, float *parts, float *one, unsigned *counter, int blocks);
 void run_numbers(unsigned *y, const unsigned grid[3], const unsigned block[3]);
-void run_barriers(int *y, int threads, int count, int any); /* y[0..2]: votes of the block */
-typedef struct {
-    int sum, largest, smallest, exchanged, histogram[8], turns;
-    unsigned wrapped, bits_or, bits_and, bits_xor;
-    unsigned long long long_sum;
-} Atomics;
-void run_atomics(Atomics *a, int blocks, int threads);
+void run_block_vote(int *y, int threads, int voter); /* does any thread have this number? */
+/* Every thread i adds i to the sum, and 1 to histogram[i % 8]. */
+void run_atomics(int *sum, int histogram[8], int blocks, int threads);
 void run_stacks(unsigned long long *addresses, int threads); /* of a local variable */
 void run_scale(float *x, float factor, int n, void *stream);
 void run_add_row(float *x, const float *row, int n, void *stream);
 
 /* ---- warps.cu: one warp ---- */
 
-enum { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_XOR, SHUFFLES };
-void run_shuffle(int kind, int *y, const int *x, int amount, int width);
+enum { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_XOR, SHUFFLES };
+void run_shuffle(int kind, int *y, const int *x, int amount);
 void run_shuffle_long(long long *y, const long long *x);
 void run_halves(int *y, const int *x); /* each half of the warp its own way */
-enum { VOTES = 12 };
-void run_votes(int y[32][VOTES], const int *x);
+/* y[i][0]: does any lane have a number above the limit?  y[i][1]: of the first eight lanes. */
+void run_votes(int y[32][2], const int *x, int limit);
 
 /* ---- products.cu ---- */
 
 void run_to_bf16(unsigned short *y, const float *x, int n);
 void run_to_tf32(unsigned *y, const float *x, int n);
-void run_bf16_arithmetic(unsigned short y[4], unsigned short a, unsigned short b);
 /* c[16][8] = a[16][k] b[k][8] with one instruction; b stored [n][k] where `transposed`. */
 void run_mma_bf16(float *c, const float *a, const float *b);
 void run_mma_tf32(float *c, const float *a, const float *b);
@@ -64,7 +57,6 @@ typedef enum {
     MISSING_SECOND_BARRIER,
     MISSING_SYNCWARP,
     BLOCKS_WITHOUT_ATOMIC,
-    LAST_BLOCK_WITHOUT_FENCE,
     MISSING_WAIT,
     UNINITIALISED,
     LEAVES_BEFORE_BARRIER,

@@ -39,19 +39,6 @@ static __global__ void blocks_without_atomic(float *y) {
 }
 ENDS(blocks_without_atomic);
 
-static __global__ void last_block_without_fence(float *y, unsigned *counter) {
-    SHARED(bool, last, );
-    if (threadIdx.x == 0) {
-        y[1 + blockIdx.x] = 1;
-        last = atomicAdd(counter, 1u) == gridDim.x - 1;
-    }
-    __syncthreads();
-    float sum = 0;
-    for (unsigned i = 0; last && i < gridDim.x; i++) sum += y[1 + i];
-    if (last && threadIdx.x == 0) y[0] = sum;
-}
-ENDS(last_block_without_fence);
-
 static __global__ void missing_wait(float *y, const float *x) {
     SHARED(float4, s, [64]);
     copy_async16(&s[threadIdx.x], x + 4 * threadIdx.x, true);
@@ -188,7 +175,6 @@ extern "C" void planted_lines(Planted planted, int lines[2]) {
         {MISSING_SECOND_BARRIER, END_OF_missing_second_barrier, 6, 4},
         {MISSING_SYNCWARP, END_OF_missing_syncwarp, 4, 2},
         {BLOCKS_WITHOUT_ATOMIC, END_OF_blocks_without_atomic, 2, 2},
-        {LAST_BLOCK_WITHOUT_FENCE, END_OF_last_block_without_fence, 8, 3},
         {LEAVES_BEFORE_BARRIER, END_OF_leaves_before_barrier, 3, 3},
         {DIVERGENT_BARRIER, END_OF_divergent_barrier, 6, 3},
         {LEAVES_BEFORE_SHUFFLE, END_OF_leaves_before_shuffle, 2, 2},
@@ -214,7 +200,6 @@ extern "C" void planted_lines(Planted planted, int lines[2]) {
 
 extern "C" void run_planted(Planted planted, float *y, const float *x) {
     const size_t bytes = 64 * sizeof(float);
-    unsigned *counter = (unsigned *)(void *)&y[63];
     switch (planted) {
         case MISSING_BARRIER:
             LAUNCH(missing_barrier, 1, 64, 0, nullptr, y, x);
@@ -227,10 +212,6 @@ extern "C" void run_planted(Planted planted, float *y, const float *x) {
             break;
         case BLOCKS_WITHOUT_ATOMIC:
             LAUNCH(blocks_without_atomic, 3, 32, 0, nullptr, y);
-            break;
-        case LAST_BLOCK_WITHOUT_FENCE:
-            *counter = 0;
-            LAUNCH(last_block_without_fence, 3, 32, 0, nullptr, y, counter);
             break;
         case MISSING_WAIT:
             LAUNCH(missing_wait, 1, 64, 0, nullptr, y, x);

@@ -4,7 +4,7 @@
 
 static __global__ void to_bf16(unsigned short *y, const float *x, int n) {
     int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < n) y[i] = __bfloat16_as_ushort(__float2bfloat16(x[i]));
+    if (i < n) y[i] = __bfloat16_as_ushort(__float2bfloat16_rn(x[i]));
 }
 
 extern "C" void run_to_bf16(unsigned short *y, const float *x, int n) {
@@ -20,23 +20,10 @@ extern "C" void run_to_tf32(unsigned *y, const float *x, int n) {
     LAUNCH(to_tf32, (n + 255) / 256, 256, 0, nullptr, y, x, n);
 }
 
-static __global__ void bf16_arithmetic(unsigned short *y, unsigned short a_bits,
-                                       unsigned short b_bits) {
-    __nv_bfloat16 a = __ushort_as_bfloat16(a_bits), b = __ushort_as_bfloat16(b_bits);
-    y[0] = __bfloat16_as_ushort(a + b);
-    y[1] = __bfloat16_as_ushort(a - b);
-    y[2] = __bfloat16_as_ushort(a * b);
-    y[3] = __bfloat16_as_ushort(a / b);
-}
-
-extern "C" void run_bf16_arithmetic(unsigned short y[4], unsigned short a, unsigned short b) {
-    LAUNCH(bf16_arithmetic, 1, 1, 0, nullptr, y, a, b);
-}
-
 /* Two floats as a pair of bf16, the first in the low half. */
 static __device__ __forceinline__ unsigned pair(float low, float high) {
-    return (unsigned)__bfloat16_as_ushort(__float2bfloat16(low)) |
-           (unsigned)__bfloat16_as_ushort(__float2bfloat16(high)) << 16;
+    return (unsigned)__bfloat16_as_ushort(__float2bfloat16_rn(low)) |
+           (unsigned)__bfloat16_as_ushort(__float2bfloat16_rn(high)) << 16;
 }
 
 static __device__ __forceinline__ void store_accumulators(float *c, int stride,
@@ -89,9 +76,9 @@ static __global__ void product_by_ldmatrix(float *c, const float *a, const float
     SHARED(__nv_bfloat16, sb, [16][8]); /* [k][n] */
     SHARED(__nv_bfloat16, st, [8][16]); /* [n][k] */
     int lane = (int)threadIdx.x;
-    for (int i = lane; i < 256; i += 32) sa[i / 16][i % 16] = __float2bfloat16(a[i]);
-    for (int i = lane; i < 128; i += 32) sb[i / 8][i % 8] = __float2bfloat16(b[i]);
-    for (int i = lane; i < 128; i += 32) st[i / 16][i % 16] = __float2bfloat16(b[i]);
+    for (int i = lane; i < 256; i += 32) sa[i / 16][i % 16] = __float2bfloat16_rn(a[i]);
+    for (int i = lane; i < 128; i += 32) sb[i / 8][i % 8] = __float2bfloat16_rn(b[i]);
+    for (int i = lane; i < 128; i += 32) st[i / 16][i % 16] = __float2bfloat16_rn(b[i]);
     __syncwarp();
     unsigned fa[4], fb[2];
     /* Matrices in the order of the fragments: rows 0-7 and 8-15 of columns 0-7, then of 8-15. */
@@ -121,11 +108,11 @@ static __global__ void warpgroup(float *c, const float *a, const float *b, bool 
     const auto at = [](int row, int column) {
         return row * 64 + ((column / 8) ^ (row % 8)) * 8 + column % 8;
     };
-    for (int i = thread; i < 64 * 16; i += 128) sa[at(i / 16, i % 16)] = __float2bfloat16(a[i]);
+    for (int i = thread; i < 64 * 16; i += 128) sa[at(i / 16, i % 16)] = __float2bfloat16_rn(a[i]);
     for (int i = thread; i < 16 * 8 * N; i += 128) {
         const int k = i / (8 * N), j = i % (8 * N);
-        st[at(j, k)] = __float2bfloat16(b[i]);
-        sb[j / 64 * 16 * 64 + at(k, j % 64)] = __float2bfloat16(b[i]);
+        st[at(j, k)] = __float2bfloat16_rn(b[i]);
+        sb[j / 64 * 16 * 64 + at(k, j % 64)] = __float2bfloat16_rn(b[i]);
     }
     unsigned fa[4];
     for (int i = 0; i < 4; i++) {
@@ -191,8 +178,8 @@ static __global__ void __launch_bounds__(128)
     float d[2][4][4] = {};
     for (int k0 = 0; k0 < k; k0 += 32) {
         for (int i = (int)threadIdx.x; i < 64 * 32; i += 128) {
-            sa[i / 32][i % 32] = __float2bfloat16(a[i / 32 * k + k0 + i % 32]);
-            sb[i / 64][i % 64] = __float2bfloat16(b[(k0 + i / 64) * 64 + i % 64]);
+            sa[i / 32][i % 32] = __float2bfloat16_rn(a[i / 32 * k + k0 + i % 32]);
+            sb[i / 64][i % 64] = __float2bfloat16_rn(b[(k0 + i / 64) * 64 + i % 64]);
         }
         __syncthreads();
         for (int kk = 0; kk < 32; kk += 16)

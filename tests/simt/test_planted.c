@@ -61,7 +61,6 @@ static const Row race_rows[] = {
     {MISSING_SECOND_BARRIER, "race: missing second barrier", "race in shared memory", true},
     {MISSING_SYNCWARP, "race: missing __syncwarp", "race in shared memory", true},
     {BLOCKS_WITHOUT_ATOMIC, "race: blocks without an atomic", "race in global memory", true},
-    {LAST_BLOCK_WITHOUT_FENCE, "race: last block without a fence", "race in global memory", true},
 };
 
 static const Row alignment_rows[] = {

@@ -1,5 +1,5 @@
 /* What code compiled with -fsanitize=thread calls, under the names of the sanitizer's library.  All
- * fibers run on one thread of the host, so atomic operations can be plain ones. */
+ * fibers run on one thread of the host, so the one atomic operation can be a plain one. */
 #include "race.h"
 
 #define HERE ((RacePlace)(uintptr_t)__builtin_return_address(0))
@@ -30,64 +30,14 @@ void __tsan_func_entry(void *caller);
 void __tsan_func_entry(void *caller) { (void)caller; }
 void __tsan_func_exit(void);
 void __tsan_func_exit(void) {}
-#define ATOMIC(memory) race_access((const void *)(memory), sizeof *(memory), RACE_ATOMIC, HERE)
-#define FETCH(bits, T, name, update)                                         \
-    T __tsan_atomic##bits##_##name(volatile T *memory, T value, int order);  \
-    T __tsan_atomic##bits##_##name(volatile T *memory, T value, int order) { \
-        (void)order;                                                         \
-        ATOMIC(memory);                                                      \
-        T old = *memory;                                                     \
-        *memory = (T)(update);                                               \
-        return old;                                                          \
-    }
-#define COMPARE(bits, T, name)                                                                  \
-    int __tsan_atomic##bits##_compare_exchange_##name(volatile T *memory, T *expected, T value, \
-                                                      int order, int on_failure);               \
-    int __tsan_atomic##bits##_compare_exchange_##name(volatile T *memory, T *expected, T value, \
-                                                      int order, int on_failure) {              \
-        (void)order, (void)on_failure;                                                          \
-        ATOMIC(memory);                                                                         \
-        T old = *memory;                                                                        \
-        bool same = old == *expected;                                                           \
-        if (same)                                                                               \
-            *memory = value;                                                                    \
-        else                                                                                    \
-            *expected = old;                                                                    \
-        return same;                                                                            \
-    }
-#define ATOMICS(bits, T)                                                                  \
-    void __tsan_atomic##bits##_store(volatile T *memory, T value, int order);             \
-    void __tsan_atomic##bits##_store(volatile T *memory, T value, int order) {            \
-        (void)order;                                                                      \
-        ATOMIC(memory);                                                                   \
-        *memory = value;                                                                  \
-    }                                                                                     \
-    FETCH(bits, T, exchange, value)                                                       \
-    FETCH(bits, T, fetch_add, old + value)                                                \
-    FETCH(bits, T, fetch_sub, old - value)                                                \
-    FETCH(bits, T, fetch_and, old &value)                                                 \
-    FETCH(bits, T, fetch_or, old | value)                                                 \
-    FETCH(bits, T, fetch_xor, old ^ value)                                                \
-    COMPARE(bits, T, strong)                                                              \
-    COMPARE(bits, T, weak)                                                                \
-    T __tsan_atomic##bits##_load(const volatile T *memory, int order);                    \
-    T __tsan_atomic##bits##_load(const volatile T *memory, int order) {                   \
-        (void)order;                                                                      \
-        ATOMIC(memory);                                                                   \
-        return *memory;                                                                   \
-    }                                                                                     \
-    T __tsan_atomic##bits##_compare_exchange_val(volatile T *memory, T expected, T value, \
-                                                 int order, int on_failure);              \
-    T __tsan_atomic##bits##_compare_exchange_val(volatile T *memory, T expected, T value, \
-                                                 int order, int on_failure) {             \
-        (void)order, (void)on_failure;                                                    \
-        ATOMIC(memory);                                                                   \
-        T old = *memory;                                                                  \
-        if (old == expected) *memory = value;                                             \
-        return old;                                                                       \
-    }
-ATOMICS(32, uint32_t)
-ATOMICS(64, uint64_t)
+uint32_t __tsan_atomic32_fetch_add(volatile uint32_t *memory, uint32_t value, int order);
+uint32_t __tsan_atomic32_fetch_add(volatile uint32_t *memory, uint32_t value, int order) {
+    (void)order;
+    race_access((const void *)memory, sizeof *memory, RACE_ATOMIC, HERE);
+    uint32_t old = *memory;
+    *memory = old + value;
+    return old;
+}
 
 /* What code compiled with -fsanitize=alignment calls for an address that the type's alignment
  * forbids, which is an error on a GPU.  The compiler passes a description of the place. */

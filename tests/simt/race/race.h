@@ -8,12 +8,9 @@
  *   - __syncthreads, for threads of a block;
  *   - __syncwarp, for the lanes it names.  Not shuffles, votes, mma or ldmatrix: they move values
  *     between registers and promise nothing about memory;
- *   - the end of a launch;
- *   - between blocks of a launch: a block that has called __threadfence and then an atomic
- *     operation, and one that later uses an atomic on the same address.  This is kept per block,
- *     not per thread: a fence by another thread of the block counts as well.
- * Two atomic operations do not race.  Accesses through memcpy and memset of sizes unknown to the
- * compiler are not seen.
+ *   - the end of a launch.
+ * Nothing orders the blocks of a launch.  Two atomic operations do not race.  Accesses through
+ * memcpy and memset of sizes unknown to the compiler are not seen.
  *
  * With -fsanitize=alignment in addition, vector accesses to misaligned addresses are errors too
  * (hooks.c).  g++ checks all of them; clang++ 14 only those through a member, not whole copies.

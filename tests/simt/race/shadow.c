@@ -33,65 +33,11 @@ static Page none, *recent[RECENT];
 static size_t page_count, cell_bytes;
 
 static struct {
-    bool running, fenced;
+    bool running;
     unsigned block, interval;
-    unsigned begun;  /* blocks of the launch, the running one included */
-    uint64_t serial; /* counts the blocks of all launches */
+    uint64_t serial;                                    /* counts the blocks of all launches */
     unsigned clock[SIMT_WARPS][SIMT_LANES][SIMT_LANES]; /* [w][i][j]: what lane i knows of j */
 } now;
-
-/* ---- order between blocks ---- */
-
-/* For the address of an atomic, the blocks of the launch (as bits) that come before whoever uses it
- * next: those that had fenced when they used it, and those that came before these. */
-typedef struct {
-    const void *memory; /* the atomic's */
-    unsigned *blocks;
-} Release;
-enum { RELEASES = 1024 };
-static Release releases[RELEASES];
-static int release_count;
-static unsigned *acquired; /* the blocks that come before the running one */
-static size_t set_words;
-
-static bool set_has(const unsigned *set, unsigned block) {
-    return set[block / 32] >> block % 32 & 1u;
-}
-
-/* Returns true when every block that has run so far comes before the running one. */
-static bool acquired_all(void) {
-    unsigned count = 0;
-    for (size_t w = 0; w < set_words; w++) count += (unsigned)__builtin_popcount(acquired[w]);
-    return count + 1 == now.begun;
-}
-
-static void sets_start(void) {
-    for (int i = 0; i < release_count; i++) free(releases[i].blocks);
-    release_count = 0;
-    uint64_t blocks = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
-    set_words = (size_t)(blocks / 32 + 1);
-    free(acquired);
-    acquired = calloc(set_words, sizeof *acquired);
-    if (!acquired) abort();
-}
-
-static void order_by_atomic(const void *memory) {
-    int i = 0;
-    while (i < release_count && releases[i].memory != memory) i++;
-    if (i < release_count)
-        for (size_t w = 0; w < set_words; w++) acquired[w] |= releases[i].blocks[w];
-    if (!now.fenced || i == RELEASES) return;
-    if (i == release_count) {
-        releases[i].memory = memory;
-        releases[i].blocks = calloc(set_words, sizeof *acquired);
-        if (!releases[i].blocks) abort();
-        release_count++;
-    }
-    for (size_t w = 0; w < set_words; w++) releases[i].blocks[w] |= acquired[w];
-    releases[i].blocks[now.block / 32] |= 1u << now.block % 32;
-}
-
-static void on_fence(void) { now.fenced = true; }
 
 /* ---- pages ---- */
 
@@ -156,7 +102,7 @@ static void tell(const Now *n, RacePlace place, RaceKind kind, unsigned block, u
 }
 
 static bool after_write(const ShadowCell *cell, const Now *n) {
-    if (cell->write_block != now.block + 1) return set_has(acquired, cell->write_block - 1);
+    if (cell->write_block != now.block + 1) return false;
     if (cell->write_thread == n->access.thread || cell->write_interval < now.interval) return true;
     return cell->write_thread / SIMT_LANES == n->warp &&
            now.clock[n->warp][n->lane][cell->write_thread % SIMT_LANES] >= cell->write_clock;
@@ -164,8 +110,7 @@ static bool after_write(const ShadowCell *cell, const Now *n) {
 
 /* Returns true when all readers of the cell come before the running access. */
 static bool after_reads(const ShadowCell *cell, const Now *n) {
-    if (cell->read_blocks) return acquired_all();
-    if (cell->read_block != now.block + 1) return set_has(acquired, cell->read_block - 1);
+    if (cell->read_blocks || cell->read_block != now.block + 1) return false;
     if (cell->read_interval < now.interval) return true;
     if (cell->read_warps || cell->read_thread / SIMT_LANES != n->warp) return false;
     const unsigned *known = now.clock[n->warp][n->lane];
@@ -177,9 +122,7 @@ static bool after_reads(const ShadowCell *cell, const Now *n) {
 static void add_reader(ShadowCell *cell, const Now *n) {
     unsigned clock = now.clock[n->warp][n->lane][n->lane];
     bool first = !cell->read_block, alone = first || after_reads(cell, n);
-    if (cell->read_block && cell->read_block != now.block + 1 &&
-        !set_has(acquired, cell->read_block - 1))
-        cell->read_blocks = true;
+    if (cell->read_block && cell->read_block != now.block + 1) cell->read_blocks = true;
     bool new_interval = cell->read_block != now.block + 1 || cell->read_interval != now.interval;
     if (alone || new_interval) {
         cell->read_lanes = 0;
@@ -244,7 +187,6 @@ bool race_running(void) { return now.running; }
 
 void race_access(const void *memory, size_t bytes, RaceKind kind, RacePlace place) {
     if (!now.running || simt_is_own(memory) || simt_on_stack(memory)) return;
-    if (kind == RACE_ATOMIC && !simt_in_shared(memory)) order_by_atomic(memory);
     access_by(simt_thread(), memory, bytes, kind, place);
 }
 
@@ -254,17 +196,12 @@ static void on_launch(bool begin) {
     now.running = begin;
     if (!begin) return;
     if (!pages || cell_bytes > cell_bytes_kept) start_over();
-    sets_start();
-    now.begun = 0;
 }
 
 static void on_block(void) {
     now.block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    now.begun++;
     now.serial++;
     now.interval = 0;
-    now.fenced = false;
-    memset(acquired, 0, set_words * sizeof *acquired);
     memset(now.clock, 0, sizeof now.clock);
     for (int w = 0; w < SIMT_WARPS; w++)
         for (int i = 0; i < SIMT_LANES; i++) now.clock[w][i][i] = 1;
@@ -289,4 +226,4 @@ static void on_access(const void *memory, size_t bytes, bool write, unsigned thr
     access_by(thread, memory, bytes, write ? RACE_WRITE : RACE_READ, race_site(site));
 }
 
-const SimtRace race_checker = {on_launch, on_block, on_barrier, on_sync_warp, on_fence, on_access};
+const SimtRace race_checker = {on_launch, on_block, on_barrier, on_sync_warp, on_access};
