@@ -40,17 +40,18 @@ static double mean_speedup(void) {
     return sum / rows;
 }
 
-/* Returns the smallest saving over the models of a table of cost, recomputed from times and prices.
- * *mean: the mean of these savings; *printed: the mean of the printed average cells. */
+/* Returns the smallest cost saved over the models, recomputed from times and prices.  *mean: the
+ * mean of these savings; *printed: the mean of the printed average cells. */
 static double min_saving(const char *gpu, double multiplier, double *mean, double *printed) {
     double min = INFINITY, sum = 0, sum_printed = 0;
     int rows = 0;
-    for (const PaperReduction *row = paper_reductions; paper_is_cost(row) && row->gpu; row++) {
+    for (int r = 0; r < PAPER_REDUCTIONS; r++) {
+        const PaperReduction *row = &paper_reductions[r];
         if (strcmp(row->gpu, gpu)) continue;
-        double saved = 1 - multiplier * paper_time_ratio(row) * paper_price_ratio(row);
+        double saved = 1 - multiplier * paper_ratio(row, PAPER_COST);
         min = fmin(min, saved);
         sum += saved;
-        sum_printed += row->average;
+        sum_printed += row->average[PAPER_COST];
         rows++;
     }
     *mean = sum / rows;

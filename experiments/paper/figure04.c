@@ -21,9 +21,9 @@ static void put_pair(Table *table, int column, const PaperStep *step, double pub
 
 static void add_model(Table *table, const PaperDistributed *d, double multiplier) {
     const PaperOffload *o = paper_offload_of(d->model);
-    PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1, 0};
-    PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3, 0};
-    PaperStep offload = {"rtx4090", d->model, {1, o ? o->gpus : 0}, TIMED_OFFLOAD, 1, 0};
+    PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1};
+    PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3};
+    PaperStep offload = {"rtx4090", d->model, {1, o ? o->gpus : 0}, TIMED_OFFLOAD, 1};
     table_row(table, "%s", d->model);
     put_pair(table, FULL, &full, d->full_ms, 1);
     put_pair(table, BCD, &bcd, d->bcd_ms, multiplier);

@@ -95,7 +95,6 @@ void paper_add_tables9_11(Tables *tables); /* the memory of Tables 9 to 11 */
 /* ---- `bcd experiment timing`: steps, published, simulated, and measured here ----------------- */
 
 void paper_add_table3_4(Tables *tables);
-void paper_add_offload(Tables *tables);
 void paper_add_table15_16(Tables *tables);
 void paper_add_deviations(Tables *tables); /* over the tables added before */
 void paper_add_figure4(Tables *tables, double multiplier);

@@ -22,7 +22,7 @@ static const struct {
 static double saved_at(const char *gpu, double ratio, double multiplier) {
     const PaperReduction *row = paper_reductions;
     while (strcmp(row->gpu, gpu) || strcmp(row->model, "G-10B")) row++;
-    return 1 - multiplier * paper_time_ratio(row) / ratio;
+    return 1 - multiplier * paper_ratio(row, PAPER_HOURS) / ratio;
 }
 
 enum { PRICE, RATIO = PRICE + COST_GPUS, SAVED = RATIO + COST_GPUS - 1 };

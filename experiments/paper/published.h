@@ -75,31 +75,27 @@ double paper_bcd_ms(const char *model);
 
 /* ---- tables05_14.c --------------------------------------------------------------------------- */
 
-/* What BCD-1/3 on RTX 4090 saves against a full update on `gpu`, as fractions of the cost (Tables 5
- * to 7) or of the GPU hours (Tables 12 to 14). */
+/* What BCD-1/3 on RTX 4090 saves against a full update on `gpu`, as a fraction of the cost (Tables
+ * 5 to 7) and of the GPU hours (Tables 12 to 14, which print no GPUs of their own). */
+typedef enum { PAPER_COST, PAPER_HOURS, PAPER_SAVINGS } PaperSaving;
 typedef struct {
-    int table;
     const char *gpu, *model;
-    PaperGpus full, bcd; /* zeros in Tables 12 to 14, which print none */
-    double worst, average;
+    PaperGpus full, bcd;
+    double worst[PAPER_SAVINGS], average[PAPER_SAVINGS];
 } PaperReduction;
-enum { PAPER_REDUCTIONS = 24 };
-extern const PaperReduction paper_reductions[PAPER_REDUCTIONS + 1];
-bool paper_is_cost(const PaperReduction *reduction);
-/* Returns the row for the same GPU and model in the tables of cost, or in those of hours. */
-const PaperReduction *paper_reduction_of(const PaperReduction *reduction, bool cost);
-/* A reduction is 1 - multiplier x time ratio x price ratio.  The time ratio is the GPU time of a
- * BCD step over that of a full one, by the published times; the price ratio is the price of an RTX
- * 4090 over that of the other GPU, 1 for hours. */
-double paper_time_ratio(const PaperReduction *reduction);
-double paper_price_ratio(const PaperReduction *reduction);
+enum { PAPER_REDUCTIONS = 12 };
+extern const PaperReduction paper_reductions[PAPER_REDUCTIONS];
+/* A saving is 1 - multiplier x ratio.  Returns this ratio: the GPU time of a BCD step over that of
+ * a full one, by the published times; for the cost times the price of an RTX 4090 over that of the
+ * other GPU (section 4.4.1). */
+double paper_ratio(const PaperReduction *row, PaperSaving what);
 
 /* The B-F multipliers in the text. */
 extern const double paper_average_multiplier, paper_worst_multiplier;
 /* Returns the multiplier that a row's average cell was computed with if its worst cell was computed
  * with the worst one: worst multiplier x (1 - average) / (1 - worst), in which times and prices
  * cancel; and the median over all rows, which is not the printed average. */
-double paper_row_multiplier(const PaperReduction *reduction);
+double paper_row_multiplier(const PaperReduction *row, PaperSaving what);
 double paper_table_multiplier(void);
 
 /* ---- claims.c: numbers in the text ----------------------------------------------------------- */

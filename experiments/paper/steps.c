@@ -20,7 +20,7 @@ static Configuration configuration(const PaperStep *step, const Model *model,
                        .submodels = bcd ? step->submodels : 1,
                        .pipeline = paper_gpus(step->gpus),
                        .replicas = 1,
-                       .micro_batches = step->micro_batches ? step->micro_batches : 1,
+                       .micro_batches = 1,
                        .cached = step->method == TIMED_CACHED};
     c.stage.offload = step->method == TIMED_OFFLOAD;
     return c;
@@ -30,7 +30,7 @@ static Configuration configuration(const PaperStep *step, const Model *model,
 
 double paper_calibration_ms(const char *gpu, PaperStep *step) {
     bool bcd = strcmp(gpu, "rtx4090") == 0;
-    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, bcd ? 3 : 1, 0};
+    *step = (PaperStep){gpu, "G-1.6B", one_gpu, bcd ? TIMED_BCD : TIMED_FULL, bcd ? 3 : 1};
     return bcd ? paper_bcd_ms(step->model) : paper_full_ms(gpu, step->model, one_gpu);
 }
 
@@ -86,7 +86,6 @@ Source paper_step_source(const PaperStep *step) {
     paper_calibration_ms(step->gpu, &used);
     bool offload = step->method == TIMED_OFFLOAD && strcmp(step->gpu, "rtx4090") == 0;
     bool same = strcmp(step->model, used.model) == 0 && paper_gpus(step->gpus) == 1 &&
-                !step->micro_batches &&
                 (offload || (step->method == used.method && step->submodels == used.submodels));
     return same ? SOURCE_PUBLISHED : SOURCE_SIMULATED;
 }
@@ -101,7 +100,7 @@ double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting) 
     Prediction p;
     if (!model || simulate(&p, NULL, &c, NULL)) table_fail(table);
     model_free(model);
-    return table->failed ? NAN : 1e3 * p.step_s / c.micro_batches;
+    return table->failed ? NAN : 1e3 * p.step_s;
 }
 
 void paper_put_step(Table *table, int first, const PaperStep *step, double published) {

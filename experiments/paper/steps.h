@@ -22,8 +22,7 @@ typedef struct {
     const char *gpu, *model; /* key of gpu_table; preset */
     PaperGpus gpus;
     TimedMethod method;
-    int submodels;     /* of BCD */
-    int micro_batches; /* of a step; 0: one, as the paper's steps have */
+    int submodels; /* of BCD */
 } PaperStep;
 
 /* Returns the published time that a GPU is calibrated with, and the step it belongs to. */
@@ -37,8 +36,8 @@ Source paper_step_source(const PaperStep *step);
  * as failed when that is impossible. */
 const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting);
 
-/* Returns the milliseconds of a micro-batch of 1024 tokens, the mean over the submodels; NAN for a
- * model that Table 8 does not describe.  Returns NAN and marks `table` as failed on an error. */
+/* Returns the milliseconds of a step of 1024 tokens, the mean over the submodels; NAN for a model
+ * that Table 8 does not describe.  Returns NAN and marks `table` as failed on an error. */
 double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting);
 
 /* Fills five cells from column `first` on: the published milliseconds, then for each setting the

@@ -71,8 +71,8 @@ static void add_table4(Tables *tables) {
     Table *table =
         tables_add(tables, "table4", "Table 4 and section 4.4.2: a step", "step", columns, COLUMNS);
     for (const PaperDistributed *d = paper_distributed; d->model; d++) {
-        PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1, 0};
-        PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3, 0};
+        PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1};
+        PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3};
         table_row(table, "%s full", d->model);
         put_step(table, &full, d->full_ms);
         /* The two full updates of G-10B have the same BCD step. */
@@ -81,7 +81,7 @@ static void add_table4(Tables *tables) {
         put_step(table, &bcd, d->bcd_ms);
     }
     for (const PaperOtherGpu *e = paper_other_gpus; e->model; e++) {
-        PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1, 0};
+        PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1};
         table_row(table, "%s full, %s", e->model, gpu_find(e->gpu)->name);
         put_step(table, &full, e->full_ms);
     }
@@ -93,7 +93,7 @@ static void add_table3(Tables *tables) {
     Table *table = tables_add(tables, "table3", "Table 3: a step with the optimizer offloaded",
                               "step", columns, COLUMNS);
     for (const PaperOffload *o = paper_offload; o->model; o++) {
-        PaperStep step = {"rtx4090", o->model, {1, o->gpus}, TIMED_OFFLOAD, 1, 0};
+        PaperStep step = {"rtx4090", o->model, {1, o->gpus}, TIMED_OFFLOAD, 1};
         table_row(table, "%s offload", o->model);
         put_step(table, &step, o->offload_ms);
     }
@@ -109,29 +109,4 @@ static void add_table3(Tables *tables) {
 void paper_add_table3_4(Tables *tables) {
     add_table4(tables);
     add_table3(tables);
-}
-
-/* ---- offload against tokens ------------------------------------------------------------------ */
-
-void paper_add_offload(Tables *tables) {
-    static const TableColumn of_tokens[] = {
-        {"offload", "offload", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
-        {"resident", "resident", "ms/1k tok.", COLUMN_NUMBER, 1, SOURCE_SIMULATED},
-        {"times", "offload", "x", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
-    };
-    Table *table = tables_add(tables, "offload", "Offload is paid per step, not per token: G-1.6B",
-                              "tokens a step", of_tokens, 3);
-    for (int thousand = 1; thousand <= 512; thousand *= 2) {
-        PaperStep step = {"rtx4090", "G-1.6B", {1, 1}, TIMED_OFFLOAD, 1, thousand};
-        double offload = paper_step_ms(table, &step, SETTING_CALIBRATED);
-        step.method = TIMED_FULL;
-        double resident = paper_step_ms(table, &step, SETTING_CALIBRATED);
-        table_row(table, "%dk", thousand);
-        table_put(table, 0, offload, resident, offload / resident);
-    }
-    table_note(
-        table,
-        "One RTX 4090, calibrated as in Table 4, micro-batches of 1 x 1024 tokens.  "
-        "\"resident\": the same full update with its state on the card, where it would not fit. "
-        " Table 3 has the first row only.");
 }

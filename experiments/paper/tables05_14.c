@@ -5,32 +5,19 @@
 #include "../../dist/cluster.h"
 #include "paper.h"
 
-const PaperReduction paper_reductions[PAPER_REDUCTIONS + 1] = {
-    {5, "rtx4090", "G-1.6B", {1, 2}, {1, 1}, 0.565, 0.804},
-    {5, "rtx4090", "G-5.4B", {1, 8}, {1, 4}, 0.301, 0.685},
-    {5, "rtx4090", "G-10B", {2, 8}, {1, 8}, -0.028, 0.536},
-    {5, "rtx4090", "G-20B", {4, 8}, {2, 8}, 0.294, 0.683},
-    {6, "a100", "G-1.6B", {1, 1}, {1, 1}, 0.751, 0.888},
-    {6, "a100", "G-5.4B", {1, 2}, {1, 4}, 0.456, 0.755},
-    {6, "a100", "G-10B", {1, 4}, {1, 8}, 0.444, 0.749},
-    {6, "a100", "G-20B", {1, 8}, {2, 8}, 0.573, 0.808},
-    {7, "a800", "G-1.6B", {1, 1}, {1, 1}, 0.611, 0.825},
-    {7, "a800", "G-5.4B", {1, 2}, {1, 4}, 0.099, 0.594},
-    {7, "a800", "G-10B", {1, 4}, {1, 8}, 0.070, 0.581},
-    {7, "a800", "G-20B", {1, 8}, {2, 8}, 0.285, 0.677},
-    {12, "rtx4090", "G-1.6B", {0, 0}, {0, 0}, 0.561, 0.802},
-    {12, "rtx4090", "G-5.4B", {0, 0}, {0, 0}, 0.133, 0.609},
-    {12, "rtx4090", "G-10B", {0, 0}, {0, 0}, -0.028, 0.536},
-    {12, "rtx4090", "G-20B", {0, 0}, {0, 0}, 0.294, 0.682},
-    {13, "a100", "G-1.6B", {0, 0}, {0, 0}, 0.015, 0.556},
-    {13, "a100", "G-5.4B", {0, 0}, {0, 0}, -1.270, -0.024},
-    {13, "a100", "G-10B", {0, 0}, {0, 0}, -1.318, -0.045},
-    {13, "a100", "G-20B", {0, 0}, {0, 0}, -0.780, 0.197},
-    {14, "a800", "G-1.6B", {0, 0}, {0, 0}, 0.064, 0.578},
-    {14, "a800", "G-5.4B", {0, 0}, {0, 0}, -1.147, 0.032},
-    {14, "a800", "G-10B", {0, 0}, {0, 0}, -1.216, 0.0008},
-    {14, "a800", "G-20B", {0, 0}, {0, 0}, -0.705, 0.231},
-    {0, NULL, NULL, {0, 0}, {0, 0}, 0, 0},
+const PaperReduction paper_reductions[PAPER_REDUCTIONS] = {
+    {"rtx4090", "G-1.6B", {1, 2}, {1, 1}, {0.565, 0.561}, {0.804, 0.802}},
+    {"rtx4090", "G-5.4B", {1, 8}, {1, 4}, {0.301, 0.133}, {0.685, 0.609}},
+    {"rtx4090", "G-10B", {2, 8}, {1, 8}, {-0.028, -0.028}, {0.536, 0.536}},
+    {"rtx4090", "G-20B", {4, 8}, {2, 8}, {0.294, 0.294}, {0.683, 0.682}},
+    {"a100", "G-1.6B", {1, 1}, {1, 1}, {0.751, 0.015}, {0.888, 0.556}},
+    {"a100", "G-5.4B", {1, 2}, {1, 4}, {0.456, -1.270}, {0.755, -0.024}},
+    {"a100", "G-10B", {1, 4}, {1, 8}, {0.444, -1.318}, {0.749, -0.045}},
+    {"a100", "G-20B", {1, 8}, {2, 8}, {0.573, -0.780}, {0.808, 0.197}},
+    {"a800", "G-1.6B", {1, 1}, {1, 1}, {0.611, 0.064}, {0.825, 0.578}},
+    {"a800", "G-5.4B", {1, 2}, {1, 4}, {0.099, -1.147}, {0.594, 0.032}},
+    {"a800", "G-10B", {1, 4}, {1, 8}, {0.070, -1.216}, {0.581, 0.0008}},
+    {"a800", "G-20B", {1, 8}, {2, 8}, {0.285, -0.705}, {0.677, 0.231}},
 };
 
 const char *const cost_gpus[COST_GPUS] = {"rtx4090", "a100", "a800"};
@@ -39,35 +26,24 @@ const double paper_average_multiplier = 1.39, paper_worst_multiplier = 2.77;
 
 /* ---- recomputed ------------------------------------------------------------------------------ */
 
-bool paper_is_cost(const PaperReduction *reduction) { return reduction->table < 12; }
-
-const PaperReduction *paper_reduction_of(const PaperReduction *reduction, bool cost) {
-    const PaperReduction *row = paper_reductions;
-    while (paper_is_cost(row) != cost || strcmp(row->gpu, reduction->gpu) ||
-           strcmp(row->model, reduction->model))
-        row++;
-    return row;
+double paper_ratio(const PaperReduction *r, PaperSaving what) {
+    double times = paper_bcd_ms(r->model) * paper_gpus(r->bcd) /
+                   (paper_full_ms(r->gpu, r->model, r->full) * paper_gpus(r->full));
+    double prices = gpu_find("rtx4090")->dollars_per_hour / gpu_find(r->gpu)->dollars_per_hour;
+    return what == PAPER_COST ? times * prices : times;
 }
 
-double paper_time_ratio(const PaperReduction *reduction) {
-    const PaperReduction *r = paper_reduction_of(reduction, true);
-    return paper_bcd_ms(r->model) * paper_gpus(r->bcd) /
-           (paper_full_ms(r->gpu, r->model, r->full) * paper_gpus(r->full));
-}
-
-double paper_price_ratio(const PaperReduction *reduction) {
-    double price = gpu_find("rtx4090")->dollars_per_hour; /* of section 4.4.1, as all there */
-    return paper_is_cost(reduction) ? price / gpu_find(reduction->gpu)->dollars_per_hour : 1;
-}
-
-double paper_row_multiplier(const PaperReduction *reduction) {
-    return paper_worst_multiplier * (1 - reduction->average) / (1 - reduction->worst);
+double paper_row_multiplier(const PaperReduction *r, PaperSaving what) {
+    return paper_worst_multiplier * (1 - r->average[what]) / (1 - r->worst[what]);
 }
 
 double paper_table_multiplier(void) {
-    double row[PAPER_REDUCTIONS];
-    for (int i = 0; i < PAPER_REDUCTIONS; i++) row[i] = paper_row_multiplier(&paper_reductions[i]);
-    return paper_median(row, PAPER_REDUCTIONS);
+    double cell[PAPER_SAVINGS * PAPER_REDUCTIONS];
+    int cells = 0;
+    for (int i = 0; i < PAPER_REDUCTIONS; i++)
+        for (PaperSaving what = PAPER_COST; what < PAPER_SAVINGS; what++)
+            cell[cells++] = paper_row_multiplier(&paper_reductions[i], what);
+    return paper_median(cell, cells);
 }
 
 /* ---- one saving with each multiplier --------------------------------------------------------- */
@@ -113,62 +89,58 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
 enum { FULL, BCD, IMPLIED, SAVED, COLUMNS = SAVED + SAVED_COLUMNS };
 
 static void add_cell(Table *table, const CostSettings *settings, const PaperReduction *row,
-                     bool worst) {
-    double published = worst ? row->worst : row->average, saved[MULTIPLIERS];
-    double ratio = paper_time_ratio(row) * paper_price_ratio(row);
-    const PaperReduction *with_gpus = paper_reduction_of(row, true);
+                     PaperSaving what, bool worst) {
+    double published = worst ? row->worst[what] : row->average[what], saved[MULTIPLIERS];
+    double ratio = paper_ratio(row, what);
     for (int m = 0; m < MULTIPLIERS; m++) saved[m] = 1 - settings->multiplier[m] * ratio;
     table_row(table, "%s %s", row->model, worst ? "worst" : "avg.");
-    put_gpus(table, FULL, with_gpus->full, SOURCE_PUBLISHED);
-    put_gpus(table, BCD, with_gpus->bcd, SOURCE_PUBLISHED);
+    put_gpus(table, FULL, row->full, SOURCE_PUBLISHED);
+    put_gpus(table, BCD, row->bcd, SOURCE_PUBLISHED);
     table_put(table, IMPLIED, (1 - published) / ratio);
     cost_put_saved(table, SAVED, settings, published, saved);
 }
 
-/* Adds the table whose first row this is; returns the first row of the next one. */
-static const PaperReduction *add_reduction(Tables *tables, const CostSettings *settings,
-                                           const PaperReduction *row) {
+static void add_reduction(Tables *tables, const CostSettings *settings, PaperSaving what, int g) {
     TableColumn columns[COLUMNS] = {
         [FULL] = {"full", "full", "N/G", COLUMN_TEXT, 0, SOURCE_PUBLISHED},
         [BCD] = {"bcd", "BCD", "N/G", COLUMN_TEXT, 0, SOURCE_PUBLISHED},
         [IMPLIED] = {"implied", "implied", "B-F", COLUMN_NUMBER, 3, SOURCE_RECOMPUTED},
     };
     char name[48], title[160];
-    bool cost = paper_is_cost(row);
-    int number = row->table, count = SAVED + cost_saved_columns(columns + SAVED, settings);
+    bool cost = what == PAPER_COST;
+    int number = (cost ? 5 : 12) + g, count = SAVED + cost_saved_columns(columns + SAVED, settings);
     snprintf(name, sizeof name, "table%d", number);
     snprintf(title, sizeof title,
              "Table %d: %s saved by BCD-1/3 on RTX 4090 against a full update on %s", number,
-             cost ? "cost" : "GPU hours", gpu_find(row->gpu)->name);
+             cost ? "cost" : "GPU hours", gpu_find(cost_gpus[g])->name);
     Table *table = tables_add(tables, name, title, "model", columns, count);
-    for (; row->table == number; row++) {
-        add_cell(table, settings, row, true);
-        add_cell(table, settings, row, false);
-    }
+    for (int r = 0; r < PAPER_REDUCTIONS; r++)
+        for (int worst = 1; worst >= 0 && !strcmp(paper_reductions[r].gpu, cost_gpus[g]); worst--)
+            add_cell(table, settings, &paper_reductions[r], what, worst);
     table_note(
         table,
         "Saved: 1 - multiplier x (step x GPUs%s of BCD) / (the same of the full update), "
         "from the published times%s.  nearest: the multiplier whose cell is nearest, none if "
         "all are more than 1.5 points off; implied: the one that would give the published cell.",
         cost ? " x price" : "", cost ? " and the prices of section 4.4.1" : "");
-    return row;
 }
 
 void paper_add_reductions(Tables *tables, const CostSettings *settings) {
-    for (const PaperReduction *row = paper_reductions; row->table;)
-        row = add_reduction(tables, settings, row);
+    for (PaperSaving what = PAPER_COST; what < PAPER_SAVINGS; what++)
+        for (int g = 0; g < COST_GPUS; g++) add_reduction(tables, settings, what, g);
 }
 
 /* ---- what the six tables imply --------------------------------------------------------------- */
 
-static void add_implied_row(Table *table, const PaperReduction *cost) {
-    const PaperReduction *hours = paper_reduction_of(cost, false);
-    double ms = paper_full_ms(cost->gpu, cost->model, cost->full), price = paper_price_ratio(cost);
-    double by_times = paper_worst_multiplier * paper_time_ratio(cost) * ms;
-    table_row(table, "%s %s", cost->gpu, cost->model);
-    table_put(table, 0, paper_row_multiplier(cost), paper_row_multiplier(hours),
-              (1 - hours->worst) / (1 - cost->worst), 1 / price,
-              by_times * price / (1 - cost->worst), by_times / (1 - hours->worst), ms);
+static void add_implied_row(Table *table, const PaperReduction *row) {
+    double ms = paper_full_ms(row->gpu, row->model, row->full);
+    double cost = paper_ratio(row, PAPER_COST), hours = paper_ratio(row, PAPER_HOURS);
+    double cost_left = 1 - row->worst[PAPER_COST], hours_left = 1 - row->worst[PAPER_HOURS];
+    table_row(table, "%s %s", row->gpu, row->model);
+    table_put(table, 0, paper_row_multiplier(row, PAPER_COST),
+              paper_row_multiplier(row, PAPER_HOURS), hours_left / cost_left, hours / cost,
+              paper_worst_multiplier * cost * ms / cost_left,
+              paper_worst_multiplier * hours * ms / hours_left, ms);
 }
 
 void paper_add_implied(Tables *tables) {
@@ -186,8 +158,7 @@ void paper_add_implied(Tables *tables) {
                    "What the cells of Tables 5 to 7 and 12 to 14 imply about the numbers "
                    "they came from",
                    "GPU, model", columns, 7);
-    for (const PaperReduction *row = paper_reductions; paper_is_cost(row); row++)
-        add_implied_row(table, row);
+    for (int r = 0; r < PAPER_REDUCTIONS; r++) add_implied_row(table, &paper_reductions[r]);
     table_note(
         table,
         "multiplier: worst multiplier x (1 - average) / (1 - worst), in which times and prices "

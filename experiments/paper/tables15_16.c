@@ -14,7 +14,7 @@ double timing_flop_ratio(int k, int submodels, bool cached) {
 }
 
 static void add_ufp(Table *table, const PaperUfp *u, int submodels) {
-    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, submodels, 0}, kept = step;
+    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, submodels}, kept = step;
     kept.method = TIMED_CACHED;
     double share = timing_flop_ratio(0, submodels, false) / timing_flop_ratio(0, MIN, false);
     double flops = submodels > MIN ? u->ms[0] * share : NAN, published = u->ms[submodels - MIN];

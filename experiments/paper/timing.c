@@ -100,7 +100,6 @@ int experiment_timing(const Options *options) {
         paper_add_deviations(&tables);
         paper_add_figure4(&tables, multiplier);
         paper_add_figure6(&tables);
-        paper_add_offload(&tables);
     }
     failed = failed || tables_failed(&tables) || paper_add_figure3(&tables, options) ||
              add_measured(&tables, options);

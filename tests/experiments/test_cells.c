@@ -189,9 +189,6 @@ static const HeldCell pinned[] = {
     {"figure6", "1/4", "G_1_6B_simulated", "351.60"},
     {"figure6", "1/4", "G_10B_simulated", "2132.6"},
     {"figure6_llama", "1/4", "L_6_0B_simulated", "1171.0"},
-    {"offload", "8k", "offload", "759.55"},
-    {"offload", "8k", "resident", "531.01"},
-    {"offload", "8k", "times", "1.4304"},
 };
 
 static CostSettings settings_of_the_paper(void) {
@@ -210,9 +207,9 @@ static int add_all(Tables *tables) {
     static void (*const of_cost[])(Tables *, const CostSettings *) = {
         paper_add_reductions, paper_add_claims, paper_add_prices, paper_add_dollars};
     static void (*const others[])(Tables *) = {
-        paper_add_table1,     paper_add_implied,  paper_add_table8,  paper_add_figure5,
-        paper_add_tables9_11, paper_add_table3_4, paper_add_offload, paper_add_table15_16,
-        paper_add_deviations, paper_add_figure6};
+        paper_add_table1,     paper_add_implied,    paper_add_table8,
+        paper_add_figure5,    paper_add_tables9_11, paper_add_table3_4,
+        paper_add_table15_16, paper_add_deviations, paper_add_figure6};
     const CostSettings settings = settings_of_the_paper();
     for (size_t a = 0; a < sizeof of_cost / sizeof *of_cost; a++) of_cost[a](tables, &settings);
     for (size_t a = 0; a < sizeof others / sizeof *others; a++) others[a](tables);
