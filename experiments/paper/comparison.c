@@ -221,15 +221,28 @@ static void note_case(Table *table, const ComparedCases *compared, int number) {
 static void note_paper(Table *table, const Comparison *c) {
     const struct {
         bool said;
-        PaperNote note;
-    } notes[] = {{true, PAPER_NOTE_CONVERGED},
-                 {c->table == 2 && c->images, PAPER_NOTE_CIFAR},
-                 {c->table == 9 || c->table == 11, PAPER_NOTE_ACC},
-                 {prints_memory(c), PAPER_NOTE_MEMORY},
-                 {!c->images, PAPER_NOTE_GPT2},
-                 {!counts_updates(c), PAPER_NOTE_EPOCH}};
+        const char *note;
+    } notes[] = {
+        {true,
+         "The paper gives no rule for \"converged\", and does not say whether \"loss\" is of "
+         "training or validation, so that comparisons with ours are rough."},
+        {c->table == 2 && c->images,
+         "The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is most likely CIFAR-100 "
+         "(inferred)."},
+        {c->table == 9 || c->table == 11,
+         "The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 "
+         "exp(1.9407) = 69.6), in all their rows: higher is worse. They are shown here as "
+         "perplexity."},
+        {prints_memory(c),
+         "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + k/M), W = 4 bytes per "
+         "parameter, k = 2 for SGD with momentum and 3 for Adam; activations are not in it."},
+        {!c->images,
+         "No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 "
+         "stand in for it."},
+        {!counts_updates(c),
+         "One published epoch is one pass over the data, whichever submodel is active."}};
     for (size_t n = 0; n < sizeof notes / sizeof *notes; n++)
-        if (notes[n].said) table_note(table, "%s", paper_notes[notes[n].note]);
+        if (notes[n].said) table_note(table, "%s", notes[n].note);
 }
 
 static void add_comparison(Tables *tables, const Cases *cases, const Comparison *c) {

@@ -3,30 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-const char *const paper_notes[PAPER_NOTES + 1] = {
-    [PAPER_NOTE_ACC] =
-        "The GPT cells under \"Acc\" in Tables 9 and 11 are 10 x perplexity, truncated (10 "
-        "exp(1.9407) = 69.6), in all their rows: higher is worse. They are shown here as "
-        "perplexity.",
-    [PAPER_NOTE_MULTIPLIER] =
-        "The published average multiplier 1.39 is the mean over five Adam rows, of image models "
-        "and of language models; the means of the two are given separately.",
-    [PAPER_NOTE_EPOCH] =
-        "One published epoch is one pass over the data, whichever submodel is active.",
-    [PAPER_NOTE_MEMORY] =
-        "The published \"Mem\" of Tables 9 to 11 is the closed form W (1 + k/M), W = 4 bytes per "
-        "parameter, k = 2 for SGD with momentum and 3 for Adam; activations are not in it.",
-    [PAPER_NOTE_CIFAR] =
-        "The paper names CIFAR-10 for its ResNets; ResNet101's 70.9 % is most likely CIFAR-100 "
-        "(inferred).",
-    [PAPER_NOTE_GPT2] =
-        "No usual configuration of GPT-2 has the memory printed for 0.15B; 16 layers of width 768 "
-        "stand in for it.",
-    [PAPER_NOTE_CONVERGED] =
-        "The paper gives no rule for \"converged\", and does not say whether \"loss\" is of "
-        "training or validation, so that comparisons with ours are rough.",
-};
-
 const PaperRow *paper_rows(int table) {
     return table == 2    ? paper_table2
            : table == 9  ? paper_table9

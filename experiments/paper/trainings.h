@@ -58,19 +58,6 @@ double paper_mean_multiplier(const char *optimizer, int images);
 const PaperRow *paper_find(int table, const char *model, const char *data, bool images,
                            const char *optimizer, int submodels, double fraction, bool *exact);
 
-/* Remarks on the published numbers, one line each; NULL ends paper_notes. */
-typedef enum {
-    PAPER_NOTE_ACC,        /* Tables 9 and 11 */
-    PAPER_NOTE_MULTIPLIER, /* the average */
-    PAPER_NOTE_EPOCH,
-    PAPER_NOTE_MEMORY, /* Tables 9 to 11 */
-    PAPER_NOTE_CIFAR,  /* Table 2 */
-    PAPER_NOTE_GPT2,
-    PAPER_NOTE_CONVERGED,
-    PAPER_NOTES
-} PaperNote;
-extern const char *const paper_notes[PAPER_NOTES + 1];
-
 /* Each adds its tables if the study has trainings for them. */
 void paper_add_comparisons(Tables *tables, const Cases *cases); /* Tables 2, 9, 10 and 11 */
 void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "../paper/trainings.h"
 #include "../study/converge.h"
 #include "../study/study_file.h"
 #include "../train/python.h"
@@ -62,18 +61,12 @@ static void store_operations(H5File *file, const Study *study) {
 }
 
 static int write_trainings(const Report *report, const char *path) {
-    char notes[PAPER_NOTES * TABLE_NOTE] = "";
     H5File file;
     if (h5_create(&file, path)) return -1;
-    for (int n = 0; paper_notes[n]; n++) {
-        size_t used = strlen(notes);
-        snprintf(notes + used, sizeof notes - used, "%s%s", used ? "\n" : "", paper_notes[n]);
-    }
     h5_set_text(&file, "/", "format", "bcd page");
     h5_set_text(&file, "/", "lacking", report->study.lacking);
     h5_set_text(&file, "/", "unfinished", report->study.unfinished);
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
-    h5_set_text(&file, "/", "notes", notes);
     study_store(&file, &report->study);
     store_operations(&file, &report->study);
     store_order(&file, &report->cases);

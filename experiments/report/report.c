@@ -57,42 +57,13 @@ static int read_files(Report *report, const Options *options) {
     return 0;
 }
 
-static bool is_empty(const Table *table) {
-    double sum = 0;
-    for (int i = 0; i < table->rows * table->columns; i++) sum += table->cell[i].value;
-    return !(sum > 0);
-}
-
-/* Returns true for tables that say nothing here: verdicts when there are none, and with only runs
- * the comparisons with the paper. */
-static bool is_irrelevant(const Report *report, const Table *table) {
-    if (strcmp(table->name, "verdicts") == 0) return is_empty(table);
-    return report->only_runs &&
-           (strncmp(table->title, "Table", 5) == 0 || strcmp(table->name, "multipliers") == 0);
-}
-
-static void drop_irrelevant(const Report *report, Tables *tables) {
-    Tables idle = {.tables = 0};
-    int kept = 0;
-    for (int t = 0; t < tables->tables; t++) {
-        Table *table = tables->table[t];
-        Table **to =
-            is_irrelevant(report, table) ? &idle.table[idle.tables++] : &tables->table[kept++];
-        *to = table;
-    }
-    tables->tables = kept;
-    tables_free(&idle);
-}
-
 /* Compares the trainings and makes their tables, the summary first. */
 static int prepare(Report *report) {
     Tables *tables = &report->file[0].tables;
     if (!report->study.rows) return 0;
     if (study_prepare(&report->study) || cases_make(&report->cases, &report->study)) return -1;
     answer_add(tables, &report->cases);
-    if (study_tables(tables, &report->study)) return -1;
-    drop_irrelevant(report, tables);
-    return 0;
+    return study_tables(tables, &report->cases, !report->only_runs);
 }
 
 static void report_free(Report *report) {

@@ -219,14 +219,17 @@ void study_add_budgets(Tables *tables, const Cases *cases) {
         {"score_undecided", "undecided", "valid. score", COLUMN_NUMBER, 0, SOURCE_MEASURED},
     };
     int counts[2][EQUALS][VERDICTS] = {0};
-    bool pairs = false;
-    for (int m = 0; m < cases->methods; m++) pairs |= study_is_compared(&cases->method[m]);
-    if (!pairs) return;
-    Table *table = tables_add(tables, "verdicts", "Does BCD match the full update, at equal cost?",
-                              "at equal", columns, 6);
+    int max_pairs = 0;
+    for (int m = 0; m < cases->methods; m++)
+        if (study_pairs(&cases->method[m]) > max_pairs) max_pairs = study_pairs(&cases->method[m]);
+    if (!max_pairs) return;
+    Table *summary = NULL;
+    if (max_pairs > 1)
+        summary = tables_add(tables, "verdicts", "Does BCD match the full update, at equal cost?",
+                             "at equal", columns, 6);
     note_score(add_quality(tables, cases, STUDY_SCORE, counts[STUDY_SCORE]));
     table_note(add_quality(tables, cases, STUDY_LOSS, counts[STUDY_LOSS]),
                "The same for the smoothed training loss: the mean over the last updates within the "
                "budget, a fortieth of the shorter training but at least ten.");
-    put_counts(table, counts[STUDY_LOSS], counts[STUDY_SCORE]);
+    if (summary) put_counts(summary, counts[STUDY_LOSS], counts[STUDY_SCORE]);
 }

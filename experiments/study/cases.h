@@ -68,4 +68,14 @@ void mean_add(Mean *mean, double value);
 double mean_value(const Mean *mean);  /* NAN for no values */
 double mean_spread(const Mean *mean); /* standard deviation of a value (n - 1); NAN for count < 2 */
 
+/* B-F multipliers by training and by validation loss (multiplier.c). */
+typedef struct {
+    Mean training, validation;
+} Multipliers;
+
+/* Returns their means over the BCD-1/3 trainings on all of the data with an optimizer of that name;
+ * "adam" includes adamw, because the paper's Adam may be either.  Of image models (images = 1),
+ * language models (0), or both (-1). */
+Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images);
+
 #endif

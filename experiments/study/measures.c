@@ -32,14 +32,14 @@ void measure_put(Table *table, int first, const MeasureColumn *columns, int coun
     }
 }
 
-void measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures) {
+Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures) {
     char label[CASE_LABEL];
     Table *table = NULL;
     int columns = 0;
     while (measures->column[columns].name) columns++;
     for (int m = 0; m < cases->methods; m++) {
         const CaseMethod *method = &cases->method[m];
-        if (!measures->selects(method)) continue;
+        if (measures->selects && !measures->selects(method)) continue;
         if (!table)
             table = measure_table(tables, measures->name, measures->title, "training",
                                   measures->column, columns);
@@ -47,6 +47,7 @@ void measure_add(Tables *tables, const Cases *cases, const MeasureTable *measure
         measure_put(table, 0, measures->column, columns, method, measures->paired);
     }
     for (int n = 0; table && measures->note[n]; n++) table_note(table, "%s", measures->note[n]);
+    return table;
 }
 
 double measure_one(const MeasurePair *pair) { return pair->row != NULL; }
@@ -101,9 +102,11 @@ const char study_times_note[] =
     "Seconds are compared only where both trainings had the same processor or GPU and as many "
     "threads.";
 
-bool study_is_compared(const CaseMethod *method) {
+int study_pairs(const CaseMethod *method) {
+    int pairs = 0;
     for (int s = 0; s < method->seeds; s++)
-        if (method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]))
-            return true;
-    return false;
+        pairs += method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]);
+    return pairs;
 }
+
+bool study_is_compared(const CaseMethod *method) { return study_pairs(method) > 0; }

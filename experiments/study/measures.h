@@ -39,14 +39,14 @@ void measure_put(Table *table, int first, const MeasureColumn *columns, int coun
 enum { MEASURE_COLUMNS = 12, MEASURE_NOTES = 4 };
 typedef struct {
     const char *name, *title;
-    bool (*selects)(const CaseMethod *method);
+    bool (*selects)(const CaseMethod *method); /* NULL: all */
     bool paired;
     MeasureColumn column[MEASURE_COLUMNS + 1]; /* name NULL ends */
     const char *note[MEASURE_NOTES + 1];       /* NULL ends */
 } MeasureTable;
 
-/* Adds the table if it has rows. */
-void measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures);
+/* Adds the table and returns it, or NULL when it has no rows. */
+Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures);
 
 extern const MeasureTable measures_converged; /* converged.c */
 extern const MeasureTable measures_switching; /* switching.c */
@@ -67,8 +67,9 @@ Measure measure_peak_ratio; /* over the peak of the full update */
 double study_axis_total(const StudyRow *row, StudyAxis axis);
 extern const char study_times_note[]; /* a note on study_times_comparable */
 
-/* Returns true for BCD when one of the seeds has a full update to compare it with. */
-bool study_is_compared(const CaseMethod *method);
+/* Returns the number of seeds that have a full update to compare BCD with; 0 for a full update. */
+int study_pairs(const CaseMethod *method);
+bool study_is_compared(const CaseMethod *method); /* by at least one seed */
 
 /* ---- budgets.c ------------------------------------------------------------------------------- */
 
@@ -88,7 +89,8 @@ StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, S
 /* Formats a budget: "240 updates".  Returns `text`. */
 const char *study_format_budget(char text[64], double value, StudyAxis axis);
 
-/* Adds the tables of all such comparisons; none when there are none. */
+/* Adds the tables of all such comparisons: none when there are none, and no verdicts when no method
+ * has two pairs. */
 void study_add_budgets(Tables *tables, const Cases *cases);
 
 /* Returns the 97.5 % quantile of Student's t distribution with n - 1 degrees of freedom: by so many
@@ -97,8 +99,9 @@ double study_student(int n);
 
 /* ---- study_tables.c -------------------------------------------------------------------------- */
 
-/* Appends all tables that can be made of a study's trainings.  study_prepare must have been called.
- * Returns -1 with an error set. */
-int study_tables(Tables *tables, const Study *study);
+/* Appends all tables that can be made of a study's trainings, next to those of the paper only if
+ * `paper`.  study_prepare must have been called before the cases were made.  Returns -1 with an
+ * error set. */
+int study_tables(Tables *tables, const Cases *cases, bool paper);
 
 #endif

@@ -9,27 +9,33 @@
 #include "cases.h"
 #include "converge.h"
 
-/* Language models with Adam, with SGD, image models with Adam, with SGD: in order of preference,
- * because language models with Adam are what is priced. */
-enum { KINDS = 4 };
-
-static void add_method(Mean mean[KINDS], const CaseMethod *method) {
-    const StudyRow *first = method->row[0];
-    if (!study_is_bcd3(first) || !case_is_plain(method)) return;
-    int kind = 2 * study_is_images(first) + !strcmp(first->optimizer, "sgd");
-    for (int s = 0; s < method->seeds; s++) mean_add(&mean[kind], method->row[s]->multiplier);
+Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images) {
+    Multipliers mean = {{0}, {0}};
+    for (int m = 0; m < cases->methods; m++) {
+        const CaseMethod *method = &cases->method[m];
+        const StudyRow *first = method->row[0];
+        if (!study_is_bcd3(first) || !case_is_plain(method) ||
+            strncmp(first->optimizer, optimizer, strlen(optimizer)) ||
+            (images >= 0 && study_is_images(first) != (images == 1)))
+            continue;
+        for (int s = 0; s < method->seeds; s++) {
+            mean_add(&mean.training, method->row[s]->multiplier);
+            mean_add(&mean.validation, method->row[s]->valid_multiplier);
+        }
+    }
+    return mean;
 }
 
-/* Sets the mean of the first kind for which there are trainings. */
+/* Sets the mean of the first kind for which there are trainings: language models with Adam first,
+ * because they are what is priced. */
 static int mean_multiplier(double *multiplier, const Study *study, const char *files) {
-    Mean mean[KINDS] = {{0}};
+    Mean mean = {0};
     Cases cases;
     if (cases_make(&cases, study)) return -1;
-    for (int m = 0; m < cases.methods; m++) add_method(mean, &cases.method[m]);
+    for (int kind = 0; kind < 4 && !mean.count; kind++)
+        mean = multipliers_of(&cases, kind % 2 ? "sgd" : "adam", kind / 2).training;
     cases_free(&cases);
-    int kind = 0;
-    while (kind + 1 < KINDS && !mean[kind].count) kind++;
-    *multiplier = mean_value(&mean[kind]);
+    *multiplier = mean_value(&mean);
     if (isfinite(*multiplier)) return 0;
     return error_set(
         "--multiplier %.200s: no BCD-1/3 on all of the data with a full update of its seed", files);

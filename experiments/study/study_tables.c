@@ -1,8 +1,7 @@
 /* All tables of a study; here those that the paper does not have: BCD over the full update of the
- * same seed, to the same loss, per update, and in memory; and a list of the trainings. */
+ * same seed, to the same loss, per update, and in memory; and each method by itself. */
 #include "measures.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -93,17 +92,27 @@ static const MeasureTable per_update = {
          "included."},
 };
 
-/* ---- the list of trainings ------------------------------------------------------------------- */
+/* ---- each method by itself --------------------------------------------------------------------
+ */
 
-static void put_training(Table *table, const StudyRow *row, const char *what) {
-    table_row(table, "%s", what);
-    table_text(table, 0, SOURCE_NONE, "%" PRId64, row->seed);
-    table_text(table, 1, SOURCE_NONE, "%.16s", row->commit);
-    table_text(table, 2, SOURCE_NONE, "%.16s", row->checksum);
-    table_text(table, 3, SOURCE_NONE, "%.20s %.20s", row->device, row->precision);
-    table_text(table, 4, SOURCE_NONE, "%" PRId64, row->threads);
-    table_put(table, 5, (double)row->steps, row->seconds);
-}
+static const MeasureTable trainings = {
+    .name = "trainings",
+    .title = "The trainings",
+    .column =
+        {
+            {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
+            {"updates", "updates", "", 0, SOURCE_MEASURED, measure_steps, MEAN_ALONE},
+            {"seconds", "time", "s", 1, SOURCE_MEASURED, measure_seconds, OVER_SEEDS},
+            {"train_loss", "training loss", "", 3, SOURCE_MEASURED, measure_train_loss, OVER_SEEDS},
+            {"valid_loss", "valid. loss", "", 3, SOURCE_MEASURED, measure_valid_loss, OVER_SEEDS},
+            {"score", "score", "% or perpl.", 2, SOURCE_MEASURED, measure_score, OVER_SEEDS},
+            {"peak", "peak memory", "MiB", 1, SOURCE_MEASURED, measure_peak, MEAN_ALONE},
+        },
+    .note =
+        {"Means and spreads over seeds.  Time: of training, without evaluations.  Losses and "
+         "scores (accuracy in %, or perplexity, on the validation split) at the end.  All that is "
+         "needed to repeat a training is in its file."},
+};
 
 /* Returns true when the seeds of a method come from different programs or machines. */
 static bool is_mixed(const CaseMethod *method) {
@@ -116,54 +125,36 @@ static bool is_mixed(const CaseMethod *method) {
 }
 
 static void add_trainings(Tables *tables, const Cases *cases) {
-    static const TableColumn columns[] = {
-        {"seed", "seed", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"commit", "commit", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"checksum", "data checksum", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"where", "device", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"threads", "threads", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"updates", "updates", "", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-        {"seconds", "time", "s", COLUMN_NUMBER, 1, SOURCE_MEASURED},
-    };
-    char what[CASE_LABEL], mixed[CASE_LABEL] = "";
-    Table *table = tables_add(tables, "trainings", "The trainings", "training", columns, 7);
-    for (int m = 0; m < cases->methods; m++) {
-        const CaseMethod *method = &cases->method[m];
-        case_label(method, what);
-        for (int s = 0; s < method->seeds; s++) put_training(table, method->row[s], what);
-        if (!*mixed && is_mixed(method)) strcpy(mixed, what);
-    }
+    char label[CASE_LABEL];
+    int mixed = 0;
+    Table *table = measure_add(tables, cases, &trainings);
+    while (mixed < cases->methods && !is_mixed(&cases->method[mixed])) mixed++;
+    if (mixed < cases->methods)
+        table_note(table,
+                   "Means are over trainings of different commits, processors or numbers of "
+                   "threads: of %s, for example.",
+                   case_label(&cases->method[mixed], label));
     if (cases->left_out)
         table_note(table,
                    "Left out: %d with the settings and seed of another training here, but other "
                    "losses; of these the one read first counts.",
                    cases->left_out);
-    if (*mixed)
-        table_note(table,
-                   "Means are over trainings of different commits, processors or numbers of "
-                   "threads: of %s, for example.",
-                   mixed);
-    table_note(
-        table,
-        "Time: of training, without evaluations.  All that is needed to repeat a training is "
-        "in its file.");
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-int study_tables(Tables *tables, const Study *study) {
-    Cases cases;
-    if (!study->rows) return 0;
-    if (cases_make(&cases, study)) return -1;
-    paper_add_comparisons(tables, &cases);
-    paper_add_multipliers(tables, &cases);
-    measure_add(tables, &cases, &measures_converged);
-    measure_add(tables, &cases, &same_loss);
-    measure_add(tables, &cases, &per_update);
-    study_add_budgets(tables, &cases);
-    paper_add_finetuned(tables, &cases);
-    measure_add(tables, &cases, &measures_switching);
-    add_trainings(tables, &cases);
-    cases_free(&cases);
+int study_tables(Tables *tables, const Cases *cases, bool paper) {
+    if (!cases->methods) return 0;
+    if (paper) {
+        paper_add_comparisons(tables, cases);
+        paper_add_multipliers(tables, cases);
+    }
+    measure_add(tables, cases, &measures_converged);
+    measure_add(tables, cases, &same_loss);
+    measure_add(tables, cases, &per_update);
+    study_add_budgets(tables, cases);
+    paper_add_finetuned(tables, cases);
+    measure_add(tables, cases, &measures_switching);
+    add_trainings(tables, cases);
     return tables_failed(tables) ? -1 : 0;
 }

@@ -235,12 +235,15 @@ static int print_tables(const TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study study = {0};
     Tables tables = {0};
+    Cases cases = {0};
     table_path(path, plan);
-    int failed = study_read(&study, path) || study_prepare(&study) || study_tables(&tables, &study);
+    int failed = study_read(&study, path) || study_prepare(&study) || cases_make(&cases, &study) ||
+                 study_tables(&tables, &cases, true);
     if (!failed) printf("\n");
     for (int t = 0; t < tables.tables && !failed; t++)
         failed = table_print(stdout, tables.table[t]);
     tables_free(&tables);
+    cases_free(&cases);
     study_free(&study);
     return failed ? -1 : 0;
 }

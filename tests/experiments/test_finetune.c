@@ -81,9 +81,12 @@ static void check_cell(const Table *table, const char *label, const char *column
 
 static void the_table_says_what_is_known(void) {
     Study study;
+    Cases cases = {0};
     Tables tables = {0};
     if (!read_study(&study, "short/finetune.h5")) return;
-    CHECK(study_converge(&study) == 0 && study_tables(&tables, &study) == 0, "%s", error_message());
+    CHECK(study_converge(&study) == 0 && cases_make(&cases, &study) == 0 &&
+              study_tables(&tables, &cases, true) == 0,
+          "%s", error_message());
     const Table *table = tables_find(&tables, "finetune");
     if (CHECK(table && table->rows == 4, "before, full, BCD, LoRA")) {
         const StudyRow *row = study.row;
@@ -107,6 +110,7 @@ static void the_table_says_what_is_known(void) {
          r++) /* those of Table 2 are of training from nothing */
         check_cell(table, table->label[r], "trainings", 0, SOURCE_NONE);
     tables_free(&tables);
+    cases_free(&cases);
     study_free(&study);
     CHECK(strstr(run(0, "report short/finetune.h5")->out, "LoRA (published only)"),
           "the report lacks it");

@@ -15,10 +15,13 @@
 
 static Tables tables_of(Study *study) {
     Tables tables = {0};
+    Cases cases = {0};
     CHECK(study_converge(study) == 0, "%s", error_message());
     for (int r = 0; r < study->rows; r++)
         CHECK(study_operations(&study->row[r]) == 0, "%s", error_message());
-    CHECK(study_tables(&tables, study) == 0, "%s", error_message());
+    CHECK(cases_make(&cases, study) == 0 && study_tables(&tables, &cases, true) == 0, "%s",
+          error_message());
+    cases_free(&cases);
     return tables;
 }
 
@@ -237,8 +240,8 @@ static void case_seeds(void) {
     check_cell(&tables, "verdicts", "seconds", "loss_bcd", 0, SOURCE_MEASURED);
     check_cell(&tables, "verdicts", "updates", "score_undecided", 1, SOURCE_MEASURED);
     check_cell(&tables, "verdicts", "memory", "score_full", 0, SOURCE_MEASURED);
-    const Table *trainings = tables_find(&tables, "trainings");
-    CHECK(trainings && trainings->rows == 6, "the trainings");
+    check_cell(&tables, "trainings", "resnet8 synthetic sgd full", "seeds", 3, SOURCE_NONE);
+    check_cell(&tables, "trainings", "resnet8 synthetic sgd BCD-1/3", "peak", 10, SOURCE_MEASURED);
     tables_free(&tables);
     /* The other way round: BCD with half of the full update's losses, and more right answers. */
     for (int r = 0; r < study.rows; r += 2) {
@@ -348,9 +351,9 @@ static void case_unlike(void) {
 }
 
 static void case_nothing(void) {
-    Study study = {0};
+    const Cases cases = {0};
     Tables tables = {0};
-    CHECK(study_tables(&tables, &study) == 0 && tables.tables == 0, "tables of nothing");
+    CHECK(study_tables(&tables, &cases, true) == 0 && tables.tables == 0, "tables of nothing");
 }
 
 void test_study_tables(void) {
