@@ -4,24 +4,8 @@
 #include <string.h>
 
 #include "../ref/error.h"
+#include "bf16.h"
 #include "stage_inside.h"
-
-/* ---- bf16 on the host ---- */
-
-/* Rounds to nearest, ties to even, as the device does. */
-static uint16_t bf16_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff; /* NaN */
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-static float float_of(uint16_t half) {
-    uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 enum { WORTH_THREADS = 1 << 15 };
 
@@ -61,7 +45,7 @@ static int download(CudaStage *s, float *to, const void *from, size_t size, size
         if (size == sizeof(float))
             memcpy(to + first, s->staging, n * sizeof(float));
         else
-            for (size_t i = 0; i < n; i++) to[first + i] = float_of(halves[i]);
+            for (size_t i = 0; i < n; i++) to[first + i] = float_of_bf16(halves[i]);
     }
     return 0;
 }

@@ -30,8 +30,8 @@ static inline float exp2_fast(float x) {
     return y < 0x1p-126f ? 0.0f : y;
 }
 
-static inline unsigned __float_as_uint(float x) { return simt_float_bits(x); }
-static inline float __uint_as_float(unsigned x) { return simt_bits_float(x); }
+static inline unsigned __float_as_uint(float x) { return float_bits(x); }
+static inline float __uint_as_float(unsigned x) { return bits_float(x); }
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)((unsigned long long)a * b >> 32);
 }

@@ -3,24 +3,7 @@
 #ifndef SIMT_BFLOAT16_H
 #define SIMT_BFLOAT16_H
 
-#include <string.h>
-
-static inline unsigned simt_float_bits(float x) {
-    unsigned bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-static inline float simt_bits_float(unsigned bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static inline unsigned short simt_round_bfloat16(float x) {
-    unsigned bits = simt_float_bits(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff; /* the device's one NaN */
-    return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
+#include "../bf16.h"
 
 struct alignas(2) __nv_bfloat16 {
    protected:
@@ -28,8 +11,8 @@ struct alignas(2) __nv_bfloat16 {
 
    public:
     __nv_bfloat16() = default;
-    __nv_bfloat16(float x) : bits(simt_round_bfloat16(x)) {}
-    operator float() const { return simt_bits_float((unsigned)bits << 16); }
+    __nv_bfloat16(float x) : bits(bf16_of(x)) {}
+    operator float() const { return float_of_bf16(bits); }
     friend inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
 };
 

@@ -5,15 +5,14 @@
  * every stream that joined it. */
 #include "../device.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine.h"
 #include "late.h"
-#include "memory.h"
 #include "record.h"
 
 int device_open(void) {
@@ -56,7 +55,75 @@ void device_note(const char *format, ...) {
     simt_note_error("%s", text);
 }
 
-/* ---- memory ---- */
+/* ---- memory: ordinary memory whose kind and bounds are remembered ---- */
+
+typedef enum { MEMORY_DEVICE, MEMORY_PINNED } MemoryKind;
+
+typedef struct Piece {
+    struct Piece *next;
+    MemoryKind kind;
+    uintptr_t start;
+    size_t bytes;
+} Piece;
+
+static pthread_mutex_t pieces_lock = PTHREAD_MUTEX_INITIALIZER;
+static Piece *pieces;
+
+/* Returns the link to the piece that holds these bytes, or NULL.  With bytes 0 the address must lie
+ * in the piece. */
+static Piece **find(MemoryKind kind, const void *memory, size_t bytes) {
+    uintptr_t at = (uintptr_t)memory;
+    for (Piece **p = &pieces; *p; p = &(*p)->next)
+        if ((*p)->kind == kind && at >= (*p)->start && at - (*p)->start < (*p)->bytes &&
+            bytes <= (*p)->bytes - (at - (*p)->start))
+            return p;
+    return NULL;
+}
+
+/* Returns memory aligned to 256 bytes, device memory filled with NaN; NULL, with an error, when
+ * there is none. */
+static void *memory_alloc(MemoryKind kind, size_t bytes) {
+    Piece *piece = malloc(sizeof *piece);
+    void *memory;
+    if (bytes == 0) bytes = 1;
+    if (!piece || posix_memalign(&memory, 256, bytes)) {
+        free(piece);
+        error_set("no memory for %zu bytes", bytes);
+        return NULL;
+    }
+    if (kind == MEMORY_DEVICE) simt_poison(memory, bytes);
+    pthread_mutex_lock(&pieces_lock);
+    *piece = (Piece){pieces, kind, (uintptr_t)memory, bytes};
+    pieces = piece;
+    pthread_mutex_unlock(&pieces_lock);
+    return memory;
+}
+
+/* Freeing memory that is not allocated is an error, which device_wait reports. */
+static void memory_free(MemoryKind kind, void *memory) {
+    if (!memory) return;
+    pthread_mutex_lock(&pieces_lock);
+    Piece **place = find(kind, memory, 0), *piece = place ? *place : NULL;
+    if (piece && piece->start == (uintptr_t)memory)
+        *place = piece->next;
+    else
+        piece = NULL;
+    pthread_mutex_unlock(&pieces_lock);
+    if (piece)
+        free(memory);
+    else
+        simt_note_error("%p was freed and is not the start of %s memory", memory,
+                        kind == MEMORY_DEVICE ? "device" : "pinned");
+    free(piece);
+}
+
+/* Returns true when these bytes lie in one piece of memory of this kind. */
+static bool memory_holds(MemoryKind kind, const void *memory, size_t bytes) {
+    pthread_mutex_lock(&pieces_lock);
+    bool holds = find(kind, memory, bytes) != NULL;
+    pthread_mutex_unlock(&pieces_lock);
+    return holds;
+}
 
 void *device_alloc(size_t bytes) {
     if (record_refuses("device memory cannot be allocated while a stream is being recorded"))

@@ -1,4 +1,4 @@
-/* What the inline parts of the SIMT layer and its engine (engine.c, warp.c, shared.c, fragments.c)
+/* What the inline parts of the SIMT layer and its engine (engine.c, warp.c, shared.c)
  * know of each other.  Not for kernels. */
 #ifndef SIMT_ENGINE_H
 #define SIMT_ENGINE_H
@@ -157,11 +157,9 @@ SIMT_HIDDEN const void *simt_shared_at(unsigned address);
  * last did it. */
 SIMT_HIDDEN void simt_async_fence(void);
 SIMT_HIDDEN bool simt_unfenced_copies(void);
-/* warp.c */
+/* warp.c, wgmma.c */
 SIMT_HIDDEN SimtResolve simt_resolve_sync, simt_resolve_shuffle, simt_resolve_any;
-/* fragments.c */
 SIMT_HIDDEN SimtResolve simt_resolve_mma_bf16, simt_resolve_mma_tf32, simt_resolve_ldmatrix;
-/* wgmma.c */
 SIMT_HIDDEN SimtResolve simt_resolve_wgmma, simt_resolve_wgmma_begin, simt_resolve_wgmma_end;
 
 #ifdef __cplusplus

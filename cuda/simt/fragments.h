@@ -1,5 +1,5 @@
 /* Products of fragments, matrices from shared memory, asynchronous copies: what kernel.cuh has in
- * PTX on a GPU, done here by one lane for the whole warp (fragments.c). */
+ * PTX on a GPU, done here by one lane for the whole warp (warp.c). */
 #ifndef SIMT_FRAGMENTS_H
 #define SIMT_FRAGMENTS_H
 
@@ -21,7 +21,7 @@ static inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigne
 
 /* Nearest, ties away from zero (cvt.rna). */
 static inline unsigned tf32_round(float x) {
-    unsigned bits = simt_float_bits(x);
+    unsigned bits = float_bits(x);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
     if ((bits & 0x7fffffffu) == 0x7f800000u) return bits;
     return (bits + 0x1000u) & ~0x1fffu;

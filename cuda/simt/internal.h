@@ -11,14 +11,13 @@ SIMT_HIDDEN void simt_block_shape(SimtSize size);
 SIMT_HIDDEN bool simt_block_run(SimtRun *body, const void *arguments);
 SIMT_HIDDEN __attribute__((noreturn)) void simt_give_up(void); /* on a fiber */
 
-/* running.c: the launch that runs; and an error of one of its threads, told with the kernel's name
- * and the place. */
-SIMT_HIDDEN extern const SimtLaunch *simt_running;
+SIMT_HIDDEN extern const SimtLaunch *simt_running; /* launch.c */
+/* errors.c: notes an error of one of its threads, with the kernel's name and the place. */
 SIMT_HIDDEN __attribute__((format(printf, 3, 4))) void simt_note_thread_error(SimtIndex thread,
                                                                               SimtSite site,
                                                                               const char *format,
                                                                               ...);
-/* diagnose.c: nobody is ready and somebody waits; notes whom for. */
+/* Notes whom a thread waits for, when some wait and none is ready. */
 SIMT_HIDDEN void simt_diagnose(const SimtWarp *warps, unsigned count);
 
 /* Which accesses may not see each other: tests/simt/race.  NULL: nobody looks. */

@@ -3,6 +3,12 @@
 
 #include "internal.h"
 
+SimtIndex threadIdx, blockIdx;
+SimtSize blockDim, gridDim;
+const SimtLaunch *simt_running;
+uint64_t simt_launch_number;
+const SimtRace *simt_race;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     SimtOrder order;

@@ -5,21 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../bf16.h"
 #include "engine.h"
 
 /* ---- numbers ---- */
-
-static float bits_float(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t float_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 /* Rounds to 10 bits of mantissa, to nearest, ties away from zero, as the tensor cores' inputs are
  * rounded. */
@@ -27,21 +16,13 @@ static float round_tf32(float x) {
     return isfinite(x) ? bits_float((float_bits(x) + 0x1000u) & ~0x1fffu) : x;
 }
 
-/* Rounds to nearest, ties to even. */
-static uint16_t round_bf16(float x) {
-    uint32_t bits = float_bits(x);
-    if (isnan(x)) return 0x7fff;
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
 static float load(const void *array, size_t i, bool bf16) {
-    return bf16 ? bits_float((uint32_t)((const uint16_t *)array)[i] << 16)
-                : ((const float *)array)[i];
+    return bf16 ? float_of_bf16(((const uint16_t *)array)[i]) : ((const float *)array)[i];
 }
 
 static void store(void *array, size_t i, float x, bool bf16) {
     if (bf16)
-        ((uint16_t *)array)[i] = round_bf16(x);
+        ((uint16_t *)array)[i] = bf16_of(x);
     else
         ((float *)array)[i] = x;
 }

@@ -3,6 +3,7 @@
  * Descriptor Format". */
 #include <string.h>
 
+#include "../bf16.h"
 #include "internal.h"
 
 enum { ROWS = 16, DEPTH = 16, MOST_COLUMNS = 128, IN_FLIGHT = 16 };
@@ -76,10 +77,7 @@ static float number_at(const SimtWarp *warp, const Issued *issued, uint64_t matr
     if (simt_race && offset % 16 == 0) /* for the whole chunk */
         simt_race->access(from, 16, false, warp->number * SIMT_LANES, issued->site);
     memcpy(&half, from, sizeof half);
-    const unsigned bits = (unsigned)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return float_of_bf16(half);
 }
 
 static unsigned leading_bytes(uint64_t matrix) { return (unsigned)(matrix >> 16 & 0x3fff) << 4; }
@@ -103,11 +101,9 @@ static void multiply(const SimtWarp *warp, const Issued *issued) {
         fail(warp, issued->site, "of a matrix without the 128-byte swizzle");
     for (unsigned lane = 0; issued->a_in_registers && lane < SIMT_LANES; lane++)
         for (unsigned i = 0; i < 4; i++)
-            for (unsigned half = 0; half < 2; half++) {
-                const unsigned bits = issued->a[lane][i] >> 16 * half << 16;
-                memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 2 + half + i / 2 * 8], &bits,
-                       sizeof bits);
-            }
+            for (unsigned half = 0; half < 2; half++)
+                a[lane / 4 + i % 2 * 8][lane % 4 * 2 + half + i / 2 * 8] =
+                    float_of_bf16((uint16_t)(issued->a[lane][i] >> 16 * half));
     for (unsigned i = 0; !issued->a_in_registers && i < ROWS; i++)
         for (unsigned k = 0; k < DEPTH; k++)
             a[i][k] =

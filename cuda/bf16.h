@@ -1,0 +1,27 @@
+/* bf16 on the host: the upper half of a float. */
+#ifndef CUDA_BF16_H
+#define CUDA_BF16_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t float_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static inline float bits_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Rounds to nearest, ties to even, as the device does; every NaN becomes the device's one. */
+static inline uint16_t bf16_of(float x) {
+    uint32_t bits = float_bits(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+static inline float float_of_bf16(uint16_t half) { return bits_float((uint32_t)half << 16); }
+
+#endif
