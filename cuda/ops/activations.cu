@@ -220,46 +220,28 @@ static __global__ void swiglu_gradient(T *dx, const T *dy, const T *x, size_t pa
     store_floats(dx + at_up, up);
 }
 
-template <typename T, int V>
-static void launch_swiglu(const Run *run, T *y, const T *x, size_t n, unsigned f) {
-    const size_t packs = n * (f / V);
-    LAUNCH((swiglu<T, V>), grid_blocks(packs, THREADS), THREADS, 0, run->stream, y, x, packs,
-           f / V);
-}
-
-template <typename T, int V>
-static void launch_swiglu_gradient(const Run *run, T *dx, const T *dy, const T *x, size_t n,
-                                   unsigned f, bool add) {
-    const size_t packs = n * (f / V);
-    LAUNCH((swiglu_gradient<T, V>), grid_blocks(packs, THREADS), THREADS, 0, run->stream, dx, dy, x,
-           packs, f / V, add);
+template <typename T>
+static void swiglu_forward(const Run *run, T *y, const T *x, size_t n, unsigned f) {
+    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(f, V, y, x),
+               LAUNCH((swiglu<T, V>), grid_blocks(n * (f / V), THREADS), THREADS, 0, run->stream, y,
+                      x, n * (f / V), f / V));
 }
 
 template <typename T>
-static void swiglu_version(const Run *run, T *y, const T *x, int n, int f) {
-    constexpr int V = pack_width<T>();
-    if (run->version == 1 || !packable((size_t)f, V, y, x))
-        launch_swiglu<T, 1>(run, y, x, (size_t)n, (unsigned)f);
-    else
-        launch_swiglu<T, V>(run, y, x, (size_t)n, (unsigned)f);
-}
-
-template <typename T>
-static void swiglu_gradient_version(const Run *run, T *dx, const T *dy, const T *x, int n, int f,
-                                    bool add) {
-    constexpr int V = pack_width<T>();
-    if (run->version == 1 || !packable((size_t)f, V, dx, dy, x))
-        launch_swiglu_gradient<T, 1>(run, dx, dy, x, (size_t)n, (unsigned)f, add);
-    else
-        launch_swiglu_gradient<T, V>(run, dx, dy, x, (size_t)n, (unsigned)f, add);
+static void swiglu_input_gradient(const Run *run, T *dx, const T *dy, const T *x, size_t n,
+                                  unsigned f, bool add) {
+    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(f, V, dx, dy, x),
+               LAUNCH((swiglu_gradient<T, V>), grid_blocks(n * (f / V), THREADS), THREADS, 0,
+                      run->stream, dx, dy, x, n * (f / V), f / V, add));
 }
 
 void cuda_swiglu_forward(const Run *run, void *y, const void *x, int n, int f) {
-    WITH_VALUES(run, T, swiglu_version<T>(run, (T *)y, (const T *)x, n, f));
+    WITH_VALUES(run, T, swiglu_forward<T>(run, (T *)y, (const T *)x, (size_t)n, (unsigned)f));
 }
 
 void cuda_swiglu_input_gradient(const Run *run, void *dx, const void *dy, const void *x, int n,
                                 int f, bool add) {
     WITH_VALUES(run, T,
-                swiglu_gradient_version<T>(run, (T *)dx, (const T *)dy, (const T *)x, n, f, add));
+                swiglu_input_gradient<T>(run, (T *)dx, (const T *)dy, (const T *)x, (size_t)n,
+                                         (unsigned)f, add));
 }

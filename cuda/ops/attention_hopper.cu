@@ -39,10 +39,8 @@ template <int D, typename S>
 static __device__ __forceinline__ void load_pair(Bf16 *tiles, int step, const Bf16 *a, int a_stride,
                                                  const Bf16 *b, int b_stride, int row, int t) {
     Bf16 *const to = tiles + step % 2 * 2 * S::COLUMNS * D;
-    load_swizzled<D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * (size_t)a_stride, a_stride,
-                                             t - row);
-    load_swizzled<D, S::COLUMNS, S::THREADS>(to + S::COLUMNS * D,
-                                             b + (size_t)row * (size_t)b_stride, b_stride, t - row);
+    load_swizzled<D, S::COLUMNS, S::THREADS>(to, a, a_stride, row, t);
+    load_swizzled<D, S::COLUMNS, S::THREADS>(to + S::COLUMNS * D, b, b_stride, row, t);
 }
 
 /* grid n heads ceil(t / ROWS). */
@@ -62,8 +60,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         load_pair<D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h.t);
         copy_async_commit();
     };
-    const Bf16 *q = h.q + at_head(h, head, h.qk_stride) + (size_t)first * (size_t)h.qk_stride;
-    load_swizzled<D, S::ROWS, S::THREADS>(q_tile, q, h.qk_stride, h.t - first);
+    load_swizzled<D, S::ROWS, S::THREADS>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride,
+                                          first, h.t);
     load(0);
 
     Softmax<1> softmax = {{{-INFINITY, -INFINITY}}, {{0, 0}}};
@@ -77,17 +75,10 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         const Bf16 *k_tile = kv_tiles + step % 2 * 2 * TILE;
         if ((key >= group_query + 64 && key >= h.every) || group_query >= h.t) continue;
         float s[1][N][4];
-        clear(s);
-        wgmma_begin(s[0]);
-        multiply_rows<D, S::ROWS>(s[0], q_tile + 64 * group * PANEL, k_tile);
-        wgmma_end(s[0]);
+        multiply_rows<D, S::ROWS>(s, q_tile + 64 * group * PANEL, k_tile);
         if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
         online_softmax<D, 1, N>(softmax, sum_v, s, h.scale * LOG2_E);
-        unsigned p[N / 2][4];
-        pack_left(p, s[0]);
-        wgmma_begin(sum_v[0]);
-        multiply_sums<D, N>(sum_v[0], p, k_tile + TILE);
-        wgmma_end(sum_v[0]);
+        multiply_sums<D>(sum_v, s, k_tile + TILE);
     }
     __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
@@ -137,10 +128,10 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         load_pair<D, S>(kv_tiles, step, k, h.qk_stride, v, h.stride, step * S::COLUMNS, h.t);
         copy_async_commit();
     };
-    const Bf16 *q = h.q + at_head(h, head, h.qk_stride) + (size_t)first * (size_t)h.qk_stride;
     const Bf16 *dy = g.dy + at_head(h, head, c), *y = g.y + at_head(h, head, c);
-    load_swizzled<D, S::ROWS, S::THREADS>(q_tile, q, h.qk_stride, h.t - first);
-    load_swizzled<D, S::ROWS, S::THREADS>(dy_tile, dy + (size_t)first * (size_t)c, c, h.t - first);
+    load_swizzled<D, S::ROWS, S::THREADS>(q_tile, h.q + at_head(h, head, h.qk_stride), h.qk_stride,
+                                          first, h.t);
+    load_swizzled<D, S::ROWS, S::THREADS>(dy_tile, dy, c, first, h.t);
     load(0);
 
     float dots[2], lse[2], dq[1][D / 8][4];
@@ -161,14 +152,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         const Bf16 *k_tile = kv_tiles + step % 2 * 2 * TILE;
         if ((key >= group_query + 64 && key >= h.every) || group_query >= h.t) continue;
         float s[1][N][4], dp[1][N][4];
-        clear(s);
-        clear(dp);
-        wgmma_begin(s[0]);
-        wgmma_begin(dp[0]);
-        multiply_rows<D, S::ROWS>(s[0], q_tile + 64 * group * PANEL, k_tile);
-        multiply_rows<D, S::ROWS>(dp[0], dy_tile + 64 * group * PANEL, k_tile + TILE);
-        wgmma_end(s[0]);
-        wgmma_end(dp[0]);
+        multiply_rows_twice<D, S::ROWS>(s, q_tile + 64 * group * PANEL, k_tile, dp,
+                                        dy_tile + 64 * group * PANEL, k_tile + TILE);
         if (key + S::COLUMNS > query + 1) hide_keys(s, h, query, key);
 #pragma unroll
         for (int j = 0; j < N; j++)
@@ -177,11 +162,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
                 const float p = exp2_fast(fmaf(s[0][j][i], h.scale * LOG2_E, -lse[i / 2]));
                 s[0][j][i] = p * (dp[0][j][i] - dots[i / 2]);
             }
-        unsigned ds[N / 2][4];
-        pack_left(ds, s[0]);
-        wgmma_begin(dq[0]);
-        multiply_sums<D, N>(dq[0], ds, k_tile);
-        wgmma_end(dq[0]);
+        multiply_sums<D>(dq, s, k_tile);
     }
     __syncthreads(); /* results are written over the tiles */
     if (query < h.t)
@@ -215,10 +196,10 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         copy_async_commit();
     };
     static_assert(2 * S::COLUMNS <= S::THREADS, "a thread for each number");
-    const Bf16 *k = h.k + at_keys(h, head, h.qk_stride) + (size_t)first * (size_t)h.qk_stride;
-    const Bf16 *v = h.v + at_keys(h, head, h.stride) + (size_t)first * (size_t)h.stride;
-    load_swizzled<D, S::ROWS, S::THREADS>(k_tile, k, h.qk_stride, h.t - first);
-    load_swizzled<D, S::ROWS, S::THREADS>(v_tile, v, h.stride, h.t - first);
+    load_swizzled<D, S::ROWS, S::THREADS>(k_tile, h.k + at_keys(h, head, h.qk_stride), h.qk_stride,
+                                          first, h.t);
+    load_swizzled<D, S::ROWS, S::THREADS>(v_tile, h.v + at_keys(h, head, h.stride), h.stride, first,
+                                          h.t);
     load(0, begin);
 
     float dk[1][D / 8][4], dv[1][D / 8][4];
@@ -237,16 +218,9 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
         const float *lse = numbers[step % 2], *dots = lse + S::COLUMNS;
         if ((query + S::COLUMNS <= group_key && group_key >= h.every) || group_key >= h.t) continue;
         float p[1][N][4], dp[1][N][4];
-        clear(p);
-        clear(dp);
-        wgmma_begin(p[0]);
-        wgmma_begin(dp[0]);
-        multiply_rows<D, S::ROWS>(p[0], k_tile + 64 * group * PANEL, q_tile);
-        multiply_rows<D, S::ROWS>(dp[0], v_tile + 64 * group * PANEL, q_tile + TILE);
-        wgmma_end(p[0]);
-        wgmma_end(dp[0]);
+        multiply_rows_twice<D, S::ROWS>(p, k_tile + 64 * group * PANEL, q_tile, dp,
+                                        v_tile + 64 * group * PANEL, q_tile + TILE);
         if (query < key + 16 || query + S::COLUMNS > h.t) hide_queries(p, h, key, query);
-        unsigned left[N / 2][4];
 #pragma unroll
         for (int j = 0; j < N; j++)
 #pragma unroll
@@ -255,14 +229,8 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
                 p[0][j][i] = exp2_fast(fmaf(p[0][j][i], h.scale * LOG2_E, -lse[column] * LOG2_E));
                 dp[0][j][i] = p[0][j][i] * (dp[0][j][i] - dots[column]);
             }
-        pack_left(left, p[0]);
-        wgmma_begin(dv[0]);
-        multiply_sums<D, N>(dv[0], left, q_tile + TILE);
-        wgmma_end(dv[0]);
-        pack_left(left, dp[0]);
-        wgmma_begin(dk[0]);
-        multiply_sums<D, N>(dk[0], left, q_tile);
-        wgmma_end(dk[0]);
+        multiply_sums<D>(dv, p, q_tile + TILE);
+        multiply_sums<D>(dk, dp, q_tile);
     }
     __syncthreads(); /* results are written over the tiles */
     if (key >= h.t) return;

@@ -73,43 +73,32 @@ static Columns images_cut(int n, int s, int c, int V) {
     return cut;
 }
 
-template <typename T, int V>
-static void average_cut(const Run *run, T *y, const T *x, int n, int s, int c) {
-    const Columns cut = images_cut(n, s, c, V);
-    LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, y, x, cut);
-}
-
-template <typename T, int V>
-static void spread_cut(const Run *run, T *dx, const T *dy, int n, int s, int c, bool add) {
-    const Columns cut = images_cut(n, s, c, V);
-    LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, dx, dy, cut,
-           add);
-}
-
 template <typename T>
 static void average(const Run *run, T *y, const T *x, int n, int s, int c) {
-    constexpr int V = pack_width<T>();
     const size_t count = (size_t)n * (size_t)c;
-    if (run->version == 1)
+    if (run->version == 1) {
         LAUNCH((average_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, y, x, count, s, c);
-    else if (packable((size_t)c, V, y, x))
-        average_cut<T, V>(run, y, x, n, s, c);
-    else
-        average_cut<T, 1>(run, y, x, n, s, c);
+        return;
+    }
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, y, x),
+               const Columns cut = images_cut(n, s, c, V);
+               LAUNCH((average_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, y,
+                      x, cut));
 }
 
 template <typename T>
 static void spread(const Run *run, T *dx, const T *dy, int n, int s, int c, bool add) {
-    constexpr int V = pack_width<T>();
     const size_t count = (size_t)n * (size_t)s * (size_t)c;
-    if (run->version == 1)
+    if (run->version == 1) {
         LAUNCH((spread_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, dx, dy, count, s, c, add);
-    else if (packable((size_t)c, V, dx, dy))
-        spread_cut<T, V>(run, dx, dy, n, s, c, add);
-    else
-        spread_cut<T, 1>(run, dx, dy, n, s, c, add);
+        return;
+    }
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, dx, dy),
+               const Columns cut = images_cut(n, s, c, V);
+               LAUNCH((spread_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, dx,
+                      dy, cut, add));
 }
 
 void cuda_avgpool_forward(const Run *run, void *y, const void *x, int n, int s, int c) {

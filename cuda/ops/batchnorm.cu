@@ -223,49 +223,39 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
 /* ---- launches ---------------------------------------------------------------------------------
  */
 
-template <typename T, int V>
-static void batch_statistics(const Run *run, Statistics s, const T *x, int c) {
-    const Columns cut = columns_cut(s.n, c, V, COLUMN_BLOCKS);
-    float *partial = (float *)run->workspace;
-    LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, partial,
-           x, cut);
-    launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s}, cut.chunks, c);
-}
-
 template <typename T>
 static void statistics(const Run *run, Statistics s, const T *x, int c, bool use_running) {
-    constexpr int V = pack_width<T>();
-    if (use_running)
+    float *partial = (float *)run->workspace;
+    if (use_running) {
         LAUNCH(running_statistics, grid_blocks((size_t)c, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, s, c);
-    else if (run->version == 1)
+        return;
+    }
+    if (run->version == 1) {
         LAUNCH((statistics_plain<T>), dim3((unsigned)c), COLUMN_THREADS, 0, run->stream, s, x, c);
-    else if (packable((size_t)c, V, x))
-        batch_statistics<T, V>(run, s, x, c);
-    else
-        batch_statistics<T, 1>(run, s, x, c);
-}
-
-template <typename T, int V>
-static void normalise_cut(const Run *run, T *y, const T *x, const T *skip, const T *g, const T *b,
-                          Normalise norm, int n, int c) {
-    const Columns cut = columns_cut(n, c, V, ELEMENT_BLOCKS);
-    LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, y, x, skip,
-           g, b, norm, cut);
+        return;
+    }
+    WITH_PACKS(
+        V, pack_width<T>(), packable((size_t)c, V, x),
+        const Columns cut = columns_cut(s.n, c, V, COLUMN_BLOCKS);
+        LAUNCH((statistics_partials<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
+               partial, x, cut);
+        launch_column_totals(run, StatisticsTotal{partial, c, cut.chunk_rows, s}, cut.chunks, c));
 }
 
 template <typename T>
 static void normalise(const Run *run, T *y, const T *x, const T *skip, const T *g, const T *b,
                       Normalise norm, int n, int c) {
-    constexpr int V = pack_width<T>();
     const size_t count = (size_t)n * (size_t)c;
-    if (run->version == 1)
+    if (run->version == 1) {
         LAUNCH((normalise_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, y, x, skip, g, b, norm, count, c);
-    else if (packable((size_t)c, V, y, x, skip, g, b, norm.mean, norm.rstd))
-        normalise_cut<T, V>(run, y, x, skip, g, b, norm, n, c);
-    else
-        normalise_cut<T, 1>(run, y, x, skip, g, b, norm, n, c);
+        return;
+    }
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, y, x, skip, g, b, norm.mean, norm.rstd),
+               const Columns cut = columns_cut(n, c, V, ELEMENT_BLOCKS);
+               LAUNCH((normalise_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream,
+                      y, x, skip, g, b, norm, cut));
 }
 
 void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, float *running_mean,

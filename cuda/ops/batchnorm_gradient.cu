@@ -55,12 +55,9 @@ struct StoreSums {
 template <typename T>
 static void gradient_sums(const Run *run, float *sums, GradientTerm<T> term, const float *rstd,
                           int n, int c) {
-    constexpr int V = pack_width<T>();
     const StoreSums result = {sums, rstd, c};
-    if (packable((size_t)c, V, term.dy, term.x, term.y, term.mean))
-        column_sums<V>(run, term, result, n, c, c);
-    else
-        column_sums<1>(run, term, result, n, c, c);
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, term.dy, term.x, term.y, term.mean),
+               column_sums<V>(run, term, result, n, c, c));
 }
 
 void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void *x, const void *y,
@@ -197,24 +194,18 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     }
 }
 
-template <typename T, int V>
-static void gradient_cut(const Run *run, GradientArrays<T> a, Gradient gradient) {
-    const Columns cut = columns_cut(gradient.n, gradient.c, V, ELEMENT_BLOCKS);
-    LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, a, gradient,
-           cut);
-}
-
 template <typename T>
 static void gradient(const Run *run, GradientArrays<T> a, Gradient values) {
-    constexpr int V = pack_width<T>();
     const size_t count = (size_t)values.n * (size_t)values.c;
-    if (run->version == 1)
+    if (run->version == 1) {
         LAUNCH((gradient_plain<T>), grid_blocks(count, COLUMN_THREADS), COLUMN_THREADS, 0,
                run->stream, a, values, count);
-    else if (packable((size_t)values.c, V, a.dx, a.dskip, a.dy, a.x, a.y))
-        gradient_cut<T, V>(run, a, values);
-    else
-        gradient_cut<T, 1>(run, a, values);
+        return;
+    }
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)values.c, V, a.dx, a.dskip, a.dy, a.x, a.y),
+               const Columns cut = columns_cut(values.n, values.c, V, ELEMENT_BLOCKS);
+               LAUNCH((gradient_packed<T, V>), columns_grid(cut), COLUMN_THREADS, 0, run->stream, a,
+                      values, cut));
 }
 
 void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const void *dy,

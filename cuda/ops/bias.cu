@@ -11,11 +11,8 @@ struct StoreSum {
 
 template <typename T>
 static void bias(const Run *run, float *db, const T *dy, int n, int c, int stride, bool add) {
-    constexpr int V = pack_width<T>();
-    if (packable((size_t)c, V, dy) && stride % V == 0)
-        column_sums<V>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c, stride);
-    else
-        column_sums<1>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c, stride);
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, dy) && stride % V == 0,
+               column_sums<V>(run, ColumnSum<T>{dy}, StoreSum{db, add}, n, c, stride));
 }
 
 void cuda_bias_gradient(const Run *run, float *db, const void *dy, int n, int c, int stride,

@@ -1,6 +1,8 @@
 /* Conversion between values and floats, and gathering and scattering of rows. */
 #include "../common.cuh"
 
+enum { THREADS = 256 };
+
 /* ---- rounding -------------------------------------------------------------------------------- */
 
 /* Version 1 is V = 1; version 2 moves 128 bits of the shorter type at a time. */
@@ -15,15 +17,11 @@ __global__ void convert(To *y, const From *x, size_t packs) {
 
 template <typename To, typename From>
 static void convert_all(const Run *run, To *y, const From *x, size_t count) {
-    const int V = pack_width<To>() > pack_width<From>() ? pack_width<To>() : pack_width<From>();
-    const unsigned block = 256;
+    constexpr int width = sizeof(To) < sizeof(From) ? pack_width<To>() : pack_width<From>();
     if (!count) return;
-    if (run->version != 1 && packable(count, V, y, x))
-        LAUNCH((convert<To, From, V>), grid_blocks(count / V, block), block, 0, run->stream, y, x,
-               count / V);
-    else
-        LAUNCH((convert<To, From, 1>), grid_blocks(count, block), block, 0, run->stream, y, x,
-               count);
+    WITH_PACKS(V, width, run->version != 1 && packable(count, V, y, x),
+               LAUNCH((convert<To, From, V>), grid_blocks(count / V, THREADS), THREADS, 0,
+                      run->stream, y, x, count / V));
 }
 
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count) {
@@ -52,15 +50,11 @@ __global__ void move_rows(T *y, const T *x, const int *slot, int n, size_t packs
 
 template <bool gather, typename T>
 static void move_all(const Run *run, T *y, const T *x, const int *slot, int n, size_t width) {
-    const int V = pack_width<T>();
-    const unsigned block = 256, most = 65535, rows = (unsigned)n < most ? (unsigned)n : most;
+    const unsigned most = 65535, rows = (unsigned)n < most ? (unsigned)n : most;
     if (n <= 0 || !width) return;
-    if (run->version != 1 && packable(width, V, y, x))
-        LAUNCH((move_rows<T, V, gather>), dim3(grid_blocks(width / V, block), rows), block, 0,
-               run->stream, y, x, slot, n, width / V);
-    else
-        LAUNCH((move_rows<T, 1, gather>), dim3(grid_blocks(width, block), rows), block, 0,
-               run->stream, y, x, slot, n, width);
+    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(width, V, y, x),
+               LAUNCH((move_rows<T, V, gather>), dim3(grid_blocks(width / V, THREADS), rows),
+                      THREADS, 0, run->stream, y, x, slot, n, width / V));
 }
 
 void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,

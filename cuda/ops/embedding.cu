@@ -28,14 +28,10 @@ __global__ void embedding_rows(T *y, const int *tokens, const T *token, const T 
 template <typename T>
 static void forward(const Run *run, T *y, const int *tokens, const T *token, const T *position,
                     size_t places, int t, size_t c) {
-    const int V = pack_width<T>();
     const unsigned block = 256;
-    if (run->version != 1 && packable(c, V, y, token, position))
-        LAUNCH((embedding_rows<T, V>), grid_blocks(places * c / V, block), block, 0, run->stream, y,
-               tokens, token, position, t, c / V, places * c / V);
-    else
-        LAUNCH((embedding_rows<T, 1>), grid_blocks(places * c, block), block, 0, run->stream, y,
-               tokens, token, position, t, c, places * c);
+    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(c, V, y, token, position),
+               LAUNCH((embedding_rows<T, V>), grid_blocks(places * c / V, block), block, 0,
+                      run->stream, y, tokens, token, position, t, c / V, places * c / V));
 }
 
 void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const void *token,
@@ -221,7 +217,6 @@ static void sum_all(const Run *run, float *dtoken, const T *dy, Sorted s, size_t
 template <typename T>
 static void weight_gradient(const Run *run, float *dtoken, const T *dy, const int *tokens,
                             int places, int c, int vocabulary, bool add) {
-    const int V = pack_width<T>();
     const unsigned block = 256, blocks = grid_blocks((size_t)places, block);
     if (run->version == 1) {
         LAUNCH(table_gradient_plain<T>, (unsigned)vocabulary, 128, 0, run->stream, dtoken, dy,
@@ -235,10 +230,8 @@ static void weight_gradient(const Run *run, float *dtoken, const T *dy, const in
            vocabulary);
     LAUNCH(list_places, blocks, block, 0, run->stream, s, tokens, places);
     LAUNCH(order_places, blocks, block, 0, run->stream, s, tokens, places);
-    if (packable((size_t)c, V, dtoken, dy))
-        sum_all<T, V>(run, dtoken, dy, s, (size_t)places, (size_t)c, vocabulary, add);
-    else
-        sum_all<T, 1>(run, dtoken, dy, s, (size_t)places, (size_t)c, vocabulary, add);
+    WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, dtoken, dy),
+               sum_all<T, V>(run, dtoken, dy, s, (size_t)places, (size_t)c, vocabulary, add));
 }
 
 void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *dy,
@@ -270,14 +263,10 @@ __global__ void position_sums(float *dposition, const T *dy, int n, size_t packs
 template <typename T>
 static void position_gradient(const Run *run, float *dposition, const T *dy, int n, size_t count,
                               bool add) {
-    const int V = pack_width<T>();
     const unsigned block = 128;
-    if (run->version != 1 && packable(count, V, dposition, dy))
-        LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0, run->stream,
-               dposition, dy, n, count / V, add);
-    else
-        LAUNCH((position_sums<T, 1>), grid_blocks(count, block), block, 0, run->stream, dposition,
-               dy, n, count, add);
+    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(count, V, dposition, dy),
+               LAUNCH((position_sums<T, V>), grid_blocks(count / V, block), block, 0, run->stream,
+                      dposition, dy, n, count / V, add));
 }
 
 void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,

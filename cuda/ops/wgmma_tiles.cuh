@@ -1,7 +1,7 @@
 /* Products of bf16 tiles by the tensor cores of Hopper, a warpgroup (four warps) at a time.  The
  * two products are those of tiles.cuh, with 64 rows a warpgroup and accumulators laid out as there:
  *
- *   multiply_rows   c += a b^T   a[64][D], b[8 N][D] in shared memory
+ *   multiply_rows   c = a b^T    a[64][D], b[8 N][D] in shared memory
  *   multiply_sums   c += p b     p[64][8 N] in accumulators, b[8 N][D] in shared memory
  *
  * A tile of `rows` rows lies in shared memory as panels of 64 columns.  A panel has 128 bytes a
@@ -22,16 +22,18 @@ static __device__ __forceinline__ __nv_bfloat16 *first_panel(void *p) {
     return (__nv_bfloat16 *)((char *)p + (SWIZZLED_BYTES - past) % SWIZZLED_BYTES);
 }
 
-/* Starts copying rows of D numbers, `stride` apart, into tile[ROWS]; zeros from row `rows` on.  All
- * THREADS of the block must call it.  Rows are aligned to 16 bytes. */
+/* Starts copying ROWS of the t rows of D numbers at `from`, `stride` apart, from `first` on, into
+ * tile[ROWS]; zeros beyond the last.  All THREADS of the block must call it.  Rows are aligned to
+ * 16 bytes. */
 template <int D, int ROWS, int THREADS>
 static __device__ __forceinline__ void load_swizzled(__nv_bfloat16 *tile, const __nv_bfloat16 *from,
-                                                     int stride, int rows) {
+                                                     int stride, int first, int t) {
     constexpr int CHUNKS = D / 8;
+    from += (size_t)first * (size_t)stride;
 #pragma unroll 2
     for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
         const int row = i / CHUNKS, chunk = i % CHUNKS;
-        const bool inside = row < rows;
+        const bool inside = first + row < t;
         copy_async16(tile + (chunk / 8 * ROWS + row) * PANEL + (chunk % 8 ^ row % 8) * 8,
                      from + (inside ? (size_t)row * (size_t)stride + (size_t)chunk * 8 : 0),
                      inside);
@@ -53,10 +55,10 @@ static __device__ __forceinline__ uint64_t matrix_at(const __nv_bfloat16 *p, int
            (uint64_t)(panel_bytes / 16) << 16 | (shared_address(p) & 0x3ffffu) >> 4;
 }
 
-/* c += a b^T.  a: the warpgroup's first row in a tile of A_ROWS; b: a tile of 8 N rows. */
+/* c += a b^T, begun.  a: the warpgroup's first row in a tile of A_ROWS; b: a tile of 8 N rows. */
 template <int D, int A_ROWS, int N>
-static __device__ __forceinline__ void multiply_rows(float (&c)[N][4], const __nv_bfloat16 *a,
-                                                     const __nv_bfloat16 *b) {
+static __device__ __forceinline__ void begin_rows(float (&c)[N][4], const __nv_bfloat16 *a,
+                                                  const __nv_bfloat16 *b) {
 #pragma unroll
     for (int k = 0; k < D; k += 16) {
         const int panel = k / PANEL, within = k % PANEL;
@@ -65,25 +67,48 @@ static __device__ __forceinline__ void multiply_rows(float (&c)[N][4], const __n
     }
 }
 
-/* The left side of multiply_sums: the accumulators p as they lie, rounded to bf16. */
-template <int N>
-static __device__ __forceinline__ void pack_left(unsigned (&left)[N / 2][4],
-                                                 const float (&p)[N][4]) {
+/* c = a b^T */
+template <int D, int A_ROWS, int N>
+static __device__ __forceinline__ void multiply_rows(float (&c)[1][N][4], const __nv_bfloat16 *a,
+                                                     const __nv_bfloat16 *b) {
+    clear(c);
+    wgmma_begin(c[0]);
+    begin_rows<D, A_ROWS>(c[0], a, b);
+    wgmma_end(c[0]);
+}
+
+/* c = a b^T and d = e f^T, both in flight together. */
+template <int D, int A_ROWS, int N>
+static __device__ __forceinline__ void multiply_rows_twice(
+    float (&c)[1][N][4], const __nv_bfloat16 *a, const __nv_bfloat16 *b, float (&d)[1][N][4],
+    const __nv_bfloat16 *e, const __nv_bfloat16 *f) {
+    clear(c);
+    clear(d);
+    wgmma_begin(c[0]);
+    wgmma_begin(d[0]);
+    begin_rows<D, A_ROWS>(c[0], a, b);
+    begin_rows<D, A_ROWS>(d[0], e, f);
+    wgmma_end(c[0]);
+    wgmma_end(d[0]);
+}
+
+/* c += p b, with the accumulators p rounded to bf16 as they lie.  b: a tile of 8 N rows. */
+template <int D, int N>
+static __device__ __forceinline__ void multiply_sums(float (&c)[1][D / 8][4],
+                                                     const float (&p)[1][N][4],
+                                                     const __nv_bfloat16 *b) {
+    unsigned left[N / 2][4];
 #pragma unroll
     for (int j = 0; j < N / 2; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            left[j][i] = pack_bf16(p[2 * j + i / 2][i % 2 * 2], p[2 * j + i / 2][i % 2 * 2 + 1]);
-}
-
-/* c += p b.  b: a tile of 8 N rows. */
-template <int D, int N>
-static __device__ __forceinline__ void multiply_sums(float (&c)[D / 8][4],
-                                                     const unsigned (&left)[N / 2][4],
-                                                     const __nv_bfloat16 *b) {
+            left[j][i] =
+                pack_bf16(p[0][2 * j + i / 2][i % 2 * 2], p[0][2 * j + i / 2][i % 2 * 2 + 1]);
+    wgmma_begin(c[0]);
 #pragma unroll
     for (int j = 0; j < N / 2; j++)
-        wgmma_sums(c, left[j], matrix_at(b + j * 16 * PANEL, 8 * N * PANEL * 2));
+        wgmma_sums(c[0], left[j], matrix_at(b + j * 16 * PANEL, 8 * N * PANEL * 2));
+    wgmma_end(c[0]);
 }
 
 #endif
