@@ -49,15 +49,22 @@ static int same_settings(const Options *had, const TrainingRow *row, const char 
     return same;
 }
 
+/* Reads run.h5 of a row.  Returns 1, 0 when there is none, or -1 with an error set. */
+static int read_run(RunFile *run, const TrainingRow *row) {
+    char path[RUNDIR_PATH];
+    *run = (RunFile){0};
+    rundir_path(path, row->options.out, "run.h5");
+    if (access(path, F_OK)) return 0;
+    return runfile_read(run, path) ? -1 : 1;
+}
+
 /* Returns 1 when the row has been trained to the length asked for, else 0; -1 with an error set
  * when it was trained with other settings. */
 static int row_finished(const TrainingRow *row) {
-    char path[RUNDIR_PATH];
-    rundir_path(path, row->options.out, "run.h5");
-    if (access(path, F_OK)) return row->in_table;
     RunFile run;
-    if (runfile_read(&run, path)) return -1;
-    int finished = same_settings(&run.settings, row, row->options.out);
+    int finished = read_run(&run, row);
+    if (!finished) return row->in_table;
+    if (finished > 0) finished = same_settings(&run.settings, row, row->options.out);
     if (finished > 0)
         finished = !strcmp(run.status, "finished") && weights_are_last(&run, row->options.out);
     runfile_free(&run);
@@ -69,11 +76,9 @@ static int row_finished(const TrainingRow *row) {
 /* Adds the run of a row to the study if it has finished, with `every` updates per row of its curve.
  * Returns 1 when it was added, 0, or -1 with an error set. */
 static int collect(Study *study, const TrainingRow *row, size_t every) {
-    char path[RUNDIR_PATH];
-    rundir_path(path, row->options.out, "run.h5");
-    if (access(path, F_OK)) return 0;
     RunFile run;
-    int added = runfile_read(&run, path) ? -1 : !strcmp(run.status, "finished");
+    int added = read_run(&run, row);
+    if (added > 0) added = !strcmp(run.status, "finished");
     if (added > 0 && study_add_run(study, &run, row->name)) added = -1;
     if (added > 0 && every) study_thin(&study->row[study->rows - 1], every);
     runfile_free(&run);
@@ -147,23 +152,10 @@ typedef struct {
     double work_left, work_done, seconds; /* of this session */
 } TrainingProgress;
 
-/* "resnet8 on synthetic, sgd, BCD-1/3" */
-static void describe(char text[256], const TrainingRow *row) {
-    const Options *o = &row->options;
-    char method[24] = "full";
-    if (o->submodels > 1) snprintf(method, sizeof method, "BCD-1/%d", o->submodels);
-    int used = snprintf(text, 256, "%.80s on %.60s, %s, %s", o->model, o->data,
-                        optimizer_names[o->optimizer], method);
-    if (o->fraction < 1)
-        used += snprintf(text + used, 256 - (size_t)used, ", %g of the data", o->fraction);
-    if (row->own) snprintf(text + used, 256 - (size_t)used, ", %s", row->own);
-}
-
 static void print_row(const TrainingProgress *pace, int number, const char *state) {
     const TrainingPlan *plan = pace->plan;
-    char what[256], left[32];
-    describe(what, &plan->row[number]);
-    printf("row %d of %d: %s%s", number + 1, plan->rows, what, state);
+    char left[32];
+    printf("row %d of %d: %s%s", number + 1, plan->rows, plan->row[number].name, state);
     if (pace->work_done > 0 && !*state)
         printf(" (about %s left in all)",
                format_time(pace->seconds / pace->work_done * pace->work_left, left));
@@ -184,10 +176,8 @@ static void print_result(const RunSummary *summary, const Options *o) {
 
 /* Returns true for a training whose loss was not finite, which does not stop the other rows. */
 static bool has_failed(const TrainingRow *row) {
-    char path[RUNDIR_PATH];
     RunFile run;
-    rundir_path(path, row->options.out, "run.h5");
-    bool failed = runfile_read(&run, path) == 0 && strcmp(run.status, "failed") == 0;
+    bool failed = read_run(&run, row) > 0 && !strcmp(run.status, "failed");
     runfile_free(&run);
     return failed;
 }
@@ -248,34 +238,26 @@ static int print_tables(const TrainingPlan *plan) {
     return failed ? -1 : 0;
 }
 
-/* found: the number of finished rows that are not in the table yet. */
-static int stopped(const TrainingPlan *plan, int found) {
-    if (found && write_table(plan)) return -1;
+static int stopped(const TrainingPlan *plan) {
+    if (write_table(plan)) return -1;
     printf("stopped; the same command goes on\n");
     return interrupt_status();
-}
-
-static int count_finished(const TrainingPlan *plan) {
-    int finished = 0;
-    for (int r = 0; r < plan->rows; r++) finished += row_finished(&plan->row[r]) > 0;
-    return finished;
 }
 
 static int run_plan(TrainingPlan *plan, bool quiet) {
     TrainingProgress pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
-    int failed = 0, found = 0;
+    int failed = 0;
     if (plan->jobs > 1 && run_parallel(plan)) return -1;
-    if (interrupt_signal()) return stopped(plan, count_finished(plan));
+    if (interrupt_signal()) return stopped(plan);
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
         TrainingEnd end = run_row(&pace, r);
         if (end == ROW_ERROR) return -1;
+        if (end == ROW_STOPPED) return stopped(plan);
         failed += end == ROW_FAILED;
-        if (end == ROW_STOPPED) return stopped(plan, found);
         /* The table is rewritten as a whole, hence not after each row that was there before. */
-        found = end == ROW_FOUND && r + 1 < plan->rows ? found + 1 : 0;
-        if (!found && write_table(plan)) return -1;
+        if ((end != ROW_FOUND || r + 1 == plan->rows) && write_table(plan)) return -1;
     }
     if (failed)
         return error_set("%d of %d rows failed and are not in the table", failed, plan->rows);

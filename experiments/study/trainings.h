@@ -55,7 +55,6 @@ extern const TrainingKind training_converged, training_converged_pilot,
 /* One training of the plan. */
 typedef struct {
     char name[128];      /* of its directory, and its row */
-    const char *own;     /* settings of the variant; NULL: none */
     Options options;     /* of bcd train */
     double work;         /* in any unit, for the time left */
     double step_seconds; /* of a full update of its network; 0: not measured */

@@ -90,7 +90,7 @@ int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry 
     if (!grown) return error_set("%s: out of memory", plan->kind->name);
     plan->row = grown;
     TrainingRow *row = &grown[plan->rows];
-    *row = (TrainingRow){.own = variant->settings};
+    *row = (TrainingRow){0};
     Options *o = &row->options;
     char number[32];
     int m = count_submodels(asked, variant);

@@ -40,10 +40,11 @@ typedef enum {
 
 enum { DECIMALS_FREE = -1 };
 
+enum { TABLE_NAME = 48 };
 typedef struct {
-    char name[48]; /* of the data set: letters, digits and _ */
-    char head[48]; /* printed above the column */
-    char unit[24]; /* printed below the head: the unit, another qualifier, or "" */
+    char name[TABLE_NAME]; /* of the data set: letters, digits and _ */
+    char head[48];         /* printed above the column */
+    char unit[24];         /* printed below the head: the unit, another qualifier, or "" */
     ColumnKind kind;
     int decimals;  /* digits after the point; DECIMALS_FREE: as many as the number has */
     Source source; /* of the cells that table_put fills; not stored in the file */
@@ -63,9 +64,9 @@ typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_S
 enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 40 };
 
 typedef struct {
-    char name[48];     /* of its group in the file */
-    char title[160];   /* "Table 8: memory of a full update" */
-    char row_head[48]; /* printed above the labels */
+    char name[TABLE_NAME]; /* of its group in the file */
+    char title[160];       /* "Table 8: memory of a full update" */
+    char row_head[48];     /* printed above the labels */
     FigureShape figure;
     char axis[64]; /* label of the figure's y axis, e.g. "ms per iteration" */
     char unit[24]; /* stored as the unit of number columns whose own `unit` is another qualifier */

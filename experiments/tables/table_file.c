@@ -173,29 +173,39 @@ static int read_column_head(const H5File *file, const char *path, TableColumn *c
     return 0;
 }
 
-/* Reads the columns of a table: the data sets with an attribute `number`, which orders them. */
-static int read_heads(const H5File *file, const char *group, Table *table) {
-    bool found[TABLE_COLUMNS] = {false};
-    int links = h5_count(file, group);
+/* Finds the data sets and groups with an attribute `number` in a group, and orders their names by
+ * it.  Returns how many they are; -1 with an error set when the numbers are not 0, 1, ... */
+static int read_names(const H5File *file, const char *group, int max, char (*name)[H5_NAME]) {
+    int links = h5_count(file, group), count = 0;
+    for (int i = 0; i < max; i++) *name[i] = 0;
     for (int i = 0; i < links; i++) {
-        char name[H5_NAME], path[PATH + H5_NAME];
+        char found[H5_NAME], path[PATH + H5_NAME];
         int number;
-        if (h5_name(file, group, i, name)) return -1;
-        snprintf(path, sizeof path, "%s/%s", group, name);
+        if (h5_name(file, group, i, found)) return -1;
+        snprintf(path, sizeof path, "%s/%s", group, found);
         if (!h5_has(file, path, "number")) continue;
         if (h5_get(file, path, "number", H5_INT, &number)) return -1;
-        if (number < 0 || number >= TABLE_COLUMNS || found[number] ||
-            strlen(name) >= sizeof table->column->name)
+        if (number < 0 || number >= max || *name[number] || strlen(found) >= TABLE_NAME)
             return damaged(file, path);
-        found[number] = true;
-        table->columns++;
-        TableColumn *column = &table->column[number];
-        snprintf(column->name, sizeof column->name, "%.47s", name);
-        if (read_column_head(file, path, column)) return -1;
+        strcpy(name[number], found);
+        count++;
     }
-    for (int c = 0; c < table->columns; c++)
-        if (!found[c]) return damaged(file, group);
-    return links < 0 ? -1 : 0;
+    for (int i = 0; i < count; i++)
+        if (!*name[i]) return damaged(file, group);
+    return links < 0 ? -1 : count;
+}
+
+/* Reads the heads of the columns: the data sets with a number. */
+static int read_heads(const H5File *file, const char *group, Table *table) {
+    char name[TABLE_COLUMNS][H5_NAME], path[PATH];
+    int columns = read_names(file, group, TABLE_COLUMNS, name);
+    for (int c = 0; c < columns; c++) {
+        strcpy(table->column[c].name, name[c]);
+        snprintf(path, sizeof path, "%s/%s", group, table->column[c].name);
+        if (read_column_head(file, path, &table->column[c])) return -1;
+    }
+    table->columns = columns < 0 ? 0 : columns;
+    return columns < 0 ? -1 : 0;
 }
 
 static int read_cells(const H5File *file, const char *group, Table *table, int number) {
@@ -271,31 +281,16 @@ static int read_table(const H5File *file, Table *table) {
     return error_set("%s: %s: damaged: it does not agree with its checksum", file->path, group);
 }
 
-/* Adds empty tables with the names in the file, in the order of their numbers. */
-static int read_names(const H5File *file, Tables *tables) {
-    char names[TABLES_MAX][H5_NAME] = {""}, name[H5_NAME], path[PATH];
-    int count = h5_count(file, "/tables");
-    for (int t = 0; t < count; t++) {
-        int number;
-        if (h5_name(file, "/tables", t, name)) return -1;
-        snprintf(path, sizeof path, "/tables/%s", name);
-        if (h5_get(file, path, "number", H5_INT, &number)) return -1;
-        if (number < 0 || number >= TABLES_MAX || number >= count || *names[number] ||
-            strlen(name) >= sizeof tables->table[0]->name)
-            return damaged(file, path);
-        snprintf(names[number], H5_NAME, "%s", name);
-    }
-    for (int t = 0; t < count; t++) tables_add(tables, names[t], "", "", NULL, 0);
-    return count < 0 || tables_failed(tables) ? -1 : 0;
-}
-
 int tables_read(Tables *tables, const char *path) {
+    char name[TABLES_MAX][H5_NAME];
     H5File file;
     if (h5_open(&file, path)) return -1;
-    int failed =
-        provenance_read(&file, "/provenance", &tables->provenance) || read_names(&file, tables);
-    for (int t = 0; t < tables->tables && !failed; t++)
-        failed = read_table(&file, tables->table[t]);
+    int failed = provenance_read(&file, "/provenance", &tables->provenance);
+    int count = failed ? 0 : read_names(&file, "/tables", TABLES_MAX, name);
+    if (!failed && count >= 0 && count != h5_count(&file, "/tables"))
+        failed = damaged(&file, "/tables"); /* a table without a number */
+    for (int t = 0; t < count && !failed; t++)
+        failed = read_table(&file, tables_add(tables, name[t], "", "", NULL, 0));
     h5_close(&file);
-    return failed ? -1 : 0;
+    return failed || count < 0 ? -1 : 0;
 }

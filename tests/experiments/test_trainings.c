@@ -21,10 +21,10 @@ static void check_row(const StudyRow *row) {
     CHECK(isfinite(row->train_loss) && isfinite(row->valid_loss) && row->multiplier > 0,
           "%s: loss %g, B-F %g", row->name, row->train_loss, row->multiplier);
     CHECK(row->peak[MEM_PARAMETERS] == 4.0 * (double)row->parameters, "%s: peak", row->name);
-    CHECK(row->seconds > 0 && row->rate > 0 && *row->commit && *row->provenance.command, "%s",
-          row->name);
-    CHECK(row->wall >= row->seconds && *row->provenance.compiler, "%s: %g s of %g", row->name,
-          row->seconds, row->wall);
+    CHECK(row->seconds > 0 && row->rate > 0 && *row->provenance.commit && *row->provenance.command,
+          "%s", row->name);
+    CHECK(row->provenance.wall >= row->seconds && *row->provenance.compiler, "%s: %g s of %g",
+          row->name, row->seconds, row->provenance.wall);
     CHECK(row->switch_rows > 0 && strcmp(row->switches[0].reason, "start") == 0, "%s", row->name);
     CHECK(strcmp(row->method, row->submodels == 1 ? "full" : "BCD") == 0, "%s", row->method);
 }
@@ -66,7 +66,8 @@ static void case_epochs_and_thin_curves(void) {
         CHECK(study.row[0].curve[0].step == 20 && study.row[0].curve[1].step == 36, "of 20");
         CHECK(study.row[1].curve_rows == 9 && study.row[1].curve[0].step == 4,
               "BCD, phases of 4: %zu rows", study.row[1].curve_rows);
-        CHECK(study.row[0].lr == 0.1 && study.row[1].lr == 0.05, "rates of their own");
+        CHECK(study.row[0].settings.lr == 0.1 && study.row[1].settings.lr == 0.05,
+              "rates of their own");
     }
     study_free(&study);
 }
@@ -97,7 +98,7 @@ static void case_shared_rows(void) {
     Study study = {0};
     run(0, "experiment validity %s", common);
     const Printed *printed = run(0, "experiment ufp %s", common);
-    CHECK(strstr(printed->out, "BCD-1/3: done before"), "%s", printed->out);
+    CHECK(strstr(printed->out, "bcd3: done before"), "%s", printed->out);
     CHECK(study_read(&study, scratch_path("shared/ufp.h5")) == 0 && study.rows == 4, "%d rows",
           study.rows);
     study_free(&study);
@@ -257,7 +258,7 @@ static void case_table_alone(void) {
         remove(scratch_path(name));
     }
     const Printed *printed = run(0, TWO_ROWS "alone --jobs 2");
-    CHECK(strstr(printed->out, "full: done before") && strstr(printed->out, "BCD-1/3: done before"),
+    CHECK(strstr(printed->out, "full: done before") && strstr(printed->out, "bcd3: done before"),
           "%s", printed->out);
     CHECK(!file_exists(scratch_path("alone/rows/" ROW "full/run.h5")) &&
               !file_exists(scratch_path("alone/rows/" ROW "bcd3/run.h5")),
@@ -285,7 +286,7 @@ static void case_stale_weights(void) {
     check_same_checkpoint(row, fresh);
     copy_file("stale/rows/" ROW "bcd3/checkpoint.h5", "early.h5");
     const Printed *printed = run(0, TWO_ROWS "stale");
-    CHECK(strstr(printed->out, "full: done before") && !strstr(printed->out, "BCD-1/3: done"), "%s",
+    CHECK(strstr(printed->out, "full: done before") && !strstr(printed->out, "bcd3: done"), "%s",
           printed->out);
     check_same_checkpoint(row, fresh);
 }
