@@ -44,7 +44,7 @@ static const PaperRow *find_row(const Comparison *c, const StudyRow *row, bool *
     if (study_is_images(row) != c->images || !strcmp(row->method, "offload") || fine_tuned)
         return NULL;
     return paper_find(c->table, row->model, row->data, c->images, row->optimizer,
-                      (int)row->submodels, row->fraction, exact);
+                      (int)row->submodels, row->settings.fraction, exact);
 }
 
 /* Returns true for trainings that the table is about.  A full update alone, or one of another
@@ -54,7 +54,7 @@ static bool is_subject(const Comparison *c, const StudyRow *row) {
     if (!find_row(c, row, &exact)) return false;
     if (c->table == 2) return study_is_bcd3(row) || exact;
     if (c->table == 11) return row->submodels == 2 || row->submodels == 4;
-    return row->fraction < 1;
+    return row->settings.fraction < 1;
 }
 
 static ComparedCases find_cases(const Cases *cases, const Comparison *c) {
@@ -213,8 +213,8 @@ static void note_case(Table *table, const ComparedCases *compared, int number) {
     char duration[48];
     snprintf(duration, sizeof duration, min < max ? "%.3g to %.3g" : "%.3g", min, max);
     table_note(table, "[%c] %s on %s, %s, batch %" PRId64 ", rate %g, %s epochs, %s in %s%s.",
-               'a' + number, row->model, row->data, row->optimizer, row->batch, row->lr, duration,
-               row->device, row->precision,
+               'a' + number, row->model, row->data, row->optimizer, row->batch, row->settings.lr,
+               duration, row->provenance.device, row->provenance.precision,
                all_exact ? "" : ": another training than the published one");
 }
 

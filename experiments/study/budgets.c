@@ -84,8 +84,10 @@ StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, S
 /* Returns true when two trainings differ in the network alone, apart from BCD's own settings. */
 static bool comparable(const StudyRow *a, const StudyRow *b) {
     return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
-           a->batch == b->batch && a->lr == b->lr && a->weight_decay == b->weight_decay &&
-           !strcmp(a->device, b->device) && !strcmp(a->precision, b->precision) &&
+           a->batch == b->batch && a->settings.lr == b->settings.lr &&
+           a->settings.weight_decay == b->settings.weight_decay &&
+           !strcmp(a->provenance.device, b->provenance.device) &&
+           !strcmp(a->provenance.precision, b->provenance.precision) &&
            a->settings.context == b->settings.context &&
            (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic"));
 }

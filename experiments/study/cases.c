@@ -37,12 +37,12 @@ static char *write_key(const StudyRow *row, bool of_method) {
     FILE *out = open_memstream(&text, &size);
     if (!out) return NULL;
     if (of_method)
-        fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%.9g\n%.9g\n", row->method, row->order,
-                row->switching, row->submodels, row->steps, row->fraction, row->lr);
+        fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n", row->method, row->order,
+                row->switching, row->submodels, row->steps);
     else
-        fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n%.9g\n", row->model, row->data,
-                strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer, row->device,
-                row->precision, row->batch, row->weight_decay);
+        fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n", row->model, row->data,
+                strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer,
+                row->provenance.device, row->provenance.precision, row->batch);
     char value[OPTION_TEXT];
     for (int o = 0; option_table[o].name; o++) {
         const Option *option = &option_table[o];
@@ -60,7 +60,7 @@ static int is_offload(const StudyRow *row) { return strcmp(row->method, "offload
 static int compare_methods(const CaseKey *a, const CaseKey *b) {
     int order = compare_numbers((double)a->row->submodels, (double)b->row->submodels);
     if (!order) order = is_offload(a->row) - is_offload(b->row);
-    if (!order) order = compare_numbers(b->row->fraction, a->row->fraction);
+    if (!order) order = compare_numbers(b->row->settings.fraction, a->row->settings.fraction);
     return order ? order : compare_numbers(a->method_first, b->method_first);
 }
 
@@ -161,7 +161,8 @@ void cases_free(Cases *cases) {
 /* Returns true when `full` is a better full update to compare a row with than `best`. */
 static bool fits_better(const StudyRow *full, const StudyRow *best, const StudyRow *row) {
     if (!best) return true;
-    if ((full->lr == row->lr) != (best->lr == row->lr)) return full->lr == row->lr;
+    bool same_rate = full->settings.lr == row->settings.lr;
+    if (same_rate != (best->settings.lr == row->settings.lr)) return same_rate;
     if (best->steps == row->steps) return false;
     return full->steps == row->steps || full->steps > best->steps;
 }
@@ -183,7 +184,8 @@ bool case_is_plain(const CaseMethod *method) {
     const StudyRow *row = method->row[0];
     for (const CaseMethod *other = method->of->method; other < method; other++) {
         const StudyRow *before = other->row[0];
-        if (before->submodels == row->submodels && before->fraction == row->fraction &&
+        if (before->submodels == row->submodels &&
+            before->settings.fraction == row->settings.fraction &&
             is_offload(before) == is_offload(row))
             return false;
     }
@@ -218,8 +220,9 @@ const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
     if (row->settings.schedule != LR_CONSTANT)
         used += (size_t)snprintf(text + used, CASE_NAME - used, " %.8s",
                                  lr_names[row->settings.schedule]);
-    if (*row->device && strcmp(row->device, "cpu"))
-        snprintf(text + used, CASE_NAME - used, " %.8s %.8s", row->device, row->precision);
+    const Provenance *p = &row->provenance;
+    if (*p->device && strcmp(p->device, "cpu"))
+        snprintf(text + used, CASE_NAME - used, " %.8s %.8s", p->device, p->precision);
     return text;
 }
 
@@ -234,7 +237,7 @@ static void name_variant(VariantNames name, const StudyRow *row) {
     snprintf(name[VARIANT_SWITCHING], 32, " every %.12s", row->switching);
     if (!cyclic) snprintf(name[VARIANT_ORDER], 32, " %.10s", row->order);
     if (row->settings.frozen_norm == FROZEN_BATCH) strcpy(name[VARIANT_NORM], " batch norms");
-    snprintf(name[VARIANT_RATE], 32, " rate %.6g", row->lr);
+    snprintf(name[VARIANT_RATE], 32, " rate %.6g", row->settings.lr);
     if (row->settings.keep_state) strcpy(name[VARIANT_STATE], " keeps state");
     snprintf(name[VARIANT_STEPS], 32, ", %" PRId64 " updates", row->steps);
 }

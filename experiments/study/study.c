@@ -13,24 +13,21 @@
 
 #define TEXT(field, says) \
     { H5_FIELD(StudyRow, field, H5_TEXT), .what = says }
+#define NESTED(its_name, its_kind, field, its_unit, says)                                          \
+    {                                                                                              \
+        .name = its_name, .kind = its_kind, .offset = offsetof(StudyRow, field), .unit = its_unit, \
+        .what = says                                                                               \
+    }
 #define INTEGER(field, its_unit, says) \
     { H5_FIELD(StudyRow, field, H5_INT64), .unit = its_unit, .what = says }
 #define REAL(field, its_unit, says) \
     { H5_FIELD(StudyRow, field, H5_DOUBLE), .unit = its_unit, .what = says }
 #define COMPUTED(field, its_unit, says) \
     { H5_FIELD(StudyRow, field, H5_DOUBLE), .unit = its_unit, .what = says, .optional = true }
-#define PEAK(its_name, role, says)                                                     \
-    {                                                                                  \
-        .name = its_name, .kind = H5_DOUBLE,                                           \
-        .offset = offsetof(StudyRow, peak) + (role) * sizeof(double), .unit = "bytes", \
-        .what = says                                                                   \
-    }
+#define PEAK(its_name, role, says) NESTED(its_name, H5_DOUBLE, peak[role], "bytes", says)
 
 const H5Column study_columns[] = {
-    {.name = "row",
-     .kind = H5_TEXT,
-     .offset = offsetof(StudyRow, name),
-     .what = "name of the training"},
+    NESTED("row", H5_TEXT, name, NULL, "name of the training"),
     TEXT(model, "preset or specification"),
     TEXT(input, "images or tokens"),
     TEXT(data, "data set"),
@@ -44,9 +41,10 @@ const H5Column study_columns[] = {
     TEXT(switching, "when: after K steps, Ee epochs, or auto"),
     INTEGER(parameters, NULL, "trained numbers of the model"),
     INTEGER(batch, "samples", "in a step"),
-    REAL(lr, NULL, "learning rate"),
-    REAL(weight_decay, NULL, "weight decay"),
-    REAL(fraction, NULL, "SR: part of the data each submodel sees"),
+    NESTED("lr", H5_DOUBLE, settings.lr, NULL, "learning rate"),
+    NESTED("weight_decay", H5_DOUBLE, settings.weight_decay, NULL, "weight decay"),
+    NESTED("fraction", H5_DOUBLE, settings.fraction, NULL,
+           "SR: part of the data each submodel sees"),
     INTEGER(steps, "steps", "updates done"),
     REAL(epochs, "epochs", "passes over the data, whichever submodel was active"),
     COMPUTED(steps_to_converge, "steps", "updates until the smoothed training loss was at `level`"),
@@ -79,16 +77,16 @@ const H5Column study_columns[] = {
          "W (1 + k/M): parameters, gradients and state, as the paper counts; in bf16 "
          "W (1/2 + (k + 1)/M)"),
     REAL(seconds, "s", "of training, evaluations left out"),
-    REAL(wall, "s", "of everything: evaluations and saving too"),
+    NESTED("wall", H5_DOUBLE, provenance.wall, "s", "of everything: evaluations and saving too"),
     REAL(rate, "1/s", "images or tokens trained on per second"),
     INTEGER(seed, NULL, "of parameters and order of the data"),
     INTEGER(threads, NULL, "OpenMP threads"),
-    TEXT(device, "where it ran"),
-    TEXT(cpu, "which processor"),
-    TEXT(precision, "of the arithmetic"),
+    NESTED("device", H5_TEXT, provenance.device, NULL, "where it ran"),
+    NESTED("cpu", H5_TEXT, provenance.cpu, NULL, "which processor"),
+    NESTED("precision", H5_TEXT, provenance.precision, NULL, "of the arithmetic"),
     TEXT(checksum, "of the training data as loaded"),
-    TEXT(commit, "of the program"),
-    TEXT(started, "UTC"),
+    NESTED("commit", H5_TEXT, provenance.commit, NULL, "of the program"),
+    NESTED("started", H5_TEXT, provenance.started, NULL, "UTC"),
 };
 const int study_column_count = sizeof study_columns / sizeof *study_columns;
 
@@ -137,7 +135,6 @@ static void copy(char to[H5_NAME], const char *from) { snprintf(to, H5_NAME, "%.
 
 static void fill_settings(StudyRow *row, const RunFile *run) {
     const Options *o = &run->settings;
-    const Provenance *p = &run->provenance;
     char text[OPTION_TEXT];
     row->settings = *o;
     copy(row->model, o->model);
@@ -148,23 +145,14 @@ static void fill_settings(StudyRow *row, const RunFile *run) {
                                                     : "full");
     copy(row->order, order_names[o->order]);
     copy(row->switching, options_format(o, options_find("switch-every", COMMAND_TRAIN), text));
-    copy(row->device, p->device);
-    copy(row->cpu, p->cpu);
-    copy(row->precision, p->precision);
-    copy(row->commit, p->commit);
-    copy(row->started, p->started);
     snprintf(row->checksum, sizeof row->checksum, "%016" PRIx64, run->checksum);
     snprintf(row->spec, sizeof row->spec, "%s", run->spec);
-    row->provenance = *p;
-    row->wall = p->wall;
+    row->provenance = run->provenance;
     row->submodels = run->submodels;
     row->parameters = (int64_t)run->parameters;
     row->batch = o->batch;
     row->seed = (int64_t)o->seed;
-    row->threads = p->threads;
-    row->lr = o->lr;
-    row->weight_decay = o->weight_decay;
-    row->fraction = o->fraction;
+    row->threads = run->provenance.threads;
     row->imbalance = run->imbalance;
 }
 
@@ -236,13 +224,13 @@ double study_score(const StudyRow *row, const EvaluationRow *evaluation) {
 }
 
 bool study_is_bcd3(const StudyRow *row) {
-    return row->submodels == 3 && row->fraction >= 1 && !*row->settings.init;
+    return row->submodels == 3 && row->settings.fraction >= 1 && !*row->settings.init;
 }
 
 const char *study_method(const StudyRow *row, char text[32]) {
     char part[16];
-    snprintf(part, sizeof part, "%.3g", row->fraction);
-    if (row->submodels > 1 && row->fraction < 1)
+    snprintf(part, sizeof part, "%.3g", row->settings.fraction);
+    if (row->submodels > 1 && row->settings.fraction < 1)
         snprintf(text, 32, "1/%d x%s", (int)row->submodels, part + 1); /* ".9" */
     else if (row->submodels > 1)
         snprintf(text, 32, "BCD-1/%" PRId64, row->submodels);

@@ -10,19 +10,17 @@ typedef struct {
     char model[H5_NAME], input[H5_NAME], data[H5_NAME], optimizer[H5_NAME], method[H5_NAME],
         order[H5_NAME], switching[H5_NAME];
     int64_t submodels, parameters, batch, steps, seed, threads;
-    double lr, weight_decay, fraction, epochs, imbalance;
-    char device[H5_NAME], cpu[H5_NAME], precision[H5_NAME], checksum[H5_NAME], commit[H5_NAME],
-        started[H5_NAME];
-    char spec[H5_PATH];
+    double epochs, imbalance;
+    char checksum[H5_NAME], spec[H5_PATH];
     Options settings;
-    Provenance provenance; /* all of it; the fields above are columns of the table too */
+    Provenance provenance;
     /* results; NAN when they do not apply or were not reached */
     double train_loss, valid_loss, accuracy, perplexity;
     double level, steps_to_converge, epochs_to_converge, multiplier;
     double valid_level, valid_steps, valid_multiplier; /* the same by validation loss */
     double plateau_steps, plateau_epochs, plateau_score, plateau_spread; /* converge.h */
     double end_score, end_spread;
-    double seconds, wall, rate;
+    double seconds, rate;
     double peak[MEM_ROLES + 1], closed_form; /* bytes; the last peak is of all roles together */
     CurveRow *curve;
     EvaluationRow *evaluation;

@@ -119,7 +119,9 @@ static bool is_mixed(const CaseMethod *method) {
     const StudyRow *first = method->row[0];
     for (int s = 1; s < method->seeds; s++) {
         const StudyRow *row = method->row[s];
-        if (strcmp(row->commit, first->commit) || !study_times_comparable(row, first)) return true;
+        if (strcmp(row->provenance.commit, first->provenance.commit) ||
+            !study_times_comparable(row, first))
+            return true;
     }
     return false;
 }

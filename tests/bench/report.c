@@ -28,7 +28,7 @@ static int fill_curves(StudyRow *row, int steps) {
             .step = (uint64_t)s + 1,
             .samples = (uint64_t)(row->batch * (s + 1)),
             .loss = (2.3 + noise) * exp(-4.0 * s / steps / (0.5 + 0.5 * (double)row->submodels)),
-            .lr = row->lr,
+            .lr = row->settings.lr,
             .submodel = s / 40 % (int)row->submodels,
             .seconds = 0.02 * (s + 1)};
     }
@@ -58,8 +58,8 @@ static int add_training(Study *study, int number, int steps) {
     snprintf(row->input, sizeof row->input, "images");
     snprintf(row->checksum, sizeof row->checksum, "%016d", training);
     snprintf(row->method, sizeof row->method, "%s", method ? "BCD" : "full");
-    snprintf(row->device, sizeof row->device, "cpu");
-    snprintf(row->precision, sizeof row->precision, "fp32");
+    strcpy(row->provenance.device, "cpu");
+    strcpy(row->provenance.precision, "fp32");
     snprintf(row->provenance.command, sizeof row->provenance.command, "bcd train --seed %d",
              number % SEEDS);
     options_defaults(&row->settings, COMMAND_TRAIN);
@@ -71,8 +71,8 @@ static int add_training(Study *study, int number, int steps) {
     row->batch = 128;
     row->steps = steps;
     row->seed = number % SEEDS + 1;
-    row->lr = 0.1;
-    row->fraction = 1;
+    row->settings.lr = 0.1;
+    row->settings.fraction = 1;
     row->epochs = steps * 128 / 50000.0;
     row->accuracy = 0.68;
     row->perplexity = exp(1.05);

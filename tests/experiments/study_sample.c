@@ -19,7 +19,7 @@ StudyRow *sample_training(Study *study, const char *model, bool images, int subm
     snprintf(row->spec, sizeof row->spec, "resnet:depth=8");
     provenance_fill(&row->provenance, 1);
     strcpy(row->provenance.command, "bcd train --note \"<script>&\"");
-    row->wall = row->provenance.wall = submodels > 1 ? 24 : 33;
+    row->provenance.wall = submodels > 1 ? 24 : 33;
     options_defaults(&row->settings, COMMAND_TRAIN);
     row->settings.steps = 1; /* as if resolved */
     row->settings.context = row->settings.batch = 1;
@@ -30,9 +30,9 @@ StudyRow *sample_training(Study *study, const char *model, bool images, int subm
     row->batch = 32;
     row->steps = SAMPLE_STEPS;
     row->seed = 1;
-    row->lr = 0.1;
-    row->weight_decay = 1e-5;
-    row->fraction = 1;
+    row->settings.lr = 0.1;
+    row->settings.weight_decay = 1e-5;
+    row->settings.fraction = 1;
     row->imbalance = submodels > 1 ? 0.25 : 0;
     row->epochs = 4;
     row->valid_loss = 0.71;

@@ -195,8 +195,8 @@ static void case_cases(void) {
     row = add_like(&study, 0);
     strcpy(row->method, "offload");
     row = add_like(&study, 0);
-    strcpy(row->device, "cuda");
-    strcpy(row->precision, "bf16");
+    strcpy(row->provenance.device, "cuda");
+    strcpy(row->provenance.precision, "bf16");
     row = add_like(&study, 1);
     row->settings.momentum = 0.5;
     Cases cases;
@@ -253,7 +253,7 @@ static void case_partners(void) {
 static void case_rates(void) {
     Study study = sample_study();
     StudyRow *own = add_like(&study, 1);
-    own->lr = own->settings.lr = 0.05;
+    own->settings.lr = 0.05;
     Cases cases;
     char text[CASE_NAME];
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
@@ -267,7 +267,7 @@ static void case_rates(void) {
     CHECK(named, "a rate is not told");
     cases_free(&cases);
     StudyRow *twin = add_like(&study, full);
-    twin->lr = twin->settings.lr = 0.05;
+    twin->settings.lr = 0.05;
     twin->steps *= 2;
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
     CHECK(case_full_update(&cases.item[0], &study.row[bcd]) == &study.row[5] &&

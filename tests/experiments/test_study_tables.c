@@ -109,9 +109,9 @@ static void case_table_2(void) {
  * trainings do not enter mean multipliers. */
 static void case_tables_9_to_11(void) {
     Study study = sample_study();
-    sample_training(&study, GPT_SAMPLE, false, 3, 0.004)->fraction = 0.9;
+    sample_training(&study, GPT_SAMPLE, false, 3, 0.004)->settings.fraction = 0.9;
     sample_training(&study, GPT_SAMPLE, false, 2, 0.003);
-    sample_training(&study, "resnet8", true, 3, 0.009)->fraction = 0.9;
+    sample_training(&study, "resnet8", true, 3, 0.009)->settings.fraction = 0.9;
     sample_training(&study, "resnet8", true, 1, 0.009)->settings.init[0] = '.'; /* fine-tuned */
     Tables tables = tables_of(&study);
     check_cell(&tables, "table9", "0.9 1/3 SGD [a]", "published_score", 6.89, SOURCE_RECOMPUTED);
