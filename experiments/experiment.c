@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "../ref/error.h"
-#include "cli/quoted.h"
 #include "commands.h"
 #include "store/rundir.h"
 #include "study/study_file.h"

@@ -5,6 +5,7 @@
 #ifndef EXPERIMENTS_OPTIONS_H
 #define EXPERIMENTS_OPTIONS_H
 
+#include "../../dist/cluster.h"
 #include "../../dist/placement.h"
 #include "../../ref/bcd.h"
 
@@ -239,6 +240,16 @@ void options_print_help(Command command, void (*print_list)(void));
 /* Print the manual page, in roff, and the completion for bash, both made from the tables. */
 void options_print_man(void);
 void options_print_completion(void);
+
+/* Overwrites *dollars with the price of a GPU per hour: that in the list of --price, such as
+ * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list
+ * is malformed or names an unknown GPU. */
+int price_find(double *dollars, const Gpu *gpu, const char *list);
+
+/* Overwrites `text` with a file's name as it can be typed in a suggested command: in single quotes
+ * if it holds characters that mean something to a shell.  Returns `text`. */
+enum { QUOTED = 4 * (OPTION_TEXT + 64) + 3 };
+const char *quoted(char text[QUOTED], const char *name);
 
 /* ---- shared by the files of the options ------------------------------------------------------ */
 

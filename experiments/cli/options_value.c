@@ -1,4 +1,5 @@
 /* Values of flags, from text and back. */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -166,5 +167,45 @@ const char *options_format(const Options *options, int row, char text[OPTION_TEX
             format_switch(options, text);
             break;
     }
+    return text;
+}
+
+/* ---- prices and names of files ----------------------------------------------------------------
+ */
+
+int price_find(double *dollars, const Gpu *gpu, const char *list) {
+    char copy[OPTION_TEXT];
+    *dollars = gpu->dollars_per_hour;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *item = strtok(copy, ","); item; item = strtok(NULL, ",")) {
+        char *equals = strchr(item, '='), *end = item;
+        double price = equals ? strtod(equals + 1, &end) : NAN;
+        if (!equals || end == equals + 1 || *end || !(price > 0 && price < INFINITY))
+            return error_set("--price %.80s: it takes GPU=DOLLARS, as in rtx4090=0.31", item);
+        *equals = 0;
+        if (!gpu_find(item)) return error_set("--price: %s", error_message());
+        if (strcmp(gpu->key, item) == 0) *dollars = price;
+    }
+    return 0;
+}
+
+static bool is_plain(const char *name) {
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && !strchr("_./:=,+@%-", *name)) return false;
+    return true;
+}
+
+const char *quoted(char text[QUOTED], const char *name) {
+    const bool plain = *name && is_plain(name);
+    char *to = text;
+    if (!plain) *to++ = '\'';
+    for (; *name && to < text + QUOTED - 6; name++) {
+        *to++ = *name;
+        if (*name != '\'') continue;
+        memcpy(to, "\\''", 3); /* '\'' ends the quotes, adds one, and begins them again */
+        to += 3;
+    }
+    if (!plain) *to++ = '\'';
+    *to = 0;
     return text;
 }

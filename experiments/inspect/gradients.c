@@ -32,26 +32,22 @@ static int check_batchnorm(const Model *model, int batch, int mode) {
     return 0;
 }
 
-/* With --mode train all blocks are active.  The optimizer does not matter, no update is made. */
-static Engine *make_engine(Stage **stage, const Options *o, const Model *model, int batch) {
-    StageSettings settings = {.batch = batch,
-                              .optimizer = optimizer_defaults(OPTIMIZER_SGD),
-                              .plain = o->device == DEVICE_PLAIN,
-                              .precision = (Precision)o->precision};
-    settings.optimizer.momentum = 0;
-    const DeviceModule *device;
-    if (setup_device(&device, o)) return NULL;
-    *stage = setup_stage(device, model, settings);
-    bool *active = malloc((size_t)model->blocks * sizeof *active);
-    int failed = *stage ? 0 : -1;
-    if (!active) failed = error_set("gradients: out of memory");
-    for (int b = 0; b < model->blocks && !failed; b++) active[b] = o->mode == MODE_TRAIN;
-    failed = failed || (*stage)->is->activate(*stage, active);
+/* Creates the engine of setup->model for a batch of `batch` samples; with --mode train all blocks
+ * are active.  No update is made, so the optimizer is one without state. */
+static int open_engine(Setup *setup, const Options *o, int batch) {
+    Options *own = &setup->options;
+    options_defaults(own, COMMAND_TRAIN);
+    own->batch = batch;
+    own->device = o->device;
+    own->precision = o->precision;
+    if (options_set(own, "momentum", "0") || setup_engine_for_evaluation(setup)) return -1;
+    if (o->mode == MODE_EVALUATE) return 0;
+    bool *active = malloc((size_t)setup->model->blocks * sizeof *active);
+    if (!active) return error_set("gradients: out of memory");
+    memset(active, true, (size_t)setup->model->blocks * sizeof *active);
+    int failed = setup->engine->is->activate(setup->engine, active);
     free(active);
-    Engine *engine = NULL;
-    if (!failed) engine = engine_single_create(*stage, (EngineSettings){.micro_batches = 1}, NULL);
-    if (!engine && *stage) (*stage)->is->free(*stage);
-    return engine;
+    return failed;
 }
 
 /* ---- the batch ------------------------------------------------------------------------------- */
@@ -202,19 +198,17 @@ static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *bat
 
 static int run(const Options *o, const H5File *file, const H5File *checkpoint) {
     char spec[OPTION_TEXT];
-    Stage *stage = NULL;
-    Engine *engine = NULL;
+    Setup setup = {.model = NULL};
     Batch batch = {.n = count_samples(file)};
-    Model *model = batch.n < 0 || find_spec(spec, o, file, checkpoint) ? NULL : model_create(spec);
-    if (model && check_batchnorm(model, batch.n, o->mode) == 0)
-        engine = make_engine(&stage, o, model, batch.n);
-    int failed = !engine ||
-                 (*o->init ? convert_load(engine, o->init)
-                           : checkpoint_read_model(checkpoint, engine, true)) ||
-                 read_batch(&batch, file, model) || write_gradients(o, stage, &batch);
-    if (engine) engine->is->free(engine);
+    int failed = batch.n < 0 || find_spec(spec, o, file, checkpoint) ||
+                 !(setup.model = model_create(spec)) ||
+                 check_batchnorm(setup.model, batch.n, o->mode) ||
+                 open_engine(&setup, o, batch.n) ||
+                 (*o->init ? convert_load(setup.engine, o->init)
+                           : checkpoint_read_model(checkpoint, setup.engine, true)) ||
+                 read_batch(&batch, file, setup.model) || write_gradients(o, setup.stage, &batch);
     batch_free(&batch);
-    model_free(model);
+    setup_free(&setup);
     return failed ? -1 : 0;
 }
 

@@ -8,7 +8,6 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
-#include "../cli/quoted.h"
 #include "../commands.h"
 #include "../train/interrupt.h"
 #include "../train/progress.h"

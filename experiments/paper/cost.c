@@ -2,8 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../cli/price.h"
-#include "../cli/quoted.h"
 #include "../commands.h"
 #include "../store/rundir.h"
 #include "../study/study_file.h"

@@ -26,11 +26,7 @@ static int append(PlanList *list, const Plan *plan) {
     return 0;
 }
 
-static bool allows(const PlanChoices *choices, int value) {
-    for (int i = 0; i < choices->count; i++)
-        if (choices->value[i] == value) return true;
-    return !choices->count;
-}
+static bool allows(int given, int value) { return given == PLAN_FREE || given == value; }
 
 /* Returns true when the model has enough blocks for its stages and submodels. */
 static bool enough_blocks(const Configuration *c) {
@@ -42,8 +38,8 @@ static bool enough_blocks(const Configuration *c) {
 
 /* Returns true for a repetition: without a pipeline all placements and schedules are the same. */
 static bool is_repetition(const PlanSpace *s, int pipeline, int placement, int schedule) {
-    return pipeline == 1 &&
-           (placement != s->placement.value[0] || schedule != s->schedule.value[0]);
+    return pipeline == 1 && ((s->placement == PLAN_FREE && placement > 0) ||
+                             (s->schedule == PLAN_FREE && schedule > 0));
 }
 
 /* Adds all combinations of the settings that are no sizes. */
@@ -53,8 +49,8 @@ static int add_kinds(PlanList *list, const PlanSpace *s, Plan *plan) {
         for (int schedule = 0; schedule < SCHEDULE_KINDS; schedule++)
             for (int recompute = 0; recompute < 2; recompute++)
                 for (int precision = 0; precision < PRECISIONS; precision++) {
-                    if (!allows(&s->placement, placement) || !allows(&s->schedule, schedule) ||
-                        !allows(&s->recompute, recompute) || !allows(&s->precision, precision) ||
+                    if (!allows(s->placement, placement) || !allows(s->schedule, schedule) ||
+                        !allows(s->recompute, recompute) || !allows(s->precision, precision) ||
                         is_repetition(s, c->pipeline, placement, schedule))
                         continue;
                     c->placement = (PlacementKind)placement;
@@ -72,7 +68,7 @@ static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
     int share = s->batch / c->replicas;
     for (int i = 0; i < s->submodels.count && s->batch % c->replicas == 0; i++)
         for (int micro_batches = 1; micro_batches <= share; micro_batches++) {
-            if (share % micro_batches || !allows(&s->micro_batches, micro_batches)) continue;
+            if (share % micro_batches || !allows(s->micro_batches, micro_batches)) continue;
             c->submodels = s->submodels.value[i];
             c->micro_batches = micro_batches;
             c->stage.batch = share / micro_batches;
@@ -85,9 +81,9 @@ static int add_batches(PlanList *list, const PlanSpace *s, Plan *plan) {
 static int add_pipelines(PlanList *list, const PlanSpace *s, Plan *plan) {
     for (int pipeline = 1; pipeline <= plan->gpus; pipeline++) {
         int max_replicas = plan->gpus / pipeline;
-        int replicas = s->replicas.count ? s->replicas.value[0] : max_replicas;
-        bool divides = pipeline * replicas == plan->gpus || s->pipeline.count;
-        if (!allows(&s->pipeline, pipeline) || replicas > max_replicas || !divides) continue;
+        int replicas = s->replicas == PLAN_FREE ? max_replicas : s->replicas;
+        bool divides = pipeline * replicas == plan->gpus || s->pipeline != PLAN_FREE;
+        if (!allows(s->pipeline, pipeline) || replicas > max_replicas || !divides) continue;
         plan->configuration.pipeline = pipeline;
         plan->configuration.replicas = replicas;
         if (add_batches(list, s, plan)) return -1;

@@ -15,12 +15,12 @@ typedef enum {
 } PlanMethod;
 extern const char *const plan_method_names[PLAN_METHODS];
 
-/* The values that a setting may take; none: all that exist. */
+/* Numbers to try. */
 enum { PLAN_CHOICES = 32 };
 typedef struct {
     int count, value[PLAN_CHOICES];
 } PlanChoices;
-/* Adds a value unless it is there already. */
+/* Adds a number unless it is there already. */
 void choices_add(PlanChoices *choices, int value);
 
 /* The settings to search, for one method and one kind of GPU. */
@@ -33,11 +33,13 @@ typedef struct {
     double network_rate; /* as in Cluster */
     Efficiency efficiency;
     OptimizerSettings optimizer;
-    int batch;                   /* samples per update */
-    bool cached;                 /* --cache of BCD's frozen prefix */
-    PlanChoices gpus, submodels; /* not empty */
-    PlanChoices pipeline, replicas, micro_batches, placement, schedule, precision, recompute;
+    int batch;   /* samples per update */
+    bool cached; /* --cache of BCD's frozen prefix */
+    PlanChoices gpus, submodels;
+    /* One value, or PLAN_FREE for all that exist. */
+    int pipeline, replicas, micro_batches, placement, schedule, precision, recompute;
 } PlanSpace;
+enum { PLAN_FREE = -1 };
 
 typedef struct {
     PlanMethod method;

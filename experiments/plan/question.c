@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cli/price.h"
 #include "../paper/published.h"
 #include "../paper/trainings.h"
 #include "../study/study_file.h"
@@ -16,11 +15,8 @@ void choices_add(PlanChoices *choices, int value) {
     if (choices->count < PLAN_CHOICES) choices->value[choices->count++] = value;
 }
 
-/* Returns the value of a flag that was given, else no restriction. */
-static PlanChoices given(const Options *o, const char *name, int value) {
-    PlanChoices choices = {0};
-    if (options_given(o, name)) choices_add(&choices, value);
-    return choices;
+static int given(const Options *o, const char *name, int value) {
+    return options_given(o, name) ? value : PLAN_FREE;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -106,15 +102,14 @@ int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, c
         .micro_batches = given(o, "micro-batches", o->micro_batches),
         .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
         .recompute = given(o, "recompute", o->recompute),
-        .precision = given(o, "precision", o->precision),
+        .precision = wide ? given(o, "precision", o->precision) : o->precision,
+        /* With one submodel all placements are the same. */
+        .placement = method != PLAN_BCD               ? PLACEMENT_PLAIN
+                     : o->placement == PLACEMENT_AUTO ? PLAN_FREE
+                                                      : o->placement,
     };
     bool bcd = method == PLAN_BCD, narrow = !wide || options_given(o, "submodels");
     for (int m = 2; m <= 5; m++)
         choices_add(&space->submodels, !bcd ? 1 : narrow ? o->submodels : m);
-    if (!bcd) /* one submodel: all placements are the same */
-        choices_add(&space->placement, PLACEMENT_PLAIN);
-    else if (o->placement != PLACEMENT_AUTO)
-        choices_add(&space->placement, o->placement);
-    if (!wide) choices_add(&space->precision, o->precision);
     return question_price(&space->price, q, gpu);
 }

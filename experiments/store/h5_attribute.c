@@ -99,49 +99,29 @@ static int read_number(const H5File *file, const char *object, const char *name,
     return failed ? h5_refuse(file, name, "cannot be read; the file is damaged") : 0;
 }
 
-/* Copies text into a buffer; text that is too long is an error. */
-static int copy_text(const H5File *file, const char *name, const char *from, size_t length,
-                     char *text, size_t size) {
-    if (length >= size) return h5_refuse(file, name, "is too long");
-    memcpy(text, from, length);
-    text[length] = 0;
-    return 0;
-}
-
-/* Text of variable length, as other programs write it. */
-static int get_variable_text(const H5File *file, hid_t attribute, const char *name, char *text,
-                             size_t size) {
-    char *found = NULL;
-    hid_t type = text_type(H5T_VARIABLE);
-    int failed = H5Aread(attribute, type, &found) < 0 || !found
-                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
-                     : copy_text(file, name, found, strlen(found), text, size);
-    if (found) H5free_memory(found);
-    H5Tclose(type);
-    return failed;
-}
-
-static int get_fixed_text(const H5File *file, hid_t attribute, const char *name, char *text,
-                          size_t size) {
-    char found[H5_PATH + 1] = "";
-    hid_t stored = H5Aget_type(attribute);
-    int failed = H5Tget_size(stored) > H5_PATH ? h5_refuse(file, name, "is too long")
-                 : H5Aread(attribute, stored, found) < 0
-                     ? h5_refuse(file, name, "cannot be read; the file is damaged")
-                     : copy_text(file, name, found, strlen(found), text, size);
-    H5Tclose(stored);
-    return failed;
-}
-
+/* Text has a fixed length, or a variable one as other programs write it. */
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size) {
     hid_t attribute = open_attribute(file, object, name, H5T_STRING, H5T_STRING);
     if (attribute < 0) return -1;
-    hid_t stored = H5Aget_type(attribute);
-    bool variable = H5Tis_variable_str(stored) > 0;
+    hid_t stored = H5Aget_type(attribute), type = H5Tcopy(stored);
+    bool damaged = false;
+    size_t length = H5Tget_size(type);
+    if (H5Tis_variable_str(type) > 0) {
+        char *found = NULL;
+        damaged = H5Aread(attribute, type, &found) < 0 || !found;
+        length = damaged ? 0 : strlen(found);
+        if (!damaged) snprintf(text, size, "%s", found);
+        if (found) H5free_memory(found);
+    } else if (length < size) {
+        H5Tset_size(type, size); /* to be read with a zero at its end */
+        H5Tset_strpad(type, H5T_STR_NULLTERM);
+        damaged = H5Aread(attribute, type, text) < 0;
+    }
     H5Tclose(stored);
-    int failed = (variable ? get_variable_text : get_fixed_text)(file, attribute, name, text, size);
+    H5Tclose(type);
     H5Aclose(attribute);
-    return failed;
+    if (damaged) return h5_refuse(file, name, "cannot be read; the file is damaged");
+    return length < size ? 0 : h5_refuse(file, name, "is too long");
 }
 
 int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value) {

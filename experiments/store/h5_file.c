@@ -101,28 +101,15 @@ void h5_close(H5File *file) {
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* Returns true if the path exists.  H5Lexists fails if a group above it does not, so each is asked
- * for. */
-static bool exists(hid_t file, const char *name) {
-    char path[2 * H5_NAME];
-    if (strcmp(name, "/") == 0) return true;
-    if (strlen(name) >= sizeof path) return false;
-    strcpy(path, name);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (H5Lexists(file, path, H5P_DEFAULT) <= 0) return false;
-        *slash = '/';
-    }
-    return H5Lexists(file, path, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, path, H5P_DEFAULT) > 0;
+bool h5_exists(const H5File *file, const char *name) {
+    return H5LTpath_valid(file->id, name, true) > 0;
 }
 
-bool h5_exists(const H5File *file, const char *name) { return exists(file->id, name); }
-
-static bool make_group(hid_t file, const char *path) {
-    if (exists(file, path)) return true;
+static bool make_group(const H5File *file, const char *path) {
+    if (h5_exists(file, path)) return true;
     hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_obj_track_times(creation, false);
-    hid_t group = H5Gcreate2(file, path, H5P_DEFAULT, creation, H5P_DEFAULT);
+    hid_t group = H5Gcreate2(file->id, path, H5P_DEFAULT, creation, H5P_DEFAULT);
     H5Pclose(creation);
     return group >= 0 && H5Gclose(group) >= 0;
 }
@@ -138,7 +125,7 @@ bool h5_ready(H5File *file, const char *object) {
     strcpy(path, object);
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (!make_group(file->id, path)) h5_fail(file, path);
+        if (!make_group(file, path)) h5_fail(file, path);
         *slash = '/';
     }
     return !file->failed;

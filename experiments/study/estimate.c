@@ -5,7 +5,6 @@
 
 #include "../../dist/simulate.h"
 #include "../../ref/error.h"
-#include "../cli/price.h"
 #include "../train/bench.h"
 #include "../train/progress.h"
 #include "trainings.h"

@@ -7,7 +7,6 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
-#include "../cli/quoted.h"
 #include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "../cli/quoted.h"
 #include "../convert/convert.h"
 #include "../store/checkpoint.h"
 #include "../store/settings.h"

@@ -4,7 +4,6 @@
 
 #include "../../dist/coordinator.h"
 #include "../../ref/memory.h"
-#include "../cli/quoted.h"
 #include "train_parts.h"
 
 static void print_data(const Setup *s) {

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../experiments/cli/quoted.h"
 #include "../../experiments/train/setup.h"
 #include "../data/scratch.h"
 

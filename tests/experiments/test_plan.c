@@ -113,8 +113,8 @@ static void case_candidates(void) {
         CHECK(c->submodels >= 2 && c->submodels <= 5, "%d submodels", c->submodels);
     }
     free(plans);
-    choices_add(&space.pipeline, 3);
-    choices_add(&space.micro_batches, 2);
+    space.pipeline = 3;
+    space.micro_batches = 2;
     count = plan_candidates(&plans, &space);
     for (int i = 0; i < count; i++)
         CHECK(plans[i].configuration.pipeline == 3 && plans[i].configuration.micro_batches == 2,
