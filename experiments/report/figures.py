@@ -20,6 +20,7 @@ INK, SOFT, LINE = "#1c1c1a", "#5c5c57", "#dcdcd6"  # the page replaces these
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 5.8, 0.72, 0.15, 0.36, 0.5  # inches
 POINTS, BANDS = 240, 100  # of a line; of the range around a single seed
+LAST = 5  # evaluations in the mean where a line of scores is named
 matplotlib.rcParams.update({
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9, "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "bcd",
@@ -214,7 +215,8 @@ def score(case):
         seeds = [(100 * t.evaluation["accuracy"] if images else t.evaluation["perplexity"])[:n]
                  for t in method.trainings]
         x = method.trainings[0].evaluation["step"][:n]
-        ends.append(draw_method(axes, number, x, seeds, None, "os^vDP"[number]))
+        end, _, colour = draw_method(axes, number, x, seeds, None, "os^vDP"[number])
+        ends.append((end, np.mean([one[-LAST:] for one in seeds]), colour))
         values += seeds
     if not images:
         logarithmic(axes, min(v.min() for v in values), max(v.max() for v in values))
@@ -256,7 +258,8 @@ CASE_FIGURES = [  # what draws it, the part of a training that it needs, the cap
     (loss, "curve", "Training loss against updates, smoothed. Band: of several seeds from the lowest to the "
      "highest; of one, where there are few lines, every batch. Dots, in BCD's colour: where BCD and "
      "the full update first were at the loss they are compared at."),
-    (score, "evaluation", "Validation score as the training went on; of several seeds the mean and the range."),
+    (score, "evaluation", "Validation score as the training went on; of several seeds the mean and "
+     "the range. A name and its dots are at the mean of the last five evaluations."),
     (memory, None, "Measured peak of each role of memory. The line across a bar: the closed form "
      "W (1 + k/M) for parameters, gradients and optimizer state, which leaves activations out."),
     (time, "curve", "The same training loss against seconds of training."),
