@@ -59,7 +59,7 @@ int trace_write(const Setup *setup, const Trace *traces, int count) {
     int failed = setup_provenance(&tables.provenance, &setup->options);
     for (int i = 0; i < count && !failed; i++) failed = add_step(&tables, setup, &traces[i]);
     failed = failed || (*out && tables_write(&tables, &options, out)) ||
-             (*figure && page_draw_cycle(&tables, figure) != PAGE_WRITTEN);
+             (*figure && page_draw_cycle(&tables, figure) != PYTHON_DONE);
     tables_free(&tables);
     return failed ? -1 : 0;
 }

@@ -1,5 +1,5 @@
-/* Calls page.py, which makes the page from the files of tables and from a scratch file that is
- * written here: the trainings with their order and names, and their tables. */
+/* Calls page.py, which makes the page from a scratch file that is written here: the trainings with
+ * their order and names, their tables, and those of the files, with each cell as it is printed. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "../../ref/error.h"
 #include "../study/converge.h"
 #include "../study/study_file.h"
-#include "../train/python.h"
 #include "report.h"
 
 /* ---- the scratch file ------------------------------------------------------------------------ */
@@ -60,17 +59,44 @@ static void store_operations(H5File *file, const Study *study) {
     free(values);
 }
 
-static int write_trainings(const Report *report, const char *path) {
+/* Writes each column C of a table once more, as C_text: its cells as they are printed. */
+static void store_cells(H5File *file, const char *parent, const Table *table) {
+    char(*texts)[TABLE_CELL] = calloc((size_t)table->rows + 1, sizeof *texts);
+    if (!texts) h5_fail(file, table->name);
+    for (int c = 0; texts && c < table->columns; c++) {
+        char group[96], scale[104], name[64];
+        snprintf(group, sizeof group, "%s/tables/%s", parent, table->name);
+        snprintf(scale, sizeof scale, "%s/row", group);
+        snprintf(name, sizeof name, "%s_text", table->column[c].name);
+        const H5Column column = {.name = name, .kind = H5_TEXT};
+        for (int r = 0; r < table->rows; r++) table_format_with(table, r, c, PLUS_MINUS, texts[r]);
+        h5_write_table(file, group, scale, &column, 1, texts, sizeof *texts, (size_t)table->rows);
+    }
+    free(texts);
+}
+
+static int write_scratch(const Report *report, const char *path) {
     H5File file;
+    char group[24], provenance[40];
     if (h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", "bcd page");
     h5_set_text(&file, "/", "lacking", report->study.lacking);
     h5_set_text(&file, "/", "unfinished", report->study.unfinished);
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
-    study_store(&file, &report->study);
-    store_operations(&file, &report->study);
-    store_order(&file, &report->cases);
-    tables_store(&file, &report->file[0].tables);
+    if (report->study.rows) {
+        study_store(&file, &report->study);
+        store_operations(&file, &report->study);
+        store_order(&file, &report->cases);
+    }
+    for (int f = 0; f < report->files; f++) {
+        const Tables *tables = &report->file[f];
+        snprintf(group, sizeof group, "/files/%d", f);
+        snprintf(provenance, sizeof provenance, "%s/provenance", group);
+        h5_set_int(&file, group, "number", f);
+        provenance_write(&file, provenance, &tables->provenance);
+        tables_store(&file, group, tables);
+        for (int t = 0; t < tables->tables; t++) store_cells(&file, group, tables->table[t]);
+    }
     return h5_commit(&file);
 }
 
@@ -86,36 +112,30 @@ static int open_scratch(char path[300]) {
     return 0;
 }
 
-static PageResult draw(const char *const arguments[], int count, const char *scratch) {
-    PythonResult end = python_run("experiments/report/page.py", arguments, count, NULL);
+static PythonResult draw(const char *path, const char *what, const char *scratch) {
+    const char *const arguments[] = {path, what, scratch};
+    PythonResult end = python_run("experiments/report/page.py", arguments, 3, NULL);
     remove(scratch);
-    if (end == PYTHON_DONE) return PAGE_WRITTEN;
-    if (end != PYTHON_MISSING) return PAGE_FAILED;
-    error_set(
-        "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
-        "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
-    return PAGE_NO_PYTHON;
+    if (end == PYTHON_MISSING)
+        error_set(
+            "figures need Python with h5py, matplotlib and jinja2; type: apt-get install "
+            "--no-install-recommends python3-h5py python3-matplotlib python3-jinja2");
+    return end;
 }
 
-PageResult page_write(const Report *report, const char *path, const char *figures) {
+PythonResult page_write(const Report *report, const char *path, const char *figures) {
     char scratch[300];
-    const char *arguments[PYTHON_ARGUMENTS - 4] = {path, figures};
-    int count = 2;
-    if (open_scratch(scratch)) return PAGE_FAILED;
-    if (report->study.rows) arguments[count++] = scratch;
-    for (int f = 1; f < report->files; f++) arguments[count++] = report->file[f].path;
-    if (!report->study.rows || write_trainings(report, scratch) == 0)
-        return draw(arguments, count, scratch);
+    if (open_scratch(scratch)) return PYTHON_FAILED;
+    if (write_scratch(report, scratch) == 0) return draw(path, figures, scratch);
     remove(scratch);
-    return PAGE_FAILED;
+    return PYTHON_FAILED;
 }
 
-PageResult page_draw_cycle(const Tables *tables, const char *path) {
+PythonResult page_draw_cycle(const Tables *tables, const char *path) {
     char scratch[300];
     const Options none = {.command = COMMAND_TRACE};
-    const char *arguments[] = {path, "cycle", scratch};
-    if (open_scratch(scratch)) return PAGE_FAILED;
-    if (tables_write(tables, &none, scratch) == 0) return draw(arguments, 3, scratch);
+    if (open_scratch(scratch)) return PYTHON_FAILED;
+    if (tables_write(tables, &none, scratch) == 0) return draw(path, "cycle", scratch);
     remove(scratch);
-    return PAGE_FAILED;
+    return PYTHON_FAILED;
 }

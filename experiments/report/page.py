@@ -1,8 +1,8 @@
-"""The page of `bcd report` and its figures, from HDF5 files: those of results, which hold tables, and
-one by which the program hands over the trainings with their order and names, and their tables.
+"""The page of `bcd report` and its figures, from an HDF5 file by which the program hands over the
+trainings with their order and names, and all tables (page.c).
 
-    page.py OUT.html FIGURES FILE...      FIGURES: a directory for each figure as SVG and PDF, or ""
-    page.py OUT.svg cycle FILE            one BCD cycle, from the tables of `bcd trace`
+    page.py OUT.html FIGURES FILE      FIGURES: a directory for each figure as SVG and PDF, or ""
+    page.py OUT.svg cycle FILE         one BCD cycle, from the tables of `bcd trace`
 """
 import os
 import sys
@@ -35,39 +35,16 @@ def texts(data):
 # ---- tables -------------------------------------------------------------------------------------
 
 class Column:
-    def __init__(self, group, name):
-        data = group[name]
-        says = {key: value for key, value in data.attrs.items() if key in ("head", "kind", "below", "unit")}
-        self.name, self.head, self.kind = name, text(says["head"]), text(says["kind"])
-        self.unit, self.decimals = text(says.get("below", says.get("unit", ""))), int(data.attrs["decimals"])
-        self.sources = texts(group[name + "_source"])
-        self.texts = texts(data) if self.kind == "text" else None
-        self.values = data[:] if self.kind != "text" else None
-        spread = group.get(name + "_spread")
-        self.spreads = spread[:] if spread else np.full(len(data), np.nan)
-        self.marked = any(self.sources)
+    """A column: values for figures (None in one of texts), and texts[row], the cells as printed."""
 
-    def cell(self, row):
-        """As the text report shows it: tables/table_print.c."""
-        if self.kind == "text":
-            return self.texts[row]
-        factor = 1 if self.kind == "number" else 100
-        value, spread = (float(f"{factor * of[row]:.12g}") for of in (self.values, self.spreads))
-        decimals = self.decimals
-        unit = "" if self.kind == "number" else " %"
-        if np.isfinite(spread):
-            unit = (f" \u00b1 {spread:.2g}" if decimals < 0 else f" \u00b1 {spread:.{decimals}f}") + unit
-        if not np.isfinite(value):
-            return "" if np.isnan(value) else "inf"
-        if decimals < 0:
-            return f"{value:.7g}{unit}"
-        if self.sources[row] == "published":  # with all the digits that were printed
-            exact = (d for d in range(decimals, 6)
-                     if abs(value * 10 ** d - round(value * 10 ** d)) <= 1e-9 * max(1, abs(value * 10 ** d)))
-            decimals = next(exact, 6)
-        if abs(value) < 0.5 * 10.0 ** -decimals:
-            return f"{0:.{decimals}f}{unit}"
-        return f"{value:{'+' if self.kind == 'deviation' else ''}.{decimals}f}{unit}"
+    def __init__(self, group, name):
+        data, attributes = group[name], group[name].attrs
+        self.name, self.head, self.kind = name, text(attributes["head"]), text(attributes["kind"])
+        self.unit = text(attributes.get("below", attributes.get("unit", "")))
+        self.sources = texts(group[name + "_source"])
+        self.values = data[:] if self.kind != "text" else None
+        self.texts = texts(group.get(name + "_text", data))
+        self.marked = any(self.sources)
 
 
 class Table:
@@ -93,9 +70,12 @@ class Table:
         return figures.table(self) if self.figure else None
 
 
+def in_order(groups):
+    return sorted(groups.values(), key=lambda group: group.attrs["number"])
+
+
 def read_tables(file):
-    groups = sorted(file["tables"].values(), key=lambda group: group.attrs["number"])
-    return [Table(group) for group in groups]
+    return [Table(group) for group in in_order(file.get("tables", {}))]
 
 
 # ---- trainings ----------------------------------------------------------------------------------
@@ -223,15 +203,14 @@ def save(figure, path):
     write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}'.encode())
 
 
-def make_page(out, directory, paths):
-    draw, sections, cases, about = Drawer(directory), [], [], {}
-    for path in paths:
-        with h5py.File(path, "r") as file:
-            if text(file.attrs["format"]) == "bcd page":
-                about = {key: text(value) for key, value in file.attrs.items()}
-                cases = read_cases(file)
-            made = file["provenance"].attrs  # of trainings it is a group of columns
-            sections.append((read_tables(file), {key: text(value) for key, value in made.items()}))
+def make_page(out, directory, path):
+    draw = Drawer(directory)
+    with h5py.File(path, "r") as file:
+        about = {key: text(value) for key, value in file.attrs.items()}
+        cases = read_cases(file) if "order" in file else []
+        sections = [(read_tables(group),
+                     {key: text(value) for key, value in group["provenance"].attrs.items()})
+                    for group in in_order(file["files"])]
     for number, case in enumerate(cases):
         made = figures.of_case(case) if number < CASES_DRAWN else ()
         drawn = [(draw(f"{number} {case.name} {name}", figure), caption)
@@ -262,7 +241,7 @@ if __name__ == "__main__":
         if sys.argv[2] == "cycle":
             make_cycle(sys.argv[1], sys.argv[3])
         else:
-            make_page(sys.argv[1], sys.argv[2], sys.argv[3:])
+            make_page(*sys.argv[1:])
     except OSError as error:
         sys.exit(f"{error.filename or sys.argv[1]} cannot be written: {error.strerror}")
     except (KeyError, ValueError, TypeError, IndexError) as error:

@@ -37,9 +37,7 @@ static int read_file(Report *report, const char *path) {
         report->only_runs &= strcmp(format, "bcd run") == 0;
         return study_read(&report->study, path);
     }
-    ReportFile *file = &report->file[report->files++];
-    snprintf(file->path, sizeof file->path, "%s", path);
-    return tables_read(&file->tables, path);
+    return tables_read(&report->file[report->files++], path);
 }
 
 static int read_files(Report *report, const Options *options) {
@@ -59,7 +57,7 @@ static int read_files(Report *report, const Options *options) {
 
 /* Compares the trainings and makes their tables, the summary first. */
 static int prepare(Report *report) {
-    Tables *tables = &report->file[0].tables;
+    Tables *tables = &report->file[0];
     if (!report->study.rows) return 0;
     if (study_prepare(&report->study) || cases_make(&report->cases, &report->study)) return -1;
     answer_add(tables, &report->cases);
@@ -69,7 +67,7 @@ static int prepare(Report *report) {
 static void report_free(Report *report) {
     cases_free(&report->cases);
     study_free(&report->study);
-    for (int f = 0; f < report->files; f++) tables_free(&report->file[f].tables);
+    for (int f = 0; f < report->files; f++) tables_free(&report->file[f]);
     free(report->file);
 }
 
@@ -89,8 +87,8 @@ static int print_tables(const Report *report, const Options *options) {
     char names[800] = "";
     int printed = 0;
     for (int f = 0; f < report->files; f++)
-        for (int t = 0; t < report->file[f].tables.tables; t++) {
-            const Table *table = report->file[f].tables.table[t];
+        for (int t = 0; t < report->file[f].tables; t++) {
+            const Table *table = report->file[f].table[t];
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, " %s", table->name);
             if (*options->table && strcmp(options->table, table->name)) continue;
@@ -107,9 +105,9 @@ static int make_page(const Report *report, const Options *options) {
     char path[OPTION_TEXT], first[OPTION_TEXT];
     file_path(first, options->positional[0]);
     page_path(path, options, first);
-    PageResult result = page_write(report, path, options->figures);
-    if (result == PAGE_FAILED) return -1;
-    if (result == PAGE_WRITTEN)
+    PythonResult result = page_write(report, path, options->figures);
+    if (result == PYTHON_FAILED) return -1;
+    if (result == PYTHON_DONE)
         printf("page: %s\n", path);
     else
         printf("no page: %s\n", error_message());

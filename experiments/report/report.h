@@ -5,18 +5,14 @@
 
 #include "../study/cases.h"
 #include "../tables/table.h"
-
-typedef struct {
-    Tables tables;
-    char path[OPTION_TEXT];
-} ReportFile;
+#include "../train/python.h"
 
 typedef struct {
     Study study;
     Cases cases;
     bool only_runs; /* no files of experiments: the paper's tables are left out */
     int files;
-    ReportFile *file; /* [files]; file[0] has no path: its tables are made of the trainings */
+    Tables *file; /* [files]; those of file[0] are made of the trainings */
 } Report;
 
 /* ---- answer.c -------------------------------------------------------------------------------- */
@@ -30,13 +26,12 @@ void answer_print(FILE *out, const Table *answer);
 
 /* ---- page.c ---------------------------------------------------------------------------------- */
 
-/* PAGE_NO_PYTHON: Python or a package is missing, and the error says what to install.  PAGE_FAILED:
- * another error is set. */
-typedef enum { PAGE_WRITTEN, PAGE_NO_PYTHON, PAGE_FAILED } PageResult;
+/* Write the whole file or nothing.  When Python or a package is missing, they return PYTHON_MISSING
+ * with an error set that says what to install. */
 
-/* Writes the whole page or nothing; `figures`: a directory for SVG and PDF of each, or "". */
-PageResult page_write(const Report *report, const char *path, const char *figures);
+/* `figures`: a directory for SVG and PDF of each, or "". */
+PythonResult page_write(const Report *report, const char *path, const char *figures);
 /* Draws one BCD cycle from the tables of `bcd trace` as an SVG. */
-PageResult page_draw_cycle(const Tables *tables, const char *path);
+PythonResult page_draw_cycle(const Tables *tables, const char *path);
 
 #endif

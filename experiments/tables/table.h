@@ -148,8 +148,8 @@ int table_print_markdown(FILE *out, const Table *table);
  *   /tables/T/C_source [rows] source of each cell; "" for none
  *   /tables/T/C_spread [rows] if C has means: their spreads, in C's unit; NAN for none */
 
-/* Writes /tables into a file that is being written. */
-void tables_store(H5File *file, const Tables *tables);
+/* Writes PARENT/tables into a file that is being written; parent: "" for the root. */
+void tables_store(H5File *file, const char *parent, const Tables *tables);
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
  * it was and returns -1 with an error set. */
 int tables_write(const Tables *tables, const Options *options, const char *path);

@@ -106,10 +106,10 @@ static void write_column(H5File *file, const char *group, const Table *table, in
     h5_set_int(file, path, "number", number);
 }
 
-static void write_table(H5File *file, const Table *table, int number) {
+static void write_table(H5File *file, const char *parent, const Table *table, int number) {
     char group[PATH / 2], path[PATH], notes[NOTES] = "";
     H5Dim rows = {"row", (size_t)table->rows, NULL};
-    snprintf(group, sizeof group, "/tables/%s", table->name);
+    snprintf(group, sizeof group, "%.24s/tables/%s", parent, table->name);
     snprintf(path, sizeof path, "%s/row", group);
     for (int n = 0; n < table->notes; n++) {
         if (n) strcat(notes, "\n");
@@ -126,9 +126,9 @@ static void write_table(H5File *file, const Table *table, int number) {
     for (int c = 0; c < table->columns; c++) write_column(file, group, table, c);
 }
 
-void tables_store(H5File *file, const Tables *tables) {
+void tables_store(H5File *file, const char *parent, const Tables *tables) {
     if (tables_failed(tables)) file->failed = true;
-    for (int t = 0; t < tables->tables; t++) write_table(file, tables->table[t], t);
+    for (int t = 0; t < tables->tables; t++) write_table(file, parent, tables->table[t], t);
 }
 
 int tables_write(const Tables *tables, const Options *options, const char *path) {
@@ -140,7 +140,7 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     provenance_write(&file, "/provenance", &provenance);
     settings_write_given(&file, "/settings", options);
-    tables_store(&file, tables);
+    tables_store(&file, "", tables);
     return h5_commit(&file);
 }
 
