@@ -59,6 +59,7 @@ typedef struct {
     double work;         /* in any unit, for the time left */
     double step_seconds; /* of a full update of its network; 0: not measured */
     bool finished;       /* before the experiment was started or resumed */
+    int process;         /* that trains it now, with --jobs; 0: none */
     bool in_table;       /* the table has it with these settings; its directory may be gone */
 } TrainingRow;
 
@@ -89,7 +90,7 @@ int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry 
 /* trainings_parallel.c: trains the rows that are not finished in plan->jobs processes at a time,
  * with plan->threads threads each (0: its share).  A row that fails prints its own error.  Returns
  * -1 with an error set when a process cannot be started. */
-int trainings_run_parallel(const TrainingPlan *plan);
+int trainings_run_parallel(TrainingPlan *plan);
 
 /* estimate.c: measures a few steps of each network, prints how long each row and all of them would
  * take here, and the simulated hours and cost on rented GPUs; sets `work` to the seconds here.

@@ -18,12 +18,12 @@
 #include "../train/progress.h"
 #include "trainings.h"
 
-enum { ARGUMENTS = 2 * OPTIONS_MAX + 8, JOBS_MAX = 256 };
+enum { ARGUMENTS = 2 * OPTIONS_MAX + 8 };
 
 typedef struct {
-    pid_t process[JOBS_MAX]; /* 0: free */
-    int row[JOBS_MAX];
+    TrainingPlan *plan;
     int running, ended, todo;
+    bool stopping; /* the trainings have been told */
     double started;
 } TrainingPool;
 
@@ -64,14 +64,12 @@ static void row_arguments(Arguments *a, const TrainingRow *row, const char *thre
     a->text[a->count] = NULL;
 }
 
-static int start(TrainingPool *pool, const TrainingPlan *plan, int row, int threads) {
+static int start(TrainingPool *pool, TrainingRow *row, int threads) {
     char program[OPTION_TEXT], number[16];
     Arguments arguments = {0};
-    int slot = 0;
-    while (pool->process[slot]) slot++;
     snprintf(number, sizeof number, "%d", threads);
     if (program_path(program, sizeof program, "--jobs")) return -1;
-    row_arguments(&arguments, &plan->row[row], number);
+    row_arguments(&arguments, row, number);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM); /* the training stops when this process ends */
@@ -81,56 +79,49 @@ static int start(TrainingPool *pool, const TrainingPlan *plan, int row, int thre
     int cause = errno;
     for (int i = 0; i < arguments.count; i++) free(arguments.text[i]);
     if (child < 0) return error_set("--jobs: a training cannot be started: %s", strerror(cause));
-    pool->process[slot] = child;
-    pool->row[slot] = row;
+    row->process = child;
     pool->running++;
     return 0;
 }
 
-static void print_end(const TrainingPool *pool, const TrainingPlan *plan, int row) {
+static void print_end(const TrainingPool *pool, const TrainingRow *row) {
     char left[32];
     double each = (clock_seconds() - pool->started) / pool->ended;
-    if (plan->row[row].options.quiet) return;
+    if (row->options.quiet) return;
     printf("%d of %d trained: %s (about %s left)\n", pool->ended, pool->ended + pool->todo,
-           plan->row[row].name, format_time(each * pool->todo, left));
+           row->name, format_time(each * pool->todo, left));
     fflush(stdout);
 }
 
 /* Waits until a process has ended.  One that fails prints why, and the plan finds it failed. */
-static void wait_for_one(TrainingPool *pool, const TrainingPlan *plan) {
+static void wait_for_one(TrainingPool *pool) {
     static const struct timespec moment = {0, 20000000};
-    bool passed_on = false;
-    for (int ended = 0; !ended;) {
-        if (interrupt_signal() && !passed_on) {
-            for (int s = 0; s < JOBS_MAX; s++)
-                if (pool->process[s]) kill(pool->process[s], SIGTERM);
-            passed_on = true;
-        }
-        for (int s = 0; s < JOBS_MAX; s++) {
-            int status;
-            if (!pool->process[s] || waitpid(pool->process[s], &status, WNOHANG) <= 0) continue;
-            pool->process[s] = 0;
+    TrainingRow *first = pool->plan->row, *end = first + pool->plan->rows;
+    for (int before = pool->ended; pool->ended == before; nanosleep(&moment, NULL)) {
+        bool tell = interrupt_signal() && !pool->stopping;
+        pool->stopping |= tell;
+        for (TrainingRow *row = first; row < end; row++) {
+            if (!row->process) continue;
+            if (tell) kill(row->process, SIGTERM);
+            if (waitpid(row->process, NULL, WNOHANG) <= 0) continue;
+            row->process = 0;
             pool->running--;
             pool->ended++;
             pool->todo--;
-            ended++;
-            if (!interrupt_signal()) print_end(pool, plan, pool->row[s]);
+            if (!interrupt_signal()) print_end(pool, row);
         }
-        if (!ended) nanosleep(&moment, NULL);
     }
 }
 
-int trainings_run_parallel(const TrainingPlan *plan) {
-    TrainingPool pool = {.started = clock_seconds()};
-    int failed = 0, threads = plan->threads;
-    int jobs = plan->jobs < JOBS_MAX ? plan->jobs : JOBS_MAX;
-    if (!threads) threads = omp_get_max_threads() / jobs;
+int trainings_run_parallel(TrainingPlan *plan) {
+    TrainingPool pool = {.plan = plan, .started = clock_seconds()};
+    int failed = 0, threads = plan->threads ? plan->threads : omp_get_max_threads() / plan->jobs;
     for (int r = 0; r < plan->rows; r++) pool.todo += !plan->row[r].finished;
     for (int r = 0; r < plan->rows && !failed && !interrupt_signal(); r++) {
         if (plan->row[r].finished) continue;
-        if (pool.running == jobs) wait_for_one(&pool, plan);
-        if (!interrupt_signal()) failed = start(&pool, plan, r, threads > 0 ? threads : 1);
+        if (pool.running == plan->jobs) wait_for_one(&pool);
+        if (!interrupt_signal()) failed = start(&pool, &plan->row[r], threads > 0 ? threads : 1);
     }
-    while (pool.running) wait_for_one(&pool, plan);
+    while (pool.running) wait_for_one(&pool);
     return failed;
 }
