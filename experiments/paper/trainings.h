@@ -6,8 +6,7 @@
 
 #include <stdbool.h>
 
-#include "../study/cases.h"
-#include "../tables/table.h"
+#include "../study/measures.h"
 
 typedef enum {
     SCORE_ACCURACY,      /* per cent correct */
@@ -61,7 +60,6 @@ const PaperRow *paper_find(int table, const char *model, const char *data, bool 
 /* Each adds its tables if the study has trainings for them. */
 void paper_add_comparisons(Tables *tables, const Cases *cases); /* Tables 2, 9, 10 and 11 */
 void paper_add_multipliers(Tables *tables, const Cases *cases); /* B-F */
-void paper_add_finetuned(Tables *tables,
-                         const Cases *cases); /* trainings with --init; published LoRA */
+extern const MeasureTable paper_finetuned; /* finetune.c: trainings with --init */
 
 #endif

@@ -155,7 +155,7 @@ int study_tables(Tables *tables, const Cases *cases, bool paper) {
     measure_add(tables, cases, &same_loss);
     measure_add(tables, cases, &per_update);
     study_add_budgets(tables, cases);
-    paper_add_finetuned(tables, cases);
+    measure_add(tables, cases, &paper_finetuned);
     measure_add(tables, cases, &measures_switching);
     add_trainings(tables, cases);
     return tables_failed(tables) ? -1 : 0;
