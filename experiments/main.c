@@ -67,24 +67,26 @@ static int check_names(const Options *options) {
     return model ? 0 : -1;
 }
 
+/* Prints what a flag asks for that needs no command.  Returns false if there is no such flag. */
+static bool print_about(const char *flag) {
+    Provenance provenance;
+    provenance_fill(&provenance, 0);
+    if (strcmp(flag, "--man") == 0)
+        options_print_man();
+    else if (strcmp(flag, "--completion") == 0)
+        options_print_completion();
+    else if (strcmp(flag, "--version") == 0)
+        printf("bcd %s\n", provenance.commit);
+    else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
     provenance_remember(argc, argv);
+    if (argc == 2 && print_about(argv[1])) return finish_output(0);
     Options options;
-    if (argc == 2 && strcmp(argv[1], "--man") == 0) {
-        options_print_man();
-        return finish_output(0);
-    }
-    if (argc == 2 && strcmp(argv[1], "--completion") == 0) {
-        options_print_completion();
-        return finish_output(0);
-    }
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        Provenance provenance;
-        provenance_fill(&provenance, 0);
-        printf("bcd %s\n", provenance.commit);
-        return finish_output(0);
-    }
     if (options_parse(&options, argc, argv)) return complain(WRONG_USE);
     if (options.help) {
         bool experiments = options.command == COMMAND_EXPERIMENT;

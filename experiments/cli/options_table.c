@@ -1,4 +1,5 @@
-/* Every flag and every command, as data. */
+/* Every flag, as data: a file as long as there are flags.  A flag that means something else in
+ * another command has a row for each meaning. */
 #include <stddef.h>
 
 #include "../../data/data.h"

@@ -42,10 +42,8 @@ static int refuse(const Config *config, const char *key, const char *supported) 
  * transformers, which is one of them. */
 static int must_be_text(const Config *config, const char *key, const char *a, const char *b) {
     const cJSON *item = find(config, key);
-    if (!item) return 0;
-    bool ok =
-        cJSON_IsString(item) && (!strcmp(item->valuestring, a) || !strcmp(item->valuestring, b));
-    return ok ? 0 : refuse(config, key, a);
+    const char *text = cJSON_IsString(item) ? item->valuestring : "";
+    return !item || !strcmp(text, a) || !strcmp(text, b) ? 0 : refuse(config, key, a);
 }
 
 /* Reads a number; `left_out` is its value if it is missing.  -1 and an error. */
@@ -58,9 +56,8 @@ static int read_number(const Config *config, const char *key, double left_out, d
 /* Reads the epsilon of the norms into a setting of our specification; empty if it is our
  * default. */
 static int read_eps(const Config *config, const char *key, double left_out, char setting[40]) {
-    const cJSON *item = find(config, key);
-    double eps = item ? cJSON_GetNumberValue(item) : left_out; /* NAN if it is no number */
-    if (!(eps >= 1e-12 && eps <= 1))
+    double eps;
+    if (read_number(config, key, left_out, &eps) || !(eps >= 1e-12 && eps <= 1))
         return error_set("%s: %s must be a number from 1e-12 to 1", config->path, key);
     *setting = 0;
     if (fabs(eps - 1e-5) > 1e-11) snprintf(setting, 40, ",eps=%.15g", eps);
@@ -180,13 +177,6 @@ static int llama_spec(char spec[OPTION_TEXT], const Config *c, int context) {
     return 0;
 }
 
-/* By their model_type. */
-static const struct {
-    const char *model_type;
-    int (*spec)(char spec[OPTION_TEXT], const Config *config, int context);
-} readers[] = {{"gpt2", gpt_spec}, {"llama", llama_spec}, {"mistral", llama_spec}};
-enum { READERS = sizeof readers / sizeof *readers };
-
 /* Reads the config.json of a directory into *root, which the caller deletes; NULL if it is not
  * JSON. -1 and an error. */
 static int read_config(cJSON **root, char path[PATH_BYTES], const char *dir) {
@@ -199,38 +189,11 @@ static int read_config(cJSON **root, char path[PATH_BYTES], const char *dir) {
     return 0;
 }
 
-int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
-    char path[PATH_BYTES];
-    cJSON *root;
-    if (convert_is_tensors(dir))
-        return error_set("%s: holds only tensors; bcd train --init takes it, together with --model",
-                         dir);
-    if (read_config(&root, path, dir)) return -1;
-    Config config = {path, root};
-    const char *type = model_type(&config);
-    int r = 0;
-    while (r < READERS && strcmp(readers[r].model_type, type)) r++;
-    int failed = !cJSON_IsObject(root) ? error_set("%s: not a JSON object", path)
-                 : r < READERS
-                     ? readers[r].spec(spec, &config, context)
-                     : error_set("%s: model_type is %.40s; supported are gpt2, llama and mistral",
-                                 path, type);
-    cJSON_Delete(root);
-    return failed;
-}
-
 /* ---- writing -------------------------------------------------------------------------------- */
 
 enum { GPT2_END_OF_TEXT = 50256 };
 
-static void add_kind(cJSON *root, const char *type, const char *architecture) {
-    cJSON_AddStringToObject(root, "model_type", type);
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
-                         cJSON_CreateString(architecture));
-}
-
 static void add_gpt(cJSON *root, TransformerSizes s) {
-    add_kind(root, "gpt2", "GPT2LMHeadModel");
     cJSON_AddNumberToObject(root, "n_layer", s.layers);
     cJSON_AddNumberToObject(root, "n_embd", s.width);
     cJSON_AddNumberToObject(root, "n_head", s.attention.heads);
@@ -258,7 +221,6 @@ static void add_rope(cJSON *root, const char *name, const Rope *r) {
 
 static void add_llama(cJSON *root, TransformerSizes s) {
     const Attention *a = &s.attention;
-    add_kind(root, "llama", "LlamaForCausalLM");
     cJSON_AddNumberToObject(root, "num_hidden_layers", s.layers);
     cJSON_AddNumberToObject(root, "hidden_size", s.width);
     cJSON_AddNumberToObject(root, "num_attention_heads", a->heads);
@@ -276,37 +238,64 @@ static void add_llama(cJSON *root, TransformerSizes s) {
     cJSON_AddBoolToObject(root, "tie_word_embeddings", s.tied);
 }
 
-/* By the name of our family. */
-static const struct {
-    const char *family;
-    void (*add)(cJSON *root, TransformerSizes sizes);
-} writers[] = {{"gpt", add_gpt}, {"llama", add_llama}};
+/* ---- both ----------------------------------------------------------------------------------- */
 
-/* Frees `root`. */
-static int write_config(const char *path, cJSON *root) {
+static const struct {
+    const char *model_type, *architecture, *family; /* their names, and ours of what we write */
+    int (*read)(char spec[OPTION_TEXT], const Config *config, int context);
+    void (*write)(cJSON *root, TransformerSizes sizes);
+} families[] = {{"gpt2", "GPT2LMHeadModel", "gpt", gpt_spec, add_gpt},
+                {"llama", "LlamaForCausalLM", "llama", llama_spec, add_llama},
+                {"mistral", "", "", llama_spec, NULL}};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+int convert_spec(char spec[OPTION_TEXT], const char *dir, int context) {
+    char path[PATH_BYTES];
+    cJSON *root;
+    if (convert_is_tensors(dir))
+        return error_set("%s: holds only tensors; bcd train --init takes it, together with --model",
+                         dir);
+    if (read_config(&root, path, dir)) return -1;
+    Config config = {path, root};
+    const char *type = model_type(&config);
+    size_t f = 0;
+    while (f < FAMILIES && strcmp(families[f].model_type, type)) f++;
+    int failed = !cJSON_IsObject(root) ? error_set("%s: not a JSON object", path)
+                 : f < FAMILIES
+                     ? families[f].read(spec, &config, context)
+                     : error_set("%s: model_type is %.40s; supported are gpt2, llama and mistral",
+                                 path, type);
+    cJSON_Delete(root);
+    return failed;
+}
+
+static cJSON *describe(const Model *model) {
+    cJSON *root = cJSON_CreateObject();
+    size_t f = 0;
+    while (strcmp(families[f].family, model->family)) f++;
+    cJSON_AddStringToObject(root, "model_type", families[f].model_type);
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(root, "architectures"),
+                         cJSON_CreateString(families[f].architecture));
+    families[f].write(root, model->transformer);
+    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
+    return root;
+}
+
+int convert_write_config(const char *path, const Model *model, const char *init) {
+    char from[PATH_BYTES];
+    cJSON *root = init ? NULL : describe(model);
     AtomicFile file;
+    if (init && read_config(&root, from, init)) return -1;
     cJSON_DeleteItemFromObject(root, "dtype"); /* its newer name */
     cJSON_DeleteItemFromObject(root, "torch_dtype");
     cJSON_AddStringToObject(root, "torch_dtype", "float32");
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
-    if (!text) return error_set("%s: out of memory", path);
-    int failed = atomic_open(&file, path);
+    int failed = text ? atomic_open(&file, path) : error_set("%s: out of memory", path);
     if (!failed) {
         fprintf(file.file, "%s\n", text); /* a full disk shows at the commit */
         failed = atomic_commit(&file);
     }
     cJSON_free(text);
     return failed;
-}
-
-int convert_write_config(const char *path, const Model *model, const char *init) {
-    char from[PATH_BYTES];
-    cJSON *root;
-    if (init) return read_config(&root, from, init) ? -1 : write_config(path, root);
-    root = cJSON_CreateObject();
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
-        if (strcmp(writers[i].family, model->family) == 0) writers[i].add(root, model->transformer);
-    cJSON_AddNumberToObject(root, "vocab_size", model->transformer.vocabulary);
-    return write_config(path, root);
 }

@@ -14,13 +14,9 @@ typedef struct {
 } Timed;
 
 static int read_settings(Timed *timed, const char *path) {
-    H5File file;
     Options o;
     options_defaults(&o, COMMAND_TRACE);
-    if (h5_open(&file, path)) return -1;
-    int failed = settings_read(&file, "/settings", &o);
-    h5_close(&file);
-    if (failed || !(timed->model = model_create(o.model))) return -1;
+    if (settings_read_file(path, &o) || !(timed->model = model_create(o.model))) return -1;
     timed->batch = o.batch;
     timed->precision = (Precision)o.precision;
     return 0;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "h5.h"
 #include "settings.h"
 
 void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file) {
@@ -117,11 +116,7 @@ int rundir_settings(const char *place, Options *options) {
     char path[RUNDIR_PATH];
     rundir_path(path, place, "run.h5");
     if (!is_directory(place) || access(path, F_OK)) return 0;
-    H5File file;
-    if (h5_open(&file, path)) return -1;
-    int failed = settings_read(&file, "/settings", options);
-    h5_close(&file);
-    return failed;
+    return settings_read_file(path, options);
 }
 
 /* ---- kept checkpoints ------------------------------------------------------------------------ */
@@ -134,40 +129,32 @@ static long long step_of(const char *name) {
     return step;
 }
 
-static int compare_steps(const void *a, const void *b) {
-    long long x = *(const long long *)a, y = *(const long long *)b;
-    return (x < y) - (x > y); /* latest first */
-}
+static int is_kept(const struct dirent *entry) { return step_of(entry->d_name) >= 0; }
 
-static void kept_path(char path[RUNDIR_PATH], const char *dir, long long step) {
-    snprintf(path, RUNDIR_PATH, "%s/checkpoint-%lld.h5", dir, step);
+static int latest_first(const struct dirent **a, const struct dirent **b) {
+    long long x = step_of((*a)->d_name), y = step_of((*b)->d_name);
+    return (x < y) - (x > y);
 }
 
 static int remove_old(const char *dir, int keep) {
-    enum { KEPT_MAX = 4096 };
-    long long *steps = malloc(KEPT_MAX * sizeof *steps);
-    DIR *list = steps ? opendir(dir) : NULL;
-    int count = 0;
-    for (struct dirent *entry; list && count < KEPT_MAX && (entry = readdir(list));) {
-        steps[count] = step_of(entry->d_name);
-        count += steps[count] >= 0;
-    }
-    if (list) closedir(list);
-    if (steps) qsort(steps, (size_t)count, sizeof *steps, compare_steps);
-    int failed = 0;
-    for (int i = keep; i < count; i++) {
+    struct dirent **list;
+    int count = scandir(dir, &list, is_kept, latest_first), failed = 0;
+    if (count < 0) return error_set("%s: cannot list: %s", dir, strerror(errno));
+    for (int i = 0; i < count; i++) {
         char path[RUNDIR_PATH];
-        kept_path(path, dir, steps[i]);
-        if (unlink(path)) failed = error_set("%s: cannot remove: %s", path, strerror(errno));
+        rundir_path(path, dir, list[i]->d_name);
+        free(list[i]);
+        if (i >= keep && unlink(path))
+            failed = error_set("%s: cannot remove: %s", path, strerror(errno));
     }
-    free(steps);
-    return list ? failed : error_set("%s: cannot list: %s", dir, strerror(errno));
+    free(list);
+    return failed;
 }
 
 int rundir_keep(const char *dir, uint64_t step, int keep) {
     char from[RUNDIR_PATH], path[RUNDIR_PATH];
     rundir_path(from, dir, "checkpoint.h5");
-    kept_path(path, dir, (long long)step);
+    snprintf(path, sizeof path, "%s/checkpoint-%llu.h5", dir, (unsigned long long)step);
     /* checkpoint.h5 is only ever replaced, never written into, so a link is as good as a copy. */
     if (link(from, path) && errno != EEXIST)
         return error_set("%s: cannot keep the checkpoint: %s", path, strerror(errno));

@@ -11,23 +11,13 @@ static bool stored_in_a_run(const Option *option) {
     return (option->commands & COMMAND_TRAIN) && option->role != OPTION_LOCAL;
 }
 
-/* Returns how an option is stored: numbers as numbers, the rest as text. */
+/* How an option is stored: numbers as numbers, the rest as text. */
 static H5Kind kind_of(const Option *option) {
-    switch (option->kind) {
-        case OPTION_IS_REAL:
-            return H5_DOUBLE;
-        case OPTION_IS_INT:
-        case OPTION_IS_COUNT:
-        case OPTION_IS_BYTES:
-        case OPTION_IS_FLAG:
-            return H5_UINT64;
-        case OPTION_IS_TEXT:
-            return H5_LINE;
-        case OPTION_IS_CHOICE:
-        case OPTION_IS_SWITCH:
-            break;
-    }
-    return H5_TEXT;
+    static const H5Kind kinds[] = {
+        [OPTION_IS_REAL] = H5_DOUBLE,  [OPTION_IS_INT] = H5_UINT64,  [OPTION_IS_COUNT] = H5_UINT64,
+        [OPTION_IS_BYTES] = H5_UINT64, [OPTION_IS_FLAG] = H5_UINT64, [OPTION_IS_TEXT] = H5_LINE,
+        [OPTION_IS_CHOICE] = H5_TEXT,  [OPTION_IS_SWITCH] = H5_TEXT};
+    return kinds[option->kind];
 }
 
 /* A value as it is stored. */
@@ -114,6 +104,14 @@ int settings_read(const H5File *file, const char *group, Options *options) {
     return stored == sum ? 0
                          : error_set("%s: %s: its checksum does not match; the file is damaged",
                                      file->path, group);
+}
+
+int settings_read_file(const char *path, Options *options) {
+    H5File file;
+    if (h5_open(&file, path)) return -1;
+    int failed = settings_read(&file, "/settings", options);
+    h5_close(&file);
+    return failed;
 }
 
 int settings_compare(const Options *a, const Options *b, const char *where) {

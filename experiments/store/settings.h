@@ -17,6 +17,8 @@ void settings_write_given(H5File *file, const char *group, const Options *option
 /* Sets the flags that the group holds, and marks them as given.  Older files have no checksum.  -1
  * and an error: damaged, out of range. */
 int settings_read(const H5File *file, const char *group, Options *options);
+/* The same from the group /settings of the file at `path`. */
+int settings_read_file(const char *path, Options *options);
 
 /* Checks that two copies of the settings of a run agree in everything that a resume must repeat. -1
  * and an error that begins with `where` and names a flag in which they differ. */

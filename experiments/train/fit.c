@@ -158,15 +158,11 @@ static void search_sizes(FitSearch *s, int changes) {
     }
 }
 
-static int count_changes(int changes) {
-    return (changes & 1) + (changes >> 1 & 1) + (changes >> 2 & 1) + (changes >> 3);
-}
-
 /* Tries each change alone; if none suffices, two together, and so on. */
 static void search(FitSearch *s) {
     for (int count = 1; count <= 4 && !s->found; count++)
         for (int changes = 1; changes <= ALL_CHANGES && s->found < MAX_FOUND; changes++)
-            if (count_changes(changes) == count) search_sizes(s, changes);
+            if (__builtin_popcount((unsigned)changes) == count) search_sizes(s, changes);
 }
 
 /* "parameters 5.8 GiB, gradients 5.8 GiB, ..." */

@@ -7,38 +7,27 @@
 
 #include "../../ref/error.h"
 
-typedef enum {
-    PIPELINE_NONE,
-    PIPELINE_LOCAL,
-    PIPELINE_MPI,
-    PIPELINE_NCCL,
-    PIPELINE_KINDS
-} PipelineKind;
-
-static const char *const kind_names[PIPELINE_KINDS] = {"none", "local", "mpi", "nccl"};
+typedef enum { PIPELINE_NONE, PIPELINE_MPI, PIPELINE_NCCL, PIPELINE_LOCAL } PipelineKind;
 
 enum { MAX_LOCAL = 64 };
 
 /* Parses "local:4" into the kind and 4; *ranks is 0 for other kinds.  -1 and an error. */
 static int parse(PipelineKind *kind, int *ranks, const char *text) {
-    size_t length = strcspn(text, ":");
-    int found = PIPELINE_NONE;
-    while (found < PIPELINE_KINDS &&
-           (strlen(kind_names[found]) != length || strncmp(kind_names[found], text, length) != 0))
-        found++;
-    *kind = (PipelineKind)found;
+    static const char *const names[] = {"none", "mpi", "nccl"};
+    static const char local[] = "local:";
+    char *end;
     *ranks = 0;
-    if (found == PIPELINE_LOCAL && text[length]) {
-        char *end;
-        long asked = strtol(text + length + 1, &end, 10);
-        if (*end || end == text + length + 1 || asked < 1 || asked > MAX_LOCAL)
-            return error_set("--pipeline %.40s: local:N needs a number of ranks from 1 to %d", text,
-                             MAX_LOCAL);
-        *ranks = (int)asked;
-        return 0;
-    }
-    if (found < PIPELINE_KINDS && found != PIPELINE_LOCAL && !text[length]) return 0;
-    return error_set("--pipeline %.40s: it takes none, local:N, mpi or nccl", text);
+    for (*kind = PIPELINE_NONE; *kind < PIPELINE_LOCAL; ++*kind)
+        if (strcmp(text, names[*kind]) == 0) return 0;
+    if (strncmp(text, local, strlen(local)) != 0)
+        return error_set("--pipeline %.40s: it takes none, local:N, mpi or nccl", text);
+    const char *number = text + strlen(local);
+    long asked = strtol(number, &end, 10);
+    if (*end || end == number || asked < 1 || asked > MAX_LOCAL)
+        return error_set("--pipeline %.40s: local:N needs a number of ranks from 1 to %d", text,
+                         MAX_LOCAL);
+    *ranks = (int)asked;
+    return 0;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */

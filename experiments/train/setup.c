@@ -111,46 +111,48 @@ static int resolve_model(Options *o) {
     return convert_spec(o->model, o->init, o->context);
 }
 
+/* Refuses flags that are not for this model or data, or that exclude each other. */
+static int check_flags(const Options *o, const Model *model, bool tokens) {
+    if (model->tokens != tokens)
+        return error_set("the model %s reads %s, the data set %s holds %s", o->model,
+                         model->tokens ? "tokens" : "images", o->data,
+                         tokens ? "tokens" : "images");
+    if (*o->init && !convert_is_tensors(o->init) && !convert_knows(model))
+        return error_set("--init DIR is for GPT-2 and LLaMA models, not for %s", o->model);
+    if (o->augment && tokens) return error_set("--augment is for images; %s holds tokens", o->data);
+    if (o->augment && (o->cache || o->device_cache))
+        return error_set(
+            "--augment changes the images in each epoch, so --cache would keep outputs of other "
+            "images; drop one of them");
+    if (options_given(o, "momentum") && o->momentum > 0 &&
+        !(optimizer_defaults((OptimizerKind)o->optimizer).momentum > 0))
+        return error_set("--momentum is for sgd, not for %s", optimizer_names[o->optimizer]);
+    if (o->optimizer == OPTIMIZER_SGD && (o->beta1 > 0 || o->beta2 > 0 || o->eps > 0))
+        return error_set(
+            "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
+    if (*o->valid && !tokens)
+        return error_set("--valid is for language models; %s holds images", o->data);
+    if (o->batch && o->accumulate > o->batch)
+        return error_set("--accumulate %d: a batch has only %d samples", o->accumulate, o->batch);
+    return setup_check_device(o);
+}
+
 int setup_check(const Options *asked) {
     Options resolved = *asked, *o = &resolved;
+    Partition partition = {0};
     int tokens = data_is_tokens(o->data);
     if (tokens < 0 || resolve_model(o)) return -1;
     setup_resolve_optimizer(o);
     Model *model = setup_model(o->model, 0, o->context);
     if (!model) return -1;
-    int failed = 0;
-    Partition partition = {0};
-    if (model->tokens != (tokens == 1))
-        failed =
-            error_set("the model %s reads %s, the data set %s holds %s", o->model,
-                      model->tokens ? "tokens" : "images", o->data, tokens ? "tokens" : "images");
-    else if (*o->init && !convert_is_tensors(o->init) && !convert_knows(model))
-        failed = error_set("--init DIR is for GPT-2 and LLaMA models, not for %s", o->model);
-    else if (o->augment && tokens)
-        failed = error_set("--augment is for images; %s holds tokens", o->data);
-    else if (o->augment && (o->cache || o->device_cache))
-        failed = error_set(
-            "--augment changes the images in each epoch, so --cache would keep outputs of other "
-            "images; drop one of them");
-    else if (options_given(o, "momentum") && o->momentum > 0 &&
-             !(optimizer_defaults((OptimizerKind)o->optimizer).momentum > 0))
-        failed = error_set("--momentum is for sgd, not for %s", optimizer_names[o->optimizer]);
-    else if (o->optimizer == OPTIMIZER_SGD && (o->beta1 > 0 || o->beta2 > 0 || o->eps > 0))
-        failed = error_set(
-            "--beta1, --beta2 and --eps are for adam, adamw and lion; sgd has --momentum");
-    else if (*o->valid && !tokens)
-        failed = error_set("--valid is for language models; %s holds images", o->data);
-    else if (o->batch && o->accumulate > o->batch)
-        failed = error_set("--accumulate %d: a batch has only %d samples", o->accumulate, o->batch);
-    else
-        failed = setup_check_device(o) || setup_partition(&partition, model, o);
+    int failed = check_flags(o, model, tokens) || setup_partition(&partition, model, o);
     if (!failed && o->method == METHOD_OFFLOAD && partition.submodels > 1)
         failed = error_set(
             "--method offload updates all parameters at each step; it needs one submodel, not %d",
             partition.submodels);
     partition_free(&partition);
     model_free(model);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 int setup_check_idle(const Options *o) {
