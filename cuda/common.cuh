@@ -109,20 +109,20 @@ static inline bool packable(size_t width, int V, const void *array, P... more) {
  *   WITH_PACKS(V, pack_width<T>(), packable(count, V, y, x),
  *              LAUNCH((copy<T, V>), grid_blocks(count / V, 256), 256, 0, stream, y, x, count / V));
  */
-#define WITH_PACKS(V, width, packed, ...) \
-    do {                                  \
-        bool wide;                        \
-        {                                 \
-            constexpr int V = width;      \
-            wide = packed;                \
-        }                                 \
-        if (wide) {                       \
-            constexpr int V = width;      \
-            __VA_ARGS__;                  \
-        } else {                          \
-            constexpr int V = 1;          \
-            __VA_ARGS__;                  \
-        }                                 \
+#define WITH_PACKS(V, width, packed, ...)             \
+    do {                                              \
+        bool wide;                                    \
+        {                                             \
+            [[maybe_unused]] constexpr int V = width; \
+            wide = packed;                            \
+        }                                             \
+        if (wide) {                                   \
+            constexpr int V = width;                  \
+            __VA_ARGS__;                              \
+        } else {                                      \
+            constexpr int V = 1;                      \
+            __VA_ARGS__;                              \
+        }                                             \
     } while (0)
 
 /* ---- reductions -------------------------------------------------------------------------------

@@ -165,9 +165,9 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .cache_reserve = cache_reserve,
         .cache_put = cache_put,
         .cache_get = cache_get,
-        .message_create = handover_create,
-        .message_take = handover_take,
-        .message_give = handover_give,
+        .message_create = stage_message_create,
+        .message_take = stage_message_take,
+        .message_give = stage_message_give,
         .message_free = message_free,
     };
     if (settings.local && settings.offload) {

@@ -9,8 +9,9 @@
  *   pass.c, fuse.h   run forward and backward over a block, some neighbouring nodes in one launch
  *   step.c           records a whole step as a CUDA graph and repeats it
  *   offload.c        the baseline: keeps optimizer state and runs the update in host memory
- *   cache.c times.c  the prefix cache, device times
- *   handover.c       passes boundary values of a pipeline as device messages (message.h)
+ *   times.c          device times
+ *   boundary.c       copies outputs of blocks to and from the prefix cache, and messages of a
+ *                    pipeline (message.h)
  */
 #ifndef CUDA_STAGE_CUDA_H
 #define CUDA_STAGE_CUDA_H

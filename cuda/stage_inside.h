@@ -5,7 +5,6 @@
 #include "../ref/layout.h"
 #include "arena.h"
 #include "fuse.h"
-#include "offsets.h"
 #include "plan.h"
 #include "stage_cuda.h"
 #include "update.h"
@@ -188,20 +187,20 @@ void batch_send_targets(CudaStage *s);
 void batch_send_scale(CudaStage *s, double scale);
 void batch_send_slots(CudaStage *s, const int *slots, int n);
 
-/* ---- cache.c, times.c ---- */
+/* ---- times.c ---- */
 
-int cache_reserve(Stage *base, size_t width, size_t bytes);
-void cache_put(Stage *base, int block, const int *slots, int n);
-void cache_get(Stage *base, int block, const int *slots, int n);
 void times_charge(Stage *base, double *ms);
 void times_drop(CudaStage *s); /* forgets times that are not yet added */
 void times_close(CudaStage *s);
 
-/* ---- handover.c: messages ---- */
+/* ---- boundary.c ---- */
 
-void *handover_create(Stage *base, size_t count);
-void handover_take(Stage *base, TensorRole role, int block, void *message);
-int handover_give(Stage *base, TensorRole role, int block, void *message);
+int cache_reserve(Stage *base, size_t width, size_t bytes);
+void cache_put(Stage *base, int block, const int *slots, int n);
+void cache_get(Stage *base, int block, const int *slots, int n);
+void *stage_message_create(Stage *base, size_t count);
+void stage_message_take(Stage *base, TensorRole role, int block, void *message);
+int stage_message_give(Stage *base, TensorRole role, int block, void *message);
 
 /* ---- offload.c ---- */
 

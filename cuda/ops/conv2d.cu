@@ -60,26 +60,21 @@ static __global__ void gradient_plain(T *dx, const T *dy, const T *w, Conv conv,
     dx[id] = T(add ? float(dx[id]) + sum : sum);
 }
 
-static unsigned plain_blocks(size_t numbers) {
-    return (unsigned)((numbers + PLAIN_THREADS - 1) / PLAIN_THREADS);
+template <typename T>
+static void run_forward_plain(const Run *run, T *y, const T *x, const T *w, const Conv &conv) {
+    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
+    const size_t numbers = (size_t)conv.n * (size_t)oh * (size_t)ow * (size_t)conv.o;
+    LAUNCH(forward_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0, run->stream, y,
+           x, w, conv, oh, ow);
 }
 
 template <typename T>
-static void run_forward_plain(const Run *run, void *y, const void *x, const void *w,
-                              const Conv *conv) {
-    const int oh = conv2d_size(conv->h, conv), ow = conv2d_size(conv->w, conv);
-    const size_t numbers = (size_t)conv->n * (size_t)oh * (size_t)ow * (size_t)conv->o;
-    LAUNCH(forward_plain<T>, plain_blocks(numbers), PLAIN_THREADS, 0, run->stream, (T *)y,
-           (const T *)x, (const T *)w, *conv, oh, ow);
-}
-
-template <typename T>
-static void run_gradient_plain(const Run *run, void *dx, const void *dy, const void *w,
-                               const Conv *conv, bool add) {
-    const int oh = conv2d_size(conv->h, conv), ow = conv2d_size(conv->w, conv);
-    const size_t numbers = (size_t)conv->n * (size_t)conv->h * (size_t)conv->w * (size_t)conv->c;
-    LAUNCH(gradient_plain<T>, plain_blocks(numbers), PLAIN_THREADS, 0, run->stream, (T *)dx,
-           (const T *)dy, (const T *)w, *conv, oh, ow, add);
+static void run_gradient_plain(const Run *run, T *dx, const T *dy, const T *w, const Conv &conv,
+                               bool add) {
+    const int oh = conv2d_size(conv.h, &conv), ow = conv2d_size(conv.w, &conv);
+    const size_t numbers = (size_t)conv.n * (size_t)conv.h * (size_t)conv.w * (size_t)conv.c;
+    LAUNCH(gradient_plain<T>, grid_blocks(numbers, PLAIN_THREADS), PLAIN_THREADS, 0, run->stream,
+           dx, dy, w, conv, oh, ow, add);
 }
 
 /* ---- Versions 2 and 3: the plan ------------------------------------------------------------- */
@@ -231,10 +226,7 @@ void cuda_conv2d_forward(const Run *run, void *y, const void *x, const void *w, 
     if (product_at_once(run, &conv)) {
         cuda_linear_forward(run, y, x, w, NULL, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o);
     } else if (run->version == 1) {
-        if (run->precision == PRECISION_BF16)
-            run_forward_plain<__nv_bfloat16>(run, y, x, w, &conv);
-        else
-            run_forward_plain<float>(run, y, x, w, &conv);
+        WITH_VALUES(run, T, run_forward_plain<T>(run, (T *)y, (const T *)x, (const T *)w, conv));
     } else {
         const Correlation c = forward_correlation(&conv);
         run_version<false>(run, y, x, w, &c, 1);
@@ -247,10 +239,8 @@ void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const 
         cuda_linear_input_gradient(run, dx, dy, w, conv.n * conv.h * conv.w, conv.c, conv.o, conv.o,
                                    add);
     } else if (run->version == 1) {
-        if (run->precision == PRECISION_BF16)
-            run_gradient_plain<__nv_bfloat16>(run, dx, dy, w, &conv, add);
-        else
-            run_gradient_plain<float>(run, dx, dy, w, &conv, add);
+        WITH_VALUES(run, T,
+                    run_gradient_plain<T>(run, (T *)dx, (const T *)dy, (const T *)w, conv, add));
     } else {
         Correlation phase[MAX_PHASES];
         int phases = 0;

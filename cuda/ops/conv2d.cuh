@@ -18,8 +18,7 @@
 #ifndef CUDA_OPS_CONV2D_CUH
 #define CUDA_OPS_CONV2D_CUH
 
-#include "../kernel.cuh"
-#include "../kernels.h"
+#include "../common.cuh"
 
 /* Division of 0 <= m < 2^31 by a number known to the host: a product and a shift instead of some
  * twenty instructions (Granlund and Montgomery 1994, figure 4.1). */
@@ -293,6 +292,38 @@ static __device__ __forceinline__ void fill_rows(Mode mode, Element *tile, int p
                 if (r + b * across < rows)
                     *(float4 *)(tile + (r + b * across) * pitch + g) = to_operand(mode, v[b]);
         }
+    }
+}
+
+/* The input pixels that the output pixels of a block reach: the halo tile has `count` pixels from
+ * pixel `first` on, for output pixels from m0 on. */
+struct Span {
+    int m0, first, count;
+};
+
+/* Of at most `tile` output pixels; m0 < c.pixels. */
+static __device__ __forceinline__ Span span_of(const Correlation &c, int m0, int tile) {
+    const int first = place_of(c, m0).at, last = place_of(c, min(m0 + tile, c.pixels) - 1).at;
+    return {m0, first, last - first + (c.rows - 1) * c.in_w + c.columns};
+}
+
+/* halo[1 + pixels][pitch] = a row of zeros, then `groups` groups of channels from k0 on, of all
+ * pixels of the span or, where `gathered` is not 0, of one tap of that many output pixels.  BATCH:
+ * as of fill_rows. */
+template <int THREADS, int HALO_BATCH, int GATHER_BATCH, typename Mode, typename T, typename E>
+static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, const T *in,
+                                                 const Correlation &c, Span span, int gathered,
+                                                 int tap, int k0, int groups) {
+    const bool whole = c.in_c % Mode::GROUP == 0;
+    for (int k = (int)threadIdx.x; k < pitch; k += THREADS) halo[k] = 0.f;
+    if (gathered) {
+        const GatheredRows<T> source = {in, c, span.m0, tap};
+        fill_rows<THREADS, GATHER_BATCH>(mode, halo + pitch, pitch, gathered, groups, source, k0,
+                                         c.in_c, whole);
+    } else {
+        const HaloRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
+        fill_rows<THREADS, HALO_BATCH>(mode, halo + pitch, pitch, span.count, groups, source, k0,
+                                       c.in_c, whole);
     }
 }
 

@@ -142,28 +142,4 @@ static __device__ __forceinline__ void fill_weights(E *tile, const T *w, const C
     }
 }
 
-/* The pixels of a block: `count` of them, the halo tile begins at pixel `first`. */
-struct Span {
-    int m0, first, count;
-};
-
-template <typename Tile, typename T, typename E>
-static __device__ __forceinline__ void fill_pixels(E *halo, const T *in, const Correlation &c,
-                                                   const ConvWork &work, Round round, Span span) {
-    typedef typename Tile::Mode Mode;
-    const int pitch = work.chunk + Mode::GROUP, k0 = round.chunk * work.chunk;
-    const int groups = work.chunk / Mode::GROUP;
-    const bool whole = c.in_c % Mode::GROUP == 0;
-    for (int k = (int)threadIdx.x; k < pitch; k += Tile::THREADS) halo[k] = 0.f;
-    if (work.gather) {
-        const GatheredRows<T> source = {in, c, span.m0, round.tap};
-        fill_rows<Tile::THREADS, 4>(Mode(), halo + pitch, pitch, Tile::BM, groups, source, k0,
-                                    c.in_c, whole);
-    } else {
-        const HaloRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
-        fill_rows<Tile::THREADS, 4>(Mode(), halo + pitch, pitch, span.count, groups, source, k0,
-                                    c.in_c, whole);
-    }
-}
-
 #endif

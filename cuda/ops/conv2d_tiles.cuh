@@ -191,11 +191,8 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     typedef typename Mode::Element Element;
     DYNAMIC_SHARED(Element, memory);
     const Correlation &c = work.phase[blockIdx.z];
-    Span span = {(int)blockIdx.x * Tile::BM, 0, 0};
-    if (span.m0 >= c.pixels) return;
-    span.first = place_of(c, span.m0).at;
-    const int end = min(span.m0 + Tile::BM, c.pixels);
-    span.count = place_of(c, end - 1).at - span.first + (c.rows - 1) * c.in_w + c.columns;
+    if ((int)blockIdx.x * Tile::BM >= c.pixels) return;
+    const Span span = span_of(c, (int)blockIdx.x * Tile::BM, Tile::BM);
     const int n0 = (int)blockIdx.y * Tile::BN, warp = (int)threadIdx.x / 32;
     const int row = warp % Tile::WM * Tile::ROWS, column = warp / Tile::WM * Tile::TN;
     const int pitch = work.chunk + Mode::GROUP, w_pitch = weight_pitch<Tile>(work.chunk);
@@ -209,8 +206,10 @@ static __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     const auto fill = [&](int at) {
         const Round round = round_of(work, c, at);
         if (round.fresh)
-            fill_pixels<Tile>(memory + round.halo % work.halos * work.halo_size, in, c, work, round,
-                              span);
+            fill_halo<Tile::THREADS, 4, 4>(Mode(),
+                                           memory + round.halo % work.halos * work.halo_size, pitch,
+                                           in, c, span, work.gather ? Tile::BM : 0, round.tap,
+                                           round.chunk * work.chunk, work.chunk / Mode::GROUP);
         fill_weights<Tile>(weights + at % work.weight_buffers * work.weight_size, w, c, work, round,
                            n0);
         copy_async_commit();

@@ -156,10 +156,8 @@ void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, cons
     if (run->version == 0 && conv2d_is_product(&conv))
         cuda_linear_weight_gradient(run, dw, NULL, dy, x, conv.n * conv.h * conv.w, conv.c, conv.o,
                                     conv.o, add, false);
-    else if (run->version == 1 && bf16)
-        run_plain<__nv_bfloat16>(run, dw, dy, x, &conv, add);
     else if (run->version == 1)
-        run_plain<float>(run, dw, dy, x, &conv, add);
+        WITH_VALUES(run, T, run_plain<T>(run, dw, dy, x, &conv, add));
     else if (bf16 && tensor)
         run_tiles<TensorPart<Bf16, 1, 2>, TensorPart<Bf16, 2, 1>>(run, dw, dy, x, &conv, add);
     else if (bf16)

@@ -228,32 +228,19 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
     constexpr int THREADS = Product::THREADS;
     const Correlation &c = work.c;
     const int pitch = work.channels + Product::PAD;
-    E *halo = buffer + work.dy_size;
-    const int first = place_of(c, m0).at;
+    const Span span = span_of(c, m0, BP);
     for (int m = (int)threadIdx.x; m < BP; m += THREADS) {
         const Place place = place_of(c, m0 + m);
         Line line;
-        line.at = ((work.gather ? m : place.at - first) + 1) * pitch;
+        line.at = ((work.gather ? m : place.at - span.first) + 1) * pitch;
         line.inside = work.gather ? ~0u : taps_inside(c, place) >> part.tap;
         lines[m] = line;
     }
-    for (int k = (int)threadIdx.x; k < pitch; k += THREADS) halo[k] = 0.f;
     const GradientRows<T> gradient = {dy, m0, c.pixels, c.out_c};
     fill_rows<THREADS, 2>(Mode(), buffer, Product::BO + Product::PAD, BP, Product::BO / Mode::GROUP,
                           gradient, part.o0, c.out_c, c.out_c % Mode::GROUP == 0);
-    const bool whole = c.in_c % Mode::GROUP == 0;
-    const int groups = work.channels / Mode::GROUP;
-    if (work.gather) {
-        const GatheredRows<T> source = {x, c, m0, part.tap};
-        fill_rows<THREADS, 1>(Mode(), halo + pitch, pitch, BP, groups, source, part.c0, c.in_c,
-                              whole);
-    } else {
-        const int last = place_of(c, min(m0 + BP, c.pixels) - 1).at;
-        const int count = last - first + (c.rows - 1) * c.in_w + c.columns;
-        const HaloRows<T> source = {x, first, c.n * c.in_h * c.in_w, c.in_c};
-        fill_rows<THREADS, 2>(Mode(), halo + pitch, pitch, count, groups, source, part.c0, c.in_c,
-                              whole);
-    }
+    fill_halo<THREADS, 2, 1>(Mode(), buffer + work.dy_size, pitch, x, c, span, work.gather ? BP : 0,
+                             part.tap, part.c0, work.channels / Mode::GROUP);
 }
 
 /* Adds a number to tile[tap][OUTPUTS][channels] in shared memory, or starts it. */

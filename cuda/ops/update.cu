@@ -68,10 +68,9 @@ __global__ void norm_of_sums(UpdatePlan plan) {
 }
 
 void update_launch_squares(const Run *run, const UpdatePlan *plan) {
-    if (plan->chunks && run->version == 1)
-        LAUNCH(square_sums<1>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan);
-    else if (plan->chunks)
-        LAUNCH(square_sums<4>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan);
+    if (!plan->chunks) return;
+    WITH_PACKS(V, 4, run->version != 1,
+               LAUNCH(square_sums<V>, plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan));
 }
 
 void update_launch_norm(const Run *run, const UpdatePlan *plan) {
@@ -141,12 +140,9 @@ __global__ void __launch_bounds__(UPDATE_BLOCK)
 
 template <typename T, UpdateRule rule>
 static void apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {
-    if (run->version == 1)
-        LAUNCH((update_chunks<T, rule, 1>), plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan,
-               sums);
-    else
-        LAUNCH((update_chunks<T, rule, 4>), plan->chunks, UPDATE_BLOCK, 0, run->stream, *plan,
-               sums);
+    WITH_PACKS(V, 4, run->version != 1,
+               LAUNCH((update_chunks<T, rule, V>), plan->chunks, UPDATE_BLOCK, 0, run->stream,
+                      *plan, sums));
 }
 
 void update_launch_apply(const Run *run, const UpdatePlan *plan, const LossSums *sums) {

@@ -45,7 +45,4 @@ SIMT_HIDDEN extern const SimtRace race_checker;
 SIMT_HIDDEN RacePlace race_site(SimtSite site);
 SIMT_HIDDEN void race_report(const void *memory, RaceAccess first, RaceAccess second);
 
-/* Races since the last call of it. */
-int simt_race_count(void);
-
 #endif

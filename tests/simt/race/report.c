@@ -51,14 +51,6 @@ static void describe(char *text, size_t size, RacePlace place) {
 
 /* ---- reports ---- */
 
-static int count;
-
-int simt_race_count(void) {
-    int result = count;
-    count = 0;
-    return result;
-}
-
 static const char *kind_name(RaceKind kind) {
     return kind == RACE_READ ? "read" : kind == RACE_WRITE ? "write" : "atomic operation";
 }
@@ -69,7 +61,6 @@ static SimtIndex thread_index(unsigned thread) {
 }
 
 void race_report(const void *memory, RaceAccess first, RaceAccess second) {
-    count++;
     if (simt_error()) return; /* only the first error is kept, and finding lines is slow */
     char a[320], b[320];
     describe(a, sizeof a, first.place);
