@@ -1,11 +1,11 @@
-/* The long trainings: `converged-pilot` chooses settings, `converged` trains to convergence,
- * `remedies` tries what might help BCD; and the table of each training's own convergence.
- * paper_repro.md has the protocol. */
+/* The trainings beyond the paper.  Long ones: `converged-pilot` chooses settings, `converged`
+ * trains to convergence (paper_repro.md has the protocol), `remedies` tries what might help BCD.
+ * Short ones: `switching`.  And the table of each training's own convergence. */
 #include <math.h>
 
 #include "converge.h"
 #include "measures.h"
-#include "trainings.h"
+#include "networks.h"
 
 /* Updates per row of a stored curve: 120 epochs of CIFAR-10 are 46,920 updates. */
 enum { CURVE_ROWS = 20 };
@@ -179,6 +179,27 @@ const TrainingKind training_remedies = {
     .hours = true,
     .by_entry = true,
     .curve_rows = CURVE_ROWS,
+};
+
+/* ---- short trainings --------------------------------------------------------------------------
+ */
+
+/* Varies what a BCD training depends on besides M: the length of a phase, whether optimizer state
+ * is kept, and the order of the submodels. */
+const TrainingKind training_switching = {
+    .name = "switching",
+    .variant = {{1, 1, NULL},
+                {0, 1, NULL},
+                {0, 1, "switch-every=10"},
+                {0, 1, "switch-every=120"},
+                {0, 1, "keep-state=1"},
+                {0, 1, "switch-every=10 keep-state=1"},
+                {0, 1, "order=descending"},
+                {0, 1, "order=random"}},
+    .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
+               [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "adam")}, LAPTOP_TEXT("adam")},
+               [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"), GPU_GPT},
+               [PRESET_PAPER] = {GPU_GPT}},
 };
 
 /* ---- the table ------------------------------------------------------------------------------- */

@@ -49,7 +49,6 @@ typedef struct {
 Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measures);
 
 extern const MeasureTable measures_converged; /* converged.c */
-extern const MeasureTable measures_switching; /* switching.c */
 
 Measure measure_one;
 Measure measure_multiplier, measure_valid_multiplier; /* NAN for full updates */

@@ -95,23 +95,35 @@ static const MeasureTable per_update = {
 /* ---- each method by itself --------------------------------------------------------------------
  */
 
+/* The first row of the switches is the start. */
+static double switches(const MeasurePair *pair) {
+    return pair->row->submodels > 1 ? (double)pair->row->switch_rows - 1 : NAN;
+}
+
 static const MeasureTable trainings = {
     .name = "trainings",
     .title = "The trainings",
     .column =
         {
             {"seeds", "seeds", "", 0, SOURCE_NONE, measure_one, SEED_COUNT},
-            {"updates", "updates", "", 0, SOURCE_MEASURED, measure_steps, MEAN_ALONE},
-            {"seconds", "time", "s", 1, SOURCE_MEASURED, measure_seconds, OVER_SEEDS},
+            {"switches", "switches", "", 0, SOURCE_MEASURED, switches, MEAN_ALONE},
+            {"multiplier", "B-F", "training", 2, SOURCE_MEASURED, measure_multiplier, OVER_SEEDS},
+            {"valid_multiplier", "B-F", "validation", 2, SOURCE_MEASURED, measure_valid_multiplier,
+             OVER_SEEDS},
+            {"score", "score", "% or perpl.", 2, SOURCE_MEASURED, measure_score, OVER_SEEDS},
             {"train_loss", "training loss", "", 3, SOURCE_MEASURED, measure_train_loss, OVER_SEEDS},
             {"valid_loss", "valid. loss", "", 3, SOURCE_MEASURED, measure_valid_loss, OVER_SEEDS},
-            {"score", "score", "% or perpl.", 2, SOURCE_MEASURED, measure_score, OVER_SEEDS},
+            {"updates", "updates", "", 0, SOURCE_MEASURED, measure_steps, MEAN_ALONE},
+            {"seconds", "time", "s", 1, SOURCE_MEASURED, measure_seconds, OVER_SEEDS},
             {"peak", "peak memory", "MiB", 1, SOURCE_MEASURED, measure_peak, MEAN_ALONE},
         },
     .note =
-        {"Means and spreads over seeds.  Time: of training, without evaluations.  Losses and "
-         "scores (accuracy in %, or perplexity, on the validation split) at the end.  All that is "
-         "needed to repeat a training is in its file."},
+        {"Means and spreads over seeds.  Scores (accuracy in %, or perplexity, on the validation "
+         "split) and losses at the end of the training.  Time: without evaluations; other work may "
+         "have run beside it.  All that is needed to repeat a training is in its file.",
+         "\"every K\": phases of K updates, with an e of K epochs; \"auto\": until the loss stops "
+         "falling. "
+         " Optimizer state starts from zero in each phase unless it is kept."},
 };
 
 /* Returns true when the seeds of a method come from different programs or machines. */
@@ -156,7 +168,6 @@ int study_tables(Tables *tables, const Cases *cases, bool paper) {
     measure_add(tables, cases, &per_update);
     study_add_budgets(tables, cases);
     measure_add(tables, cases, &paper_finetuned);
-    measure_add(tables, cases, &measures_switching);
     add_trainings(tables, cases);
     return tables_failed(tables) ? -1 : 0;
 }

@@ -289,20 +289,17 @@ static void case_other_clock(void) {
     study_free(&study);
 }
 
-/* Another order and another time to switch: a table of their own, and no part of the means. */
+/* Another order and another time to switch: rows of their own, and no part of the means. */
 static void case_switching(void) {
     Study study = sample_study();
-    Tables tables = tables_of(&study);
-    CHECK(!tables_find(&tables, "switching"), "nothing but plain ways");
-    tables_free(&tables);
     StudyRow *row = sample_training(&study, "resnet8", true, 3, 0.005);
     strcpy(row->order, "descending");
     row = sample_training(&study, "resnet8", true, 3, 0.006);
     row->settings.keep_state = true;
-    tables = tables_of(&study);
-    check_cell(&tables, "switching", "resnet8 synthetic sgd BCD-1/3 descending", "multiplier",
+    Tables tables = tables_of(&study);
+    check_cell(&tables, "trainings", "resnet8 synthetic sgd BCD-1/3 descending", "multiplier",
                study.row[4].multiplier, SOURCE_MEASURED);
-    check_cell(&tables, "switching", "resnet8 synthetic sgd BCD-1/3 keeps state", "switches", 1,
+    check_cell(&tables, "trainings", "resnet8 synthetic sgd BCD-1/3 keeps state", "switches", 1,
                SOURCE_MEASURED);
     check_cell(&tables, "multipliers", "SGD, image models", "trainings", 1, SOURCE_NONE);
     const Table *table = tables_find(&tables, "table2_images");
