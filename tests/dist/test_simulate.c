@@ -215,6 +215,58 @@ static void offload_is_per_step(void) {
     model_free(model);
 }
 
+/* Without a schedule: bytes as with one, and passes at most as long, at least as long as a rank's
+ * share of the work.  On one rank nothing waits, and they are as long. */
+static void bounds_are_below(void) {
+    Model *model = model_create(gpt);
+    for (int submodels = 1; submodels <= 3; submodels += 2) {
+        double work = 0;
+        for (int pipeline = 1; pipeline <= 4; pipeline++) {
+            Configuration c = configuration(model, pipeline, submodels);
+            Prediction p, bound;
+            c.micro_batches = 8;
+            CHECK(simulate(&p, NULL, &c, NULL) == 0, "%s", error_message());
+            CHECK(simulate_bound(&bound, &c) == 0, "%s", error_message());
+            if (pipeline == 1) work = p.passes_s;
+            CHECK(bound.passes_s <= p.passes_s * (1 + 1e-9) &&
+                      bound.passes_s >= work / pipeline * (1 - 1e-9) &&
+                      (pipeline > 1 || near(bound.passes_s, p.passes_s)),
+                  "%d ranks, %d submodels: at least %g s of %g", pipeline, submodels,
+                  bound.passes_s, p.passes_s);
+            CHECK(bound.total_bytes == p.total_bytes && near(bound.update_s, p.update_s),
+                  "%d ranks, %d submodels: %g bytes of %g", pipeline, submodels, bound.total_bytes,
+                  p.total_bytes);
+        }
+    }
+    model_free(model);
+}
+
+/* Data sheets: TFLOP/s in fp32, tf32 and bf16, memory in GB/s, then what joins GPUs and what leads
+ * to the host, in GB/s and one direction: NVLink 3 and 4, or PCIe 4.0 and 5.0 x16. */
+static void data_sheets(void) {
+    static const struct {
+        const char *key;
+        double fp32, tf32, bf16, memory, interconnect, host;
+    } sheets[] = {{"rtx4090", 82.6, 82.6, 165.2, 1008, 31.5, 31.5},
+                  {"a100", 19.5, 156, 312, 2039, 300, 31.5},
+                  {"a800", 19.5, 156, 312, 1935, 31.5, 31.5},
+                  {"h100", 66.9, 494.7, 989.4, 3352, 450, 63},
+                  {"h200", 66.9, 494.7, 989.4, 4800, 450, 63}};
+    for (size_t i = 0; i < sizeof sheets / sizeof *sheets; i++) {
+        const Gpu *gpu = gpu_find(sheets[i].key);
+        if (!CHECK(gpu, "%s", error_message())) continue;
+        CHECK(near(gpu->flops[PRECISION_FP32], 1e12 * sheets[i].fp32) &&
+                  near(gpu->flops[PRECISION_TF32], 1e12 * sheets[i].tf32) &&
+                  near(gpu->flops[PRECISION_BF16], 1e12 * sheets[i].bf16),
+              "%s computes otherwise", gpu->name);
+        CHECK(near(gpu->memory_rate, 1e9 * sheets[i].memory) &&
+                  near(gpu->interconnect_bandwidth, 1e9 * sheets[i].interconnect) &&
+                  near(gpu->host_rate, 1e9 * sheets[i].host),
+              "%s: %g, %g and %g bytes/s", gpu->name, gpu->memory_rate, gpu->interconnect_bandwidth,
+              gpu->host_rate);
+    }
+}
+
 /* One number, found again from the step it makes. */
 static void calibration_finds_the_number(void) {
     Model *model = model_create("gpt2");
@@ -320,6 +372,8 @@ void test_simulate(void) {
     RUN(tied_parameters_travel);
     RUN(timeline_of_a_submodel);
     RUN(offload_is_per_step);
+    RUN(bounds_are_below);
+    RUN(data_sheets);
     RUN(calibration_finds_the_number);
     RUN(scores_through_memory);
     RUN(refuses_another_placement);

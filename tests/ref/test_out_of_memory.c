@@ -1,12 +1,16 @@
-/* A training in which the n-th allocation fails, for every n: it ends with an error in one line,
- * and frees all it had.  The linker sends the calls of malloc, calloc, realloc, aligned_alloc and
- * free of this program, not those of libraries, to the functions here (--wrap, in the Makefile). */
+/* A training, or a simulated step, in which the n-th allocation fails, for every n: it ends with an
+ * error in one line, and frees all it had.  The linker sends the calls of malloc, calloc, realloc,
+ * aligned_alloc and free of this program, not those of libraries, to the functions here (--wrap, in
+ * the Makefile). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef BCD_DOUBLE
+#include "../../dist/simulate.h"
+#endif
 #include "../../ref/error.h"
 #include "../../ref/fast/scratch.h"
 #include "../test.h"
@@ -137,35 +141,69 @@ static int train(const Row *row, const Dataset *data) {
     return result;
 }
 
-static int train_failing(const Row *row, const Dataset *data, int at) {
+/* What is tried; returns -1 and sets an error where an allocation fails. */
+typedef int Job(const Row *row, const Dataset *data);
+
+static int run_failing(Job *job, const Row *row, const Dataset *data, int at) {
     watch.calls = watch.lives = 0;
     watch.fails_at = at;
     watch.watching = true;
-    int result = train(row, data);
+    int result = job(row, data);
     watch.watching = false;
     return result;
+}
+
+static void check_every_allocation(Job *job, const Row *row, const Dataset *data) {
+    /* Scratch of the ops and of OpenMP, which stays for the next training. */
+    if (!CHECK(job(row, data) == 0, "%s", error_message())) return;
+    int all = run_failing(job, row, data, 0) == 0 ? watch.calls : 0;
+    CHECK(all > 20, "%d allocations", all);
+    CHECK(watch.lives == 0, "without a failure, %d are not freed", watch.lives);
+    for (int n = 1; n <= all; n++) {
+        error_set("nothing");
+        CHECK(run_failing(job, row, data, n) == -1, "allocation %d of %d failed, unseen", n, all);
+        const char *said = error_message();
+        CHECK(strcmp(said, "nothing") != 0 && *said && !strchr(said, '\n'),
+              "allocation %d of %d: says \"%s\"", n, all, said);
+        CHECK(watch.lives == 0, "allocation %d of %d: %d are not freed", n, all, watch.lives);
+    }
 }
 
 static void every_allocation_fails_once(const void *of_table) {
     const Row *row = of_table;
     Model *model = model_create(row->spec);
     Dataset *data = tiny_dataset(model, 12, false);
-    /* Scratch of the ops and of OpenMP, which stays for the next training. */
-    if (!CHECK(train(row, data) == 0, "%s", error_message())) return;
-    int all = train_failing(row, data, 0) == 0 ? watch.calls : 0;
-    CHECK(all > 20, "%d allocations", all);
-    CHECK(watch.lives == 0, "without a failure, %d are not freed", watch.lives);
-    for (int n = 1; n <= all; n++) {
-        error_set("nothing");
-        CHECK(train_failing(row, data, n) == -1, "allocation %d of %d failed, unseen", n, all);
-        const char *said = error_message();
-        CHECK(strcmp(said, "nothing") != 0 && *said && !strchr(said, '\n'),
-              "allocation %d of %d: says \"%s\"", n, all, said);
-        CHECK(watch.lives == 0, "allocation %d of %d: %d are not freed", n, all, watch.lives);
-    }
+    check_every_allocation(train, row, data);
     dataset_free(data);
     model_free(model);
 }
+
+#ifndef BCD_DOUBLE
+/* A simulated step of two ranks, three submodels and two micro-batches. */
+static int simulate_step(const Row *row, const Dataset *data) {
+    (void)data;
+    Model *model = model_create(row->spec);
+    if (!model) return -1;
+    Configuration c = {
+        .model = model,
+        .cluster = {gpu_find("rtx4090"), 8, 4, NETWORK_2X25G, efficiency_default},
+        .stage = {.batch = 2, .optimizer = optimizer_defaults(OPTIMIZER_ADAM), .deferred = true},
+        .placement = PLACEMENT_VIRTUAL,
+        .submodels = 3,
+        .pipeline = 2,
+        .replicas = 1,
+        .micro_batches = 2};
+    Prediction prediction;
+    int result = simulate(&prediction, NULL, &c, NULL);
+    model_free(model);
+    return result;
+}
+
+static void every_allocation_of_a_simulation(void) {
+    const Row row = {.spec = "gpt:layers=4,width=4,heads=2,context=3,vocabulary=5"};
+    check_every_allocation(simulate_step, &row, NULL);
+}
+#endif
 
 /* An op has no way to fail: a process whose next allocation fails ends with a line. */
 static void scratch_ends_the_process(void) {
@@ -197,4 +235,7 @@ void test_out_of_memory(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, every_allocation_fails_once, &rows[i]);
     RUN(scratch_ends_the_process); /* that asks for more */
+#ifndef BCD_DOUBLE
+    RUN(every_allocation_of_a_simulation);
+#endif
 }
