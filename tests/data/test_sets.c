@@ -10,6 +10,7 @@
 #include "../../data/sources.h"
 #include "../../data/synthetic.h"
 #include "../../data/tokens.h"
+#include "../../ref/error.h"
 #include "scratch.h"
 #include "tiny.h"
 
@@ -29,6 +30,16 @@ static const char wrong_name[] =
     "data: no data set \"cifar11\"; there are synthetic, cifar10, cifar100, text, "
     "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
     "webtext2, and token files FILE.tokens";
+
+/* The name of the text fits behind that of the directory, the name of its tokens does not. */
+static void long_directory(void) {
+    char dir[PATH_BYTES - 24];
+    memset(dir, 'x', sizeof dir - 1);
+    dir[sizeof dir - 1] = 0;
+    error_set("nothing");
+    CHECK(!open_set("shakespeare:300", dir, SPLIT_TRAIN) && !strncmp(error_message(), dir, 60),
+          "%.60s", error_message());
+}
 
 static void kinds_and_names(void) {
     static const char *const images[] = {"synthetic", "cifar10", "cifar100"};
@@ -306,6 +317,7 @@ static void long_paths_are_refused(void) {
 
 void test_data_sets(void) {
     RUN(kinds_and_names);
+    RUN(long_directory);
     RUN(missing_files_say_how_to_get_them);
     RUN(synthetic_by_request);
     RUN(text_needs_no_download);

@@ -88,6 +88,24 @@ static void missing_rank_is_named(void) {
     transport_waits(let_threads_play, "leave");
 }
 
+/* Rank 4 waits for 3, that for 1, that for 0, which waits for none: rank 0 is missing.  In a circle
+ * it is the last before the rank that asks. */
+static int next_in_chain(Transport *transport, int rank) {
+    static const int chain[] = {-1, 0, 4, 1, 3};
+    (void)transport;
+    return chain[rank];
+}
+
+static int next_in_circle(Transport *transport, int rank) { return (rank + 1) % transport->ranks; }
+
+static void who_waits_is_not_missing(void) {
+    Transport waiting = {.rank = 4, .ranks = 5};
+    int chain = transport_failed_rank(&waiting, 3, next_in_chain);
+    int circle = transport_failed_rank(&waiting, 0, next_in_circle);
+    int unknown = transport_failed_rank(&waiting, 2, NULL);
+    CHECK(chain == 0 && circle == 3 && unknown == 2, "ranks %d, %d and %d", chain, circle, unknown);
+}
+
 static void giving_up_is_told_at_once(void) {
     capacity = 1;
     transport_loses(let_threads_play, "give-up", "rank 2 gave up: bcd: the loss is nan");
@@ -154,6 +172,7 @@ void test_transport(void) {
     RUN(much_is_shared_in_pieces);
     RUN(groups_are_links);
     RUN(missing_rank_is_named);
+    RUN(who_waits_is_not_missing);
     RUN(giving_up_is_told_at_once);
     RUN(messages_of_devices_change_hands);
 }
