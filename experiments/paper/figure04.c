@@ -7,27 +7,15 @@
 
 enum { OFFLOAD = 0, FULL = 2, BCD = 4, COLUMNS = 6 };
 
-/* Puts the published time and the simulated one, both times the multiplier. */
-static void put_pair(Table *table, int column, const PaperStep *step, double published,
-                     double multiplier) {
-    double ms = paper_step_ms(table, step, SETTING_CALIBRATED);
-    Source source = paper_step_source(step);
-    bool product = multiplier != 1;
-    table_number(table, column, published * multiplier,
-                 product ? SOURCE_RECOMPUTED : SOURCE_PUBLISHED);
-    if (product && source == SOURCE_PUBLISHED) source = SOURCE_RECOMPUTED;
-    table_number(table, column + 1, ms * multiplier, source);
-}
-
 static void add_model(Table *table, const PaperDistributed *d, double multiplier) {
     const PaperOffload *o = paper_offload_of(d->model);
     PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1};
     PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3};
     PaperStep offload = {"rtx4090", d->model, {1, o ? o->gpus : 0}, TIMED_OFFLOAD, 1};
     table_row(table, "%s", d->model);
-    put_pair(table, FULL, &full, d->full_ms, 1);
-    put_pair(table, BCD, &bcd, d->bcd_ms, multiplier);
-    if (o) put_pair(table, OFFLOAD, &offload, o->offload_ms, 1);
+    paper_put_pair(table, FULL, &full, d->full_ms, 1);
+    paper_put_pair(table, BCD, &bcd, d->bcd_ms, multiplier);
+    if (o) paper_put_pair(table, OFFLOAD, &offload, o->offload_ms, 1);
 }
 
 void paper_add_figure4(Tables *tables, double multiplier) {

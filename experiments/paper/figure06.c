@@ -15,9 +15,7 @@ static void add_row(Table *table, const PaperUfp *ufp, int submodels) {
     table_put(table, 0, ufp[MODELS - 1].ms[0] * of_third);
     for (int i = 0; i < MODELS; i++) {
         PaperStep step = {"rtx4090", ufp[i].model, {1, ufp[i].gpus}, TIMED_BCD, submodels};
-        double ms = paper_step_ms(table, &step, SETTING_CALIBRATED);
-        table_put(table, 1 + 2 * i, ufp[i].ms[submodels - PAPER_MIN_UFP]);
-        table_number(table, 2 + 2 * i, ms, paper_step_source(&step));
+        paper_put_pair(table, 1 + 2 * i, &step, ufp[i].ms[submodels - PAPER_MIN_UFP], 1);
     }
 }
 

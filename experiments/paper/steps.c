@@ -110,3 +110,12 @@ void paper_put_step(Table *table, int first, const PaperStep *step, double publi
               calibrated / published - 1);
     table_number(table, first + 3, calibrated, paper_step_source(step));
 }
+
+void paper_put_pair(Table *table, int first, const PaperStep *step, double published,
+                    double factor) {
+    double ms = paper_step_ms(table, step, SETTING_CALIBRATED);
+    Source source = paper_step_source(step), printed = SOURCE_PUBLISHED;
+    if (factor != 1) printed = SOURCE_RECOMPUTED;
+    table_number(table, first, published * factor, printed);
+    table_number(table, first + 1, ms * factor, source == SOURCE_PUBLISHED ? printed : source);
+}

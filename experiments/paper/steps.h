@@ -43,5 +43,9 @@ double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting);
 /* Fills five cells from column `first` on: the published milliseconds, then for each setting the
  * simulated ones and their deviation. */
 void paper_put_step(Table *table, int first, const PaperStep *step, double published);
+/* Fills two cells: the published milliseconds and the simulated ones in SETTING_CALIBRATED, both
+ * times a factor. */
+void paper_put_pair(Table *table, int first, const PaperStep *step, double published,
+                    double factor);
 
 #endif

@@ -9,12 +9,12 @@
 /* ---- published ------------------------------------------------------------------------------- */
 
 /* Table 2 prints a model's four trainings side by side; a slash marks those that were not run. */
-#define T2(row, model, data, opt, m, duration, iterations, kind, score, loss) \
-    { 2, row, model, data, opt, m, 1.0, duration, iterations, kind, score, loss, NAN }
+#define T2(row, model, data, opt, m, duration, kind, score, loss) \
+    { 2, row, model, data, opt, m, 1.0, duration, kind, score, loss, NAN }
 #define IMAGES(row, model, data, opt, m, epochs, accuracy, loss) \
-    T2(row, model, data, opt, m, epochs, false, SCORE_ACCURACY, accuracy, loss)
+    T2(row, model, data, opt, m, epochs, SCORE_ACCURACY, accuracy, loss)
 #define TEXT(row, data, opt, m, iterations, perplexity, loss) \
-    T2(row, "gpt2-0.15B", data, opt, m, iterations, true, SCORE_PERPLEXITY, perplexity, loss)
+    T2(row, "gpt2-0.15B", data, opt, m, iterations, SCORE_PERPLEXITY, perplexity, loss)
 
 const PaperRow paper_table2[] = {
     IMAGES("ResNet8", "resnet8", "cifar10", "sgd", 1, 639, 86.9, 0.1671),

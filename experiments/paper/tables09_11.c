@@ -5,10 +5,10 @@
 
 /* ---- published ------------------------------------------------------------------------------- */
 
-#define GPT(table, row, opt, m, fraction, epochs, printed, loss, mib)           \
-    {                                                                           \
-        table, row, "gpt2-0.15B", "wikitext2", opt, m, fraction, epochs, false, \
-            SCORE_TEN_PERPLEXITY, printed, loss, mib                            \
+#define GPT(table, row, opt, m, fraction, epochs, printed, loss, mib)                          \
+    {                                                                                          \
+        table, row, "gpt2-0.15B", "wikitext2", opt, m, fraction, epochs, SCORE_TEN_PERPLEXITY, \
+            printed, loss, mib                                                                 \
     }
 const PaperRow paper_table9[] = {
     GPT(9, "0.9 1/3 SGD", "sgd", 3, 0.9, 40, 68.9, 1.9312, 1013.58),
@@ -20,10 +20,10 @@ const PaperRow paper_table9[] = {
     {0},
 };
 
-#define RESNET14(row, m, fraction, epochs, accuracy, loss, mib)                            \
-    {                                                                                      \
-        10, row, "resnet14", "cifar10", "sgd", m, fraction, epochs, false, SCORE_ACCURACY, \
-            accuracy, loss, mib                                                            \
+#define RESNET14(row, m, fraction, epochs, accuracy, loss, mib)                               \
+    {                                                                                         \
+        10, row, "resnet14", "cifar10", "sgd", m, fraction, epochs, SCORE_ACCURACY, accuracy, \
+            loss, mib                                                                         \
     }
 const PaperRow paper_table10[] = {
     RESNET14("0.9 1/3", 3, 0.9, 427, 88.7, 0.0616, 1.12),

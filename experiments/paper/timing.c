@@ -8,11 +8,7 @@
 #include "../train/progress.h"
 #include "paper.h"
 
-enum { REPEATS = 5 };
-static const int preset_repeats[PRESET_KINDS] = {[PRESET_SMOKE] = 2,
-                                                 [PRESET_LAPTOP] = REPEATS,
-                                                 [PRESET_GPU] = REPEATS,
-                                                 [PRESET_PAPER] = REPEATS};
+enum { SMOKE_REPEATS = 2, REPEATS = 5 };
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -65,7 +61,8 @@ static void print_repeat(const MeasuredNetwork *network, int done, int repeats, 
 static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
                        int number) {
     Tables more[REPEATS] = {{.tables = 0}};
-    int first = tables->tables, repeats = preset_repeats[asked->preset], failed = 0;
+    int repeats = asked->preset == PRESET_SMOKE ? SMOKE_REPEATS : REPEATS;
+    int first = tables->tables, failed = 0;
     double start = clock_seconds();
     for (int r = 0; r < repeats && !failed; r++) {
         failed = measure(r ? &more[r] : tables, asked, network, number);

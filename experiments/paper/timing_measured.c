@@ -10,9 +10,9 @@
 #include "../train/bench.h"
 #include "paper.h"
 
-enum { THIRDS = 3, MAX_MICRO_BATCHES = 4 };
+enum { THIRDS = 3 };
 
-static const MeasuredNetwork smallest[] = {
+static const MeasuredNetwork smoke[] = {
     {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {NULL, NULL, NULL, NULL}};
 static const MeasuredNetwork small[] = {
     {"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"},
@@ -20,13 +20,9 @@ static const MeasuredNetwork small[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static const struct {
-    const MeasuredNetwork *network;
-    int steps, micro_batches[MAX_MICRO_BATCHES];
-} presets[PRESET_KINDS] = {[PRESET_SMOKE] = {smallest, 3, {1, 4}},
-                           [PRESET_LAPTOP] = {small, 30, {1, 2, 4, 8}},
-                           [PRESET_GPU] = {small, 30, {1, 2, 4, 8}},
-                           [PRESET_PAPER] = {small, 30, {1, 2, 4, 8}}};
+const MeasuredNetwork *timing_networks(int preset) {
+    return preset == PRESET_SMOKE ? smoke : small;
+}
 
 /* ---- timing a method ------------------------------------------------------------------------- */
 
@@ -81,7 +77,7 @@ static void fill_costs(const Bench *bench, int micro_batches, BlockCost *block, 
  * cache.  The caller calls bench_close(bench) also on failure. */
 static int time_method(Times *times, Bench *bench, const Options *asked,
                        const MeasuredNetwork *network, const NetworkMethod *method) {
-    BenchPace pace = {2, 3, presets[asked->preset].steps, 500};
+    BenchPace pace = {2, 3, asked->preset == PRESET_SMOKE ? 3 : 30, 500};
     int threads = omp_get_max_threads();
     Options options;
     times->mean_ms = 0;
@@ -265,9 +261,10 @@ int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetw
              network->model, network->batch);
     all.table = tables_add(tables, name, title, "step", columns, 5);
     if (bench_transport(&all.latency_s, &all.rate)) return -1;
-    const int *micro_batches = presets[asked->preset].micro_batches;
+    static const int some[] = {1, 4, 0}, more[] = {1, 2, 4, 8, 0};
+    const int *micro_batches = asked->preset == PRESET_SMOKE ? some : more;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
-        for (int i = 0; i < MAX_MICRO_BATCHES && micro_batches[i]; i++)
+        for (int i = 0; micro_batches[i]; i++)
             if (add_pipelines_of(&all, submodels, micro_batches[i])) return -1;
     table_note(all.table,
                "Simulated from the block times of one stage on one thread, with as large "
@@ -276,5 +273,3 @@ int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetw
                1e6 * all.latency_s, 1e-9 * all.rate);
     return 0;
 }
-
-const MeasuredNetwork *timing_networks(int preset) { return presets[preset].network; }

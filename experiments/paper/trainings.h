@@ -24,7 +24,6 @@ typedef struct {
     int submodels;         /* 1: full update */
     double fraction;       /* SR, the part of the data each submodel sees */
     double duration;       /* to convergence: epochs, or iterations in the GPT rows of Table 2 */
-    bool iterations;       /* duration is in iterations */
     PaperScore score_kind;
     double score; /* as printed */
     double loss;

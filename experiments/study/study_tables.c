@@ -92,8 +92,7 @@ static const MeasureTable per_update = {
          "included."},
 };
 
-/* ---- each method by itself --------------------------------------------------------------------
- */
+/* ---- each method by itself ------------------------------------------------------------------- */
 
 /* The first row of the switches is the start. */
 static double switches(const MeasurePair *pair) {
@@ -122,8 +121,7 @@ static const MeasureTable trainings = {
          "split) and losses at the end of the training.  Time: without evaluations; other work may "
          "have run beside it.  All that is needed to repeat a training is in its file.",
          "\"every K\": phases of K updates, with an e of K epochs; \"auto\": until the loss stops "
-         "falling. "
-         " Optimizer state starts from zero in each phase unless it is kept."},
+         "falling.  Optimizer state starts from zero in each phase unless it is kept."},
 };
 
 /* Returns true when the seeds of a method come from different programs or machines. */

@@ -155,7 +155,7 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
 /* Returns the published epochs to convergence.  Where Table 2 has iterations they are in Table 11,
  * for WikiText-2 alone; NAN for others. */
 static double published_epochs(const PaperRow *row) {
-    if (!row->iterations) return row->duration;
+    if (row->table != 2 || row->score_kind != SCORE_PERPLEXITY) return row->duration;
     for (const PaperRow *p = paper_table11; p->table; p++)
         if (p->submodels == row->submodels && !strcmp(p->data, row->data) &&
             !strcmp(p->optimizer, row->optimizer))
