@@ -36,13 +36,10 @@ static const CommandInfo *command_info(Command command) {
 
 static int refuse_name(const char *name, Command command) {
     const char *command_name = command_info(command)->name;
-    for (int row = 0; option_table[row].name; row++) {
-        if (strcmp(option_table[row].name, name) != 0) continue;
-        for (int i = 0; i < COMMANDS; i++)
-            if (option_table[row].commands & command_table[i].command)
-                return error_set("bcd %s has no flag --%s; it is a flag of bcd %s", command_name,
-                                 name, command_table[i].name);
-    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (options_find(name, command_table[i].command) >= 0)
+            return error_set("bcd %s has no flag --%s; it is a flag of bcd %s", command_name, name,
+                             command_table[i].name);
     const char *near = nearest_option(name, command);
     if (near)
         return error_set("bcd %s has no flag --%.60s; did you mean --%s?", command_name, name,
@@ -81,13 +78,14 @@ int options_set(Options *options, const char *name, const char *value) {
     return 0;
 }
 
-int options_take(Options *to, const Options *from, const char *const *names, bool those) {
+int options_take(Options *to, const Options *from, const char *const *names, bool only_named) {
     char value[OPTION_TEXT];
     for (int row = 0; option_table[row].name; row++) {
         const char *name = option_table[row].name;
         const char *const *named = names;
         while (*named && strcmp(*named, name)) named++;
-        if (from->given[row] && those == (*named != NULL) && options_find(name, to->command) >= 0 &&
+        if (from->given[row] && only_named == (*named != NULL) &&
+            options_find(name, to->command) >= 0 &&
             options_set(to, name, options_format(from, row, value)))
             return -1;
     }

@@ -223,9 +223,10 @@ int options_parse(Options *options, int argc, char **argv);
  * -1 and an error. */
 int options_set(Options *options, const char *name, const char *value);
 
-/* Copies flags that `from` was given to `to`: those named (NULL ends the names), or all others.
+/* Copies to `to` the flags that `from` was given: only those named (NULL ends the names), or all
+ * but those.
  * Skips flags that the command of `to` does not have.  -1 and an error. */
-int options_take(Options *to, const Options *from, const char *const *names, bool those);
+int options_take(Options *to, const Options *from, const char *const *names, bool only_named);
 
 /* Returns the row of a command's flag, or -1. */
 int options_find(const char *name, Command command);

@@ -251,25 +251,12 @@ static void print_program_help(void) {
         "  bcd report runs/first/run.h5\n");
 }
 
-/* Sections with the flags of one command alone, which --help prints first. */
-static const char *const own_sections[] = {"Plan", "Flags"};
-
-static bool is_own(const char *section) {
-    for (size_t s = 0; s < sizeof own_sections / sizeof *own_sections; s++)
-        if (strcmp(section, own_sections[s]) == 0) return true;
-    return false;
-}
-
-/* Prints the flags of a section; NULL: of all sections that are shared. */
-static void print_flags(Command command, const char *section) {
-    const char *last = "";
-    for (int row = 0; option_table[row].name; row++) {
-        const Option *option = &option_table[row];
-        if (!(option->commands & command) ||
-            (section ? strcmp(option->section, section) != 0 : is_own(option->section)))
-            continue;
-        if (strcmp(last, option->section) != 0) printf("\n%s\n", option->section);
-        last = option->section;
+static void print_flags(Command command) {
+    const char *section = "";
+    for (const Option *option = option_table; option->name; option++) {
+        if (!(option->commands & command)) continue;
+        if (strcmp(section, option->section) != 0) printf("\n%s\n", option->section);
+        section = option->section;
         print_option(option);
     }
 }
@@ -284,7 +271,5 @@ void options_print_help(Command command, void (*print_list)(void)) {
     printf("usage: bcd %s%s%s [FLAGS]\n", info->name, *info->arguments ? " " : "", info->arguments);
     if (print_list) print_list();
     printf("\n%s\n", info->teaches);
-    for (size_t s = 0; s < sizeof own_sections / sizeof *own_sections; s++)
-        print_flags(command, own_sections[s]);
-    print_flags(command, NULL);
+    print_flags(command);
 }

@@ -21,7 +21,7 @@ static hid_t text_type(size_t length) {
 static void set(H5File *file, const char *object, const char *name, hid_t type, const void *value) {
     char below[2 * H5_NAME];
     snprintf(below, sizeof below, "%s/", object); /* so that the group itself is created */
-    if (file->failed || (!h5_exists(file, object) && !h5_ready(file, below))) {
+    if (file->failed || (!h5_exists(file, object) && !h5_make_groups(file, below))) {
         H5Tclose(type);
         return;
     }

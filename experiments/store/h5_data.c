@@ -19,7 +19,7 @@ static bool name_dimension(hid_t file, hid_t data, int number, const H5Dim *dim)
 
 void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int rank,
               const H5Dim *dims, const char *unit) {
-    if (!h5_ready(file, name)) return;
+    if (!h5_make_groups(file, name)) return;
     hsize_t size[H5_RANK];
     for (int i = 0; i < rank; i++) size[i] = dims[i].size;
     hid_t type = h5_memory_type(kind), creation = H5Pcreate(H5P_DATASET_CREATE);

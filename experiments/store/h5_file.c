@@ -114,7 +114,7 @@ static bool make_group(const H5File *file, const char *path) {
     return group >= 0 && H5Gclose(group) >= 0;
 }
 
-bool h5_ready(H5File *file, const char *object) {
+bool h5_make_groups(H5File *file, const char *object) {
     char path[2 * H5_NAME];
     if (file->failed) return false;
     errno = 0;

@@ -79,8 +79,8 @@ void settings_write_given(H5File *file, const char *group, const Options *option
 }
 
 /* Sets a flag from a file. */
-static int take(const H5File *file, const char *group, Options *options, const char *name,
-                const char *text) {
+static int set_from_file(const H5File *file, const char *group, Options *options, const char *name,
+                         const char *text) {
     /* A length that was given in steps is stored with 0 epochs. */
     if (strcmp(name, "epochs") == 0 && strtod(text, NULL) == 0) return 0;
     if (options_set(options, name, text) == 0) return 0;
@@ -96,7 +96,7 @@ int settings_read(const H5File *file, const char *group, Options *options) {
         if (!stored_in_a_run(option) || !h5_has(file, group, option->name)) continue;
         if (h5_get(file, group, option->name, kind_of(option), &value)) return -1;
         to_typed(text, kind_of(option), &value);
-        if (take(file, group, options, option->name, text)) return -1;
+        if (set_from_file(file, group, options, option->name, text)) return -1;
         sum += setting_checksum(option->name, text);
     }
     if (!h5_has(file, group, "checksum")) return 0;
@@ -190,7 +190,7 @@ int settings_read_columns(const H5File *file, const char *group, Options *first,
         for (size_t r = 0; r < rows && !failed; r++) {
             to_typed(text, column.kind, &values[r]);
             Options *options = (Options *)(void *)((char *)first + r * stride);
-            failed = take(file, group, options, option->name, text);
+            failed = set_from_file(file, group, options, option->name, text);
         }
     }
     free(values);

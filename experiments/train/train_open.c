@@ -77,21 +77,18 @@ static int open_new(Training *t, const Options *options) {
 /* Reads the settings and curves so far.  run.h5 is written before the checkpoint, so it may be
  * ahead of it, or exist without one. */
 static int read_past(Training *t) {
-    Options copy;
-    if (access(t->run_path, F_OK) == 0) {
-        if (runfile_read(&t->run, t->run_path) == 0) {
-            if (access(t->checkpoint_path, F_OK)) return 0;
-            options_defaults(&copy, COMMAND_TRAIN);
-            return checkpoint_settings(t->checkpoint_path, &copy) ||
-                           settings_compare(&t->run.settings, &copy, t->dir)
-                       ? -1
-                       : 0;
-        }
+    Options stored;
+    const bool saved = access(t->checkpoint_path, F_OK) == 0;
+    options_defaults(&stored, COMMAND_TRAIN);
+    if (saved && checkpoint_settings(t->checkpoint_path, &stored)) return -1;
+    if (access(t->run_path, F_OK)) {
+        t->run.settings = stored;
+        return 0;
+    }
+    if (runfile_read(&t->run, t->run_path))
         return error_set("%s; without that file the run can go on, and begins its curves anew",
                          error_message());
-    }
-    options_defaults(&t->run.settings, COMMAND_TRAIN);
-    return checkpoint_settings(t->checkpoint_path, &t->run.settings);
+    return saved ? settings_compare(&t->run.settings, &stored, t->dir) : 0;
 }
 
 /* Checks that the device is here; the error suggests how to resume the run on the CPU. */
