@@ -15,22 +15,13 @@ void trainings_free(TrainingPlan *plan) {
     *plan = (TrainingPlan){0};
 }
 
-static int add_variants(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                        const char *optimizer, int seed) {
-    const TrainingVariant *variants = entry->variant ? entry->variant : plan->kind->variant;
-    for (const TrainingVariant *v = variants; v->fraction > 0; v++)
-        if ((!entry->full_only || v->submodels == 1) &&
-            trainings_add(plan, asked, entry, optimizer, v, seed))
-            return -1;
-    return 0;
-}
-
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 enum { LIST = 16 };
 
 /* --models and --optimizers. */
 typedef struct {
+    const char *given_optimizers; /* as one text; "": none */
     int models, optimizers;
     const char *model[LIST], *optimizer[LIST];
 } TrainingLists;
@@ -105,16 +96,19 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
     return count;
 }
 
-/* Adds an entry with the optimizers of --optimizers, or else its own. */
+/* Adds an entry with each of its optimizers, in all variants. */
 static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                     const TrainingLists *wanted, int seed) {
-    char text[64];
-    const char *defaults[LIST], *const *optimizer =
-                                    wanted->optimizers ? wanted->optimizer : defaults;
+                     int seed) {
+    const TrainingVariant *variants = entry->variant ? entry->variant : plan->kind->variant;
+    char text[OPTION_TEXT];
+    const char *optimizer[LIST];
     snprintf(text, sizeof text, "%s", entry->optimizers);
-    int count = wanted->optimizers ? wanted->optimizers : cut_list(text, ",", defaults);
+    int count = cut_list(text, ", ", optimizer);
     for (int o = 0; o < count; o++)
-        if (add_variants(plan, asked, entry, optimizer[o], seed)) return -1;
+        for (const TrainingVariant *v = variants; v->fraction > 0; v++)
+            if ((!entry->full_only || v->submodels == 1) &&
+                trainings_add(plan, asked, entry, optimizer[o], v, seed))
+                return -1;
     return 0;
 }
 
@@ -135,14 +129,15 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
     for (int m = 0; m < wanted->models && found >= 0; m++, count += found)
         found = find_entries(entry + count, known, wanted->model[m], asked);
     int failed = found < 0;
-    for (int e = 0; e < count; e++)
+    for (int e = 0; e < count; e++) {
         if (seeds_of(asked, &entry[e]) > max_seeds) max_seeds = seeds_of(asked, &entry[e]);
+        if (*wanted->given_optimizers) entry[e].optimizers = wanted->given_optimizers;
+    }
     int turns = count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
         int e = plan->kind->by_entry ? i / max_seeds : i % count;
         int seed = plan->kind->by_entry ? i % max_seeds : i / count;
-        if (seed < seeds_of(asked, &entry[e]))
-            failed = add_entry(plan, asked, &entry[e], wanted, seed);
+        if (seed < seeds_of(asked, &entry[e])) failed = add_entry(plan, asked, &entry[e], seed);
     }
     if (failed) return -1;
     return plan->rows ? 0
@@ -210,10 +205,10 @@ int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *
     char models[OPTION_TEXT] = "", optimizers[OPTION_TEXT] = "";
     if (*asked->models || options_given(asked, "model"))
         strcpy(models, *asked->models ? asked->models : asked->model);
-    if (*asked->optimizers || options_given(asked, "optimizer"))
-        strcpy(optimizers,
-               *asked->optimizers ? asked->optimizers : optimizer_names[asked->optimizer]);
-    TrainingLists wanted;
+    TrainingLists wanted = {.given_optimizers = asked->optimizers};
+    if (!*asked->optimizers && options_given(asked, "optimizer"))
+        wanted.given_optimizers = optimizer_names[asked->optimizer];
+    strcpy(optimizers, wanted.given_optimizers);
     wanted.models = cut_list(models, " ", wanted.model);
     wanted.optimizers = cut_list(optimizers, ", ", wanted.optimizer);
     if (wanted.models < 0 || wanted.optimizers < 0) return -1;
