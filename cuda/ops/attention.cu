@@ -6,7 +6,7 @@
  * No row of scores is ever stored: the softmax's maximum and sum are updated along the keys, and
  * sums made under an old maximum are scaled down when a larger one appears (FlashAttention, Dao et
  * al. 2022; the order of loops is that of its second version, Dao 2023). */
-#include "attention.cuh"
+#include "attention_tiles.cuh"
 
 /* ---- Version 1: a warp for every query ----------------------------------------------------- */
 

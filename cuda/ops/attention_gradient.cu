@@ -12,7 +12,7 @@
  * Where query heads share keys and values, dk and dv are sums over those heads too: the block that
  * has the keys goes through the queries of the group's heads one after the other, in a fixed order.
  */
-#include "attention.cuh"
+#include "attention_tiles.cuh"
 
 /* ---- Version 1: a warp for every query, then for every key --------------------------------- */
 

@@ -6,7 +6,7 @@
  * read tiles from shared memory themselves, where version 3 loads each fragment into registers of
  * each warp.  So a number is read once for 64 rows, which mma.sync cannot do.  The warps of a group
  * wait for each product; meanwhile those of other groups compute their exponentials. */
-#include "attention.cuh"
+#include "attention_tiles.cuh"
 #include "wgmma_tiles.cuh"
 
 typedef __nv_bfloat16 Bf16;

@@ -1,0 +1,200 @@
+/* What the attention kernels on tiles share, versions 3 and 4: the shapes of tiles, how they are
+ * loaded and masked, the softmax of a tile, and how its results are written. */
+#ifndef CUDA_OPS_ATTENTION_TILES_CUH
+#define CUDA_OPS_ATTENTION_TILES_CUH
+
+#include "attention.cuh"
+
+#define LOG2_E 1.44269504f
+#define SHARED_MOST ((size_t)(99 * 1024)) /* of a block, on the least of the architectures */
+
+/* Shapes of the tiled kernels.  A block has WARPS warps of 16 M rows each, and goes through the
+ * other side COLUMNS at a time, two tiles of them in flight.  Chosen for registers (accumulators
+ * and fragments below 255, no spills) and for shared memory that fits 99 KB, the least of the
+ * architectures built for. */
+template <int WARPS_, int M_, int COLUMNS_, bool HELD_>
+struct Shape {
+    static constexpr int WARPS = WARPS_, M = M_, COLUMNS = COLUMNS_;
+    static constexpr bool HELD = HELD_; /* left sides in registers */
+    static constexpr int THREADS = 32 * WARPS, ROWS = 16 * M * WARPS;
+    static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
+};
+
+/* Starts copying a block's ROWS rows of a head, from `row` of its t on; zeros beyond the last. */
+template <typename T, int D, typename S>
+static __device__ __forceinline__ void load_side(T *tile, const T *head, int stride, int row,
+                                                 const Heads<T> &h) {
+    load_tile<T, D, S::ROWS, S::THREADS>(tile, head + (size_t)row * (size_t)stride, stride,
+                                         h.t - row, h.d, h.alignment);
+}
+
+/* The same of COLUMNS rows of two arrays, keys and values or queries and dy: a[COLUMNS] in front of
+ * b[COLUMNS], in the half of tiles that is `step`'s. */
+template <typename T, int D, typename S>
+static __device__ __forceinline__ void load_step(T *tiles, int step, const T *a, int a_stride,
+                                                 const T *b, int b_stride, int row,
+                                                 const Heads<T> &h) {
+    constexpr int TILE = S::COLUMNS * ROW<T, D>;
+    T *const to = tiles + step % 2 * 2 * TILE;
+    load_tile<T, D, S::COLUMNS, S::THREADS>(to, a + (size_t)row * (size_t)a_stride, a_stride,
+                                            h.t - row, h.d, h.alignment);
+    load_tile<T, D, S::COLUMNS, S::THREADS>(to + TILE, b + (size_t)row * (size_t)b_stride, b_stride,
+                                            h.t - row, h.d, h.alignment);
+}
+
+/* The head size that the kernels are compiled for; 0: none. */
+static inline int padded_head(int d) {
+    return d <= 32 ? 32 : d <= 64 ? 64 : d <= 96 ? 96 : d <= 128 ? 128 : 0;
+}
+
+/* Version 3 copies rows by 4 bytes or more: no odd heads of bf16. */
+static inline bool tiles_can(const Run *run, int d) {
+    return run->version != 1 && padded_head(d) && d * (int)value_size(run->precision) % 4 == 0;
+}
+
+/* The row and column of number i of accumulator [m][j], in rows from `row` and columns from
+ * `column` on. */
+static __device__ __forceinline__ int accumulator_row(int row, int m, int i) {
+    return row + 16 * m + i / 2 * 8 + (int)threadIdx.x % 32 / 4;
+}
+static __device__ __forceinline__ int accumulator_column(int column, int j, int i) {
+    return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
+}
+
+/* Scores that get no probability: of keys that the query does not look at, in rows of queries. */
+template <typename T, int M, int N>
+static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query,
+                                                 int key) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (accumulator_column(key, j, i) > accumulator_row(query, m, i) &&
+                    accumulator_column(key, j, i) >= h.every)
+                    s[m][j][i] = -INFINITY;
+}
+
+/* The same transposed: of queries that do not look at the key or are after the last, in rows of
+ * keys. */
+template <typename T, int M, int N>
+static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key,
+                                                    int query) {
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int j = 0; j < N; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int column = accumulator_column(query, j, i);
+                const int row = accumulator_row(key, m, i);
+                if ((column < row && row >= h.every) || column >= h.t) s[m][j][i] = -INFINITY;
+            }
+}
+
+/* ---- Softmax and results ------------------------------------------------------------------- */
+
+/* The sum and the largest over the four lanes that hold a row of an accumulator. */
+static __device__ __forceinline__ float quad_sum(float x) {
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+static __device__ __forceinline__ float quad_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+/* The softmax of a warp's rows so far.  Sums are of this lane's columns only, until the end. */
+template <int M>
+struct Softmax {
+    float most[M][2], sum[M][2];
+};
+
+/* Finds the new maxima, scales the sums and y down to them, and turns s into probabilities to be
+ * divided by the sum.  scale includes log2(e). */
+template <int D, int M, int N>
+static __device__ __forceinline__ void online_softmax(Softmax<M> &softmax, float (&y)[M][D / 8][4],
+                                                      float (&s)[M][N][4], float scale) {
+    float shrink[M][2];
+    bool grown = false;
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const float old = softmax.most[m / 2][m % 2];
+        float now = old;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) now = fmaxf(now, s[m / 2][j / 2][m % 2 * 2 + j % 2]);
+        now = quad_max(now); /* a NaN is lost here, but not in s */
+        shrink[m / 2][m % 2] = exp2_fast((old - now) * scale);
+        grown |= now > old;
+        softmax.most[m / 2][m % 2] = now;
+        float sum = 0;
+#pragma unroll
+        for (int j = 0; j < 2 * N; j++) {
+            float &p = s[m / 2][j / 2][m % 2 * 2 + j % 2];
+            p = exp2_fast(fmaf(p, scale, -now * scale));
+            sum += p;
+        }
+        softmax.sum[m / 2][m % 2] = fmaf(softmax.sum[m / 2][m % 2], shrink[m / 2][m % 2], sum);
+    }
+    if (!__any_sync(0xffffffffu, grown)) return; /* most of the time, after the first keys */
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int k = 0; k < D / 8; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) y[m][k][i] *= shrink[m][i / 2];
+}
+
+/* A warp writes rows of a padded head, 16 bytes at a time where the rows allow it. */
+template <typename T, int D>
+static __device__ __forceinline__ void put_tile(T *to, int stride, const float *from, int rows,
+                                                int d, const float2 *angles, bool add) {
+    constexpr int PACKS = D / CHUNK<T>;
+    if ((angles ? d / 2 : d) % CHUNK<T> == 0)
+        put_rows<T, CHUNK<T>, PACKS>(to, stride, from, ROW<float, D>, rows, d, angles, add);
+    else
+        put_rows<T, 1, 32>(to, stride, from, ROW<float, D>, rows, d, angles, add);
+}
+
+/* Divides by the sums, and writes y and the log-sum-exp of a warp's rows. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void finish(T *y, float *lse, float *stage,
+                                              const Softmax<M> &softmax,
+                                              const float (&sum_v)[M][D / 8][4], const Heads<T> &h,
+                                              int head, int query) {
+    float factor[M][2];
+#pragma unroll
+    for (int m = 0; m < 2 * M; m++) {
+        const float sum = quad_sum(softmax.sum[m / 2][m % 2]);
+        factor[m / 2][m % 2] = 1 / sum;
+        const int row = accumulator_row(query, m / 2, m % 2 * 2);
+        if (threadIdx.x % 4 == 0 && row < h.t)
+            lse[(size_t)head * (size_t)h.t + (size_t)row] =
+                softmax.most[m / 2][m % 2] * h.scale + logf(sum);
+    }
+    stage_rows<D, M>(stage, sum_v, factor);
+    __syncwarp();
+    const int c = h.heads * h.d;
+    put_tile<T, D>(y + at_head(h, head, c) + (size_t)query * (size_t)c, c, stage,
+                   min(16 * M, h.t - query), h.d, NULL, false);
+}
+
+/* Writes a warp's rows of a head's gradient, times factor; `stage` is the block's. */
+template <typename T, int D, int M>
+static __device__ __forceinline__ void put_gradient(T *to, float *stage,
+                                                    const float (&sum)[M][D / 8][4], float factor,
+                                                    const Heads<T> &h, int row,
+                                                    const float2 *angles, bool add) {
+    float *const mine = stage + (int)threadIdx.x / 32 * 16 * M * ROW<float, D>;
+    float factors[M][2];
+#pragma unroll
+    for (int m = 0; m < M; m++) factors[m][0] = factors[m][1] = factor;
+    __syncwarp(); /* what was staged before is out */
+    stage_rows<D, M>(mine, sum, factors);
+    __syncwarp();
+    put_tile<T, D>(to + (size_t)row * (size_t)h.stride, h.stride, mine, min(16 * M, h.t - row), h.d,
+                   angles, add);
+}
+
+#endif
