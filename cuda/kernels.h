@@ -179,9 +179,8 @@ void cuda_make_images(const Run *run, void *y, const int *ids, int n, DeviceImag
 
 /* ---- convert.cu ---- */
 
-/* y = x rounded to the value type (nearest even), and the way back. */
+/* y = x rounded to the value type (nearest even). */
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count);
-void cuda_to_float(const Run *run, float *y, const void *x, size_t count);
 /* Copy n rows of `width` numbers from the prefix cache, y[i] = slots[slot[i]], or to it,
  * slots[slot[i]] = x[i].  Rows with a negative slot are skipped. */
 void cuda_gather_rows(const Run *run, void *y, const void *slots, const int *slot, int n,

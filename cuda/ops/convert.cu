@@ -1,13 +1,13 @@
-/* Conversion between values and floats, and gathering and scattering of rows. */
+/* Conversion of floats to values, and gathering and scattering of rows. */
 #include "../common.cuh"
 
 enum { THREADS = 256 };
 
 /* ---- rounding -------------------------------------------------------------------------------- */
 
-/* Version 1 is V = 1; version 2 moves 128 bits of the shorter type at a time. */
-template <typename To, typename From, int V>
-__global__ void convert(To *y, const From *x, size_t packs) {
+/* Version 1 is V = 1; version 2 moves 128 bits of values at a time. */
+template <typename T, int V>
+__global__ void convert(T *y, const float *x, size_t packs) {
     for (size_t i = grid_thread(); i < packs; i += grid_threads()) {
         float values[V];
         load_floats(values, x + i * V);
@@ -15,21 +15,16 @@ __global__ void convert(To *y, const From *x, size_t packs) {
     }
 }
 
-template <typename To, typename From>
-static void convert_all(const Run *run, To *y, const From *x, size_t count) {
-    constexpr int width = sizeof(To) < sizeof(From) ? pack_width<To>() : pack_width<From>();
+template <typename T>
+static void convert_all(const Run *run, T *y, const float *x, size_t count) {
     if (!count) return;
-    WITH_PACKS(V, width, run->version != 1 && packable(count, V, y, x),
-               LAUNCH((convert<To, From, V>), grid_blocks(count / V, THREADS), THREADS, 0,
-                      run->stream, y, x, count / V));
+    WITH_PACKS(V, pack_width<T>(), run->version != 1 && packable(count, V, y, x),
+               LAUNCH((convert<T, V>), grid_blocks(count / V, THREADS), THREADS, 0, run->stream, y,
+                      x, count / V));
 }
 
 void cuda_from_float(const Run *run, void *y, const float *x, size_t count) {
     WITH_VALUES(run, T, convert_all(run, (T *)y, x, count));
-}
-
-void cuda_to_float(const Run *run, float *y, const void *x, size_t count) {
-    WITH_VALUES(run, T, convert_all(run, y, (const T *)x, count));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ static void by_engine(const Run *run, void *context, int set) {
 }
 static void by_kernel(const Run *run, void *context, int set) {
     const Copy *c = context;
-    cuda_to_float(run, set_at(c->to, c, set), set_at(c->from, c, set), c->bytes / sizeof(float));
+    cuda_from_float(run, set_at(c->to, c, set), set_at(c->from, c, set), c->bytes / sizeof(float));
 }
 static void up(const Run *run, void *context, int set) {
     const Copy *c = context;
