@@ -12,9 +12,9 @@
  * counts as missing.
  *
  * What this cannot show: speed; the order in which memory becomes visible between threads beyond
- * the race checker's rules (tests/simt/race); approximate functions (__expf and the like are exact
- * here) and the bits of mma and wgmma sums, which a GPU adds in an order and a rounding of its own;
- * errors in the PTX of gpu.cuh, which is not what runs here; registers, __launch_bounds__,
+ * the race checker's rules (tests/simt/race); approximate functions (exp2_fast and the like are
+ * exact here) and the bits of mma and wgmma sums, which a GPU adds in an order and a rounding of
+ * its own; errors in the PTX of gpu.cuh, which is not what runs here; registers, __launch_bounds__,
  * occupancy, bank conflicts, local memory; misaligned vector loads (the race checker sees them);
  * forward progress: a thread that spins until another writes hangs. */
 #ifndef SIMT_H
