@@ -121,6 +121,26 @@ static void a_setting_is_lacking(void) {
     study_free(&read);
 }
 
+/* All runs that have not finished are named, in one line. */
+static void unfinished_runs(void) {
+    static const char *const names[] = {"one", "two"};
+    Study read = {0};
+    for (int i = 0; i < 2; i++) {
+        char path[16];
+        RunFile file;
+        snprintf(path, sizeof path, "%s/run.h5", names[i]);
+        run(0, "train " RESNET "--steps 2 --quiet --out %s", names[i]);
+        if (!read_run(&file, names[i])) continue;
+        strcpy(file.status, "interrupted");
+        CHECK(runfile_write(&file, scratch_path(path)) == 0, "%s", error_message());
+        runfile_free(&file);
+        CHECK(study_read(&read, scratch_path(path)) == 0, "%s", error_message());
+    }
+    CHECK(!strcmp(read.unfinished, "not at its end: one (interrupted), two (interrupted)"), "%s",
+          read.unfinished);
+    study_free(&read);
+}
+
 static void bad_files(void) {
     Study study = sample_study(), none = {0};
     CHECK(study_write(&study, scratch_path("good.h5")) == 0, "%s", error_message());
@@ -193,5 +213,6 @@ void test_study_file(void) {
     RUN(round_trip);
     RUN(without_rows);
     RUN(a_setting_is_lacking);
+    RUN(unfinished_runs);
     RUN(bad_files);
 }
