@@ -1,21 +1,33 @@
 /* Estimates how long a plan takes: on this machine from a few measured steps of each network, on a
  * rented GPU by simulation. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../dist/simulate.h"
 #include "../../ref/error.h"
+#include "../store/rundir.h"
+#include "../tables/table.h"
 #include "../train/bench.h"
 #include "../train/progress.h"
 #include "trainings.h"
 
-/* All rows together on one GPU. */
+/* One GPU that could be rented. */
 typedef struct {
-    const char *gpu; /* key of gpu_table */
-    double hours, dollars_per_hour;
-    int too_large; /* rows that do not fit its memory */
+    const char *gpu;         /* key of gpu_table */
+    double row_hours, hours; /* of the last row, and of all so far */
+    double dollars_per_hour; /* 0: not known */
+    int too_large;           /* rows that do not fit its memory */
 } Rent;
 enum { RENTS = 2 };
+
+static const TableColumn columns[] = {
+    {"steps", "updates", "", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"rtx4090_hours", "RTX 4090", "hours", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+    {"rtx4090_dollars", "RTX 4090", "dollars", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+    {"a100_hours", "A100", "hours", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+    {"a100_dollars", "A100", "dollars", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
+};
 
 /* Adds a training of so many steps.  Returns -1 with an error set. */
 static int add_rent(Rent *rent, const Setup *setup, double steps, const char *prices) {
@@ -38,7 +50,8 @@ static int add_rent(Rent *rent, const Setup *setup, double steps, const char *pr
         price_find(&rent->dollars_per_hour, configuration.cluster.gpu, prices) ||
         simulate(&prediction, NULL, &configuration, NULL))
         return -1;
-    rent->hours += steps * prediction.step_s / 3600;
+    rent->row_hours = steps * prediction.step_s / 3600;
+    rent->hours += rent->row_hours;
     rent->too_large += !prediction.fits;
     return 0;
 }
@@ -76,7 +89,37 @@ static bool same_network(const Options *a, const Options *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) && a->batch == b->batch;
 }
 
+static double dollars(const Rent *rent, double hours) {
+    return rent->dollars_per_hour > 0 ? hours * rent->dollars_per_hour : NAN;
+}
+
+static void put_row(Table *table, const TrainingRow *row, double steps, const Rent rent[RENTS]) {
+    table_row(table, "%s", row->name);
+    table_put(table, 0, steps);
+    for (int g = 0; g < RENTS; g++)
+        table_put(table, 1 + 2 * g, rent[g].row_hours, dollars(&rent[g], rent[g].row_hours));
+}
+
+/* Adds the last row and writes the file. */
+static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS],
+                          const Options *asked) {
+    Table *table = tables->table[0];
+    char file[64], path[RUNDIR_PATH];
+    snprintf(file, sizeof file, "%s-%s-estimate.h5", plan->kind->name, preset_names[asked->preset]);
+    rundir_path(path, plan->dir, file);
+    table_row(table, "together");
+    for (int g = 0; g < RENTS; g++)
+        table_put(table, 1 + 2 * g, rent[g].hours, dollars(&rent[g], rent[g].hours));
+    return setup_provenance(&tables->provenance, asked) || rundir_make(plan->dir) ||
+                   tables_write(tables, asked, path)
+               ? -1
+               : 0;
+}
+
 int trainings_estimate(TrainingPlan *plan, const Options *asked) {
+    Tables tables = {0};
+    Table *table = tables_add(&tables, "estimate", "What the trainings would take on a rented GPU",
+                              "training", columns, 1 + 2 * RENTS);
     double total = 0;
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
     char text[32];
@@ -95,8 +138,11 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
         row->work = steps * row->step_seconds * part;
         total += row->work;
+        put_row(table, row, steps, rent);
         printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work, text));
     }
+    failed = failed || write_estimate(&tables, plan, rent, asked);
+    tables_free(&tables);
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
            format_time(total, text), asked->yes ? "" : "; start it with --yes");

@@ -6,6 +6,7 @@
 
 #include "../../experiments/study/study.h"
 #include "../../experiments/study/study_file.h"
+#include "../../experiments/tables/table.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
@@ -145,7 +146,15 @@ static void case_told_before(void) {
                            &hours, &dollars) == 2,
           "%s", printed->out);
     CHECK(hours > 0 && fabs(dollars - hours / 2) <= 0.006, "%g hours, %g dollars", hours, dollars);
-    CHECK(!file_exists(scratch_path("told")), "it has begun");
+    CHECK(!file_exists(scratch_path("told/rows")), "it has begun");
+    Tables tables = {0};
+    if (!CHECK(tables_read(&tables, scratch_path("told/validity-gpu-estimate.h5")) == 0, "%s",
+               error_message()))
+        return;
+    const Table *table = tables_find(&tables, "estimate");
+    const Cell *cell = table ? table_find(table, "together", "rtx4090_dollars") : NULL;
+    CHECK(cell && fabs(cell->value - dollars) <= 0.006 && table->rows == 3, "not the same dollars");
+    tables_free(&tables);
 }
 
 static void case_in_pieces(void) {
