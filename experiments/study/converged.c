@@ -93,7 +93,7 @@ static const TrainingVariant long_sgd[] = {
     {1, 1, "lr=0.2 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=40"}, {0}};
 static const TrainingVariant long_auto[] = {{0, 1, "lr=0.1 epochs=120 switch-every=auto"}, {0}};
 static const TrainingVariant long_adam[] = {
-    {1, 1, "lr=0.003 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=40"}, {0}};
+    {1, 1, "lr=0.01 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=40"}, {0}};
 /* The same on few images. */
 static const TrainingVariant few_sgd[] = {
     {1, 1, "lr=0.2 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
@@ -103,7 +103,7 @@ static const TrainingVariant few_cosine[] = {
     {0, 1, "lr=0.1 epochs=240 switch-every=40 schedule=cosine"},
     {0}};
 static const TrainingVariant few_adam[] = {
-    {1, 1, "lr=0.003 epochs=80"}, {0, 1, "lr=0.003 epochs=240 switch-every=40"}, {0}};
+    {1, 1, "lr=0.01 epochs=80"}, {0, 1, "lr=0.003 epochs=240 switch-every=40"}, {0}};
 /* The data of a phase are drawn anew, so a phase has to be long enough to see all of them.  An
  * epoch is a pass over the part: three tenths make as many updates in 800. */
 static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
@@ -129,8 +129,8 @@ const TrainingKind training_converged = {
                [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, few_sgd)},
                                   {IMAGES(HALF, "sgd", FEW, few_less)},
                                   {IMAGES(HALF, "sgd", FEW " " FEW_COSINE, few_cosine)},
-                                  {WORDS("eval-every=943", long_words), .seeds = 2},
                                   {IMAGES(HALF, "adam", FEW, few_adam)},
+                                  {WORDS("eval-every=943", long_words), .seeds = 2},
                                   {WORDS("eval-every=943", long_words_ufp), .seeds = 2},
                                   {IMAGES(HALF, "sgd", "", long_sgd)},
                                   {IMAGES(HALF, "sgd", "", less_data)},
