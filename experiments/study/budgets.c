@@ -33,7 +33,8 @@ static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *
     double bcd_total = study_axis_total(row, axis), full_total = study_axis_total(full, axis),
            budget = fmin(bcd_total, full_total);
     if (!isfinite(bcd_total + full_total) ||
-        (axis == AXIS_SECONDS && !study_times_comparable(row, full)))
+        (axis == AXIS_SECONDS && !study_times_comparable(row, full)) ||
+        !(study_may_be_cut(bcd_total > budget ? row : full) || bcd_total == full_total))
         return;
     size_t window = study_window(row, full);
     double over = nextafter(budget, INFINITY);
@@ -81,17 +82,6 @@ StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, S
 
 /* ---- equal memory ---------------------------------------------------------------------------- */
 
-/* Returns true when two trainings differ in the network alone, apart from BCD's own settings. */
-static bool comparable(const StudyRow *a, const StudyRow *b) {
-    return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
-           a->batch == b->batch && a->settings.lr == b->settings.lr &&
-           a->settings.weight_decay == b->settings.weight_decay &&
-           !strcmp(a->provenance.device, b->provenance.device) &&
-           !strcmp(a->provenance.precision, b->provenance.precision) &&
-           a->settings.context == b->settings.context &&
-           (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic"));
-}
-
 /* Returns the full update with the highest peak memory that is not above that of `row`, or NULL. */
 static const CaseMethod *find_fitting(const Cases *cases, const StudyRow *row) {
     const CaseMethod *best = NULL;
@@ -99,8 +89,8 @@ static const CaseMethod *find_fitting(const Cases *cases, const StudyRow *row) {
     for (int m = 0; m < cases->methods; m++) {
         const StudyRow *full = cases->method[m].row[0];
         double peak = full->peak[MEM_ROLES];
-        if (strcmp(full->method, "full") || !comparable(full, row) || !(peak > max) ||
-            peak > row->peak[MEM_ROLES])
+        if (strcmp(full->method, "full") || !(peak > max) || peak > row->peak[MEM_ROLES] ||
+            !case_settings_equal(full, row))
             continue;
         best = &cases->method[m];
         max = peak;
@@ -184,7 +174,8 @@ static void note_score(Table *table) {
     table_note(table,
                "Both at the end of the one that spent less (means over seeds).  Score: accuracy in "
                "%%, or perplexity, on the validation split at that point, not the best until then, "
-               "interpolated between evaluations.  Operations are counted from shapes.");
+               "interpolated between evaluations.  Operations are counted from shapes.  A training "
+               "with a cosine is compared only as a whole.");
     table_note(
         table,
         "Verdict: one is ahead when the mean difference of paired seeds exceeds its standard error "

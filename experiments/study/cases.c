@@ -22,6 +22,26 @@ static bool is_of_method(const char *flag) {
     return strstr(flags, word);
 }
 
+/* Returns true for a setting that all trainings of a case share. */
+static bool is_of_case(const Option *option) {
+    return option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
+           strcmp(option->name, "seed") && !is_of_method(option->name);
+}
+
+bool case_settings_equal(const StudyRow *a, const StudyRow *b) {
+    char one[OPTION_TEXT], other[OPTION_TEXT];
+    if (strcmp(a->data, b->data) || strcmp(a->optimizer, b->optimizer) || a->batch != b->batch ||
+        strcmp(a->provenance.device, b->provenance.device) ||
+        strcmp(a->provenance.precision, b->provenance.precision) ||
+        (strcmp(a->checksum, b->checksum) && strcmp(a->data, "synthetic")))
+        return false;
+    for (int o = 0; option_table[o].name; o++)
+        if (is_of_case(&option_table[o]) && strcmp(option_table[o].name, "model") &&
+            strcmp(options_format(&a->settings, o, one), options_format(&b->settings, o, other)))
+            return false;
+    return true;
+}
+
 /* Rows with equal texts belong to the same case, or to the same method of it. */
 typedef struct {
     const StudyRow *row;

@@ -38,6 +38,10 @@ typedef struct {
 int cases_make(Cases *cases, const Study *study);
 void cases_free(Cases *cases);
 
+/* Returns true when two trainings have the same data and settings of a case, on whatever network.
+ */
+bool case_settings_equal(const StudyRow *a, const StudyRow *b);
+
 /* Returns the full update (not offloaded) with the same seed; of several, one with the same
  * learning rate, then one with as many updates, else the longest.  NULL when there is none. */
 const StudyRow *case_full_update(const StudyCase *item, const StudyRow *row);

@@ -72,31 +72,55 @@ static void converge_training(StudyRow *row, const StudyRow *full) {
     row->multiplier = row->steps_to_converge / first_at(full, window, row->level);
 }
 
-static double lowest_validation(const StudyRow *row) {
+/* Returns the mean validation loss of the `count` evaluations up to number `last`; NAN for fewer.
+ */
+static double validation_mean(const StudyRow *row, size_t last, size_t count) {
+    double total = 0;
+    if (last + 1 < count) return NAN;
+    for (size_t e = last + 1 - count; e <= last; e++) total += row->evaluation[e].loss;
+    return total / (double)count;
+}
+
+static double lowest_validation(const StudyRow *row, size_t count) {
     double min = NAN;
-    for (size_t e = 0; e < row->evaluation_rows; e++)
-        if (isnan(min) || row->evaluation[e].loss < min) min = row->evaluation[e].loss;
+    for (size_t e = 0; e < row->evaluation_rows; e++) {
+        double loss = validation_mean(row, e, count);
+        if (isnan(min) || loss < min) min = loss;
+    }
     return min;
 }
 
-/* Returns the update at which the validation loss reaches the level.  It is interpolated: otherwise
- * ratios could take only the few values that evaluations at the same updates allow. */
-static double first_validation(const StudyRow *row, double level) {
-    for (size_t e = 0; e < row->evaluation_rows; e++) {
-        const EvaluationRow *current = &row->evaluation[e], *previous = current - 1;
-        if (!(current->loss <= level)) continue;
-        if (!e || !isfinite(previous->loss)) return (double)current->step;
-        double weight = (previous->loss - level) / (previous->loss - current->loss);
-        return (double)previous->step + weight * (double)(current->step - previous->step);
+/* Returns the update at which the mean validation loss of `count` evaluations, which belongs to the
+ * middle one, reaches the level.  It is interpolated: otherwise ratios could take only the few
+ * values that evaluations at the same updates allow. */
+static double first_validation(const StudyRow *row, double level, size_t count) {
+    for (size_t e = count - 1; e < row->evaluation_rows; e++) {
+        const EvaluationRow *middle = &row->evaluation[e - count / 2];
+        double loss = validation_mean(row, e, count);
+        if (!(loss <= level)) continue;
+        double before = e >= count ? validation_mean(row, e - 1, count) : NAN;
+        if (!isfinite(before)) return (double)middle->step;
+        double weight = (before - level) / (before - loss);
+        return (double)middle[-1].step + weight * (double)(middle->step - middle[-1].step);
     }
     return NAN;
 }
 
 /* The same by validation loss, which needs no smoothing: it is over the whole split. */
 static void converge_validation(StudyRow *row, const StudyRow *full) {
-    row->valid_level = higher(lowest_validation(row), lowest_validation(full));
-    row->valid_steps = first_validation(row, row->valid_level);
-    row->valid_multiplier = row->valid_steps / first_validation(full, row->valid_level);
+    row->valid_level = higher(lowest_validation(row, 1), lowest_validation(full, 1));
+    row->valid_steps = first_validation(row, row->valid_level, 1);
+    row->valid_multiplier = row->valid_steps / first_validation(full, row->valid_level, 1);
+}
+
+double plateau_multiplier(const StudyRow *row, const StudyRow *full) {
+    size_t count = PLATEAU_MEAN;
+    double level = higher(lowest_validation(row, count), lowest_validation(full, count));
+    /* One that begins below the level reached it at an unknown update. */
+    if (validation_mean(row, count - 1, count) <= level ||
+        validation_mean(full, count - 1, count) <= level)
+        return NAN;
+    return first_validation(row, level, count) / first_validation(full, level, count);
 }
 
 static void reset(StudyRow *row) {

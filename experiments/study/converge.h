@@ -33,9 +33,10 @@ int study_converge(Study *study);
 
 /* ---- plateau.c: a training's own convergence, without comparing it with another -------------- */
 
-/* A training has converged at the first mean of PLATEAU_MEAN evaluations that no later such mean
- * improves by more than PLATEAU_POINTS points of accuracy within PLATEAU_IMAGE_EPOCHS (images), or
- * by more than PLATEAU_NATS within PLATEAU_TOKEN_EPOCHS (text).  The paper states no rule. */
+/* The rule of early stopping.  The first mean of PLATEAU_MEAN evaluations is the best so far; a
+ * later one replaces it when it is better by more than PLATEAU_POINTS points of accuracy (images)
+ * or PLATEAU_NATS (text).  The training has converged at the best that none replaces within
+ * PLATEAU_IMAGE_EPOCHS or PLATEAU_TOKEN_EPOCHS.  The paper states no rule. */
 #define PLATEAU_MEAN 5
 #define PLATEAU_POINTS 0.5
 #define PLATEAU_IMAGE_EPOCHS 10
@@ -45,16 +46,16 @@ int study_converge(Study *study);
 #define PLATEAU_TEXT_OF(value) #value
 /* The rule in words. */
 #define PLATEAU_RULE \
-    "the first mean of " PLATEAU_TEXT(PLATEAU_MEAN)                                  \
-    " evaluations that no later one improves by more than "                          \
-    PLATEAU_TEXT(PLATEAU_POINTS) " points of accuracy within "                       \
-    PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS) " epochs (images), or by "                    \
-    PLATEAU_TEXT(PLATEAU_NATS) " nats within " PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS)    \
-    " epoch (text)"
+    "the best mean of " PLATEAU_TEXT(PLATEAU_MEAN)                                        \
+    " evaluations, once none within the next " PLATEAU_TEXT(PLATEAU_IMAGE_EPOCHS)         \
+    " epochs (images) or " PLATEAU_TEXT(PLATEAU_TOKEN_EPOCHS)                             \
+    " epoch (text) is a new best; a new best is one that is better by more than "         \
+    PLATEAU_TEXT(PLATEAU_POINTS) " points of accuracy, or " PLATEAU_TEXT(PLATEAU_NATS)    \
+    " nats"
 
-/* Applies that rule to value[n], of which less is better, taken at epoch[n] in order: returns the
- * index of the last value of the first mean that no later mean within `patience` epochs improves by
- * more than `amount`.  Returns -1 when there is none, or the training ended too early to know. */
+/* Applies that rule to value[n], of which less is better, taken at epoch[n] in order, with `amount`
+ * for a new best and `patience` in epochs: returns the index of the last value of the best mean.
+ * Returns -1 when there is none, or the training ended too early to know. */
 int plateau_find(const double *epoch, const double *value, int n, double amount, double patience);
 
 /* Fills plateau_steps ... end_spread of a row from its evaluations.  Returns -1 with an error set
@@ -64,6 +65,12 @@ int plateau_fill(StudyRow *row);
 /* Returns the mean score (accuracy in per cent, or perplexity) of the last PLATEAU_MEAN evaluations
  * up to an update, and in *spread, unless NULL, their standard deviation; NAN for fewer. */
 double plateau_score(const StudyRow *row, double updates, double *spread);
+
+/* Returns the updates of a BCD training over those of a full update until both had the same mean
+ * validation loss of PLATEAU_MEAN evaluations: the higher of the two lowest means.  Means, because
+ * the lowest of many single evaluations is the luckiest one.  NAN when one of them has no such mean
+ * or had that loss in its first one. */
+double plateau_multiplier(const StudyRow *row, const StudyRow *full);
 
 /* ---- operations.c ---------------------------------------------------------------------------- */
 

@@ -209,14 +209,20 @@ static double own_epochs(const MeasurePair *pair) { return pair->row->plateau_ep
 static double own_score(const MeasurePair *pair) { return pair->row->plateau_score; }
 static double own_spread(const MeasurePair *pair) { return pair->row->plateau_spread; }
 static double end_score(const MeasurePair *pair) { return pair->row->end_score; }
-static double at_equal(const MeasurePair *pair) {
+static bool compares(const MeasurePair *pair) {
     const StudyRow *row = pair->row, *full = pair->full;
-    if (!full || row->submodels == 1) return NAN;
-    return plateau_score(row, fmin((double)row->steps, (double)full->steps), NULL);
+    return full && row->submodels > 1 && (study_may_be_cut(row) || row->steps == full->steps);
+}
+static double at_equal(const MeasurePair *pair) {
+    if (!compares(pair)) return NAN;
+    return plateau_score(pair->row, fmin((double)pair->row->steps, (double)pair->full->steps),
+                         NULL);
 }
 static double own_multiplier(const MeasurePair *pair) {
-    if (!pair->full || pair->row->submodels == 1) return NAN;
-    return pair->row->plateau_epochs / pair->full->plateau_epochs;
+    return compares(pair) ? pair->row->plateau_epochs / pair->full->plateau_epochs : NAN;
+}
+static double same_loss(const MeasurePair *pair) {
+    return compares(pair) ? plateau_multiplier(pair->row, pair->full) : NAN;
 }
 
 /* Selects cases with enough evaluations for the rule. */
@@ -242,15 +248,16 @@ const MeasureTable measures_converged = {
             {"end", "score", "at the end", 2, SOURCE_MEASURED, end_score, OVER_SEEDS},
             {"at_equal", "score", "at equal upd.", 2, SOURCE_MEASURED, at_equal, OVER_SEEDS},
             {"own_multiplier", "B-F", "own", 2, SOURCE_MEASURED, own_multiplier, OVER_SEEDS},
-            {"valid_multiplier", "B-F", "same loss", 2, SOURCE_MEASURED, measure_valid_multiplier,
-             OVER_SEEDS},
+            {"same_loss", "B-F", "same loss", 2, SOURCE_MEASURED, same_loss, OVER_SEEDS},
         },
     .note =
         {"Converged: at " PLATEAU_RULE
-         "; \"converged\" counts the seeds that did.  Scores are such means, on the validation "
+         ".  \"converged\" counts the seeds that did.  Scores are such means, on the validation "
          "split: per cent, or perplexity.",
          "B-F own: epochs until BCD converged over those until the full update did, as the paper "
-         "counts; same loss: epochs to the same validation loss.  At equal updates: at the end of "
-         "the shorter of the two.  An epoch is a pass over the data, whichever submodel is "
-         "active."},
+         "counts; same loss: updates to the same validation loss, of means of " PLATEAU_TEXT(
+             PLATEAU_MEAN) " evaluations.  At equal updates: at the end of the shorter of the two.",
+         "An epoch is a pass over the data, or over the part that is used, whichever submodel is "
+         "active.  Trainings with a cosine are compared as a whole only, because their rate "
+         "depends on how long they are."},
 };

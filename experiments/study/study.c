@@ -261,3 +261,5 @@ bool study_times_comparable(const StudyRow *a, const StudyRow *b) {
     return a->threads == b->threads &&
            !strcmp(provenance_computer(&a->provenance), provenance_computer(&b->provenance));
 }
+
+bool study_may_be_cut(const StudyRow *row) { return row->settings.schedule != LR_COSINE; }

@@ -82,4 +82,8 @@ size_t study_rows_before(const StudyRow *row, StudyAxis axis, double value);
  * GPU and as many threads. */
 bool study_times_comparable(const StudyRow *a, const StudyRow *b);
 
+/* Returns true when a training has reached at each update what a training of that length would
+ * have: its learning rate does not depend on its length, as with a cosine. */
+bool study_may_be_cut(const StudyRow *row);
+
 #endif

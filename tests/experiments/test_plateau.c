@@ -38,6 +38,11 @@ static void case_curves(void) {
         /* one lucky value moves the mean of five by a fifth of itself */
         {"noise", 9, 4, {9, 8, 10, 9, 9, 10, 8, 8, 10}},
         {"worse and worse", 9, 4, {1, 2, 3, 4, 5, 6, 7, 8, 9}},
+        /* means 9, 8.4, 7.8, 7.8, ...: 8.4 is no new best, although nothing later beats it by 1 */
+        {"a new best is better than the best, not than the mean before",
+         10,
+         6,
+         {9, 9, 9, 9, 9, 6, 6, 9, 9, 9}},
         {"slowly, but more than the amount in three epochs",
          12,
          -1,
@@ -79,7 +84,29 @@ static void case_row(void) {
           "text after %g", row.plateau_steps);
 }
 
+/* A full update that falls by a nat in each of 12 evaluations, and BCD by half a nat but for one
+ * lucky evaluation.  BCD's lowest mean of five is 7.5, in the middle of the updates 80 to 120; the
+ * full update has means of 8 and 7 around the updates 50 and 60. */
+static void case_multiplier(void) {
+    EvaluationRow fast[12], slow[12];
+    StudyRow full = {.evaluation = fast, .evaluation_rows = 12};
+    StudyRow bcd = {.evaluation = slow, .evaluation_rows = 12};
+    for (int e = 0; e < 12; e++) {
+        uint64_t step = 10 * ((uint64_t)e + 1);
+        fast[e] = (EvaluationRow){.step = step, .loss = 12 - e};
+        slow[e] = (EvaluationRow){.step = step, .loss = e == 4 ? 5 : 12 - 0.5 * e};
+    }
+    double multiplier = plateau_multiplier(&bcd, &full);
+    CHECK(fabs(multiplier - 100.0 / 55) < 1e-12, "%g", multiplier);
+    full.evaluation += 5;
+    full.evaluation_rows -= 5;
+    CHECK(isnan(plateau_multiplier(&bcd, &full)), "of a full update that begins below");
+    bcd.evaluation_rows = 4;
+    CHECK(isnan(plateau_multiplier(&bcd, &full)), "of four evaluations");
+}
+
 void test_plateau(void) {
     RUN(case_curves);
     RUN(case_row);
+    RUN(case_multiplier);
 }

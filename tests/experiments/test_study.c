@@ -7,6 +7,7 @@
 #include "../../experiments/paper/trainings.h"
 #include "../../experiments/study/cases.h"
 #include "../../experiments/study/converge.h"
+#include "../../experiments/study/measures.h"
 #include "../../ref/error.h"
 #include "../data/scratch.h"
 #include "cli.h"
@@ -334,6 +335,19 @@ static void case_operations(void) {
     CHECK(study_operations(&row) == -1, "no such model");
 }
 
+/* Quantiles of the t distribution (0.975), from any table; a wrong term of the expansion shows. */
+static void case_student(void) {
+    static const struct {
+        int n;
+        double t;
+    } known[] = {{2, 12.706},   {3, 4.303},    {10, 2.262},   {11, 2.22814},
+                 {16, 2.13145}, {31, 2.04227}, {101, 1.98397}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        CHECK(fabs(study_student(known[i].n) - known[i].t) <= 2.5e-4, "%d: %g", known[i].n,
+              study_student(known[i].n));
+    CHECK(isnan(study_student(1)), "of one");
+}
+
 void test_study(void) {
     RUN(case_published_multipliers);
     RUN(case_published_perplexity);
@@ -348,4 +362,5 @@ void test_study(void) {
     RUN(case_rates);
     RUN(case_means);
     RUN(case_operations);
+    RUN(case_student);
 }
