@@ -25,8 +25,7 @@ static DeviceIO node_io(const CudaStage *s, int index) {
     if (node->running >= 0) {
         io.running_mean = buffer_at(s, node->running);
         io.running_var = buffer_at(s, node->running + 1);
-        io.use_running =
-            s->mode != MODE_TRAIN || node_uses_running(m, node, &s->base.settings, s->active);
+        io.use_running = s->mode != MODE_TRAIN || node_uses_running(&s->layout, node);
         /* A frozen block must not change, so only active blocks update running statistics. */
         io.hold_running = !s->active[block_of(m, node->out)];
     }
@@ -145,7 +144,7 @@ static void want_weight_gradient(CudaStage *s, const Node *node, DeviceIO *io) {
  * gradients are computed apart, because they add up micro-batches in an order of their own. */
 static bool gives_weight_gradient(const CudaStage *s, const Node *node) {
     return cuda_node_one_pass(node->kind) && !s->base.settings.deferred &&
-           node_input_gradients(&s->layout, s->base.model, node).in;
+           node_input_gradients(&s->layout, node).in;
 }
 
 /* Computes the input gradients of a linear node and of the gelu before it in one launch. */
@@ -163,7 +162,7 @@ static void node_gradient(CudaStage *s, int index) {
     const Fusion *fusion = &s->fusion[index];
     DeviceIO io = node_io(s, index);
     io.dy = value_gradient_at(s, node->out);
-    const InputGradients wanted = node_input_gradients(&s->layout, s->base.model, node);
+    const InputGradients wanted = node_input_gradients(&s->layout, node);
     if (wanted.skip && !fusion->skip_given) io.dskip = value_gradient_at(s, node->skip);
     if (wanted.in) io.dx = value_gradient_at(s, node->in);
     io.add_dskip = wanted.add_skip;
@@ -205,7 +204,7 @@ void pass_weight_gradient(Stage *base, int block) {
         DeviceIO io = node_io(s, i);
         io.dy = value_gradient_at(s, node->out);
         want_weight_gradient(s, node, &io);
-        io.sums_ready = node_sums_ready(&s->layout, m, node, &base->settings, s->active);
+        io.sums_ready = node_sums_ready(&s->layout, node);
         cuda_node_weight_gradient(&s->run, node, &io);
     }
 }

@@ -66,7 +66,7 @@ double update_bytes(const OptimizerSettings *optimizer, Precision precision) {
 static void add_node(BlockCost *cost, const Roofline *q, const Layout *layout, const bool *active,
                      const Node *node) {
     double forward = node_time(q, node, PASS_FORWARD);
-    const InputGradients wanted = node_input_gradients(layout, q->model, node);
+    const InputGradients wanted = node_input_gradients(layout, node);
     cost->pass_s[PASS_FORWARD] += forward;
     if (q->settings->recompute && layout->value[node->out].needs_grad)
         cost->pass_s[PASS_INPUT_GRADIENT] += forward;

@@ -11,7 +11,9 @@
 
 static RankEngine *of(Engine *base) { return (RankEngine *)(void *)base; }
 
-int rank_abort(RankEngine *e) {
+/* Tells the ranks of this pipeline and of its replicas that this rank fails with the current error.
+ * Returns -1. */
+static int rank_abort(RankEngine *e) {
     char why[400];
     snprintf(why, sizeof why, "%s", error_message());
     e->transport->is->abort(e->transport, why);

@@ -7,7 +7,8 @@
  *   rank_cache.c      the prefix cache
  *
  * Some errors occur on all ranks alike, such as a loss that is not finite.  Any other error must be
- * reported to the other ranks with rank_abort, because they would wait for this one. */
+ * reported to the other ranks, because they would wait for this one: the functions below that can
+ * fail return 0, or -1 and an error, and engine_rank.c aborts the transports. */
 #ifndef DIST_RANK_INSIDE_H
 #define DIST_RANK_INSIDE_H
 
@@ -65,11 +66,6 @@ int chunk_first_block(const RankEngine *e, int chunk);
 int chunk_end_block(const RankEngine *e, int chunk);
 /* Returns the samples in a part of the step; the last parts may have none. */
 int part_samples(const RankEngine *e, int micro);
-
-/* Tells the ranks of this pipeline and of its replicas that this rank fails with the current error,
- * and returns -1.  The functions below that can fail return 0, or -1 and an error, and leave this
- * to engine_rank.c. */
-int rank_abort(RankEngine *engine);
 
 /* ---- schedules ---- */
 

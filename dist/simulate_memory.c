@@ -25,25 +25,26 @@ static void add_tied(const Simulation *s, int rank, double bytes[MEM_ROLES]) {
     if (s->active[param->block]) bytes[MEM_GRADIENTS] += share * sizeof(float);
 }
 
-/* Adds the blocks of a rank, and for blocks below them on other ranks the output that these send
- * up. */
+/* Adds the blocks of a rank, and of each block below them on another rank the output, which the
+ * rank receives, and its gradient, which it sends back. */
 static void add_blocks(const Simulation *s, double bytes[MEM_ROLES]) {
     size_t scratch = 0, out = 0, out_gradient = 0, loss = 0;
     int blocks = s->c->model->blocks;
     for (int b = 0; b < blocks; b++) {
         const BlockMemory *m = &s->bytes[b];
-        bool handed = !s->local[b] && b + 1 < blocks && s->local[b + 1];
-        if (!s->local[b] && !handed) continue;
-        out = size_max(out, m->boundary);
-        out_gradient = size_max(out_gradient, handed ? m->handed_gradient : m->boundary_gradient);
+        const BlockWorkspace *w = &m->workspace;
+        bool received = !s->local[b] && b + 1 < blocks && s->local[b + 1];
+        if (!s->local[b] && !received) continue;
+        out = size_max(out, w->boundary);
+        out_gradient = size_max(out_gradient, received ? w->sent_gradient : w->boundary_gradient);
         bytes[MEM_ACTIVATIONS] +=
-            s->in_flight[b] * (double)(handed ? m->kept_output : m->activations);
-        if (handed) continue;
+            s->in_flight[b] * (double)(received ? m->stored_output : m->activations);
+        if (received) continue;
         bytes[MEM_PARAMETERS] += (double)m->parameters;
         bytes[MEM_BUFFERS] += (double)m->buffers;
         bytes[MEM_GRADIENTS] += (double)m->gradients;
         bytes[MEM_STATE] += (double)m->state;
-        scratch = size_max(scratch, m->scratch);
+        scratch = size_max(scratch, w->scratch);
         loss += m->loss;
     }
     bytes[MEM_WORKSPACE] += (double)(scratch + 2 * (out + out_gradient) + loss);

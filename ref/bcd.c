@@ -34,7 +34,9 @@ static const Batch *source_batch(BatchSource *source, uint64_t position) {
     return &source->batch;
 }
 
-double bcd_lr(const BcdState *state, const BcdSettings *settings) {
+/* Returns the learning rate of the next update: that of the schedule, times the submodel's factor;
+ * in the first settings->switch_warmup updates of a phase it rises linearly to that. */
+static double learning_rate(const BcdState *state, const BcdSettings *settings) {
     double lr = optimizer_lr(&settings->optimizer, state->step, settings->steps);
     uint64_t warmup = (uint64_t)settings->switch_warmup;
     lr *= settings->partition.lr_factor[state->submodel];
@@ -82,7 +84,7 @@ static int train(BcdState *state, const BcdSettings *settings, Engine *engine, B
         bool converged = false;
         while (!converged && state->step < settings->steps) { /* 8 */
             Loss loss;
-            double lr = bcd_lr(state, settings);
+            double lr = learning_rate(state, settings);
             if (train_step(state, engine, source, lr, &loss)) return -1;
             converged =
                 bcd_phase_over(state, &settings->rule, source->sampler.used, loss_mean(&loss));

@@ -21,10 +21,6 @@ typedef int (*BcdWatch)(void *context, const BcdState *state, const Loss *loss, 
 int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, const Dataset *data,
               BcdWatch watch, void *context);
 
-/* Returns the learning rate of the next update: that of the schedule, times the submodel's factor;
- * in the first settings->switch_warmup updates of a phase it rises linearly to that. */
-double bcd_lr(const BcdState *state, const BcdSettings *settings);
-
 /* ---- bcd_select.c ---- */
 
 /* Returns the submodel to train in phase state->phase, or -1 and an error.  `next` is the batch of

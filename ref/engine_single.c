@@ -14,9 +14,10 @@ typedef struct {
     EngineSettings settings;
     int lowest; /* the lowest active block; the frozen prefix is blocks 0 .. lowest - 1 */
     PrefixCache cache;
-    MemCount host; /* counts the cache's host memory where a device counts only its own */
-    real *prefix;  /* [batch]: outputs of the prefix, on their way to or from the cache */
-    int *slots;    /* [batch]: slots in the device's part of the cache; -1: not there */
+    MemCount host;      /* counts the cache's host memory where a device counts only its own */
+    real *prefix;       /* [batch]: outputs of the prefix, on their way to or from the cache */
+    int *slots;         /* [batch]: slots in the device's part of the cache; -1: not there */
+    BlockTimes ignored; /* takes the place of settings.times */
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
@@ -52,18 +53,18 @@ static int engine_activate(Engine *base, const bool *active) {
     return new_prefix ? reserve_cache(e) : 0;
 }
 
-/* Runs a pass on one block and, if times are measured, adds its time to a member of the block's
- * BlockTimes, which is given by its offset. */
-static void timed(SingleEngine *e, void (*pass)(Stage *, int), int block, size_t member) {
-    if (!e->settings.times) {
-        pass(e->stage, block);
-        return;
-    }
-    double *ms = (double *)(void *)((char *)&e->settings.times[block] + member);
-    double start = clock_ms();
-    if (e->stage->is->charge_time) e->stage->is->charge_time(e->stage, ms);
+/* Returns where the times of a block are added up; if they are not measured, they are ignored. */
+static BlockTimes *times_of(SingleEngine *e, int block) {
+    return e->settings.times ? &e->settings.times[block] : &e->ignored;
+}
+
+/* Runs a pass on one block and, if times are measured, adds its time to *ms. */
+static void timed(SingleEngine *e, void (*pass)(Stage *, int), int block, double *ms) {
+    bool measured = e->settings.times, by_device = measured && e->stage->is->charge_time;
+    double start = measured ? clock_ms() : 0;
+    if (by_device) e->stage->is->charge_time(e->stage, ms);
     pass(e->stage, block);
-    if (!e->stage->is->charge_time) *ms += clock_ms() - start;
+    if (measured && !by_device) *ms += clock_ms() - start;
 }
 
 /* Copies the cached outputs of a batch into the stage. */
@@ -102,7 +103,7 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
     if (found < 0) return -1;
     if (found) return recall(e, batch) ? -1 : e->lowest;
     for (int b = 0; b < e->lowest; b++)
-        timed(e, e->stage->is->forward, b, offsetof(BlockTimes, forward_ms));
+        timed(e, e->stage->is->forward, b, &times_of(e, b)->forward_ms);
     return keep(e, batch) ? -1 : e->lowest;
 }
 
@@ -111,13 +112,13 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     Stage *stage = e->stage;
     int blocks = e->base.model->blocks;
     for (int b = first; b < blocks; b++)
-        timed(e, stage->is->forward, b, offsetof(BlockTimes, forward_ms));
+        timed(e, stage->is->forward, b, &times_of(e, b)->forward_ms);
     Loss part = stage->is->loss(stage, scale);
     loss_add(loss, &part);
     if (optimizer_check_loss(part.loss_sum)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
-        timed(e, stage->is->input_gradient, b, offsetof(BlockTimes, input_gradient_ms));
-        timed(e, stage->is->weight_gradient, b, offsetof(BlockTimes, weight_gradient_ms));
+        timed(e, stage->is->input_gradient, b, &times_of(e, b)->input_gradient_ms);
+        timed(e, stage->is->weight_gradient, b, &times_of(e, b)->weight_gradient_ms);
     }
     return 0;
 }

@@ -5,12 +5,6 @@
 
 #include "error.h"
 
-typedef struct {
-    const Model *model;
-    const StageSettings *settings;
-    const bool *active;
-} LayoutInput;
-
 size_t value_count(const Model *model, int value, int batch) {
     return (size_t)batch * shape_count(model->value[value].shape);
 }
@@ -67,8 +61,8 @@ size_t value_memory(const Model *m, const StageSettings *settings, int value) {
     return rows * (size_t)value_stride(m, settings, value) * value_bytes(settings);
 }
 
-static size_t padded_value_bytes(LayoutInput q, int value) {
-    return align_bytes(value_memory(q.model, q.settings, value));
+static size_t padded_value_bytes(const Layout *l, int value) {
+    return align_bytes(value_memory(l->model, l->settings, value));
 }
 
 static bool param_trains(const Model *model, int param, const bool *trains) {
@@ -94,9 +88,8 @@ static int node_block(const Model *model, const Node *node) {
     return model->value[node->out].block;
 }
 
-bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
-                       const bool *active) {
-    return settings->frozen_norm == FROZEN_RUNNING && !active[node_block(model, node)];
+bool node_uses_running(const Layout *l, const Node *node) {
+    return l->settings->frozen_norm == FROZEN_RUNNING && !l->active[node_block(l->model, node)];
 }
 
 static bool input_needs_grad(const Layout *l, const Node *node) {
@@ -111,34 +104,33 @@ static bool read_later(const Model *m, const Node *node, int value) {
     return false;
 }
 
-InputGradients node_input_gradients(const Layout *l, const Model *m, const Node *node) {
-    InputGradients made = {.in = l->value[node->in].needs_grad,
-                           .skip = node->skip >= 0 && l->value[node->skip].needs_grad};
-    made.add_in = made.in && (node->skip == node->in || read_later(m, node, node->in));
-    made.add_skip = made.skip && read_later(m, node, node->skip);
-    return made;
+InputGradients node_input_gradients(const Layout *l, const Node *node) {
+    InputGradients wanted = {.in = l->value[node->in].needs_grad,
+                             .skip = node->skip >= 0 && l->value[node->skip].needs_grad};
+    wanted.add_in = wanted.in && (node->skip == node->in || read_later(l->model, node, node->in));
+    wanted.add_skip = wanted.skip && read_later(l->model, node, node->skip);
+    return wanted;
 }
 
-bool node_sums_ready(const Layout *l, const Model *m, const Node *node,
-                     const StageSettings *settings, const bool *active) {
-    bool lost = settings->deferred && !l->node[node - m->node].stored_aux;
+bool node_sums_ready(const Layout *l, const Node *node) {
+    bool lost = l->settings->deferred && !l->node[node - l->model->node].stored_aux;
     return node->kind == OP_BATCHNORM && input_needs_grad(l, node) && !lost &&
-           !node_uses_running(m, node, settings, active);
+           !node_uses_running(l, node);
 }
 
 static bool is_output(const Model *model, int value) {
     return value == 0 || model->block[model->value[value].block].out == value;
 }
 
-static void mark_trains(Layout *l, LayoutInput q) {
-    const int lowest = lowest_active(q.model, q.active);
-    for (int b = 0; b < q.model->blocks; b++)
-        l->trains[b] = q.active[b] || (b > lowest && q.settings->correct_lr > 0);
+static void mark_trains(Layout *l) {
+    const int lowest = lowest_active(l->model, l->active);
+    for (int b = 0; b < l->model->blocks; b++)
+        l->trains[b] = l->active[b] || (b > lowest && l->settings->correct_lr > 0);
 }
 
 /* Gradients flow to every value above an active parameter. */
-static void mark_needs_grad(Layout *l, LayoutInput q) {
-    const Model *m = q.model;
+static void mark_needs_grad(Layout *l) {
+    const Model *m = l->model;
     l->lowest = m->blocks;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
@@ -151,18 +143,18 @@ static void mark_needs_grad(Layout *l, LayoutInput q) {
 
 /* Stores what the backward passes read.  With recompute only block inputs are stored, and the rest
  * is computed again from them, one block at a time. */
-static void mark_stored(Layout *l, LayoutInput q) {
-    const Model *m = q.model;
+static void mark_stored(Layout *l) {
+    const Model *m = l->model;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         if (!l->value[node->out].needs_grad) continue;
-        if (q.settings->recompute) {
+        if (l->settings->recompute) {
             l->value[m->block[node_block(m, node)].in].stored = true;
             continue;
         }
         SavedForBackward saved =
             saved_for_backward(node, input_needs_grad(l, node), node_trains(m, node, l->trains),
-                               node_uses_running(m, node, q.settings, q.active));
+                               node_uses_running(l, node));
         if (saved.input) l->value[node->in].stored = true;
         if (saved.output) l->value[node->out].stored = true;
         l->node[i].stored_aux = true;
@@ -173,7 +165,8 @@ static void mark_stored(Layout *l, LayoutInput q) {
 /* The gradient of a sum is the gradient of both summands, so a summand that nothing else reads
  * shares the sum's array.  A block's output may have readers in other blocks; an inner value has
  * none. */
-static void share_gradients(Layout *l, const Model *m) {
+static void share_gradients(Layout *l) {
+    const Model *m = l->model;
     for (int v = 0; v < m->values; v++) l->value[v].gradient_of = v;
     for (int i = m->nodes - 1; i >= 0; i--) {
         const Node *add = &m->node[i];
@@ -189,12 +182,12 @@ static void share_gradients(Layout *l, const Model *m) {
 /* Stores the gradients that deferred weight gradients read, since the workspace will have been
  * reused by then.  Recomputed activations are not stored but recomputed once more, because storing
  * them would lose what recompute saves. */
-static void mark_stored_gradients(Layout *l, LayoutInput q) {
-    const Model *m = q.model;
-    for (int i = 0; i < m->nodes && q.settings->deferred; i++) {
+static void mark_stored_gradients(Layout *l) {
+    const Model *m = l->model;
+    for (int i = 0; i < m->nodes && l->settings->deferred; i++) {
         const Node *node = &m->node[i];
-        if (!node_trains(m, node, l->trains) || !block_is_local(q.settings, node_block(m, node)) ||
-            node_sums_ready(l, m, node, q.settings, q.active))
+        if (!node_trains(m, node, l->trains) || !block_is_local(l->settings, node_block(m, node)) ||
+            node_sums_ready(l, node))
             continue;
         int v = l->value[node->out].gradient_of;
         if (v == m->values - 1)
@@ -207,55 +200,51 @@ static void mark_stored_gradients(Layout *l, LayoutInput q) {
 /* Gives one block's inner values, aux and gradients their offsets in the scratch, and returns its
  * size.  The backward pass reuses the forward pass's scratch, unless it recomputes what is
  * there. */
-static size_t assign_block_offsets(Layout *l, LayoutInput q, const Block *block) {
-    const Model *m = q.model;
+static size_t assign_block_offsets(Layout *l, const Block *block) {
+    const Model *m = l->model;
     size_t forward = 0;
     for (int i = block->first_node; i < block->end_node; i++) {
         int v = m->node[i].out;
         if (!is_output(m, v) && !l->value[v].stored) {
             l->value[v].at = forward;
-            forward += padded_value_bytes(q, v);
+            forward += padded_value_bytes(l, v);
         }
         if (!l->node[i].stored_aux) {
             l->node[i].aux_at = forward;
-            forward += align_bytes(node_aux_count(&m->node[i], q.settings->batch) * sizeof(real));
+            forward += align_bytes(node_aux_count(&m->node[i], l->settings->batch) * sizeof(real));
         }
     }
-    size_t backward = q.settings->recompute ? forward : 0;
+    size_t backward = l->settings->recompute ? forward : 0;
     for (int v = block->first_value; v < block->end_value; v++) {
         ValueLayout *value = &l->value[v];
         if (is_output(m, v) || !value->needs_grad || value->gradient_of != v ||
             value->stored_gradient)
             continue;
         value->gradient_at = backward;
-        backward += padded_value_bytes(q, v);
+        backward += padded_value_bytes(l, v);
     }
     return size_max(forward, backward);
 }
 
-static BlockWorkspace block_workspace(Layout *l, LayoutInput q, int b) {
-    const Model *m = q.model;
-    int out = m->block[b].out;
-    size_t boundary = padded_value_bytes(q, out);
+BlockWorkspace layout_workspace(Layout *l, int block) {
+    const Model *m = l->model;
+    int out = m->block[block].out;
+    size_t boundary = padded_value_bytes(l, out);
     /* The gradient of the logits overwrites them. */
-    size_t gradient = l->value[out].needs_grad && b < m->blocks - 1 ? boundary : 0;
-    return (BlockWorkspace){assign_block_offsets(l, q, &m->block[b]),
-                            l->value[out].stored ? 0 : boundary,
-                            l->value[out].stored_gradient ? 0 : gradient, gradient};
+    size_t gradient = l->value[out].needs_grad && block < m->blocks - 1 ? boundary : 0;
+    return (BlockWorkspace){.scratch = assign_block_offsets(l, &m->block[block]),
+                            .boundary = l->value[out].stored ? 0 : boundary,
+                            .boundary_gradient = l->value[out].stored_gradient ? 0 : gradient,
+                            .sent_gradient = gradient};
 }
 
-BlockWorkspace layout_workspace(Layout *l, const Model *m, const StageSettings *settings,
-                                const bool *active, int block) {
-    return block_workspace(l, (LayoutInput){m, settings, active}, block);
-}
-
-static void assign_offsets(Layout *l, LayoutInput q) {
-    const Model *m = q.model;
+static void assign_offsets(Layout *l) {
+    const Model *m = l->model;
     size_t scratch = 0, output = 0, gradient = 0; /* of the block that needs most */
     for (int b = 0; b < m->blocks; b++) {
-        if (!value_is_local(m, q.settings, m->block[b].out)) continue;
-        BlockWorkspace need = block_workspace(l, q, b);
-        if (block_is_local(q.settings, b)) scratch = size_max(scratch, need.scratch);
+        if (!value_is_local(m, l->settings, m->block[b].out)) continue;
+        BlockWorkspace need = layout_workspace(l, b);
+        if (block_is_local(l->settings, b)) scratch = size_max(scratch, need.scratch);
         output = size_max(output, need.boundary);
         gradient = size_max(gradient, need.boundary_gradient);
     }
@@ -268,11 +257,11 @@ static void assign_offsets(Layout *l, LayoutInput q) {
 }
 
 int layout_check(const Model *m, const StageSettings *settings, const bool *active) {
-    bool training = false;
-    for (int b = 0; b < m->blocks; b++) training |= active[b];
-    for (int i = 0; i < m->nodes && training; i++) {
+    const Layout made_of = {.model = m, .settings = settings, .active = active};
+    if (lowest_active(m, active) == m->blocks) return 0; /* no training */
+    for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        if (node->kind != OP_BATCHNORM || node_uses_running(m, node, settings, active)) continue;
+        if (node->kind != OP_BATCHNORM || node_uses_running(&made_of, node)) continue;
         if (settings->batch * node_positions(node) == 1)
             return error_set(
                 "batchnorm: %s of %s has one value a channel in a batch, which has no "
@@ -283,20 +272,22 @@ int layout_check(const Model *m, const StageSettings *settings, const bool *acti
 }
 
 int layout_make(Layout *l, const Model *m, const StageSettings *settings, const bool *active) {
-    *l = (Layout){.trains = calloc((size_t)m->blocks, sizeof *l->trains),
+    *l = (Layout){.model = m,
+                  .settings = settings,
+                  .active = active,
+                  .trains = calloc((size_t)m->blocks, sizeof *l->trains),
                   .value = calloc((size_t)m->values, sizeof *l->value),
                   .node = calloc((size_t)m->nodes, sizeof *l->node)};
     if (!l->trains || !l->value || !l->node) {
         layout_free(l);
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
-    LayoutInput q = {m, settings, active};
-    mark_trains(l, q);
-    mark_needs_grad(l, q);
-    mark_stored(l, q);
-    share_gradients(l, m);
-    mark_stored_gradients(l, q);
-    assign_offsets(l, q);
+    mark_trains(l);
+    mark_needs_grad(l);
+    mark_stored(l);
+    share_gradients(l);
+    mark_stored_gradients(l);
+    assign_offsets(l);
     return 0;
 }
 

@@ -41,6 +41,10 @@ typedef struct {
 } NodeLayout;
 
 typedef struct {
+    /* The arguments of layout_make, which must outlive the layout. */
+    const Model *model;
+    const StageSettings *settings;
+    const bool *active; /* [blocks] */
     int lowest;         /* the lowest block with a gradient; `blocks` if nothing is active */
     bool *trains;       /* [blocks]: active, or corrected (settings.correct_lr) */
     ValueLayout *value; /* [values] */
@@ -59,10 +63,12 @@ void layout_free(Layout *layout);
  * gradient of that, 0 where these are stored. */
 typedef struct {
     size_t scratch, boundary, boundary_gradient;
-    size_t handed_gradient; /* the gradient on the stage above, which never stores it */
+    /* Room for the same gradient on the next block's stage, if that is another one: it computes the
+     * gradient and sends it down, but never stores it. */
+    size_t sent_gradient;
 } BlockWorkspace;
-BlockWorkspace layout_workspace(Layout *layout, const Model *model, const StageSettings *settings,
-                                const bool *active, int block);
+/* Assigns the offsets of the block's inner values again, which changes nothing. */
+BlockWorkspace layout_workspace(Layout *layout, int block);
 
 /* ---- sizes ---- */
 
@@ -103,17 +109,15 @@ bool block_trains(const Model *model, int block, const bool *trains);
 typedef struct {
     bool in, skip, add_in, add_skip;
 } InputGradients;
-InputGradients node_input_gradients(const Layout *layout, const Model *model, const Node *node);
+InputGradients node_input_gradients(const Layout *layout, const Node *node);
 /* Returns false for a node that recomputation of its block can leave out: the one that writes the
  * logits, which their gradient has overwritten by then. */
 bool node_is_read_again(const Model *model, const Node *node);
 /* Returns true if a batch norm normalises with running statistics in a training pass. */
-bool node_uses_running(const Model *model, const Node *node, const StageSettings *settings,
-                       const bool *active);
+bool node_uses_running(const Layout *layout, const Node *node);
 /* Returns true if a batch norm's input gradient leaves sums in aux that are its weight gradient, so
  * that they need not be computed again: it does so with batch statistics, and a deferred weight
  * gradient finds them only if aux is stored. */
-bool node_sums_ready(const Layout *layout, const Model *model, const Node *node,
-                     const StageSettings *settings, const bool *active);
+bool node_sums_ready(const Layout *layout, const Node *node);
 
 #endif

@@ -3,30 +3,30 @@
 #include <stdio.h>
 
 #include "error.h"
-#include "layout.h"
 
 /* Returns the bytes of a block's activations that are stored for one micro-batch. */
-static size_t stored_bytes(const Model *m, const Layout *layout, const StageSettings *settings,
-                           const Block *block) {
+static size_t stored_bytes(const Layout *layout, const Block *block) {
+    const Model *m = layout->model;
     size_t values = 0, aux = 0;
     for (int v = block->first_value; v < block->end_value; v++)
         values += (size_t)(layout->value[v].stored + layout->value[v].stored_gradient) *
-                  value_memory(m, settings, v);
+                  value_memory(m, layout->settings, v);
     for (int i = block->first_node; i < block->end_node; i++)
-        if (layout->node[i].stored_aux) aux += node_aux_count(&m->node[i], settings->batch);
+        if (layout->node[i].stored_aux) aux += node_aux_count(&m->node[i], layout->settings->batch);
     return values + aux * sizeof(real);
 }
 
 /* Returns the bytes of a stage's stored activations: those of its blocks, and the outputs that come
  * from blocks below on other stages. */
-static size_t stage_activations(const Model *m, const Layout *layout,
-                                const StageSettings *settings) {
+static size_t stage_activations(const Layout *layout) {
+    const Model *m = layout->model;
+    const StageSettings *settings = layout->settings;
     size_t bytes = 0;
     for (int b = 0; b < m->blocks; b++) {
         int out = m->block[b].out;
         size_t one = 0;
         if (block_is_local(settings, b))
-            one = stored_bytes(m, layout, settings, &m->block[b]);
+            one = stored_bytes(layout, &m->block[b]);
         else if (value_is_local(m, settings, out) && layout->value[out].stored)
             one = value_memory(m, settings, out);
         bytes += one * (size_t)block_in_flight(settings, b);
@@ -48,14 +48,16 @@ static BlockMemory trained_memory(const StageSettings *settings, size_t count, b
 
 /* Returns the parameters, gradients and state of a stage.  A tied parameter whose block is on
  * another stage counts as a copy, with a gradient to send there while it trains, but no state. */
-static BlockMemory stage_parameters(const Model *m, const StageSettings *settings,
-                                    const bool *active, const bool *trains) {
+static BlockMemory stage_parameters(const Layout *layout) {
+    const Model *m = layout->model;
+    const StageSettings *settings = layout->settings;
     BlockMemory sum = {0};
     for (int p = 0; p < m->params; p++) {
         const Param *param = &m->param[p];
         if (!param_is_local(m, settings, p)) continue;
-        bool updates = param_is_owned(m, settings, p) && active[param->block];
-        BlockMemory one = trained_memory(settings, param->count, updates, trains[param->block]);
+        bool updates = param_is_owned(m, settings, p) && layout->active[param->block];
+        BlockMemory one =
+            trained_memory(settings, param->count, updates, layout->trains[param->block]);
         sum.parameters += one.parameters;
         sum.gradients += one.gradients;
         sum.state += one.state;
@@ -83,29 +85,25 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     Layout layout;
     if (layout_check(m, settings, active) || layout_make(&layout, m, settings, active)) return -1;
     size_t loss = block_is_local(settings, m->blocks - 1) ? loss_bytes(m, settings) : 0;
-    BlockMemory parameters = stage_parameters(m, settings, active, layout.trains);
+    BlockMemory parameters = stage_parameters(&layout);
     bytes[MEM_PARAMETERS] = parameters.parameters;
     bytes[MEM_BUFFERS] = buffer_bytes(m, settings, -1);
     bytes[MEM_GRADIENTS] = parameters.gradients;
     bytes[MEM_STATE] = parameters.state;
-    bytes[MEM_ACTIVATIONS] = stage_activations(m, &layout, settings);
+    bytes[MEM_ACTIVATIONS] = stage_activations(&layout);
     bytes[MEM_CACHE] = 0;
     bytes[MEM_WORKSPACE] = layout.workspace + loss;
     layout_free(&layout);
     return 0;
 }
 
-static void add_workspace(BlockMemory *memory, const Model *m, Layout *layout,
-                          const StageSettings *settings, const bool *active, int b) {
-    BlockWorkspace need = layout_workspace(layout, m, settings, active, b);
+static void add_workspace(BlockMemory *memory, Layout *layout, int b) {
+    const Model *m = layout->model;
     int out = m->block[b].out;
-    if (layout->value[out].stored) memory->kept_output = value_memory(m, settings, out);
-    memory->buffers = buffer_bytes(m, settings, b);
-    memory->scratch = need.scratch;
-    memory->boundary = need.boundary;
-    memory->boundary_gradient = need.boundary_gradient;
-    memory->handed_gradient = need.handed_gradient;
-    if (b == m->blocks - 1) memory->loss = loss_bytes(m, settings);
+    if (layout->value[out].stored) memory->stored_output = value_memory(m, layout->settings, out);
+    memory->buffers = buffer_bytes(m, layout->settings, b);
+    memory->workspace = layout_workspace(layout, b);
+    if (b == m->blocks - 1) memory->loss = loss_bytes(m, layout->settings);
 }
 
 int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *settings,
@@ -117,8 +115,8 @@ int memory_blocks(BlockMemory *blocks, const Model *m, const StageSettings *sett
         for (int p = m->block[b].first_param; p < m->block[b].end_param; p++)
             count += m->param[p].count;
         blocks[b] = trained_memory(settings, count, active[b], layout.trains[b]);
-        blocks[b].activations = stored_bytes(m, &layout, settings, &m->block[b]);
-        add_workspace(&blocks[b], m, &layout, settings, active, b);
+        blocks[b].activations = stored_bytes(&layout, &m->block[b]);
+        add_workspace(&blocks[b], &layout, b);
     }
     layout_free(&layout);
     return 0;

@@ -2,8 +2,7 @@
 #ifndef REF_MEMORY_H
 #define REF_MEMORY_H
 
-#include "alloc.h"
-#include "stage.h"
+#include "layout.h"
 
 /* Overwrites bytes[role] with what the CPU stage allocates, to the byte, while the `active` blocks
  * train.  The prefix cache and the kept state of other submodels (keep_state) count as 0, since
@@ -12,15 +11,14 @@
 int memory_plan(size_t bytes[MEM_ROLES], const Model *model, const StageSettings *settings,
                 const bool *active);
 
-/* The same for each block.  The workspace of a stage is the largest scratch of its blocks, twice
- * the largest boundary and boundary_gradient, and `loss` if it holds the last block. */
+/* The bytes of one block.  A stage's workspace is the largest scratch of its blocks, twice the
+ * largest boundary and boundary_gradient, and `loss`. */
 typedef struct {
     size_t parameters, gradients, state, buffers;
-    size_t activations;                 /* stored for the backward pass, of one micro-batch */
-    size_t kept_output;                 /* the part of `activations` that is the block's output */
-    size_t scratch, loss;               /* workspace */
-    size_t boundary, boundary_gradient; /* the block's output and its gradient, if not stored */
-    size_t handed_gradient;             /* the same gradient on the stage above */
+    size_t activations;   /* stored for the backward pass, of one micro-batch */
+    size_t stored_output; /* the part of `activations` that is the block's output */
+    BlockWorkspace workspace;
+    size_t loss; /* workspace of the loss; 0 except in the last block */
 } BlockMemory;
 /* Overwrites blocks[model->blocks].  -1 and an error when memory runs out. */
 int memory_blocks(BlockMemory *blocks, const Model *model, const StageSettings *settings,

@@ -1,6 +1,8 @@
-/* The passes of the CPU stage.  Each runs over the nodes of a block, finds the arrays that a node
- * needs, and leaves the mathematics to node.h.  cuda/pass.c does the same with fused kernels; which
- * gradients are computed, stored and accumulated is decided for both in layout.c. */
+/* A step of the CPU stage: the passes, and the update.  Each pass runs over the nodes of a block,
+ * finds the arrays that a node needs, and leaves the mathematics to node.h.  cuda/pass.c does the
+ * same with fused kernels; which gradients are computed, stored and accumulated is decided for both
+ * in layout.c. */
+#include <math.h>
 #include <string.h>
 
 #include "fast/fast.h"
@@ -44,7 +46,6 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     const Model *m = s->base.model;
     int index = (int)(node - m->node);
     real *stored_aux = s->aux[slot_of(s, block_of(m, node->out)) * m->nodes + index];
-    bool training = s->mode == MODE_TRAIN;
     NodeIO io = {.n = s->batch.n,
                  .plain = s->base.settings.plain,
                  .x = stage_value(s, node->in),
@@ -57,11 +58,22 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     if (node->running >= 0) {
         io.running_mean = s->buffer[node->running].data;
         io.running_var = s->buffer[node->running + 1].data;
-        io.use_running = !training || node_uses_running(m, node, &s->base.settings, s->active);
+        io.use_running = s->mode != MODE_TRAIN || node_uses_running(&s->layout, node);
         /* The running statistics of a frozen block do not change. */
         io.hold_running = !s->active[block_of(m, node->out)];
     }
     return io;
+}
+
+/* Copies all buffers of this stage when a step starts, or with `back` restores them when it is
+ * discarded. */
+static void copy_buffers(const RefStage *s, bool back) {
+    const Model *m = s->base.model;
+    for (int k = 0; k < m->buffers; k++) {
+        const StageBuffer *b = &s->buffer[k];
+        size_t bytes = (size_t)m->buffer[k].count * sizeof(real);
+        if (b->data) memcpy(back ? b->data : b->before, back ? b->before : b->data, bytes);
+    }
 }
 
 void stage_begin(Stage *base, const Batch *batch, Mode mode) {
@@ -69,7 +81,7 @@ void stage_begin(Stage *base, const Batch *batch, Mode mode) {
     s->batch = *batch;
     s->mode = mode;
     if (mode != MODE_TRAIN || s->stepping) return;
-    stage_copy_buffers(s, false);
+    copy_buffers(s, false);
     s->stepping = true;
 }
 
@@ -116,7 +128,7 @@ void stage_input_gradient(Stage *base, int block) {
         if (!s->layout.value[node->out].needs_grad) continue;
         NodeIO io = node_io(s, node);
         io.dy = stage_value_gradient(s, node->out);
-        const InputGradients wanted = node_input_gradients(&s->layout, m, node);
+        const InputGradients wanted = node_input_gradients(&s->layout, node);
         if (wanted.skip) io.dskip = stage_value_gradient(s, node->skip);
         if (wanted.in) io.dx = stage_value_gradient(s, node->in);
         io.add_dskip = wanted.add_skip;
@@ -148,7 +160,61 @@ void stage_weight_gradient(Stage *base, int block) {
         io.dy = stage_value_gradient(s, node->out);
         io.dweight = active_gradient(s, node->weight, &io.add_dweight);
         io.dbias = active_gradient(s, node->bias, &io.add_dbias);
-        io.sums_ready = node_sums_ready(&s->layout, m, node, &base->settings, s->active);
+        io.sums_ready = node_sums_ready(&s->layout, node);
         node_weight_gradient(node, &io);
     }
+}
+
+/* ---- update ---- */
+
+static void end_step(RefStage *s) {
+    for (int p = 0; p < s->base.model->params; p++) s->param[p].gradient_made = false;
+    s->stepping = false;
+}
+
+void stage_discard(Stage *base) {
+    RefStage *s = of(base);
+    if (s->stepping) copy_buffers(s, true);
+    end_step(s);
+}
+
+void stage_gradient_squares(Stage *base, double *square) {
+    RefStage *s = of(base);
+    for (int p = 0; p < base->model->params; p++)
+        square[p] = s->param[p].gradient && stage_updates(s, p)
+                        ? optimizer_square_sum(s->param[p].gradient, base->model->param[p].count)
+                        : 0;
+}
+
+double stage_gradient_norm(Stage *base) {
+    RefStage *s = of(base);
+    double sum = 0;
+    for (int p = 0; p < base->model->params; p++)
+        if (s->param[p].gradient && s->active[base->model->param[p].block])
+            sum += optimizer_square_sum(s->param[p].gradient, base->model->param[p].count);
+    return sqrt(sum);
+}
+
+/* p -= correct_lr g */
+static void correct(RefStage *s, int param) {
+    const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
+    optimizer_update(&plain, &s->base.model->param[param], s->param[param].data,
+                     (real *[2]){NULL, NULL}, s->param[param].gradient, 1,
+                     s->base.settings.correct_lr, 1);
+}
+
+void stage_update(Stage *base, double lr, double gradient_scale) {
+    RefStage *s = of(base);
+    const Model *m = base->model;
+    for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
+    for (int p = 0; p < m->params; p++) {
+        const StageParam *param = &s->param[p];
+        if (param->gradient && stage_updates(s, p))
+            optimizer_update(&base->settings.optimizer, &m->param[p], param->data, param->state,
+                             param->gradient, gradient_scale, lr,
+                             s->optimizer_step[m->param[p].block]);
+        else if (param->gradient && !s->active[m->param[p].block])
+            correct(s, p);
+    }
+    end_step(s);
 }

@@ -1,7 +1,6 @@
-/* The memory of the CPU stage: what is allocated and freed, and when. */
+/* The memory of the CPU stage: what is allocated and freed, and when, and copies to the host. */
 #include "stage_ref.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,8 +83,7 @@ static void free_state(RefStage *s, int param) {
     for (int k = 0; k < 2; k++) release(s, &s->param[param].state[k]);
 }
 
-/* Returns true if this stage's optimizer updates the parameter. */
-static bool is_updated(const RefStage *s, int param) {
+bool stage_updates(const RefStage *s, int param) {
     return s->active[s->base.model->param[param].block] &&
            param_is_owned(s->base.model, &s->base.settings, param);
 }
@@ -123,99 +121,30 @@ static int stage_activate(Stage *base, const bool *active) {
         int block = m->param[p].block;
         if (!s->layout.trains[block] || !param_is_local(m, &base->settings, p)) continue;
         if (!(s->param[p].gradient = numbers(s, MEM_GRADIENTS, m->param[p].count))) return -1;
-        if (is_updated(s, p) && allocate_state(s, p)) return -1;
+        if (stage_updates(s, p) && allocate_state(s, p)) return -1;
     }
     return 0;
 }
 
-/* ---- update ---- */
-
-void stage_copy_buffers(const RefStage *s, bool back) {
-    const Model *m = s->base.model;
-    for (int k = 0; k < m->buffers; k++) {
-        const StageBuffer *b = &s->buffer[k];
-        size_t bytes = (size_t)m->buffer[k].count * sizeof(real);
-        if (b->data) memcpy(back ? b->data : b->before, back ? b->before : b->data, bytes);
-    }
-}
-
-static void end_step(RefStage *s) {
-    for (int p = 0; p < s->base.model->params; p++) s->param[p].gradient_made = false;
-    s->stepping = false;
-}
-
-static void stage_discard(Stage *base) {
-    RefStage *s = of(base);
-    if (s->stepping) stage_copy_buffers(s, true);
-    end_step(s);
-}
-
-static void stage_gradient_squares(Stage *base, double *square) {
-    RefStage *s = of(base);
-    for (int p = 0; p < base->model->params; p++)
-        square[p] = s->param[p].gradient && is_updated(s, p)
-                        ? optimizer_square_sum(s->param[p].gradient, base->model->param[p].count)
-                        : 0;
-}
-
-static double stage_gradient_norm(Stage *base) {
-    RefStage *s = of(base);
-    double sum = 0;
-    for (int p = 0; p < base->model->params; p++)
-        if (s->param[p].gradient && s->active[base->model->param[p].block])
-            sum += optimizer_square_sum(s->param[p].gradient, base->model->param[p].count);
-    return sqrt(sum);
-}
-
-/* p -= correct_lr g */
-static void correct(RefStage *s, int param) {
-    const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
-    optimizer_update(&plain, &s->base.model->param[param], s->param[param].data,
-                     (real *[2]){NULL, NULL}, s->param[param].gradient, 1,
-                     s->base.settings.correct_lr, 1);
-}
-
-static void stage_update(Stage *base, double lr, double gradient_scale) {
-    RefStage *s = of(base);
-    const Model *m = base->model;
-    for (int b = 0; b < m->blocks; b++) s->optimizer_step[b] += s->active[b];
-    for (int p = 0; p < m->params; p++) {
-        const StageParam *param = &s->param[p];
-        if (param->gradient && is_updated(s, p))
-            optimizer_update(&base->settings.optimizer, &m->param[p], param->data, param->state,
-                             param->gradient, gradient_scale, lr,
-                             s->optimizer_step[m->param[p].block]);
-        else if (param->gradient && !s->active[m->param[p].block])
-            correct(s, p);
-    }
-    end_step(s);
-}
-
 /* ---- host copies ---- */
 
+/* Returns a tensor and sets *count to its numbers; NULL if it does not exist now. */
 static real *find(RefStage *s, TensorRole role, int number, size_t *count) {
     const Model *m = s->base.model;
-    *count = role == TENSOR_BUFFER ? (size_t)m->buffer[number].count
-             : role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT
-                 ? value_count(m, m->block[number].out, s->batch.n)
-                 : m->param[number].count;
-    switch (role) {
-        case TENSOR_PARAMETER:
-            return s->param[number].data;
-        case TENSOR_BUFFER:
-            return s->buffer[number].data;
-        case TENSOR_GRADIENT:
-            return s->param[number].gradient;
-        case TENSOR_STATE0:
-            return s->param[number].state[0];
-        case TENSOR_STATE1:
-            return s->param[number].state[1];
-        case TENSOR_VALUE:
-            return stage_value(s, m->block[number].out);
-        case TENSOR_VALUE_GRADIENT:
-            return stage_value_gradient(s, m->block[number].out);
+    if (role == TENSOR_VALUE || role == TENSOR_VALUE_GRADIENT) {
+        int out = m->block[number].out;
+        *count = value_count(m, out, s->batch.n);
+        return role == TENSOR_VALUE ? stage_value(s, out) : stage_value_gradient(s, out);
     }
-    return NULL;
+    if (role == TENSOR_BUFFER) {
+        *count = (size_t)m->buffer[number].count;
+        return s->buffer[number].data;
+    }
+    const StageParam *param = &s->param[number];
+    *count = m->param[number].count;
+    return role == TENSOR_PARAMETER  ? param->data
+           : role == TENSOR_GRADIENT ? param->gradient
+                                     : param->state[role - TENSOR_STATE0];
 }
 
 static size_t stage_read(Stage *base, TensorRole role, int number, real *data) {

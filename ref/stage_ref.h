@@ -1,5 +1,4 @@
-/* The CPU stage, shared by its two files: stage_ref.c owns the memory, stage_pass.c runs the
- * passes. */
+/* The CPU stage, shared by its two files: stage_ref.c owns the memory, stage_pass.c computes. */
 #ifndef REF_STAGE_REF_H
 #define REF_STAGE_REF_H
 
@@ -41,14 +40,19 @@ typedef struct {
 real *stage_value(RefStage *stage, int value);
 real *stage_value_gradient(RefStage *stage, int value);
 
-/* Copies all buffers of this stage when a step starts, or with `back` restores them when it is
- * discarded. */
-void stage_copy_buffers(const RefStage *stage, bool back);
+/* Returns true if this stage's optimizer updates the parameter. */
+bool stage_updates(const RefStage *stage, int param);
+
+/* ---- calls of StageClass in stage_pass.c ---- */
 
 void stage_begin(Stage *base, const Batch *batch, Mode mode);
 void stage_forward(Stage *base, int block);
 Loss stage_loss(Stage *base, double scale);
 void stage_input_gradient(Stage *base, int block);
 void stage_weight_gradient(Stage *base, int block);
+void stage_discard(Stage *base);
+double stage_gradient_norm(Stage *base);
+void stage_gradient_squares(Stage *base, double *square);
+void stage_update(Stage *base, double lr, double gradient_scale);
 
 #endif
