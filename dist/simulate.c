@@ -6,153 +6,6 @@
 
 #include "../ref/error.h"
 
-/* ---- time ---- */
-
-static void sum_blocks(Simulation *s) {
-    const Model *m = s->c->model;
-    memset(s->chunk, 0, (size_t)s->placement->chunks * sizeof *s->chunk);
-    memset(s->trains, 0, (size_t)s->placement->chunks * sizeof *s->trains);
-    memset(s->update_s, 0, (size_t)s->placement->ranks * sizeof *s->update_s);
-    memset(s->reduced, 0, (size_t)s->placement->ranks * sizeof *s->reduced);
-    for (int b = 0; b < m->blocks; b++) {
-        int chunk = s->placement->chunk_of[b], rank = s->placement->rank_of[chunk];
-        const double *pass = s->block[b].pass_s;
-        s->chunk[chunk].forward += pass[PASS_FORWARD];
-        s->chunk[chunk].input_gradient += pass[PASS_INPUT_GRADIENT];
-        s->chunk[chunk].weight_gradient += pass[PASS_WEIGHT_GRADIENT];
-        s->trains[chunk] |= pass[PASS_WEIGHT_GRADIENT] > 0;
-        s->update_s[rank] += s->block[b].update_s;
-        s->reduced[rank] += (double)s->bytes[b].gradients;
-    }
-}
-
-/* Returns the time of a message between two ranks of a pipeline.  Replicas may lie on the nodes in
- * different ways; this is the time of the slowest. */
-static double message_time(const Configuration *c, int from, int to, double bytes) {
-    double max = 0;
-    for (int first = 0; first < c->replicas * c->pipeline; first += c->pipeline)
-        max = fmax(max, cluster_message_s(&c->cluster, first + from, first + to, bytes));
-    return max;
-}
-
-static void time_transfers(Simulation *s) {
-    const int *chunk_of = s->placement->chunk_of, *rank_of = s->placement->rank_of;
-    for (int b = 0; b < s->c->model->blocks - 1; b++) {
-        int below = chunk_of[b], above = chunk_of[b + 1];
-        if (rank_of[below] != rank_of[above])
-            s->transfer_s[below] =
-                message_time(s->c, rank_of[below], rank_of[above], s->block[b].out_bytes);
-    }
-}
-
-/* Makes the plan of the schedule: where forward begins, where backward ends, and the costs. */
-static void plan_passes(Simulation *s) {
-    const Configuration *c = s->c;
-    int lowest = 0;
-    while (lowest < c->model->blocks - 1 && !s->active[lowest]) lowest++;
-    time_transfers(s);
-    /* If weight gradients are not deferred, a chunk's gradients are one task. */
-    for (int i = 0; i < s->placement->chunks && !c->stage.deferred; i++) {
-        s->chunk[i].input_gradient += s->chunk[i].weight_gradient;
-        s->chunk[i].weight_gradient = 0;
-        s->trains[i] = false;
-    }
-    s->plan = (SchedulePlan){.kind = c->schedule,
-                             .ranks = c->pipeline,
-                             .chunks = s->placement->chunks,
-                             .micro_batches = c->micro_batches,
-                             .rank_of = s->placement->rank_of,
-                             .lowest = s->placement->chunk_of[lowest],
-                             .trains = s->trains,
-                             .cost = s->chunk,
-                             .transfer = s->transfer_s,
-                             .slack = c->slack};
-    if (c->cached) s->plan.first = s->plan.lowest;
-    /* Within the first chunk that runs, the blocks below the active ones are cached too. */
-    for (int b = 0; c->cached && b < lowest; b++)
-        if (s->placement->chunk_of[b] == s->plan.first)
-            s->chunk[s->plan.first].forward -= s->block[b].pass_s[PASS_FORWARD];
-}
-
-/* Returns the number of nodes that a pipeline is on. */
-static int pipeline_nodes(const Configuration *c) {
-    return (c->pipeline + c->cluster.per_node - 1) / c->cluster.per_node;
-}
-
-/* Returns the time that offload adds to a step: Adam runs in host memory, on the processors of
- * every node.  Gradients go there during the backward pass, and weights come back after the
- * update. */
-static double offload_time(const Simulation *s) {
-    const Configuration *c = s->c;
-    const Efficiency *efficiency = &c->cluster.efficiency;
-    double count = (double)c->model->param_count, backward = 0;
-    double rate = c->cluster.gpu->host_rate * efficiency->interconnect * c->pipeline;
-    double host_rate = fmin(efficiency->host_process_rate * c->pipeline,
-                            efficiency->host_memory_rate * pipeline_nodes(c));
-    for (int b = 0; b < c->model->blocks; b++)
-        backward +=
-            s->block[b].pass_s[PASS_INPUT_GRADIENT] + s->block[b].pass_s[PASS_WEIGHT_GRADIENT];
-    double out = 4 * count / rate, hidden = backward * c->micro_batches / c->pipeline;
-    double adam = count * update_bytes(&c->stage.optimizer, PRECISION_FP32) / host_rate;
-    double back = count * (double)value_bytes(&c->stage) / rate;
-    return fmax(0, out - hidden) + adam + back;
-}
-
-/* Returns the time to send the gradient of a tied head to the owner, and the new values back. */
-static double tied_time(const Simulation *s) {
-    int owner, user;
-    const Param *param = simulation_tied(s, &owner, &user);
-    if (!param || !s->active[param->block]) return 0;
-    double count = (double)param->count;
-    return message_time(s->c, user, owner, count * sizeof(float)) +
-           message_time(s->c, owner, user, count * (double)value_bytes(&s->c->stage));
-}
-
-/* Returns the time that a rank computes for one micro-batch. */
-static double rank_work(const Simulation *s, int rank) {
-    double work = 0;
-    for (int chunk = s->plan.first; chunk < s->plan.chunks; chunk++) {
-        if (s->plan.rank_of[chunk] != rank) continue;
-        work += s->chunk[chunk].forward;
-        if (chunk >= s->plan.lowest)
-            work += s->chunk[chunk].input_gradient + s->chunk[chunk].weight_gradient;
-    }
-    return work;
-}
-
-/* Sets *passes_s to the time of all forward and backward passes. */
-static int time_passes(const Simulation *s, double busiest, double *passes_s) {
-    *passes_s = busiest * s->c->micro_batches;
-    if (s->quick) return 0;
-    Schedule schedule;
-    if (schedule_make(&schedule, &s->plan)) return -1;
-    *passes_s = schedule.time;
-    schedule_free(&schedule);
-    return 0;
-}
-
-static int time_step(Simulation *s, Prediction *sum) {
-    const Configuration *c = s->c;
-    double reduce = 0, update = 0, work = 0, busiest = 0, passes;
-    for (int r = 0; r < c->pipeline; r++) {
-        reduce =
-            fmax(reduce, cluster_reduce_s(&c->cluster, c->replicas, c->pipeline, s->reduced[r]));
-        update = fmax(update, s->update_s[r]);
-        work += rank_work(s, r);
-        busiest = fmax(busiest, rank_work(s, r));
-    }
-    if (time_passes(s, busiest, &passes)) return -1;
-    if (c->stage.offload) update = offload_time(s);
-    sum->passes_s += passes;
-    sum->reduce_s += reduce;
-    sum->tied_s += tied_time(s);
-    sum->update_s += update;
-    sum->bubble += 1 - work * c->micro_batches / (c->pipeline * passes);
-    return 0;
-}
-
-/* ---- the whole ---- */
-
 /* Computes costs, memory and the plan of one submodel's schedule. */
 static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured) {
     const Configuration *c = s->c;
@@ -164,8 +17,7 @@ static int plan_submodel(Simulation *s, int submodel, const BlockCost *measured)
                          &c->cluster.efficiency))
         return -1;
     if (memory_blocks(s->bytes, c->model, &c->stage, s->active)) return -1;
-    sum_blocks(s);
-    plan_passes(s);
+    simulation_plan(s);
     return 0;
 }
 
@@ -260,7 +112,8 @@ static void finish(const Configuration *c, Prediction *p) {
     p->fits = p->total_bytes <= gpu_usable_bytes(c->cluster.gpu);
     if (c->stage.offload)
         p->host_bytes = (double)c->model->param_count * 4 *
-                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) / pipeline_nodes(c);
+                        (1 + 1 + optimizer_state_vectors(&c->stage.optimizer)) /
+                        simulation_nodes(c);
 }
 
 /* Simulates all submodels and computes their mean. */
@@ -268,7 +121,7 @@ static int simulate_all(Simulation *s, Prediction *prediction, double *submodel_
                         const BlockCost *measured) {
     for (int k = 0; k < s->c->submodels; k++) {
         double before = step_time(prediction);
-        if (plan_submodel(s, k, measured) || time_step(s, prediction)) return -1;
+        if (plan_submodel(s, k, measured) || simulation_time(s, prediction)) return -1;
         simulation_memory(s, prediction);
         if (submodel_s) submodel_s[k] = step_time(prediction) - before;
     }
@@ -303,4 +156,23 @@ int simulate_timeline(Schedule *schedule, const Configuration *c, int submodel,
     int failed = plan_submodel(&s, submodel, measured) || schedule_make(schedule, &s.plan);
     simulation_free(&s);
     return failed ? -1 : 0;
+}
+
+/* Bisects on a logarithmic scale; the step's time falls as the number grows. */
+int simulate_calibrate(Configuration *c, double *number, double step_s) {
+    enum { BISECTIONS = 40 };
+    const double before = *number;
+    double low = before * 1e-3, high = before * 1e3, ratio = 0;
+    Prediction p;
+    int failed = 0;
+    for (int i = 0; i < BISECTIONS && !failed; i++) {
+        *number = sqrt(low * high);
+        failed = simulate(&p, NULL, c, NULL);
+        ratio = p.step_s / step_s;
+        *(ratio > 1 ? &low : &high) = *number;
+    }
+    if (!failed && !(fabs(ratio - 1) < 1e-6))
+        failed = error_set("calibrate: no value makes the step take %g s", step_s);
+    if (failed) *number = before;
+    return failed;
 }

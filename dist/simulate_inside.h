@@ -1,4 +1,4 @@
-/* The state of a simulation, shared by simulate.c and simulate_memory.c. */
+/* The state of a simulation, shared by simulate.c, simulate_time.c and simulate_memory.c. */
 #ifndef DIST_SIMULATE_INSIDE_H
 #define DIST_SIMULATE_INSIDE_H
 
@@ -22,6 +22,19 @@ typedef struct {
     int *in_flight;     /* [blocks]: micro-batches in flight there */
     SchedulePlan plan;
 } Simulation;
+
+/* ---- simulate_time.c ---- */
+
+/* Makes the plan of the schedule: where forward begins, where backward ends, and the costs. */
+void simulation_plan(Simulation *s);
+
+/* Adds the times of the present submodel's step to *sum.  -1 and an error when memory runs out. */
+int simulation_time(const Simulation *s, Prediction *sum);
+
+/* Returns the number of nodes that a pipeline is on. */
+int simulation_nodes(const Configuration *configuration);
+
+/* ---- simulate_memory.c ---- */
 
 /* Returns the parameter that the head shares with a block of another rank, and sets both ranks;
  * NULL if there is none. */
