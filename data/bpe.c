@@ -11,54 +11,50 @@
 #include "merges.h"
 #include "pretoken.h"
 #include "tokenizer.h"
-#include "wordcache.h"
 
 typedef struct {
     Tokenizer base;
     Vocabulary vocabulary;
     char name[16];
     Pretokenizer *pretokenizer;
-    WordCache cache;
     Merger merger;
 } Gpt2;
 
-static int grow(int **array, size_t *capacity, size_t needed) {
-    if (needed <= *capacity) return 0;
-    const size_t bigger = *capacity > needed / 2 ? *capacity * 2 : needed + 64;
-    int *grown =
-        bigger > SIZE_MAX / sizeof **array ? NULL : realloc(*array, bigger * sizeof **array);
-    if (!grown) return error_set("gpt2: no memory for %zu tokens", needed);
-    *array = grown;
-    *capacity = bigger;
-    return 0;
-}
-
+/* The tokens of a text so far. */
 typedef struct {
     Gpt2 *gpt2;
     int *tokens;
     size_t count, capacity;
 } Output;
 
+/* Makes room for `more` tokens.  The capacity doubles, so that appending takes linear time. */
+static int reserve(Output *output, size_t more) {
+    const size_t needed = output->count + more;
+    if (needed <= output->capacity) return 0;
+    const size_t capacity = output->capacity > needed / 2 ? output->capacity * 2 : needed + 64;
+    int *grown = capacity > SIZE_MAX / sizeof *grown
+                     ? NULL
+                     : realloc(output->tokens, capacity * sizeof *grown);
+    if (!grown) return error_set("gpt2: no memory for %zu tokens", needed);
+    output->tokens = grown;
+    output->capacity = capacity;
+    return 0;
+}
+
 static int append_word(void *context, const char *word, size_t bytes) {
     Output *output = context;
     Gpt2 *gpt2 = output->gpt2;
-    const bool short_word = bytes <= WORD_MAX_BYTES;
-    size_t count = 0;
-    const int *tokens = short_word ? wordcache_get(&gpt2->cache, word, bytes, &count) : NULL;
-    if (!tokens) {
-        if (merge_word(&gpt2->merger, &gpt2->vocabulary, word, bytes, &count)) return -1;
-        tokens = gpt2->merger.tokens;
-        if (short_word) wordcache_put(&gpt2->cache, word, bytes, tokens, count);
-    }
-    if (grow(&output->tokens, &output->capacity, output->count + count)) return -1;
-    memcpy(output->tokens + output->count, tokens, count * sizeof *tokens);
+    size_t count;
+    if (merge_word(&gpt2->merger, &gpt2->vocabulary, word, bytes, &count) || reserve(output, count))
+        return -1;
+    memcpy(output->tokens + output->count, gpt2->merger.tokens, count * sizeof(int));
     output->count += count;
     return 0;
 }
 
 static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                        size_t *count) {
-    Gpt2 *gpt2 = (Gpt2 *)tokenizer; /* not const: the cache of words changes */
+    Gpt2 *gpt2 = (Gpt2 *)tokenizer; /* not const: the merger works in its own memory */
     Output output = {gpt2, *tokens, *count, *count};
     const int failed = pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output);
     *tokens = output.tokens;
@@ -78,7 +74,6 @@ static void gpt2_free(Tokenizer *tokenizer) {
     Gpt2 *gpt2 = (Gpt2 *)tokenizer;
     vocabulary_free(&gpt2->vocabulary);
     pretokenizer_free(gpt2->pretokenizer);
-    wordcache_free(&gpt2->cache);
     merger_free(&gpt2->merger);
     free(gpt2);
 }
@@ -92,7 +87,7 @@ Tokenizer *tokenizer_gpt2_parse(const char *encoder, size_t encoder_bytes, const
     }
     gpt2->base = (Tokenizer){.encode = gpt2_encode, .decode = gpt2_decode, .free = gpt2_free};
     gpt2->pretokenizer = pretokenizer_create();
-    if (!gpt2->pretokenizer || wordcache_init(&gpt2->cache) ||
+    if (!gpt2->pretokenizer ||
         vocabulary_parse(&gpt2->vocabulary, encoder, encoder_bytes, merges, merges_bytes, dir)) {
         gpt2_free(&gpt2->base);
         return NULL;

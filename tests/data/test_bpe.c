@@ -59,8 +59,7 @@ static void merges_by_hand(void) {
     if (!CHECK(tokenizer, "%s", error_message())) return;
     CHECK(tokenizer->vocabulary == TINY_END + 1, "vocabulary %d", tokenizer->vocabulary);
     CHECK(tokenizer->end_of_text == TINY_END, "end of text %d", tokenizer->end_of_text);
-    for (int twice = 0; twice < 2; twice++) /* the second time from the cache of words */
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++) check_known(tokenizer, &known[i]);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) check_known(tokenizer, &known[i]);
     tokenizer_free(tokenizer);
 }
 
@@ -117,7 +116,7 @@ static void tokens_out_of_range_decode_to_nothing(void) {
     }
 }
 
-/* Longer than the cache takes, and long enough for its buffers to grow. */
+/* Long enough for the merger's memory to grow. */
 static void long_words(void) {
     enum { LENGTH = 20000 };
     Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
@@ -131,25 +130,6 @@ static void long_words(void) {
     free(tokens);
     free(text);
     tokenizer_free(tokenizer);
-}
-
-/* Different words of `length` letters, enough for the cache to forget them and start again. */
-static void check_many_words(int words, int length) {
-    const size_t bytes = (size_t)words * (size_t)(length + 1);
-    Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
-    char *text = malloc(bytes + 1);
-    for (int i = 0; i < words; i++)
-        snprintf(text + (size_t)i * (size_t)(length + 1), (size_t)length + 2, " %0*d", length, i);
-    for (size_t i = 0; i < bytes; i++)
-        if (text[i] != ' ') text[i] = (char)(text[i] - '0' + 'p');
-    for (int twice = 0; twice < 2; twice++) check_inverse(tokenizer, text, bytes);
-    free(text);
-    tokenizer_free(tokenizer);
-}
-
-static void more_words_than_the_cache_holds(void) {
-    check_many_words(300000, 6); /* too many words */
-    check_many_words(20000, 60); /* too many tokens */
 }
 
 /* ---- words --------------------------------------------------------------------------------- */
@@ -327,7 +307,6 @@ void test_data_bpe(void) {
     RUN(decoding_gives_back_any_bytes);
     RUN(tokens_out_of_range_decode_to_nothing);
     RUN(long_words);
-    RUN(more_words_than_the_cache_holds);
     RUN(words_by_hand);
     RUN(utf8_by_the_table);
     RUN(published_numbers);
