@@ -135,7 +135,7 @@ const Option option_table[] = {
      "price of a GPU per hour, as in rtx4090=0.31,a100=1.12; bcd plan also takes one number",
      COMMAND_EXPERIMENT | COMMAND_PLAN},
     {"tokens", "N", REAL(train_tokens, 1, 1e18), LOCAL, "1e9", NULL,
-     "length of the training that is priced, in tokens", COMMAND_EXPERIMENT | COMMAND_PLAN},
+     "length of the training that is priced, in tokens", COMMAND_PLAN},
     {"table", "NAME", TEXT(table), LOCAL, "", "all", "print only this table, and write no page",
      COMMAND_REPORT},
     {"study", "FILE", TEXT(study), LOCAL, "", "none",

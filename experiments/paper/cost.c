@@ -9,13 +9,12 @@
 #include "paper.h"
 #include "trainings.h"
 
-/* Reads --multiplier, --price and --tokens. */
+/* Reads --multiplier and --price. */
 static int read_settings(CostSettings *settings, const Options *options) {
     *settings = (CostSettings){.multiplier = {[MULTIPLIER_TABLES] = paper_table_multiplier(),
                                               [MULTIPLIER_AVERAGE] = paper_average_multiplier,
                                               [MULTIPLIER_TEXT] = paper_mean_multiplier("adam", 0),
                                               [MULTIPLIER_WORST] = paper_worst_multiplier},
-                               .tokens = options->train_tokens,
                                .priced = *options->price != 0};
     double *ours = &settings->multiplier[MULTIPLIER_OURS];
     for (int g = 0; g < COST_GPUS; g++)
@@ -50,10 +49,8 @@ int experiment_cost(const Options *options) {
     if (!failed) {
         paper_add_table1(&tables);
         paper_add_reductions(&tables, &settings);
-        paper_add_implied(&tables);
         paper_add_claims(&tables, &settings);
         paper_add_prices(&tables, &settings);
-        paper_add_dollars(&tables, &settings);
     }
     return paper_write(&tables, options, "cost", failed);
 }

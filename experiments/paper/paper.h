@@ -32,7 +32,6 @@ typedef struct {
     double price[COST_GPUS]; /* dollars per GPU and hour: of the paper, or of --price */
     bool priced;             /* by --price */
     Source ours;             /* of MULTIPLIER_OURS */
-    double tokens;           /* of a training */
 } CostSettings;
 
 /* Columns for a saving: the published one, the multiplier whose saving is nearest to it, how far
@@ -52,10 +51,8 @@ void cost_put_saved(Table *table, int first, const CostSettings *settings, doubl
 
 void paper_add_table1(Tables *tables);
 void paper_add_reductions(Tables *tables, const CostSettings *settings); /* 5 to 7, 12 to 14 */
-void paper_add_implied(Tables *tables);
 void paper_add_claims(Tables *tables, const CostSettings *settings);
 void paper_add_prices(Tables *tables, const CostSettings *settings);
-void paper_add_dollars(Tables *tables, const CostSettings *settings);
 
 /* ---- what memory and timing measure here: small networks, or those of --models --------------- */
 

@@ -8,7 +8,7 @@
 
 #include "../../ref/error.h"
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- what is alike --------------------------------------------------------------------------- */
 
 /* Returns true for the settings of a method: how the submodels take turns; and the learning rate,
  * because the best one differs between methods. */
@@ -22,56 +22,43 @@ static bool is_of_method(const char *flag) {
     return strstr(flags, word);
 }
 
-/* Returns true for a setting that all trainings of a case share. */
-static bool is_of_case(const Option *option) {
-    return option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
-           strcmp(option->name, "seed") && !is_of_method(option->name);
-}
-
-bool case_settings_equal(const StudyRow *a, const StudyRow *b) {
+/* Compares the flags of a method, or those of a case but for the network. */
+static bool same_flags(const StudyRow *a, const StudyRow *b, bool of_method) {
     char one[OPTION_TEXT], other[OPTION_TEXT];
-    if (strcmp(a->data, b->data) || strcmp(a->optimizer, b->optimizer) || a->batch != b->batch ||
-        strcmp(a->provenance.device, b->provenance.device) ||
-        strcmp(a->provenance.precision, b->provenance.precision) ||
-        (strcmp(a->checksum, b->checksum) && strcmp(a->data, "synthetic")))
-        return false;
-    for (int o = 0; option_table[o].name; o++)
-        if (is_of_case(&option_table[o]) && strcmp(option_table[o].name, "model") &&
+    for (int o = 0; option_table[o].name; o++) {
+        const Option *option = &option_table[o];
+        if (option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
+            strcmp(option->name, "seed") && strcmp(option->name, "model") &&
+            is_of_method(option->name) == of_method &&
             strcmp(options_format(&a->settings, o, one), options_format(&b->settings, o, other)))
             return false;
+    }
     return true;
 }
 
-/* Rows with equal texts belong to the same case, or to the same method of it. */
+bool case_settings_equal(const StudyRow *a, const StudyRow *b) {
+    return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
+           a->batch == b->batch && !strcmp(a->provenance.device, b->provenance.device) &&
+           !strcmp(a->provenance.precision, b->provenance.precision) &&
+           (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic")) &&
+           same_flags(a, b, false);
+}
+
+static bool same_case(const StudyRow *a, const StudyRow *b) {
+    return !strcmp(a->model, b->model) && case_settings_equal(a, b);
+}
+
+static bool same_method(const StudyRow *a, const StudyRow *b) {
+    return a->submodels == b->submodels && a->steps == b->steps && !strcmp(a->method, b->method) &&
+           !strcmp(a->order, b->order) && !strcmp(a->switching, b->switching) &&
+           same_flags(a, b, true);
+}
+
 typedef struct {
     const StudyRow *row;
     int number;              /* in the study */
     int first, method_first; /* numbers of the first rows of its case and method */
-    char *of_case, *of_method;
 } CaseKey;
-
-/* Returns the settings of a row's case, or of its method, as a text to be freed. */
-static char *write_key(const StudyRow *row, bool of_method) {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return NULL;
-    if (of_method)
-        fprintf(out, "%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n", row->method, row->order,
-                row->switching, row->submodels, row->steps);
-    else
-        fprintf(out, "%s\n%s\n%s\n%s\n%s\n%s\n%" PRId64 "\n", row->model, row->data,
-                strcmp(row->data, "synthetic") ? row->checksum : "", row->optimizer,
-                row->provenance.device, row->provenance.precision, row->batch);
-    char value[OPTION_TEXT];
-    for (int o = 0; option_table[o].name; o++) {
-        const Option *option = &option_table[o];
-        if (option->role == OPTION_FIXED && (option->commands & COMMAND_TRAIN) &&
-            strcmp(option->name, "seed") && is_of_method(option->name) == of_method)
-            fprintf(out, "%s\n", options_format(&row->settings, o, value));
-    }
-    return fclose(out) ? NULL : text;
-}
 
 static int compare_numbers(double a, double b) { return (a > b) - (a < b); }
 
@@ -94,34 +81,19 @@ static int compare_keys(const void *x, const void *y) {
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-static void free_keys(CaseKey *key, int rows) {
-    for (int r = 0; key && r < rows; r++) {
-        free(key[r].of_case);
-        free(key[r].of_method);
-    }
-    free(key);
-}
-
 /* Returns the keys sorted by the first row of the case, method, seed; NULL when memory runs out. */
 static CaseKey *sorted_keys(const Study *study) {
     CaseKey *key = calloc((size_t)study->rows + 1, sizeof *key);
-    bool failed = !key;
-    for (int r = 0; r < study->rows && !failed; r++) {
+    for (int r = 0; key && r < study->rows; r++) {
         const StudyRow *row = &study->row[r];
-        key[r] = (CaseKey){row, r, 0, 0, write_key(row, false), write_key(row, true)};
-        failed = !key[r].of_case || !key[r].of_method;
+        int first = 0, method = 0;
+        while (first < r && !(key[first].first == first && same_case(key[first].row, row))) first++;
+        while (method < r && !(key[method].first == first && key[method].method_first == method &&
+                               same_method(key[method].row, row)))
+            method++;
+        key[r] = (CaseKey){row, r, first, method};
     }
-    if (failed) {
-        free_keys(key, study->rows);
-        return NULL;
-    }
-    for (int r = 0; r < study->rows; r++) {
-        while (strcmp(key[key[r].first].of_case, key[r].of_case) != 0) key[r].first++;
-        while (key[key[r].method_first].first != key[r].first ||
-               strcmp(key[key[r].method_first].of_method, key[r].of_method) != 0)
-            key[r].method_first++;
-    }
-    qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
+    if (key) qsort(key, (size_t)study->rows, sizeof *key, compare_keys);
     return key;
 }
 
@@ -165,7 +137,7 @@ int cases_make(Cases *cases, const Study *study) {
                      .row = calloc(rows, sizeof *cases->row)};
     bool failed = !key || !cases->item || !cases->method || !cases->row;
     if (!failed) fill(cases, key, study->rows);
-    free_keys(key, study->rows);
+    free(key);
     if (!failed) return 0;
     cases_free(cases);
     return error_set("study: out of memory for %d trainings", study->rows);

@@ -56,27 +56,6 @@ static const HeldCell by_hand[] = {
     {"table14", "G-1.6B worst", "multiplier_average", "0.53110"},
     {"table14", "G-1.6B worst", "multiplier_language", "0.17826"},
     {"table14", "G-1.6B worst", "multiplier_worst", "0.065582"},
-    {"implied", "rtx4090 G-5.4B", "multiplier_cost", "1.2483"},
-    {"implied", "rtx4090 G-5.4B", "multiplier_hours", "1.2492"},
-    {"implied", "rtx4090 G-5.4B", "price_implied", "1.2403"},
-    {"implied", "rtx4090 G-5.4B", "price_published", "1.0000"},
-    {"implied", "rtx4090 G-5.4B", "full_ms_cost", "2398.7"},
-    {"implied", "rtx4090 G-5.4B", "full_ms_hours", "1933.9"},
-    {"implied", "rtx4090 G-5.4B", "full_ms", "1934.0"},
-    {"implied", "a100 G-1.6B", "multiplier_cost", "1.2459"},
-    {"implied", "a100 G-1.6B", "multiplier_hours", "1.2486"},
-    {"implied", "a100 G-1.6B", "price_implied", "3.9558"},
-    {"implied", "a100 G-1.6B", "price_published", "4.1379"},
-    {"implied", "a100 G-1.6B", "full_ms_cost", "1017.5"},
-    {"implied", "a100 G-1.6B", "full_ms_hours", "1064.4"},
-    {"implied", "a100 G-1.6B", "full_ms", "1064.0"},
-    {"implied", "a800 G-10B", "multiplier_cost", "1.2480"},
-    {"implied", "a800 G-10B", "multiplier_hours", "1.2490"},
-    {"implied", "a800 G-10B", "price_implied", "2.3828"},
-    {"implied", "a800 G-10B", "price_published", "2.3793"},
-    {"implied", "a800 G-10B", "full_ms_cost", "6044.6"},
-    {"implied", "a800 G-10B", "full_ms_hours", "6035.8"},
-    {"implied", "a800 G-10B", "full_ms", "6042.0"},
     {"claims", "time saved over OffLoad (average)", "multiplier_tables", "0.73837"},
     {"claims", "faster than OffLoad (worst)", "multiplier_tables", "3.7145"},
     {"claims", "slower than distributed (worst)", "multiplier_tables", "-0.13065"},
@@ -105,14 +84,6 @@ static const HeldCell by_hand[] = {
     {"prices", "Hengyuan Cloud", "ratio_a800", "5.6818"},
     {"prices", "Hengyuan Cloud", "saved_a100", "0.83465"},
     {"prices", "Hengyuan Cloud", "saved_a800", "0.82435"},
-    {"dollars", "G-10B 2/8", "full", "4093.2"},
-    {"dollars", "G-10B 2/8", "offload", "4453.2"},
-    {"dollars", "G-10B 2/8", "full_a100", "7515.6"},
-    {"dollars", "G-10B 2/8", "full_a800", "4523.6"},
-    {"dollars", "G-10B 2/8", "multiplier_tables", "1897.5"},
-    {"dollars", "G-10B 2/8", "multiplier_average", "2112.0"},
-    {"dollars", "G-10B 2/8", "multiplier_language", "3701.3"},
-    {"dollars", "G-10B 2/8", "multiplier_worst", "4208.8"},
     {"table8", "G-1.6B", "full_recomputed", "24.076"},
     {"table8", "G-1.6B", "full_deviation", "-0.00000271"},
     {"table8", "G-1.6B", "bcd3_deviation", "0.0000388"},
@@ -198,18 +169,16 @@ static CostSettings settings_of_the_paper(void) {
                                             [MULTIPLIER_WORST] = 2.77,
                                             [MULTIPLIER_OURS] = NAN},
                              .multipliers = MULTIPLIER_OURS,
-                             .price = {0.29, 1.20, 0.69},
-                             .tokens = 1e9};
+                             .price = {0.29, 1.20, 0.69}};
     return settings;
 }
 
 static int add_all(Tables *tables) {
     static void (*const of_cost[])(Tables *, const CostSettings *) = {
-        paper_add_reductions, paper_add_claims, paper_add_prices, paper_add_dollars};
+        paper_add_reductions, paper_add_claims, paper_add_prices};
     static void (*const others[])(Tables *) = {
-        paper_add_table1,     paper_add_implied,    paper_add_table8,
-        paper_add_figure5,    paper_add_tables9_11, paper_add_table3_4,
-        paper_add_table15_16, paper_add_deviations, paper_add_figure6};
+        paper_add_table1,   paper_add_table8,     paper_add_figure5,    paper_add_tables9_11,
+        paper_add_table3_4, paper_add_table15_16, paper_add_deviations, paper_add_figure6};
     const CostSettings settings = settings_of_the_paper();
     for (size_t a = 0; a < sizeof of_cost / sizeof *of_cost; a++) of_cost[a](tables, &settings);
     for (size_t a = 0; a < sizeof others / sizeof *others; a++) others[a](tables);
@@ -247,8 +216,6 @@ static void check_notes(const Tables *tables) {
         {"claims", "the printed average cells have the means 67.7 and 80.0 %"},
         {"speedup", "1.52 to 1.76 times, mean 1.41; the table spans 1.02 to 1.77, mean 1.41"},
         {"prices", "the tables' multiplier 1.249"},
-        {"dollars", "An iteration is taken as 1024 tokens"},
-        {"dollars", "at 0.29, 1.20 and 0.69 $/h"},
         {"table4", "matrix products at 73 % of the peak"},
         {"table4",
          "RTX 4090 27.6 % (G-1.6B BCD-1/3), A100 54.2 %, A800 51.4 % (G-1.6B full on one)"},
