@@ -1,8 +1,11 @@
-/* The commands of `bcd`.  Each returns 0, the exit status, or -1 with an error set. */
+/* The commands of `bcd`.  Each returns 0, the exit status, or -1 with an error set; -WRONG_USE when
+ * the error is in the command line. */
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
 #include "cli/options.h"
+
+enum { WRONG_USE = 2 }; /* the exit status of wrong use */
 
 int command_train(const Options *options);
 int command_eval(const Options *options);

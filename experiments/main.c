@@ -8,12 +8,9 @@
 #include "../ref/error.h"
 #include "commands.h"
 #include "convert/convert.h"
-#include "plan/plan.h"
 #include "store/provenance.h"
 #include "train/setup.h"
 #include "train/train.h"
-
-enum { WRONG_USE = 2 };
 
 static const struct {
     Command command;
@@ -60,7 +57,6 @@ static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
         (options->command == COMMAND_TRAIN && !options->resume[0]))
         return setup_check(options) || setup_check_idle(options) ? -1 : 0;
-    if (options->command == COMMAND_PLAN) return plan_check(options);
     if (options->command != COMMAND_INFO || !options->model[0]) return 0;
     Model *model = model_create(options->model);
     model_free(model);
@@ -98,7 +94,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options.command) {
             int status = commands[i].run(&options);
-            if (status < 0) status = complain(1);
+            if (status < 0) status = complain(-status);
             /* Ends the threads, as leak checkers report those that outlive main. */
             omp_pause_resource_all(omp_pause_hard);
             return finish_output(status);

@@ -130,11 +130,5 @@ void plan_row_without(Table *table, const char *label, const char *why);
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
 int plan_search(Tables *tables, const PlanQuestion *question);  /* search.c */
 int plan_scale(Tables *tables, const Options *options);         /* search.c */
-/* Iterates over the specifications of --models, or the default ones of --scale: copies the one at
- * *next and advances it.  Returns false at the end. */
-bool plan_scale_next(char spec[OPTION_TEXT], const char **next, const Options *options);
-
-/* Checks, before anything is computed, that the flags make sense.  Returns -1 with an error set. */
-int plan_check(const Options *options);
 
 #endif

@@ -141,18 +141,11 @@ static int add_model(Tables *tables, const Options *options, const char *spec, i
     return failed ? -1 : 0;
 }
 
-bool plan_scale_next(char spec[OPTION_TEXT], const char **next, const Options *options) {
-    if (!*next) *next = *options->models ? options->models : "L-7B L-70B L-405B";
-    *next += strspn(*next, " ");
-    snprintf(spec, OPTION_TEXT, "%.*s", (int)strcspn(*next, " "), *next);
-    *next += strlen(spec);
-    return *spec;
-}
-
 int plan_scale(Tables *tables, const Options *options) {
-    const char *next = NULL;
-    char spec[OPTION_TEXT];
-    for (int number = 0; plan_scale_next(spec, &next, options); number++)
-        if (add_model(tables, options, spec, number)) return -1;
-    return 0;
+    char specs[OPTION_TEXT], *rest;
+    int number = 0;
+    snprintf(specs, sizeof specs, "%s", *options->models ? options->models : "L-7B L-70B L-405B");
+    for (char *spec = strtok_r(specs, " ", &rest); spec; spec = strtok_r(NULL, " ", &rest))
+        if (add_model(tables, options, spec, number++)) return -1;
+    return number ? 0 : error_set("--models names none");
 }
