@@ -195,15 +195,6 @@ def time(case):
                       else "seconds, not all on as many threads of the same machine")
 
 
-def operations(case):
-    last = max((t.operations[-1] for m in case.methods for t in m.trainings), default=np.nan)
-    if not np.isfinite(last):
-        return None
-    scale = min(7, max(0, int(np.log10(last / 2) // 3)))
-    return loss_along(case, lambda t: t.operations / 1000.0 ** scale,
-                      "operations, " + ["", "k", "M", "G", "T", "P", "E", "Z"][scale] + "FLOP")
-
-
 def score(case):
     images = case.first["input"] == "images"
     names, right = wrap_names([method.name for method in case.methods])
@@ -263,8 +254,6 @@ CASE_FIGURES = [  # what draws it, the part of a training that it needs, the cap
     (memory, None, "Measured peak of each role of memory. The line across a bar: the closed form "
      "W (1 + k/M) for parameters, gradients and optimizer state, which leaves activations out."),
     (time, "curve", "The same training loss against seconds of training."),
-    (operations, "curve", "The same training loss against operations, counted from shapes: forward "
-     "everywhere, input gradients down to the active submodel, weight gradients of the active one."),
 ]
 
 

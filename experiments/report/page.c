@@ -43,22 +43,6 @@ static void store_order(H5File *file, const Cases *cases) {
     free(row);
 }
 
-/* Concatenates the operations of all trainings, as the curves in a study's file; NAN: unknown. */
-static void store_operations(H5File *file, const Study *study) {
-    size_t total = 0, at = 0;
-    for (int r = 0; r < study->rows; r++) total += study->row[r].curve_rows;
-    double *values = malloc((total + 1) * sizeof *values);
-    for (int r = 0; values && r < study->rows; r++)
-        for (size_t i = 0; i < study->row[r].curve_rows; i++)
-            values[at++] = study_axis_value(&study->row[r], i, AXIS_OPERATIONS);
-    H5Dim dim = {"step", total, NULL};
-    if (values)
-        h5_write(file, "/operations", H5_DOUBLE, values, 1, &dim, NULL);
-    else
-        h5_fail(file, "/operations");
-    free(values);
-}
-
 /* Writes each column C of a table once more, as C_text: its cells as they are printed. */
 static void store_cells(H5File *file, const char *parent, const Table *table) {
     char(*texts)[TABLE_CELL] = calloc((size_t)table->rows + 1, sizeof *texts);
@@ -85,7 +69,6 @@ static int write_scratch(const Report *report, const char *path) {
     h5_set_text(&file, "/", "convergence", study_convergence_rule);
     if (report->study.rows) {
         study_store(&file, &report->study);
-        store_operations(&file, &report->study);
         store_order(&file, &report->cases);
     }
     for (int f = 0; f < report->files; f++) {

@@ -83,7 +83,7 @@ def read_tables(file):
 class Training(dict):
     """Every column of /table, /settings and /provenance under its name; and the curves."""
 
-    def __init__(self, data, operations, row):
+    def __init__(self, data, row):
         self.units = data["units"]
         super().__init__({name: values[row] for name, values in data["table"].items()})
         self.update({"--" + name: values[row] for name, values in data["settings"].items()})
@@ -91,7 +91,6 @@ class Training(dict):
         self.update({name: text(value) for name, value in self.items() if isinstance(value, bytes)})
         self.curve, self.evaluation, self.switches = (
             self.part(data, name, row) for name in ("training", "evaluation", "switches"))
-        self.operations = self.part({**data, "training": {"": operations}}, "training", row)[""]
         self["specification"] = text(data["curves"]["spec"][row])
         self["switches"] = self.reasons()
 
@@ -143,12 +142,10 @@ def read_cases(file):
     groups = ("table", "curves", "training", "evaluation", "switches", "settings", "provenance")
     data = {group: {name: values[:] for name, values in file[group].items()} for group in groups}
     data["units"] = {name: text(values.attrs.get("unit", "")) for name, values in file["table"].items()}
-    operations = file["operations"][:]
     names = zip(*(texts(file["order/" + name]) for name in ("case", "method")))
     cases = {}
     for (case, method), row in zip(names, file["order/training"][:]):
-        cases.setdefault(case, {}).setdefault(method, []).append(
-            Training(data, operations, int(row)))
+        cases.setdefault(case, {}).setdefault(method, []).append(Training(data, int(row)))
     return [Case(name.split("\n")[0], [Method(m, t) for m, t in methods.items()])
             for name, methods in cases.items()]
 

@@ -1,8 +1,10 @@
-/* Steps to convergence and the B-F multiplier, from the curves of trainings. */
+/* Steps to convergence and the B-F multiplier, from the curves of trainings; and the convergence of
+ * a training by itself. */
+#include "converge.h"
+
 #include <math.h>
 
 #include "cases.h"
-#include "converge.h"
 
 const char study_convergence_rule[] =
     "A BCD training is compared only with the full update of the same network, data, optimizer, "
@@ -72,19 +74,26 @@ static void converge_training(StudyRow *row, const StudyRow *full) {
     row->multiplier = row->steps_to_converge / first_at(full, window, row->level);
 }
 
-/* Returns the mean validation loss of the `count` evaluations up to number `last`; NAN for fewer.
- */
-static double validation_mean(const StudyRow *row, size_t last, size_t count) {
-    double total = 0;
+/* What is averaged over evaluations: the loss, or the cost, which is the error in per cent of an
+ * image model.  Less is better. */
+static double loss_of(const StudyRow *row, size_t e) { return row->evaluation[e].loss; }
+static double cost_of(const StudyRow *row, size_t e) {
+    return study_is_images(row) ? 100 - 100 * row->evaluation[e].accuracy : loss_of(row, e);
+}
+
+/* Returns the mean of the `count` evaluations up to number `last`; NAN for fewer. */
+static double mean_to(const StudyRow *row, size_t last, size_t count,
+                      double (*of)(const StudyRow *, size_t)) {
+    double sum = 0;
     if (last + 1 < count) return NAN;
-    for (size_t e = last + 1 - count; e <= last; e++) total += row->evaluation[e].loss;
-    return total / (double)count;
+    for (size_t e = last + 1 - count; e <= last; e++) sum += of(row, e);
+    return sum / (double)count;
 }
 
 static double lowest_validation(const StudyRow *row, size_t count) {
     double min = NAN;
     for (size_t e = 0; e < row->evaluation_rows; e++) {
-        double loss = validation_mean(row, e, count);
+        double loss = mean_to(row, e, count, loss_of);
         if (isnan(min) || loss < min) min = loss;
     }
     return min;
@@ -96,9 +105,9 @@ static double lowest_validation(const StudyRow *row, size_t count) {
 static double first_validation(const StudyRow *row, double level, size_t count) {
     for (size_t e = count - 1; e < row->evaluation_rows; e++) {
         const EvaluationRow *middle = &row->evaluation[e - count / 2];
-        double loss = validation_mean(row, e, count);
+        double loss = mean_to(row, e, count, loss_of);
         if (!(loss <= level)) continue;
-        double before = e >= count ? validation_mean(row, e - 1, count) : NAN;
+        double before = e >= count ? mean_to(row, e - 1, count, loss_of) : NAN;
         if (!isfinite(before)) return (double)middle->step;
         double weight = (before - level) / (before - loss);
         return (double)middle[-1].step + weight * (double)(middle->step - middle[-1].step);
@@ -114,14 +123,58 @@ static void converge_validation(StudyRow *row, const StudyRow *full) {
 }
 
 double plateau_multiplier(const StudyRow *row, const StudyRow *full) {
-    size_t count = PLATEAU_MEAN;
+    size_t count = PLATEAU_MEAN, first = count - 1;
     double level = higher(lowest_validation(row, count), lowest_validation(full, count));
     /* One that begins below the level reached it at an unknown update. */
-    if (validation_mean(row, count - 1, count) <= level ||
-        validation_mean(full, count - 1, count) <= level)
+    if (isnan(level) || mean_to(row, first, count, loss_of) <= level ||
+        mean_to(full, first, count, loss_of) <= level)
         return NAN;
     return first_validation(row, level, count) / first_validation(full, level, count);
 }
+
+/* ---- a training by itself -------------------------------------------------------------------- */
+
+static double epoch_of(const StudyRow *row, size_t e) {
+    return (double)row->evaluation[e].step * row->epochs / (double)row->steps;
+}
+
+int plateau_find(const StudyRow *row, double amount, double patience) {
+    size_t n = row->evaluation_rows, best = PLATEAU_MEAN - 1;
+    for (size_t e = PLATEAU_MEAN; e < n; e++) {
+        /* The next value counts even if it comes later than `patience`. */
+        if (epoch_of(row, e) - epoch_of(row, best) > patience && e > best + 1) return (int)best;
+        if (mean_to(row, e, PLATEAU_MEAN, cost_of) <
+            mean_to(row, best, PLATEAU_MEAN, cost_of) - amount)
+            best = e;
+    }
+    /* If the training ended within `patience`, nothing is known of what would have followed. */
+    return n > best && epoch_of(row, n - 1) - epoch_of(row, best) >= patience ? (int)best : -1;
+}
+
+double plateau_score(const StudyRow *row, double updates, double *spread) {
+    size_t end = 0;
+    Mean mean = {0};
+    while (end < row->evaluation_rows && (double)row->evaluation[end].step <= updates) end++;
+    for (size_t e = end - PLATEAU_MEAN; end >= PLATEAU_MEAN && e < end; e++)
+        mean_add(&mean, study_score(row, &row->evaluation[e]));
+    bool all = mean.count == PLATEAU_MEAN;
+    if (spread) *spread = all ? mean_spread(&mean) : NAN;
+    return all ? mean_value(&mean) : NAN;
+}
+
+void plateau_fill(StudyRow *row) {
+    bool images = study_is_images(row);
+    int at = plateau_find(row, images ? PLATEAU_POINTS : PLATEAU_NATS,
+                          images ? PLATEAU_IMAGE_EPOCHS : PLATEAU_TOKEN_EPOCHS);
+    row->plateau_steps = row->plateau_epochs = row->plateau_score = row->plateau_spread = NAN;
+    row->end_score = plateau_score(row, INFINITY, &row->end_spread);
+    if (at < 0) return;
+    row->plateau_steps = (double)row->evaluation[at].step;
+    row->plateau_epochs = epoch_of(row, (size_t)at);
+    row->plateau_score = plateau_score(row, row->plateau_steps, &row->plateau_spread);
+}
+
+/* ---- all trainings --------------------------------------------------------------------------- */
 
 static void reset(StudyRow *row) {
     row->level = row->steps_to_converge = row->epochs_to_converge = NAN;
@@ -144,7 +197,7 @@ int study_converge(Study *study) {
     Cases cases;
     for (int r = 0; r < study->rows; r++) {
         reset(&study->row[r]);
-        if (plateau_fill(&study->row[r])) return -1;
+        plateau_fill(&study->row[r]);
     }
     if (cases_make(&cases, study)) return -1;
     for (int m = 0; m < cases.methods; m++) converge_method(study, &cases.method[m]);

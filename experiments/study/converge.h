@@ -31,7 +31,8 @@ extern const char study_convergence_rule[];
  * error set when memory runs out. */
 int study_converge(Study *study);
 
-/* ---- plateau.c: a training's own convergence, without comparing it with another -------------- */
+/* ---- a training's own convergence, without comparing it with another ---------------------------
+ */
 
 /* The rule of early stopping.  The first mean of PLATEAU_MEAN evaluations is the best so far; a
  * later one replaces it when it is better by more than PLATEAU_POINTS points of accuracy (images)
@@ -53,14 +54,13 @@ int study_converge(Study *study);
     PLATEAU_TEXT(PLATEAU_POINTS) " points of accuracy, or " PLATEAU_TEXT(PLATEAU_NATS)    \
     " nats"
 
-/* Applies that rule to value[n], of which less is better, taken at epoch[n] in order, with `amount`
- * for a new best and `patience` in epochs: returns the index of the last value of the best mean.
- * Returns -1 when there is none, or the training ended too early to know. */
-int plateau_find(const double *epoch, const double *value, int n, double amount, double patience);
+/* Applies that rule to a row's evaluations, with `amount` for a new best and `patience` in epochs:
+ * returns the number of the last evaluation of the best mean.  Returns -1 when there is none, or
+ * the training ended too early to know. */
+int plateau_find(const StudyRow *row, double amount, double patience);
 
-/* Fills plateau_steps ... end_spread of a row from its evaluations.  Returns -1 with an error set
- * when memory runs out. */
-int plateau_fill(StudyRow *row);
+/* Fills plateau_steps ... end_spread of a row from its evaluations. */
+void plateau_fill(StudyRow *row);
 
 /* Returns the mean score (accuracy in per cent, or perplexity) of the last PLATEAU_MEAN evaluations
  * up to an update, and in *spread, unless NULL, their standard deviation; NAN for fewer. */

@@ -39,17 +39,13 @@ static Study two_trainings(void) {
     return study;
 }
 
-/* The training loss against updates, with a dot for each training where they are compared, and
- * against operations. */
+/* The training loss against updates, with a dot for each training where they are compared. */
 static void case_loss(void) {
     Study study = two_trainings();
     if (!has_figures()) SKIP("no Python with h5py, matplotlib and jinja2");
     write_study("loss.h5", &study);
     char *svg = draw("loss.h5", "0-resnet8-synthetic-sgd-loss");
     CHECK(strstr(svg, ">updates<") && count_of(svg, ">BCD-1/3<") == 1, "%s", svg);
-    free(svg);
-    svg = draw(NULL, "0-resnet8-synthetic-sgd-operations");
-    CHECK(strstr(svg, ">operations, GFLOP<"), "%s", svg);
     free(svg);
 }
 
