@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/checksum.h"
 #include "../../ref/error.h"
 #include "settings.h"
 #include "tensors.h"
@@ -26,7 +25,7 @@ static const struct {
 };
 enum { MODEL_GROUPS = 2, GROUPS = sizeof groups / sizeof *groups };
 
-/* The attributes of /bcd, in the order of their checksum. */
+/* The attributes of /bcd. */
 static const H5Column state_fields[] = {
     {H5_FIELD(BcdState, step, H5_UINT64)},        {H5_FIELD(BcdState, position, H5_UINT64)},
     {H5_FIELD(BcdState, phase, H5_UINT64)},       {H5_FIELD(BcdState, phase_steps, H5_UINT64)},
@@ -40,40 +39,6 @@ enum { STATE_FIELDS = sizeof state_fields / sizeof *state_fields };
 static void tensor_path(char path[2 * H5_NAME], const Model *model, int group, int number) {
     snprintf(path, 2 * H5_NAME, "%s/%s", groups[group].group,
              tensor_name(model, groups[group].role, number));
-}
-
-/* ---- checksums ------------------------------------------------------------------------------- */
-
-/* Adds numbers of `size` bytes each, at most 8, to a checksum. */
-static uint64_t add_numbers(uint64_t sum, const void *numbers, size_t size, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = 0;
-        memcpy(&bits, (const char *)numbers + i * size, size);
-        sum = checksum_add(sum, bits);
-    }
-    return sum;
-}
-
-static uint64_t tensor_checksum(const real *data, size_t count) {
-    return add_numbers(CHECKSUM_START, data, sizeof *data, count);
-}
-
-static uint64_t steps_checksum(const uint64_t *steps, size_t blocks) {
-    return add_numbers(CHECKSUM_START, steps, sizeof *steps, blocks);
-}
-
-static uint64_t state_checksum(const BcdState *state) {
-    uint64_t sum = CHECKSUM_START;
-    for (const H5Column *c = state_fields; c < state_fields + STATE_FIELDS; c++)
-        sum = add_numbers(sum, (const char *)state + c->offset, h5_kind_size(c->kind), 1);
-    return sum;
-}
-
-static int check_sum(const H5File *file, const char *name, uint64_t sum) {
-    uint64_t stored;
-    if (h5_get(file, name, "checksum", H5_UINT64, &stored)) return -1;
-    if (stored == sum) return 0;
-    return error_set("%s: %s: its checksum does not match; the file is damaged", file->path, name);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -96,7 +61,6 @@ static int write_tensors(H5File *file, const Setup *setup, int group, real *buff
             }
         int rank = tensor_shape(dims, model, role, i);
         h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
-        h5_set_count(file, name, "checksum", tensor_checksum(buffer, count));
     }
     return 0;
 }
@@ -107,7 +71,6 @@ static void write_steps(H5File *file, const Setup *setup, uint64_t *steps) {
         steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
     H5Dim dim = {"block", blocks, NULL};
     h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
-    h5_set_count(file, "/optimizer_step", "checksum", steps_checksum(steps, blocks));
 }
 
 static int write_all(H5File *file, const Setup *setup, const BcdState *state, real *buffer,
@@ -119,9 +82,8 @@ static int write_all(H5File *file, const Setup *setup, const BcdState *state, re
     h5_set_text(file, "/model", "spec", setup->model->spec);
     h5_set_text(file, "/data", "name", setup->train->name);
     h5_set_int(file, "/data", "samples", setup->train->samples);
-    h5_set_count(file, "/data", "checksum", setup->train->checksum);
+    h5_set(file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
     h5_set_fields(file, "/bcd", state_fields, STATE_FIELDS, state);
-    h5_set_count(file, "/bcd", "checksum", state_checksum(state));
     write_steps(file, setup, steps);
     int failed = 0;
     for (int group = 0; !failed && group < GROUPS; group++)
@@ -182,16 +144,14 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
     TensorRole role = groups[group].role;
     char name[2 * H5_NAME];
     H5Dim dims[4];
-    size_t size[4], count = 1;
+    size_t size[4];
     tensor_path(name, engine->model, group, number);
     /* Frozen parameters have no state. */
     bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
     if (optional && !h5_exists(file, name)) return 0;
     int rank = tensor_shape(dims, engine->model, role, number);
-    for (int i = 0; i < rank; i++) count *= size[i] = dims[i].size;
+    for (int i = 0; i < rank; i++) size[i] = dims[i].size;
     if (h5_read(file, name, H5_REAL, buffer, rank, size)) return -1;
-    bool has_sum = !foreign || h5_has(file, name, "checksum");
-    if (has_sum && check_sum(file, name, tensor_checksum(buffer, count))) return -1;
     return engine->is->write(engine, role, number, buffer);
 }
 
@@ -213,9 +173,7 @@ int checkpoint_read_model(const H5File *file, Engine *engine, bool foreign) {
 
 static int read_state(const H5File *file, const Setup *setup, BcdState *state) {
     memset(state, 0, sizeof *state);
-    if (h5_get_fields(file, "/bcd", state_fields, STATE_FIELDS, state) ||
-        check_sum(file, "/bcd", state_checksum(state)))
-        return -1;
+    if (h5_get_fields(file, "/bcd", state_fields, STATE_FIELDS, state)) return -1;
     if (state->submodel >= 0 && state->submodel < setup->bcd.partition.submodels) return 0;
     return error_set("%s: /bcd: no submodel %d; the file is damaged", file->path, state->submodel);
 }
@@ -248,13 +206,10 @@ static int activate(const Setup *setup, const BcdState *state) {
 }
 
 static int read_steps(const H5File *file, const Setup *setup) {
-    /* Older versions called it /age. */
-    const char *name = h5_exists(file, "/optimizer_step") ? "/optimizer_step" : "/age";
     size_t blocks = (size_t)setup->model->blocks;
     uint64_t *steps = malloc(blocks * sizeof *steps);
     if (!steps) return error_set("resume: out of memory");
-    int failed = h5_read(file, name, H5_UINT64, steps, 1, &blocks) ||
-                 check_sum(file, name, steps_checksum(steps, blocks));
+    int failed = h5_read(file, "/optimizer_step", H5_UINT64, steps, 1, &blocks);
     for (size_t b = 0; b < blocks && !failed; b++)
         setup->engine->is->set_optimizer_step(setup->engine, (int)b, steps[b]);
     free(steps);

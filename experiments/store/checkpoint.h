@@ -1,7 +1,6 @@
 /* checkpoint.h5: everything needed to continue a training, and nothing that differs between two
  * runs of the same training: no clock, no number of threads.  experiments/results/README.md lists
- * its data sets.  Each tensor, /optimizer_step and /bcd have a checksum (FNV-1a over their numbers,
- * see data/checksum.h) that shows damage. */
+ * its data sets. */
 #ifndef EXPERIMENTS_CHECKPOINT_H
 #define EXPERIMENTS_CHECKPOINT_H
 
@@ -29,7 +28,7 @@ int checkpoint_step(const char *path, uint64_t *step);
 int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);
 
 /* Reads parameters and running statistics into an engine.  With `foreign` the file was written by
- * another program, and checksums and running statistics may be missing.  -1 and an error. */
+ * another program, and running statistics may be missing.  -1 and an error. */
 int checkpoint_read_model(const H5File *file, Engine *engine, bool foreign);
 
 #endif

@@ -59,9 +59,11 @@ int h5_read(const H5File *file, const char *name, H5Kind kind, void *data, int r
 size_t h5_kind_size(H5Kind kind);
 /* Returns the rank of a data set and overwrites size[rank]; -1 and an error. */
 int h5_size(const H5File *file, const char *name, size_t size[H5_RANK]);
-/* Returns true if there is such a data set or group. */
+/* Returns true if there is such a data set or group, or if a damaged file does not tell: reading it
+ * is then an error. */
 bool h5_exists(const H5File *file, const char *name);
-/* Returns how many data sets and groups a group holds, and the name of one; -1 and an error. */
+/* Returns how many data sets and groups a group holds, and the name of one, in any order; -1 and an
+ * error. */
 int h5_count(const H5File *file, const char *group);
 int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]);
 
@@ -70,8 +72,7 @@ int h5_name(const H5File *file, const char *group, int index, char name[H5_NAME]
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value);
 void h5_set_text(H5File *file, const char *object, const char *name, const char *text);
 void h5_set_int(H5File *file, const char *object, const char *name, int64_t value);
-void h5_set_count(H5File *file, const char *object, const char *name, uint64_t value);
-bool h5_has(const H5File *file, const char *object, const char *name);
+bool h5_has(const H5File *file, const char *object, const char *name); /* as h5_exists */
 int h5_get(const H5File *file, const char *object, const char *name, H5Kind kind, void *value);
 int h5_get_text(const H5File *file, const char *object, const char *name, char *text, size_t size);
 

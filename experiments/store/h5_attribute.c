@@ -44,10 +44,6 @@ void h5_set_int(H5File *file, const char *object, const char *name, int64_t valu
     set(file, object, name, H5Tcopy(H5T_NATIVE_INT64), &value);
 }
 
-void h5_set_count(H5File *file, const char *object, const char *name, uint64_t value) {
-    set(file, object, name, H5Tcopy(H5T_NATIVE_UINT64), &value);
-}
-
 void h5_set(H5File *file, const char *object, const char *name, H5Kind kind, const void *value) {
     if (kind == H5_TEXT || kind == H5_LINE)
         h5_set_text(file, object, name, value);
@@ -66,7 +62,7 @@ void h5_set_fields(H5File *file, const char *group, const H5Column *columns, int
 }
 
 bool h5_has(const H5File *file, const char *object, const char *name) {
-    return h5_exists(file, object) && H5Aexists_by_name(file->id, object, name, H5P_DEFAULT) > 0;
+    return h5_exists(file, object) && H5Aexists_by_name(file->id, object, name, H5P_DEFAULT) != 0;
 }
 
 /* Opens a scalar attribute of one of two classes.  -1 and an error. */

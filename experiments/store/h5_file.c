@@ -43,10 +43,10 @@ int h5_create(H5File *file, const char *path) {
         return error_set("%.60s...: the name is too long", path);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
-    /* The newer format has checksums over its own structures; without them a damaged byte can make
-     * the library read past its buffers. */
+    /* The newer format has checksums over attributes and its own structures; without them a damaged
+     * byte can make the library read past its buffers. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
     hid_t creation = H5Pcreate(H5P_FILE_CREATE); /* no clock in the root group */
     H5Pset_obj_track_times(creation, false);
     errno = 0;
@@ -102,7 +102,7 @@ void h5_close(H5File *file) {
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 bool h5_exists(const H5File *file, const char *name) {
-    return H5LTpath_valid(file->id, name, true) > 0;
+    return H5LTpath_valid(file->id, name, true) != 0;
 }
 
 static bool make_group(const H5File *file, const char *path) {

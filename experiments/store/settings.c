@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../data/checksum.h"
 #include "../../ref/error.h"
 
 static bool stored_in_a_run(const Option *option) {
@@ -47,12 +46,6 @@ static void to_typed(char text[OPTION_TEXT], H5Kind kind, const Stored *value) {
         snprintf(text, OPTION_TEXT, "%.*s", OPTION_TEXT - 1, value->text);
 }
 
-/* Checksums are added up, so that the order of the table does not matter. */
-static uint64_t setting_checksum(const char *name, const char *text) {
-    uint64_t sum = checksum_bytes(CHECKSUM_START, (const unsigned char *)name, strlen(name));
-    return checksum_bytes(checksum_add(sum, '='), (const unsigned char *)text, strlen(text));
-}
-
 static void write_setting(H5File *file, const char *group, const Options *options, int row) {
     const Option *option = &option_table[row];
     char text[OPTION_TEXT];
@@ -62,15 +55,9 @@ static void write_setting(H5File *file, const char *group, const Options *option
 }
 
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role) {
-    char text[OPTION_TEXT];
-    uint64_t sum = 0;
-    for (int row = 0; option_table[row].name; row++) {
-        const Option *option = &option_table[row];
-        if (!stored_in_a_run(option) || option->role < min_role) continue;
-        write_setting(file, group, options, row);
-        sum += setting_checksum(option->name, options_format(options, row, text));
-    }
-    h5_set_count(file, group, "checksum", sum);
+    for (int row = 0; option_table[row].name; row++)
+        if (stored_in_a_run(&option_table[row]) && option_table[row].role >= min_role)
+            write_setting(file, group, options, row);
 }
 
 void settings_write_given(H5File *file, const char *group, const Options *options) {
@@ -89,7 +76,6 @@ static int set_from_file(const H5File *file, const char *group, Options *options
 
 int settings_read(const H5File *file, const char *group, Options *options) {
     char text[OPTION_TEXT];
-    uint64_t sum = 0, stored;
     Stored value;
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
@@ -97,13 +83,8 @@ int settings_read(const H5File *file, const char *group, Options *options) {
         if (h5_get(file, group, option->name, kind_of(option), &value)) return -1;
         to_typed(text, kind_of(option), &value);
         if (set_from_file(file, group, options, option->name, text)) return -1;
-        sum += setting_checksum(option->name, text);
     }
-    if (!h5_has(file, group, "checksum")) return 0;
-    if (h5_get(file, group, "checksum", H5_UINT64, &stored)) return -1;
-    return stored == sum ? 0
-                         : error_set("%s: %s: its checksum does not match; the file is damaged",
-                                     file->path, group);
+    return 0;
 }
 
 int settings_read_file(const char *path, Options *options) {

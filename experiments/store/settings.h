@@ -7,15 +7,14 @@
 #include "h5.h"
 
 /* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that
- * decide the result to the bit, OPTION_FREE for all that are stored.  An attribute `checksum` is
- * the sum of the FNV-1a of "NAME=VALUE" over them, the value as it would be typed. */
+ * decide the result to the bit, OPTION_FREE for all that are stored. */
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role);
 
 /* Writes every flag that was given, of any command. */
 void settings_write_given(H5File *file, const char *group, const Options *options);
 
-/* Sets the flags that the group holds, and marks them as given.  Older files have no checksum.  -1
- * and an error: damaged, out of range. */
+/* Sets the flags that the group holds, and marks them as given.  -1 and an error: damaged, out of
+ * range. */
 int settings_read(const H5File *file, const char *group, Options *options);
 /* The same from the group /settings of the file at `path`. */
 int settings_read_file(const char *path, Options *options);

@@ -141,7 +141,7 @@ int table_print_markdown(FILE *out, const Table *table);
  *   /provenance        attributes  as in run.h5
  *   /settings          attributes  the flags that were given, as text
  *   /tables/T          attributes  title, head, notes (a line each), number (their order), figure,
- *                                  axis, checksum (FNV-1a over words and cells)
+ *                                  axis
  *   /tables/T/row      labels [rows]: the dimension scale of the columns
  *   /tables/T/C        [rows] column C; attributes unit (if it has one), head, kind, decimals,
  *                             number, below (what is printed below the head, if not the unit)

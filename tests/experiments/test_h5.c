@@ -41,7 +41,7 @@ static const char *example(const char *name) {
     h5_set_text(&file, "/", "format", "example");
     h5_set_text(&file, "/deep/group", "empty", "");
     h5_set_int(&file, "/deep/group", "whole", -5);
-    h5_set_count(&file, "/deep/group", "count", UINT64_MAX);
+    h5_set(&file, "/deep/group", "count", H5_UINT64, &(uint64_t){UINT64_MAX});
     h5_set(&file, "/deep/group", "real", H5_DOUBLE, &(double){0.1});
     h5_set_fields(&file, "/fields", columns, COLUMNS, rows);
     h5_write(&file, "/deep/matrix", H5_FLOAT, numbers, 2, dims, "s");

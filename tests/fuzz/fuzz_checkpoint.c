@@ -109,7 +109,7 @@ static void try_checkpoint(const Sound *sound, const Setup *setup, const uint8_t
     options_defaults(&options, COMMAND_TRAIN);
     write_damaged(sound, changes, count);
     if (checkpoint_settings(path, &options) && !*error_message()) abort();
-    /* The place in the training has a checksum: if it is read, it is the one that was written. */
+    /* HDF5 checks the place in the training: if it is read, it is the one that was written. */
     if (checkpoint_resume(path, setup, &state) == 0 && state.step != 0) abort();
 }
 
