@@ -1,132 +1,221 @@
-/* `bcd trace`: times a step of every submodel, block by block. */
-#include <inttypes.h>
+/* `bcd trace`: times a step of every submodel, block by block, next to the full update.  Prints
+ * tables, writes them with --out for bcd report and bcd plan --trace, and draws them with
+ * --figure. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../../ref/error.h"
 #include "../../ref/memory.h"
 #include "../commands.h"
-#include "../store/provenance.h"
+#include "../report/report.h"
 #include "../study/converge.h"
+#include "../tables/table.h"
 #include "../train/bench.h"
-#include "trace.h"
 
-static void trace_free(Trace *trace) {
-    free(trace->active);
-    free(trace->cost);
-}
+/* What a block does and keeps. */
+enum {
+    PART,
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    PARAMETERS,
+    GRADIENTS,
+    STATE,
+    ACTIVATIONS,
+    COLUMNS
+};
+static const TableColumn block_columns[COLUMNS] = {
+    {"part", "part", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    {"forward", "forward", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"input_gradient", "input grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"weight_gradient", "weight grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"parameters", "parameters", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"gradients", "gradients", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"state", "state", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+    {"activations", "activations", "bytes", COLUMN_NUMBER, 0, SOURCE_CLOSED_FORM},
+};
 
-static int trace_reserve(Trace *trace, int blocks, int submodel) {
-    size_t n = (size_t)blocks;
-    *trace = (Trace){.submodel = submodel,
-                     .active = calloc(n, sizeof *trace->active),
-                     .cost = calloc(n, sizeof *trace->cost)};
-    return trace->active && trace->cost ? 0 : error_set("trace: out of memory");
-}
+/* A step with one submodel active, or with every block. */
+typedef struct {
+    double sum[COLUMNS]; /* over the blocks */
+    double update_ms;    /* of the optimizer */
+    double flops;        /* operations of one sample, from the shapes */
+    double bytes;        /* of every role, as the allocator counts */
+} StepCost;
 
-static void fill_costs(Trace *trace, const BlockTimes *times, const BlockMemory *bytes,
-                       int blocks) {
-    for (int b = 0; b < blocks; b++) {
-        double *cost = trace->cost[b];
-        cost[COST_FORWARD] = times[b].forward_ms;
-        cost[COST_INPUT_GRADIENT] = times[b].input_gradient_ms;
-        cost[COST_WEIGHT_GRADIENT] = times[b].weight_gradient_ms;
-        cost[COST_PARAMETERS] = (double)bytes[b].parameters;
-        cost[COST_ACTIVATIONS] = (double)bytes[b].activations;
-        cost[COST_GRADIENTS] = (double)bytes[b].gradients;
-        cost[COST_STATE] = (double)bytes[b].state;
-        for (int c = 0; c < COSTS; c++) trace->total[c] += cost[c];
+static const TableColumn step_columns[] = {
+    {"forward", "forward", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"input_gradient", "input grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"weight_gradient", "weight grad.", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"update", "update", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"step", "step", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"step_ratio", "step", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+    {"operations_ratio", "operations", "/ full", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"parameters", "parameters", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"gradients", "gradients", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"state", "state", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"activations", "activations", "MiB", COLUMN_NUMBER, 2, SOURCE_CLOSED_FORM},
+    {"memory", "memory", "MiB", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+    {"memory_ratio", "memory", "/ full", COLUMN_NUMBER, 2, SOURCE_NONE},
+};
+enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
+
+/* Adds the table of the step that `bench` has timed, and its sums to `step`.  Cells are empty where
+ * a block does or keeps nothing; a call that has nothing to do takes a microsecond. */
+static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const BlockMemory *bytes,
+                       int number) {
+    const Setup *setup = &bench->setup;
+    const Model *model = setup->model;
+    char name[TABLE_NAME], title[160];
+    int lowest_active = 0;
+    while (lowest_active < model->blocks && !bench->active[lowest_active]) lowest_active++;
+    snprintf(name, sizeof name, number ? "submodel_%d" : "full", number);
+    snprintf(title, sizeof title, "%.60s, batch %d, %s%.0d: the time and memory of each block",
+             model->name, setup->options.batch, number ? "submodel " : "full update", number);
+    Table *table = tables_add(tables, name, title, "block", block_columns, COLUMNS);
+    for (int b = 0; b < model->blocks; b++) {
+        const BlockTimes *ms = &bench->min_times[b];
+        const double cost[COLUMNS] = {[FORWARD] = ms->forward_ms,
+                                      [INPUT_GRADIENT] = ms->input_gradient_ms,
+                                      [WEIGHT_GRADIENT] = ms->weight_gradient_ms,
+                                      [PARAMETERS] = (double)bytes[b].parameters,
+                                      [GRADIENTS] = (double)bytes[b].gradients,
+                                      [STATE] = (double)bytes[b].state,
+                                      [ACTIVATIONS] = (double)bytes[b].activations};
+        table_row(table, "%s", model->block[b].name);
+        table_text(table, PART, SOURCE_NONE, "%s",
+                   bench->active[b]    ? "active"
+                   : b < lowest_active ? "prefix"
+                                       : "frozen");
+        for (int c = FORWARD; c < COLUMNS; c++) {
+            step->sum[c] += cost[c];
+            table_number(table, c, cost[c] >= 0.005 ? cost[c] : NAN, block_columns[c].source);
+        }
     }
+    table_note(table, "Each time is the shortest of a few steps; the update takes %.3f ms.",
+               bench->min_update_ms);
 }
 
-/* Runs a step to warm up, then up to eight, fewer if they take long. */
-static int run_trace(Bench *bench, Trace *trace) {
+/* Runs a step to warm up, then up to eight, fewer if they take long, with one submodel active, or
+ * all blocks if number is 0. */
+static int trace_step(Tables *tables, StepCost *step, Bench *bench, int number) {
     const BenchPace pace = {1, 1, 8, 2000};
     const Setup *setup = &bench->setup;
     const Model *model = setup->model;
-    size_t blocks = (size_t)model->blocks;
     double step_ms;
-    BlockMemory *bytes = calloc(blocks, sizeof *bytes);
+    BlockMemory *bytes = calloc((size_t)model->blocks, sizeof *bytes);
     int failed = !bytes ? error_set("trace: out of memory")
-                        : bench_steps(bench, trace->submodel, pace, &step_ms) ||
+                        : bench_steps(bench, number - 1, pace, &step_ms) ||
                               memory_blocks(bytes, model, &setup->stage_settings, bench->active);
-    if (!failed) fill_costs(trace, bench->min_times, bytes, model->blocks);
+    *step = (StepCost){.update_ms = bench->min_update_ms};
+    if (!failed) add_blocks(tables, step, bench, bytes, number);
     free(bytes);
     if (failed) return -1;
-    memcpy(trace->active, bench->active, blocks * sizeof *trace->active);
-    trace->update_ms = bench->min_update_ms;
-    trace->passes_ms = trace->total[COST_FORWARD] + trace->total[COST_INPUT_GRADIENT] +
-                       trace->total[COST_WEIGHT_GRADIENT];
-    trace->all_bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
-    return model_operations(&trace->flops, model, trace->active, setup->stage_settings.correct_lr);
+    step->bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
+    return model_operations(&step->flops, model, bench->active, setup->stage_settings.correct_lr);
 }
 
-/* Traces the full update, then the submodels asked for. */
-static int run_all(Bench *bench, Trace *traces, int count, int first) {
-    for (int i = 0; i < count; i++)
-        if (trace_reserve(&traces[i], bench->setup.model->blocks, i ? first + i - 1 : -1) ||
-            run_trace(bench, &traces[i]))
-            return -1;
-    return 0;
+static void put_step(Table *table, const StepCost *step, const StepCost *full) {
+    const double *sum = step->sum;
+    double passes_ms = sum[FORWARD] + sum[INPUT_GRADIENT] + sum[WEIGHT_GRADIENT];
+    double full_ms = full->sum[FORWARD] + full->sum[INPUT_GRADIENT] + full->sum[WEIGHT_GRADIENT] +
+                     full->update_ms;
+    table_put(table, 0, sum[FORWARD], sum[INPUT_GRADIENT], sum[WEIGHT_GRADIENT], step->update_ms,
+              passes_ms + step->update_ms, (passes_ms + step->update_ms) / full_ms,
+              step->flops / full->flops, sum[PARAMETERS] / MIB, sum[GRADIENTS] / MIB,
+              sum[STATE] / MIB, sum[ACTIVATIONS] / MIB, step->bytes / MIB,
+              step->bytes / full->bytes);
 }
 
-static void print_all(const Setup *setup, const Provenance *provenance, const Trace *traces,
-                      int count) {
+/* Adds a table of all steps: the full update, step[0], then submodels first, first + 1 ... */
+static void add_steps(Tables *tables, const StepCost *step, int count, int first, bool on_device) {
+    StepCost mean = {.bytes = 0};
+    Table *table =
+        tables_add(tables, "steps", "The steps together", "step", step_columns, STEP_COLUMNS);
+    table_row(table, "full update");
+    put_step(table, &step[0], &step[0]);
+    for (int i = 1; i < count; i++) {
+        table_row(table, "submodel %d", first + i - 1);
+        put_step(table, &step[i], &step[0]);
+        for (int c = FORWARD; c < COLUMNS; c++) mean.sum[c] += step[i].sum[c] / (count - 1);
+        mean.update_ms += step[i].update_ms / (count - 1);
+        mean.flops += step[i].flops / (count - 1);
+        mean.bytes = fmax(mean.bytes, step[i].bytes);
+    }
+    if (count > 2) {
+        table_row(table, "mean, most memory");
+        put_step(table, &mean, &step[0]);
+    }
+    table_note(table, "active: trained, with input gradient, weight gradient, optimizer state.");
+    table_note(table, "frozen: only passes the input gradient on to the active blocks below it.");
+    table_note(table,
+               "prefix: below the lowest active block, forward only; keeps at most its "
+               "output, for the next.  A cell is empty where there is nothing to do or to "
+               "keep.");
+    table_note(table,
+               "/ full: this step as a fraction of one that updates everything; operations: "
+               "the same from the shapes alone.  Each time is the shortest of a few steps, "
+               "after one to warm up%s.",
+               on_device ? ", by the device's own clock" : "");
+}
+
+/* Times the full update, then the submodels asked for. */
+static int fill_tables(Tables *tables, Bench *bench, int active) {
+    const Setup *setup = &bench->setup;
+    int submodels = setup->bcd.partition.submodels, failed = 0;
+    int first = active ? active : 1, count = 1 + (active ? 1 : submodels > 1 ? submodels : 0);
+    if (active > submodels)
+        return error_set("--active %d: there are %d submodels, counted from 1", active, submodels);
+    StepCost *step = calloc((size_t)count, sizeof *step);
+    if (!step) return error_set("trace: out of memory");
+    for (int i = 0; i < count && !failed; i++)
+        failed = trace_step(tables, &step[i], bench, i ? first + i - 1 : 0);
+    if (!failed) add_steps(tables, step, count, first, setup->device);
+    free(step);
+    return failed || tables_failed(tables) || setup_provenance(&tables->provenance, &setup->options)
+               ? -1
+               : 0;
+}
+
+/* Prints all tables but that of the full update, unless there is no submodel. */
+static void print_tables(const Tables *tables, const Setup *setup) {
     const Options *o = &setup->options;
     const Model *model = setup->model;
+    const Provenance *p = &tables->provenance;
     printf("%s: %zu parameters in %d blocks\n", model->name, model->param_count, model->blocks);
     printf("one %s step of %d %s%s, %s, ", optimizer_names[o->optimizer], o->batch,
            model->tokens ? "sequences" : "images",
-           o->method == METHOD_OFFLOAD ? ", optimizer in host memory" : "", provenance->precision);
-    if (!setup->device)
-        printf("%d thread%s, ", provenance->threads, provenance->threads > 1 ? "s" : "");
-    printf("%s\n\n", provenance_computer(provenance));
-    if (count == 1) trace_print(setup, &traces[0], &traces[0]);
-    for (int i = 1; i < count; i++) trace_print(setup, &traces[i], &traces[0]);
-    trace_print_summary(traces, count);
-    printf(
-        "\nactive   trained: input gradient, weight gradient, optimizer state\n"
-        "frozen   only passes the input gradient on to the active blocks below it\n"
-        "prefix   below the lowest active block: forward only; keeps at most its output, for the "
-        "next\n"
-        "         (. means nothing to do, or nothing to keep)\n"
-        "/ full   this step as a fraction of one that updates everything; operations: the same "
-        "from\n"
-        "         the shapes alone.  Each time is the shortest of a few steps, after one to warm "
-        "up%s.\n",
-        setup->device ? ",\n         by the device's own clock" : "");
+           o->method == METHOD_OFFLOAD ? ", optimizer in host memory" : "", p->precision);
+    if (!setup->device) printf("%d thread%s, ", p->threads, p->threads > 1 ? "s" : "");
+    printf("%s\n\n", provenance_computer(p));
+    for (int t = tables->tables > 2; t < tables->tables; t++) table_print(stdout, tables->table[t]);
 }
 
-static int trace_all(Bench *bench, const Options *options) {
-    const Setup *setup = &bench->setup;
-    int submodels = setup->bcd.partition.submodels, first = 0, count = submodels + 1;
-    if (options->active > submodels)
-        return error_set("--active %d: there are %d submodels, counted from 1", options->active,
-                         submodels);
-    if (options->active) {
-        first = options->active - 1;
-        count = 2;
-    } else if (submodels == 1)
-        count = 1;
-    Trace *traces = calloc((size_t)count, sizeof *traces);
-    if (!traces) return error_set("trace: out of memory");
-    Provenance provenance;
-    int failed = run_all(bench, traces, count, first) ||
-                 setup_provenance(&provenance, &setup->options) ||
-                 trace_write(setup, traces, count);
-    if (!failed) print_all(setup, &provenance, traces, count);
-    for (int i = 0; i < count; i++) trace_free(&traces[i]);
-    free(traces);
-    return failed;
+/* Marks the settings that say what was timed as given, so that they are written. */
+static Options settings_of(const Setup *setup) {
+    static const char *const names[] = {"model", "batch", "precision", "device"};
+    Options o = setup->options;
+    snprintf(o.model, sizeof o.model, "%s", setup->model->spec);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        o.given[options_find(names[i], o.command)] = true;
+    return o;
 }
 
 int command_trace(const Options *options) {
     Options asked = *options;
     Bench bench;
+    Tables tables = {0};
     bool given = options_given(options, "submodels") || *options->partition;
     if (!given && options->method != METHOD_OFFLOAD) asked.submodels = 3;
-    int failed = bench_open(&bench, &asked, true) || trace_all(&bench, options);
+    int failed = bench_open(&bench, &asked, true) || fill_tables(&tables, &bench, options->active);
+    if (!failed) {
+        const Options settings = settings_of(&bench.setup);
+        failed = (*options->out && tables_write(&tables, &settings, options->out)) ||
+                 (*options->figure && page_draw_cycle(&tables, options->figure) != PYTHON_DONE);
+    }
+    if (!failed) print_tables(&tables, &bench.setup);
+    tables_free(&tables);
     bench_close(&bench);
     return failed ? -1 : 0;
 }

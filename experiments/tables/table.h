@@ -61,7 +61,7 @@ typedef struct {
  * column, or tasks along the time (timeline.h). */
 typedef enum { FIGURE_NONE, FIGURE_LINES, FIGURE_BARS, FIGURE_TIMELINE, FIGURE_SHAPES } FigureShape;
 
-enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 40 };
+enum { TABLE_COLUMNS = 16, TABLE_NOTES = 24, TABLE_NOTE = 400, TABLES_MAX = 128 };
 
 typedef struct {
     char name[TABLE_NAME]; /* of its group in the file */
