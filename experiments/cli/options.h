@@ -66,10 +66,7 @@ typedef struct Options {
     char always_active[OPTION_TEXT], submodel_lr[OPTION_TEXT];
     int switch_warmup;
     int order;              /* Order */
-    SwitchKind switch_kind; /* --switch-every */
-    double switch_every;
-    int auto_window, auto_min, auto_max;
-    double auto_tolerance;
+    SwitchRule switch_rule; /* --switch-every, --auto-... */
     bool keep_state;
     double correct_above;
     int frozen_norm; /* FrozenNorm */

@@ -77,8 +77,8 @@ static int parse_choice(const Option *option, const char *text, int *value) {
 
 static int parse_switch(Options *options, const char *text) {
     if (strcmp(text, "auto") == 0) {
-        options->switch_kind = SWITCH_AUTO;
-        options->switch_every = 0;
+        options->switch_rule.kind = SWITCH_AUTO;
+        options->switch_rule.every = 0;
         return 0;
     }
     char *end;
@@ -88,8 +88,8 @@ static int parse_switch(Options *options, const char *text) {
     if (!(epochs || steps) || !(number > 0 && number < 1e9))
         return error_set(
             "--switch-every \"%.60s\": it takes steps (500), epochs (2e, 0.5e) or auto", text);
-    options->switch_kind = epochs ? SWITCH_EPOCHS : SWITCH_STEPS;
-    options->switch_every = number;
+    options->switch_rule.kind = epochs ? SWITCH_EPOCHS : SWITCH_STEPS;
+    options->switch_rule.every = number;
     return 0;
 }
 
@@ -131,11 +131,11 @@ int option_assign(Options *options, int row, const char *text) {
 }
 
 static void format_switch(const Options *options, char text[OPTION_TEXT]) {
-    if (options->switch_kind == SWITCH_AUTO)
+    if (options->switch_rule.kind == SWITCH_AUTO)
         snprintf(text, OPTION_TEXT, "auto");
     else
-        snprintf(text, OPTION_TEXT, "%.17g%s", options->switch_every,
-                 options->switch_kind == SWITCH_EPOCHS ? "e" : "");
+        snprintf(text, OPTION_TEXT, "%.17g%s", options->switch_rule.every,
+                 options->switch_rule.kind == SWITCH_EPOCHS ? "e" : "");
 }
 
 const char *options_format(const Options *options, int row, char text[OPTION_TEXT]) {

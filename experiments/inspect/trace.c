@@ -155,8 +155,8 @@ static void add_steps(Tables *tables, const StepCost *step, int count, int first
                "keep.");
     table_note(table,
                "/ full: this step as a fraction of one that updates everything; operations: "
-               "the same from the shapes alone.  Each time is the shortest of a few steps, "
-               "after one to warm up%s.",
+               "the same from the shapes alone.");
+    table_note(table, "Each time is the shortest of a few steps, after one to warm up%s.",
                on_device ? ", by the device's own clock" : "");
 }
 

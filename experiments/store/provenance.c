@@ -113,9 +113,6 @@ void provenance_write(H5File *file, const char *group, const Provenance *p) {
     h5_set_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p);
 }
 
-/* Older files call fp32 float. */
 int provenance_read(const H5File *file, const char *group, Provenance *p) {
-    if (h5_get_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p)) return -1;
-    if (strcmp(p->precision, "float") == 0) strcpy(p->precision, precision_names[PRECISION_FP32]);
-    return 0;
+    return h5_get_fields(file, group, provenance_fields, PROVENANCE_FIELDS, p);
 }

@@ -29,14 +29,13 @@ static const H5Column evaluation_columns[] = {
     {H5_FIELD(EvaluationRow, perplexity, H5_DOUBLE)},
     {H5_FIELD(EvaluationRow, seconds, H5_DOUBLE), .unit = "s"},
 };
-/* Older files lack the losses that --switch-every auto compared. */
 static const H5Column switch_columns[] = {
     {H5_FIELD(SwitchRow, step, H5_UINT64)},
     {H5_FIELD(SwitchRow, submodel, H5_INT)},
     {H5_FIELD(SwitchRow, phase, H5_UINT64)},
     {H5_FIELD(SwitchRow, reason, H5_TEXT)},
-    {H5_FIELD(SwitchRow, earlier_loss, H5_DOUBLE), .unit = LOSS_UNIT, .optional = true},
-    {H5_FIELD(SwitchRow, window_loss, H5_DOUBLE), .unit = LOSS_UNIT, .optional = true},
+    {H5_FIELD(SwitchRow, earlier_loss, H5_DOUBLE), .unit = LOSS_UNIT},
+    {H5_FIELD(SwitchRow, window_loss, H5_DOUBLE), .unit = LOSS_UNIT},
 };
 static const H5Column session_columns[] = {
     {H5_FIELD(SessionRow, step, H5_UINT64)},   {H5_FIELD(SessionRow, started, H5_TEXT)},
@@ -151,39 +150,34 @@ void runfile_windows(const RunFile *run, uint64_t begin, uint64_t end, int windo
     *earlier = runfile_smooth(run, row - 1 - size, size);
 }
 
-static void free_partition(RunFile *run) {
-    free(run->submodel_parameters);
-    free(run->of_block);
-    free(run->block_names);
-}
-
-int runfile_reserve(RunFile *run, int submodels, int blocks) {
-    free_partition(run);
-    run->submodels = submodels;
-    run->blocks = blocks;
-    run->submodel_parameters = calloc((size_t)submodels + 1, sizeof *run->submodel_parameters);
-    run->of_block = calloc((size_t)blocks + 1, sizeof *run->of_block);
-    run->block_names = calloc((size_t)blocks + 1, sizeof *run->block_names);
-    if (run->submodel_parameters && run->of_block && run->block_names) return 0;
-    return error_set("run: out of memory");
-}
-
 void runfile_free(RunFile *run) {
-    free_partition(run);
     for (int p = 0; p < RUN_PARTS; p++) free(*rows_of(run, &run_parts[p]));
     memset(run, 0, sizeof *run);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static void write_partition(H5File *file, const RunFile *run) {
-    H5Dim submodel = {"submodel", (size_t)run->submodels, NULL};
-    H5Dim block = {"block", (size_t)run->blocks, NULL};
-    h5_write(file, "/partition/parameters", H5_UINT64, run->submodel_parameters, 1, &submodel,
-             NULL);
-    h5_write(file, "/partition/block", H5_TEXT, run->block_names, 1, &block, NULL);
-    block.scale = "/partition/block";
-    h5_write(file, "/partition/of_block", H5_INT, run->of_block, 1, &block, NULL);
+static void write_partition(H5File *file, const Partition *partition, const Model *model) {
+    typedef struct {
+        char block[H5_NAME];
+        int of_block;
+    } BlockRow;
+    static const H5Column columns[] = {{H5_FIELD(BlockRow, block, H5_TEXT)},
+                                       {H5_FIELD(BlockRow, of_block, H5_INT)}};
+    const H5Dim submodels = {"submodel", (size_t)partition->submodels, NULL};
+    const size_t blocks = (size_t)model->blocks;
+    BlockRow *rows = calloc(blocks, sizeof *rows);
+    if (!rows) {
+        h5_fail(file, "/partition");
+        return;
+    }
+    for (size_t b = 0; b < blocks; b++) {
+        strcpy(rows[b].block, model->block[b].name);
+        rows[b].of_block = partition->of_block[b];
+    }
+    h5_write_table(file, "/partition", NULL, TABLE(columns), rows, sizeof *rows, blocks);
+    free(rows);
+    h5_write(file, "/partition/parameters", H5_UINT64, partition->params, 1, &submodels, NULL);
 }
 
 int runfile_write(const RunFile *run, const char *path) {
@@ -196,26 +190,13 @@ int runfile_write(const RunFile *run, const char *path) {
     provenance_write(&file, "/provenance", &run->provenance);
     h5_set_fields(&file, "/model", TABLE(model_fields), run);
     h5_set_fields(&file, "/data", TABLE(data_fields), run);
-    write_partition(&file, run);
+    if (run->partition) write_partition(&file, run->partition, run->model);
     for (const RunPart *part = run_parts; part < run_parts + RUN_PARTS; part++)
         h5_write_table(&file, part->group, NULL, part->column, part->columns, *rows_of(run, part),
                        part->row_size, *count_of(run, part));
     h5_write_table(&file, "/memory", NULL, TABLE(memory_columns), run->memory, sizeof *run->memory,
                    COUNT(run->memory));
     return h5_commit(&file);
-}
-
-static int read_partition(RunFile *run, const H5File *file) {
-    enum { MOST = 1 << 20 };
-    size_t submodels[H5_RANK], blocks[H5_RANK];
-    if (h5_size(file, "/partition/parameters", submodels) != 1 || submodels[0] > MOST ||
-        h5_size(file, "/partition/of_block", blocks) != 1 || blocks[0] > MOST)
-        return error_set("%s: /partition: has another shape than expected", file->path);
-    if (runfile_reserve(run, (int)submodels[0], (int)blocks[0])) return -1;
-    return h5_read(file, "/partition/parameters", H5_UINT64, run->submodel_parameters, 1,
-                   submodels) ||
-           h5_read(file, "/partition/of_block", H5_INT, run->of_block, 1, blocks) ||
-           h5_read(file, "/partition/block", H5_TEXT, run->block_names, 1, blocks);
 }
 
 static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
@@ -231,15 +212,13 @@ static int read_all(RunFile *run, const H5File *file) {
         settings_read(file, "/settings", &run->settings) ||
         provenance_read(file, "/provenance", &run->provenance) ||
         h5_get_fields(file, "/model", TABLE(model_fields), run) ||
-        h5_get_fields(file, "/data", TABLE(data_fields), run) || read_partition(run, file) ||
+        h5_get_fields(file, "/data", TABLE(data_fields), run) ||
         h5_read_columns(file, "/memory", TABLE(memory_columns), run->memory, sizeof *run->memory,
                         COUNT(run->memory)))
         return -1;
-    for (int p = 0; p < RUN_SESSIONS; p++)
+    for (int p = 0; p < RUN_PARTS; p++)
         if (read_part(run, file, &run_parts[p])) return -1;
-    /* Older files have no sessions, and tell of one. */
-    return h5_exists(file, "/sessions") ? read_part(run, file, &run_parts[RUN_SESSIONS])
-                                        : runfile_add_session(run, 0);
+    return 0;
 }
 
 int runfile_read(RunFile *run, const char *path) {

@@ -45,10 +45,9 @@ typedef struct {
     char spec[H5_PATH], data[H5_NAME];
     uint64_t parameters, samples, checksum;
     double steps_per_epoch, imbalance;
-    int submodels, blocks;
-    uint64_t *submodel_parameters; /* [submodels] */
-    int *of_block;                 /* [blocks] */
-    char (*block_names)[H5_NAME];  /* [blocks] */
+    int submodels;
+    const Partition *partition; /* both are only written, for other programs, and not read back; */
+    const Model *model;         /*   NULL: left out */
     CurveRow *curve;
     EvaluationRow *evaluations;
     SwitchRow *switches;
@@ -67,9 +66,6 @@ typedef struct {
     size_t row_size, rows_at, count_at; /* offsets in RunFile of the rows and their count */
 } RunPart;
 extern const RunPart run_parts[RUN_PARTS];
-
-/* Allocates the arrays of the partition, zeroed, in place of old ones.  -1 and an error. */
-int runfile_reserve(RunFile *run, int submodels, int blocks);
 
 /* Appends a row to a table.  -1 and an error if memory runs out. */
 int runfile_add(RunFile *run, int part, const void *row);

@@ -179,15 +179,6 @@ static void resolve(Setup *setup) {
     setup_resolve_optimizer(o);
 }
 
-static SwitchRule switch_rule(const Options *o) {
-    return (SwitchRule){.kind = o->switch_kind,
-                        .every = o->switch_every,
-                        .window = o->auto_window,
-                        .tolerance = o->auto_tolerance,
-                        .min_steps = o->auto_min,
-                        .max_steps = o->auto_max};
-}
-
 static StageSettings stage_settings(const Options *o, OptimizerSettings optimizer) {
     return (StageSettings){.batch = (o->batch + o->accumulate - 1) / o->accumulate,
                            .recompute = o->recompute,
@@ -230,7 +221,7 @@ int setup_open(Setup *setup, const Options *options) {
     resolve(setup);
     bcd->optimizer = setup_optimizer(o);
     bcd->order = (Order)o->order;
-    bcd->rule = switch_rule(o);
+    bcd->rule = o->switch_rule;
     bcd->switch_warmup = o->switch_warmup;
     bcd->batch = o->batch;
     bcd->steps = o->steps;

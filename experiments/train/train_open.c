@@ -171,13 +171,9 @@ static int describe(Training *t) {
     run->checksum = s->train->checksum;
     run->steps_per_epoch = s->steps_per_epoch;
     run->imbalance = partition->imbalance;
-    if (runfile_reserve(run, partition->submodels, s->model->blocks)) return -1;
-    for (int m = 0; m < partition->submodels; m++)
-        run->submodel_parameters[m] = partition->params[m];
-    for (int b = 0; b < s->model->blocks; b++) {
-        run->of_block[b] = partition->of_block[b];
-        snprintf(run->block_names[b], H5_NAME, "%s", s->model->block[b].name);
-    }
+    run->submodels = partition->submodels;
+    run->partition = partition;
+    run->model = s->model;
     return 0;
 }
 

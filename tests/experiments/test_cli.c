@@ -70,6 +70,24 @@ static void says_that_output_is_lost(void) {
 /* ---- training ----------------------------------------------------------------------------------
  */
 
+/* Checks which submodel trains each block of a run of three. */
+static void check_partition(const char *path) {
+    H5File file;
+    int of_block[5];
+    uint64_t parameters[3], sum = 0;
+    if (!CHECK(h5_open(&file, path) == 0, "%s", error_message())) return;
+    CHECK(h5_read(&file, "/partition/of_block", H5_INT, of_block, 1, (size_t[]){5}) == 0 &&
+              of_block[0] == 0 && of_block[4] == 2,
+          "%s", error_message());
+    CHECK(h5_read(&file, "/partition/parameters", H5_UINT64, parameters, 1, (size_t[]){3}) == 0,
+          "%s", error_message());
+    for (int m = 0; m < 3; m++) sum += parameters[m];
+    uint64_t all = 0;
+    CHECK(h5_get(&file, "/model", "parameters", H5_UINT64, &all) == 0 && sum == all, "%d of %d",
+          (int)sum, (int)all);
+    h5_close(&file);
+}
+
 static void trains(void) {
     const Printed *printed = run(0, "train " RESNET "--steps 30 --out plain");
     CHECK(strstr(printed->out, "results are in plain") && strstr(printed->out, "bcd report") &&
@@ -81,7 +99,7 @@ static void trains(void) {
     CHECK(file.curve_rows == 30 && file.evaluation_rows == 2 && file.switch_rows == 5,
           "%zu steps, %zu evaluations, %zu switches", file.curve_rows, file.evaluation_rows,
           file.switch_rows);
-    CHECK(file.submodels == 3 && file.blocks == 5 && file.samples == 32, "sizes");
+    CHECK(file.submodels == 3 && file.samples == 32, "sizes");
     for (int role = 0; role <= MEM_ROLES; role++)
         CHECK(file.memory[role].peak == file.memory[role].planned, "%s: peak %d, planned %d",
               file.memory[role].role, (int)file.memory[role].peak, (int)file.memory[role].planned);
@@ -89,6 +107,7 @@ static void trains(void) {
               file.provenance.threads == 2 && file.provenance.wall > 0,
           "provenance: %s", file.provenance.command);
     runfile_free(&file);
+    check_partition(scratch_path("plain/run.h5"));
     check_error(run(1, "train " RESNET "--steps 30 --out plain"),
                 "plain: holds a run already; go on with bcd train --resume plain");
     check_error(run(1, "train --resume plain --lr 0.5"), "--lr 0.5: this run was started with 0.1");

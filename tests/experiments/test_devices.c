@@ -113,7 +113,7 @@ static void sessions_are_recorded(void) {
     runfile_free(&file);
 }
 
-/* Files written before there were devices are read, and tell of one session. */
+/* A committed file is read as it was written. */
 static void old_files_are_read(void) {
     RunFile file;
     const char *path = BCD_SOURCE_DIR "/experiments/results/gpt-wikitext2-bcd3.h5";

@@ -143,11 +143,12 @@ static void takes_values(void) {
     CHECK(o.command == COMMAND_TRAIN && !o.help, "command %d", (int)o.command);
     CHECK(o.lr == 1e-3 && o.submodels == 3 && o.order == ORDER_RANDOM && o.cache == 1536,
           "lr %g, submodels %d, order %d, cache %zu", o.lr, o.submodels, o.order, o.cache);
-    CHECK(o.augment && o.switch_kind == SWITCH_EPOCHS && o.switch_every == 0.5, "augment, switch");
+    CHECK(o.augment && o.switch_rule.kind == SWITCH_EPOCHS && o.switch_rule.every == 0.5,
+          "augment, switch");
     CHECK(o.steps == 7 && o.epochs == 0, "%g epochs beside --steps", o.epochs);
     CHECK(o.seed == 12345678901u && strcmp(o.out, "runs/x") == 0, "seed, out");
     CHECK(options_given(&o, "lr") && !options_given(&o, "momentum"), "given");
-    CHECK(o.weight_decay == 0 && o.fraction == 1 && o.auto_window == 50, "defaults");
+    CHECK(o.weight_decay == 0 && o.fraction == 1 && o.switch_rule.window == 50, "defaults");
 }
 
 static void takes_files_and_help(void) {

@@ -90,7 +90,7 @@ static void case_variants(void) {
     trainings_free(&plan);
     CHECK(trainings_plan(&plan, &training_switching, &options) == 0 && plan.rows == 16, "%d rows",
           plan.rows);
-    CHECK(plan.row[5].options.keep_state && plan.row[5].options.switch_every == 10 &&
+    CHECK(plan.row[5].options.keep_state && plan.row[5].options.switch_rule.every == 10 &&
               plan.row[6].options.order == ORDER_DESCENDING &&
               strstr(plan.row[5].name, "bcd3-switch-every-10-keep"),
           "%s", plan.row[5].name);

@@ -48,7 +48,7 @@ static Sound sound_run(void) {
         if (runfile_add(&run, RUN_CURVE, &(CurveRow){.step = i})) abort();
     if (runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 4}) ||
         runfile_add(&run, RUN_SWITCHES, &(SwitchRow){.reason = "start"}) ||
-        runfile_reserve(&run, 2, 5) || runfile_write(&run, path))
+        runfile_write(&run, path))
         abort();
     runfile_free(&run);
     return read_sound();
