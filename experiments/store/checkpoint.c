@@ -43,69 +43,61 @@ static void tensor_path(char path[2 * H5_NAME], const Model *model, int group, i
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int write_tensors(H5File *file, const Setup *setup, int group, real *buffer) {
-    const Model *model = setup->model;
-    Engine *engine = setup->engine;
-    TensorRole role = groups[group].role;
+static int write_tensor(H5File *file, const Setup *setup, int group, int number, real *buffer) {
+    const TensorRole role = groups[group].role;
     char name[2 * H5_NAME];
     H5Dim dims[4];
-    for (int i = 0; i < tensor_count(model, role); i++) {
-        size_t count = engine->is->read(engine, role, i, buffer);
-        if (!count) continue; /* no optimizer state at the moment */
-        if (count == READ_FAILED) return -1;
-        tensor_path(name, model, group, i);
-        for (size_t n = 0; n < count; n++)
-            if (!isfinite(buffer[n])) {
-                error_set("%s has a number that is NaN or infinite", name + 1);
-                return CHECKPOINT_NOT_FINITE;
-            }
-        int rank = tensor_shape(dims, model, role, i);
-        h5_write(file, name, H5_REAL, buffer, rank, dims, NULL);
-    }
+    size_t count = setup->engine->is->read(setup->engine, role, number, buffer);
+    if (count == READ_FAILED) return -1;
+    if (!count) return 0; /* no optimizer state at the moment */
+    tensor_path(name, setup->model, group, number);
+    for (size_t n = 0; n < count; n++)
+        if (!isfinite(buffer[n])) {
+            error_set("%s has a number that is NaN or infinite", name + 1);
+            return CHECKPOINT_NOT_FINITE;
+        }
+    h5_write(file, name, H5_REAL, buffer, tensor_shape(dims, setup->model, role, number), dims,
+             NULL);
     return 0;
 }
 
-static void write_steps(H5File *file, const Setup *setup, uint64_t *steps) {
-    size_t blocks = (size_t)setup->model->blocks;
-    for (size_t b = 0; b < blocks; b++)
-        steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
-    H5Dim dim = {"block", blocks, NULL};
-    h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
-}
-
-static int write_all(H5File *file, const Setup *setup, const BcdState *state, real *buffer,
-                     uint64_t *steps) {
-    h5_set_text(file, "/", "format", "bcd checkpoint");
-    h5_set_int(file, "/", "version", VERSION);
-    h5_set_text(file, "/", "precision", REAL_NAME);
-    settings_write(file, "/settings", &setup->options, OPTION_ROUNDS);
-    h5_set_text(file, "/model", "spec", setup->model->spec);
-    h5_set_text(file, "/data", "name", setup->train->name);
-    h5_set_int(file, "/data", "samples", setup->train->samples);
-    h5_set(file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
-    h5_set_fields(file, "/bcd", state_fields, STATE_FIELDS, state);
-    write_steps(file, setup, steps);
+static int write_tensors(H5File *file, const Setup *setup) {
     int failed = 0;
-    for (int group = 0; !failed && group < GROUPS; group++)
-        failed = write_tensors(file, setup, group, buffer);
+    real *buffer = malloc(tensor_largest(setup->model) * sizeof *buffer);
+    if (!buffer) return error_set("%s: out of memory for the largest tensor", file->path);
+    for (int group = 0; group < GROUPS; group++)
+        for (int i = 0; i < tensor_count(setup->model, groups[group].role) && !failed; i++)
+            failed = write_tensor(file, setup, group, i, buffer);
+    free(buffer);
     return failed;
 }
 
-int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {
-    real *buffer = malloc(tensor_largest(setup->model) * sizeof *buffer);
-    uint64_t *steps = malloc((size_t)setup->model->blocks * sizeof *steps);
-    H5File file;
-    int failed = buffer && steps ? h5_create(&file, path)
-                                 : error_set("%s: out of memory for the largest tensor", path);
-    if (!failed) {
-        failed = write_all(&file, setup, state, buffer, steps);
-        if (failed)
-            h5_abandon(&file);
-        else
-            failed = h5_commit(&file);
-    }
-    free(buffer);
+static void write_steps(H5File *file, const Setup *setup) {
+    const H5Dim dim = {"block", (size_t)setup->model->blocks, NULL};
+    uint64_t *steps = malloc(dim.size * sizeof *steps);
+    if (!steps) h5_fail(file, "/optimizer_step");
+    for (size_t b = 0; b < dim.size && steps; b++)
+        steps[b] = setup->engine->is->optimizer_step(setup->engine, (int)b);
+    h5_write(file, "/optimizer_step", H5_UINT64, steps, 1, &dim, NULL);
     free(steps);
+}
+
+int checkpoint_write(const char *path, const Setup *setup, const BcdState *state) {
+    H5File file;
+    if (h5_create(&file, path)) return -1;
+    h5_set_text(&file, "/", "format", "bcd checkpoint");
+    h5_set_int(&file, "/", "version", VERSION);
+    h5_set_text(&file, "/", "precision", REAL_NAME);
+    settings_write(&file, "/settings", &setup->options, OPTION_ROUNDS);
+    h5_set_text(&file, "/model", "spec", setup->model->spec);
+    h5_set_text(&file, "/data", "name", setup->train->name);
+    h5_set_int(&file, "/data", "samples", setup->train->samples);
+    h5_set(&file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
+    h5_set_fields(&file, "/bcd", state_fields, STATE_FIELDS, state);
+    write_steps(&file, setup);
+    int failed = write_tensors(&file, setup);
+    if (!failed) return h5_commit(&file);
+    h5_abandon(&file);
     return failed;
 }
 
@@ -195,16 +187,6 @@ static int check_same(const H5File *file, const Setup *setup) {
     return 0;
 }
 
-/* Activates the submodel that was active, which allocates its optimizer state. */
-static int activate(const Setup *setup, const BcdState *state) {
-    bool *active = malloc((size_t)setup->model->blocks * sizeof *active);
-    if (!active) return error_set("resume: out of memory");
-    partition_active(&setup->bcd.partition, setup->model, state->submodel, active);
-    int failed = setup->engine->is->activate(setup->engine, active);
-    free(active);
-    return failed;
-}
-
 static int read_steps(const H5File *file, const Setup *setup) {
     size_t blocks = (size_t)setup->model->blocks;
     uint64_t *steps = malloc(blocks * sizeof *steps);
@@ -220,7 +202,7 @@ int checkpoint_resume(const char *path, const Setup *setup, BcdState *state) {
     H5File file;
     if (checkpoint_open(&file, path)) return -1;
     int failed = check_same(&file, setup) || read_state(&file, setup, state) ||
-                 (state->step > 0 && activate(setup, state)) ||
+                 (state->step > 0 && bcd_activate(&setup->bcd, setup->engine, state->submodel)) ||
                  read_tensors(&file, setup->engine, GROUPS, false) || read_steps(&file, setup);
     h5_close(&file);
     return failed ? -1 : 0;

@@ -124,18 +124,13 @@ typedef struct {
     int length;
 } Line;
 
-static void add(Line *line, const char *text) {
-    int space = (int)sizeof line->text - line->length;
-    int length = snprintf(line->text + line->length, (size_t)space, "%s", text);
-    line->length += length < space ? length : space - 1;
-}
-
 /* Aligns a text to the right in `width` characters; to the left if that is negative. */
-static void add_padded(Line *line, const char *text, int width) {
-    int blanks = larger(0, abs(width) - width_of(text));
-    if (width < 0) add(line, text);
-    while (blanks-- > 0) add(line, " ");
-    if (width >= 0) add(line, text);
+static void add(Line *line, const char *text, int width) {
+    int space = (int)sizeof line->text - line->length;
+    int unseen = (int)strlen(text) - width_of(text); /* printf counts bytes */
+    int length = snprintf(line->text + line->length, (size_t)space, "%*s",
+                          width < 0 ? width - unseen : width + unseen, text);
+    line->length += length < space ? length : space - 1;
 }
 
 static void print_line(FILE *out, Line *line) {
@@ -163,18 +158,18 @@ static int block_end(const Table *table, const Widths *width) {
 static void print_heads(FILE *out, const Table *table, const Widths *width) {
     Line head = {0}, unit = {0}, rule = {0};
     bool units = false;
-    add_padded(&head, table->row_head, -width->label);
-    add_padded(&unit, "", -width->label);
-    for (int i = 0; i < width->label; i++) add(&rule, "-");
+    add(&head, table->row_head, -width->label);
+    add(&unit, "", -width->label);
+    for (int i = 0; i < width->label; i++) add(&rule, "-", 1);
     for (int c = width->begin; c < width->end; c++) {
         int wide = width->column[c] + width->mark[c];
         units |= *table->column[c].unit != 0;
-        add(&head, "  ");
-        add_padded(&head, table->column[c].head, wide);
-        add(&unit, "  ");
-        add_padded(&unit, table->column[c].unit, wide);
-        add(&rule, "  ");
-        for (int i = 0; i < wide; i++) add(&rule, "-");
+        add(&head, "", 2);
+        add(&head, table->column[c].head, wide);
+        add(&unit, "", 2);
+        add(&unit, table->column[c].unit, wide);
+        add(&rule, "", 2);
+        for (int i = 0; i < wide; i++) add(&rule, "-", 1);
     }
     print_line(out, &head);
     if (units) print_line(out, &unit);
@@ -184,12 +179,11 @@ static void print_heads(FILE *out, const Table *table, const Widths *width) {
 static void print_row(FILE *out, const Table *table, int row, const Widths *width) {
     char text[TABLE_CELL];
     Line line = {0};
-    add_padded(&line, table->label[row], -width->label);
+    add(&line, table->label[row], -width->label);
     for (int c = width->begin; c < width->end; c++) {
-        add(&line, "  ");
-        add_padded(&line, table_format(table, row, c, text), width->column[c]);
-        add_padded(&line, source_marks[table->cell[row * table->columns + c].source],
-                   width->mark[c]);
+        add(&line, "", 2);
+        add(&line, table_format(table, row, c, text), width->column[c]);
+        add(&line, source_marks[table->cell[row * table->columns + c].source], width->mark[c]);
     }
     print_line(out, &line);
 }
