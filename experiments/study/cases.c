@@ -10,16 +10,36 @@
 
 /* ---- what is alike --------------------------------------------------------------------------- */
 
-/* Returns true for the settings of a method: how the submodels take turns; and the learning rate,
- * because the best one differs between methods. */
+/* The flags of a method: how the submodels take turns; and the learning rate, whose best value
+ * differs between methods.  A flag in which variants differ is in their names, with these words;
+ * the first three are in "BCD-1/3 x.9" already. */
+static const struct {
+    const char *flag, *words;
+    enum { ALWAYS, UNLESS_DEFAULT, WORDS_ALONE } shown;
+} method_flags[] = {
+    {"submodels", NULL, ALWAYS},
+    {"fraction", NULL, ALWAYS},
+    {"method", NULL, ALWAYS},
+    {"switch-every", "every ", ALWAYS},
+    {"order", "", UNLESS_DEFAULT},
+    {"frozen-norm", "batch norms", WORDS_ALONE},
+    {"lr", "rate ", ALWAYS},
+    {"keep-state", "keeps state", WORDS_ALONE},
+    {"switch-warmup", "switch-warmup ", UNLESS_DEFAULT},
+    {"submodel-lr", "submodel-lr ", UNLESS_DEFAULT},
+    {"always-active", "always-active ", UNLESS_DEFAULT},
+    {"correct-above", "correct-above ", UNLESS_DEFAULT},
+    {"partition", "partition ", UNLESS_DEFAULT},
+    {"auto-window", "auto-window ", UNLESS_DEFAULT},
+    {"auto-tolerance", "auto-tolerance ", UNLESS_DEFAULT},
+    {"auto-min", "auto-min ", UNLESS_DEFAULT},
+    {"auto-max", "auto-max ", UNLESS_DEFAULT},
+};
+enum { METHOD_FLAGS = sizeof method_flags / sizeof *method_flags };
 static bool is_of_method(const char *flag) {
-    static const char flags[] =
-        " fraction submodels partition order switch-every auto-window auto-tolerance auto-min "
-        "auto-max keep-state frozen-norm method switch-warmup submodel-lr always-active "
-        "correct-above lr ";
-    char word[64];
-    snprintf(word, sizeof word, " %s ", flag);
-    return strstr(flags, word);
+    for (int f = 0; f < METHOD_FLAGS; f++)
+        if (strcmp(method_flags[f].flag, flag) == 0) return true;
+    return false;
 }
 
 /* Compares the flags of a method, or those of a case but for the network. */
@@ -218,49 +238,43 @@ const char *case_name(const StudyRow *row, char text[CASE_NAME]) {
     return text;
 }
 
-/* The settings in which variants of a method may differ, as they appear in its name. */
-enum { VARIANT_SWITCHING, VARIANT_ORDER, VARIANT_NORM, VARIANT_RATE, VARIANT_STATE, VARIANT_STEPS };
-enum { VARIANT_SETTINGS = VARIANT_STEPS + 1 };
-typedef char VariantNames[VARIANT_SETTINGS][32];
-
-static void name_variant(VariantNames name, const StudyRow *row) {
-    bool cyclic = strcmp(row->order, "cyclic") == 0;
-    memset(name, 0, sizeof(VariantNames));
-    snprintf(name[VARIANT_SWITCHING], 32, " every %.12s", row->switching);
-    if (!cyclic) snprintf(name[VARIANT_ORDER], 32, " %.10s", row->order);
-    if (row->settings.frozen_norm == FROZEN_BATCH) strcpy(name[VARIANT_NORM], " batch norms");
-    snprintf(name[VARIANT_RATE], 32, " rate %.6g", row->settings.lr);
-    if (row->settings.keep_state) strcpy(name[VARIANT_STATE], " keeps state");
-    snprintf(name[VARIANT_STEPS], 32, ", %" PRId64 " updates", row->steps);
+/* Returns true when variants, of the same M and part of the data, differ in a flag, or for flag -1
+ * in the number of updates. */
+static bool varies(const CaseMethod *method, int flag) {
+    const StudyCase *item = method->of;
+    const StudyRow *row = method->row[0];
+    char base[32], other_base[32], value[OPTION_TEXT], other_value[OPTION_TEXT];
+    for (int m = 0; m < item->methods; m++) {
+        const StudyRow *other = item->method[m].row[0];
+        if (strcmp(study_method(row, base), study_method(other, other_base))) continue;
+        if (flag < 0 ? row->steps != other->steps
+                     : strcmp(options_format(&row->settings, flag, value),
+                              options_format(&other->settings, flag, other_value)))
+            return true;
+    }
+    return false;
 }
 
 const char *case_method(const CaseMethod *method, char text[CASE_NAME]) {
-    const StudyCase *item = method->of;
     const StudyRow *row = method->row[0];
-    char base[32], other_base[32];
-    VariantNames name, other;
-    bool differs_in[VARIANT_SETTINGS] = {false}, differs_otherwise = false;
-    study_method(row, base);
-    name_variant(name, row);
-    for (int m = 0; m < item->methods; m++) {
-        const StudyRow *variant = item->method[m].row[0];
-        if (variant == row || strcmp(study_method(variant, other_base), base)) continue;
-        bool same = true;
-        name_variant(other, variant);
-        for (int v = 0; v < VARIANT_SETTINGS; v++) {
-            bool differs = strcmp(name[v], other[v]) != 0;
-            /* A full update never switches: only rate and length matter. */
-            if (row->submodels > 1 || v == VARIANT_RATE || v == VARIANT_STEPS)
-                differs_in[v] |= differs;
-            same &= !differs;
-        }
-        differs_otherwise |= same;
+    char value[OPTION_TEXT], part[80];
+    snprintf(text, CASE_NAME, "%s", study_method(row, part));
+    for (int f = 0; f < METHOD_FLAGS; f++) {
+        int flag = options_find(method_flags[f].flag, COMMAND_TRAIN);
+        const char *words = method_flags[f].words;
+        bool rate = !strcmp(method_flags[f].flag, "lr");
+        /* A full update never switches: only rate and length matter. */
+        if (!words || !varies(method, flag) || (row->submodels == 1 && !rate)) continue;
+        options_format(&row->settings, flag, value);
+        if (method_flags[f].shown != ALWAYS && !strcmp(value, option_table[flag].default_text))
+            continue;
+        if (rate) snprintf(value, sizeof value, "%.6g", row->settings.lr);
+        snprintf(part, sizeof part, " %s%.30s", words,
+                 method_flags[f].shown == WORDS_ALONE ? "" : value);
+        strncat(text, part, CASE_NAME - 1 - strlen(text));
     }
-    size_t used = (size_t)snprintf(text, CASE_NAME, "%s", base);
-    for (int v = 0; v < VARIANT_SETTINGS; v++)
-        if (differs_in[v]) used += (size_t)snprintf(text + used, CASE_NAME - used, "%s", name[v]);
-    if (differs_otherwise)
-        snprintf(text + used, CASE_NAME - used, " #%d", (int)(method - item->method) + 1);
+    snprintf(part, sizeof part, ", %" PRId64 " updates", row->steps);
+    if (varies(method, -1)) strncat(text, part, CASE_NAME - 1 - strlen(text));
     return text;
 }
 

@@ -250,28 +250,34 @@ static void case_partners(void) {
     study_free(&study);
 }
 
-/* Each method at its best rate: another rate is another method, and the full update it has. */
+/* Each method at its best rate: another rate is another method, and the full update it has.  The
+ * name has the rate, and other flags that differ. */
 static void case_rates(void) {
     Study study = sample_study();
     StudyRow *own = add_like(&study, 1);
     own->settings.lr = 0.05;
+    own = add_like(&study, 1);
+    own->settings.switch_warmup = 40;
     Cases cases;
     char text[CASE_NAME];
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
     const StudyCase *item = &cases.item[0];
     const int full = 0, bcd = 4;
-    CHECK(cases.cases == 2 && item->methods == 3, "%d cases", cases.cases);
+    CHECK(cases.cases == 2 && item->methods == 4, "%d cases", cases.cases);
     CHECK(case_full_update(item, &study.row[bcd]) == &study.row[full], "the only full update");
-    bool named = false;
-    for (int m = 0; m < item->methods; m++)
-        named |= !strcmp(case_method(&item->method[m], text), "BCD-1/3 rate 0.05");
-    CHECK(named, "a rate is not told");
+    int named = 0;
+    for (int m = 0; m < item->methods; m++) {
+        case_method(&item->method[m], text);
+        named += !strcmp(text, "BCD-1/3 rate 0.05") ||
+                 !strcmp(text, "BCD-1/3 rate 0.1 switch-warmup 40");
+    }
+    CHECK(named == 2, "a rate or the warm-up is not told");
     cases_free(&cases);
     StudyRow *twin = add_like(&study, full);
     twin->settings.lr = 0.05;
     twin->steps *= 2;
     if (!CHECK(cases_make(&cases, &study) == 0, "%s", error_message())) return;
-    CHECK(case_full_update(&cases.item[0], &study.row[bcd]) == &study.row[5] &&
+    CHECK(case_full_update(&cases.item[0], &study.row[bcd]) == &study.row[6] &&
               case_full_update(&cases.item[0], &study.row[1]) == &study.row[full],
           "of the same rate");
     cases_free(&cases);

@@ -324,6 +324,7 @@ static void case_switching(void) {
     Study study = sample_study();
     StudyRow *row = sample_training(&study, "resnet8", true, 3, 0.005);
     strcpy(row->order, "descending");
+    row->settings.order = ORDER_DESCENDING;
     row = sample_training(&study, "resnet8", true, 3, 0.006);
     row->settings.keep_state = true;
     Tables tables = tables_of(&study);
