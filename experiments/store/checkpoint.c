@@ -123,14 +123,6 @@ int checkpoint_settings(const char *path, Options *options) {
     return failed;
 }
 
-int checkpoint_step(const char *path, uint64_t *step) {
-    H5File file;
-    if (checkpoint_open(&file, path)) return -1;
-    int failed = h5_get(&file, "/bcd", "step", H5_UINT64, step);
-    h5_close(&file);
-    return failed;
-}
-
 static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign,
                        real *buffer) {
     TensorRole role = groups[group].role;

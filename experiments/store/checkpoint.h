@@ -20,9 +20,6 @@ int checkpoint_open(H5File *file, const char *path);
  * error. */
 int checkpoint_settings(const char *path, Options *options);
 
-/* Overwrites *step with the number of updates done.  -1 and an error. */
-int checkpoint_step(const char *path, uint64_t *step);
-
 /* Reads all of it into a fresh engine.  Refuses another model, other data, another precision, and
  * damage: -1 and an error. */
 int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);

@@ -7,7 +7,6 @@
 
 #include "../../data/data.h"
 #include "../../ref/error.h"
-#include "../store/checkpoint.h"
 #include "../store/rundir.h"
 #include "../store/settings.h"
 #include "../train/interrupt.h"
@@ -17,15 +16,6 @@
 #include "converge.h"
 #include "measures.h"
 #include "study_file.h"
-
-/* Returns true when a run's checkpoint is of its last update: an earlier version wrote "finished"
- * before the weights, and failed in between on a full disk.  A run without a checkpoint counts. */
-static bool weights_are_last(const RunFile *run, const char *dir) {
-    char path[RUNDIR_PATH];
-    uint64_t step = 0, last = run->curve_rows ? run->curve[run->curve_rows - 1].step : 0;
-    rundir_path(path, dir, "checkpoint.h5");
-    return access(path, F_OK) || (checkpoint_step(path, &step) == 0 && step == last);
-}
 
 /* Compares the settings of a training with those that a row asks for.  Returns 1 when they are the
  * same; 0 when the row asks for a longer training; -1 with an error set that names `place`
@@ -64,8 +54,7 @@ static int row_finished(const TrainingRow *row) {
     int finished = read_run(&run, row);
     if (!finished) return row->in_table;
     if (finished > 0) finished = same_settings(&run.settings, row, row->options.out);
-    if (finished > 0)
-        finished = !strcmp(run.status, "finished") && weights_are_last(&run, row->options.out);
+    if (finished > 0) finished = !strcmp(run.status, "finished");
     runfile_free(&run);
     return finished;
 }

@@ -291,21 +291,6 @@ static void case_table_alone(void) {
     study_free(&after);
 }
 
-/* "finished" beside weights of an earlier update is not the end: a full disk left it so, when a
- * run's file was written before its checkpoint. */
-static void case_stale_weights(void) {
-    static const char row[] = "stale/rows/" ROW "bcd3", fresh[] = "plain/rows/" ROW "bcd3";
-    run(0, TWO_ROWS_OF("60") "stale");
-    copy_file("early.h5", "stale/rows/" ROW "bcd3/checkpoint.h5");
-    run(0, TWO_ROWS "stale");
-    check_same_checkpoint(row, fresh);
-    copy_file("stale/rows/" ROW "bcd3/checkpoint.h5", "early.h5");
-    const Printed *printed = run(0, TWO_ROWS "stale");
-    CHECK(strstr(printed->out, "full: done before") && !strstr(printed->out, "bcd3: done"), "%s",
-          printed->out);
-    check_same_checkpoint(row, fresh);
-}
-
 static void case_diverged(void) {
     Study study = {0};
     const Printed *printed = run(1, TWO_ROWS "wild --lr 1000 --optimizer sgd");
@@ -325,7 +310,6 @@ void test_trainings(void) {
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
     RUN(case_told_before);
-    RUN(case_stale_weights);
     RUN(case_rows_already_there);
     RUN(case_table_alone);
     RUN(case_diverged);
