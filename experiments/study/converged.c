@@ -218,6 +218,10 @@ static double at_equal(const MeasurePair *pair) {
     return plateau_score(pair->row, fmin((double)pair->row->steps, (double)pair->full->steps),
                          NULL);
 }
+static double end_difference(const MeasurePair *pair) {
+    if (!pair->full || pair->row->submodels == 1) return NAN;
+    return pair->row->end_score - pair->full->end_score;
+}
 static double own_multiplier(const MeasurePair *pair) {
     return compares(pair) ? pair->row->plateau_epochs / pair->full->plateau_epochs : NAN;
 }
@@ -249,6 +253,8 @@ const MeasureTable measures_converged = {
             {"at_equal", "score", "at equal upd.", 2, SOURCE_MEASURED, at_equal, OVER_SEEDS},
             {"own_multiplier", "B-F", "own", 2, SOURCE_MEASURED, own_multiplier, OVER_SEEDS},
             {"same_loss", "B-F", "same loss", 2, SOURCE_MEASURED, same_loss, OVER_SEEDS},
+            {"end_difference", "BCD - full", "at the end", 2, SOURCE_MEASURED, end_difference,
+             OVER_SEEDS},
         },
     .note =
         {"Converged: at " PLATEAU_RULE
@@ -259,5 +265,7 @@ const MeasureTable measures_converged = {
              PLATEAU_MEAN) " evaluations.  At equal updates: at the end of the shorter of the two.",
          "An epoch is a pass over the data, or over the part that is used, whichever submodel is "
          "active.  Trainings with a cosine are compared as a whole only, because their rate "
-         "depends on how long they are."},
+         "depends on how long they are.",
+         "BCD - full: of scores at the end, in pairs of the same seed; of three pairs a mean is "
+         "beyond chance (Student's t, 95 %) when it is more than 2.48 times its spread."},
 };

@@ -238,6 +238,7 @@ static void case_cosine(void) {
         bool equal = find_budget(tables_find(&tables, "equal_score"), label, "100 updates") >= 0;
         CHECK(equal == !cosine, "after 100 updates");
         check_cell(&tables, "converged", label, "end", 57, SOURCE_MEASURED);
+        check_cell(&tables, "converged", label, "end_difference", 10, SOURCE_MEASURED);
         if (cosine) {
             check_empty(&tables, "converged", label, "at_equal");
             check_empty(&tables, "converged", label, "same_loss");
