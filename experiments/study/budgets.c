@@ -32,9 +32,9 @@ static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *
                      StudyAxis axis, StudyQuality quality) {
     double bcd_total = study_axis_total(row, axis), full_total = study_axis_total(full, axis),
            budget = fmin(bcd_total, full_total);
-    if (!isfinite(bcd_total + full_total) ||
-        (axis == AXIS_SECONDS && !study_times_comparable(row, full)) ||
-        !(study_may_be_cut(bcd_total > budget ? row : full) || bcd_total == full_total))
+    const StudyRow *cut = bcd_total > budget ? row : full_total > budget ? full : NULL;
+    if (!isfinite(bcd_total + full_total) || (cut && !study_may_be_cut(cut)) ||
+        (axis == AXIS_SECONDS && !study_times_comparable(row, full)))
         return;
     size_t window = study_window(row, full);
     double over = nextafter(budget, INFINITY);
