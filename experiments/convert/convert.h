@@ -22,12 +22,6 @@ bool convert_is_tensors(const char *init);
  * is missing or has another shape, a file is damaged. */
 int convert_load(Engine *engine, const char *init);
 
-/* Writes model.safetensors, in float32, and config.json into `dir`, which is created.  `init` is
- * the directory that the model started from, or "": if it holds the same model, its config.json and
- * its learned positions beyond the trained context are kept.  -1 and an error; no file is left half
- * written. */
-int convert_save(const char *dir, Engine *engine, const char *init);
-
 /* Opens a trained model for evaluation: settings, model, stage and engine with the parameters, no
  * data sets.  `place` is a run's directory or a checkpoint file; flags given in `asked` (data
  * directory, batch, limit, threads ...) go over the stored ones.  -1 and an error; setup_free is
@@ -37,8 +31,10 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked);
 /* The same of what a command line names: its first file, or --init. */
 int convert_open(Setup *setup, const Options *asked);
 
-/* Exports the model of a training, see convert_open_run, with the files of its tokenizer.  -1 and
- * an error. */
+/* Exports the model of a training, see convert_open_run: model.safetensors, in float32, and
+ * config.json go into `dir`, which is created, with the files of its tokenizer.  If the directory
+ * that the training started from holds the same model, its config.json and its learned positions
+ * beyond the trained context are kept.  -1 and an error; no file is left half written. */
 int convert_export(const char *place, const char *dir, const Options *asked);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */

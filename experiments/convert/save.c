@@ -86,7 +86,8 @@ static void open_positions(Positions *positions, const char *init, SafeTensor *l
     }
 }
 
-int convert_save(const char *dir, Engine *engine, const char *init) {
+/* `init`: the directory that the model started from, or "". */
+static int save(const char *dir, Engine *engine, const char *init) {
     const Model *m = engine->model;
     const bool same = is_same_model(m, init);
     char weights[PATH_BYTES], config[PATH_BYTES];
@@ -155,7 +156,7 @@ int convert_export(const char *place, const char *dir, const Options *asked) {
     Setup setup;
     char copied[256] = "";
     int failed = convert_open_run(&setup, place, asked) ||
-                 convert_save(dir, setup.engine, setup.options.init) ||
+                 save(dir, setup.engine, setup.options.init) ||
                  copy_tokenizer(dir, setup.options.init, copied, sizeof copied);
     setup_free(&setup);
     if (!failed && asked->command == COMMAND_EXPORT && !asked->quiet)

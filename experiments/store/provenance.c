@@ -8,6 +8,7 @@
 
 #include "../../ref/error.h"
 #include "../../ref/real.h" /* precision_names */
+#include "../cli/options.h"
 
 #ifndef BCD_COMMIT
 #define BCD_COMMIT "unknown"
@@ -19,16 +20,13 @@
 static char command_line[1024] = "bcd";
 static struct timespec start; /* of this process; zero: not remembered */
 
-/* Appends an argument, in quotes where a shell needs them. */
-static void append_argument(const char *argument) {
-    size_t used = strlen(command_line), left = sizeof command_line - used;
-    bool plain = *argument && !argument[strcspn(argument, " \t\n\"'$\\*?;&|<>()`~#!")];
-    snprintf(command_line + used, left, plain ? " %s" : " '%s'", argument);
-}
-
 void provenance_remember(int argc, char **argv) {
     strcpy(command_line, "bcd");
-    for (int i = 1; i < argc; i++) append_argument(argv[i]);
+    for (int i = 1; i < argc; i++) {
+        char argument[QUOTED];
+        size_t used = strlen(command_line);
+        snprintf(command_line + used, sizeof command_line - used, " %s", quoted(argument, argv[i]));
+    }
     clock_gettime(CLOCK_MONOTONIC, &start);
 }
 
