@@ -192,7 +192,7 @@ $(BUILD)/mpi/%.o: %.c $(BUILD)/flags
 $(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/transport_mpi.o $(BUILD)/mpi/ref/headers.o
 	$(call say,LINK,$@)
 	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lpthread -o $@
-$(BUILD)/transport-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_plays.c $(ref_c)) $(float_library)
+$(BUILD)/transport-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_scenarios.c $(ref_c)) $(float_library)
 $(BUILD)/transport-mpi-ranks: LDFLAGS += -rdynamic
 
 # ---- tests ---------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "../ref/promises.h"
+#include "../ref/cases.h"
 #include "../ref/tolerance.h"
 
 /* tf32 keeps 10 bits of mantissa.  Our kernels round to nearest, 2^-11 of an operand.  The library

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../../cuda/plan.h"
-#include "../ref/promises.h"
+#include "../ref/cases.h"
 #include "../test.h"
 #include "accuracy.h"
 

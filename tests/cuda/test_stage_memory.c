@@ -213,7 +213,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
     for (int i = 0; i < warm_steps; i++) /* so that the step is recorded, or replayed */
         CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
-    real before = tiny_poison(&tiny, param, (real)NAN);
+    real before = tiny_set_first(&tiny, param, (real)NAN);
     enum { ROLES = 4 };
     static const TensorRole roles[ROLES] = {TENSOR_PARAMETER, TENSOR_BUFFER, TENSOR_STATE0,
                                             TENSOR_STATE1};
@@ -230,7 +230,7 @@ static void check_failed_step(const Recipe *recipe, int warm_steps) {
         snapshot_free(&is);
         snapshot_free(&was[r]);
     }
-    tiny_poison(&tiny, param, before);
+    tiny_set_first(&tiny, param, before);
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.01, &loss) == 0, "%s", error_message());
     batch_free(&batch);
     tiny_close(&tiny);

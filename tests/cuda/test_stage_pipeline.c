@@ -36,7 +36,7 @@ static void same_as_one_stage(const void *data) {
 }
 
 static void places_are_not_used_too_early(const void *ranks) {
-    pipeline_check_places(*(const int *)ranks, &kinds[0]);
+    pipeline_check_slots(*(const int *)ranks, &kinds[0]);
 }
 
 /* ---- slots --------------------------------------------------------------------------------------

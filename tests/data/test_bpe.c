@@ -132,7 +132,7 @@ static void long_words(void) {
     tokenizer_free(tokenizer);
 }
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 static int note_word(void *context, const char *word, size_t bytes) {
     char *noted = context;
@@ -219,7 +219,7 @@ static void utf8_by_the_table(void) {
     }
 }
 
-/* ---- the real vocabulary ------------------------------------------------------------------- */
+/* ---- the real vocabulary ---- */
 
 static Tokenizer *open_real(void) {
     char directory[1024];

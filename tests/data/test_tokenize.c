@@ -105,7 +105,7 @@ static void zero_byte_in_a_line(void) {
     CHECK_ERROR("tokenize: %s: line 1 has a zero character; remove it", path);
 }
 
-/* ---- zstd ---------------------------------------------------------------------------------- */
+/* ---- zstd ---- */
 
 /* Two frames, as when compressed files are put together, with checksums. */
 static size_t compress_text(char *to, size_t size, const char *text) {
@@ -156,7 +156,7 @@ static void zstd_is_seen_through(void) {
     free(text);
 }
 
-/* ---- token files --------------------------------------------------------------------------- */
+/* ---- token files ---- */
 
 static void check_tokens(const char *path, const int *expected, size_t count) {
     Tokens tokens;

@@ -6,7 +6,7 @@
 
 #include "../../ref/error.h"
 
-static atomic_int alive, most, made;
+static atomic_int alive, peak, made;
 
 /* Marked, so that a host array in a message's place is noticed. */
 typedef struct {
@@ -29,8 +29,8 @@ static void *message_create(Stage *stage, size_t count) {
         return NULL;
     }
     m->mark = MARK;
-    int now = ++alive, known = most;
-    while (now > known && !atomic_compare_exchange_weak(&most, &known, now)) continue;
+    int now = ++alive, known = peak;
+    while (now > known && !atomic_compare_exchange_weak(&peak, &known, now)) continue;
     made++;
     return m;
 }
@@ -51,7 +51,7 @@ void message_stage_free(void *message) {
 
 int message_stage_alive(void) { return alive; }
 int message_stage_made(void) { return made; }
-int message_stage_most(void) { return atomic_exchange(&most, alive); }
+int message_stage_peak(void) { return atomic_exchange(&peak, alive); }
 
 Stage *message_stage_create(const Model *model, StageSettings settings) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -4,13 +4,14 @@
 
 #include "../../ref/stage.h"
 
-/* As stage_ref_create; hands boundary values over in messages, which are counted. */
+/* Creates a CPU stage whose block outputs can be taken as messages, as on a GPU.  Messages are
+ * counted. */
 Stage *message_stage_create(const Model *model, StageSettings settings);
 void message_stage_free(void *message);
-/* Messages that were made and not freed yet, and all that were ever made. */
+/* Return the number of messages that exist, and of all that were ever created. */
 int message_stage_alive(void);
 int message_stage_made(void);
-/* The most alive at any time since the last call. */
-int message_stage_most(void);
+/* Returns the largest number that existed at once since the last call. */
+int message_stage_peak(void);
 
 #endif

@@ -15,12 +15,12 @@ bool mpi_is_here(void) {
     "export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 " \
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0"
 
-int run_shell(char *said, size_t size, const char *line) {
+int run_shell(char *output, size_t size, const char *command) {
     char whole[3000];
-    snprintf(whole, sizeof whole, ENVIRONMENT "; (%s) 2>&1 </dev/null", line);
+    snprintf(whole, sizeof whole, ENVIRONMENT "; (%s) 2>&1 </dev/null", command);
     FILE *pipe = popen(whole, "r");
-    size_t count = pipe ? fread(said, 1, size - 1, pipe) : 0;
-    said[count] = 0;
+    size_t count = pipe ? fread(output, 1, size - 1, pipe) : 0;
+    output[count] = 0;
     while (pipe && fgetc(pipe) != EOF) continue;
     int code = pipe ? pclose(pipe) : -1;
     return WIFEXITED(code) ? WEXITSTATUS(code) : -WTERMSIG(code);

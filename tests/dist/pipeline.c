@@ -6,7 +6,7 @@
 #include "../../dist/engine_team.h"
 #include "../../ref/error.h"
 
-static const double timeout_s = 600; /* no machine is so busy */
+static const double timeout_s = 600; /* long enough on any machine */
 
 static void need(bool ok, const char *what) {
     if (ok) return;
@@ -14,50 +14,47 @@ static void need(bool ok, const char *what) {
     exit(2);
 }
 
-/* ---- a transport that counts what goes through it
- * ----------------------------------------------------
- */
+/* ---- a transport that counts messages ---- */
 
 typedef struct {
     Transport base;
-    Transport *real_one;
+    Transport *counted;
     Traffic *sent;
-} CountedLink;
+} CountingTransport;
 
 static int counted_sendrecv(Transport *transport, Transfer *transfers, int count) {
-    CountedLink *c = (CountedLink *)(void *)transport;
+    CountingTransport *c = (CountingTransport *)(void *)transport;
     for (int i = 0; i < count; i++) {
         c->sent->values += transfers[i].send && transfers[i].channel == CHANNEL_VALUES;
         c->sent->gradients += transfers[i].send && transfers[i].channel == CHANNEL_GRADIENTS;
     }
-    return c->real_one->is->sendrecv(c->real_one, transfers, count);
+    return c->counted->is->sendrecv(c->counted, transfers, count);
 }
 
 static void counted_abort(Transport *transport, const char *why) {
-    Transport *real_one = ((CountedLink *)(void *)transport)->real_one;
-    real_one->is->abort(real_one, why);
+    Transport *counted = ((CountingTransport *)(void *)transport)->counted;
+    counted->is->abort(counted, why);
 }
 
 static void counted_free(Transport *transport) {
-    Transport *real_one = ((CountedLink *)(void *)transport)->real_one;
-    real_one->is->free(real_one);
+    Transport *counted = ((CountingTransport *)(void *)transport)->counted;
+    counted->is->free(counted);
     free(transport);
 }
 
-static Transport *counted(Transport *real_one, Traffic *sent) {
+static Transport *count_messages(Transport *counted, Traffic *sent) {
     static const TransportClass class = {counted_sendrecv, counted_abort, counted_free};
-    CountedLink *c = malloc(sizeof *c);
+    CountingTransport *c = malloc(sizeof *c);
     need(c, "memory");
-    *c = (CountedLink){*real_one, real_one, sent};
+    *c = (CountingTransport){*counted, counted, sent};
     c->base.is = &class;
     return &c->base;
 }
 
-/* ---- ranks --------------------------------------------------------------------------------------
- */
+/* ---- ranks ---- */
 
 static Transport *group(Transport *world, int first, int step, int count) {
-    int member[PIPELINE_MOST];
+    int member[PIPELINE_MAX_RANKS];
     for (int i = 0; i < count; i++) member[i] = first + i * step;
     Transport *transport = transport_group(world, member, count);
     need(transport, "transport");
@@ -67,7 +64,7 @@ static Transport *group(Transport *world, int first, int step, int count) {
 static Engine *make_rank(void *context, Transport *world) {
     Pipeline *p = context;
     int ranks = p->how.ranks, place = world->rank % ranks, me = world->rank;
-    Transport *transport = counted(group(world, me - place, 1, ranks), &p->sent[me]);
+    Transport *transport = count_messages(group(world, me - place, 1, ranks), &p->sent[me]);
     Transport *replicas = p->how.replicas > 1 ? group(world, place, ranks, p->how.replicas) : NULL;
     RankBlocks blocks;
     need(rank_blocks_create(&blocks, &p->placement, p->tiny.model, place) == 0, "blocks");
@@ -91,7 +88,7 @@ static void place(Pipeline *p, const char *spec) {
     free(cost);
 }
 
-static void take_recipe(Pipeline *p, const Recipe *recipe) {
+static void apply_recipe(Pipeline *p, const Recipe *recipe) {
     int parts = p->how.settings.micro_batches;
     if (p->how.replicas < 1) p->how.replicas = 1;
     p->how.settings.cache_bytes = recipe->cache_bytes;
@@ -110,7 +107,7 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     *p = (Pipeline){.how = *how};
     without_cache.cache_bytes = 0;
     tiny_open(&p->tiny, &without_cache);
-    take_recipe(p, recipe);
+    apply_recipe(p, recipe);
     p->tiny.engine->is->free(p->tiny.engine);
     p->tiny.stage = NULL;
     place(p, recipe->spec);

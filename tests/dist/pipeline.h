@@ -6,34 +6,35 @@
 #include "../../dist/engine_rank.h"
 #include "../ref/tiny.h"
 
-enum { PIPELINE_MOST = 8 }; /* ranks of all replicas */
+enum { PIPELINE_MAX_RANKS = 8 }; /* of all replicas together */
 
 typedef struct {
     PlacementKind placement;
-    int ranks, submodels;                /* of the placement; those that train are the recipe's */
-    PipelineSettings settings;           /* the cache's are the recipe's */
-    int replicas;                        /* 1 */
-    void (*message_free)(void *message); /* of the stages that the recipe creates, or NULL */
+    int ranks, submodels;      /* of the placement; the Recipe says which submodels train */
+    PipelineSettings settings; /* the Recipe sets those of the cache */
+    int replicas;              /* 0 stands for 1 */
+    void (*message_free)(void *message); /* of the stages that the Recipe creates, or NULL */
 } PipelineRecipe;
 
-/* What a rank has sent to others of its pipeline. */
+/* The messages that a rank has sent to others of its pipeline. */
 typedef struct {
     int values, gradients;
 } Traffic;
 
 typedef struct {
-    Tiny tiny; /* its engine is the pipeline, its stage is gone */
+    Tiny tiny; /* its engine is the pipeline, and its stage NULL */
     Placement placement;
     PipelineRecipe how;
     Stage *(*create)(const Model *model, StageSettings settings);
     StageSettings settings;
-    Stage *stage[PIPELINE_MOST]; /* of each rank, owned by the engine; look at it between calls,
-                                    after one of engine->is->memory */
-    Traffic sent[PIPELINE_MOST];
-    Transport *transport[PIPELINE_MOST];
+    Stage *stage[PIPELINE_MAX_RANKS]; /* of each rank, owned by the engine; to read it, first call
+                                       * engine->is->memory, which waits for all ranks */
+    Traffic sent[PIPELINE_MAX_RANKS];
+    Transport *transport[PIPELINE_MAX_RANKS];
 } Pipeline;
 
-/* Ends the program when something fails; a NULL engine when the engine refused. */
+/* Opens the training.  tiny.engine is NULL, with an error, if a rank could not create its engine.
+ * Any other failure ends the program. */
 void pipeline_open(Pipeline *pipeline, const Recipe *recipe, const PipelineRecipe *how);
 void pipeline_close(Pipeline *pipeline);
 

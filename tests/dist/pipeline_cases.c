@@ -125,7 +125,7 @@ void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
     tiny_close(&one);
 }
 
-void pipeline_check_places(int ranks, const StageKind *kind) {
+void pipeline_check_slots(int ranks, const StageKind *kind) {
     Recipe recipe = {.spec = LLAMA,
                      .create = kind->create,
                      .precision = kind->precision,
@@ -153,8 +153,7 @@ void pipeline_check_places(int ranks, const StageKind *kind) {
     }
 }
 
-/* ---- tied embedding -----------------------------------------------------------------------------
- */
+/* ---- tied embedding ---- */
 
 static Recipe recipe_with(const char *spec, const StageKind *kind) {
     return (Recipe){
@@ -169,9 +168,9 @@ static PipelineRecipe plain(int ranks, const StageKind *kind) {
                             .message_free = kind->message_free};
 }
 
-/* The head's and the embedding's share of a tied gradient are added up apart and then together, not
- * one after the other as on one stage: the sums differ by rounding, a few units in the last place
- * of the largest term per step. */
+/* The head's and the embedding's parts of a tied gradient are summed separately and then added,
+ * instead of one after the other as on one stage.  In each step the sums differ by rounding: a few
+ * units in the last place of the largest term. */
 static void check_tied(const char *spec, int ranks, ScheduleKind order, const StageKind *kind) {
     Recipe recipe = recipe_with(spec, kind);
     PipelineRecipe how = plain(ranks, kind);
@@ -200,7 +199,7 @@ static void check_tied(const char *spec, int ranks, ScheduleKind order, const St
     tiny_close(&one);
 }
 
-/* While the embedding is frozen, nothing is added up in another order. */
+/* While the embedding is frozen, every sum has the order of one stage. */
 static void check_frozen_tied(const char *spec, const StageKind *kind) {
     Recipe recipe = recipe_with(spec, kind);
     PipelineRecipe how = plain(3, kind);
@@ -226,8 +225,7 @@ void pipeline_check_frozen_tied(const StageKind *kind) {
     check_frozen_tied(GROUPED ",tied=1", kind);
 }
 
-/* ---- failures -----------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 static void check_bad_loss(const char *spec, int replicas, int samples, int submodel,
                            const StageKind *kind) {
@@ -259,9 +257,9 @@ static void check_bad_loss(const char *spec, int replicas, int samples, int subm
     pipeline_close(&many);
 }
 
-/* A loss that is not a number stops every rank with the line of one device, and changes nothing:
- * not even running statistics, also where a replica had no samples and would have got the others'.
- */
+/* Every rank fails with the error of one device, and nothing changes, not even the running
+ * statistics. This includes a replica without samples, which would have taken over those of the
+ * others. */
 void pipeline_check_bad_loss(const StageKind *kind) {
     check_bad_loss(LLAMA, 1, 4, 1, kind);
     for (int submodel = 0; submodel < 3; submodel++) {

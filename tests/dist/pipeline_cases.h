@@ -1,5 +1,4 @@
-/* What a pipeline must be like, whatever kind of stages it is made of; the tests of ref/ and of
- * devices go through these. */
+/* Test cases for pipelines, whatever kind of stages they are made of. */
 #ifndef TESTS_DIST_PIPELINE_CASES_H
 #define TESTS_DIST_PIPELINE_CASES_H
 
@@ -9,7 +8,7 @@ typedef struct {
     const char *name;
     Stage *(*create)(const Model *model, StageSettings settings); /* NULL: the CPU's */
     Precision precision;
-    void (*message_free)(void *message); /* NULL: boundary values travel as host data */
+    void (*message_free)(void *message); /* NULL: boundary values are sent as host data */
 } StageKind;
 
 typedef struct {
@@ -24,7 +23,7 @@ typedef struct {
     FrozenNorm frozen_norm;
     OptimizerKind optimizer;
     double clip;
-    const char *always; /* active beside each submodel */
+    const char *always; /* blocks that are always active */
     int trained;        /* submodels that train in turn; 1: full update */
 } PipelineRow;
 extern const PipelineRow pipeline_rows[]; /* a NULL name ends */
@@ -32,14 +31,14 @@ extern const PipelineRow pipeline_rows[]; /* a NULL name ends */
 /* CHECKs that a training over this pipeline has the losses, parameters and evaluation of one over
  * one stage of the same kind, to the last bit. */
 void pipeline_check_same(const PipelineRow *row, const StageKind *kind);
-/* The same with more micro-batches than any chunk has room for, in every placement and order: a
- * place that is used again too early would show. */
-void pipeline_check_places(int ranks, const StageKind *kind);
-/* The same of a tied embedding on other ranks than the head: while it trains to rounding (of
- * floats), while it is frozen to the last bit. */
+/* The same in every placement and schedule, with more micro-batches than any chunk has slots, so
+ * that a slot that is reused too early would show. */
+void pipeline_check_slots(int ranks, const StageKind *kind);
+/* The same with a tied embedding on another rank than the head: up to rounding while the embedding
+ * trains, to the last bit while it is frozen. */
 void pipeline_check_tied(int ranks, ScheduleKind order, const StageKind *kind);
 void pipeline_check_frozen_tied(const StageKind *kind);
-/* CHECKs that a loss that is not a number changes nothing. */
+/* CHECKs that a step whose loss is NaN fails and changes nothing. */
 void pipeline_check_bad_loss(const StageKind *kind);
 
 #endif

@@ -1,16 +1,16 @@
-/* What a step takes on p = 4 ranks, in units: a forward pass of the whole model 1, its input
- * gradients 1, its weight gradients 1; nothing on the way.  p x time / micro-batches, which is the
- * work alone (3, or 2 to 2.25 for BCD in thirds) where no rank ever waits. */
+/* The time of a step on p = 4 ranks.  Forward, input gradients and weight gradients of the whole
+ * model take 1 unit each, and messages take no time.  The table has p time / micro-batches; if no
+ * rank ever waited, it would be the work: 3, or 2 to 2.25 for BCD with three submodels. */
 #include <math.h>
 
 #include "../../dist/simulate.h"
 #include "../../ref/error.h"
 #include "../test.h"
 
-enum { RANKS = 4, BLOCKS = 12, MOST_SUBMODELS = 3, SIZES = 3 };
+enum { RANKS = 4, BLOCKS = 12, MAX_SUBMODELS = 3, SIZES = 3 };
 
 static const int micro_batches[SIZES] = {1, 8, 16};
-static const double digit[SIZES] = {0.1, 0.01, 0.01}; /* of the printed numbers */
+static const double digit[SIZES] = {0.1, 0.01, 0.01}; /* the last digit of the expected numbers */
 
 typedef struct {
     const char *name;
@@ -18,18 +18,15 @@ typedef struct {
     int submodels;
     ScheduleKind schedule;
     int slack;
-    bool together; /* a chunk's gradients leave after both have been computed */
-    bool at_most;  /* the printed numbers are a bound */
+    bool together; /* a chunk sends its gradient after its weight gradient, instead of before */
+    bool at_most;  /* the expected numbers are upper bounds */
     double units[SIZES];
 } Row;
 
-/* The printed 1F1B lets gradients leave after both kinds have been computed.  Ours leave before the
- * weight gradient, which is never slower: so that the printed numbers appear, some rows put the two
- * together.  The printed zero bubbles need more in flight than 1F1B: slack.
- *
- * The numbers that were printed for virtual stages, and those of zero bubble on plain stages, came
- * from lists of another program; ours are held to be no slower, and for those cells the two rows
- * "at most" say so. */
+/* The expected numbers come from an independent simulation, made before this one.  Its 1F1B sends a
+ * gradient after the weight gradient; ours sends it before, which is never slower, so rows that
+ * expect the same number set `together`.  Its zero bubble needs slack.  Where its lists differ in
+ * other ways (virtual stages, zero bubble on plain stages), ours must be no slower: at_most. */
 static const Row rows[] = {
     {"full, 1F1B", PLACEMENT_PLAIN, 1, SCHEDULE_1F1B, 0, true, false, {12.0, 4.12, 3.56}},
     {"full, zero bubble", PLACEMENT_PLAIN, 1, SCHEDULE_ZERO_BUBBLE, 8, 0, 0, {9.0, 3.38, 3.19}},
@@ -65,7 +62,7 @@ static const Row rows[] = {
 typedef struct {
     int chunk_of[BLOCKS], submodel_of[BLOCKS], rank_of[BLOCKS];
     Placement placement;
-    BlockCost cost[MOST_SUBMODELS][BLOCKS];
+    BlockCost cost[MAX_SUBMODELS][BLOCKS];
 } Plan;
 
 static void plan_make(Plan *plan, const Row *row) {
@@ -102,7 +99,7 @@ static Configuration configuration(const Model *model, const Plan *plan, const R
     return c;
 }
 
-static void units_as_printed(const void *data) {
+static void units_as_expected(const void *data) {
     const Row *row = data;
     Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
     Plan plan;
@@ -113,9 +110,9 @@ static void units_as_printed(const void *data) {
         c.micro_batches = micro_batches[i];
         if (!CHECK(simulate(&p, NULL, &c, plan.cost[0]) == 0, "%s", error_message())) break;
         double units = RANKS * p.passes_s / c.micro_batches, half = digit[i] / 2 + 1e-9;
-        double work = units * (1 - p.bubble), most = row->units[i] + half;
-        double least = row->at_most ? work : row->units[i] - half;
-        CHECK(units <= most && units >= least - 1e-9, "%d micro-batches: %.3f units, printed %g",
+        double work = units * (1 - p.bubble), max = row->units[i] + half;
+        double min = row->at_most ? work : row->units[i] - half;
+        CHECK(units <= max && units >= min - 1e-9, "%d micro-batches: %.3f units, expected %g",
               c.micro_batches, units, row->units[i]);
         double full = 3, thirds = 2 + (row->placement == PLACEMENT_FIGURE2) * 0.25;
         CHECK(fabs(work - (row->submodels > 1 ? thirds : full)) < 0.1, "%.3f units of work", work);
@@ -123,22 +120,23 @@ static void units_as_printed(const void *data) {
     model_free(model);
 }
 
-/* ---- closed forms -------------------------------------------------------------------------------
- */
+/* ---- closed forms ---- */
 
-static double ramp(ScheduleKind kind, int ranks, int slices, int micro, ChunkCost each, int slack) {
+/* Returns how long a rank waits in a step. */
+static double waiting_time(ScheduleKind kind, int ranks, int v, int micro, ChunkCost each,
+                           int slack) {
     int rank_of[16];
     bool trains[16];
     ChunkCost cost[16];
     Schedule schedule;
-    for (int c = 0; c < ranks * slices; c++) {
+    for (int c = 0; c < ranks * v; c++) {
         rank_of[c] = c % ranks;
         trains[c] = each.weight_gradient > 0;
         cost[c] = each;
     }
     SchedulePlan plan = {.kind = kind,
                          .ranks = ranks,
-                         .chunks = ranks * slices,
+                         .chunks = ranks * v,
                          .micro_batches = micro,
                          .rank_of = rank_of,
                          .trains = trains,
@@ -147,37 +145,39 @@ static double ramp(ScheduleKind kind, int ranks, int slices, int micro, ChunkCos
     if (!CHECK(schedule_make(&schedule, &plan) == 0, "%s", error_message())) return NAN;
     double all = schedule.time;
     schedule_free(&schedule);
-    return all - slices * micro * (each.forward + each.input_gradient + each.weight_gradient);
+    return all - v * micro * (each.forward + each.input_gradient + each.weight_gradient);
 }
 
-/* 1F1B as first published: p - 1 forward and backward passes of waiting, (p - 1) / (m + p - 1) of
- * the time. */
+/* In 1F1B without separate weight gradients a rank waits for p - 1 forward and backward passes,
+ * which is (p - 1) / (m + p - 1) of the time (the bubble of GPipe, Huang et al. 2019, which 1F1B
+ * shares). */
 static void classic_bubble(void) {
     for (int p = 1; p <= 4; p++)
         for (int m = p; m <= 12; m++) {
-            double waiting = ramp(SCHEDULE_1F1B, p, 1, m, (ChunkCost){1, 2, 0}, 0);
+            double waiting = waiting_time(SCHEDULE_1F1B, p, 1, m, (ChunkCost){1, 2, 0}, 0);
             CHECK(waiting == 3 * (p - 1), "%d ranks, %d micro-batches: %g", p, m, waiting);
             CHECK(fabs(waiting / (waiting + 3 * m) - (p - 1.0) / (m + p - 1)) < 1e-12, "share");
         }
 }
 
-/* Slices of equal size divide the waiting by their number, at best: p - 1 forward and input
- * gradients of a slice.  On two ranks ours reach that; on more they stay below plain stages. */
+/* With v equal chunks per rank the waiting time is at best 1/v of that of plain stages: p - 1
+ * forward passes and input gradients of a chunk.  On two ranks our schedules reach this; on more
+ * ranks they wait less than plain stages. */
 static void virtual_bubble(void) {
     for (int p = 2; p <= 4; p++)
         for (int v = 2; v <= 3; v++)
             for (int m = p; m <= 4 * p; m += p) {
-                double waiting = ramp(SCHEDULE_1F1B, p, v, m, (ChunkCost){1, 1, 1}, p);
+                double waiting = waiting_time(SCHEDULE_1F1B, p, v, m, (ChunkCost){1, 1, 1}, p);
                 double best = 2 * (p - 1), plain = 2 * (p - 1) * v;
-                CHECK(waiting >= best && waiting < plain, "%d ranks, %d slices, %d: %g", p, v, m,
+                CHECK(waiting >= best && waiting < plain, "%d ranks, %d v, %d: %g", p, v, m,
                       waiting);
-                CHECK(p > 2 || waiting == best, "two ranks, %d slices, %d: %g", v, m, waiting);
+                CHECK(p > 2 || waiting == best, "two ranks, %d v, %d: %g", v, m, waiting);
             }
 }
 
 void test_bubbles(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        RUN_ROW(rows[i].name, units_as_printed, &rows[i]);
+        RUN_ROW(rows[i].name, units_as_expected, &rows[i]);
     RUN(classic_bubble);
     RUN(virtual_bubble);
 }

@@ -1,4 +1,4 @@
-/* A pipeline of threads against one stage: the same training, the same bits. */
+/* A training over a pipeline of threads has the bits of one over a single stage. */
 #include "../../ref/error.h"
 #include "../../ref/memory.h"
 #include "../test.h"
@@ -7,8 +7,8 @@
 static const StageKind cpu = {.name = "cpu"};
 
 static void same_as_one_stage(const void *row) { pipeline_check_same(row, &cpu); }
-static void places_are_not_used_too_early(const void *ranks) {
-    pipeline_check_places(*(const int *)ranks, &cpu);
+static void slots_are_not_reused_too_early(const void *ranks) {
+    pipeline_check_slots(*(const int *)ranks, &cpu);
 }
 static void tied_to_rounding(const void *ranks) {
     pipeline_check_tied(*(const int *)ranks, SCHEDULE_1F1B, &cpu);
@@ -21,7 +21,7 @@ static void nan_loss_changes_nothing(void) { pipeline_check_bad_loss(&cpu); }
 #define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
 
-/* All ranks together hold each parameter once, and gradients of the active ones only. */
+/* All ranks together hold each parameter once, and gradients only of the active ones. */
 static void memory_is_shared_out(void) {
     Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
     PipelineRecipe how = {.placement = PLACEMENT_VIRTUAL,
@@ -62,8 +62,8 @@ static void check_plan(const Pipeline *p, int submodel, const char *what) {
     }
 }
 
-/* The bytes of every rank are those of the plan, role by role: of blocks that are elsewhere, of as
- * many micro-batches as are in flight, of gradients kept for later. */
+/* The bytes of every rank equal the plan in every role: for local blocks, for the micro-batches in
+ * flight, and for deferred gradients. */
 static void memory_is_planned(const void *spec) {
     for (int variant = 0; variant < 16; variant++) {
         bool is_virtual = variant & 1, late = variant & 2, full = variant & 8;
@@ -81,7 +81,7 @@ static void memory_is_planned(const void *spec) {
         CHECK(p.stage[0]->settings.deferred == late, "deferred");
         for (int submodel = 0; submodel < recipe.submodels; submodel++) {
             tiny_activate(&p.tiny, submodel);
-            p.tiny.engine->is->memory(p.tiny.engine); /* all are at rest */
+            p.tiny.engine->is->memory(p.tiny.engine); /* waits for all ranks */
             check_plan(&p, submodel, spec);
         }
         pipeline_close(&p);
@@ -94,7 +94,7 @@ void test_pipeline(void) {
                                         "8 parts, 4 ranks"};
     for (const PipelineRow *row = pipeline_rows; row->name; row++)
         RUN_ROW(row->name, same_as_one_stage, row);
-    for (int i = 0; i < 4; i++) RUN_ROW(names[i], places_are_not_used_too_early, &ranks[i]);
+    for (int i = 0; i < 4; i++) RUN_ROW(names[i], slots_are_not_reused_too_early, &ranks[i]);
     RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &ranks[1]);
     RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &ranks[3]);
     RUN(tied_zero_bubble);

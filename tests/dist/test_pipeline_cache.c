@@ -1,4 +1,4 @@
-/* The prefix cache of a pipeline: the same bits as without it, for less work. */
+/* The prefix cache of a pipeline: the same bits as without it, with fewer messages. */
 #include <string.h>
 
 #include "../../ref/error.h"
@@ -8,7 +8,7 @@
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
 
-enum { SLOTS = 64 }; /* samples in a piece of the cache's memory */
+enum { CHUNK = 64 }; /* samples per allocation of the cache */
 
 typedef struct {
     const char *name, *spec;
@@ -52,7 +52,8 @@ static const Row rows[] = {
     {"resnet, 2 replicas of 2 ranks", RESNET, 2, 2, PLACEMENT_PLAIN, 1, .micro_batches = 1},
 };
 
-/* Three submodels of five steps, twice around: an epoch of three steps, then from the cache. */
+/* Two cycles of three submodels, five steps each.  An epoch has three steps, so the last two steps
+ * of a phase read from the cache. */
 static Recipe recipe_of(const Row *row, bool cached) {
     return (Recipe){.spec = row->spec,
                     .submodels = row->placement == PLACEMENT_FIGURE2 ? 2 : 3,
@@ -91,8 +92,8 @@ static int note_loss(void *context, const BcdState *state, const Loss *loss, dou
 
 static int values_sent(const Pipeline *p) {
     int sent = 0;
-    p->tiny.engine->is->memory(p->tiny.engine); /* all are at rest */
-    for (int r = 0; r < PIPELINE_MOST; r++) sent += p->sent[r].values;
+    p->tiny.engine->is->memory(p->tiny.engine); /* waits for all ranks */
+    for (int r = 0; r < PIPELINE_MAX_RANKS; r++) sent += p->sent[r].values;
     return sent;
 }
 
@@ -117,8 +118,7 @@ static void cached_is_exact(const void *data) {
     pipeline_close(&cached);
 }
 
-/* ---- what a cached step does not do -------------------------------------------------------------
- */
+/* ---- the prefix does not run again ---- */
 
 static int sent_by_step(Pipeline *p, Batch *batch) {
     int before = values_sent(p);
@@ -127,8 +127,9 @@ static int sent_by_step(Pipeline *p, Batch *batch) {
     return values_sent(p) - before;
 }
 
-/* The second time nothing comes up to the lowest active block, whichever replica has computed it; a
- * sample that is new to one of them brings that one's prefix back. */
+/* In the second step with the same samples no values are sent to the lowest active block, even
+ * where another replica has computed them.  A sample that is new to a replica makes it run its
+ * prefix. */
 static void nothing_runs_below(void) {
     Recipe recipe = {.spec = LLAMA, .cache_bytes = 1 << 20, .micro_batches = 4};
     PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
@@ -143,7 +144,7 @@ static void nothing_runs_below(void) {
     int every = how.replicas * 2 * how.settings.micro_batches; /* two boundaries */
     CHECK(sent_by_step(&p, &batch) == every, "the first step sends all");
     CHECK(sent_by_step(&p, &batch) == 0, "values were sent to blocks that have them");
-    for (int i = 0; i < 2; i++) { /* what the other replica computed */
+    for (int i = 0; i < 2; i++) { /* exchange the samples of the two replicas */
         int *targets = batch.targets, *tokens = batch.tokens, width = p.tiny.model->targets;
         batch.ids[i] = i + 2;
         batch.ids[i + 2] = i;
@@ -166,7 +167,7 @@ static void nothing_runs_below(void) {
     pipeline_close(&p);
 }
 
-/* On the rank of the lowest active block, and there alone, counted as its stage's. */
+/* Only the rank of the lowest active block has memory of the cache, which its stage counts. */
 static void memory_is_where_the_cache_is(void) {
     Recipe recipe = {.spec = LLAMA, .cache_bytes = 1 << 20, .micro_batches = 2};
     PipelineRecipe how = {
@@ -180,11 +181,11 @@ static void memory_is_where_the_cache_is(void) {
         sent_by_step(&p, &batch);
         int lowest = 0;
         while (p.tiny.settings.partition.of_block[lowest] != submodel) lowest++;
-        int keeper = p.placement.rank_of[p.placement.chunk_of[lowest]];
-        size_t bytes = SLOTS * shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
+        int holder = p.placement.rank_of[p.placement.chunk_of[lowest]];
+        size_t bytes = CHUNK * shape_count(m->value[m->block[lowest].in].shape) * sizeof(real);
         for (int r = 0; r < 3; r++) {
             size_t kept = p.stage[r]->is->memory(p.stage[r])->current[MEM_CACHE];
-            CHECK(kept == (lowest > 0 && r == keeper ? bytes : 0),
+            CHECK(kept == (lowest > 0 && r == holder ? bytes : 0),
                   "submodel %d: %zu bytes of cache on rank %d", submodel + 1, kept, r);
         }
     }

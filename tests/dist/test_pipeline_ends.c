@@ -1,5 +1,5 @@
-/* What a pipeline leaves behind when it ends well or badly: messages of a device are given away
- * once and freed once, and a rank that fails alone ends the others at once, with its reason. */
+/* How a pipeline ends: every message of a device is freed exactly once, and a rank that fails ends
+ * the others at once, with its error. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,7 @@
 
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
 
-/* ---- messages of a device -----------------------------------------------------------------------
- */
+/* ---- messages of a device ---- */
 
 static const PipelineRecipe plain_3 = {.placement = PLACEMENT_PLAIN,
                                        .ranks = 3,
@@ -31,8 +30,8 @@ static const PipelineRecipe replicas_2 = {.placement = PLACEMENT_PLAIN,
                                           .settings = {.micro_batches = 2},
                                           .message_free = message_stage_free};
 
-/* As with host arrays; nothing else goes between the stages. */
-static void messages_are_values(const void *data) {
+/* Sending messages of a device gives the bits of sending host data. */
+static void messages_carry_the_same_values(const void *data) {
     const PipelineRecipe *how = data;
     Recipe host = {.spec = LLAMA, .steps = 7, .cache_bytes = 1 << 20, .rule = {.every = 5}};
     Recipe device = host;
@@ -54,7 +53,7 @@ static void messages_are_values(const void *data) {
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 
-/* A device then has memory for all that a step needs. */
+/* Activating reserves memory for as many messages as a step needs at once. */
 static void messages_are_made_before_a_step(const void *data) {
     const PipelineRecipe *how = data;
     Recipe recipe = {.spec = LLAMA, .steps = 1, .create = message_stage_create};
@@ -63,17 +62,16 @@ static void messages_are_made_before_a_step(const void *data) {
     pipeline_open(&p, &recipe, how);
     int made = message_stage_made();
     tiny_activate(&p.tiny, 0);
-    p.tiny.engine->is->memory(p.tiny.engine); /* all ranks have come so far */
+    p.tiny.engine->is->memory(p.tiny.engine); /* waits for all ranks */
     int reserved = message_stage_made() - made;
-    message_stage_most();
+    message_stage_peak();
     CHECK(tiny_train(&p.tiny, NULL, NULL) == 0, "%s", error_message());
-    int most = message_stage_most();
-    CHECK(0 < most && most <= reserved, "%d at a time, %d were made before", most, reserved);
+    int peak = message_stage_peak();
+    CHECK(0 < peak && peak <= reserved, "%d at a time, %d were made before", peak, reserved);
     pipeline_close(&p);
 }
 
-/* ---- failures of one rank -----------------------------------------------------------------------
- */
+/* ---- failures of one rank ---- */
 
 static int refuse_activate(Stage *stage, const bool *active) {
     (void)stage;
@@ -100,7 +98,7 @@ typedef struct {
     Stage *(*create)(const Model *model, StageSettings settings);
 } Failure;
 
-/* Ranks that hold the last block get a stage with a fault. */
+/* On the ranks that hold the last block, replaces the class of the stage by a damaged one. */
 static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageClass *class)) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const StageSettings *settings = &stage->settings;
@@ -141,7 +139,7 @@ static const Failure failures[] = {
     {"a message, 2 replicas", "numbers for a message", 2, fails_to_send},
 };
 
-/* The others learn it: nobody says that a rank was waited for. */
+/* Every rank reports the error of the rank that failed; none reports a timeout. */
 static void one_ends_all(const void *data) {
     const Failure *failure = data;
     Recipe recipe = {.spec = LLAMA, .create = failure->create, .micro_batches = 4};
@@ -156,8 +154,8 @@ static void one_ends_all(const void *data) {
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 
-/* Otherwise a checkpoint would go without what is on other ranks. */
-static void reading_from_the_lost_is_an_error(const void *data) {
+/* Otherwise a checkpoint would silently miss the tensors of other ranks. */
+static void reading_from_a_lost_rank_is_an_error(const void *data) {
     const int *replicas = data;
     Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
     PipelineRecipe how = plain_3;
@@ -179,14 +177,14 @@ static void reading_from_the_lost_is_an_error(const void *data) {
 }
 
 void test_pipeline_ends(void) {
-    RUN_ROW("messages, 3 ranks", messages_are_values, &plain_3);
-    RUN_ROW("messages, 2 ranks, virtual stages", messages_are_values, &virtual_2);
-    RUN_ROW("messages, 2 replicas", messages_are_values, &replicas_2);
+    RUN_ROW("messages, 3 ranks", messages_carry_the_same_values, &plain_3);
+    RUN_ROW("messages, 2 ranks, virtual stages", messages_carry_the_same_values, &virtual_2);
+    RUN_ROW("messages, 2 replicas", messages_carry_the_same_values, &replicas_2);
     RUN_ROW("made before, 3 ranks", messages_are_made_before_a_step, &plain_3);
     RUN_ROW("made before, virtual stages", messages_are_made_before_a_step, &virtual_2);
     static const int one = 1, two = 2;
-    RUN_ROW("reading, 3 ranks", reading_from_the_lost_is_an_error, &one);
-    RUN_ROW("reading, 2 replicas", reading_from_the_lost_is_an_error, &two);
+    RUN_ROW("reading, 3 ranks", reading_from_a_lost_rank_is_an_error, &one);
+    RUN_ROW("reading, 2 replicas", reading_from_a_lost_rank_is_an_error, &two);
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         RUN_ROW(failures[i].name, one_ends_all, &failures[i]);
 }

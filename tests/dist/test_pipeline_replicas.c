@@ -1,5 +1,5 @@
-/* Replicas of a pipeline that share out each batch: the training of one stage but for the order in
- * which gradients are added up, and the same bits on every replica. */
+/* Replicas of a pipeline, which divide each batch: the training of one stage up to the order in
+ * which gradients are added, with the same bits on every replica. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +80,9 @@ static void check_numbers(const real *a, const real *b, size_t count, double uni
     CHECK(error <= units * (double)REAL_EPS * (largest + 1), "%s is off by %g", name, error);
 }
 
-/* A gradient is a sum of as many terms as before, grouped by replicas: off by a few units in the
- * last place of the largest partial sum at each step, which the update scales by less than 1. */
+/* A gradient is the sum of the same terms, grouped by replicas.  In each step it differs by a few
+ * units in the last place of the largest partial sum, and the update multiplies this by less
+ * than 1. */
 static void check_close(const Tiny *one, const Tiny *many) {
     for (int p = 0; p < one->model->params; p++) {
         size_t count;
@@ -93,9 +94,9 @@ static void check_close(const Tiny *one, const Tiny *many) {
     }
 }
 
-/* Every replica has the first one's bits, of whatever a rank holds. */
-static void check_copies(const Pipeline *many, TensorRole role, int tensors) {
-    many->tiny.engine->is->memory(many->tiny.engine); /* all are at rest */
+/* CHECKs that all replicas of a rank have the same bits. */
+static void check_replicas(const Pipeline *many, TensorRole role, int tensors) {
+    many->tiny.engine->is->memory(many->tiny.engine); /* waits for all ranks */
     int ranks = many->how.ranks;
     for (int r = ranks; r < ranks * many->how.replicas; r++)
         for (int i = 0; i < tensors; i++) {
@@ -112,11 +113,11 @@ static void check_copies(const Pipeline *many, TensorRole role, int tensors) {
         }
 }
 
-static void check_all_copies(const Pipeline *many) {
+static void check_all_replicas(const Pipeline *many) {
     const Model *m = many->tiny.model;
-    check_copies(many, TENSOR_PARAMETER, m->params);
-    check_copies(many, TENSOR_STATE0, m->params);
-    check_copies(many, TENSOR_BUFFER, m->buffers);
+    check_replicas(many, TENSOR_PARAMETER, m->params);
+    check_replicas(many, TENSOR_STATE0, m->params);
+    check_replicas(many, TENSOR_BUFFER, m->buffers);
 }
 
 static void check_evaluation(const Tiny *one, const Tiny *many) {
@@ -151,13 +152,12 @@ static void trains_like_one_stage(const void *data) {
     CHECK(memcmp(&curve[0], &curve[1], sizeof curve[0]) == 0, "losses differ from run to run");
     tiny_check_same(&many[0].tiny, &many[1].tiny, "again");
     check_close(&one, &many[0].tiny);
-    check_all_copies(&many[0]);
+    check_all_replicas(&many[0]);
     for (int i = 0; i < 2; i++) pipeline_close(&many[i]);
     tiny_close(&one);
 }
 
-/* ---- running statistics -------------------------------------------------------------------------
- */
+/* ---- running statistics ---- */
 
 static void step(Tiny *tiny, Batch batch) {
     Loss loss;
@@ -165,8 +165,8 @@ static void step(Tiny *tiny, Batch batch) {
     CHECK(tiny->engine->is->step(tiny->engine, &batch, 0.05, &loss) == 0, "%s", error_message());
 }
 
-/* After a step they are the mean of what each replica's share alone would have made of them; those
- * of frozen blocks have not moved. */
+/* After a step the running statistics are the mean of those that each replica's share alone would
+ * give; those of frozen blocks do not change. */
 static void statistics_are_averaged(void) {
     Recipe recipe = {.spec = RESNET, .submodels = 2}, half = {.spec = RESNET, .submodels = 2};
     PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
@@ -202,15 +202,14 @@ static void statistics_are_averaged(void) {
         free(b);
         free(start);
     }
-    check_all_copies(&many);
+    check_all_replicas(&many);
     batch_free(&batch);
     for (int c = 0; c < 2; c++) tiny_close(&share[c]);
     tiny_close(&untouched);
     pipeline_close(&many);
 }
 
-/* ---- a step that was given up ------------------------------------------------------------------
- */
+/* ---- a step that failed ---- */
 
 static int step_of(Pipeline *p, int samples) {
     Batch batch = tiny_batch(&p->tiny, samples);
@@ -220,9 +219,9 @@ static int step_of(Pipeline *p, int samples) {
     return failed;
 }
 
-/* Gradients that are not numbers stay in the memory of a replica; its empty share of the next step
- * has none of them. */
-static void lost_step_is_forgotten(void) {
+/* After a step with NaN, the gradients in a replica's memory are NaN.  An empty share in the next
+ * step must not use them. */
+static void failed_step_is_discarded(void) {
     Recipe recipe = {.spec = LLAMA, .batch = 6};
     PipelineRecipe how = {.placement = PLACEMENT_PLAIN,
                           .ranks = 2,
@@ -245,7 +244,7 @@ static void lost_step_is_forgotten(void) {
     CHECK(engine->is->write(engine, TENSOR_PARAMETER, last, head) == 0, "%s", error_message());
     CHECK(step_of(&p, 4) == 0 && step_of(&other, 4) == 0, "%s", error_message());
     tiny_check_same(&p.tiny, &other.tiny, "after a lost step");
-    check_all_copies(&p);
+    check_all_replicas(&p);
     free(head);
     pipeline_close(&p);
     pipeline_close(&other);
@@ -255,5 +254,5 @@ void test_pipeline_replicas(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, trains_like_one_stage, &rows[i]);
     RUN(statistics_are_averaged);
-    RUN(lost_step_is_forgotten);
+    RUN(failed_step_is_discarded);
 }

@@ -1,5 +1,5 @@
-/* Where a training stands does not depend on how many ranks hold it: four write it out, any number
- * goes on from it, with the bits of a training that never stopped. */
+/* A checkpoint does not depend on the number of ranks: a training that started on four ranks
+ * resumes on any number, with the bits of a training that never stopped. */
 #include <string.h>
 
 #include "../../ref/error.h"
@@ -41,11 +41,11 @@ static PipelineRecipe ranks(int count) {
 
 static void check_ends_like(const Tiny *whole, const Tiny *other, const char *what) {
     tiny_check_same(whole, other, what);
-    CHECK(memcmp(&whole->state, &other->state, sizeof whole->state) == 0, "%s: where it stands",
-          what);
+    CHECK(memcmp(&whole->state, &other->state, sizeof whole->state) == 0,
+          "%s: the state of the loop", what);
 }
 
-static void goes_on_anywhere(const void *data) {
+static void resumes_on_any_number_of_ranks(const void *data) {
     static const char *const names[] = {"one device", "1 rank", "2 ranks", "3 ranks"};
     const Row *row = data;
     Recipe recipe = recipe_of(row);
@@ -63,7 +63,7 @@ static void goes_on_anywhere(const void *data) {
                 pipeline_open(&second, &recipe, &how);
             else
                 tiny_open(&second.tiny, &recipe);
-            tiny_carry_over(&first.tiny, &second.tiny);
+            tiny_restore(&first.tiny, &second.tiny);
             CHECK(tiny_train(&second.tiny, NULL, NULL) == 0, "%s", error_message());
             check_ends_like(&whole, &second.tiny, names[count]);
             pipeline_close(&second);
@@ -75,5 +75,5 @@ static void goes_on_anywhere(const void *data) {
 
 void test_pipeline_resume(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        RUN_ROW(rows[i].name, goes_on_anywhere, &rows[i]);
+        RUN_ROW(rows[i].name, resumes_on_any_number_of_ranks, &rows[i]);
 }

@@ -1,4 +1,4 @@
-/* Placements: that they cover the model, and what their ranks hold. */
+/* Placements cover the model, and their ranks need the memory that the simulator predicts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +65,7 @@ static void placement_refuses_too_many_pieces(void) {
     model_free(model);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static Configuration configuration(const Model *model, const PlacementRow *row) {
     return (Configuration){
@@ -79,8 +78,8 @@ static Configuration configuration(const Model *model, const PlacementRow *row) 
         .micro_batches = 5};
 }
 
-/* Keeps the larger sum of bytes in most. */
-static void plan_rank(size_t most[MEM_ROLES + 1], const Configuration *c, const Placement *p,
+/* Updates `max` if this rank needs more bytes in all; the last number is that sum. */
+static void plan_rank(size_t max[MEM_ROLES + 1], const Configuration *c, const Placement *p,
                       int rank, int submodel) {
     RankBlocks blocks;
     bool active[64];
@@ -96,25 +95,24 @@ static void plan_rank(size_t most[MEM_ROLES + 1], const Configuration *c, const 
     settings.in_flight = blocks.in_flight;
     CHECK(memory_plan(bytes, c->model, &settings, active) == 0, "%s", error_message());
     for (int role = 0; role < MEM_ROLES; role++) bytes[MEM_ROLES] += bytes[role];
-    if (bytes[MEM_ROLES] > most[MEM_ROLES]) memcpy(most, bytes, sizeof bytes);
+    if (bytes[MEM_ROLES] > max[MEM_ROLES]) memcpy(max, bytes, sizeof bytes);
     rank_blocks_free(&blocks);
 }
 
 static void check_fullest(const Configuration *c, const Placement *placement) {
-    size_t most[MEM_ROLES + 1] = {0};
+    size_t max[MEM_ROLES + 1] = {0};
     Prediction p;
     for (int submodel = 0; submodel < c->submodels; submodel++)
-        for (int rank = 0; rank < c->pipeline; rank++)
-            plan_rank(most, c, placement, rank, submodel);
+        for (int rank = 0; rank < c->pipeline; rank++) plan_rank(max, c, placement, rank, submodel);
     CHECK(simulate(&p, NULL, c, NULL) == 0, "%s", error_message());
     for (int role = 0; role < MEM_ROLES; role++)
-        CHECK(p.bytes[role] == (double)most[role], "%s, %s%s: %s: %g bytes, planned %zu",
+        CHECK(p.bytes[role] == (double)max[role], "%s, %s%s: %s: %g bytes, planned %zu",
               c->model->name, schedule_names[c->schedule], c->stage.recompute ? ", recompute" : "",
-              mem_role_names[role], p.bytes[role], most[role]);
+              mem_role_names[role], p.bytes[role], max[role]);
 }
 
-/* The fullest rank holds, role by role, what the plan of its stage says. */
-static void memory_of_stages(const void *data) {
+/* The predicted bytes are those that the plans of the stages give for the rank that needs most. */
+static void memory_is_that_of_the_stages(const void *data) {
     const PlacementRow *row = data;
     static const char *const specs[] = {"gpt:layers=10,width=64,heads=4,context=32,vocabulary=96",
                                         "resnet:depth=32,width=4",
@@ -143,7 +141,7 @@ static void memory_of_stages(const void *data) {
 void test_placement(void) {
     for (size_t i = 0; i < sizeof placement_rows / sizeof *placement_rows; i++) {
         RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
-        RUN_ROW(placement_rows[i].name, memory_of_stages, &placement_rows[i]);
+        RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }
     RUN(placement_refuses_too_many_pieces);
 }

@@ -1,5 +1,5 @@
-/* Schedules, for every small size: played by a second, simpler interpreter that knows only ranks,
- * lists and channels in order. */
+/* Executes the schedules of every small size by a simple interpreter, which knows only the lists of
+ * the ranks and channels that keep their order. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,27 +7,27 @@
 #include "../../dist/schedule.h"
 #include "../test.h"
 
-enum { MOST_CHUNKS = 12, MOST_MICRO = 6, MOST_RANKS = 4, MOST_MESSAGES = 200 };
+enum { MAX_CHUNKS = 12, MAX_MICRO = 6, MAX_RANKS = 4, MAX_MESSAGES = 200 };
 
 typedef struct {
     SchedulePlan plan;
-    int rank_of[MOST_CHUNKS];
-    bool trains[MOST_CHUNKS];
-    ChunkCost cost[MOST_CHUNKS];
+    int rank_of[MAX_CHUNKS];
+    bool trains[MAX_CHUNKS];
+    ChunkCost cost[MAX_CHUNKS];
 } Setting;
 
-/* What is where while the lists are executed. */
+/* The state of the interpreter. */
 typedef struct {
     const Setting *setting;
-    int at[MOST_RANKS]; /* next task of each rank */
+    int at[MAX_RANKS]; /* next task of each rank */
     struct {
-        Task message[MOST_MESSAGES];
+        Task message[MAX_MESSAGES];
         int sent, received;
-    } channel[MOST_RANKS][MOST_RANKS][2];
-    bool value[MOST_CHUNKS][MOST_MICRO];    /* the chunk's input is on its rank */
-    bool gradient[MOST_CHUNKS][MOST_MICRO]; /* its output's gradient is */
-    bool done[MOST_CHUNKS][MOST_MICRO][TASK_WEIGHT_GRADIENT + 1];
-    int held[MOST_CHUNKS], most_held[MOST_CHUNKS];
+    } channel[MAX_RANKS][MAX_RANKS][2];
+    bool value[MAX_CHUNKS][MAX_MICRO];    /* the chunk's input is on its rank */
+    bool gradient[MAX_CHUNKS][MAX_MICRO]; /* its output's gradient is */
+    bool done[MAX_CHUNKS][MAX_MICRO][TASK_WEIGHT_GRADIENT + 1];
+    int held[MAX_CHUNKS], max_held[MAX_CHUNKS];
 } Machine;
 
 static void describe(const Setting *s, char text[120]) {
@@ -37,7 +37,7 @@ static void describe(const Setting *s, char text[120]) {
              (int)p->kind, p->ranks, p->chunks, p->micro_batches, p->first, p->lowest, p->slack);
 }
 
-static bool here(const Setting *s, int a, int b) { return s->rank_of[a] == s->rank_of[b]; }
+static bool same_rank(const Setting *s, int a, int b) { return s->rank_of[a] == s->rank_of[b]; }
 
 /* The chunk at the other end of a message; -1 for other tasks. */
 static int peer(const Task *t) {
@@ -54,16 +54,16 @@ static int peer(const Task *t) {
 }
 
 static void hold(Machine *m, int chunk, int change) {
-    if ((m->held[chunk] += change) > m->most_held[chunk]) m->most_held[chunk] = m->held[chunk];
+    if ((m->held[chunk] += change) > m->max_held[chunk]) m->max_held[chunk] = m->held[chunk];
 }
 
-/* What the program gives its channels. */
+/* Returns the capacity that the program gives to channels. */
 static int capacity(const SchedulePlan *p) {
     Placement placement = {.chunks = p->chunks};
     return engine_rank_capacity(&placement, (PipelineSettings){.slack = p->slack});
 }
 
-/* False: the channel is full. */
+/* Returns false if the channel is full. */
 static bool send(Machine *m, const Task *t) {
     const int *rank_of = m->setting->rank_of;
     int gradient = t->kind == TASK_SEND_GRADIENT;
@@ -78,7 +78,7 @@ static bool send(Machine *m, const Task *t) {
     return true;
 }
 
-/* False: nothing there yet.  The message that is there must be the one expected. */
+/* Returns false if there is no message yet.  CHECKs that the message is the expected one. */
 static bool receive(Machine *m, const Task *t) {
     const int *rank_of = m->setting->rank_of;
     int gradient = t->kind == TASK_RECEIVE_GRADIENT;
@@ -97,7 +97,7 @@ static void forward(Machine *m, int c, int k) {
     const SchedulePlan *p = &m->setting->plan;
     CHECK(c == p->first || m->value[c][k], "forward %d.%d without its input", c, k);
     if (c >= p->lowest) hold(m, c, 1);
-    if (c + 1 < p->chunks && here(m->setting, c, c + 1)) m->value[c + 1][k] = true;
+    if (c + 1 < p->chunks && same_rank(m->setting, c, c + 1)) m->value[c + 1][k] = true;
 }
 
 static void input_gradient(Machine *m, int c, int k) {
@@ -105,7 +105,7 @@ static void input_gradient(Machine *m, int c, int k) {
     CHECK(c >= p->lowest, "an input gradient below the lowest active chunk: %d.%d", c, k);
     CHECK(m->done[c][k][TASK_FORWARD], "gradient %d.%d before its forward", c, k);
     CHECK(c == p->chunks - 1 || m->gradient[c][k], "gradient %d.%d without its input", c, k);
-    if (c > p->lowest && here(m->setting, c, c - 1)) m->gradient[c - 1][k] = true;
+    if (c > p->lowest && same_rank(m->setting, c, c - 1)) m->gradient[c - 1][k] = true;
     if (!p->trains[c]) hold(m, c, -1);
 }
 
@@ -115,8 +115,8 @@ static void weight_gradient(Machine *m, int c, int k) {
     hold(m, c, -1);
 }
 
-/* Does one task; false if it has to wait. */
-static bool act(Machine *m, const Task *t) {
+/* Executes one task.  Returns false if it has to wait. */
+static bool execute_task(Machine *m, const Task *t) {
     int c = t->chunk, k = t->micro_batch;
     if ((t->kind == TASK_RECEIVE_VALUE || t->kind == TASK_RECEIVE_GRADIENT) && !receive(m, t))
         return false;
@@ -133,8 +133,8 @@ static bool act(Machine *m, const Task *t) {
     return true;
 }
 
-/* Logits become their own gradient in place, so nothing may come between. */
-static void check_turning_point(const Machine *m, const TaskList *list, int i) {
+/* The gradient of the logits overwrites them, so it must be computed directly after the loss. */
+static void check_after_loss(const Machine *m, const TaskList *list, int i) {
     const SchedulePlan *p = &m->setting->plan;
     const Task *now = &list->task[i], *next = now + 1;
     if (now->kind != TASK_FORWARD || now->chunk != p->chunks - 1 || p->lowest == p->chunks) return;
@@ -148,9 +148,9 @@ static void execute(Machine *m, const Schedule *schedule) {
         moved = false;
         for (int r = 0; r < schedule->ranks; r++) {
             const TaskList *list = &schedule->rank[r];
-            while (m->at[r] < list->tasks && act(m, &list->task[m->at[r]])) {
+            while (m->at[r] < list->tasks && execute_task(m, &list->task[m->at[r]])) {
                 CHECK(m->setting->rank_of[list->task[m->at[r]].chunk] == r, "on a strange rank");
-                check_turning_point(m, list, m->at[r]);
+                check_after_loss(m, list, m->at[r]);
                 m->at[r]++;
                 moved = true;
             }
@@ -171,8 +171,8 @@ static void check_complete(const Machine *m, const Schedule *schedule) {
             CHECK(done[TASK_WEIGHT_GRADIENT] == (c >= p->lowest && p->trains[c]),
                   "weight gradient %d.%d", c, k);
         }
-        CHECK(m->most_held[c] <= schedule_bound(p, c), "chunk %d holds %d micro-batches, not %d", c,
-              m->most_held[c], schedule_bound(p, c));
+        CHECK(m->max_held[c] <= schedule_bound(p, c), "chunk %d holds %d micro-batches, not %d", c,
+              m->max_held[c], schedule_bound(p, c));
     }
     for (int a = 0; a < p->ranks; a++)
         for (int b = 0; b < p->ranks; b++)
@@ -220,16 +220,16 @@ static void active_parts(SchedulePlan plan) {
 
 static void every_small_size(const void *row) {
     SchedulePlan plan = {.kind = *(const ScheduleKind *)row};
-    for (plan.ranks = 1; plan.ranks <= MOST_RANKS; plan.ranks++)
+    for (plan.ranks = 1; plan.ranks <= MAX_RANKS; plan.ranks++)
         for (int v = 1; v <= 3; v++)
-            for (plan.micro_batches = 1; plan.micro_batches <= MOST_MICRO; plan.micro_batches++)
+            for (plan.micro_batches = 1; plan.micro_batches <= MAX_MICRO; plan.micro_batches++)
                 for (plan.slack = 0; plan.slack <= 1; plan.slack++) {
                     plan.chunks = plan.ranks * v;
                     active_parts(plan);
                 }
 }
 
-/* Costs that fit nothing, and chunks that lie anyhow. */
+/* Irregular costs, and chunks on ranks in no particular order. */
 static void uneven(const void *row) {
     static const int rank_of[5] = {0, 2, 0, 1, 1};
     static const double transfer[4] = {0.7, 0.2, 0, 0.4};
@@ -258,9 +258,9 @@ static double time_of(SchedulePlan plan, int end) {
     return time;
 }
 
-/* Where the time is known: one rank just works; p ranks and m micro-batches of forward 1, gradients
- * 2 take (m + p - 1) 3 in 1F1B when the gradient leaves after both, 2 (p - 1) + 3 m when it leaves
- * before the weight gradient, and 3 m + (p - 1) when the weight gradients fill the gaps. */
+/* Forward, input gradient and weight gradient take 1 each.  Then p ranks and m micro-batches take 3
+ * m + 2 (p - 1) in 1F1B, where a gradient is sent before the weight gradient is computed, and 3 m +
+ * (p - 1) with zero bubble, where weight gradients fill the gaps. */
 static void times_in_closed_form(void) {
     for (int p = 1; p <= 4; p++)
         for (int m = p; m <= 6; m++) {
@@ -276,10 +276,9 @@ static void times_in_closed_form(void) {
         }
 }
 
-/* ---- timelines ----------------------------------------------------------------------------------
- */
+/* ---- timelines ---- */
 
-/* When what a task waits for is over; 0: it waits for nothing. */
+/* Returns when the input of a task arrives, 0 if it has none, or -1 if no task makes it. */
 static double input_end(const Schedule *schedule, const Setting *s, const Task *t) {
     TaskKind want = t->kind;
     int chunk = t->chunk;
@@ -306,8 +305,8 @@ static double task_cost(const Setting *s, const Task *t) {
                                             : c->weight_gradient;
 }
 
-/* Every task takes its cost, after the one before it and after its input; the last ends with the
- * schedule. */
+/* CHECKs that every task starts when the rank is free and its input has arrived, takes its cost,
+ * and that the last one ends with the schedule. */
 static void check_timeline(const Setting *s) {
     Schedule schedule;
     if (!CHECK(schedule_make(&schedule, &s->plan) == 0, "%s", error_message())) return;

@@ -1,4 +1,4 @@
-/* Simulated steps, where the answer is known. */
+/* Simulated steps whose times are known in closed form. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,10 +22,9 @@ static Configuration configuration(const Model *model, int pipeline, int submode
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
 
-/* ---- steps --------------------------------------------------------------------------------------
- */
+/* ---- steps ---- */
 
-/* On one rank a step is the sum of its parts, and memory is that of the plan. */
+/* On one rank a step is the sum of its parts, and its memory is the planned one. */
 static void one_rank_adds_up(void) {
     Model *model = model_create(gpt);
     Configuration c = configuration(model, 1, 1);
@@ -54,9 +53,8 @@ static void one_rank_adds_up(void) {
     model_free(model);
 }
 
-/* Equal blocks, nothing on the way: p ranks and m micro-batches idle (p - 1) / (m + p - 1) of the
- * time in 1F1B with gradients that leave early, here with 1 : 1 : 1 costs 2 (p - 1) / (3 m + 2 (p -
- * 1)). */
+/* With equal blocks of costs 1 : 1 : 1 and messages that take no time, p ranks and m micro-batches
+ * wait for 2 (p - 1) / (3 m + 2 (p - 1)) of the time in 1F1B. */
 static void bubble_in_closed_form(void) {
     Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
     BlockCost cost[12];
@@ -77,7 +75,8 @@ static void bubble_in_closed_form(void) {
     model_free(model);
 }
 
-/* The table of what BCD costs: forward 1, input gradients 1, weight gradients 1 for the whole. */
+/* The cost of BCD on one rank, where forward, input gradients and weight gradients of the whole
+ * model take 1 each. */
 static void submodels_in_closed_form(void) {
     Model *model = model_create("gpt:layers=10,width=64,heads=4,context=32,vocabulary=96");
     BlockCost cost[3][12];
@@ -101,7 +100,7 @@ static void submodels_in_closed_form(void) {
     model_free(model);
 }
 
-/* More pipelines see more data, and pay for adding up gradients; only the active ones. */
+/* Replicas process more samples per step, and add up the gradients of the active submodel. */
 static void replicas_reduce_active_gradients(void) {
     Model *model = model_create(gpt);
     Configuration c = configuration(model, 1, 1);
@@ -121,8 +120,8 @@ static void replicas_reduce_active_gradients(void) {
     model_free(model);
 }
 
-/* Only messages between nodes go over the network: with everything else free, one micro-batch
- * passes each boundary once up and once down. */
+/* Only messages between nodes use the network.  One micro-batch crosses each boundary between ranks
+ * once on the way up and once on the way down. */
 static void network_between_nodes_only(void) {
     Model *model = model_create(gpt);
     BlockCost cost[12];
@@ -140,7 +139,7 @@ static void network_between_nodes_only(void) {
             double network = cluster_message_s(&c.cluster, 0, per_node, bytes), way = 0;
             for (int r = 0; r < 3; r++) {
                 bool across = (r + 1) % per_node == 0;
-                /* The second pipeline of nodes of three lies otherwise. */
+                /* With three ranks per node the second pipeline is cut at other places. */
                 if (replicas == 2) across |= (4 + r + 1) % per_node == 0;
                 way += across ? network : interconnect;
             }
@@ -153,9 +152,9 @@ static void network_between_nodes_only(void) {
     model_free(model);
 }
 
-/* A tied head on another rank sends its gradient to the embedding, and gets the values back; while
- * the embedding is frozen it does not. */
-static void tied_parameters_travel(void) {
+/* A tied head on another rank sends its gradient to the embedding and receives the new values, but
+ * not while the embedding is frozen. */
+static void tied_parameters_are_exchanged(void) {
     Model *model = model_create(gpt);
     Configuration c = configuration(model, 2, 1);
     Prediction full, third;
@@ -191,7 +190,7 @@ static void timeline_of_a_submodel(void) {
     model_free(model);
 }
 
-/* What is offloaded costs per step, not per micro-batch. */
+/* Offload costs time per step, not per micro-batch. */
 static void offload_is_per_step(void) {
     Model *model = model_create(gpt);
     Configuration c = configuration(model, 1, 1);
@@ -203,20 +202,21 @@ static void offload_is_per_step(void) {
     CHECK(many.update_s <= one.update_s, "more micro-batches hide more: %g, %g s", one.update_s,
           many.update_s);
     double count = (double)model->param_count, rate = c.cluster.gpu->host_rate * 0.8;
-    double least = count * 28 / c.cluster.efficiency.host_memory_rate + count * 4 / rate;
-    CHECK(many.update_s >= least * (1 - 1e-12), "%g s, at least %g", many.update_s, least);
+    double expected = count * 28 / c.cluster.efficiency.host_memory_rate + count * 4 / rate;
+    CHECK(many.update_s >= expected * (1 - 1e-12), "%g s, at least %g", many.update_s, expected);
     CHECK(near(one.host_bytes, 16 * count), "%g bytes on the host", one.host_bytes);
     /* A process alone may be slower than its node. */
-    double alone = many.update_s - least;
+    double not_hidden = many.update_s - expected;
     c.cluster.efficiency.host_process_rate = c.cluster.efficiency.host_memory_rate / 4;
     CHECK(simulate(&many, NULL, &c, NULL) == 0, "%s", error_message());
     double slower = count * 28 * 4 / c.cluster.efficiency.host_memory_rate + count * 4 / rate;
-    CHECK(fabs(many.update_s - slower - alone) < 1e-9, "%g s, not %g", many.update_s, slower);
+    CHECK(fabs(many.update_s - slower - not_hidden) < 1e-9, "%g s, not %g", many.update_s, slower);
     model_free(model);
 }
 
-/* Without a schedule: bytes as with one, and passes at most as long, at least as long as a rank's
- * share of the work.  On one rank nothing waits, and they are as long. */
+/* simulate_bound gives the same bytes as simulate.  Its time of the passes is at most that of
+ * simulate and at least a rank's share of the work; on one rank, which never waits, it is the same.
+ */
 static void bounds_are_below(void) {
     Model *model = model_create(gpt);
     for (int submodels = 1; submodels <= 3; submodels += 2) {
@@ -241,8 +241,9 @@ static void bounds_are_below(void) {
     model_free(model);
 }
 
-/* Data sheets: TFLOP/s in fp32, tf32 and bf16, memory in GB/s, then what joins GPUs and what leads
- * to the host, in GB/s and one direction: NVLink 3 and 4, or PCIe 4.0 and 5.0 x16. */
+/* The rates of the data sheets: TFLOP/s in fp32, tf32 and bf16, then GB/s of the memory, of the
+ * interconnect between GPUs and of that to the host (NVLink 3 and 4, PCIe 4.0 and 5.0 x16), in one
+ * direction. */
 static void data_sheets(void) {
     static const struct {
         const char *key;
@@ -267,7 +268,7 @@ static void data_sheets(void) {
     }
 }
 
-/* One number, found again from the step it makes. */
+/* Calibration finds the number that gives the time of a step. */
 static void calibration_finds_the_number(void) {
     Model *model = model_create("gpt2");
     Configuration c = configuration(model, 1, 3);
@@ -284,9 +285,9 @@ static void calibration_finds_the_number(void) {
     model_free(model);
 }
 
-/* Attention without fused kernels costs eight passes over the scores forward, eleven backward, and
- * dense products.  The fused node: forward in and out, backward out and twice in, where in is so
- * many times out. */
+/* Attention without fused kernels moves the scores eight times forward and eleven times backward.
+ * The fused node moves input and output forward, and the output and twice the input backward; the
+ * input is `in` times as large as the output. */
 static void check_scores(const char *spec, double in) {
     Model *model = model_create(spec);
     Configuration c = configuration(model, 1, 1);
@@ -346,7 +347,7 @@ static void published_memory(void) {
     }
 }
 
-/* What does not fit must be said not to. */
+/* A model that does not fit one GPU fits when it is divided over sixteen. */
 static void large_models_need_many(void) {
     Model *model = model_create("G-10B");
     Configuration c = configuration(model, 1, 1);
@@ -369,7 +370,7 @@ void test_simulate(void) {
     RUN(submodels_in_closed_form);
     RUN(replicas_reduce_active_gradients);
     RUN(network_between_nodes_only);
-    RUN(tied_parameters_travel);
+    RUN(tied_parameters_are_exchanged);
     RUN(timeline_of_a_submodel);
     RUN(offload_is_per_step);
     RUN(bounds_are_below);

@@ -9,87 +9,87 @@
 
 typedef struct {
     Transport *transport;
-    const PlayRow *play;
-    Played *played;
+    const Scenario *scenario;
+    Outcome *outcome;
 } Rank;
 
 static void *run_rank(void *argument) {
     Rank *rank = argument;
-    Played *played = rank->played;
-    played->result = rank->play->play(rank->transport, played->seen);
-    strcpy(played->error, played->result ? error_message() : "");
+    Outcome *outcome = rank->outcome;
+    outcome->result = rank->scenario->run(rank->transport, outcome->results);
+    strcpy(outcome->error, outcome->result ? error_message() : "");
     rank->transport->is->free(rank->transport);
     return NULL;
 }
 
-static int capacity; /* of channels */
+static int capacity; /* of the channels in the next run_on_threads */
 
-static void let_threads_play(Played *played, int ranks, double timeout_s, const PlayRow *play) {
-    Transport *transport[MOST_RANKS];
-    Rank rank[MOST_RANKS];
-    pthread_t thread[MOST_RANKS];
+static void run_on_threads(Outcome *outcome, int ranks, double timeout_s,
+                           const Scenario *scenario) {
+    Transport *transport[MAX_RANKS];
+    Rank rank[MAX_RANKS];
+    pthread_t thread[MAX_RANKS];
     if (!CHECK(transport_local_create(transport, ranks, capacity, timeout_s, NULL) == 0, "%s",
                error_message()))
         return;
     for (int r = 0; r < ranks; r++) {
-        rank[r] = (Rank){transport[r], play, &played[r]};
+        rank[r] = (Rank){transport[r], scenario, &outcome[r]};
         if (pthread_create(&thread[r], NULL, run_rank, &rank[r])) abort();
     }
     for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
 }
 
 static void neighbours_never_block(void) {
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
-        for (capacity = 1; capacity <= 3; capacity++) transport_swaps(let_threads_play, ranks);
+    for (int ranks = 1; ranks <= MAX_RANKS; ranks++)
+        for (capacity = 1; capacity <= 3; capacity++) transport_swaps(run_on_threads, ranks);
 }
 
 static void channels_keep_their_order(void) {
-    for (capacity = 1; capacity <= 5; capacity++) transport_keeps_order(let_threads_play);
+    for (capacity = 1; capacity <= 5; capacity++) transport_keeps_order(run_on_threads);
 }
 
 static void sends_go_ahead_of_receives(void) {
     capacity = 6;
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
-        transport_sends_ahead(let_threads_play, ranks);
+    for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_sends_ahead(run_on_threads, ranks);
 }
 
 static void large_messages_pass_each_other(void) {
     capacity = 2;
-    transport_carries_much(let_threads_play);
+    transport_carries_much(run_on_threads);
 }
 
 static void wrong_lengths_are_errors(void) {
     capacity = 1;
-    transport_checks_lengths(let_threads_play);
+    transport_checks_lengths(run_on_threads);
 }
 
 static void sums_are_in_the_order_of_ranks(void) {
     capacity = 1;
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) transport_sums(let_threads_play, ranks);
+    for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_sums(run_on_threads, ranks);
 }
 
 static void broadcasts_reach_all(void) {
     capacity = 1;
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) transport_broadcasts(let_threads_play, ranks);
+    for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_broadcasts(run_on_threads, ranks);
 }
 
-static void much_is_shared_in_pieces(void) {
+static void large_data_are_sent_in_pieces(void) {
     capacity = 1;
-    for (int ranks = 1; ranks <= 3; ranks++) transport_shares_much(let_threads_play, ranks);
+    for (int ranks = 1; ranks <= 3; ranks++) transport_shares_much(run_on_threads, ranks);
 }
 
-static void groups_are_links(void) {
+static void groups_are_transports(void) {
     capacity = 1;
-    for (int ranks = 1; ranks <= MOST_RANKS; ranks++) transport_groups(let_threads_play, ranks);
+    for (int ranks = 1; ranks <= MAX_RANKS; ranks++) transport_groups(run_on_threads, ranks);
 }
 
 static void missing_rank_is_named(void) {
     capacity = 1;
-    transport_waits(let_threads_play, "leave");
+    transport_names_silent_rank(run_on_threads, "leave");
 }
 
-/* Rank 4 waits for 3, that for 1, that for 0, which waits for none: rank 0 is missing.  In a circle
- * it is the last before the rank that asks. */
+/* Rank 4 waits for 3, 3 for 1, 1 for 0, and 0 for none, so rank 0 has failed.  If the ranks wait in
+ * a circle, it is the last one before the rank that asks. */
 static int next_in_chain(Transport *transport, int rank) {
     static const int chain[] = {-1, 0, 4, 1, 3};
     (void)transport;
@@ -98,7 +98,7 @@ static int next_in_chain(Transport *transport, int rank) {
 
 static int next_in_circle(Transport *transport, int rank) { return (rank + 1) % transport->ranks; }
 
-static void who_waits_is_not_missing(void) {
+static void failed_rank_waits_for_none(void) {
     Transport waiting = {.rank = 4, .ranks = 5};
     int chain = transport_failed_rank(&waiting, 3, next_in_chain);
     int circle = transport_failed_rank(&waiting, 0, next_in_circle);
@@ -106,13 +106,12 @@ static void who_waits_is_not_missing(void) {
     CHECK(chain == 0 && circle == 3 && unknown == 2, "ranks %d, %d and %d", chain, circle, unknown);
 }
 
-static void giving_up_is_told_at_once(void) {
+static void abort_reaches_all_at_once(void) {
     capacity = 1;
-    transport_loses(let_threads_play, "give-up", "rank 2 gave up: bcd: the loss is nan");
+    transport_reports_failure(run_on_threads, "give-up", "rank 2 gave up: bcd: the loss is nan");
 }
 
-/* ---- messages of a device -----------------------------------------------------------------------
- */
+/* ---- messages of a device ---- */
 
 static int living;
 
@@ -134,9 +133,10 @@ static Transfer of_message(Transfer t, int number) {
     return t;
 }
 
-/* They change hands as they are; who cannot give one away keeps it; the transport frees those that
- * nobody took.  (One thread for both ranks: nothing here waits.) */
-static void messages_of_devices_change_hands(void) {
+/* The receiver gets the sender's message itself; a sender keeps a message that could not be sent;
+ * the transport frees those that were not received.  (One thread does both ranks, since no call
+ * waits.) */
+static void messages_of_devices_are_passed_on(void) {
     Transport *transport[2];
     living = 0;
     if (!CHECK(transport_local_create(transport, 2, 3, 0.05, free_message) == 0, "%s",
@@ -169,10 +169,10 @@ void test_transport(void) {
     RUN(wrong_lengths_are_errors);
     RUN(sums_are_in_the_order_of_ranks);
     RUN(broadcasts_reach_all);
-    RUN(much_is_shared_in_pieces);
-    RUN(groups_are_links);
+    RUN(large_data_are_sent_in_pieces);
+    RUN(groups_are_transports);
     RUN(missing_rank_is_named);
-    RUN(who_waits_is_not_missing);
-    RUN(giving_up_is_told_at_once);
-    RUN(messages_of_devices_change_hands);
+    RUN(failed_rank_waits_for_none);
+    RUN(abort_reaches_all_at_once);
+    RUN(messages_of_devices_are_passed_on);
 }

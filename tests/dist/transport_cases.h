@@ -1,39 +1,41 @@
-/* Cases that every kind of transport passes: plays (transport_plays.h), and what must come of them.
- */
+/* Test cases for every kind of transport: each runs a scenario (transport_scenarios.h) and CHECKs
+ * its results. */
 #ifndef TESTS_DIST_TRANSPORT_CASES_H
 #define TESTS_DIST_TRANSPORT_CASES_H
 
-#include "transport_plays.h"
+#include "transport_scenarios.h"
 
-enum { MOST_RANKS = 5 };
+enum { MAX_RANKS = 5 };
 
-/* What came of one rank's part. */
+/* What one rank's part of a scenario returned. */
 typedef struct {
     int result;
-    double seen[PLAY_SEEN];
+    double results[SCENARIO_RESULTS];
     char error[400];
-} Played;
+} Outcome;
 
-/* Lets `ranks` ranks, joined by a transport of some kind, each play; fills played[ranks]. */
-typedef void (*LetPlay)(Played *played, int ranks, double timeout_s, const PlayRow *play);
+/* Runs a scenario on ranks that are joined by some kind of transport.  Overwrites outcome[ranks].
+ */
+typedef void (*RunScenario)(Outcome *outcome, int ranks, double timeout_s,
+                            const Scenario *scenario);
 
-/* For any number of ranks from 1 to MOST_RANKS. */
-void transport_swaps(LetPlay let, int ranks);
-void transport_sends_ahead(LetPlay let, int ranks);
-void transport_sums(LetPlay let, int ranks);
-void transport_broadcasts(LetPlay let, int ranks);
-void transport_shares_much(LetPlay let, int ranks);
-void transport_groups(LetPlay let, int ranks);
-/* Of two ranks. */
-void transport_keeps_order(LetPlay let);
-void transport_carries_much(LetPlay let);
-void transport_checks_lengths(LetPlay let);
-/* Time limit, in seconds, of what must happen: no machine is so busy. */
-enum { PATIENCE_S = 600 };
-/* Of four: rank 2 is missing; the others are told, and end with the same line, which has these
- * words. */
-void transport_loses(LetPlay let, const char *play, const char *words);
-/* Likewise, but nobody tells them: after a short time limit they name the rank that failed. */
-void transport_waits(LetPlay let, const char *play);
+/* These are for 1 to MAX_RANKS ranks. */
+void transport_swaps(RunScenario run, int ranks);
+void transport_sends_ahead(RunScenario run, int ranks);
+void transport_sums(RunScenario run, int ranks);
+void transport_broadcasts(RunScenario run, int ranks);
+void transport_shares_much(RunScenario run, int ranks);
+void transport_groups(RunScenario run, int ranks);
+/* These are for two ranks. */
+void transport_keeps_order(RunScenario run);
+void transport_carries_much(RunScenario run);
+void transport_checks_lengths(RunScenario run);
+/* A time limit in seconds that is long enough on any machine, for what must not time out. */
+enum { TIME_LIMIT_S = 600 };
+/* Of four ranks, rank 2 fails and says so: the others end with the same error, which contains
+ * `words`. */
+void transport_reports_failure(RunScenario run, const char *scenario, const char *words);
+/* Of four ranks, rank 2 fails silently: after a short timeout the others name it in their error. */
+void transport_names_silent_rank(RunScenario run, const char *scenario);
 
 #endif

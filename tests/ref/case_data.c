@@ -1,8 +1,10 @@
 #include "cases.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/checksum.h"
 #include "../../ref/random.h"
 
 const char *const array_names[ARRAYS] = {
@@ -121,6 +123,11 @@ double case_length(const Case *row, Array array) {
     }
 }
 
+/* Inputs are at most scale + offset. */
+double case_magnitude(const Case *row, double result) {
+    return fmax(fmax(fmax(1, row->scale + fabs(row->offset)), row->cancels), result);
+}
+
 bool case_exact(const Case *row) {
     int positions = row->node.in_shape.h * row->node.in_shape.w;
     switch (row->node.kind) {
@@ -141,11 +148,10 @@ bool case_mixes_samples(const Case *row) {
     return row->node.kind == OP_BATCHNORM && !row->use_running;
 }
 
-/* Rows keep their numbers when the table is reordered. */
+/* Returns a seed that depends on the name alone, so that rows keep their numbers when the table is
+ * reordered. */
 static uint64_t seed_of(const char *name) {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-    return hash;
+    return checksum_bytes(CHECKSUM_START, (const unsigned char *)name, strlen(name));
 }
 
 static real draw_integer(uint64_t seed, Array array, size_t i) {

@@ -1,5 +1,5 @@
-/* The rows.  Shapes are ragged on purpose: 1, primes, the lengths of vectors and tiles and one
- * beside them.  Each op has a row large enough for it to share the work among threads: some tens of
+/* The rows.  Shapes are ragged on purpose: 1, primes, the lengths of vectors and tiles, and one
+ * more or less.  Each op has a row that is large enough for it to use several threads: some tens of
  * thousands of numbers. */
 #include "cases.h"
 
@@ -9,7 +9,7 @@
 #define HEADS(heads, groups, d) .attention = {heads, groups, d, {.base = 0}, .causal = true}
 #define ALL_KEYS(heads, groups, d, ...) \
     .attention = {heads, groups, d, {__VA_ARGS__}, .causal = false}
-#define TURNED(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true}
+#define ROPE(heads, groups, d, ...) .attention = {heads, groups, d, {__VA_ARGS__}, .causal = true}
 
 /* One row, one line. */
 /* clang-format off */
@@ -98,11 +98,11 @@ const Case cases[] = {
     {"attention, head of 96", {OP_ATTENTION, IN(1, 35, 288), OUT(1, 35, 96), HEADS(1, 1, 96)}, .n = 1},
     {"attention, head of 128", {OP_ATTENTION, IN(1, 70, 384), OUT(1, 70, 128), HEADS(1, 1, 128)}, .n = 1},
     {"attention, head of 131", {OP_ATTENTION, IN(1, 9, 393), OUT(1, 9, 131), HEADS(1, 1, 131)}, .n = 1},
-    {"attention rope, head of 2", {OP_ATTENTION, IN(1, 5, 18), OUT(1, 5, 6), TURNED(3, 3, 2, .base = 10000)}, .n = 2},
-    {"attention rope, head of 6", {OP_ATTENTION, IN(1, 31, 36), OUT(1, 31, 12), TURNED(2, 2, 6, .base = 10000)}, .n = 2},
-    {"attention rope, head of 16", {OP_ATTENTION, IN(1, 32, 48), OUT(1, 32, 16), TURNED(1, 1, 16, .base = 10000)}, .n = 3},
-    {"attention rope, head of 64", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), TURNED(1, 1, 64, .base = 10000)}, .n = 2},
-    {"attention rope, head of 124", {OP_ATTENTION, IN(1, 40, 372), OUT(1, 40, 124), TURNED(1, 1, 124, .base = 10000)}, .n = 1},
+    {"attention rope, head of 2", {OP_ATTENTION, IN(1, 5, 18), OUT(1, 5, 6), ROPE(3, 3, 2, .base = 10000)}, .n = 2},
+    {"attention rope, head of 6", {OP_ATTENTION, IN(1, 31, 36), OUT(1, 31, 12), ROPE(2, 2, 6, .base = 10000)}, .n = 2},
+    {"attention rope, head of 16", {OP_ATTENTION, IN(1, 32, 48), OUT(1, 32, 16), ROPE(1, 1, 16, .base = 10000)}, .n = 3},
+    {"attention rope, head of 64", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), ROPE(1, 1, 64, .base = 10000)}, .n = 2},
+    {"attention rope, head of 124", {OP_ATTENTION, IN(1, 40, 372), OUT(1, 40, 124), ROPE(1, 1, 124, .base = 10000)}, .n = 1},
     {"attention, one group", {OP_ATTENTION, IN(1, 7, 5), OUT(1, 7, 3), HEADS(3, 1, 1)}, .n = 2},
     {"attention, 2 groups, head of 5", {OP_ATTENTION, IN(1, 33, 50), OUT(1, 33, 30), HEADS(6, 2, 5)}, .n = 2},
     {"attention, 3 groups, one position", {OP_ATTENTION, IN(1, 1, 48), OUT(1, 1, 24), HEADS(6, 3, 4)}, .n = 3},
@@ -112,14 +112,14 @@ const Case cases[] = {
     {"attention, one group, three tiles", {OP_ATTENTION, IN(1, 129, 40), OUT(1, 129, 24), HEADS(3, 1, 8)}, .n = 1},
     {"attention, 2 groups, sharp", {OP_ATTENTION, IN(1, 13, 64), OUT(1, 13, 32), HEADS(4, 2, 8)}, .n = 2, .scale = 6},
     {"attention, 2 groups, head of 131", {OP_ATTENTION, IN(1, 9, 1048), OUT(1, 9, 524), HEADS(4, 2, 131)}, .n = 1},
-    {"attention rope, base 500000", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), TURNED(1, 1, 64, .base = 500000)}, .n = 1},
-    {"attention rope, linear", {OP_ATTENTION, IN(1, 40, 36), OUT(1, 40, 12), TURNED(2, 2, 6, .base = 10000, .factor = 1.5)}, .n = 2},
-    {"attention rope, llama3", {OP_ATTENTION, IN(1, 70, 96), OUT(1, 70, 32), TURNED(2, 2, 16, .base = 10000, .factor = 8, .low = 1, .high = 4, .original = 64)}, .n = 1},
-    {"attention rope, one group of 5", {OP_ATTENTION, IN(1, 35, 42), OUT(1, 35, 30), TURNED(5, 1, 6, .base = 10000)}, .n = 2},
-    {"attention rope, one group, llama3, three tiles", {OP_ATTENTION, IN(1, 129, 32), OUT(1, 129, 16), TURNED(2, 1, 8, .base = 500000, .factor = 32, .low = 1, .high = 4, .original = 40)}, .n = 1},
-    {"attention rope, 2 groups, head of 124", {OP_ATTENTION, IN(1, 40, 1240), OUT(1, 40, 744), TURNED(6, 2, 124, .base = 10000)}, .n = 1},
-    {"attention rope, one group, head of 128", {OP_ATTENTION, IN(1, 70, 512), OUT(1, 70, 256), TURNED(2, 1, 128, .base = 500000)}, .n = 1},
-    {"attention rope, one group, head of 300", {OP_ATTENTION, IN(1, 9, 1200), OUT(1, 9, 600), TURNED(2, 1, 300, .base = 10000)}, .n = 1},
+    {"attention rope, base 500000", {OP_ATTENTION, IN(1, 65, 192), OUT(1, 65, 64), ROPE(1, 1, 64, .base = 500000)}, .n = 1},
+    {"attention rope, linear", {OP_ATTENTION, IN(1, 40, 36), OUT(1, 40, 12), ROPE(2, 2, 6, .base = 10000, .factor = 1.5)}, .n = 2},
+    {"attention rope, llama3", {OP_ATTENTION, IN(1, 70, 96), OUT(1, 70, 32), ROPE(2, 2, 16, .base = 10000, .factor = 8, .low = 1, .high = 4, .original = 64)}, .n = 1},
+    {"attention rope, one group of 5", {OP_ATTENTION, IN(1, 35, 42), OUT(1, 35, 30), ROPE(5, 1, 6, .base = 10000)}, .n = 2},
+    {"attention rope, one group, llama3, three tiles", {OP_ATTENTION, IN(1, 129, 32), OUT(1, 129, 16), ROPE(2, 1, 8, .base = 500000, .factor = 32, .low = 1, .high = 4, .original = 40)}, .n = 1},
+    {"attention rope, 2 groups, head of 124", {OP_ATTENTION, IN(1, 40, 1240), OUT(1, 40, 744), ROPE(6, 2, 124, .base = 10000)}, .n = 1},
+    {"attention rope, one group, head of 128", {OP_ATTENTION, IN(1, 70, 512), OUT(1, 70, 256), ROPE(2, 1, 128, .base = 500000)}, .n = 1},
+    {"attention rope, one group, head of 300", {OP_ATTENTION, IN(1, 9, 1200), OUT(1, 9, 600), ROPE(2, 1, 300, .base = 10000)}, .n = 1},
 
     {"attention to all, one position", {OP_ATTENTION, IN(1, 1, 12), OUT(1, 1, 4), ALL_KEYS(2, 2, 2, .base = 0)}, .n = 2},
     {"attention to all, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), ALL_KEYS(3, 3, 5, .base = 0)}, .n = 2},

@@ -1,6 +1,6 @@
-/* The table of cases: one row is one op with shapes, and every row is put through every test of
- * test_cases.c by itself: the plain op, and the fast one against it.  To prove a new op, add rows
- * to cases.c.  Another device runs the same rows against the plain op. */
+/* The table of cases.  A row is an op with shapes.  test_cases.c runs every test on every row, for
+ * the plain op and for the fast one, so a new op is tested by adding rows to cases.c.  Other
+ * devices run the same rows and compare with the plain op. */
 #ifndef TESTS_REF_CASES_H
 #define TESTS_REF_CASES_H
 
@@ -14,8 +14,8 @@ typedef struct {
     bool skip, bias, use_running;
     double scale;  /* of the inputs x; 0 stands for 1 */
     double offset; /* added to them */
-    /* How much larger than 1 the terms are that cancel in a gradient: 1 / deviation where a norm
-     * divides by next to nothing.  0 stands for 1. */
+    /* The size of the terms that cancel in a gradient, where that is above 1: 1 / deviation of a
+     * norm that divides by almost nothing.  0 stands for 1. */
     double cancels;
 } Case;
 
@@ -41,7 +41,7 @@ typedef enum {
 } Array;
 extern const char *const array_names[ARRAYS];
 
-/* Whose gradient a gradient array is: ARRAY_X for ARRAY_DX. */
+/* Returns the array that a gradient belongs to: ARRAY_X for ARRAY_DX. */
 Array array_of_gradient(Array gradient);
 
 typedef struct {
@@ -51,27 +51,32 @@ typedef struct {
     int *tokens;           /* embedding: [n][t] */
 } CaseData;
 
-/* Inputs are uniform in (-1, 1) (scales of norms in (0.5, 1.5), x times row->scale, plus
- * row->offset), or with `integers` small whole numbers, none of them 0 or 1 in magnitude in x, to
- * stay clear of the kink of relu.  Outputs are NaN. */
+/* Allocates the arrays of a row.  Inputs are uniform in (-1, 1), x times row->scale plus
+ * row->offset, and the scales of norms in (0.5, 1.5).  With `integers` they are small whole
+ * numbers; those of x have a magnitude of at least 2, so that steps of 1 do not cross the kink of
+ * relu. Outputs are NaN. */
 void case_create(CaseData *data, const Case *row, bool integers);
 void case_free(CaseData *data);
 
-/* Everything wanted, nothing accumulated. */
+/* Returns the io of calls that compute every gradient and accumulate none. */
 NodeIO case_io(const CaseData *data);
 
-/* Forward and both gradients, as `io` says. */
+/* Runs forward and the gradients that `io` asks for. */
 void case_run(const CaseData *data, const NodeIO *io);
 
+/* Returns the numbers in an array, 0 if the op does not have it. */
 size_t case_array_count(const Case *row, Array array);
 
-/* How many products stand behind one number of an array, at most: for tolerance(). */
+/* Returns the largest number of products that are summed in one number of an array, and the largest
+ * magnitude of a term of such sums, given that of the results: the arguments of tolerance(). */
 double case_length(const Case *row, Array array);
+double case_magnitude(const Case *row, double result);
 
-/* Whether the op only adds and multiplies (and halves), so that whole numbers stay exact. */
+/* Returns true if the op only adds, multiplies and halves, so that whole numbers stay exact. */
 bool case_exact(const Case *row);
 
-/* Batch norm over the batch: the only op that mixes samples. */
+/* Returns true for a batch norm with the statistics of the batch, the only op in which a sample
+ * depends on others. */
 bool case_mixes_samples(const Case *row);
 
 #endif

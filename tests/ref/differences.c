@@ -7,15 +7,15 @@
 #include "../../ref/random.h"
 #include "tolerance.h"
 
-/* Overwrites y. */
 static void forward(const CaseData *data) {
     NodeIO io = case_io(data);
     io.plain = io.hold_running = true;
     node_forward(&data->node, &io);
 }
 
-static void silence_kinks(CaseData *data) {
-    const double margin = 0.05; /* many steps, also behind a normalisation */
+/* Sets dy to 0 where a small step could cross the kink of a relu. */
+static void clear_kinks(CaseData *data) {
+    const double margin = 0.05; /* many steps, even after a norm */
     if (data->node.kind != OP_RELU && !data->node.relu) return;
     const real *before_relu = data->array[ARRAY_X].data;
     if (data->node.kind == OP_BATCHNORM) {
@@ -30,7 +30,7 @@ static void silence_kinks(CaseData *data) {
 
 void differences_start(Differences *differences, CaseData *data, bool whole) {
     *differences = (Differences){data, whole};
-    silence_kinks(data);
+    clear_kinks(data);
 }
 
 double differences_sign(int direction, size_t i) {
@@ -39,10 +39,11 @@ double differences_sign(int direction, size_t i) {
 
 typedef struct {
     Array input;
-    long element; /* -1: along the signs */
+    long element; /* -1: the vector of signs */
     int direction;
 } Direction;
 
+/* Sets the input to `from` plus a step in a direction. */
 static void move(const Differences *differences, Direction way, const real *from, double step) {
     const Guarded input = differences->data->array[way.input];
     size_t first = way.element < 0 ? 0 : (size_t)way.element;
@@ -53,16 +54,17 @@ static void move(const Differences *differences, Direction way, const real *from
     }
 }
 
-/* A copy; the caller frees it. */
+/* Returns a copy, for the caller to free. */
 static real *copy_of(Guarded array) {
     real *copy = malloc(array.count * sizeof *copy);
     if (!copy) abort();
     return memcpy(copy, array.data, array.count * sizeof *copy);
 }
 
-/* sum dy (y(from + step) - y(from - step)): subtracted before it is summed, so that the outputs
- * that do not move add no rounding. */
-static double rise(const Differences *differences, Direction way, const real *from, double step) {
+/* Returns sum dy (y(from + step) - y(from - step)).  Subtracting before summing keeps the outputs
+ * that do not change from adding rounding. */
+static double central_difference(const Differences *differences, Direction way, const real *from,
+                                 double step) {
     const Guarded y = differences->data->array[ARRAY_Y], dy = differences->data->array[ARRAY_DY];
     double sum = 0;
     move(differences, way, from, step);
@@ -81,11 +83,12 @@ double differences_slope(const Differences *differences, Array input, long i, in
     real *from = copy_of(differences->data->array[input]);
     double slope;
     if (differences->whole) {
-        slope = rise(differences, way, from, 1) / 2;
+        slope = central_difference(differences, way, from, 1) / 2;
     } else {
         const double h = DIFFERENCE_STEP;
-        slope =
-            (8 * rise(differences, way, from, h) - rise(differences, way, from, 2 * h)) / (12 * h);
+        slope = (8 * central_difference(differences, way, from, h) -
+                 central_difference(differences, way, from, 2 * h)) /
+                (12 * h);
     }
     move(differences, way, from, 0);
     free(from);

@@ -1,24 +1,24 @@
-/* Gradients from differences: the slope of sum(dy * y) of the plain op when its inputs move.  For
- * the double build: float's rounding would drown the differences. */
+/* Gradients by central differences: the slope of sum(dy * y) of the plain op as a function of its
+ * inputs.  For the double build, since float's rounding is larger than the differences. */
 #ifndef TESTS_REF_DIFFERENCES_H
 #define TESTS_REF_DIFFERENCES_H
 
 #include "cases.h"
 
 typedef struct {
-    CaseData *data; /* its inputs are moved, and put back; y is overwritten */
-    bool whole;     /* whole numbers: steps of 1, and every slope is exact */
+    CaseData *data; /* its inputs are changed and restored; y is overwritten */
+    bool whole;     /* the inputs are whole numbers: steps are 1, and slopes are exact */
 } Differences;
 
-/* With inputs of case_create.  Sets dy to 0 wherever the output stands near the kink of relu, where
- * there is no slope to compare with. */
+/* Starts from the inputs of case_create.  Sets dy to 0 where the input of a relu is near 0, where
+ * it has no slope. */
 void differences_start(Differences *differences, CaseData *data, bool whole);
 
-/* The slope in the direction of element i of an input array, or with i = -1 along a random vector
- * of ones and minus ones, number `direction`: it meets every element at once. */
+/* Returns the slope in the direction of element i of an input array.  With i = -1 the direction is
+ * vector number `direction` of random signs, which tests every element at once. */
 double differences_slope(const Differences *differences, Array input, long i, int direction);
 
-/* Element i of that vector. */
+/* Returns element i of that vector. */
 double differences_sign(int direction, size_t i);
 
 #endif

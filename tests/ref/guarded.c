@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../test.h"
+
 enum {
     GUARD = 19, /* numbers on each side: more than the longest vector; odd, so data is misaligned */
     GUARD_BYTE = 0xA5
@@ -54,4 +56,16 @@ size_t guarded_first_difference(Guarded a, Guarded b) {
     size_t i = 0;
     while (i < a.count && memcmp(a.data + i, b.data + i, sizeof(real)) == 0) i++;
     return i;
+}
+
+void guarded_check_same(Guarded a, Guarded b, const char *what) {
+    size_t first = guarded_first_difference(a, b);
+    CHECK(first == a.count, "%s: number %zu is %.9g and %.9g", what, first, (double)a.data[first],
+          (double)b.data[first]);
+}
+
+double guarded_largest(Guarded array) {
+    double largest = 0;
+    for (size_t i = 0; i < array.count; i++) largest = fmax(largest, fabs((double)array.data[i]));
+    return largest;
 }

@@ -54,7 +54,7 @@ static void absurd_sizes_are_refused(void) {
     }
 }
 
-/* Address space in use now, in bytes; 0 if the system does not tell. */
+/* Returns the bytes of address space in use, or 0 if the system does not say. */
 static size_t address_space(void) {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -64,7 +64,7 @@ static size_t address_space(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Lets the process grow by so many bytes; 0: as much as it likes. */
+/* Limits how many bytes the process can still allocate; 0: no limit. */
 static void limit_growth(size_t bytes) {
     struct rlimit limit;
     getrlimit(RLIMIT_AS, &limit);
@@ -72,7 +72,8 @@ static void limit_growth(size_t bytes) {
     setrlimit(RLIMIT_AS, &limit);
 }
 
-/* Room for no parameters, then for parameters but not for gradients and state. */
+/* There is memory for half of the parameters; then for the parameters, but not for gradients and
+ * state. */
 static void running_out_is_an_error(void) {
     if (TEST_SANITIZED) SKIP("a sanitizer needs all of the address space");
     if (address_space() == 0) SKIP("no /proc/self/statm");

@@ -1,4 +1,4 @@
-/* What block coordinate descent promises, on networks of every family. */
+/* The properties of block coordinate descent, on networks of every family. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -19,8 +19,7 @@ static void for_models(const char *const *specs, const char *name,
     }
 }
 
-/* ---- only the active submodel moves ------------------------------------------------------------
- */
+/* ---- only the active submodel moves ---- */
 
 typedef struct {
     const Tiny *tiny;
@@ -67,10 +66,9 @@ static void only_active_blocks_move(const void *spec) {
     }
 }
 
-/* ---- one submodel is ordinary training ---------------------------------------------------------
- */
+/* ---- one submodel is ordinary training ---- */
 
-/* Training as anyone would write it: no submodels, no engine. */
+/* Ordinary training, without submodels and without an engine. */
 static void train_plainly(Tiny *tiny) {
     const Model *m = tiny->model;
     const StageClass *is = tiny->stage->is;
@@ -124,7 +122,8 @@ static void step_submodel(Tiny *tiny, int submodel, const Batch *batch) {
     CHECK(tiny->engine->is->step(tiny->engine, batch, 0.01, &loss) == 0, "%s", error_message());
 }
 
-/* By definition: p - rate g, g the gradient of the whole model's loss, without clipping. */
+/* CHECKs that a corrected parameter is p - rate g, where g is the gradient of the full update, not
+ * clipped, and that it has no optimizer state. */
 static void check_corrected(const Tiny *corrected, int param, const real *before, double rate,
                             const real *g) {
     size_t count;
@@ -143,7 +142,8 @@ static void check_corrected(const Tiny *corrected, int param, const real *before
     free(after);
 }
 
-/* Frozen blocks below stay, the submodel's own move as they would without the correction. */
+/* Blocks above the submodel are corrected, those below do not change, and its own change as they do
+ * without the correction. */
 static void blocks_above_are_corrected(const void *spec) {
     const double rate = 0.125;
     Recipe recipe = {.spec = spec,
@@ -190,11 +190,10 @@ static void blocks_above_are_corrected(const void *spec) {
     }
 }
 
-/* ---- block selection ---------------------------------------------------------------------------
- */
+/* ---- block selection ---- */
 
-/* The norm of each submodel's gradient is that of the whole model's, in its parameters; asking for
- * it leaves parameters and buffers as they are. */
+/* The squared norms of the submodels' gradients add up to that of the full gradient.  Computing
+ * them changes no parameter and no buffer. */
 static void gradient_norms_are_the_whole_models(const void *spec) {
     Recipe recipe = {.spec = spec, .micro_batches = 2, .frozen_norm = FROZEN_BATCH};
     Tiny whole, parts;
@@ -225,8 +224,7 @@ static void gradient_norms_are_the_whole_models(const void *spec) {
     tiny_close(&parts);
 }
 
-/* ---- ways that must not matter
- * ------------------------------------------------------------------- */
+/* ---- settings that must not change the result ---- */
 
 static void check_same_training(const Recipe *a, const Recipe *b, const char *what) {
     Tiny first, second;
@@ -267,16 +265,16 @@ static void threads_do_not_matter(const void *spec) {
     tiny_close(&one);
 }
 
-/* Numbers of one sample that go into the last submodel. */
-static size_t last_prefix(const Tiny *tiny) {
+/* Returns the numbers of one sample that enter the last submodel. */
+static size_t last_input(const Tiny *tiny) {
     int block = 0;
     while (tiny->settings.partition.of_block[block] < tiny->settings.partition.submodels - 1)
         block++;
     return shape_count(tiny->model->value[tiny->model->block[block].in].shape);
 }
 
-/* Two steps an epoch and three a submodel, so that the last comes from the cache: all in memory,
- * all in a file, half and half, and with no file for what does not fit. */
+/* An epoch has two steps and a phase three, so the last step of a phase finds its samples in the
+ * cache: in memory, in a file, in both, or only those that fit in memory. */
 static void check_cached_prefix(Recipe recipe) {
     enum { SAMPLES = 150, SOME = 64 };
     recipe.samples = SAMPLES;
@@ -284,7 +282,7 @@ static void check_cached_prefix(Recipe recipe) {
     recipe.rule.every = 3;
     Tiny plain;
     tiny_trained(&plain, &recipe);
-    size_t bytes = last_prefix(&plain) * sizeof(real);
+    size_t bytes = last_input(&plain) * sizeof(real);
     const struct {
         const char *name, *dir;
         size_t bytes;
@@ -331,7 +329,7 @@ static void inexact_cache_is_refused(void) {
     check_refused(&(Recipe){.spec = resnet, .cache_bytes = 1 << 20, .augmented = true}, "augment");
     check_refused(&(Recipe){.spec = resnet, .cache_bytes = 1 << 20, .frozen_norm = FROZEN_BATCH},
                   "batch statistics");
-    Tiny tiny; /* without batch norm, its setting does not matter */
+    Tiny tiny; /* frozen_norm has no effect on a model without batch norm */
     tiny_open(&tiny, &(Recipe){.spec = gpt, .cache_bytes = 1 << 20, .frozen_norm = FROZEN_BATCH});
     CHECK(tiny.engine, "%s", error_message());
     tiny_close(&tiny);

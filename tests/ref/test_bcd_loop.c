@@ -1,5 +1,5 @@
-/* The loop of bcd.c alone, driving an engine that only takes notes and tells losses from a script:
- * who is trained when, on which samples, at which rate. */
+/* The loop of bcd.c with a mock engine, which records calls and returns prescribed losses: which
+ * submodel trains when, on which samples, and at which rate. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,24 +9,24 @@
 #include "../test.h"
 #include "tiny.h"
 
-enum { MOST = 400, SUBMODELS = 4 };
+enum { MAX_STEPS = 400, SUBMODELS = 4 };
 
 typedef struct {
     Engine base;
     const Partition *partition;
     const double *losses; /* by step; NULL: all 1 */
     int steps, activations;
-    int trained[MOST]; /* which submodel was active in each step */
-    double lr[MOST];
-    int *ids[MOST];      /* [batch] */
+    int trained[MAX_STEPS]; /* which submodel was active in each step */
+    double lr[MAX_STEPS];
+    int *ids[MAX_STEPS]; /* [batch] */
     int active;          /* submodel */
-    const double *norms; /* of the gradient, by phase and submodel: gauss-southwell's script */
-    int asked;           /* norms so far */
-    int probed;          /* first sample of the batch asked about last */
-} Notes;
+    const double *norms; /* [phases][SUBMODELS]: what gradient_norm returns */
+    int norms_asked;     /* calls of gradient_norm */
+    int norm_sample;     /* the first sample of the last such call */
+} MockEngine;
 
-static int note_activate(Engine *engine, const bool *active) {
-    Notes *n = (Notes *)(void *)engine;
+static int mock_activate(Engine *engine, const bool *active) {
+    MockEngine *n = (MockEngine *)(void *)engine;
     n->activations++;
     n->active = -1;
     for (int b = 0; b < engine->model->blocks; b++)
@@ -36,9 +36,9 @@ static int note_activate(Engine *engine, const bool *active) {
     return 0;
 }
 
-static int note_step(Engine *engine, const Batch *batch, double lr, Loss *loss) {
-    Notes *n = (Notes *)(void *)engine;
-    if (n->steps == MOST) return error_set("test: more than %d steps", MOST);
+static int mock_step(Engine *engine, const Batch *batch, double lr, Loss *loss) {
+    MockEngine *n = (MockEngine *)(void *)engine;
+    if (n->steps == MAX_STEPS) return error_set("test: more than %d steps", MAX_STEPS);
     n->trained[n->steps] = n->active;
     n->lr[n->steps] = lr;
     n->ids[n->steps] = malloc((size_t)batch->n * sizeof(int));
@@ -48,24 +48,23 @@ static int note_step(Engine *engine, const Batch *batch, double lr, Loss *loss) 
     return 0;
 }
 
-/* On the batch that the phase's first step will train on. */
-static int note_gradient_norm(Engine *engine, const Batch *batch, double *norm) {
-    Notes *n = (Notes *)(void *)engine;
-    int phase = n->asked++ / SUBMODELS;
-    n->probed = batch->ids[0];
+static int mock_gradient_norm(Engine *engine, const Batch *batch, double *norm) {
+    MockEngine *n = (MockEngine *)(void *)engine;
+    int phase = n->norms_asked++ / SUBMODELS;
+    n->norm_sample = batch->ids[0];
     *norm = n->norms[phase * SUBMODELS + n->active];
     return isnan(*norm) ? error_set("test: no norm") : 0;
 }
 
-static const EngineClass note_class = {
-    .activate = note_activate, .step = note_step, .gradient_norm = note_gradient_norm};
+static const EngineClass mock_class = {
+    .activate = mock_activate, .step = mock_step, .gradient_norm = mock_gradient_norm};
 
 typedef struct {
     Model *model;
     Dataset *data;
     BcdSettings settings;
     BcdState state;
-    Notes notes;
+    MockEngine mock;
 } Loop;
 
 static void loop_open(Loop *loop, Order order, SwitchRule rule, int samples, int batch, int steps) {
@@ -79,25 +78,25 @@ static void loop_open(Loop *loop, Order order, SwitchRule rule, int samples, int
                                    .fraction = 1,
                                    .seed = 11};
     if (partition_balanced(&loop->settings.partition, loop->model, SUBMODELS, NULL)) abort();
-    loop->notes =
-        (Notes){.base = {&note_class, loop->model}, .partition = &loop->settings.partition};
+    loop->mock =
+        (MockEngine){.base = {&mock_class, loop->model}, .partition = &loop->settings.partition};
 }
 
 static void loop_run(Loop *loop) {
-    CHECK(bcd_train(&loop->state, &loop->settings, &loop->notes.base, loop->data, NULL, NULL) == 0,
+    CHECK(bcd_train(&loop->state, &loop->settings, &loop->mock.base, loop->data, NULL, NULL) == 0,
           "%s", error_message());
-    CHECK((uint64_t)loop->notes.steps == loop->settings.steps, "%d steps", loop->notes.steps);
+    CHECK((uint64_t)loop->mock.steps == loop->settings.steps, "%d steps", loop->mock.steps);
 }
 
 static void loop_close(Loop *loop) {
-    for (int i = 0; i < loop->notes.steps; i++) free(loop->notes.ids[i]);
+    for (int i = 0; i < loop->mock.steps; i++) free(loop->mock.ids[i]);
     partition_free(&loop->settings.partition);
     dataset_free(loop->data);
     model_free(loop->model);
 }
 
-/* Steps that phase number `phase` lasted, from the first on. */
-static int phase_length(const Notes *n, int first) {
+/* Returns the steps of the phase that begins with step `first`. */
+static int phase_length(const MockEngine *n, int first) {
     int end = first;
     while (end < n->steps && n->trained[end] == n->trained[first]) end++;
     return end - first;
@@ -107,10 +106,10 @@ static void every_phase_has_k_steps(void) {
     Loop loop;
     loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 5}, 16, 4, 62);
     loop_run(&loop);
-    for (int i = 0; i < loop.notes.steps; i++)
-        CHECK(loop.notes.trained[i] == i / 5 % SUBMODELS, "step %d trained submodel %d", i,
-              loop.notes.trained[i]);
-    CHECK(loop.notes.activations == 13, "%d activations", loop.notes.activations);
+    for (int i = 0; i < loop.mock.steps; i++)
+        CHECK(loop.mock.trained[i] == i / 5 % SUBMODELS, "step %d trained submodel %d", i,
+              loop.mock.trained[i]);
+    CHECK(loop.mock.activations == 13, "%d activations", loop.mock.activations);
     CHECK(loop.state.phase == 12 && loop.state.phase_steps == 2 && loop.state.step == 62 &&
               loop.state.position == 248,
           "ends at phase %d, step %d of it", (int)loop.state.phase, (int)loop.state.phase_steps);
@@ -121,9 +120,9 @@ static void descending_goes_down(void) {
     Loop loop;
     loop_open(&loop, ORDER_DESCENDING, (SwitchRule){.kind = SWITCH_STEPS, .every = 1}, 8, 1, 9);
     loop_run(&loop);
-    for (int i = 0; i < loop.notes.steps; i++)
-        CHECK(loop.notes.trained[i] == SUBMODELS - 1 - i % SUBMODELS, "step %d: %d", i,
-              loop.notes.trained[i]);
+    for (int i = 0; i < loop.mock.steps; i++)
+        CHECK(loop.mock.trained[i] == SUBMODELS - 1 - i % SUBMODELS, "step %d: %d", i,
+              loop.mock.trained[i]);
     loop_close(&loop);
 }
 
@@ -139,33 +138,33 @@ static void random_order_is_a_fresh_permutation(void) {
               CYCLES * SUBMODELS);
     loop_run(&loop);
     for (int cycle = 0; cycle < CYCLES; cycle++) {
-        const int *order = loop.notes.trained + (size_t)cycle * SUBMODELS;
+        const int *order = loop.mock.trained + (size_t)cycle * SUBMODELS;
         bool seen[SUBMODELS] = {false};
         for (int i = 0; i < SUBMODELS; i++) seen[order[i]] = true;
         for (int i = 0; i < SUBMODELS; i++) CHECK(seen[i], "cycle %d leaves out %d", cycle, i);
         first[order[0]]++;
         if (cycle) changed += memcmp(order, order - SUBMODELS, SUBMODELS * sizeof *order) != 0;
     }
-    for (int i = 1; i < loop.notes.steps; i++)
-        CHECK(loop.notes.trained[i] != loop.notes.trained[i - 1], "phase %d trains %d again", i,
-              loop.notes.trained[i]);
+    for (int i = 1; i < loop.mock.steps; i++)
+        CHECK(loop.mock.trained[i] != loop.mock.trained[i - 1], "phase %d trains %d again", i,
+              loop.mock.trained[i]);
     CHECK(changed > CYCLES * 4 / 5, "only %d of %d cycles differ from the one before", changed,
           CYCLES);
     for (int i = 0; i < SUBMODELS; i++)
         CHECK(first[i] > 10, "submodel %d came first in %d of %d cycles", i, first[i], CYCLES);
     loop.settings.seed++;
     int differ = 0;
-    for (int i = 0; i < loop.notes.steps; i++)
-        differ += selected(&loop.settings, (uint64_t)i) != loop.notes.trained[i];
-    CHECK(differ > loop.notes.steps / 3, "another seed changes %d of %d", differ, loop.notes.steps);
+    for (int i = 0; i < loop.mock.steps; i++)
+        differ += selected(&loop.settings, (uint64_t)i) != loop.mock.trained[i];
+    CHECK(differ > loop.mock.steps / 3, "another seed changes %d of %d", differ, loop.mock.steps);
     loop_close(&loop);
 }
 
-/* Of two submodels the other one, whoever begins; of three each pair of neighbours is seen. */
+/* The random order never trains a submodel twice in a row; any other one may follow. */
 static void a_switch_is_to_another_submodel(void) {
-    enum { SEEDS = 40, PHASES = 60, MOST_SUBMODELS = 5 };
-    for (int submodels = 1; submodels <= MOST_SUBMODELS; submodels++) {
-        int begins[MOST_SUBMODELS] = {0}, after[MOST_SUBMODELS][MOST_SUBMODELS] = {{0}};
+    enum { SEEDS = 40, PHASES = 60, MAX_SUBMODELS = 5 };
+    for (int submodels = 1; submodels <= MAX_SUBMODELS; submodels++) {
+        int begins[MAX_SUBMODELS] = {0}, after[MAX_SUBMODELS][MAX_SUBMODELS] = {{0}};
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             BcdSettings s = {.partition.submodels = submodels, .order = ORDER_RANDOM, .seed = seed};
             begins[selected(&s, 0)]++;
@@ -192,38 +191,38 @@ static void epochs_count_samples(void) {
         loop_open(&loop, ORDER_CYCLIC, rule, rows[i].samples, rows[i].batch, 40);
         loop_run(&loop);
         for (int first = 0; first + rows[i].steps < 40; first += rows[i].steps)
-            CHECK(phase_length(&loop.notes, first) == rows[i].steps,
+            CHECK(phase_length(&loop.mock, first) == rows[i].steps,
                   "%g epochs of %d samples in batches of %d: %d steps, not %d", rows[i].epochs,
-                  rows[i].samples, rows[i].batch, phase_length(&loop.notes, first), rows[i].steps);
+                  rows[i].samples, rows[i].batch, phase_length(&loop.mock, first), rows[i].steps);
         loop_close(&loop);
     }
 }
 
-/* Windows of 3.  The loss falls for four windows, then stands still: the window that shows it is
- * the fifth. */
+/* With windows of 3 steps the loss falls for four windows and then stays the same, which the fifth
+ * window shows. */
 static void auto_leaves_when_the_loss_stands_still(void) {
-    double losses[MOST];
-    for (int i = 0; i < MOST; i++) losses[i] = i < 12 ? 4 - 0.25 * i : 1.5;
+    double losses[MAX_STEPS];
+    for (int i = 0; i < MAX_STEPS; i++) losses[i] = i < 12 ? 4 - 0.25 * i : 1.5;
     static const struct {
         const char *name;
         double tolerance;
-        int least, most, steps;
+        int min_steps, max_steps, steps;
     } rows[] = {{"stands still", 0.01, 1, 1000, 15},
-                {"not before the least", 0.01, 20, 1000, 21},
-                {"not after the most", 0.01, 1, 7, 7},
+                {"not before min_steps", 0.01, 20, 1000, 21},
+                {"not after max_steps", 0.01, 1, 7, 7},
                 {"a demanding tolerance", 0.3, 1, 1000, 6}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Loop loop;
         SwitchRule rule = {.kind = SWITCH_AUTO,
                            .window = 3,
                            .tolerance = rows[i].tolerance,
-                           .min_steps = rows[i].least,
-                           .max_steps = rows[i].most};
+                           .min_steps = rows[i].min_steps,
+                           .max_steps = rows[i].max_steps};
         loop_open(&loop, ORDER_CYCLIC, rule, 100, 1, 30);
-        loop.notes.losses = losses;
+        loop.mock.losses = losses;
         loop_run(&loop);
-        CHECK(phase_length(&loop.notes, 0) == rows[i].steps, "%s: left after %d steps, not %d",
-              rows[i].name, phase_length(&loop.notes, 0), rows[i].steps);
+        CHECK(phase_length(&loop.mock, 0) == rows[i].steps, "%s: left after %d steps, not %d",
+              rows[i].name, phase_length(&loop.mock, 0), rows[i].steps);
         loop_close(&loop);
     }
 }
@@ -236,10 +235,10 @@ static void reduction_draws_a_subset_for_each_phase(void) {
               6 * SUBMODELS);
     loop.settings.fraction = 0.25;
     loop_run(&loop);
-    for (int i = 0; i < loop.notes.steps; i++)
-        for (int s = 0; s < BATCH; s++) seen[i / 6][loop.notes.ids[i][s]] = true;
+    for (int i = 0; i < loop.mock.steps; i++)
+        for (int s = 0; s < BATCH; s++) seen[i / 6][loop.mock.ids[i][s]] = true;
     for (int phase = 0; phase < SUBMODELS; phase++) {
-        CHECK(phase_length(&loop.notes, phase * 6) == 6, "three epochs of ten samples");
+        CHECK(phase_length(&loop.mock, phase * 6) == 6, "three epochs of ten samples");
         int used = 0;
         for (int s = 0; s < SAMPLES; s++) used += seen[phase][s];
         CHECK(used == USED, "phase %d saw %d samples", phase, used);
@@ -257,12 +256,12 @@ static void rate_follows_the_schedule(void) {
     loop_run(&loop);
     for (int i = 0; i < 20; i++) {
         double lr = optimizer_lr(&loop.settings.optimizer, (uint64_t)i, 20);
-        CHECK(loop.notes.lr[i] == lr, "step %d: rate %g, not %g", i, loop.notes.lr[i], lr);
+        CHECK(loop.mock.lr[i] == lr, "step %d: rate %g, not %g", i, loop.mock.lr[i], lr);
     }
     loop_close(&loop);
 }
 
-/* After a switch the rate rises to the schedule's; and each submodel has its factor of it. */
+/* After a switch the rate rises to that of the schedule, times the submodel's factor. */
 static void rate_follows_the_phase(void) {
     Loop loop;
     loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 5}, 8, 2, 22);
@@ -272,27 +271,27 @@ static void rate_follows_the_phase(void) {
     for (int i = 0; i < 22; i++) {
         static const double rise[] = {0.25, 0.5, 0.75, 1, 1}, factor[] = {1, 0.5, 2, 0.25};
         double lr = 0.1 * factor[i / 5 % SUBMODELS] * rise[i % 5];
-        CHECK(fabs(loop.notes.lr[i] - lr) <= 1e-15, "step %d: rate %g, not %g", i, loop.notes.lr[i],
+        CHECK(fabs(loop.mock.lr[i] - lr) <= 1e-15, "step %d: rate %g, not %g", i, loop.mock.lr[i],
               lr);
     }
     loop_close(&loop);
 }
 
-/* The largest gradient trains, the first of equal ones; asked of the very batch it then trains on,
- * once for each submodel and phase. */
+/* The submodel with the largest gradient trains, the first one on a tie.  The norms are computed
+ * once per submodel and phase, on the batch of the phase's first step. */
 static void gauss_southwell_takes_the_largest(void) {
     static const double norms[] = {1, 3, 2, 3, /* 1 */ 0, 0, 0, 1e-9, /* 3 */ 5, 4, 4, 4 /* 0 */};
     static const int trained[] = {1, 1, 3, 3, 0, 0};
     Loop loop;
     loop_open(&loop, ORDER_GAUSS_SOUTHWELL, (SwitchRule){.kind = SWITCH_STEPS, .every = 2}, 8, 1,
               6);
-    loop.notes.norms = norms;
+    loop.mock.norms = norms;
     loop_run(&loop);
     for (int i = 0; i < 6; i++)
-        CHECK(loop.notes.trained[i] == trained[i], "step %d trains %d", i, loop.notes.trained[i]);
-    CHECK(loop.notes.asked == 3 * SUBMODELS, "%d norms were asked for", loop.notes.asked);
-    CHECK(loop.notes.probed == loop.notes.ids[4][0], "of sample %d, trained on %d",
-          loop.notes.probed, loop.notes.ids[4][0]);
+        CHECK(loop.mock.trained[i] == trained[i], "step %d trains %d", i, loop.mock.trained[i]);
+    CHECK(loop.mock.norms_asked == 3 * SUBMODELS, "%d norms were asked for", loop.mock.norms_asked);
+    CHECK(loop.mock.norm_sample == loop.mock.ids[4][0], "of sample %d, trained on %d",
+          loop.mock.norm_sample, loop.mock.ids[4][0]);
     loop_close(&loop);
 }
 
@@ -301,12 +300,12 @@ static void what_cannot_be_selected_is_an_error(void) {
     Loop loop;
     loop_open(&loop, ORDER_GAUSS_SOUTHWELL, (SwitchRule){.kind = SWITCH_STEPS, .every = 2}, 8, 1,
               6);
-    loop.notes.norms = none;
-    Engine *engine = &loop.notes.base;
+    loop.mock.norms = none;
+    Engine *engine = &loop.mock.base;
     CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
               strcmp(error_message(), "test: no norm") == 0 && loop.state.step == 0,
           "a norm that fails: %s", error_message());
-    EngineClass pipeline = note_class;
+    EngineClass pipeline = mock_class;
     pipeline.gradient_norm = NULL;
     engine->is = &pipeline;
     CHECK(bcd_train(&loop.state, &loop.settings, engine, loop.data, NULL, NULL) == -1 &&
@@ -335,10 +334,10 @@ static void the_watch_may_stop_it(void) {
     Loop loop;
     int watched = 0;
     loop_open(&loop, ORDER_CYCLIC, (SwitchRule){.kind = SWITCH_STEPS, .every = 3}, 8, 2, 20);
-    int result = bcd_train(&loop.state, &loop.settings, &loop.notes.base, loop.data, stop_at_seven,
-                           &watched);
-    CHECK(result == 1 && watched == 7 && loop.notes.steps == 7 && loop.state.step == 7,
-          "result %d, watched %d, trained %d", result, watched, loop.notes.steps);
+    int result =
+        bcd_train(&loop.state, &loop.settings, &loop.mock.base, loop.data, stop_at_seven, &watched);
+    CHECK(result == 1 && watched == 7 && loop.mock.steps == 7 && loop.state.step == 7,
+          "result %d, watched %d, trained %d", result, watched, loop.mock.steps);
     loop_close(&loop);
 }
 

@@ -1,5 +1,5 @@
-/* Every row of cases.c through every test, the plain ops and the fast ones.  What an op promises is
- * in ref/ops/ops.h and ref/node.h; each function here holds one of those promises. */
+/* Tests every property on every row of cases.c, for the plain op and for the fast one.  A property
+ * is a part of the contract in ref/ops/ops.h and ref/node.h. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "../../ref/ops/ops.h"
 #include "../test.h"
-#include "promises.h"
+#include "properties.h"
 #include "tolerance.h"
 
 static NodeIO run_io(const CaseData *data, bool plain) {
@@ -18,23 +18,18 @@ static NodeIO run_io(const CaseData *data, bool plain) {
 
 static void check_same_bits(const CaseData *a, const CaseData *b, Array from, const char *what) {
     for (Array i = from; i < ARRAYS; i++) {
-        size_t first = guarded_first_difference(a->array[i], b->array[i]);
-        CHECK(first == a->array[i].count, "%s: %s[%zu] is %.9g and %.9g", what, array_names[i],
-              first, (double)a->array[i].data[first], (double)b->array[i].data[first]);
+        char name[64];
+        snprintf(name, sizeof name, "%s: %s", what, array_names[i]);
+        guarded_check_same(a->array[i], b->array[i], name);
     }
 }
 
-static double largest(Guarded x) {
-    double m = 0;
-    for (size_t i = 0; i < x.count; i++) m = fmax(m, fabs((double)x.data[i]));
-    return m;
-}
-
+/* Compares the first `count` numbers of an array, exactly if they are whole numbers. */
 static void check_near(const CaseData *data, const CaseData *truth, Array array, size_t count,
                        bool whole) {
     const Case *row = data->row;
     const Guarded got = data->array[array], expected = truth->array[array];
-    const double size = case_magnitude(row, largest(expected));
+    const double size = case_magnitude(row, guarded_largest(expected));
     const double allowed = whole ? 0 : tolerance(case_length(row, array), size);
     for (size_t i = 0; i < count; i++) {
         double error = fabs((double)got.data[i] - (double)expected.data[i]);
@@ -47,7 +42,7 @@ static void copy_array(Guarded to, Guarded from) {
     if (to.count) memcpy(to.data, from.data, to.count * sizeof *to.data);
 }
 
-/* Each call is judged alone: the fast gradients start from what the plain forward pass saved. */
+/* Tests each call by itself: the fast gradients read what the plain forward pass saved. */
 static void check_fast(const Case *row, bool whole) {
     CaseData fast, truth;
     case_create(&fast, row, whole);
@@ -98,7 +93,7 @@ static void writes_all_and_nothing_else(const Case *row, bool plain) {
     case_free(&data);
 }
 
-/* With hold_running not even the running statistics move, and the outputs are the same. */
+/* With hold_running the running statistics do not change either, and the outputs are the same. */
 static void inputs_stay_as_they_are(const Case *row, bool plain) {
     CaseData held, fresh;
     case_create(&held, row, false);
@@ -137,7 +132,7 @@ static void repeats_on_any_threads(const Case *row, bool plain) {
     case_free(&first);
 }
 
-/* Points the io of a whole batch at its sample s alone. */
+/* Changes the io of a batch into that of its sample s. */
 static void alone(NodeIO *io, const CaseData *data, int s) {
     size_t in = (size_t)s * shape_count(data->node.in_shape);
     size_t out = (size_t)s * shape_count(data->node.out_shape);
@@ -152,7 +147,7 @@ static void alone(NodeIO *io, const CaseData *data, int s) {
     io->dweight = io->dbias = NULL;
 }
 
-static void samples_do_not_meet(const Case *row, bool plain) {
+static void samples_are_independent(const Case *row, bool plain) {
     if (case_mixes_samples(row)) return;
     CaseData together, apart;
     case_create(&together, row, false);
@@ -165,18 +160,15 @@ static void samples_do_not_meet(const Case *row, bool plain) {
         case_run(&apart, &io);
     }
     static const Array per_sample[] = {ARRAY_Y, ARRAY_DX, ARRAY_DSKIP};
-    for (int i = 0; i < 3; i++) {
-        Guarded a = together.array[per_sample[i]], b = apart.array[per_sample[i]];
-        size_t first = guarded_first_difference(a, b);
-        CHECK(first == a.count, "%s[%zu] is %.9g in the batch, %.9g alone",
-              array_names[per_sample[i]], first, (double)a.data[first], (double)b.data[first]);
-    }
+    for (int i = 0; i < 3; i++)
+        guarded_check_same(together.array[per_sample[i]], apart.array[per_sample[i]],
+                           array_names[per_sample[i]]);
     case_free(&together);
     case_free(&apart);
 }
 
-/* A training that breaks down must be seen to: NaN in the input is NaN in the output. */
-static void nan_is_not_swallowed(const Case *row, bool plain) {
+/* A NaN in the input shows in the output, so that a training that breaks down is noticed. */
+static void nan_passes_through(const Case *row, bool plain) {
     CaseData data;
     case_create(&data, row, false);
     NodeIO io = run_io(&data, plain);
@@ -190,7 +182,7 @@ static void nan_is_not_swallowed(const Case *row, bool plain) {
     case_free(&data);
 }
 
-/* Where the output of a relu is NaN its gradient comes through, as in PyTorch. */
+/* Where the output of a relu is NaN, it passes the gradient on, as in PyTorch. */
 static void relu_passes_nan_back(const Case *row, bool plain) {
     if (row->node.kind != OP_RELU && !(row->node.relu && row->skip)) return;
     CaseData data;
@@ -204,8 +196,8 @@ static void relu_passes_nan_back(const Case *row, bool plain) {
     case_free(&data);
 }
 
-/* A query that looks at one key gives it all its weight, however the scores are: neither has a
- * gradient, and rounding may not make one, of which Adam would make full steps. */
+/* A query that attends to a single key gives it probability 1 whatever the score, so neither has a
+ * gradient.  Rounding must not make one, since Adam would turn it into full steps. */
 static void one_key_has_no_gradient(const Case *row, bool plain) {
     const Attention *a = &row->node.attention;
     const int t = row->node.in_shape.w, width = row->node.in_shape.c;
@@ -225,26 +217,27 @@ static void one_key_has_no_gradient(const Case *row, bool plain) {
 
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_PARAMETERS = 4, WANTS = 8 };
 
-/* Gradients when x and y hold what saved_for_backward asks for and otherwise NaN, then are not
- * there at all (and the sums of batch norm are those of the input gradient before). */
-static void check_wants(const CaseData *all, int wants, bool plain) {
+/* Computes the wanted gradients with only what saved_for_backward asks for: in pass 0 the other
+ * arrays are NaN, in pass 1 they are NULL, and batch norm uses the sums that its input gradient has
+ * left.  The gradients must be those of a call with all arrays. */
+static void check_wanted(const CaseData *all, int wanted, bool plain) {
     CaseData data;
     case_create(&data, all->row, false);
     NodeIO io = run_io(&data, plain);
     node_forward(&data.node, &io);
-    if (!(wants & WANT_DX)) io.dx = NULL;
-    if (!(wants & WANT_DSKIP)) io.dskip = NULL;
-    if (!(wants & WANT_PARAMETERS)) io.dweight = io.dbias = NULL;
-    SavedForBackward keeps =
+    if (!(wanted & WANT_DX)) io.dx = NULL;
+    if (!(wanted & WANT_DSKIP)) io.dskip = NULL;
+    if (!(wanted & WANT_PARAMETERS)) io.dweight = io.dbias = NULL;
+    SavedForBackward saved =
         saved_for_backward(&data.node, io.dx || io.dskip, io.dweight, io.use_running);
     for (int pass = 0; pass < 2; pass++) {
-        if (!keeps.input) {
+        if (!saved.input) {
             guarded_spoil(data.array[ARRAY_X]);
             if (pass) io.x = NULL;
         }
         guarded_spoil(data.array[ARRAY_SKIP]);
         io.skip = NULL;
-        if (!keeps.output) {
+        if (!saved.output) {
             guarded_spoil(data.array[ARRAY_Y]);
             if (pass) io.y = NULL;
         }
@@ -252,42 +245,42 @@ static void check_wants(const CaseData *all, int wants, bool plain) {
         for (Array g = ARRAY_DX; g < ARRAYS; g++) guarded_spoil(data.array[g]);
         if (io.dx || io.dskip) node_input_gradient(&data.node, &io);
         if (io.dweight || io.dbias) node_weight_gradient(&data.node, &io);
-        const real *wanted[] = {io.dx, io.dskip, io.dweight, io.dbias};
+        const real *gradient[] = {io.dx, io.dskip, io.dweight, io.dbias};
         for (Array g = ARRAY_DX; g < ARRAYS; g++) {
-            if (!wanted[g - ARRAY_DX]) continue;
+            if (!gradient[g - ARRAY_DX]) continue;
             size_t first = guarded_first_difference(all->array[g], data.array[g]);
-            CHECK(first == data.array[g].count, "%s[%zu] differs; wanted%s%s%s, kept%s%s",
+            CHECK(first == data.array[g].count, "%s[%zu] differs; wanted%s%s%s, saved%s%s",
                   array_names[g], first, io.dx ? " dx" : "", io.dskip ? " dskip" : "",
-                  io.dweight ? " parameters" : "", keeps.input ? " x" : "",
-                  keeps.output ? " y" : "");
+                  io.dweight ? " parameters" : "", saved.input ? " x" : "",
+                  saved.output ? " y" : "");
         }
     }
     case_free(&data);
 }
 
-static void reads_what_it_keeps(const Case *row, bool plain) {
+static void reads_only_what_is_saved(const Case *row, bool plain) {
     CaseData all;
     case_create(&all, row, false);
     NodeIO io = run_io(&all, plain);
     case_run(&all, &io);
-    for (int wants = 1; wants < WANTS; wants++) {
-        if ((wants & WANT_DX) && !io.dx) continue;
-        if ((wants & WANT_DSKIP) && !io.dskip) continue;
-        if ((wants & WANT_PARAMETERS) && !io.dweight) continue;
-        check_wants(&all, wants, plain);
+    for (int wanted = 1; wanted < WANTS; wanted++) {
+        if ((wanted & WANT_DX) && !io.dx) continue;
+        if ((wanted & WANT_DSKIP) && !io.dskip) continue;
+        if ((wanted & WANT_PARAMETERS) && !io.dweight) continue;
+        check_wanted(&all, wanted, plain);
     }
     case_free(&all);
 }
 
-typedef void Promise(const Case *row, bool plain);
+typedef void Property(const Case *row, bool plain);
 enum { PLAIN = 1, FAST = 2, BOTH = PLAIN | FAST };
 static const struct {
     const char *name;
-    Promise *check;
-    int of;       /* which ops promise it */
-    bool exact;   /* for ops whose whole numbers stay exact */
-    bool doubles; /* differences drown in float's rounding */
-} promises[] = {
+    Property *check;
+    int of;           /* plain ops, fast ops, or both */
+    bool exact_only;  /* only for ops whose whole numbers stay exact */
+    bool double_only; /* only in the double build: central differences */
+} properties[] = {
     {"gradients", gradients_meet_differences, PLAIN, false, true},
     {"gradients, whole numbers", gradients_are_exact, PLAIN, true, true},
     {"as the plain op", fast_meets_plain, FAST, false, false},
@@ -296,35 +289,35 @@ static const struct {
     {"inputs", inputs_stay_as_they_are, BOTH, false, false},
     {"threads", repeats_on_any_threads, BOTH, false, false},
     {"accumulates", accumulates, BOTH, false, false},
-    {"samples", samples_do_not_meet, BOTH, false, false},
-    {"NaN", nan_is_not_swallowed, BOTH, false, false},
+    {"samples", samples_are_independent, BOTH, false, false},
+    {"NaN", nan_passes_through, BOTH, false, false},
     {"NaN at a relu", relu_passes_nan_back, BOTH, false, false},
     {"one key", one_key_has_no_gradient, BOTH, false, false},
-    {"keeps", reads_what_it_keeps, BOTH, false, false},
+    {"saved", reads_only_what_is_saved, BOTH, false, false},
 };
-enum { PROMISES = sizeof promises / sizeof *promises };
+enum { PROPERTIES = sizeof properties / sizeof *properties };
 
 typedef struct {
     const Case *row;
-    Promise *check;
+    Property *check;
     bool plain;
-} Turn;
+} PropertyRun;
 
-static void take_turn(const void *turn) {
-    const Turn *now = turn;
-    now->check(now->row, now->plain);
+static void run_property(const void *argument) {
+    const PropertyRun *run = argument;
+    run->check(run->row, run->plain);
 }
 
 static void run_row(const Case *row, bool plain) {
-    for (int p = 0; p < PROMISES; p++) {
-        if (!(promises[p].of & (plain ? PLAIN : FAST))) continue;
-        if (promises[p].exact && !case_exact(row)) continue;
-        if (promises[p].doubles && sizeof(real) < sizeof(double)) continue;
+    for (int p = 0; p < PROPERTIES; p++) {
+        if (!(properties[p].of & (plain ? PLAIN : FAST))) continue;
+        if (properties[p].exact_only && !case_exact(row)) continue;
+        if (properties[p].double_only && sizeof(real) < sizeof(double)) continue;
         char name[112];
         snprintf(name, sizeof name, "%s: %s, %s", row->name, plain ? "plain" : "fast",
-                 promises[p].name);
-        Turn turn = {row, promises[p].check, plain};
-        RUN_ROW(name, take_turn, &turn);
+                 properties[p].name);
+        PropertyRun run = {row, properties[p].check, plain};
+        RUN_ROW(name, run_property, &run);
     }
 }
 
@@ -343,7 +336,7 @@ static void rows_make_sense(void) {
         CHECK(seen[kind], "%s has no row in cases.c", op_name((OpKind)kind));
 }
 
-/* The same rule by wavelengths, as Llama 3.1's own code says it. */
+/* The frequency computed from wavelengths, as in the code published with Llama 3.1. */
 static double frequency_of(const Rope *rope, int pair, int d) {
     const double frequency = pow(rope->base, -2.0 * pair / d);
     if (rope->original <= 0) return rope->factor > 0 ? frequency / rope->factor : frequency;
@@ -354,7 +347,7 @@ static double frequency_of(const Rope *rope, int pair, int d) {
     return (1 - smooth) * frequency / rope->factor + smooth * frequency;
 }
 
-static void positions_turn_as_published(void) {
+static void rope_frequencies_are_as_published(void) {
     for (int i = 0; i < case_count; i++) {
         const Attention *a = &cases[i].node.attention;
         for (int pair = 0; a->rope.base > 0 && pair < a->d / 2; pair++) {
@@ -368,7 +361,7 @@ static void positions_turn_as_published(void) {
 
 void test_cases(void) {
     RUN(rows_make_sense);
-    RUN(positions_turn_as_published);
+    RUN(rope_frequencies_are_as_published);
     for (int i = 0; i < case_count; i++) {
         run_row(&cases[i], true);
         run_row(&cases[i], false);

@@ -1,7 +1,6 @@
 /* The fast convolution against the plain one over a grid of geometries: kernels, strides, paddings,
  * sizes and channels around those of the register tile.  Whole numbers, so that every order of
- * summation gives the same bits; how rounding behaves is the case table's business (test_cases.c).
- */
+ * summation gives the same bits; test_cases.c tests rounding. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@ typedef struct {
     bool add;
 } Data;
 
-/* Whole numbers as they are, or divided by something that makes every sum round. */
+/* Fills an array with whole numbers, or with these divided by 7, so that every sum is rounded. */
 static void fill(Guarded array, uint32_t stream, bool whole) {
     for (size_t i = 0; i < array.count; i++) {
         int number = (int)random_below(5, stream, i, 7) - 3;
@@ -94,12 +93,6 @@ static void is_exact(const void *argument) {
     }
 }
 
-static void check_same_bits(Guarded a, Guarded b, const char *what) {
-    size_t first = guarded_first_difference(a, b);
-    CHECK(first == a.count, "%s: number %zu is %.9g and %.9g", what, first, (double)a.data[first],
-          (double)b.data[first]);
-}
-
 static void repeats_on_any_threads(const void *argument) {
     int threads = omp_get_max_threads();
     Data one, more;
@@ -111,17 +104,17 @@ static void repeats_on_any_threads(const void *argument) {
         omp_set_num_threads(t);
         reset(&more);
         run(&more);
-        check_same_bits(one.y, more.y, "y");
-        check_same_bits(one.dx, more.dx, "dx");
-        check_same_bits(one.dw, more.dw, "dw");
+        guarded_check_same(one.y, more.y, "y");
+        guarded_check_same(one.dx, more.dx, "dx");
+        guarded_check_same(one.dw, more.dw, "dw");
     }
     omp_set_num_threads(threads);
     destroy(&one);
     destroy(&more);
 }
 
-/* An image alone has the bits it has among others. */
-static void images_do_not_meet(const void *argument) {
+/* An image has the same bits alone and in a batch. */
+static void images_are_independent(const void *argument) {
     Data together, apart;
     create(&together, *(const Conv *)argument, true, false);
     create(&apart, *(const Conv *)argument, true, false);
@@ -134,8 +127,8 @@ static void images_do_not_meet(const void *argument) {
         fast_conv2d_input_gradient(apart.dx.data + n * in, apart.dy.data + n * out, apart.w.data,
                                    one, true);
     }
-    check_same_bits(together.y, apart.y, "y");
-    check_same_bits(together.dx, apart.dx, "dx");
+    guarded_check_same(together.y, apart.y, "y");
+    guarded_check_same(together.dx, apart.dx, "dx");
     destroy(&together);
     destroy(&apart);
 }
@@ -146,7 +139,7 @@ static void run_all(Conv conv) {
              conv.h, conv.w, conv.c, conv.o, conv.kernel, conv.stride, conv.pad);
     RUN_ROW(name, is_exact, &conv);
     RUN_ROW(name, repeats_on_any_threads, &conv);
-    RUN_ROW(name, images_do_not_meet, &conv);
+    RUN_ROW(name, images_are_independent, &conv);
 }
 
 /* Every kernel x stride x pad, each with another size and other channels. */

@@ -1,5 +1,5 @@
-/* Cross-entropy has targets instead of a second input, so it has its own table: each row for the
- * plain op and the fast one. */
+/* Cross-entropy, plain and fast.  It has targets instead of a second input, so it is not in the
+ * table of cases.c. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static const Row rows[] = {
 typedef struct {
     const Row *row;
     bool plain;
-} Turn;
+} OpRun;
 
 typedef struct {
     Guarded logits, loss, log_sum, gradient;
@@ -81,19 +81,19 @@ static void destroy(Data *data) {
 static const real SCALE = (real)0.25;
 
 /* Rows [first, end). */
-static void run_rows(Data *data, Turn turn, int first, int end) {
-    const int classes = turn.row->classes, count = end - first;
+static void run_rows(Data *data, OpRun op, int first, int end) {
+    const int classes = op.row->classes, count = end - first;
     const real *logits = data->logits.data + (ptrdiff_t)first * classes;
     real *log_sum = data->log_sum.data + first;
     real *gradient = data->gradient.data + (ptrdiff_t)first * classes;
-    (turn.plain ? cross_entropy_forward : fast_cross_entropy_forward)(
+    (op.plain ? cross_entropy_forward : fast_cross_entropy_forward)(
         data->loss.data + first, log_sum, data->correct + first, logits, data->targets + first,
         count, classes);
-    (turn.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
+    (op.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
         gradient, logits, log_sum, data->targets + first, SCALE, count, classes);
 }
 
-static void run(Data *data, Turn turn) { run_rows(data, turn, 0, turn.row->rows); }
+static void run(Data *data, OpRun op) { run_rows(data, op, 0, op.row->rows); }
 
 static int first_largest(const real *logits, int classes) {
     int best = 0;
@@ -102,21 +102,20 @@ static int first_largest(const real *logits, int classes) {
     return best;
 }
 
-/* log sum exp(x - most), by the formula, in double. */
-static double log_sum_of(const real *logits, double most, int classes) {
+/* Returns log sum exp(logits - max), in double. */
+static double log_sum_of(const real *logits, double max, int classes) {
     double sum = 0;
-    for (int j = 0; j < classes; j++) sum += exp((double)logits[j] - most);
+    for (int j = 0; j < classes; j++) sum += exp((double)logits[j] - max);
     return log(sum);
 }
 
-/* Inputs near an offset are exact, and so, nearly, are their distances from the largest: what all
- * share costs no digits. */
+/* An offset that all logits share must cost no digits, so the tolerance does not depend on it. */
 static void check_row(const Data *data, const Row *row, int i) {
     int classes = row->classes, target = data->targets[i];
     const real *logits = data->logits.data + (size_t)i * (size_t)classes;
     const real *gradient = data->gradient.data + (size_t)i * (size_t)classes;
-    const double most = (double)logits[first_largest(logits, classes)];
-    const double log_sum = log_sum_of(logits, most, classes);
+    const double max = (double)logits[first_largest(logits, classes)];
+    const double log_sum = log_sum_of(logits, max, classes);
     const double allowed = tolerance(1, fmax(row->scale, 1) + log(classes));
     if (target < 0) {
         CHECK(data->loss.data[i] == 0 && data->correct[i] == 0, "row %d is ignored: loss %g, %d", i,
@@ -125,12 +124,12 @@ static void check_row(const Data *data, const Row *row, int i) {
             CHECK(gradient[j] == 0, "row %d is ignored: dlogits[%d] %g", i, j, (double)gradient[j]);
         return;
     }
-    double error = fabs((double)data->loss.data[i] - (most - (double)logits[target] + log_sum));
+    double error = fabs((double)data->loss.data[i] - (max - (double)logits[target] + log_sum));
     CHECK(error <= allowed, "loss[%d]: error %g, allowed %g", i, error, allowed);
     CHECK(data->correct[i] == (first_largest(logits, classes) == target), "correct[%d] %d", i,
           data->correct[i]);
     for (int j = 0; j < classes; j++) {
-        double p = exp((double)logits[j] - most - log_sum);
+        double p = exp((double)logits[j] - max - log_sum);
         double expected = (double)SCALE * (p - (j == target));
         /* The error of the log-sum-exp is a relative error of every probability. */
         double allowed_j = (double)SCALE * (p * allowed + tolerance(1, 1));
@@ -141,11 +140,11 @@ static void check_row(const Data *data, const Row *row, int i) {
 }
 
 static void meets_formula(const void *argument) {
-    const Turn turn = *(const Turn *)argument;
-    const Row *row = turn.row;
+    const OpRun op = *(const OpRun *)argument;
+    const Row *row = op.row;
     Data data;
     create(&data, row);
-    run(&data, turn);
+    run(&data, op);
     for (int i = 0; i < row->rows; i++) check_row(&data, row, i);
     CHECK(guarded_intact(data.logits) && guarded_intact(data.loss) &&
               guarded_intact(data.log_sum) && guarded_intact(data.gradient),
@@ -153,26 +152,20 @@ static void meets_formula(const void *argument) {
     destroy(&data);
 }
 
-static void same_bits(Guarded a, Guarded b, const char *what) {
-    size_t first = guarded_first_difference(a, b);
-    CHECK(first == a.count, "%s: number %zu is %.9g and %.9g", what, first, (double)a.data[first],
-          (double)b.data[first]);
-}
-
 static void repeats_on_any_threads(const void *argument) {
-    const Turn turn = *(const Turn *)argument;
-    const Row *row = turn.row;
+    const OpRun op = *(const OpRun *)argument;
+    const Row *row = op.row;
     Data one, more;
     int threads = omp_get_max_threads();
     create(&one, row);
     omp_set_num_threads(1);
-    run(&one, turn);
+    run(&one, op);
     for (int t = 1; t <= 3; t++) {
         omp_set_num_threads(t);
         create(&more, row);
-        run(&more, turn);
-        same_bits(one.loss, more.loss, "loss");
-        same_bits(one.gradient, more.gradient, "dlogits");
+        run(&more, op);
+        guarded_check_same(one.loss, more.loss, "loss");
+        guarded_check_same(one.gradient, more.gradient, "dlogits");
         destroy(&more);
     }
     omp_set_num_threads(threads);
@@ -180,36 +173,36 @@ static void repeats_on_any_threads(const void *argument) {
 }
 
 static void gradient_in_place(const void *argument) {
-    const Turn turn = *(const Turn *)argument;
-    const Row *row = turn.row;
+    const OpRun op = *(const OpRun *)argument;
+    const Row *row = op.row;
     Data data;
     create(&data, row);
-    run(&data, turn);
-    (turn.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
+    run(&data, op);
+    (op.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
         data.logits.data, data.logits.data, data.log_sum.data, data.targets, SCALE, row->rows,
         row->classes);
-    same_bits(data.gradient, data.logits, "in place and apart");
+    guarded_check_same(data.gradient, data.logits, "in place and apart");
     destroy(&data);
 }
 
-static void rows_do_not_meet(const void *argument) {
-    const Turn turn = *(const Turn *)argument;
-    const Row *row = turn.row;
+static void rows_are_independent(const void *argument) {
+    const OpRun op = *(const OpRun *)argument;
+    const Row *row = op.row;
     Data together, apart;
     create(&together, row);
     create(&apart, row);
-    run(&together, turn);
-    for (int i = 0; i < row->rows; i++) run_rows(&apart, turn, i, i + 1);
-    same_bits(together.loss, apart.loss, "loss alone");
-    same_bits(together.gradient, apart.gradient, "dlogits alone");
+    run(&together, op);
+    for (int i = 0; i < row->rows; i++) run_rows(&apart, op, i, i + 1);
+    guarded_check_same(together.loss, apart.loss, "loss alone");
+    guarded_check_same(together.gradient, apart.gradient, "dlogits alone");
     destroy(&together);
     destroy(&apart);
 }
 
-/* Wherever it stands in a row that counts, and infinity too. */
+/* NaN or infinity anywhere in a row whose target counts makes its loss not finite. */
 static void breakdown_shows_in_the_loss(const void *argument) {
-    const Turn turn = *(const Turn *)argument;
-    const Row *row = turn.row;
+    const OpRun op = *(const OpRun *)argument;
+    const Row *row = op.row;
     static const double bad[] = {NAN, INFINITY};
     Data data;
     create(&data, row);
@@ -220,7 +213,7 @@ static void breakdown_shows_in_the_loss(const void *argument) {
             size_t j = at + random_below(4, 5, (uint64_t)(4 * i + k), (uint32_t)row->classes);
             real before = data.logits.data[j];
             data.logits.data[j] = (real)bad[k / 2];
-            run_rows(&data, turn, i, i + 1);
+            run_rows(&data, op, i, i + 1);
             CHECK(!isfinite(data.loss.data[i]), "logit %zu is %g, loss[%d] is %g", j - at,
                   bad[k / 2], i, (double)data.loss.data[i]);
             data.logits.data[j] = before;
@@ -229,19 +222,19 @@ static void breakdown_shows_in_the_loss(const void *argument) {
     destroy(&data);
 }
 
-static void run_turn(Turn turn) {
+static void run_op(OpRun op) {
     char name[64];
-    snprintf(name, sizeof name, "%s, %s", turn.row->name, turn.plain ? "plain" : "fast");
-    RUN_ROW(name, meets_formula, &turn);
-    RUN_ROW(name, repeats_on_any_threads, &turn);
-    RUN_ROW(name, gradient_in_place, &turn);
-    RUN_ROW(name, breakdown_shows_in_the_loss, &turn);
-    RUN_ROW(name, rows_do_not_meet, &turn);
+    snprintf(name, sizeof name, "%s, %s", op.row->name, op.plain ? "plain" : "fast");
+    RUN_ROW(name, meets_formula, &op);
+    RUN_ROW(name, repeats_on_any_threads, &op);
+    RUN_ROW(name, gradient_in_place, &op);
+    RUN_ROW(name, breakdown_shows_in_the_loss, &op);
+    RUN_ROW(name, rows_are_independent, &op);
 }
 
 void test_cross_entropy(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        run_turn((Turn){&rows[i], true});
-        run_turn((Turn){&rows[i], false});
+        run_op((OpRun){&rows[i], true});
+        run_op((OpRun){&rows[i], false});
     }
 }

@@ -1,5 +1,5 @@
-/* Weight gradients taken late: the same bits as taken block by block, from memory that nothing else
- * has written in between. */
+/* Deferred weight gradients have the bits of those computed block by block, and what they read is
+ * not overwritten in the meantime. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "../test.h"
 #include "tiny.h"
 
-enum { SAMPLES = 2, ROUNDS = 2, MOST_SLOTS = 3 }; /* of a micro-batch; uses of each slot */
+enum { SAMPLES = 2, ROUNDS = 2, MAX_SLOTS = 3 }; /* of a micro-batch; uses of each slot */
 
-/* Two stages, equal but for when they take weight gradients. */
+/* Two stages with the same parameters; only `late` defers weight gradients. */
 typedef struct {
     const Model *model;
     const Batch *batch; /* SAMPLES for every micro-batch */
@@ -20,26 +20,26 @@ typedef struct {
     Stage *at_once, *late;
 } Pair;
 
-static void turn_to(const Pair *p, Stage *stage, int micro) {
+static void select_micro_batch(const Pair *p, Stage *stage, int micro) {
     Batch part = batch_slice(p->batch, p->model, micro * SAMPLES, (micro + 1) * SAMPLES);
     stage->is->select(stage, micro);
     stage->is->begin(stage, &part, MODE_TRAIN);
 }
 
 static void forward(const Pair *p, Stage *stage, int micro) {
-    turn_to(p, stage, micro);
+    select_micro_batch(p, stage, micro);
     for (int b = 0; b < p->model->blocks; b++) stage->is->forward(stage, b);
     stage->is->loss(stage, 0.5);
 }
 
-/* Everything that micro-batches share. */
+/* Fills with NaN what the micro-batches share. */
 static void spoil_workspace(Stage *stage) {
     RefStage *s = (RefStage *)(void *)stage;
     for (size_t i = 0; i < s->layout.workspace / sizeof(real); i++) s->workspace[i] = (real)NAN;
 }
 
-/* One round: every micro-batch goes up and comes down, and only when all have, weight gradients are
- * taken. */
+/* Computes the weight gradients after the forward and input gradient passes of all micro-batches.
+ */
 static void round_late(const Pair *p, int first) {
     Stage *stage = p->late;
     for (int k = first; k < first + p->in_flight; k++) {
@@ -48,7 +48,7 @@ static void round_late(const Pair *p, int first) {
         spoil_workspace(stage);
     }
     for (int k = first; k < first + p->in_flight; k++) {
-        turn_to(p, stage, k);
+        select_micro_batch(p, stage, k);
         for (int b = p->model->blocks - 1; b >= 0; b--) {
             stage->is->weight_gradient(stage, b);
             spoil_workspace(stage);
@@ -125,10 +125,10 @@ static void late_is_the_same(const void *spec) {
         if (recipe.submodels == 1 && recipe.frozen_norm == FROZEN_BATCH) continue;
         Tiny tiny;
         tiny_open(&tiny, &recipe);
-        Batch batch = tiny_batch(&tiny, SAMPLES * ROUNDS * MOST_SLOTS);
+        Batch batch = tiny_batch(&tiny, SAMPLES * ROUNDS * MAX_SLOTS);
         bool active[64];
         int slots[64];
-        for (int n = 1; n <= MOST_SLOTS; n++) {
+        for (int n = 1; n <= MAX_SLOTS; n++) {
             Pair pair = {.model = tiny.model, .batch = &batch, .slots = slots, .in_flight = n};
             for (int b = 0; b < tiny.model->blocks; b++) slots[b] = n;
             open_pair(&pair, &tiny, slots);
@@ -144,26 +144,25 @@ static void late_is_the_same(const void *spec) {
     }
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------
- */
+/* ---- bytes ---- */
 
-/* What deferring keeps beside of a block that trains, in numbers of a sample: the gradients of what
- * its layers put out, in gpt of 8 tokens and width 16.  Those of the two layers before a sum are
- * that of the sum; that of the logits is kept in their place, while the embedding, which is the
- * head's weight too, trains. */
+/* The numbers per sample that a block which trains stores only because its weight gradients are
+ * deferred: the gradients of its layers' outputs, for a gpt of 8 tokens and width 16.  The gradient
+ * of a layer before a sum is that of the sum.  The gradient of the logits replaces them; it is
+ * stored while the embedding, which is also the head's weight, trains. */
 enum {
     LAYER = 8 * (16 + 3 * 16 + 16 + 16 + 64 + 16), /* norm, qkv, out, norm, up, down */
     NORM = 8 * 16,
     LOGITS = 8 * 19
 };
 
-static size_t kept_more(int block, const bool *active) {
+static size_t stored_more(int block, const bool *active) {
     static const size_t kept[] = {8 * 16, LAYER, LAYER, NORM};
     size_t logits = block == 3 && active[0] ? LOGITS : 0;
     return active[block] ? kept[block] + logits : 0;
 }
 
-static void frozen_blocks_keep_nothing_more(void) {
+static void frozen_blocks_store_nothing_more(void) {
     for (int recompute = 0; recompute < 2; recompute++)
         for (int lowest = 0; lowest < 4; lowest++) {
             Tiny tiny;
@@ -180,7 +179,7 @@ static void frozen_blocks_keep_nothing_more(void) {
             memory_blocks(late, tiny.model, &settings, active);
             for (int b = 0; b < 4; b++) {
                 size_t more = late[b].activations - now[b].activations;
-                size_t numbers = kept_more(b, active) * (size_t)settings.batch;
+                size_t numbers = stored_more(b, active) * (size_t)settings.batch;
                 CHECK(more == numbers * sizeof(real), "%s keeps %zu bytes more, not %zu",
                       tiny.model->block[b].name, more, numbers * sizeof(real));
             }
@@ -190,5 +189,5 @@ static void frozen_blocks_keep_nothing_more(void) {
 
 void test_deferred(void) {
     for (int i = 0; tiny_models[i]; i++) RUN_ROW(tiny_models[i], late_is_the_same, tiny_models[i]);
-    RUN(frozen_blocks_keep_nothing_more);
+    RUN(frozen_blocks_store_nothing_more);
 }

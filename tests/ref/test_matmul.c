@@ -1,4 +1,5 @@
-/* The matrix product against three loops: every transposition, ragged sizes, rows with gaps. */
+/* The matrix product against three loops, with every transposition, ragged sizes, and gaps between
+ * rows. */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ typedef struct {
     int m, n, k;
 } Row;
 
-/* Around the edges of the register tile (12 x 32, 24 x 16, and what narrower vectors make of it),
- * of the blocks (132, 768, 768), and of the transposes (16). */
+/* Sizes near those of the register tile (12 x 32 and 24 x 16, half of it with shorter vectors), of
+ * the blocks (132, 768, 768), and of the transposes (16). */
 static const Row rows[] = {
     {"1 x 1 x 1", 1, 1, 1},
     {"1 x 33 x 13", 1, 33, 13},
@@ -54,7 +55,7 @@ static void fill(Guarded array, uint32_t stream, bool whole) {
     }
 }
 
-/* C is NaN, or known numbers in its rows where it is added to. */
+/* Fills C with NaN, or with known numbers if the product is added to it. */
 static void reset(Data *data) {
     guarded_spoil(data->c);
     if (!(data->variant & ADD)) return;
@@ -69,7 +70,7 @@ static void create(Data *data, const Row *row, int variant, bool whole) {
     data->lda = (ta ? m : k) + GAP_A;
     data->ldb = (tb ? k : n) + GAP_B;
     data->ldc = n + GAP_C;
-    /* the last row ends where its numbers do: nothing may be read behind */
+    /* the last row has no gap behind it, since nothing may be read there */
     data->a = guarded_create((size_t)(data->lda * (ta ? k : m) - GAP_A));
     data->b = guarded_create((size_t)(data->ldb * (tb ? n : k) - GAP_B));
     data->c = guarded_create((size_t)(data->ldc * m));
@@ -92,7 +93,7 @@ static void run_rows(Data *data, int begin, int end) {
            data->variant & ADD);
 }
 
-/* What c[i][j] should be, and the largest number on the way there, which is what gets rounded. */
+/* Returns c[i][j], and sets *largest to the largest partial sum, which is what gets rounded. */
 static double naive(double *largest, const Data *data, int i, int j) {
     bool ta = data->variant & TRANSPOSE_A, tb = data->variant & TRANSPOSE_B;
     double sum = data->variant & ADD ? i - j : 0;
@@ -112,7 +113,7 @@ static const char *name_of(int variant) {
     return name;
 }
 
-/* Every element is right, the gaps between the rows are as they were. */
+/* CHECKs every element, and that the gaps between the rows have not changed. */
 static void check_product(const Data *data, bool whole) {
     for (int i = 0; i < data->m; i++) {
         const real *c = data->c.data + i * data->ldc;
@@ -183,8 +184,9 @@ static void repeats_on_any_threads(const void *argument) {
     omp_set_num_threads(threads);
 }
 
-/* Row by row, and in two unequal parts, where most rows stand at another place of their tile. */
-static void rows_do_not_meet(const void *argument) {
+/* Rows have the same bits when computed one by one, and in two parts, in which most rows have
+ * another position in their tile. */
+static void rows_are_independent(const void *argument) {
     for (int variant = 0; variant < VARIANTS; variant++) {
         Data together, apart;
         create(&together, argument, variant, false);
@@ -201,7 +203,7 @@ static void rows_do_not_meet(const void *argument) {
     }
 }
 
-/* What is not finite in one row reaches no other: padding is zero, and not multiplied into C. */
+/* NaN and infinity in one row of A do not reach other rows of C. */
 static void rows_keep_their_infinities(void) {
     enum { M = 13, N = 33, K = 17 };
     real a[M * K], b[K * N], c[M * N];
@@ -223,7 +225,7 @@ void test_matmul(void) {
         RUN_ROW(rows[i].name, meets_formula, &rows[i]);
         RUN_ROW(rows[i].name, is_exact, &rows[i]);
         RUN_ROW(rows[i].name, repeats_on_any_threads, &rows[i]);
-        RUN_ROW(rows[i].name, rows_do_not_meet, &rows[i]);
+        RUN_ROW(rows[i].name, rows_are_independent, &rows[i]);
     }
     RUN(rows_keep_their_infinities);
 }

@@ -1,5 +1,5 @@
-/* Bytes: what the stage's allocator counts, what memory.c says from the shapes alone, and the
- * paper's closed form. */
+/* The bytes that the stage's allocator counts, those that memory.c computes from the shapes, and
+ * the paper's closed form. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,14 +32,15 @@ static void step(Tiny *tiny) {
     batch_free(&batch);
 }
 
-/* Twice around the submodels, training in each: the count is the plan, and the peak is that of the
- * hungriest submodel, for the last one's memory goes before the next one's comes. */
+/* Trains every submodel in two cycles.  The counted bytes equal the plan, and the peak is that of
+ * the submodel that needs max, since a submodel's memory is freed before the next one's is
+ * allocated. */
 static void check_counted_is_planned(const Recipe *recipe) {
     Tiny tiny;
     tiny_open(&tiny, recipe);
     const MemCount *counted = tiny.engine->is->memory(tiny.engine);
-    size_t plan[MEM_ROLES], most[MEM_ROLES] = {0}, most_total = counted->total_current;
-    for (MemRole role = 0; role < MEM_ROLES; role++) most[role] = counted->current[role];
+    size_t plan[MEM_ROLES], max[MEM_ROLES] = {0}, max_total = counted->total_current;
+    for (MemRole role = 0; role < MEM_ROLES; role++) max[role] = counted->current[role];
     int submodels = tiny.settings.partition.submodels;
     for (int phase = 0; phase < 2 * submodels; phase++) {
         bool *active = active_of(&tiny, phase % submodels);
@@ -51,16 +52,16 @@ static void check_counted_is_planned(const Recipe *recipe) {
             CHECK(counted->current[role] == plan[role],
                   "%s, submodel %d: %s %zu bytes, planned %zu", tiny.model->name, phase % submodels,
                   mem_role_names[role], counted->current[role], plan[role]);
-            if (plan[role] > most[role]) most[role] = plan[role];
+            if (plan[role] > max[role]) max[role] = plan[role];
         }
-        if (total(plan) > most_total) most_total = total(plan);
+        if (total(plan) > max_total) max_total = total(plan);
         free(active);
     }
     for (MemRole role = 0; role < MEM_ROLES; role++)
-        CHECK(counted->peak[role] == most[role], "%s: %s peaked at %zu bytes, planned %zu",
-              tiny.model->name, mem_role_names[role], counted->peak[role], most[role]);
-    CHECK(counted->total_peak == most_total, "%s: peak of all %zu bytes, planned %zu",
-          tiny.model->name, counted->total_peak, most_total);
+        CHECK(counted->peak[role] == max[role], "%s: %s peaked at %zu bytes, planned %zu",
+              tiny.model->name, mem_role_names[role], counted->peak[role], max[role]);
+    CHECK(counted->total_peak == max_total, "%s: peak of all %zu bytes, planned %zu",
+          tiny.model->name, counted->total_peak, max_total);
     tiny_close(&tiny);
 }
 
@@ -90,20 +91,20 @@ static void closed_form_holds(const void *spec) {
             Tiny tiny;
             tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = submodels, .optimizer = kind});
             const Partition *p = &tiny.settings.partition;
-            double share = (1 + p->imbalance) / submodels, most = 0;
+            double share = (1 + p->imbalance) / submodels, max = 0;
             for (int m = 0; m < submodels; m++) {
                 size_t plan[MEM_ROLES];
                 bool *active = active_of(&tiny, m);
                 memory_plan(plan, tiny.model, &tiny.stage->settings, active);
-                most = fmax(most,
-                            (double)(plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE]));
+                max = fmax(max,
+                           (double)(plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE]));
                 free(active);
             }
             const OptimizerSettings *o = &tiny.settings.optimizer;
             double form =
                 memory_closed_form(tiny.model, o, PRECISION_FP32, 1 / share) * sizeof(real) / 4;
-            CHECK(fabs(most - form) <= 1e-9 * form, "%s, %d submodels: %g bytes, closed form %g",
-                  tiny.model->name, submodels, most, form);
+            CHECK(fabs(max - form) <= 1e-9 * form, "%s, %d submodels: %g bytes, closed form %g",
+                  tiny.model->name, submodels, max, form);
             double full = 4.0 * (double)tiny.model->param_count * (2 + state_vectors[kind]);
             CHECK(memory_closed_form(tiny.model, o, PRECISION_FP32, 1) == full,
                   "full update: %g bytes", memory_closed_form(tiny.model, o, PRECISION_FP32, 1));
@@ -111,8 +112,8 @@ static void closed_form_holds(const void *spec) {
         }
 }
 
-/* By block: the sums are the plan; a frozen block has no gradient and no state, below the active
- * ones it stores nothing, and above them less than when it trains. */
+/* The bytes of the blocks add up to the plan.  A frozen block has no gradients and no state; below
+ * the active blocks it stores no activations, and above them no more than when it trains. */
 static void frozen_blocks_cost_less(const void *spec) {
     Tiny tiny;
     tiny_open(&tiny, &(Recipe){.spec = spec, .optimizer = OPTIMIZER_ADAM});
@@ -138,7 +139,7 @@ static void frozen_blocks_cost_less(const void *spec) {
                   m->block[b].name, some[b].gradients, some[b].state);
             CHECK(some[b].activations <= all[b].activations, "frozen %s stores more",
                   m->block[b].name);
-            /* What the lowest active block reads is the output of the one below. */
+            /* The lowest active block may read the output of the block below. */
             bool next_active = b + 1 < m->blocks && active[b + 1];
             CHECK(!below || next_active || some[b].activations == 0,
                   "%s below the active blocks stores %zu bytes", m->block[b].name,
@@ -153,7 +154,7 @@ static void frozen_blocks_cost_less(const void *spec) {
     tiny_close(&tiny);
 }
 
-/* The tensors themselves are gone, not only uncounted. */
+/* Gradients and state of frozen blocks do not exist; they are not just left out of the count. */
 static void frozen_tensors_do_not_exist(const void *spec) {
     Tiny tiny;
     tiny_trained(&tiny, &(Recipe){.spec = spec, .optimizer = OPTIMIZER_ADAM, .steps = 5});
@@ -185,8 +186,8 @@ static void recompute_stores_less(const void *spec) {
     tiny_close(&tiny);
 }
 
-/* In bf16 every weight takes two bytes, and an active one its float master, gradient and state
- * beside: 2N + 16N/M for Adam, with the submodel's share of the parameters for 1/M. */
+/* In bf16 a weight takes two bytes, and an active one also a float master, gradient and state: for
+ * Adam 2N + 16N/M, with the submodel's share of the parameters in place of 1/M. */
 static void bf16_weights_have_masters(const void *spec) {
     Tiny tiny;
     for (OptimizerKind kind = 0; kind < OPTIMIZER_KINDS; kind++) {
@@ -194,7 +195,7 @@ static void bf16_weights_have_masters(const void *spec) {
         const Model *m = tiny.model;
         StageSettings settings = tiny.stage->settings;
         settings.precision = PRECISION_BF16;
-        size_t states = (size_t)state_vectors[kind], most = 0, largest = 0;
+        size_t states = (size_t)state_vectors[kind], max = 0, largest = 0;
         for (int submodel = 0; submodel < tiny.settings.partition.submodels; submodel++) {
             size_t plan[MEM_ROLES], count = tiny.settings.partition.params[submodel];
             bool *active = active_of(&tiny, submodel);
@@ -205,7 +206,7 @@ static void bf16_weights_have_masters(const void *spec) {
                   "%s, submodel %d of %zu: %zu, %zu and %zu bytes", m->name, submodel, count,
                   plan[MEM_PARAMETERS], plan[MEM_GRADIENTS], plan[MEM_STATE]);
             size_t held = plan[MEM_PARAMETERS] + plan[MEM_GRADIENTS] + plan[MEM_STATE];
-            if (held > most) most = held;
+            if (held > max) max = held;
             if (count > largest) largest = count;
             free(active);
         }
@@ -217,36 +218,36 @@ static void bf16_weights_have_masters(const void *spec) {
         }
         if (sizeof(real) == 4) { /* the form counts the program's floats */
             double form = memory_closed_form(m, o, PRECISION_BF16, n / (double)largest);
-            CHECK(fabs((double)most - form) <= 1e-9 * form, "%s: %zu bytes, closed form %g",
-                  m->name, most, form);
+            CHECK(fabs((double)max - form) <= 1e-9 * form, "%s: %zu bytes, closed form %g", m->name,
+                  max, form);
         }
         tiny_close(&tiny);
     }
 }
 
-/* Stored values are halved, what nodes keep beside them (statistics, log-sum-exp) stays float. */
+/* In bf16 stored values take half the bytes; aux (statistics, log-sum-exp) stays float. */
 static void bf16_halves_the_values(const void *spec) {
     Tiny tiny;
-    size_t plain[MEM_ROLES], half[MEM_ROLES], beside = 0;
+    size_t plain[MEM_ROLES], half[MEM_ROLES], aux = 0;
     tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = 1});
     bool *active = active_of(&tiny, 0);
     StageSettings settings = tiny.stage->settings;
     for (int i = 0; i < tiny.model->nodes; i++)
-        beside += node_aux_count(&tiny.model->node[i], settings.batch) * sizeof(real);
+        aux += node_aux_count(&tiny.model->node[i], settings.batch) * sizeof(real);
     CHECK(memory_plan(plain, tiny.model, &settings, active) == 0, "%s", error_message());
     settings.precision = PRECISION_BF16;
     CHECK(memory_plan(half, tiny.model, &settings, active) == 0, "%s", error_message());
-    size_t values = plain[MEM_ACTIVATIONS] - beside;
-    CHECK(half[MEM_ACTIVATIONS] == values * 2 / sizeof(real) + beside,
-          "%zu bytes, of %zu with %zu beside values", half[MEM_ACTIVATIONS], plain[MEM_ACTIVATIONS],
-          beside);
+    size_t values = plain[MEM_ACTIVATIONS] - aux;
+    CHECK(half[MEM_ACTIVATIONS] == values * 2 / sizeof(real) + aux,
+          "%zu bytes, of %zu with %zu aux values", half[MEM_ACTIVATIONS], plain[MEM_ACTIVATIONS],
+          aux);
     CHECK(half[MEM_WORKSPACE] < plain[MEM_WORKSPACE], "the scratch did not shrink");
     free(active);
     tiny_close(&tiny);
 }
 
-/* The device keeps weights and gradients; masters and optimizer state are the host's. */
-static void offload_has_no_state_here(const void *spec) {
+/* With offload, masters and optimizer state are in host memory. */
+static void offload_has_no_state_on_the_device(const void *spec) {
     Tiny tiny;
     tiny_open(&tiny, &(Recipe){.spec = spec, .submodels = 1, .optimizer = OPTIMIZER_ADAM});
     bool *active = active_of(&tiny, 0);
@@ -265,7 +266,7 @@ static void offload_has_no_state_here(const void *spec) {
     tiny_close(&tiny);
 }
 
-static void forms_in_letters(void) {
+static void closed_form_as_text(void) {
     static const struct {
         OptimizerKind kind;
         Precision precision;
@@ -283,8 +284,8 @@ static void forms_in_letters(void) {
     }
 }
 
-/* A plan of a model far too large for this machine costs nothing. */
-static void absurd_models_are_planned(void) {
+/* Planning a model that is far too large for this machine allocates nothing. */
+static void large_models_are_planned(void) {
     Model *model = model_create("L-23B");
     if (!CHECK(model, "%s", error_message())) return;
     bool *active = calloc((size_t)model->blocks, sizeof *active);
@@ -300,7 +301,7 @@ static void absurd_models_are_planned(void) {
     model_free(model);
 }
 
-/* As PyTorch: where a channel has one value in a batch, batch statistics are refused. */
+/* Where a channel has a single value in a batch, batch statistics are refused, as in PyTorch. */
 static void one_value_has_no_variance(void) {
     const char *spec = "resnet:depth=8,width=2,size=4,classes=3"; /* its last images are 1 x 1 */
     for (int batch = 1; batch <= 2; batch++) {
@@ -331,8 +332,8 @@ void test_memory(void) {
         RUN_ROW("recompute", recompute_stores_less, tiny_models[i]);
         RUN_ROW("bf16 weights", bf16_weights_have_masters, tiny_models[i]);
         RUN_ROW("bf16 values", bf16_halves_the_values, tiny_models[i]);
-        RUN_ROW("offload", offload_has_no_state_here, tiny_models[i]);
+        RUN_ROW("offload", offload_has_no_state_on_the_device, tiny_models[i]);
     }
-    RUN(forms_in_letters);
-    RUN(absurd_models_are_planned);
+    RUN(closed_form_as_text);
+    RUN(large_models_are_planned);
 }

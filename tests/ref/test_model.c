@@ -1,5 +1,5 @@
-/* Models as tables: counts against the published ones, tables that hold together, and
- * specifications that are refused with a line that helps. */
+/* Models as tables: published parameter counts, consistency of the tables, and the errors of wrong
+ * specifications. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +76,7 @@ static const char *const specs[] = {
     "llama3.2-3B",
 };
 
-/* The family and its sizes, given and derived. */
-static void sizes_are_told(void) {
+static void sizes_are_set(void) {
     Model *m = model_create("llama3.2-3B");
     if (!CHECK(m, "%s", error_message())) return;
     const TransformerSizes *s = &m->transformer;
@@ -128,7 +127,7 @@ static void check_node(const Model *m, const Block *block, const Node *node, boo
 }
 
 /* A network can be cut between any two blocks only if no node reads across. */
-static void tables_hold_together(const void *spec) {
+static void tables_are_consistent(const void *spec) {
     Model *m = model_create(spec);
     if (!CHECK(m, "%s", error_message())) return;
     bool *used = calloc((size_t)m->params, sizeof *used);
@@ -181,8 +180,9 @@ static void the_canonical_specification_gives_the_same(const void *spec) {
     model_free(again);
 }
 
-/* Settings that change nothing are not told: old checkpoints name the same models as new ones. */
-static void what_is_as_ever_is_not_told(void) {
+/* Settings with their default values are left out of the canonical specification, so that
+ * checkpoints from before a setting existed name the same model. */
+static void defaults_are_left_out(void) {
     Model *plain = model_create("llama:layers=2,width=16,heads=4,context=8");
     Model *told = model_create(
         "llama:layers=2,width=16,heads=4,context=8,groups=4,head_size=4,"
@@ -194,7 +194,7 @@ static void what_is_as_ever_is_not_told(void) {
     model_free(told);
 }
 
-/* The longest specification there can be is kept whole. */
+/* The longest possible specification is not cut off. */
 static void long_specifications_are_whole(void) {
     Model *m = model_create(
         "llama:layers=4096,width=65536,heads=1024,ffn=1048576,context=1048576,vocabulary=16777216,"
@@ -231,7 +231,7 @@ static void initial_values_have_their_deviation(void) {
     model_free(m);
 }
 
-/* Every weight matrix multiplies every token once, forward, and once for each gradient. */
+/* In each pass every weight is multiplied once per token. */
 static void flops_are_two_per_weight_and_token(void) {
     Model *m = model_create("gpt2:context=64");
     if (!CHECK(m, "%s", error_message())) return;
@@ -245,8 +245,8 @@ static void flops_are_two_per_weight_and_token(void) {
     model_free(m);
 }
 
-/* The same with keys and values of 2 groups: their projections are narrower, attention's own
- * products as many.  width 24, 6 heads of 8. */
+/* With 2 groups the projections of keys and values are narrower, but attention has as many
+ * products. The width is 24, with 6 heads of 8. */
 static void grouped_flops(void) {
     Model *m = model_create(
         "llama:layers=3,width=24,heads=6,head_size=8,groups=2,ffn=40,context=10,"
@@ -321,19 +321,19 @@ static void a_wrong_specification_is_refused(const void *argument) {
 }
 
 void test_model(void) {
-    RUN(sizes_are_told);
+    RUN(sizes_are_set);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         RUN_ROW(counts[i].spec, parameters_are_as_published, &counts[i]);
     RUN(every_preset_exists);
     RUN(a_preset_may_be_changed);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        RUN_ROW(specs[i], tables_hold_together, specs[i]);
+        RUN_ROW(specs[i], tables_are_consistent, specs[i]);
         RUN_ROW(specs[i], the_canonical_specification_gives_the_same, specs[i]);
     }
     RUN(initial_values_have_their_deviation);
     RUN(flops_are_two_per_weight_and_token);
     RUN(grouped_flops);
-    RUN(what_is_as_ever_is_not_told);
+    RUN(defaults_are_left_out);
     RUN(long_specifications_are_whole);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         RUN_ROW(refusals[i].spec, a_wrong_specification_is_refused, &refusals[i]);

@@ -1,4 +1,4 @@
-/* Updates against the formulas in double, schedules at their corners. */
+/* Updates against their formulas in double, and schedules where their formula changes. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -39,8 +39,8 @@ static const Row rows[] = {
 
 static const double LR = 0.05;
 
-/* One element, as the papers have it.  False where c is so near 0 that rounding decides its sign.
- */
+/* Updates one element in double.  Returns false where c is so near 0 that rounding decides its
+ * sign. */
 static bool naive_lion(const OptimizerSettings *s, double decay, double *p, double *m, double g) {
     double from_m = s->beta1 * *m, from_g = (1 - s->beta1) * g, c = from_m + from_g;
     bool decided = fabs(c) > tolerance(STEPS, fabs(from_m) + fabs(from_g));
@@ -72,7 +72,7 @@ static bool naive(const Row *row, double *p, double *m, double *v, double g, int
 
 static real gradient(int step, size_t i) { return (real)random_normal(1, (uint32_t)step, i); }
 
-/* Starts from the same numbers each time, and takes STEPS updates. */
+/* Makes STEPS updates, from the same numbers each time. */
 static void train(const Row *row, real *p, real *m, real *v) {
     static real g[COUNT];
     int states = optimizer_state_vectors(&row->settings);
@@ -90,8 +90,8 @@ static void train(const Row *row, real *p, real *m, real *v) {
     }
 }
 
-/* Adam divides by sqrt(v), which is small where the gradient is; but m is small with it, and the
- * relative error of their ratio is that of each. */
+/* Adam divides by sqrt(v), which is small where the gradients are, but m is then small as well: the
+ * relative error of the quotient is that of m and v. */
 static void update_meets_formula(const void *argument) {
     const Row *row = argument;
     static real p[COUNT], m[COUNT], v[COUNT];
@@ -139,7 +139,7 @@ static void state_vectors_are_counted(void) {
     CHECK(optimizer_state_vectors(&(OptimizerSettings){.kind = OPTIMIZER_LION}) == 1, "Lion");
 }
 
-/* By name and by number; what is not there is an error, and no other optimizer. */
+/* An unknown name or number is an error; it never selects another optimizer. */
 static void unknown_ones_are_errors(void) {
     for (int kind = 0; kind < OPTIMIZER_KINDS; kind++) {
         CHECK(optimizer_find(optimizer_names[kind]) == kind, "%s", optimizer_names[kind]);

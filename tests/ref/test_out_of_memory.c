@@ -1,7 +1,8 @@
-/* A training, or a simulated step, in which the n-th allocation fails, for every n: it ends with an
- * error in one line, and frees all it had.  The linker sends the calls of malloc, calloc, realloc,
- * aligned_alloc and free of this program, not those of libraries, to the functions here (--wrap, in
- * the Makefile). */
+/* Runs a training, or a simulated step, in which the n-th allocation fails, for every n.  It must
+ * end with an error of one line and free everything.  The linker replaces the calls of malloc,
+ * calloc, realloc, aligned_alloc and free in this program, but not in libraries, by the functions
+ * below
+ * (--wrap in the Makefile). */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,38 +30,38 @@ void __wrap_free(void *pointer);
 
 /* ---- the allocator ---- */
 
-enum { MOST_LIVE = 4096 };
+enum { MAX_LIVE = 4096 };
 
 static struct {
     bool watching;
-    int calls, fails_at; /* 0: never */
-    void *live[MOST_LIVE];
-    int lives;
+    int calls, fails_at;  /* 0: never */
+    void *live[MAX_LIVE]; /* what is allocated */
+    int count;
     pthread_mutex_t lock;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Whether this call is the one that fails. */
+/* Counts an allocation.  Returns true if it is the one that must fail. */
 static bool fails(void) { return watch.watching && ++watch.calls == watch.fails_at; }
 
-static void *born(void *pointer) {
+static void *record(void *pointer) {
     if (!watch.watching || !pointer) return pointer;
-    if (watch.lives == MOST_LIVE) abort();
-    watch.live[watch.lives++] = pointer;
+    if (watch.count == MAX_LIVE) abort();
+    watch.live[watch.count++] = pointer;
     return pointer;
 }
 
-static void dies(void *pointer) {
-    for (int i = 0; i < watch.lives; i++)
+static void forget(void *pointer) {
+    for (int i = 0; i < watch.count; i++)
         if (watch.live[i] == pointer) {
-            watch.live[i] = watch.live[--watch.lives];
+            watch.live[i] = watch.live[--watch.count];
             return;
         }
 }
 
-#define LOCKED(expression)                            \
-    pthread_mutex_lock(&watch.lock);                  \
-    void *result = fails() ? NULL : born(expression); \
-    pthread_mutex_unlock(&watch.lock);                \
+#define LOCKED(expression)                              \
+    pthread_mutex_lock(&watch.lock);                    \
+    void *result = fails() ? NULL : record(expression); \
+    pthread_mutex_unlock(&watch.lock);                  \
     return result
 
 void *__wrap_malloc(size_t size) { LOCKED(__real_malloc(size)); }
@@ -73,8 +74,8 @@ void *__wrap_realloc(void *old, size_t size) {
     pthread_mutex_lock(&watch.lock);
     void *result = fails() ? NULL : __real_realloc(old, size);
     if (result) {
-        dies(old);
-        born(result);
+        forget(old);
+        record(result);
     }
     pthread_mutex_unlock(&watch.lock);
     return result;
@@ -82,7 +83,7 @@ void *__wrap_realloc(void *old, size_t size) {
 
 void __wrap_free(void *pointer) {
     pthread_mutex_lock(&watch.lock);
-    dies(pointer);
+    forget(pointer);
     __real_free(pointer);
     pthread_mutex_unlock(&watch.lock);
 }
@@ -106,7 +107,7 @@ static const Row rows[] = {
      1},
 };
 
-/* All of a training, from its model to the last block freed; -1 where something failed. */
+/* Creates a model, trains it and frees everything.  Returns -1 if something failed. */
 static int train(const Row *row, const Dataset *data) {
     BcdSettings s = {.rule = {.kind = SWITCH_STEPS, .every = 2},
                      .optimizer = optimizer_defaults(OPTIMIZER_ADAM),
@@ -141,11 +142,11 @@ static int train(const Row *row, const Dataset *data) {
     return result;
 }
 
-/* What is tried; returns -1 and sets an error where an allocation fails. */
+/* Returns -1 and an error if an allocation fails. */
 typedef int Job(const Row *row, const Dataset *data);
 
 static int run_failing(Job *job, const Row *row, const Dataset *data, int at) {
-    watch.calls = watch.lives = 0;
+    watch.calls = watch.count = 0;
     watch.fails_at = at;
     watch.watching = true;
     int result = job(row, data);
@@ -154,18 +155,18 @@ static int run_failing(Job *job, const Row *row, const Dataset *data, int at) {
 }
 
 static void check_every_allocation(Job *job, const Row *row, const Dataset *data) {
-    /* Scratch of the ops and of OpenMP, which stays for the next training. */
+    /* The first run allocates the scratch of the ops and of OpenMP, which stays allocated. */
     if (!CHECK(job(row, data) == 0, "%s", error_message())) return;
     int all = run_failing(job, row, data, 0) == 0 ? watch.calls : 0;
     CHECK(all > 20, "%d allocations", all);
-    CHECK(watch.lives == 0, "without a failure, %d are not freed", watch.lives);
+    CHECK(watch.count == 0, "without a failure, %d are not freed", watch.count);
     for (int n = 1; n <= all; n++) {
         error_set("nothing");
         CHECK(run_failing(job, row, data, n) == -1, "allocation %d of %d failed, unseen", n, all);
         const char *said = error_message();
         CHECK(strcmp(said, "nothing") != 0 && *said && !strchr(said, '\n'),
               "allocation %d of %d: says \"%s\"", n, all, said);
-        CHECK(watch.lives == 0, "allocation %d of %d: %d are not freed", n, all, watch.lives);
+        CHECK(watch.count == 0, "allocation %d of %d: %d are not freed", n, all, watch.count);
     }
 }
 
@@ -205,7 +206,7 @@ static void every_allocation_of_a_simulation(void) {
 }
 #endif
 
-/* An op has no way to fail: a process whose next allocation fails ends with a line. */
+/* An op cannot fail, so without memory for its scratch the process prints a line and exits. */
 static void scratch_ends_the_process(void) {
     int ends[2], status = 0;
     char said[200] = "";

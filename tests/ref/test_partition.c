@@ -24,13 +24,14 @@ static double squares(const Model *m, const int *of_block, int submodels) {
     return sum;
 }
 
-/* The least sum of squares of all ways to cut blocks first.. into `left` contiguous submodels. */
-static double least(const Model *m, int first, int left) {
+/* Returns the smallest sum of squares over all ways to cut the blocks from `first` on into `left`
+ * contiguous submodels. */
+static double smallest(const Model *m, int first, int left) {
     double best = INFINITY, size = 0;
     if (left == 0) return first == m->blocks ? 0 : INFINITY;
     for (int end = first + 1; end <= m->blocks; end++) {
         size += params_of(m, end - 1);
-        best = fmin(best, size * size + least(m, end, left - 1));
+        best = fmin(best, size * size + smallest(m, end, left - 1));
     }
     return best;
 }
@@ -50,7 +51,7 @@ static void balance_is_the_best_there_is(const void *spec) {
     for (int submodels = 1; submodels <= 5 && submodels <= m->blocks; submodels++) {
         Partition p;
         if (!CHECK(partition_balanced(&p, m, submodels, NULL) == 0, "%s", error_message())) break;
-        double best = least(m, 0, submodels), got = squares(m, p.of_block, submodels);
+        double best = smallest(m, 0, submodels), got = squares(m, p.of_block, submodels);
         CHECK(got <= best * (1 + 1e-12), "%d submodels: %g, best %g", submodels, got, best);
         size_t total = 0, largest = 0;
         for (int s = 0; s < submodels; s++) {
@@ -149,7 +150,7 @@ static void text_is_read(const void *argument) {
     model_free(m);
 }
 
-/* The ends beside, the rest is cut as a model of the middle alone would be. */
+/* With the ends always active, only the blocks between them are divided among the submodels. */
 static void ends_may_be_always_active(void) {
     Model *m = model_create("resnet20");
     Partition p;

@@ -1,4 +1,4 @@
-/* The CPU's two tables of ops, the plain ones and the fast ones: the same training. */
+/* A training with the plain ops has the curve of one with the fast ops. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 
 enum { STEPS = 9 };
 
-static int remember(void *context, const BcdState *state, const Loss *loss, double lr) {
+static int record_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
     double *losses = context;
     (void)lr;
     losses[state->step - 1] = loss_mean(loss);
@@ -17,12 +17,12 @@ static int remember(void *context, const BcdState *state, const Loss *loss, doub
 
 static void train(Tiny *tiny, double losses[STEPS], const void *spec, bool plain) {
     tiny_open(tiny, &(Recipe){.spec = spec, .steps = STEPS, .plain = plain});
-    CHECK(!tiny_train(tiny, remember, losses), "%s", error_message());
+    CHECK(!tiny_train(tiny, record_loss, losses), "%s", error_message());
 }
 
-/* Each op's results differ by their rounding, which tolerance() allows for sums as long as the
- * longest here, some hundred products.  A step passes what it found on to the parameters, a part of
- * it by the rate and by momentum, and so to the next loss: STEPS times as much at the end. */
+/* The results of an op differ by rounding; the longest sums here have some hundred products, so one
+ * step differs by tolerance(256).  The update passes a fraction of the difference on to the
+ * parameters, so that after i steps it is at most i times as much. */
 static void is_the_same_curve(const void *spec) {
     Tiny plain, fast;
     double expected[STEPS], got[STEPS];

@@ -1,5 +1,4 @@
-/* Philox against the published known answers of the Random123 distribution, and the derived draws
- * against what they promise. */
+/* Philox against the known answers published with Random123, and the distributions made of it. */
 #include <math.h>
 #include <string.h>
 

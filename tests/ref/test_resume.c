@@ -1,5 +1,5 @@
-/* A training that stops anywhere and goes on in a fresh engine ends with the same bits.  What is
- * carried over here is what a checkpoint holds: tensors, optimizer steps and BcdState. */
+/* A training that stops after any step and resumes in a new engine ends with the same bits.  The
+ * new engine gets what a checkpoint holds: tensors, optimizer steps and BcdState. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void check_resumes(const Recipe *recipe, const char *what) {
         tiny_open(&first, recipe);
         CHECK(tiny_train(&first, tiny_stop_at, &at) == 1, "%s", error_message());
         tiny_open(&second, recipe);
-        tiny_carry_over(&first, &second);
+        tiny_restore(&first, &second);
         CHECK(tiny_train(&second, NULL, NULL) == 0, "%s", error_message());
         tiny_check_same(&whole, &second, what);
         CHECK(memcmp(&whole.state, &second.state, sizeof whole.state) == 0, "%s: BcdState differs",
@@ -51,8 +51,7 @@ static void stopped_is_uninterrupted(const void *spec) {
     check_resumes(&greedy, "largest gradient first");
 }
 
-/* ---- optimizer state at a switch ----------------------------------------------------------------
- */
+/* ---- optimizer state at a switch ---- */
 
 typedef struct {
     const Tiny *tiny;
@@ -87,7 +86,7 @@ static int check_state(void *context, const BcdState *state, const Loss *loss, d
     return 0;
 }
 
-/* Three submodels of two steps each, twice around. */
+/* Two cycles of three submodels, two steps each. */
 static void state_is_dropped_or_kept(const void *spec) {
     for (int keep = 0; keep < 2; keep++) {
         Tiny tiny;
@@ -99,8 +98,9 @@ static void state_is_dropped_or_kept(const void *spec) {
     }
 }
 
-/* What trains in every phase has one state, which sees every update; the others start again. */
-static int check_ages(void *context, const BcdState *state, const Loss *loss, double lr) {
+/* The optimizer state of blocks that are always active counts every update; the others start again
+ * in each phase. */
+static int check_steps(void *context, const BcdState *state, const Loss *loss, double lr) {
     (void)loss;
     (void)lr;
     const Tiny *tiny = context;
@@ -120,7 +120,7 @@ static int check_ages(void *context, const BcdState *state, const Loss *loss, do
 static void always_active_keeps_its_state(const void *spec) {
     Tiny tiny;
     tiny_open(&tiny, &(Recipe){.spec = spec, .steps = 8, .always = "ends"});
-    CHECK(tiny_train(&tiny, check_ages, &tiny) == 0, "%s", error_message());
+    CHECK(tiny_train(&tiny, check_steps, &tiny) == 0, "%s", error_message());
     tiny_close(&tiny);
 }
 

@@ -1,4 +1,4 @@
-/* The order samples are visited in. */
+/* The order in which samples are taken. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +25,8 @@ static void each_epoch_is_a_permutation(void) {
     sampler_free(&s);
 }
 
-/* The stream is a function of seed, draw and position: in one piece, in batches that straddle
- * epochs, backwards, and with other draws in between. */
+/* A position of the stream has the same sample whether it is read in one piece, in batches that
+ * span two epochs, backwards, or after another draw. */
 static void any_position_gives_the_same(void) {
     enum { N = 11, ALL = 50 };
     Sampler s;
@@ -84,9 +84,9 @@ static void a_fraction_is_a_fresh_subset(void) {
     sampler_free(&s);
 }
 
-/* These very orders: another one would continue a training from a checkpoint on other samples than
- * it left to come, and nothing else would show it. */
-static void orders_are_these(void) {
+/* Another order would let a resumed training see other samples than it would have seen, which no
+ * other test would notice. */
+static void orders_never_change(void) {
     static const struct {
         uint64_t seed, draw, position;
         double fraction;
@@ -129,6 +129,6 @@ void test_sampler(void) {
     RUN(any_position_gives_the_same);
     RUN(seeds_differ);
     RUN(a_fraction_is_a_fresh_subset);
-    RUN(orders_are_these);
+    RUN(orders_never_change);
     RUN(bounds_are_checked);
 }

@@ -1,5 +1,5 @@
-/* One training step of whole networks: its gradient against differences, a batch in parts, a step
- * that fails, and evaluation.  What the update does with the gradient is in test_update.c. */
+/* A training step of whole models: its gradient against differences, micro-batches, a step that
+ * fails, and evaluation.  test_update.c tests what the update does with the gradient. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,7 @@
 #include "tolerance.h"
 
 #ifdef BCD_DOUBLE
-/* ---- gradients
- * ----------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 static double loss_of(const Tiny *tiny, const Batch *batch) {
     Stage *stage = tiny->stage;
@@ -34,8 +33,9 @@ static double slope(const Tiny *tiny, const Batch *batch, int param, real *data,
     return (loss[1] - loss[0]) / (2 * h);
 }
 
-/* Truncation is h^2/6 of the third derivative, 2e-11 times what a few normalisations make of it
- * (up to some thousands); rounding is the loss, about 100, times eps / h: 2e-9. */
+/* The truncation error is h^2/6 times the third derivative: 2e-11 times up to some thousands, since
+ * a few norms follow each other.  The rounding error is the loss, about 100, times eps / h: 2e-9.
+ */
 static void check_parameter(const Tiny *tiny, const Batch *batch, int param, const real *gradient) {
     enum { SAMPLES = 5 };
     const Param *p = &tiny->model->param[param];
@@ -87,16 +87,16 @@ static void gradients_meet_differences(const void *spec) {
 }
 #endif
 
-/* ---- a batch in parts
- * ---------------------------------------------------------------------------- */
+/* ---- micro-batches ---- */
 
-/* Three steps of SGD on a batch whole and in parts differ by the order of summation: of the targets
- * behind each gradient, at a rate of 0.1, in three steps that pass the difference on. */
-static void parts_make_the_whole(const void *spec) {
+/* With and without micro-batches a gradient is summed over the targets in another order.  At a rate
+ * of 0.1 and a momentum of 0.9, three steps pass on 0.1 (1 + 1.9 + 2.71) = 0.56 of such a
+ * difference. */
+static void micro_batches_give_the_same(const void *spec) {
     Recipe recipe = {.spec = spec, .batch = 32, .samples = 40, .steps = 3, .lr = 0.1, .clip = 1};
     Tiny whole, parts;
     tiny_trained(&whole, &recipe);
-    for (int n = 4; n <= 7; n += 3) { /* 8 each; 5 each and a rest of 2 */
+    for (int n = 4; n <= 7; n += 3) { /* 4 of 8 samples; 6 of 5 and one of 2 */
         recipe.micro_batches = n;
         tiny_trained(&parts, &recipe);
         for (int p = 0; p < whole.model->params; p++) {
@@ -117,8 +117,7 @@ static void parts_make_the_whole(const void *spec) {
     tiny_close(&whole);
 }
 
-/* ---- a step that fails
- * --------------------------------------------------------------------------- */
+/* ---- a step that fails ---- */
 
 /* CHECKs that parameters, running statistics, optimizer state and steps are the same. */
 static void check_same_training(const Tiny *a, const Tiny *b, const char *what) {
@@ -138,8 +137,8 @@ static void check_same_training(const Tiny *a, const Tiny *b, const char *what) 
               "%s: %s: the optimizer step of block %d differs", a->model->name, what, i);
 }
 
-/* A parameter of the head turns NaN and back again: the step in between fails and leaves everything
- * as it was, and the next step goes as if it had not been. */
+/* While a parameter of the head is NaN, a step fails and changes nothing.  After the parameter is
+ * restored, the next step gives the bits of a training without the failure. */
 static void bad_loss_changes_nothing(const void *spec) {
     Tiny tiny, sound;
     Recipe recipe = {.spec = spec, .micro_batches = 2, .optimizer = OPTIMIZER_ADAM};
@@ -150,10 +149,10 @@ static void bad_loss_changes_nothing(const void *spec) {
     Batch batch = tiny_batch(&tiny, 4);
     Loss loss;
     int param = tiny.model->block[tiny.model->blocks - 1].first_param;
-    real before = tiny_poison(&tiny, param, (real)NAN);
+    real before = tiny_set_first(&tiny, param, (real)NAN);
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == -1, "loss %g", loss.loss_sum);
     CHECK(strstr(error_message(), "loss is"), "\"%s\"", error_message());
-    tiny_poison(&tiny, param, before);
+    tiny_set_first(&tiny, param, before);
     check_same_training(&tiny, &sound, "a step that failed");
     CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
     CHECK(sound.engine->is->step(sound.engine, &batch, 0.1, &loss) == 0, "%s", error_message());
@@ -163,9 +162,9 @@ static void bad_loss_changes_nothing(const void *spec) {
     tiny_close(&sound);
 }
 
-/* The second of two parts fails, so that the first one's gradients are there to be forgotten: its
- * image is NaN, and so are the running statistics that norms make of it. */
-static void check_failed_part(Recipe recipe, int submodel) {
+/* The second of two micro-batches has an image of NaN: the gradients of the first, and the running
+ * statistics, which have become NaN, must be discarded. */
+static void check_failed_micro_batch(Recipe recipe, int submodel) {
     Tiny tiny, sound;
     tiny_open(&tiny, &recipe);
     tiny_open(&sound, &recipe);
@@ -187,19 +186,19 @@ static void check_failed_part(Recipe recipe, int submodel) {
     tiny_close(&sound);
 }
 
-static void a_failed_part_is_forgotten(void) {
+static void a_failed_micro_batch_is_discarded(void) {
     for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++)
         for (int recompute = 0; recompute < 2; recompute++)
             for (int submodel = 0; submodel < 3; submodel++)
-                check_failed_part((Recipe){.spec = tiny_models[0],
-                                           .micro_batches = 2,
-                                           .frozen_norm = norm,
-                                           .recompute = recompute,
-                                           .clip = submodel},
-                                  submodel);
+                check_failed_micro_batch((Recipe){.spec = tiny_models[0],
+                                                  .micro_batches = 2,
+                                                  .frozen_norm = norm,
+                                                  .recompute = recompute,
+                                                  .clip = submodel},
+                                         submodel);
 }
 
-/* Another submodel becomes active after a step that failed: nothing of it comes back later. */
+/* A step that failed has no effect on the submodels that become active after it. */
 static void a_failed_step_before_a_switch(void) {
     Tiny tiny, sound;
     Recipe recipe = {.spec = tiny_models[0]};
@@ -223,8 +222,7 @@ static void a_failed_step_before_a_switch(void) {
     tiny_close(&sound);
 }
 
-/* ---- evaluation
- * ---------------------------------------------------------------------------------- */
+/* ---- evaluation ---- */
 
 static void evaluation_changes_nothing(const void *spec) {
     Tiny tiny, untouched;
@@ -235,7 +233,7 @@ static void evaluation_changes_nothing(const void *spec) {
     Loss loss, one, sum = {0};
     CHECK(tiny.engine->is->evaluate(tiny.engine, &batch, &loss) == 0, "%s", error_message());
     tiny_check_same(&tiny, &untouched, "evaluation");
-    for (int i = 0; i < 12; i++) { /* running statistics: samples do not mix */
+    for (int i = 0; i < 12; i++) { /* with running statistics samples are independent */
         Batch alone = tiny_batch(&tiny, 1);
         alone.ids[0] = i;
         tiny.data->fetch(tiny.data, &alone, 0);
@@ -245,6 +243,7 @@ static void evaluation_changes_nothing(const void *spec) {
         sum.correct += one.correct;
         batch_free(&alone);
     }
+    /* The same losses, added in double in another order. */
     CHECK(fabs(sum.loss_sum - loss.loss_sum) <= 1e-12 * loss.loss_sum && sum.count == loss.count &&
               sum.correct == loss.correct,
           "in one %g, one by one %g", loss.loss_sum, sum.loss_sum);
@@ -259,10 +258,10 @@ void test_step(void) {
         RUN_ROW("gradients", gradients_meet_differences, tiny_models[i]);
 #endif
     for (int i = 0; tiny_models_without_batchnorm[i]; i++)
-        RUN_ROW("parts", parts_make_the_whole, tiny_models_without_batchnorm[i]);
+        RUN_ROW("micro-batches", micro_batches_give_the_same, tiny_models_without_batchnorm[i]);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
-    RUN(a_failed_part_is_forgotten);
+    RUN(a_failed_micro_batch_is_discarded);
     RUN(a_failed_step_before_a_switch);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("evaluation", evaluation_changes_nothing, tiny_models[i]);

@@ -1,5 +1,5 @@
-/* What the stage does with a step's gradient: clipping by the norm of all of it, decay of all
- * parameters or of matrices only. */
+/* How the update uses the gradient: clipping by its norm, weight decay of all parameters or of
+ * matrices only. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "tiny.h"
 #include "tolerance.h"
 
-/* How far one step of plain SGD at a rate of 1 moved all parameters together. */
-static double moved(const char *spec, double clip, double *clipped_to) {
+/* Returns the norm of one step of plain SGD, at a rate of 1, over all parameters. */
+static double step_norm(const char *spec, double clip) {
     Tiny before, after;
     Recipe recipe = {.spec = spec};
     tiny_open(&before, &recipe);
@@ -29,24 +29,25 @@ static double moved(const char *spec, double clip, double *clipped_to) {
         free(a);
         free(b);
     }
-    *clipped_to = clip;
     batch_free(&batch);
     tiny_close(&before);
     tiny_close(&after);
     return sqrt(sum);
 }
 
-/* The norm is of all active gradients together. */
+/* Clips the norm of all active gradients together.  The step is measured as a difference of
+ * parameters, which are at most about 1 and each rounded; no tiny model has 10,000 of them. */
 static void clipping_limits_the_step(const void *spec) {
-    double clip, free_norm = moved(spec, 0, &clip);
-    CHECK(free_norm > 0, "nothing moved");
-    double norm = moved(spec, free_norm / 3, &clip);
-    CHECK(fabs(norm - clip) <= tolerance(1e4, 1), "clipped to %g: moved %g", clip, norm);
-    norm = moved(spec, free_norm * 3, &clip);
-    CHECK(norm == free_norm, "a limit of %g changed the step from %g to %g", clip, free_norm, norm);
+    double unclipped = step_norm(spec, 0), limit = unclipped / 3;
+    CHECK(unclipped > 0, "nothing moved");
+    double norm = step_norm(spec, limit);
+    CHECK(fabs(norm - limit) <= tolerance(1e4, 1), "clipped to %g: moved %g", limit, norm);
+    norm = step_norm(spec, unclipped * 3);
+    CHECK(norm == unclipped, "a limit above the norm changed the step from %g to %g", unclipped,
+          norm);
 }
 
-/* Decay of matrices only: vectors move as without decay, matrices as with it. */
+/* With decay of matrices only, vectors move as without decay, and matrices as with it. */
 static void decay_may_spare_vectors(const void *spec) {
     Tiny none, all, matrices;
     Tiny *each[] = {&none, &all, &matrices};

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../data/checksum.h"
 #include "../../ref/error.h"
 #include "../../ref/random.h"
 #include "../test.h"
 
-/* As Llama 3.2 is: keys of groups, scaled positions, a tied head; here in ragged sizes, heads wider
- * than width / heads, and of three frequencies one kept, one divided in part, one wholly. */
+/* Has what Llama 3.2 has: grouped keys, scaled positions and a tied head.  The sizes are ragged, a
+ * head is wider than width / heads, and of its three frequencies one is kept, one interpolated, and
+ * one divided by the factor. */
 #define GROUPED                                                                                   \
     "llama:layers=3,width=12,heads=6,ffn=20,context=7,vocabulary=17,groups=2,head_size=6,tied=1," \
     "rope_base=500,rope_factor=4,rope_low=0.2,rope_high=2,rope_original=20"
@@ -31,12 +33,11 @@ const char *const tiny_models_without_batchnorm[] = {
     NULL,
 };
 
-/* ---- data
- * ---------------------------------------------------------------------------------------- */
+/* ---- data ---- */
 
-static void fetch(const Dataset *data, Batch *batch, uint64_t visit) {
+static void fetch(const Dataset *data, Batch *batch, uint64_t position) {
     size_t inputs = shape_count(data->input), targets = data->tokens ? inputs : 1;
-    uint64_t seed = data->augmented ? visit : 0;
+    uint64_t seed = data->augmented ? position : 0;
     for (int s = 0; s < batch->n; s++) {
         uint64_t first = (uint64_t)batch->ids[s] * inputs;
         for (size_t i = 0; i < inputs; i++) {
@@ -69,9 +70,9 @@ Dataset *tiny_dataset(const Model *model, int samples, bool augmented) {
     return data;
 }
 
-/* ---- trainings
- * ----------------------------------------------------------------------------------- */
+/* ---- trainings ---- */
 
+/* Ends the program unless `ok`. */
 static void need(bool ok, const char *what) {
     if (ok) return;
     fprintf(stderr, "tests: %s: %s\n", what, error_message());
@@ -88,30 +89,30 @@ static OptimizerSettings optimizer_of(const Recipe *recipe) {
     return optimizer;
 }
 
-static int or_usual(int given, int usual) { return given ? given : usual; }
+static int or_default(int given, int value) { return given ? given : value; }
 
 void tiny_open(Tiny *tiny, const Recipe *recipe) {
     *tiny = (Tiny){.model = model_create(recipe->spec)};
     need(tiny->model, recipe->spec);
-    tiny->data = tiny_dataset(tiny->model, or_usual(recipe->samples, 12), recipe->augmented);
+    tiny->data = tiny_dataset(tiny->model, or_default(recipe->samples, 12), recipe->augmented);
     tiny->settings = (BcdSettings){
         .order = recipe->order,
         .rule = recipe->rule,
         .switch_warmup = recipe->switch_warmup,
         .optimizer = optimizer_of(recipe),
-        .batch = or_usual(recipe->batch, 4),
-        .steps = (uint64_t)or_usual(recipe->steps, 9),
+        .batch = or_default(recipe->batch, 4),
+        .steps = (uint64_t)or_default(recipe->steps, 9),
         .fraction = recipe->fraction > 0 ? recipe->fraction : 1,
         .seed = 5,
     };
     BcdSettings *s = &tiny->settings;
     if (s->rule.kind == SWITCH_STEPS && !(s->rule.every > 0)) s->rule.every = 2;
-    need(!partition_balanced(&s->partition, tiny->model, or_usual(recipe->submodels, 3),
+    need(!partition_balanced(&s->partition, tiny->model, or_default(recipe->submodels, 3),
                              recipe->always),
          recipe->spec);
     if (recipe->submodel_lr)
         need(!partition_lr(&s->partition, recipe->submodel_lr), recipe->submodel_lr);
-    int parts = or_usual(recipe->micro_batches, 1);
+    int parts = or_default(recipe->micro_batches, 1);
     StageSettings stage = {.batch = (s->batch + parts - 1) / parts,
                            .plain = recipe->plain,
                            .recompute = recipe->recompute,
@@ -150,7 +151,7 @@ void tiny_trained(Tiny *tiny, const Recipe *recipe) {
     need(tiny_train(tiny, NULL, NULL) == 0, "training");
 }
 
-real tiny_poison(Tiny *tiny, int param, real value) {
+real tiny_set_first(Tiny *tiny, int param, real value) {
     size_t count;
     real *data = tiny_read(tiny, TENSOR_PARAMETER, param, &count), before = data[0];
     data[0] = value;
@@ -175,8 +176,7 @@ Batch tiny_batch(const Tiny *tiny, int n) {
     return batch;
 }
 
-/* ---- stopping and going on ----------------------------------------------------------------------
- */
+/* ---- stop and resume ---- */
 
 int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double lr) {
     (void)loss;
@@ -184,7 +184,7 @@ int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double 
     return state->step == *(const uint64_t *)context;
 }
 
-static void carry_tensor(const Tiny *from, Tiny *to, TensorRole role, int number) {
+static void copy_tensor(const Tiny *from, Tiny *to, TensorRole role, int number) {
     size_t count;
     real *data = tiny_read(from, role, number, &count);
     if (!data) return;
@@ -192,21 +192,20 @@ static void carry_tensor(const Tiny *from, Tiny *to, TensorRole role, int number
     free(data);
 }
 
-void tiny_carry_over(const Tiny *from, Tiny *to) {
+void tiny_restore(const Tiny *from, Tiny *to) {
     const Model *m = from->model;
     tiny_activate(to, from->state.submodel);
-    for (int i = 0; i < m->buffers; i++) carry_tensor(from, to, TENSOR_BUFFER, i);
+    for (int i = 0; i < m->buffers; i++) copy_tensor(from, to, TENSOR_BUFFER, i);
     for (int p = 0; p < m->params; p++)
         for (TensorRole role = TENSOR_PARAMETER; role <= TENSOR_STATE1; role++)
-            if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) carry_tensor(from, to, role, p);
+            if (role != TENSOR_BUFFER && role != TENSOR_GRADIENT) copy_tensor(from, to, role, p);
     for (int b = 0; b < m->blocks; b++)
         to->engine->is->set_optimizer_step(to->engine, b,
                                            from->engine->is->optimizer_step(from->engine, b));
     to->state = from->state;
 }
 
-/* ---- looking
- * ------------------------------------------------------------------------------------- */
+/* ---- compare ---- */
 
 real *tiny_read(const Tiny *tiny, TensorRole role, int number, size_t *count) {
     *count = tiny->engine->is->read(tiny->engine, role, number, NULL);
@@ -221,14 +220,13 @@ static uint64_t hash_tensor(const Tiny *tiny, TensorRole role, int number, uint6
     size_t count;
     real *data = tiny_read(tiny, role, number, &count);
     const unsigned char *bytes = (const unsigned char *)data;
-    for (size_t i = 0; i < count * sizeof(real); i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u; /* FNV-1a */
+    hash = checksum_bytes(hash, bytes, count * sizeof(real));
     free(data);
     return hash;
 }
 
 uint64_t tiny_parameters_hash(const Tiny *tiny, int block) {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = CHECKSUM_START;
     const Block *b = &tiny->model->block[block];
     for (int p = b->first_param; p < b->end_param; p++)
         hash = hash_tensor(tiny, TENSOR_PARAMETER, p, hash);

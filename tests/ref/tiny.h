@@ -5,20 +5,20 @@
 
 #include "../../ref/bcd.h"
 
-/* Models of every family that train in milliseconds; NULL ends.  The last pieces of a list are
- * those whose samples do not mix (no batch norm). */
+/* Models of every family that train in milliseconds, and those of them without batch norm; each
+ * list ends with NULL. */
 extern const char *const tiny_models[];
 extern const char *const tiny_models_without_batchnorm[];
 
-/* Samples of the model's kind: sample number i is a function of i (and of the visit if augmented).
- * Targets of every 7th token are ignored. */
+/* Makes a data set for the model.  Sample i depends only on i, and if `augmented` on the position
+ * in the stream.  The target of every 7th token is ignored. */
 Dataset *tiny_dataset(const Model *model, int samples, bool augmented);
 
-/* What a training is made of; zeros stand for the usual (see tiny.c). */
+/* The settings of a training.  A zero stands for the default in the comment. */
 typedef struct {
     const char *spec;
-    Stage *(*create)(const Model *model, StageSettings settings); /* the CPU's */
-    bool plain;                                                   /* the CPU's plain ops */
+    Stage *(*create)(const Model *model, StageSettings settings); /* stage_ref_create */
+    bool plain;                                                   /* use the plain ops */
     Precision precision;
     bool offload;
     int submodels;                    /* 3 */
@@ -51,38 +51,38 @@ typedef struct {
     BcdState state;
 } Tiny;
 
-/* Ends the program when something fails that the test is not about; NULL engine when the engine
- * refused. */
+/* Opens a training.  tiny->engine is NULL, with an error, if engine_single_create failed.  Any
+ * other failure ends the program. */
 void tiny_open(Tiny *tiny, const Recipe *recipe);
 void tiny_close(Tiny *tiny);
 
-/* Trains to the end, or until the watch stops it. */
+/* Trains; returns what bcd_train does. */
 int tiny_train(Tiny *tiny, BcdWatch watch, void *context);
 
-/* Opens, trains without interruption, and must succeed. */
+/* Opens and trains to the end.  A failure ends the program. */
 void tiny_trained(Tiny *tiny, const Recipe *recipe);
 
-/* A watch that stops after step *(const uint64_t *)context. */
+/* A BcdWatch that stops the training after step *(const uint64_t *)context. */
 int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double lr);
 
-/* What a checkpoint holds, from one training into another that has just been opened: tensors,
- * optimizer steps and the state of the loop. */
-void tiny_carry_over(const Tiny *from, Tiny *to);
+/* Copies what a checkpoint holds (tensors, optimizer steps, the state of the loop) into a training
+ * that has just been opened. */
+void tiny_restore(const Tiny *from, Tiny *to);
 
-/* Sets the first number of a parameter, and returns what it was. */
-real tiny_poison(Tiny *tiny, int param, real value);
+/* Sets the first number of a parameter, for example to NaN.  Returns the old value. */
+real tiny_set_first(Tiny *tiny, int param, real value);
 
 /* Activates one submodel, without training. */
 void tiny_activate(Tiny *tiny, int submodel);
 
-/* Samples 0 .. n - 1, to be freed. */
+/* Returns samples 0 .. n - 1, for batch_free to free. */
 Batch tiny_batch(const Tiny *tiny, int n);
 
-/* A hash of a block's parameters, and of its buffers too. */
+/* Return a hash of a block's parameters, or of its parameters and buffers. */
 uint64_t tiny_parameters_hash(const Tiny *tiny, int block);
 uint64_t tiny_block_hash(const Tiny *tiny, int block);
 
-/* The numbers of one tensor, to be freed; NULL if it does not exist now. */
+/* Returns a copy of a tensor, for the caller to free, or NULL if it does not exist now. */
 real *tiny_read(const Tiny *tiny, TensorRole role, int number, size_t *count);
 
 /* CHECKs that parameters and buffers are the same to the last bit. */

@@ -308,7 +308,7 @@ static void a_step_is_given_up(void) {
         tiny.stage->is->loss(tiny.stage, 0.5);
         batch_free(&batch);
         check_stage(&tiny);
-        tiny_poison(&tiny, 0, NAN);
+        tiny_set_first(&tiny, 0, NAN);
         CHECK(tiny_train(&tiny, NULL, NULL) != 0, "a loss that is no number is taken");
         tiny_close(&tiny);
         simt_set_late(0);

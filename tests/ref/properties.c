@@ -1,4 +1,4 @@
-#include "promises.h"
+#include "properties.h"
 
 #include <math.h>
 
@@ -7,17 +7,7 @@
 #include "differences.h"
 #include "tolerance.h"
 
-static double largest_real(Guarded x) {
-    double m = 0;
-    for (size_t i = 0; i < x.count; i++) m = fmax(m, fabs((double)x.data[i]));
-    return m;
-}
-
-double case_magnitude(const Case *row, double result) {
-    return fmax(fmax(fmax(1, row->scale + fabs(row->offset)), row->cancels), result);
-}
-
-/* One number of a gradient against the slope, and its allowed error. */
+/* Compares a number of a gradient with the slope. */
 static void check_slope(const Differences *differences, Array gradient, long i, double got,
                         double allowed) {
     double slope = differences_slope(differences, array_of_gradient(gradient), i, (int)gradient);
@@ -30,7 +20,7 @@ static void check_gradient(const Differences *differences, Array gradient, int s
     const CaseData *data = differences->data;
     Guarded got = data->array[gradient];
     if (got.count == 0) return;
-    double size = case_magnitude(data->row, largest_real(got));
+    double size = case_magnitude(data->row, guarded_largest(got));
     double allowed = differences->whole ? 0
                                         : tolerance(case_length(data->row, gradient), size) +
                                               DIFFERENCE_TOLERANCE * size;
@@ -45,7 +35,7 @@ static void check_gradient(const Differences *differences, Array gradient, int s
     check_slope(differences, gradient, -1, along, allowed * sqrt((double)got.count));
 }
 
-/* Elements that are moved one at a time: sixty, or fewer where a forward pass is long. */
+/* Returns how many elements are tested one by one: sixty, or fewer where a forward pass is long. */
 static int samples_for(const Case *row) {
     double cost =
         row->n * (node_flops(&row->node, PASS_FORWARD) + (double)shape_count(row->node.in_shape));
@@ -75,8 +65,8 @@ void gradients_are_exact(const Case *row, bool plain) {
     check_gradients(row, true);
 }
 
-/* Accumulating is adding to what was there.  The sum may start from there (exact only for whole
- * numbers), or be added at the end. */
+/* The sum may start from the old value or be added to it at the end; only with whole numbers are
+ * both the same to the last bit. */
 void accumulates(const Case *row, bool plain) {
     bool whole = case_exact(row);
     CaseData once, twice;
@@ -92,7 +82,7 @@ void accumulates(const Case *row, bool plain) {
         for (size_t i = 0; i < twice.array[g].count; i++) twice.array[g].data[i] = (real)(i % 7);
     case_run(&twice, &io);
     for (Array g = ARRAY_DX; g < ARRAYS; g++) {
-        double size = case_magnitude(row, 7 + largest_real(once.array[g]));
+        double size = case_magnitude(row, 7 + guarded_largest(once.array[g]));
         double allowed = whole ? 0 : tolerance(case_length(row, g), size);
         for (size_t i = 0; i < once.array[g].count; i++) {
             double expected = (double)once.array[g].data[i] + (double)(i % 7);

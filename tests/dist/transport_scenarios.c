@@ -1,4 +1,4 @@
-#include "transport_plays.h"
+#include "transport_scenarios.h"
 
 #include <math.h>
 #include <signal.h>
@@ -9,15 +9,14 @@
 #include "../../ref/error.h"
 #include "../../ref/random.h"
 
-/* ---- messages ----------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 static int above(const Transport *transport) { return (transport->rank + 1) % transport->ranks; }
 static int below(const Transport *transport) {
     return (transport->rank + transport->ranks - 1) % transport->ranks;
 }
 
-static int swap(Transport *transport, double *seen) {
+static int swap(Transport *transport, double *results) {
     int up = above(transport), down = below(transport);
     for (int round = 0; round < 50; round++) {
         double mine = 100 * transport->rank + round, from_up = -1, from_down = -1;
@@ -28,13 +27,13 @@ static int swap(Transport *transport, double *seen) {
             transport_send(down, CHANNEL_GRADIENTS, &mine, sizeof mine),
         };
         if (transport->is->sendrecv(transport, batch, 4)) return -1;
-        seen[0] += from_up != 100 * up + round;
-        seen[1] += from_down != 100 * down + round;
+        results[0] += from_up != 100 * up + round;
+        results[1] += from_down != 100 * down + round;
     }
     return 0;
 }
 
-static int order(Transport *transport, double *seen) {
+static int order(Transport *transport, double *results) {
     double buffer[3][40] = {{0}};
     if (transport->rank > 1) return 0;
     for (int round = 0; round < 12; round += 3) {
@@ -47,7 +46,7 @@ static int order(Transport *transport, double *seen) {
                                   length * sizeof(double), NULL};
         }
         if (transport->is->sendrecv(transport, batch, 3)) return -1;
-        for (int i = 0; i < 3; i++) seen[round + i] = buffer[i][round + i];
+        for (int i = 0; i < 3; i++) results[round + i] = buffer[i][round + i];
     }
     return 0;
 }
@@ -58,7 +57,7 @@ static int one(Transport *transport, Transfer t) {
     return transport->is->sendrecv(transport, &t, 1);
 }
 
-static int ahead(Transport *transport, double *seen) {
+static int ahead(Transport *transport, double *results) {
     size_t bytes = AHEAD_COUNT * sizeof(double);
     double *x = malloc(bytes);
     int up = above(transport), down = below(transport), failed = x ? 0 : error_set("out of memory");
@@ -71,7 +70,7 @@ static int ahead(Transport *transport, double *seen) {
         int peer = i % 2 ? up : down;
         failed = one(transport,
                      transport_receive(peer, i % 2 ? CHANNEL_GRADIENTS : CHANNEL_VALUES, x, bytes));
-        for (size_t k = 0; k < AHEAD_COUNT; k++) seen[0] += x[k] != 1000 * peer + i / 2;
+        for (size_t k = 0; k < AHEAD_COUNT; k++) results[0] += x[k] != 1000 * peer + i / 2;
     }
     free(x);
     return failed ? -1 : 0;
@@ -79,7 +78,7 @@ static int ahead(Transport *transport, double *seen) {
 
 enum { MUCH = 40000004 };
 
-static int much(Transport *transport, double *seen) {
+static int much(Transport *transport, double *results) {
     size_t count = MUCH / sizeof(int);
     int *mine = malloc(MUCH), *other = malloc(MUCH), peer = 1 - transport->rank;
     int failed = mine && other ? 0 : error_set("out of memory");
@@ -93,51 +92,50 @@ static int much(Transport *transport, double *seen) {
         };
         failed = transport->is->sendrecv(transport, batch, 2) ||
                  transport->is->sendrecv(transport, batch + 2, 2);
-        for (size_t i = 0; i < count && !failed; i++) seen[0] += other[i] != ((int)i ^ peer);
-        seen[0] += mine[0] != peer;
+        for (size_t i = 0; i < count && !failed; i++) results[0] += other[i] != ((int)i ^ peer);
+        results[0] += mine[0] != peer;
     }
     free(mine);
     free(other);
     return failed ? -1 : 0;
 }
 
-static int wrong_length(Transport *transport, double *seen) {
-    Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_VALUES, seen, 16)
-                                      : transport_receive(0, CHANNEL_VALUES, seen, 8);
+static int wrong_length(Transport *transport, double *results) {
+    Transfer t = transport->rank == 0 ? transport_send(1, CHANNEL_VALUES, results, 16)
+                                      : transport_receive(0, CHANNEL_VALUES, results, 8);
     return (transport->rank < 2 && transport->is->sendrecv(transport, &t, 1)) ||
                    transport_barrier(transport)
                ? -1
                : 0;
 }
 
-/* ---- all together -------------------------------------------------------------------------------
- */
+/* ---- collectives ---- */
 
-double play_number(int rank, size_t i) {
+double scenario_number(int rank, size_t i) {
     return random_uniform(7, (uint32_t)rank, i) * (rank == 1 ? 1e6 : 1);
 }
 
-static int sums(Transport *transport, double *seen) {
-    real x[PLAY_SUMS];
-    for (size_t i = 0; i < PLAY_SUMS; i++) x[i] = (real)play_number(transport->rank, i);
+static int sums(Transport *transport, double *results) {
+    real x[SCENARIO_SUMS];
+    for (size_t i = 0; i < SCENARIO_SUMS; i++) x[i] = (real)scenario_number(transport->rank, i);
     for (int round = 0; round < 20; round++)
         if (transport_barrier(transport)) return -1;
-    if (transport_all_reduce(transport, x, PLAY_SUMS)) return -1;
-    for (size_t i = 0; i < PLAY_SUMS; i++) seen[i] = (double)x[i];
+    if (transport_all_reduce(transport, x, SCENARIO_SUMS)) return -1;
+    for (size_t i = 0; i < SCENARIO_SUMS; i++) results[i] = (double)x[i];
     return 0;
 }
 
-static int broadcasts(Transport *transport, double *seen) {
+static int broadcasts(Transport *transport, double *results) {
     for (int root = 0; root < transport->ranks; root++) {
         double data[3] = {transport->rank, 10 * transport->rank, -1};
         if (transport_broadcast(transport, root, data, sizeof data)) return -1;
-        seen[root] = data[0] + data[1];
+        results[root] = data[0] + data[1];
     }
     return 0;
 }
 
-/* More than one message holds: sums, then rank 0's sums to all. */
-static int large(Transport *transport, double *seen) {
+/* Data larger than a message: sums, then a broadcast of them from rank 0. */
+static int large(Transport *transport, double *results) {
     enum { COUNT = 1000003, SMALL = 1000 };
     int ranks = transport->ranks, failed = 0;
     real *x = malloc(COUNT * sizeof *x);
@@ -146,18 +144,18 @@ static int large(Transport *transport, double *seen) {
     failed = transport_all_reduce(transport, x, COUNT);
     for (int i = 0; i < COUNT && !failed; i++) {
         int sum = ranks * (ranks + 1) / 2 * (i % SMALL);
-        seen[0] += (int)x[i] != sum;
+        results[0] += (int)x[i] != sum;
         if (transport->rank) x[i] = -1;
     }
     failed = failed || transport_broadcast(transport, 0, x, COUNT * sizeof *x);
     for (int i = 0; i < COUNT && !failed; i++)
-        seen[1] += (int)x[i] != ranks * (ranks + 1) / 2 * (i % SMALL);
+        results[1] += (int)x[i] != ranks * (ranks + 1) / 2 * (i % SMALL);
     free(x);
     return failed ? -1 : 0;
 }
 
-static int groups(Transport *transport, double *seen) {
-    int member[PLAY_SEEN], members = 0;
+static int groups(Transport *transport, double *results) {
+    int member[SCENARIO_RESULTS], members = 0;
     for (int r = transport->rank % 2; r < transport->ranks; r += 2) member[members++] = r;
     Transport *group = transport_group(transport, member, members);
     if (!group) return -1;
@@ -167,41 +165,40 @@ static int groups(Transport *transport, double *seen) {
                          transport_receive(below(group), CHANNEL_VALUES, &from, sizeof from)};
     int failed = transport_all_reduce(group, &sum, 1) || group->is->sendrecv(group, batch, 2);
     group->is->free(group);
-    seen[0] = (double)sum;
-    seen[1] = from;
+    results[0] = (double)sum;
+    results[1] = from;
     return failed || transport_barrier(transport) ? -1 : 0;
 }
 
-/* ---- ranks that are gone ------------------------------------------------------------------------
- */
+/* ---- ranks that fail ---- */
 
-static int leave(Transport *transport, double *seen) {
+static int leave(Transport *transport, double *results) {
     static const int waits_for[] = {1, 2, -1, 0};
     int peer = waits_for[transport->rank];
     double late_s = transport->rank == 1 ? transport->timeout_s / 2 : 0;
     if (peer < 0) return 0;
     nanosleep(&(struct timespec){(time_t)late_s, (long)(1e9 * (late_s - floor(late_s)))}, NULL);
-    return one(transport, transport_receive(peer, CHANNEL_VALUES, seen, sizeof *seen));
+    return one(transport, transport_receive(peer, CHANNEL_VALUES, results, sizeof *results));
 }
 
-static int give_up(Transport *transport, double *seen) {
-    (void)seen;
+static int give_up(Transport *transport, double *results) {
+    (void)results;
     if (transport->rank == 2) transport->is->abort(transport, "bcd: the loss is nan");
     return transport->rank == 2 ? 0 : transport_barrier(transport);
 }
 
-static int kill_rank_2(Transport *transport, double *seen) {
+static int kill_rank_2(Transport *transport, double *results) {
     if (transport->rank == 2) raise(SIGKILL);
-    return leave(transport, seen);
+    return leave(transport, results);
 }
 
-static int stop_rank_2(Transport *transport, double *seen) {
+static int stop_rank_2(Transport *transport, double *results) {
     if (transport->rank == 2) raise(SIGSTOP);
-    return leave(transport, seen);
+    return leave(transport, results);
 }
 
-const PlayRow *play_find(const char *name) {
-    static const PlayRow plays[] = {
+const Scenario *scenario_find(const char *name) {
+    static const Scenario scenarios[] = {
         {"swap", swap},
         {"order", order},
         {"ahead", ahead},
@@ -216,7 +213,7 @@ const PlayRow *play_find(const char *name) {
         {"kill", kill_rank_2},
         {"stop", stop_rank_2},
     };
-    for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
-        if (strcmp(plays[i].name, name) == 0) return &plays[i];
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(scenarios[i].name, name) == 0) return &scenarios[i];
     return NULL;
 }
