@@ -67,8 +67,7 @@ const TrainingKind training_validity = {
                                {.model = "gpt2-0.15B",
                                 .data = "webtext2",
                                 .optimizers = "sgd,adam",
-                                .settings = "steps=20000 batch=1",
-                                .optional = true}}},
+                                .settings = "steps=20000 batch=1"}}},
 };
 
 /* ---- B-F multipliers ------------------------------------------------------------------------- */

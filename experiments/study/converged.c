@@ -7,14 +7,10 @@
 #include "measures.h"
 #include "networks.h"
 
-/* Updates per row of a stored curve: 120 epochs of CIFAR-10 are 46,920 updates. */
-enum { CURVE_ROWS = 20 };
-
-#define SMOKE                                                                         \
-    {                                                                                 \
-        .model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd",  \
-        .settings = "limit=96 batch=16 epochs=6 eval-every=2", .sgd = "", .adam = "", \
-        .variant = smoke                                                              \
+#define SMOKE                                                                        \
+    {                                                                                \
+        .model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd", \
+        .settings = "limit=96 batch=16 epochs=6 eval-every=2", .variant = smoke      \
     }
 static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch-every=4"}, {0}};
 
@@ -23,11 +19,11 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
 /* Without crops and flips these networks overfit early, far from the published accuracies. */
 #define IMAGES(name, opt, set, ways)                                                             \
     .model = name, .data = "cifar10", .optimizers = opt, .settings = "batch=128 augment=1 " set, \
-    .sgd = "", .adam = "", .variant = ways
+    .variant = ways
 #define WORDS(set, ways)                                                                   \
     .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "wikitext2:2048",        \
     .optimizers = "adam", .settings = "batch=16 warmup=100 clip=1 eval-samples=1000 " set, \
-    .sgd = "", .adam = "", .variant = ways
+    .variant = ways
 /* ResNet-8 with half its channels: on two cores three seeds converge in hours, those of ResNet-8 in
  * days. */
 #define HALF "resnet:depth=8,width=8"
@@ -81,8 +77,6 @@ const TrainingKind training_converged_pilot = {
                                   {WORDS("epochs=2 eval-every=471", pilot_words), .seeds = 1},
                                   {IMAGES(HALF, "adam", "epochs=15", pilot_adam), .seeds = 1}}},
     .hours = true,
-    .by_entry = true,
-    .curve_rows = CURVE_ROWS,
 };
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
@@ -146,8 +140,6 @@ const TrainingKind training_converged = {
                                {IMAGES("resnet20", "sgd", "", long_sgd)},
                                {IMAGES("resnet50", "sgd", "", long_sgd), .seeds = 1}}},
     .hours = true,
-    .by_entry = true,
-    .curve_rows = CURVE_ROWS,
 };
 
 /* ---- remedies -------------------------------------------------------------------------------- */
@@ -177,8 +169,6 @@ const TrainingKind training_remedies = {
                                    .seeds = 2},
                                   {WORDS("epochs=4 eval-every=471", remedies_words), .seeds = 2}}},
     .hours = true,
-    .by_entry = true,
-    .curve_rows = CURVE_ROWS,
 };
 
 /* ---- short trainings --------------------------------------------------------------------------

@@ -32,19 +32,14 @@
         .settings = "limit=4000 batch=32 steps=5760 switch-every=80 eval-every=480",          \
         .adam = "lr=3e-3"                                                                     \
     }
-#define LAPTOP_WIKITEXT(name, opts)                                                              \
-    .model = name, .data = "wikitext2:2048", .optimizers = opts,                                 \
+#define LAPTOP_TOKENS(name, opts)                                                                \
+    .model = name, .optimizers = opts,                                                           \
     .settings = "batch=16 steps=720 switch-every=40 eval-every=120 eval-samples=1000 warmup=50", \
     .sgd = "clip=1", .adam = "lr=1e-3"
-#define LAPTOP_TEXT(opts)                                                                         \
-    {                                                                                             \
-        .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "text", .optimizers = opts, \
-        .instead_of = "wikitext2:2048",                                                           \
-        .settings =                                                                               \
-            "batch=16 steps=720 switch-every=40 eval-every=120 eval-samples=1000 warmup=50",      \
-        .sgd = "clip=1", .adam = "lr=1e-3"                                                        \
-    }
+#define LAPTOP_WIKITEXT(name, opts) .data = "wikitext2:2048", LAPTOP_TOKENS(name, opts)
 #define LAPTOP_GPT "gpt:layers=4,width=128,heads=4,context=64"
+#define LAPTOP_TEXT(opts) \
+    { .data = "text", .instead_of = "wikitext2:2048", LAPTOP_TOKENS(LAPTOP_GPT, opts) }
 /* Their full updates take as much memory as BCD-1/3 of the larger networks. */
 #define LAPTOP_LESS_RESNET "resnet:depth=8,width=13"
 #define LAPTOP_LESS_GPT "gpt:layers=4,width=96,heads=4,context=64"

@@ -61,14 +61,14 @@ static int row_finished(const TrainingRow *row) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Adds the run of a row to the study if it has finished, with `every` updates per row of its curve.
- * Returns 1 when it was added, 0, or -1 with an error set. */
-static int collect(Study *study, const TrainingRow *row, size_t every) {
+/* Adds the run of a row to the study if it has finished; thin: with a shorter curve.  Returns 1
+ * when it was added, 0, or -1 with an error set. */
+static int collect(Study *study, const TrainingRow *row, bool thin) {
     RunFile run;
     int added = read_run(&run, row);
     if (added > 0) added = !strcmp(run.status, "finished");
     if (added > 0 && study_add_run(study, &run, row->name)) added = -1;
-    if (added > 0 && every) study_thin(&study->row[study->rows - 1], every);
+    if (added > 0 && thin) study_thin(&study->row[study->rows - 1], LONG_CURVE_ROW);
     runfile_free(&run);
     return added;
 }
@@ -120,7 +120,7 @@ static int write_table(const TrainingPlan *plan) {
     for (int r = 0; r < plan->rows && !failed; r++) {
         const TrainingRow *row = &plan->row[r];
         StudyRow *had = find_row(&table, row->name);
-        int added = collect(&study, row, plan->kind->curve_rows);
+        int added = collect(&study, row, plan->kind->hours);
         failed = added < 0 || (!added && had && study_move(&study, had));
         if (had) *had->name = 0;
     }

@@ -26,7 +26,6 @@ typedef struct {
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
     const char *instead_of; /* stands in for this data set: trained only when it is missing */
-    bool optional;          /* trained only when its data are there */
     bool full_only;         /* compared with BCD of a larger network that takes as much memory */
     int seeds;              /* 0: as many as the preset has */
     const TrainingVariant *variant; /* fraction 0 ends; NULL: those of the experiment */
@@ -39,11 +38,13 @@ typedef struct {
     int tables[3]; /* of the paper: the preset `paper` trains their rows; 0 ends */
     TrainingVariant variant[VARIANTS + 1];                    /* fraction 0 ends */
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
-    bool hours;                                               /* all presets but smoke need --yes */
-    bool by_entry;     /* all seeds of an entry before the next entry, else all entries of a seed */
-    bool weights;      /* another experiment needs the weights: a row of the table is not enough */
-    size_t curve_rows; /* updates per row of a stored curve; 0: one */
+    /* Trainings of hours: all presets but smoke need --yes; all seeds of an entry come before the
+     * next entry, else all entries of a seed; and a row of a stored curve is of LONG_CURVE_ROW
+     * updates, because 120 epochs of CIFAR-10 are 46,920. */
+    bool hours;
+    bool weights; /* another experiment needs the weights: a row of the table is not enough */
 } TrainingKind;
+enum { LONG_CURVE_ROW = 20 };
 
 extern const TrainingKind training_validity;    /* paper/table02.c */
 extern const TrainingKind training_compression; /* paper/tables09_11.c */

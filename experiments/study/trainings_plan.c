@@ -42,6 +42,11 @@ static bool listed(const char *name, const char *const *list, int count) {
     return count == 0;
 }
 
+/* Returns false for WebText2 unless there is a file of it, because nobody publishes one. */
+static bool is_available(const char *data, const char *dir) {
+    return strcmp(data, "webtext2") || data_present(data, dir);
+}
+
 /* Returns true when another entry stands in for this one's data. */
 static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry) {
     for (const TrainingEntry *e = known; e->model; e++)
@@ -58,7 +63,7 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingP
     bool data_given = options_given(asked, "data");
     int count = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
-        if (e->optional && !data_present(e->data, dir)) continue;
+        if (!is_available(e->data, dir)) continue;
         if (e->instead_of ? data_given || data_present(e->instead_of, dir)
                           : !data_given && has_stand_in(known, e) && !data_present(e->data, dir))
             continue;
@@ -119,7 +124,7 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 }
 
 /* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
- * whole table of fewer seeds; or (by_entry) all seeds of an entry, so that some rows are whole. */
+ * whole table of fewer seeds; or (hours) all seeds of an entry, so that some rows are whole. */
 static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[LIST * (TRAINING_ENTRIES + 1)];
     usable_entries(known, plan, asked);
@@ -135,8 +140,8 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
     }
     int turns = count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
-        int e = plan->kind->by_entry ? i / max_seeds : i % count;
-        int seed = plan->kind->by_entry ? i % max_seeds : i / count;
+        int e = plan->kind->hours ? i / max_seeds : i % count;
+        int seed = plan->kind->hours ? i % max_seeds : i / count;
         if (seed < seeds_of(asked, &entry[e])) failed = add_entry(plan, asked, &entry[e], seed);
     }
     if (failed) return -1;
@@ -177,15 +182,13 @@ static int add_published(TrainingPlan *plan, const Options *asked, const PaperRo
     return trainings_add(plan, asked, &entry, p->optimizer, &variant, seed);
 }
 
-/* Adds the published trainings; those on WebText2 only when there is a file of it, because nobody
- * publishes one. */
+/* Adds the published trainings. */
 static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted,
                       int seed) {
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
-            if ((strcmp(p->data, "webtext2") || data_present(p->data, dir)) &&
-                listed(p->model, wanted->model, wanted->models) &&
+            if (is_available(p->data, dir) && listed(p->model, wanted->model, wanted->models) &&
                 listed(p->optimizer, wanted->optimizer, wanted->optimizers) &&
                 add_published(plan, asked, p, seed))
                 return -1;
