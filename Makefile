@@ -174,7 +174,7 @@ $(BUILD)/float/tests/dist/%.o: CPPFLAGS += -DBCD_PROGRAM='"$(program)"' -DBCD_SO
 
 include cuda/rules.mk
 
-# The MPI link is a library of its own, which the program loads when asked for.  MPI=no leaves it out.
+# The MPI transport is a library of its own, which the program loads when asked for.  MPI=no leaves it out.
 MPICC ?= $(shell command -v mpicc)
 MPI ?= $(if $(MPICC),yes,no)
 mpi_programs := $(BUILD)/libbcd-mpi.so $(BUILD)/transport-mpi-ranks
@@ -189,7 +189,7 @@ $(BUILD)/mpi/%.o: %.c $(BUILD)/flags
 	$(call say,MPICC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
-$(BUILD)/libbcd-mpi.so: $(BUILD)/mpi/dist/mpi/transport_mpi.o $(BUILD)/mpi/ref/headers.o
+$(BUILD)/libbcd-mpi.so: $(patsubst %.c,$(BUILD)/mpi/%.o,$(wildcard dist/mpi/*.c)) $(BUILD)/mpi/ref/headers.o
 	$(call say,LINK,$@)
 	$(Q)$(MPICC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ -lpthread -o $@
 $(BUILD)/transport-mpi-ranks: $(call objects,float,tests/dist/mpi/ranks.c tests/dist/transport_scenarios.c $(ref_c)) $(float_library)

@@ -1,13 +1,11 @@
 /* The transport between processes, by MPI.  This is a library of its own, which the program loads
  * when it is asked for (experiments/train/modules.h) and otherwise does without MPI.
  *
- * A message is sent as its length and then its bytes in pieces.  Schedules send before the receiver
- * is ready, so values and gradients are copied, and the sender does not wait.  All transfers in
- * progress are in one list, in which those of one channel stay in order.  Whoever holds the lock
- * advances them: the rank while it waits, or a thread of its own while the rank computes. */
+ * Schedules send before the receiver is ready, so values and gradients are copied, and the sender
+ * does not wait.  Whoever holds the lock advances the transfers in progress (moves.h): the rank
+ * while it waits, or a thread of its own while the rank computes. */
 #include "transport_mpi.h"
 
-#include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +14,7 @@
 
 #include "../../ref/error.h"
 #include "../deadline.h"
-
-/* Far below the 2 GiB that one MPI call can send, so that tests have messages of several pieces. */
-enum { PIECE_BYTES = 1 << 24 };
-
-typedef struct MpiMove {
-    struct MpiMove *next;
-    Transfer t;
-    bool copied;         /* t.data is `copy`, and the rank does not wait for the transfer */
-    uint64_t length;     /* sent first */
-    bool started;        /* the transfer of the length has been started */
-    size_t moved;        /* bytes whose transfer has been started */
-    MPI_Request request; /* the transfer in progress */
-    max_align_t copy[];
-} MpiMove;
+#include "moves.h"
 
 /* Messages between the transports themselves, with a tag of their own. */
 typedef enum { NOTE_GIVES_UP, NOTE_ASKS, NOTE_ANSWERS } NoteKind;
@@ -44,8 +29,8 @@ typedef struct {
     Transport base;
     pthread_mutex_t lock; /* protects all that follows, and calls of MPI */
     pthread_cond_t changed;
-    MpiMove *first, **end; /* the list of transfers in progress */
-    bool inside;           /* the rank is in a sendrecv and advances the list itself */
+    MpiMoves moves;
+    bool inside; /* the rank is in a sendrecv and advances the transfers itself */
     int waits_for, answer;
     bool broken; /* MPI is no longer called */
     AbortLine why;
@@ -61,95 +46,12 @@ static struct {
 
 static MpiTransport *of(Transport *transport) { return (MpiTransport *)(void *)transport; }
 
-static int check(int code) {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
-    if (code == MPI_SUCCESS) return 0;
-    MPI_Error_string(code, text, &length);
-    return error_set("transport: MPI: %.300s", text);
-}
-
-/* ---- moves ---- */
-
-static int add_move(MpiTransport *l, const Transfer *t, bool copied) {
-    MpiMove *m = malloc(sizeof *m + (copied ? t->bytes : 0));
-    if (!m) return error_set("transport: out of memory for a message of %zu bytes", t->bytes);
-    *m = (MpiMove){.t = *t, .copied = copied, .length = t->bytes, .request = MPI_REQUEST_NULL};
-    if (copied) {
-        m->t.data = m->copy;
-        memcpy(m->copy, t->data, t->bytes);
-    }
-    *l->end = m;
-    l->end = &m->next;
-    return 0;
-}
-
-static void remove_move(MpiTransport *l, MpiMove **at) {
-    MpiMove *m = *at;
-    *at = m->next;
-    if (!m->next) l->end = at;
-    free(m);
-}
-
-static int start_next(MpiMove *m) {
-    size_t left = m->t.bytes - m->moved;
-    size_t size = m->started ? (left < PIECE_BYTES ? left : PIECE_BYTES) : sizeof m->length;
-    void *data = m->started ? (char *)m->t.data + m->moved : (void *)&m->length;
-    if (m->started) m->moved += size;
-    m->started = true;
-    return check(m->t.send ? MPI_Isend(data, (int)size, MPI_BYTE, m->t.peer, (int)m->t.channel,
-                                       MPI_COMM_WORLD, &m->request)
-                           : MPI_Irecv(data, (int)size, MPI_BYTE, m->t.peer, (int)m->t.channel,
-                                       MPI_COMM_WORLD, &m->request));
-}
-
-/* Advances one transfer.  Returns 1 if it is done, 0 if not yet, or -1 and an error. */
-static int move_on(const MpiTransport *l, MpiMove *m) {
-    for (;;) {
-        int over = 0;
-        if (check(MPI_Test(&m->request, &over, MPI_STATUS_IGNORE))) return -1;
-        if (!over) return 0;
-        if (m->length != m->t.bytes)
-            return transport_wrong_length(&l->base, m->t.peer, (size_t)m->length, m->t.bytes);
-        if (m->started && m->moved == m->t.bytes) return 1;
-        if (start_next(m)) return -1;
-    }
-}
-
-static bool same_channel(const Transfer *a, const Transfer *b) {
-    return a->send == b->send && a->peer == b->peer && a->channel == b->channel;
-}
-
-/* Advances every transfer that is the first of its channel.  Sets *waited to the first transfer
- * that the rank waits for, or NULL. */
-static int move_all(MpiTransport *l, const MpiMove **waited) {
-    *waited = NULL;
-    for (MpiMove **at = &l->first; *at;) {
-        MpiMove *m = *at;
-        bool behind = false;
-        for (const MpiMove *other = l->first; other != m && !behind; other = other->next)
-            behind = same_channel(&other->t, &m->t);
-        int done = behind ? 0 : move_on(l, m);
-        if (done < 0) return -1;
-        if (done) {
-            remove_move(l, at);
-            continue;
-        }
-        if (!*waited && !m->copied) *waited = m;
-        at = &m->next;
-    }
-    return 0;
-}
-
 /* ---- notes ---- */
 
 /* Queues a note.  It is sent without its length, since all notes have the same. */
 static int add_note(MpiTransport *l, int to, Note note) {
     Transfer t = transport_send(to, (Channel)TAG_NOTE, &note, sizeof note);
-    MpiMove **at = l->end;
-    if (add_move(l, &t, true)) return -1;
-    (*at)->started = true;
-    return 0;
+    return moves_add(&l->moves, &t, true, false);
 }
 
 /* Marks the transport as broken and tells the other ranks by notes.  Waits a moment until the notes
@@ -160,14 +62,14 @@ static void break_transport(MpiTransport *l, const char *why) {
     snprintf(l->why, sizeof l->why, "%s", why);
     Note note = {.kind = NOTE_GIVES_UP};
     memcpy(note.why, l->why, sizeof note.why);
-    MpiMove **own = l->end;
+    MpiMove **own = l->moves.end;
     for (int r = 0; r < l->base.ranks; r++)
         if (r != l->base.rank && add_note(l, r, note)) return;
     bool left = true;
     for (Deadline until = deadline_in(1); left && !deadline_over(until);) {
         left = false;
         for (MpiMove *m = *own; m; m = m->next)
-            if (move_on(l, m) == 0) left = true;
+            if (move_advance(&l->base, m) == 0) left = true;
     }
 }
 
@@ -176,10 +78,11 @@ static int take_notes(MpiTransport *l) {
         int there = 0;
         MPI_Status from;
         Note note;
-        if (check(MPI_Iprobe(MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &there, &from))) return -1;
+        if (mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, TAG_NOTE, MPI_COMM_WORLD, &there, &from)))
+            return -1;
         if (!there) return 0;
-        if (check(MPI_Recv(&note, sizeof note, MPI_BYTE, from.MPI_SOURCE, TAG_NOTE, MPI_COMM_WORLD,
-                           MPI_STATUS_IGNORE)))
+        if (mpi_check(MPI_Recv(&note, sizeof note, MPI_BYTE, from.MPI_SOURCE, TAG_NOTE,
+                               MPI_COMM_WORLD, MPI_STATUS_IGNORE)))
             return -1;
         if (note.kind == NOTE_GIVES_UP) {
             l->broken = world.broken = true;
@@ -196,7 +99,7 @@ static int take_notes(MpiTransport *l) {
  * broken; l->why says why. */
 static int progress(MpiTransport *l, const MpiMove **waited) {
     if (l->broken) return -1;
-    if (take_notes(l) == 0 && move_all(l, waited) == 0) return 0;
+    if (take_notes(l) == 0 && moves_advance(&l->base, &l->moves, waited) == 0) return 0;
     break_transport(l, error_message());
     return -1;
 }
@@ -250,13 +153,13 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     pthread_mutex_lock(&l->lock);
     l->inside = true;
     for (int i = 0; i < count && !failed && !l->broken; i++)
-        failed = add_move(l, &transfers[i],
-                          transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER);
+        failed = moves_add(&l->moves, &transfers[i],
+                           transfers[i].send && transfers[i].channel != CHANNEL_TOGETHER, true);
     if (failed) break_transport(l, error_message());
     failed = wait_all(l);
     l->inside = false;
     l->waits_for = NOBODY;
-    if (l->first) pthread_cond_signal(&l->changed);
+    if (l->moves.first) pthread_cond_signal(&l->changed);
     pthread_mutex_unlock(&l->lock);
     return failed;
 }
@@ -267,7 +170,7 @@ static void *push(void *argument) {
     const MpiMove *waited;
     pthread_mutex_lock(&l->lock);
     for (int times = 0; !l->ends; times++) {
-        if (l->inside || !l->first || progress(l, &waited)) {
+        if (l->inside || !l->moves.first || progress(l, &waited)) {
             pthread_cond_wait(&l->changed, &l->lock);
             times = 0;
         } else {
@@ -293,7 +196,7 @@ static void mpi_abort(Transport *transport, const char *why) {
 static void mpi_free(Transport *transport) {
     MpiTransport *l = of(transport);
     pthread_mutex_lock(&l->lock);
-    for (MpiMove *m = l->first; m; m = m->next) m->copied = false;
+    for (MpiMove *m = l->moves.first; m; m = m->next) m->copied = false;
     pthread_mutex_unlock(&l->lock);
     if (!l->broken) transport_barrier(transport);
     pthread_mutex_lock(&l->lock);
@@ -301,7 +204,7 @@ static void mpi_free(Transport *transport) {
     pthread_cond_signal(&l->changed);
     pthread_mutex_unlock(&l->lock);
     pthread_join(l->pusher, NULL);
-    while (l->first) remove_move(l, &l->first);
+    moves_free(&l->moves);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     free(l);
@@ -318,12 +221,12 @@ static int start_mpi(void) {
     if (world.broken) return error_set("transport: MPI has lost a rank; start all ranks again");
     if (world.open) return error_set("transport: MPI carries one transport at a time");
     if (world.started) return 0;
-    if (check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
+    if (mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &threads))) return -1;
     world.started = true;
     atexit(leave);
     if (threads < MPI_THREAD_SERIALIZED)
         return error_set("transport: this MPI was built without threads (MPI_THREAD_SERIALIZED)");
-    return check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    return mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 }
 
 Transport *transport_mpi_create(double timeout_s) {
@@ -336,12 +239,12 @@ Transport *transport_mpi_create(double timeout_s) {
         return NULL;
     }
     l->base = (Transport){.is = &class, .timeout_s = timeout_s};
-    l->end = &l->first;
+    l->moves.end = &l->moves.first;
     l->waits_for = NOBODY;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
-    int failed = check(MPI_Comm_rank(MPI_COMM_WORLD, &l->base.rank)) ||
-                 check(MPI_Comm_size(MPI_COMM_WORLD, &l->base.ranks));
+    int failed = mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &l->base.rank)) ||
+                 mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &l->base.ranks));
     if (!failed && pthread_create(&l->pusher, NULL, push, l))
         failed = error_set("transport: no thread for MPI");
     if (!failed) {

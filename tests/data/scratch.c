@@ -74,7 +74,7 @@ const char *real_file(const char *name) {
     return file_exists(path) ? path : NULL;
 }
 
-Batch batch_one(const Dataset *dataset, int sample, uint64_t visit) {
+Batch batch_one(const Dataset *dataset, int sample, uint64_t position) {
     const size_t count = shape_count(dataset->input);
     Batch batch = {.n = 1};
     batch.ids = malloc(sizeof(int));
@@ -84,13 +84,6 @@ Batch batch_one(const Dataset *dataset, int sample, uint64_t visit) {
         batch.tokens = malloc(count * sizeof(int));
     else
         batch.images = malloc(count * sizeof(real));
-    dataset->fetch(dataset, &batch, visit);
+    dataset->fetch(dataset, &batch, position);
     return batch;
-}
-
-void batch_drop(Batch *batch) {
-    free(batch->ids);
-    free(batch->targets);
-    free(batch->tokens);
-    free(batch->images);
 }

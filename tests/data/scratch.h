@@ -1,5 +1,4 @@
-/* What the tests of data/ share: files that vanish at exit, errors by their exact words, batches.
- */
+/* What the tests of data/ share: files that are removed at exit, exact error messages, batches. */
 #ifndef TESTS_DATA_SCRATCH_H
 #define TESTS_DATA_SCRATCH_H
 
@@ -8,8 +7,8 @@
 #include "../../ref/dataset.h"
 #include "../test.h"
 
-/* A path for `name` (which may have directories, then created) in a directory that is removed at
- * exit.  Valid for the next seven calls. */
+/* Returns a path for `name` in a directory that is removed at exit; directories in `name` are
+ * created. Valid until the eighth call after this one. */
 const char *scratch_path(const char *name);
 
 /* Writes a file there and returns its path. */
@@ -18,20 +17,20 @@ const char *scratch_text(const char *name, const char *text);
 
 bool file_exists(const char *path);
 
-/* Whether error_message() is exactly this (printf format); the message is in scratch_expected. */
+/* Returns true if error_message() is exactly this (printf format).  scratch_expected returns the
+ * expected message. */
 bool error_is(const char *format, ...) BCD_PRINTF(1, 2);
 const char *scratch_expected(void);
 #define CHECK_ERROR(...)                                                                \
     CHECK(error_is(__VA_ARGS__), "error is \"%s\"\n  expected \"%s\"", error_message(), \
           scratch_expected())
 
-/* The path of a real data file below $BCD_DATA or datasets/; NULL if it is not there. */
+/* Returns the path of a real data file below $BCD_DATA or datasets/, or NULL if there is none. */
 const char *real_file(const char *name);
 #define SKIP_WITHOUT(name) \
     if (!real_file(name)) SKIP("%s is not in $BCD_DATA or datasets; data/fetch gets it", name)
 
-/* A batch of one sample, with room for it; freed by batch_drop. */
-Batch batch_one(const Dataset *dataset, int sample, uint64_t visit);
-void batch_drop(Batch *batch);
+/* Returns a batch of one sample, fetched at this position of the stream, for batch_free to free. */
+Batch batch_one(const Dataset *dataset, int sample, uint64_t position);
 
 #endif

@@ -1,5 +1,5 @@
-/* GPT-2's tokenizer: by hand with a tiny vocabulary, and against the published numbers where the
- * real one is there. */
+/* GPT-2's tokenizer: with a tiny vocabulary whose tokens are worked out by hand, and with the real
+ * one, if it is there, against published tokens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +15,13 @@ static Tokenizer *parse(const char *encoder, const char *merges) {
     return tokenizer_gpt2_parse(encoder, strlen(encoder), merges, strlen(merges), "DIR");
 }
 
-/* One more than the token, so that a table of them ends in 0. */
+/* Tables have each token plus 1, so that they can end with 0. */
 #define T(token) ((token) + 1)
-enum { MOST = 40 };
+enum { MAX_TOKENS = 40 };
 
 typedef struct {
     const char *text;
-    int tokens[MOST];
+    int tokens[MAX_TOKENS];
 } Known;
 
 static void check_known(const Tokenizer *tokenizer, const Known *known) {
@@ -38,7 +38,7 @@ static void check_known(const Tokenizer *tokenizer, const Known *known) {
 }
 
 static void merges_by_hand(void) {
-    /* he+ll before hello; the space belongs to the word behind it; \xC3\xA9 is one letter. */
+    /* A space belongs to the word behind it; \xC3\xA9 is one letter. */
     static const Known known[] = {
         {"", {0}},
         {"hello", {T(259)}},
@@ -50,7 +50,8 @@ static void merges_by_hand(void) {
         {"lll", {T(257), T('l')}},
         {"llll", {T(257), T(257)}},
         {"h\xC3\xA9", {T('h'), T(266)}},
-        /* All places of a rank at once: one at a time, from the left, abc+ab would come second. */
+        /* Both pairs (ab, c) merge before (abc, ab), whose rank is lower but which is there only
+           after. */
         {"abcabc", {T(265), T(265)}},
         /* The marker is ordinary text, as in the published encoder. */
         {"<|e", {T('<'), T('|'), T('e')}},
@@ -89,7 +90,7 @@ static void check_inverse(const Tokenizer *tokenizer, const char *text, size_t b
     free(tokens);
 }
 
-/* Every byte twice over, so also every kind of broken UTF-8 at its ends. */
+/* Every byte occurs twice, so that there is every kind of invalid UTF-8. */
 static void decoding_gives_back_any_bytes(void) {
     char text[600];
     Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());

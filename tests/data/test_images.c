@@ -68,7 +68,7 @@ static void synthetic_images_all_differ(void) {
     for (int i = 0; i < SETS; i++) free(images[i].records);
 }
 
-/* Of all pixels; integer sums: exact, whatever the order. */
+/* Returns mean and deviation of all pixels.  Sums of integers are exact in any order. */
 static Normalisation measure(const Images *images) {
     const size_t record = (size_t)images->label_bytes + IMAGE_BYTES;
     Normalisation result;
@@ -151,11 +151,11 @@ static void channels_come_last_and_normalised(void) {
         CHECK(batch.images[i] == (real)value, "number %d: %g, expected %g", i,
               (double)batch.images[i], value);
     }
-    batch_drop(&batch);
+    batch_free(&batch);
     dataset->free(dataset);
 }
 
-/* Whether the image fetched is `record` moved by (down, right), mirrored or not. */
+/* Returns true if the image is that of `record`, moved by (down, right) and perhaps mirrored. */
 static bool is_crop(const real *image, const unsigned char *record, int down, int right,
                     bool mirrored) {
     for (int y = 0; y < IMAGE_SIDE; y++)
@@ -169,7 +169,7 @@ static bool is_crop(const real *image, const unsigned char *record, int down, in
     return true;
 }
 
-/* The number of the crop, 0 to 161; -1 if it is none. */
+/* Returns the number of the crop, 0 to 161, or -1 if it is none. */
 static int find_crop(const real *image, const unsigned char *record) {
     for (int crop = 0; crop < 162; crop++)
         if (is_crop(image, record, crop / 2 / 9 - 4, crop / 2 % 9 - 4, crop % 2)) return crop;
@@ -177,43 +177,47 @@ static int find_crop(const real *image, const unsigned char *record) {
 }
 
 static void every_crop_and_mirror_image_appears(void) {
-    enum { VISITS = 2000 }; /* of 162 equally likely: missing one has odds of 162 exp(-12) */
+    enum {
+        POSITIONS = 2000
+    }; /* the probability that one of 162 crops is missing is 162 exp(-12) */
     Images images = synthetic(2, SPLIT_TRAIN, 0);
     Dataset *dataset = images_dataset("test", images, &as_bytes, true, 7, 0);
     int seen[162] = {0}, kinds = 0;
     CHECK(dataset->augmented, "not marked as augmented");
-    for (int visit = 0; visit < VISITS; visit++) {
-        Batch batch = batch_one(dataset, 1, (uint64_t)visit);
+    for (int position = 0; position < POSITIONS; position++) {
+        Batch batch = batch_one(dataset, 1, (uint64_t)position);
         const int crop = find_crop(batch.images, images.records + RECORD);
-        if (CHECK(crop >= 0, "visit %d is no crop of the image", visit)) kinds += seen[crop]++ == 0;
-        batch_drop(&batch);
+        if (CHECK(crop >= 0, "position %d is no crop of the image", position))
+            kinds += seen[crop]++ == 0;
+        batch_free(&batch);
     }
     CHECK(kinds == 162, "%d of 162 crops", kinds);
     dataset->free(dataset);
 }
 
-static Batch augmented(uint64_t seed, int sample, uint64_t visit) {
+static Batch augmented(uint64_t seed, int sample, uint64_t position) {
     Dataset *dataset =
         images_dataset("test", synthetic(40, SPLIT_TRAIN, 0), &as_bytes, true, seed, 0);
-    Batch batch = batch_one(dataset, sample, visit);
+    Batch batch = batch_one(dataset, sample, position);
     dataset->free(dataset);
     return batch;
 }
 
-static void augmentation_is_a_function_of_seed_sample_and_visit(void) {
+static void augmentation_is_a_function_of_seed_sample_and_position(void) {
     const size_t bytes = IMAGE_BYTES * sizeof(real);
     Batch batch = augmented(1, 33, 5), same = augmented(1, 33, 5);
-    Batch seed = augmented(2, 33, 5), visit = augmented(1, 33, 6);
+    Batch seed = augmented(2, 33, 5), position = augmented(1, 33, 6);
     CHECK(memcmp(batch.images, same.images, bytes) == 0, "the second time differs");
     CHECK(memcmp(batch.images, seed.images, bytes) != 0, "the seed changes nothing");
-    CHECK(memcmp(batch.images, visit.images, bytes) != 0, "the visit changes nothing");
-    batch_drop(&batch);
-    batch_drop(&same);
-    batch_drop(&seed);
-    batch_drop(&visit);
+    CHECK(memcmp(batch.images, position.images, bytes) != 0, "the position changes nothing");
+    batch_free(&batch);
+    batch_free(&same);
+    batch_free(&seed);
+    batch_free(&position);
 }
 
-/* A test split in the real layout, so that the reader is tested without a download. */
+/* Writes a test split in the layout of the real one, so that the reader is tested without a
+ * download. */
 static char *write_cifar10(Images *images, char *root, size_t size) {
     *images = synthetic(10000, SPLIT_TEST, 0);
     const char *path = scratch_path("cifar-10-batches-bin/test_batch.bin");
@@ -288,7 +292,7 @@ static void cifar100_takes_the_fine_label(void) {
     Dataset *dataset = images_dataset("test", (Images){bytes, 2, 2, 100}, &as_bytes, false, 0, 0);
     Batch batch = batch_one(dataset, 0, 0);
     CHECK(batch.targets[0] == 99, "class %d", batch.targets[0]);
-    batch_drop(&batch);
+    batch_free(&batch);
     bytes[2 + IMAGE_BYTES + 1] = 100;
     CHECK(cifar_check(bytes, 2 * (2 + IMAGE_BYTES), CIFAR_100, 2, "f") == -1, "label 100 passes");
     CHECK_ERROR("cifar: f: image 1 has label 100, expected 0 to 99; download it again");
@@ -307,7 +311,7 @@ void test_data_images(void) {
     RUN(cifar100_constants_are_measured);
     RUN(channels_come_last_and_normalised);
     RUN(every_crop_and_mirror_image_appears);
-    RUN(augmentation_is_a_function_of_seed_sample_and_visit);
+    RUN(augmentation_is_a_function_of_seed_sample_and_position);
     RUN(cifar10_round_trip_and_damage);
     RUN(cifar10_train_is_its_five_files_in_order);
     RUN(cifar100_takes_the_fine_label);

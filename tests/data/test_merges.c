@@ -1,5 +1,5 @@
-/* The merges of a word, against the slow way: random words by random vocabularies and the real one.
- */
+/* The merges of random words, with random vocabularies and the real one, against a simple
+ * algorithm. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,10 @@
 #include "scratch.h"
 #include "tiny.h"
 
-/* As the algorithm is published: the first rank of all neighbours, all its places from the left,
- * and again.  Overwrites token[bytes] and returns how many tokens there are. */
-static size_t merge_slowly(const Vocabulary *v, int *token, const char *word, size_t bytes) {
+/* The published algorithm: finds the lowest rank of all pairs of neighbours, merges these pairs
+ * from left to right, and repeats this.  Overwrites token[bytes] and returns the number of tokens.
+ */
+static size_t merge_simply(const Vocabulary *v, int *token, const char *word, size_t bytes) {
     size_t count = bytes;
     for (size_t i = 0; i < bytes; i++) token[i] = v->of_byte[(unsigned char)word[i]];
     for (;;) {
@@ -33,28 +34,28 @@ static size_t merge_slowly(const Vocabulary *v, int *token, const char *word, si
 
 static void check_word(Merger *merger, const Vocabulary *vocabulary, const char *word,
                        size_t bytes) {
-    int *slow = malloc(bytes * sizeof *slow);
-    const size_t expected = merge_slowly(vocabulary, slow, word, bytes);
+    int *simple = malloc(bytes * sizeof *simple);
+    const size_t expected = merge_simply(vocabulary, simple, word, bytes);
     size_t count = 0;
     CHECK(merge_word(merger, vocabulary, word, bytes, &count) == 0, "%s", error_message());
-    CHECK(count == expected && memcmp(merger->tokens, slow, count * sizeof *slow) == 0,
-          "%zu bytes: other tokens than the slow way's", bytes);
-    free(slow);
+    CHECK(count == expected && memcmp(merger->tokens, simple, count * sizeof *simple) == 0,
+          "%zu bytes: other tokens than by the simple algorithm", bytes);
+    free(simple);
 }
 
 /* A vocabulary of random merges over few letters, so that pairs overlap, tokens are made in several
  * ways, and a merge makes pairs that were learnt before it. */
 static void random_vocabulary(Vocabulary *v, uint64_t seed) {
-    enum { LETTERS = 3, MOST_MERGES = 60 };
+    enum { LETTERS = 3, MAX_MERGES = 60 };
     static char encoder[8192], merges[8192];
-    char token[LETTERS + MOST_MERGES][64] = {"a", "b", "c"};
-    char lines[MOST_MERGES][128];
+    char token[LETTERS + MAX_MERGES][64] = {"a", "b", "c"};
+    char lines[MAX_MERGES][128];
     int tokens = LETTERS, made = 0;
     strcpy(encoder, "{");
     strcpy(merges, "#version: 0.2\n");
     for (int byte = 0; byte < 256; byte++)
         tiny_append(encoder, sizeof encoder, (char[]){(char)byte, 0}, byte);
-    for (uint64_t draw = 0; made < MOST_MERGES && draw < 400; draw++) {
+    for (uint64_t draw = 0; made < MAX_MERGES && draw < 400; draw++) {
         const char *left = token[random_below(seed, 1, draw, (uint32_t)tokens)];
         const char *right = token[random_below(seed, 2, draw, (uint32_t)tokens)];
         if (strlen(left) + strlen(right) > 8) continue;

@@ -1,4 +1,4 @@
-/* Files of tensors: what is written is read, kinds of numbers, and damage. */
+/* Safetensors files: written files are read back, kinds of numbers, and damaged files. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "../../ref/error.h"
 #include "scratch.h"
 
-/* A file out of its header and its numbers. */
+/* Writes a file from its header and its numbers. */
 static const char *make_file(const char *header, const void *numbers, size_t bytes) {
     static unsigned char file[4096];
     size_t length = strlen(header);
@@ -97,7 +97,7 @@ static void halves_are_read(void) {
     "{\"" a "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" at "},\"" b \
     "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" bt "}}"
 
-/* In every kind of number: NaN and infinity are no weights. */
+/* NaN and infinity are refused in every kind of number. */
 static void what_is_no_number_is_refused(void) {
     static const struct {
         const char *kind;

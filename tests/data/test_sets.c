@@ -31,7 +31,7 @@ static const char wrong_name[] =
     "text1, text2, shakespeare, wikitext2, shakespeare:N and wikitext2:N in N tokens, "
     "webtext2, and token files FILE.tokens";
 
-/* The name of the text fits behind that of the directory, the name of its tokens does not. */
+/* The path of the text is not too long, but that of its tokens is. */
 static void long_directory(void) {
     char dir[PATH_BYTES - 24];
     memset(dir, 'x', sizeof dir - 1);
@@ -129,7 +129,7 @@ static void text_needs_no_download(void) {
     tokenizer_free(tokenizer);
 }
 
-/* Each half is held out from by itself. */
+/* Each half has a validation split of its own. */
 static void text_has_halves(void) {
     Dataset *whole = open_set("text", NULL, SPLIT_TRAIN), *part[4];
     static const Split splits[] = {SPLIT_TRAIN, SPLIT_VALID};
@@ -144,9 +144,9 @@ static void text_has_halves(void) {
           other = batch_one(part[2], 3, 0);
     CHECK(memcmp(first.tokens, same.tokens, 4 * sizeof *same.tokens) == 0, "text1 begins text");
     CHECK(memcmp(first.tokens, other.tokens, 4 * sizeof *other.tokens), "text2 does too");
-    batch_drop(&first);
-    batch_drop(&same);
-    batch_drop(&other);
+    batch_free(&first);
+    batch_free(&same);
+    batch_free(&other);
     for (int i = 0; i < 4; i++) part[i]->free(part[i]);
     whole->free(whole);
 }
@@ -181,11 +181,11 @@ static void shakespeare_is_split(void) {
     Batch batch = batch_one(train, 7, 0);
     CHECK(batch.tokens[1] == 't' && batch.tokens[3] == 'e' && batch.targets[3] == ' ',
           "the last sample");
-    batch_drop(&batch);
+    batch_free(&batch);
     train->free(train);
 }
 
-/* WikiText-2 in small: the tokens are made once, kept, and made again when the text changes. */
+/* The tokens of a text are made once, kept in a file, and made again when the text changes. */
 static void wikitext2_keeps_its_tokens(void) {
     scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
@@ -222,8 +222,7 @@ static void wikitext2_keeps_its_tokens(void) {
     repaired->free(repaired);
 }
 
-/* Words fall into the bytes and the merges that are left; kept apart from the whole vocabulary's.
- */
+/* A smaller vocabulary has fewer merges; its tokens are kept in a file of their own. */
 static void wikitext2_in_fewer_tokens(void) {
     scratch_text("gpt2-bpe/encoder.json", tiny_encoder());
     scratch_text("gpt2-bpe/vocab.bpe", tiny_merges());
@@ -288,7 +287,7 @@ static void token_files_are_split(void) {
     CHECK(valid && valid->samples == 2, "10 tokens are 2");
     Batch batch = batch_one(valid, 0, 0);
     CHECK(batch.tokens[0] == 90, "validation begins at %d", batch.tokens[0]);
-    batch_drop(&batch);
+    batch_free(&batch);
     Tokenizer *tokenizer = data_tokenizer(path, NULL);
     CHECK(tokenizer && strcmp(tokenizer->name, "bytes") == 0, "its tokenizer");
     tokenizer_free(tokenizer);

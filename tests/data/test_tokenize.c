@@ -15,7 +15,7 @@ static Tokenizer *tiny(void) {
     return tokenizer_gpt2_parse(encoder, strlen(encoder), merges, strlen(merges), "DIR");
 }
 
-/* All documents of a file, each behind a '|'; to be freed.  NULL on failure. */
+/* Returns all documents of a file, each after a '|', for the caller to free; NULL on failure. */
 static char *join_documents(const char *path) {
     Documents *documents = documents_open(path);
     if (!documents) return NULL;
@@ -58,7 +58,7 @@ static void documents_by_hand(void) {
     check_documents(scratch_text("empty.txt", ""), "");
 }
 
-/* A line of JSON that none follows properly. */
+/* A line of JSON that is refused. */
 typedef struct {
     const char *what, *line, *error;
 } BadLine;
@@ -107,7 +107,7 @@ static void zero_byte_in_a_line(void) {
 
 /* ---- zstd ---- */
 
-/* Two frames, as when compressed files are put together, with checksums. */
+/* Compresses text to two frames with checksums, as in concatenated files. */
 static size_t compress_text(char *to, size_t size, const char *text) {
     const size_t length = strlen(text), half = length / 2;
     ZSTD_CCtx *context = ZSTD_createCCtx();
@@ -129,7 +129,7 @@ static char *long_text(size_t length) {
     return text;
 }
 
-static void zstd_is_seen_through(void) {
+static void zstd_is_decompressed(void) {
     enum { LENGTH = 3 << 20 }; /* longer than every buffer on the way */
     char *text = long_text(LENGTH), *compressed = malloc(2 * LENGTH),
          *expected = malloc(LENGTH + 2);
@@ -188,8 +188,8 @@ static void end_of_text_stands_between_documents(void) {
     tokenizer_free(tokenizer);
 }
 
-/* Everything that stands around a space or a newline, read in pieces of every size: their tokens
- * must be those of the whole. */
+/* Text with many kinds of white space, read in pieces of every size, gives the tokens of the whole.
+ */
 static void pieces_give_the_tokens_of_the_whole(void) {
     static const char text[] =
         "hello world  hello\n\nabcabc \n  hello   abc\n\nhello's\n\xC3\xA9\nhello \xFF\n\n "
@@ -275,7 +275,7 @@ static void failures_leave_no_file(void) {
     CHECK(system(command) != 0, "a temporary file is left behind");
 }
 
-/* What data/encode.py writes, and what it would not. */
+/* Makes a token file from output like that of data/encode.py. */
 static int encoded(const char *head, const void *bytes, size_t count, TokenizeStats *stats) {
     FILE *from = tmpfile();
     fputs(head, from);
@@ -317,7 +317,7 @@ void test_data_tokenize(void) {
         RUN_ROW(bad_lines[i].what, check_bad_line, &bad_lines[i]);
     RUN(nested_too_deep);
     RUN(zero_byte_in_a_line);
-    RUN(zstd_is_seen_through);
+    RUN(zstd_is_decompressed);
     RUN(end_of_text_stands_between_documents);
     RUN(pieces_give_the_tokens_of_the_whole);
     RUN(one_long_word);

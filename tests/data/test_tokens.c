@@ -1,4 +1,4 @@
-/* Windows over tokens, token files, and what damaged ones say. */
+/* Samples of tokens, token files, and the errors of damaged files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void windows_do_not_overlap_and_targets_are_one_on(void) {
             CHECK(batch.targets[t] == 4 + 7 * n + t, "sample %d target %d: %d", n, t,
                   batch.targets[t]);
         }
-        batch_drop(&batch);
+        batch_free(&batch);
     }
     dataset->free(dataset);
 }
@@ -144,7 +144,7 @@ static void a_place_that_cannot_be_written(void) {
           "%s", error_message());
 }
 
-/* A prompt is read, and no target: whatever the width, in the file and in a batch. */
+/* Masked tokens are no targets, for every width, in the file and in a batch. */
 static void masked_tokens_are_no_targets(int vocabulary, int width) {
     const int numbers[] = {5, -1 - 6, 7, 0, -1, vocabulary - 1, -vocabulary};
     static const int targets[] = {-1, 7, 0, -1};
@@ -168,7 +168,7 @@ static void masked_tokens_are_no_targets(int vocabulary, int width) {
           batch.targets[1], batch.targets[2], batch.targets[3]);
     CHECK(batch.tokens[1] == 6 && batch.tokens[3] == 0, "%d, %d", batch.tokens[1], batch.tokens[3]);
     CHECK(strcmp(dataset->tokenizer, "test") == 0, "made by \"%s\"", dataset->tokenizer);
-    batch_drop(&batch);
+    batch_free(&batch);
     dataset->free(dataset);
 }
 
@@ -178,8 +178,8 @@ static void prompts_are_masked(void) {
     masked_tokens_are_no_targets(32769, 4);
 }
 
-/* What a killed process left half-written is overwritten, also where it is longer. */
-static void what_was_left_behind_is_overwritten(void) {
+/* A temporary file that a killed process left behind is overwritten, even if it is longer. */
+static void left_temporary_file_is_overwritten(void) {
     enum { OLD = 5000 };
     static const unsigned char old[OLD];
     const int numbers[] = {1, 2, 3};
@@ -261,7 +261,7 @@ static void check_damage(const void *row) {
     } else if (CHECK(failed, "it passes")) {
         CHECK_ERROR("tokens: %s: %s", path, damage->error);
     }
-    remove(path); /* or write_counting would find it there */
+    remove(path); /* since write_counting expects that there is none */
 }
 
 static void no_file_and_no_regular_file(void) {
@@ -285,7 +285,7 @@ void test_data_tokens(void) {
     RUN(a_wrong_token_leaves_no_file);
     RUN(prompts_are_masked);
     RUN(a_place_that_cannot_be_written);
-    RUN(what_was_left_behind_is_overwritten);
+    RUN(left_temporary_file_is_overwritten);
     RUN(one_process_at_a_time_writes);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
         RUN_ROW(damages[i].what, check_damage, &damages[i]);

@@ -1,4 +1,4 @@
-/* The files of GPT-2's vocabulary: their alphabet, and what damaged ones say. */
+/* The files of GPT-2's vocabulary: how they write bytes, and the errors of damaged files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void every_byte_has_its_character(void) {
     CHECK(bytemap_decode(bytes, "\xE6\x97\xA5", 3) == -1, "a character of three bytes");
 }
 
-/* `from` replaced by `to` in the encoder, or in the merges; NULL: all of it. */
+/* Damage to one of the two files: `from` is replaced by `to`; with from NULL the whole text is. */
 typedef struct {
     const char *what, *error;
     bool merges;
