@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../ref/error.h"
-#include "schedule_play.h"
+#include "list_scheduler.h"
 
 const char *const schedule_names[SCHEDULE_KINDS] = {"1f1b", "zero-bubble"};
 
@@ -31,9 +31,9 @@ static int check(const SchedulePlan *plan) {
 }
 
 /* Makes room in the channel from one chunk to its neighbour for all micro-batches. */
-static int open_channel(Play *play, int from, int to) {
-    const SchedulePlan *plan = play->plan;
-    PlayChannel *c = play_channel(play, from, to);
+static int open_channel(ListScheduler *s, int from, int to) {
+    const SchedulePlan *plan = s->plan;
+    SchedulerChannel *c = scheduler_channel(s, from, to);
     if (plan->rank_of[from] == plan->rank_of[to]) return 0;
     c->sent += plan->micro_batches; /* counts the room, until open_channels resets it */
     free(c->message);
@@ -41,71 +41,71 @@ static int open_channel(Play *play, int from, int to) {
     return c->message ? 0 : -1;
 }
 
-static int open_channels(Play *play) {
-    size_t ranks = (size_t)play->plan->ranks;
-    play->channel = calloc(ranks * ranks * 2, sizeof *play->channel);
-    if (!play->channel) return -1;
-    for (int c = 0; c + 1 < play->plan->chunks; c++)
-        if (open_channel(play, c, c + 1) || open_channel(play, c + 1, c)) return -1;
-    for (size_t i = 0; i < ranks * ranks * 2; i++) play->channel[i].sent = 0;
+static int open_channels(ListScheduler *s) {
+    size_t ranks = (size_t)s->plan->ranks;
+    s->channel = calloc(ranks * ranks * 2, sizeof *s->channel);
+    if (!s->channel) return -1;
+    for (int c = 0; c + 1 < s->plan->chunks; c++)
+        if (open_channel(s, c, c + 1) || open_channel(s, c + 1, c)) return -1;
+    for (size_t i = 0; i < ranks * ranks * 2; i++) s->channel[i].sent = 0;
     return 0;
 }
 
-static int open_lists(Play *play) {
-    const SchedulePlan *plan = play->plan;
-    play->schedule->rank = calloc((size_t)plan->ranks, sizeof *play->schedule->rank);
-    if (!play->schedule->rank) return -1;
+static int open_lists(ListScheduler *s) {
+    const SchedulePlan *plan = s->plan;
+    s->schedule->rank = calloc((size_t)plan->ranks, sizeof *s->schedule->rank);
+    if (!s->schedule->rank) return -1;
     for (int r = 0; r < plan->ranks; r++) {
         size_t capacity = 0; /* for each chunk all steps, two sends and two receives */
         for (int c = 0; c < plan->chunks; c++)
             if (plan->rank_of[c] == r) capacity += (size_t)plan->micro_batches * (STEPS + 4);
-        play->schedule->rank[r].task = malloc((capacity + 1) * sizeof(Task));
-        if (!play->schedule->rank[r].task) return -1;
+        s->schedule->rank[r].task = malloc((capacity + 1) * sizeof(Task));
+        if (!s->schedule->rank[r].task) return -1;
     }
     return 0;
 }
 
 /* Links the chunks of each rank in ascending order, and computes their bounds. */
-static void prepare_chunks(Play *play) {
-    const SchedulePlan *plan = play->plan;
-    for (int r = 0; r < plan->ranks; r++) play->rank[r].lowest = plan->chunks;
+static void prepare_chunks(ListScheduler *s) {
+    const SchedulePlan *plan = s->plan;
+    for (int r = 0; r < plan->ranks; r++) s->rank[r].lowest = plan->chunks;
     for (int c = plan->chunks - 1; c >= 0; c--) {
-        PlayRank *rank = &play->rank[plan->rank_of[c]];
-        play->chunk[c].above = rank->lowest;
-        play->chunk[c].bound = schedule_bound(plan, c);
+        SchedulerRank *rank = &s->rank[plan->rank_of[c]];
+        s->chunk[c].above = rank->lowest;
+        s->chunk[c].bound = schedule_bound(plan, c);
         rank->lowest = c;
     }
 }
 
-static int reserve(Play *play) {
-    const SchedulePlan *plan = play->plan;
+static int reserve(ListScheduler *s) {
+    const SchedulePlan *plan = s->plan;
     size_t micro = (size_t)plan->chunks * (size_t)plan->micro_batches;
-    play->micro = malloc(micro * sizeof *play->micro);
-    play->chunk = calloc((size_t)plan->chunks, sizeof *play->chunk);
-    play->rank = calloc((size_t)plan->ranks, sizeof *play->rank);
-    if (!play->micro || !play->chunk || !play->rank) return -1;
+    s->micro = malloc(micro * sizeof *s->micro);
+    s->chunk = calloc((size_t)plan->chunks, sizeof *s->chunk);
+    s->rank = calloc((size_t)plan->ranks, sizeof *s->rank);
+    if (!s->micro || !s->chunk || !s->rank) return -1;
     for (size_t i = 0; i < micro; i++)
-        for (int step = 0; step < STEPS; step++) play->micro[i].done[step] = -1;
-    prepare_chunks(play);
-    return open_channels(play) || open_lists(play) ? -1 : 0;
+        for (int step = 0; step < STEPS; step++) s->micro[i].done[step] = -1;
+    prepare_chunks(s);
+    return open_channels(s) || open_lists(s) ? -1 : 0;
 }
 
-static void release(Play *play) {
-    size_t ranks = (size_t)play->plan->ranks;
-    for (size_t i = 0; play->channel && i < ranks * ranks * 2; i++) free(play->channel[i].message);
-    free(play->channel);
-    free(play->micro);
-    free(play->chunk);
-    free(play->rank);
+static void release(ListScheduler *s) {
+    size_t ranks = (size_t)s->plan->ranks;
+    for (size_t i = 0; s->channel && i < ranks * ranks * 2; i++) free(s->channel[i].message);
+    free(s->channel);
+    free(s->micro);
+    free(s->chunk);
+    free(s->rank);
 }
 
 int schedule_make(Schedule *schedule, const SchedulePlan *plan) {
     *schedule = (Schedule){.ranks = plan->ranks};
     if (check(plan)) return -1;
-    Play play = {.plan = plan, .schedule = schedule};
-    int failed = reserve(&play);
-    if (!failed) play_run(&play);
-    release(&play);
+    ListScheduler s = {.plan = plan, .schedule = schedule};
+    int failed = reserve(&s);
+    if (!failed) scheduler_run(&s);
+    release(&s);
     if (!failed) return 0;
     schedule_free(schedule);
     return error_set("schedule: out of memory");

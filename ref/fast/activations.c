@@ -3,7 +3,7 @@
 
 #include "fast.h"
 #include "rows.h"
-#include "vexp.h"
+#include "vector_math.h"
 
 /* ---- relu ---- */
 
@@ -13,7 +13,7 @@ static void relu_block(real *restrict y, const real *restrict x, size_t count) {
 }
 
 void fast_relu_forward(real *y, const real *x, size_t count) {
-#pragma omp parallel for if (count > PARALLEL)
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t at = 0; at < count; at += BLOCK) relu_block(y + at, x + at, block_size(count - at));
 }
 
@@ -26,7 +26,7 @@ static void relu_gradient_block(real *restrict dx, const real *restrict dy, cons
 }
 
 void fast_relu_input_gradient(real *dx, const real *dy, const real *y, size_t count, bool add) {
-#pragma omp parallel for if (count > PARALLEL)
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t at = 0; at < count; at += BLOCK)
         relu_gradient_block(dx + at, dy + at, y + at, block_size(count - at), add);
 }
@@ -50,7 +50,7 @@ static void gelu_block(real *y, const real *x, size_t count) {
 }
 
 void fast_gelu_forward(real *y, const real *x, size_t count) {
-#pragma omp parallel for if (count > PARALLEL)
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t at = 0; at < count; at += BLOCK) gelu_block(y + at, x + at, block_size(count - at));
 }
 
@@ -67,7 +67,7 @@ static void gelu_gradient_block(real *dx, const real *dy, const real *x, size_t 
 }
 
 void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t count, bool add) {
-#pragma omp parallel for if (count > PARALLEL)
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t at = 0; at < count; at += BLOCK)
         gelu_gradient_block(dx + at, dy + at, x + at, block_size(count - at), add);
 }
@@ -76,7 +76,7 @@ void fast_gelu_input_gradient(real *dx, const real *dy, const real *x, size_t co
 
 void fast_swiglu_forward(real *y, const real *x, int n, int f) {
     const size_t width = (size_t)f;
-#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * width > WORTH_THREADS)
     for (int row = 0; row < n; row++) {
         const real *gate = x + (size_t)row * 2 * width, *up = gate + width;
         real *out = y + (size_t)row * width;
@@ -107,7 +107,7 @@ static void swiglu_gradient_row(real *dx, const real *dy, const real *x, size_t 
 
 void fast_swiglu_input_gradient(real *dx, const real *dy, const real *x, int n, int f, bool add) {
     const size_t width = (size_t)f;
-#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * width > WORTH_THREADS)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
         swiglu_gradient_row(dx + 2 * at, dy + at, x + 2 * at, width, add);
@@ -122,7 +122,7 @@ static void add_block(real *y, const real *a, const real *b, size_t count) {
 }
 
 void fast_add_forward(real *y, const real *a, const real *b, size_t count) {
-#pragma omp parallel for if (count > PARALLEL)
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t at = 0; at < count; at += BLOCK)
         add_block(y + at, a + at, b + at, block_size(count - at));
 }
@@ -132,7 +132,7 @@ void fast_add_input_gradient(real *dx, const real *dy, size_t count, bool add) {
         fast_add_forward(dx, dx, dy, count);
         return;
     }
-#pragma omp parallel for if (count > PARALLEL)
+#pragma omp parallel for if (count > WORTH_THREADS)
     for (size_t at = 0; at < count; at += BLOCK)
         memcpy(dx + at, dy + at, block_size(count - at) * sizeof *dx);
 }

@@ -11,7 +11,7 @@
 #include "matmul.h"
 #include "rope.h"
 #include "rows.h"
-#include "vexp.h"
+#include "vector_math.h"
 
 enum { TILE = 64 }; /* queries and keys; a multiple of LANES */
 
@@ -146,7 +146,7 @@ static void forward_tile(real *y, real *lse, const Head *h, Span queries) {
 }
 
 static bool worth_threads(int n, int t, int c) {
-    return (size_t)n * (size_t)t * (size_t)c > PARALLEL / 4;
+    return (size_t)n * (size_t)t * (size_t)c > WORTH_THREADS / 4;
 }
 
 static void forward_head(real *y, real *lse, const Head *h) {

@@ -11,7 +11,7 @@ static void average(real *restrict y, const real *restrict x, int s, int c) {
 
 void fast_avgpool_forward(real *y, const real *x, int n, int s, int c) {
     const size_t image = (size_t)s * (size_t)c;
-#pragma omp parallel for if ((size_t)n * image > PARALLEL)
+#pragma omp parallel for if ((size_t)n * image > WORTH_THREADS)
     for (int i = 0; i < n; i++) average(y + (size_t)i * (size_t)c, x + (size_t)i * image, s, c);
 }
 
@@ -26,7 +26,7 @@ static void spread(real *restrict dx, const real *restrict dy, int s, int c, boo
 
 void fast_avgpool_input_gradient(real *dx, const real *dy, int n, int s, int c, bool add) {
     const size_t image = (size_t)s * (size_t)c;
-#pragma omp parallel for if ((size_t)n * image > PARALLEL)
+#pragma omp parallel for if ((size_t)n * image > WORTH_THREADS)
     for (int i = 0; i < n; i++)
         spread(dx + (size_t)i * image, dy + (size_t)i * (size_t)c, s, c, add);
 }

@@ -8,7 +8,7 @@
 
 #include "fast.h"
 #include "rows.h"
-#include "vexp.h"
+#include "vector_math.h"
 
 #define EPS 1e-5
 
@@ -201,7 +201,7 @@ void fast_batchnorm_forward(real *y, real *mean, real *rstd, real *running_mean,
             t.scale[j] = g[from] * rstd[from];
             t.shift[j] = b[from];
         }
-#pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
+#pragma omp parallel for if ((size_t)n * (size_t)c > WORTH_THREADS)
         for (int first = 0; first < wide.rows; first += WIDE_ROWS)
             for (int row = first; row < min(first + WIDE_ROWS, wide.rows); row++) {
                 const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;
@@ -270,7 +270,7 @@ void fast_batchnorm_input_gradient(real *dx, real *dskip, const real *dy, const 
         const WideRow wide = wide_rows(n, c, channel);
         Terms t = {0};
         gradient_terms(&t, g, mean, rstd, use_running ? NULL : sums, n, c, channel, wide.width);
-#pragma omp parallel for if ((size_t)n * (size_t)c > PARALLEL)
+#pragma omp parallel for if ((size_t)n * (size_t)c > WORTH_THREADS)
         for (int first = 0; first < wide.rows; first += WIDE_ROWS)
             for (int row = first; row < min(first + WIDE_ROWS, wide.rows); row++) {
                 const size_t at = (size_t)row * (size_t)wide.stride + (size_t)channel;

@@ -139,7 +139,7 @@ static void run(const ConvJob *job, const real *w) {
     real *weights = scratch(SCRATCH_WEIGHT, outputs * taps * (size_t)job->in_c + LANES);
     double work =
         (double)job->conv->n * job->out_h * job->out_w * (double)taps * job->in_c * job->out_c;
-#pragma omp parallel if (work > WORTH_THREADS)
+#pragma omp parallel if (work > WORTH_THREADS_CONV2D)
     {
         pack_weights(weights, job, w);
         int64_t t = omp_get_thread_num(), threads = omp_get_num_threads(), n = job->conv->n;

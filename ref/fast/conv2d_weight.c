@@ -169,7 +169,7 @@ void fast_conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv c
     real *partials = scratch(SCRATCH_PARTIAL, (size_t)plan.chunks * (size_t)plan.partial);
     int taps = conv.kernel * plan.taps_row, tiles = plan.line / plan.width;
     double work = (double)conv.n * plan.oh * plan.ow * taps * conv.o;
-#pragma omp parallel if (work > WORTH_THREADS)
+#pragma omp parallel if (work > WORTH_THREADS_CONV2D)
     {
 #pragma omp for schedule(dynamic)
         for (int job = 0; job < plan.chunks * plan.pieces; job++) {

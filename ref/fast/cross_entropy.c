@@ -6,7 +6,7 @@
 
 #include "fast.h"
 #include "rows.h"
-#include "vexp.h"
+#include "vector_math.h"
 
 /* Returns the largest of x[count], or -infinity if count is 0. */
 static real largest(const real *x, size_t count) {
@@ -46,7 +46,7 @@ static void forward_row(real *loss, real *log_sum, unsigned char *correct, const
 void fast_cross_entropy_forward(real *loss, real *log_sum, unsigned char *correct,
                                 const real *logits, const int *targets, int rows, int classes) {
     const size_t width = (size_t)classes;
-#pragma omp parallel for if ((size_t)rows * width > PARALLEL)
+#pragma omp parallel for if ((size_t)rows * width > WORTH_THREADS)
     for (int row = 0; row < rows; row++)
         forward_row(loss + row, log_sum + row, correct + row, logits + (size_t)row * width,
                     targets[row], width);
@@ -73,7 +73,7 @@ static void gradient_row(real *dlogits, const real *logits, real log_sum, int ta
 void fast_cross_entropy_input_gradient(real *dlogits, const real *logits, const real *log_sum,
                                        const int *targets, real scale, int rows, int classes) {
     const size_t width = (size_t)classes;
-#pragma omp parallel for if ((size_t)rows * width > PARALLEL)
+#pragma omp parallel for if ((size_t)rows * width > WORTH_THREADS)
     for (int row = 0; row < rows; row++) {
         const size_t at = (size_t)row * width;
         gradient_row(dlogits + at, logits + at, log_sum[row], targets[row], scale, width);

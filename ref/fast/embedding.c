@@ -11,7 +11,7 @@ static void add_rows(real *restrict y, const real *restrict x, int c) {
 void fast_embedding_forward(real *y, const int *tokens, const real *token, const real *position,
                             int n, int t, int c) {
     const size_t width = (size_t)c;
-#pragma omp parallel for if ((size_t)n * (size_t)t * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * (size_t)t * width > WORTH_THREADS)
     for (int place = 0; place < n * t; place++) {
         real *out = y + (size_t)place * width;
         memcpy(out, token + (size_t)tokens[place] * width, width * sizeof *out);
@@ -26,11 +26,11 @@ void fast_embedding_weight_gradient(real *dtoken, const real *dy, const int *tok
     enum { SLICE = 64 };
     const size_t width = (size_t)c;
     if (!add) {
-#pragma omp parallel for if ((size_t)vocabulary * width > PARALLEL)
+#pragma omp parallel for if ((size_t)vocabulary * width > WORTH_THREADS)
         for (int v = 0; v < vocabulary; v++)
             memset(dtoken + (size_t)v * width, 0, width * sizeof *dtoken);
     }
-#pragma omp parallel for if ((size_t)n * (size_t)t * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * (size_t)t * width > WORTH_THREADS)
     for (int channel = 0; channel < c; channel += SLICE) {
         const int slice = c - channel < SLICE ? c - channel : SLICE;
         for (int place = 0; place < n * t; place++)
@@ -42,7 +42,7 @@ void fast_embedding_weight_gradient(real *dtoken, const real *dy, const int *tok
 void fast_embedding_position_gradient(real *dposition, const real *dy, int n, int t, int c,
                                       bool add) {
     const size_t width = (size_t)c;
-#pragma omp parallel for if ((size_t)n * (size_t)t * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * (size_t)t * width > WORTH_THREADS)
     for (int place = 0; place < t; place++) {
         real *sum = dposition + (size_t)place * width;
         if (!add) memset(sum, 0, width * sizeof *sum);

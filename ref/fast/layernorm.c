@@ -3,7 +3,7 @@
 
 #include "fast.h"
 #include "rows.h"
-#include "vexp.h"
+#include "vector_math.h"
 
 /* Two passes over a row that is in cache by then: the variance does not cancel. */
 static void forward_row(real *y, real *mean, real *rstd, const real *x, const real *g,
@@ -24,7 +24,7 @@ static void forward_row(real *y, real *mean, real *rstd, const real *x, const re
 void fast_layernorm_forward(real *y, real *mean, real *rstd, const real *x, const real *g,
                             const real *b, int n, int c, double eps) {
     const size_t width = (size_t)c;
-#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * width > WORTH_THREADS)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
         forward_row(y + at, mean + row, rstd + row, x + at, g, b, width, eps);
@@ -53,7 +53,7 @@ static void gradient_row(real *restrict dx, const real *restrict dy, const real 
 void fast_layernorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
                                    const real *mean, const real *rstd, int n, int c, bool add) {
     const size_t width = (size_t)c;
-#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * width > WORTH_THREADS)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
         gradient_row(dx + at, dy + at, x + at, g, mean[row], rstd[row], width, add);

@@ -3,7 +3,7 @@
 
 #include "fast.h"
 #include "rows.h"
-#include "vexp.h"
+#include "vector_math.h"
 
 static void forward_row(real *y, real *rrms, const real *x, const real *g, size_t c, double eps) {
     vec squares = {0};
@@ -19,7 +19,7 @@ static void forward_row(real *y, real *rrms, const real *x, const real *g, size_
 void fast_rmsnorm_forward(real *y, real *rrms, const real *x, const real *g, int n, int c,
                           double eps) {
     const size_t width = (size_t)c;
-#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * width > WORTH_THREADS)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
         forward_row(y + at, rrms + row, x + at, g, width, eps);
@@ -43,7 +43,7 @@ static void gradient_row(real *restrict dx, const real *restrict dy, const real 
 void fast_rmsnorm_input_gradient(real *dx, const real *dy, const real *x, const real *g,
                                  const real *rrms, int n, int c, bool add) {
     const size_t width = (size_t)c;
-#pragma omp parallel for if ((size_t)n * width > PARALLEL)
+#pragma omp parallel for if ((size_t)n * width > WORTH_THREADS)
     for (int row = 0; row < n; row++) {
         const size_t at = (size_t)row * width;
         gradient_row(dx + at, dy + at, x + at, g, rrms[row], width, add);

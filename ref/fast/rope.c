@@ -9,7 +9,7 @@ Angles rope_angles(const Rope *rope, int t, int d) {
     const size_t half = (size_t)(d / 2), count = (size_t)t * half;
     real *cosine = scratch(SCRATCH_ROPE, 2 * count), *sine = cosine + count;
     enum { COST = 64 }; /* of one angle, in additions */
-#pragma omp parallel for if (count > PARALLEL / COST)
+#pragma omp parallel for if (count > WORTH_THREADS / COST)
     for (int pair = 0; pair < d / 2; pair++) {
         const double frequency = rope_frequency(rope, pair, d);
         for (int position = 0; position < t; position++) {

@@ -16,7 +16,7 @@ void rows_sum(double *totals, int quantities, int rows, int column, int width, R
     const int chunks = (rows + chunk_rows - 1) / chunk_rows;
 
     double partial[PARTIALS];
-#pragma omp parallel for if ((size_t)rows * (size_t)width > PARALLEL)
+#pragma omp parallel for if ((size_t)rows * (size_t)width > WORTH_THREADS)
     for (int task = 0; task < chunks * tiles; task++) {
         double *sums = partial + task * tile_sums;
         const int chunk = task / tiles, left = task % tiles * SUM_COLUMNS;

@@ -7,8 +7,9 @@
 #include "rows.h"
 #include "simd.h"
 
-/* The number of multiply-adds, some microseconds of work, above which waking other threads pays. */
-#define WORTH_THREADS 2e5
+/* For a convolution with fewer multiply-adds, some microseconds of work, waking other threads costs
+ * more than it saves. */
+#define WORTH_THREADS_CONV2D 2e5
 
 INLINE void tile_zero(vec *acc, const int vectors) {
     UNROLL

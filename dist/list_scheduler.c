@@ -1,0 +1,204 @@
+/* Makes schedules by list scheduling (Graham 1966): a step is simulated, and at each moment the
+ * rank that can start first takes the most urgent step that is ready.  The lists record a
+ * simulation that reached its end, so they cannot deadlock, and like it they respect the bound of
+ * each chunk.  It always reaches its end, because chunks take micro-batches in order: the oldest
+ * unfinished one never finds the chunk above it full. */
+#include "list_scheduler.h"
+
+#include <math.h>
+
+static SchedulerMicroBatch *micro_batch(const ListScheduler *s, int chunk, int micro) {
+    return &s->micro[(size_t)chunk * (size_t)s->plan->micro_batches + (size_t)micro];
+}
+
+/* Returns true if a chunk has such a step at all. */
+static bool runs(const SchedulePlan *plan, int chunk, Step step) {
+    switch (step) {
+        case FORWARD:
+            return chunk >= plan->first;
+        case INPUT_GRADIENT:
+            return chunk >= plan->lowest;
+        default:
+            return chunk >= plan->lowest && plan->trains[chunk];
+    }
+}
+
+static double cost(const SchedulePlan *plan, int chunk, Step step) {
+    const ChunkCost *c = &plan->cost[chunk];
+    return step == FORWARD          ? c->forward
+           : step == INPUT_GRADIENT ? c->input_gradient
+                                    : c->weight_gradient;
+}
+
+/* ---- what may start, and when ---- */
+
+/* Returns the time that a message takes. */
+static double transfer_time(const SchedulePlan *plan, int from, int to) {
+    if (!plan->transfer || plan->rank_of[from] == plan->rank_of[to]) return 0;
+    return plan->transfer[from < to ? from : to];
+}
+
+/* Returns when the result of a step on chunk `from` arrives at chunk `to`, or -1 if the step is not
+ * done yet. */
+static double arrival(const ListScheduler *s, int from, int to, int micro, Step step) {
+    double end = micro_batch(s, from, micro)->done[step];
+    return end < 0 ? -1 : end + transfer_time(s->plan, from, to);
+}
+
+/* Returns the micro-batches that a chunk holds now. */
+static int held(const ListScheduler *s, int chunk) {
+    const SchedulePlan *plan = s->plan;
+    int entered = s->chunk[chunk].next[FORWARD];
+    if (runs(plan, chunk, WEIGHT_GRADIENT)) return entered - s->chunk[chunk].next[WEIGHT_GRADIENT];
+    if (runs(plan, chunk, INPUT_GRADIENT)) return entered - s->chunk[chunk].next[INPUT_GRADIENT];
+    return chunk + 1 < plan->chunks ? entered - s->chunk[chunk + 1].next[FORWARD] : 0;
+}
+
+/* Returns when the inputs of a chunk's next such step arrive, or -1 if they are not on their way
+ * yet. */
+static double ready(const ListScheduler *s, int chunk, Step step) {
+    const SchedulePlan *plan = s->plan;
+    int micro = s->chunk[chunk].next[step];
+    if (!runs(plan, chunk, step) || micro == plan->micro_batches) return -1;
+    switch (step) {
+        case FORWARD:
+            if (held(s, chunk) >= s->chunk[chunk].bound) return -1;
+            return chunk == plan->first ? 0 : arrival(s, chunk - 1, chunk, micro, FORWARD);
+        case INPUT_GRADIENT:
+            if (chunk == plan->chunks - 1) return micro_batch(s, chunk, micro)->done[FORWARD];
+            return arrival(s, chunk + 1, chunk, micro, INPUT_GRADIENT);
+        default:
+            return micro_batch(s, chunk, micro)->done[INPUT_GRADIENT];
+    }
+}
+
+/* Gradients are more urgent than forward passes, because they free memory and feed the ranks below.
+ * Among chunks, the one closest to the end of its pass is the most urgent.  Weight gradients come
+ * at once in 1F1B, last in zero bubble. */
+static int urgency(const SchedulePlan *plan, int chunk, Step step) {
+    switch (step) {
+        case FORWARD:
+            return plan->chunks + chunk;
+        case INPUT_GRADIENT:
+            /* The last chunk runs backward at once, since the logits' gradient overwrites them. */
+            return chunk == plan->chunks - 1 ? 5 * plan->chunks : 3 * plan->chunks - chunk;
+        default:
+            return plan->kind == SCHEDULE_1F1B ? 4 * plan->chunks - chunk : chunk;
+    }
+}
+
+/* Updates when the steps of a chunk are ready.  Returns true if one has changed. */
+static bool refresh(ListScheduler *s, int chunk) {
+    double *known = s->chunk[chunk].ready;
+    bool changed = false;
+    for (Step step = FORWARD; step < STEPS; step++) {
+        double now = ready(s, chunk, step);
+        changed |= now != known[step];
+        known[step] = now;
+    }
+    return changed;
+}
+
+/* Chooses a rank's next step: the one with the earliest start, on a tie the most urgent. */
+static void choose(ListScheduler *s, int rank) {
+    const SchedulePlan *plan = s->plan;
+    Choice *best = &s->rank[rank].choice;
+    double earliest = INFINITY;
+    for (int chunk = s->rank[rank].lowest; chunk < plan->chunks; chunk = s->chunk[chunk].above)
+        for (Step step = FORWARD; step < STEPS; step++) {
+            double start = s->chunk[chunk].ready[step];
+            if (start < 0) continue;
+            if (start < s->rank[rank].clock) start = s->rank[rank].clock;
+            Choice candidate = {step, chunk, urgency(plan, chunk, step)};
+            if (start > earliest || (start == earliest && candidate.urgency <= best->urgency))
+                continue;
+            *best = candidate;
+            earliest = start;
+        }
+    s->rank[rank].start = earliest;
+}
+
+/* Returns the rank that can start first, or -1 if none can. */
+static int first_rank(const ListScheduler *s) {
+    int ranks = s->plan->ranks, r = 0;
+    double earliest = INFINITY;
+    for (int i = 0; i < ranks; i++)
+        earliest = s->rank[i].start < earliest ? s->rank[i].start : earliest;
+    if (earliest == INFINITY) return -1;
+    while (s->rank[r].start != earliest) r++;
+    return r;
+}
+
+/* ---- recording the lists ---- */
+
+static void append_task(ListScheduler *s, int rank, Task task) {
+    TaskList *tasks = &s->schedule->rank[rank];
+    tasks->task[tasks->tasks++] = task;
+}
+
+SchedulerChannel *scheduler_channel(const ListScheduler *s, int from_chunk, int to_chunk) {
+    int ranks = s->plan->ranks, gradient = to_chunk < from_chunk;
+    const int *rank_of = s->plan->rank_of;
+    return &s->channel[(rank_of[from_chunk] * ranks + rank_of[to_chunk]) * 2 + gradient];
+}
+
+/* Sends the result of a step that ended at `now` to a neighbouring chunk. */
+static void send(ListScheduler *s, int from, int to, int micro, double now) {
+    const int *rank_of = s->plan->rank_of;
+    if (rank_of[from] == rank_of[to]) return;
+    bool gradient = to < from;
+    SchedulerChannel *c = scheduler_channel(s, from, to);
+    double arrives = now + transfer_time(s->plan, from, to);
+    append_task(s, rank_of[from],
+                (Task){gradient ? TASK_SEND_GRADIENT : TASK_SEND_VALUE, from, micro, now, arrives});
+    micro_batch(s, to, micro)->message[gradient] = c->sent;
+    c->message[c->sent++] =
+        (Task){gradient ? TASK_RECEIVE_GRADIENT : TASK_RECEIVE_VALUE, to, micro, now, arrives};
+}
+
+/* Receives the message for a step.  Messages have no tags and arrive in the order they were sent,
+ * so earlier ones that the receiver needs only later are received first. */
+static void receive(ListScheduler *s, int from, int to, int micro) {
+    if (s->plan->rank_of[from] == s->plan->rank_of[to]) return;
+    SchedulerChannel *c = scheduler_channel(s, from, to);
+    int wanted = micro_batch(s, to, micro)->message[to < from];
+    while (c->received <= wanted) append_task(s, s->plan->rank_of[to], c->message[c->received++]);
+}
+
+static void perform(ListScheduler *s, int rank, Choice choice) {
+    const SchedulePlan *plan = s->plan;
+    static const TaskKind kind[STEPS] = {TASK_FORWARD, TASK_INPUT_GRADIENT, TASK_WEIGHT_GRADIENT};
+    int chunk = choice.chunk, micro = s->chunk[chunk].next[choice.step]++;
+    double start = s->rank[rank].start, end = start + cost(plan, chunk, choice.step);
+    if (choice.step == FORWARD && chunk > plan->first) receive(s, chunk - 1, chunk, micro);
+    if (choice.step == INPUT_GRADIENT && chunk + 1 < plan->chunks)
+        receive(s, chunk + 1, chunk, micro);
+    append_task(s, rank, (Task){kind[choice.step], chunk, micro, start, end});
+    s->rank[rank].clock = micro_batch(s, chunk, micro)->done[choice.step] = end;
+    if (choice.step == FORWARD && chunk + 1 < plan->chunks) send(s, chunk, chunk + 1, micro, end);
+    if (choice.step == INPUT_GRADIENT && chunk > plan->lowest)
+        send(s, chunk, chunk - 1, micro, end);
+}
+
+/* Chooses again for the ranks whose choice may have changed: that of the chunk that worked and
+ * those of its neighbours. */
+static void choose_around(ListScheduler *s, int chunk) {
+    const SchedulePlan *plan = s->plan;
+    int rank = plan->rank_of[chunk];
+    refresh(s, chunk);
+    for (int c = chunk - 1; c <= chunk + 1; c += 2)
+        if (c >= 0 && c < plan->chunks && refresh(s, c) && plan->rank_of[c] != rank)
+            choose(s, plan->rank_of[c]);
+    choose(s, rank);
+}
+
+void scheduler_run(ListScheduler *s) {
+    for (int c = 0; c < s->plan->chunks; c++) refresh(s, c);
+    for (int r = 0; r < s->plan->ranks; r++) choose(s, r);
+    for (int rank; (rank = first_rank(s)) >= 0;) {
+        int chunk = s->rank[rank].choice.chunk;
+        perform(s, rank, s->rank[rank].choice);
+        if (s->rank[rank].clock > s->schedule->time) s->schedule->time = s->rank[rank].clock;
+        choose_around(s, chunk);
+    }
+}
