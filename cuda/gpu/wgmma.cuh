@@ -1,8 +1,9 @@
 /* Products of four warps on Hopper's tensor cores, of kernel.cuh.  PTX ISA, "Asynchronous Warpgroup
  * Level Matrix Multiply-Accumulate Instructions"; only the target sm_90a has them.
  *
- * An instruction runs beside the warps that issued it.  begin and end pass the accumulators through
- * empty asm statements, so that the compiler moves no use of them to where they are in flight. */
+ * An instruction runs beside the warps that issued it.  Its registers, accumulators and left sides,
+ * are passed through empty asm statements before and after, so that the compiler writes none of
+ * them after the fence, and moves no use of them to where they are in flight. */
 #ifndef CUDA_GPU_WGMMA_CUH
 #define CUDA_GPU_WGMMA_CUH
 
@@ -28,6 +29,14 @@ static __device__ __forceinline__ void wgmma_pin(float (&d)[N][4]) {
     for (int j = 0; j < N; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) asm volatile("" : "+f"(d[j][i])::"memory");
+}
+
+template <int N>
+static __device__ __forceinline__ void wgmma_pin(unsigned (&r)[N][4]) {
+#pragma unroll
+    for (int j = 0; j < N; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) asm volatile("" : "+r"(r[j][i])::"memory");
 }
 
 template <int N>

@@ -271,8 +271,9 @@ void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, voi
  * One block is enough, because there is only one number for each target. */
 
 enum { SUMMED = 1024 };
-__global__ void loss_sums(LossSums *sums, const float *loss, const unsigned char *correct,
-                          const int *targets, int rows, bool add) {
+__global__ void __launch_bounds__(SUMMED)
+    loss_sums(LossSums *sums, const float *loss, const unsigned char *correct, const int *targets,
+              int rows, bool add) {
     SHARED(double, real_scratch, [32]);
     SHARED(int, whole_scratch, [32]);
     double sum = 0;

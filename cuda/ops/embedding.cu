@@ -108,7 +108,7 @@ __global__ void count_tokens(Sorted s, const int *tokens, int places) {
 /* A block finds the starts of 1024 rows.  It sums all of `used` before them by itself, from the
  * cache, which saves a launch. */
 enum { STARTED = 1024 };
-__global__ void start_rows(Sorted s, int vocabulary) {
+__global__ void __launch_bounds__(STARTED) start_rows(Sorted s, int vocabulary) {
     SHARED(int, scratch, [32]);
     const int thread = (int)threadIdx.x, first = (int)blockIdx.x * STARTED, row = first + thread;
     const int lane = thread % 32, warp = thread / 32;
@@ -178,7 +178,8 @@ __global__ void sum_rows(float *dtoken, const T *dy, Sorted s, int vocabulary, s
 /* A block takes 32 packs of a long row, so that a long row keeps several multiprocessors busy. */
 enum { PARTS = 16 };
 template <typename T, int V>
-__global__ void sum_long_rows(float *dtoken, const T *dy, Sorted s, size_t packs, bool add) {
+__global__ void __launch_bounds__(32 * PARTS)
+    sum_long_rows(float *dtoken, const T *dy, Sorted s, size_t packs, bool add) {
     SHARED(float, part, [PARTS][32][V]);
     if ((int)blockIdx.x >= *s.long_count) return;
     const int row = s.long_row[blockIdx.x], lane = (int)threadIdx.x, own = (int)threadIdx.y;

@@ -32,7 +32,7 @@ static __device__ __forceinline__ Extent extent_of(const UpdateTensor &tensor, U
  * Version 1 is V = 1, version 2 reads 128 bits at a time. */
 
 template <int V>
-__global__ void square_sums(UpdatePlan plan) {
+__global__ void __launch_bounds__(UPDATE_BLOCK) square_sums(UpdatePlan plan) {
     SHARED(double, scratch, [32]);
     const UpdateChunk chunk = plan.chunk[blockIdx.x];
     const UpdateTensor tensor = plan.tensor[chunk.tensor];
@@ -53,7 +53,7 @@ __global__ void square_sums(UpdatePlan plan) {
 }
 
 enum { NORM_BLOCK = 1024 };
-__global__ void norm_of_sums(UpdatePlan plan) {
+__global__ void __launch_bounds__(NORM_BLOCK) norm_of_sums(UpdatePlan plan) {
     SHARED(double, scratch, [32]);
     double sum = 0;
     for (int i = (int)threadIdx.x; i < plan.chunks; i += NORM_BLOCK) sum += plan.partial[i];

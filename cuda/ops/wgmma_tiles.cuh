@@ -104,11 +104,13 @@ static __device__ __forceinline__ void multiply_sums(float (&c)[1][D / 8][4],
         for (int i = 0; i < 4; i++)
             left[j][i] =
                 pack_bf16(p[0][2 * j + i / 2][i % 2 * 2], p[0][2 * j + i / 2][i % 2 * 2 + 1]);
+    wgmma_pin(left);
     wgmma_begin(c[0]);
 #pragma unroll
     for (int j = 0; j < N / 2; j++)
         wgmma_sums(c[0], left[j], matrix_at(b + j * 16 * PANEL, 8 * N * PANEL * 2));
     wgmma_end(c[0]);
+    wgmma_pin(left);
 }
 
 #endif
