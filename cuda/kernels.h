@@ -112,6 +112,8 @@ void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, c
                                    const void *y, const float *lse, int n, int t,
                                    Attention attention, bool add);
 size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention);
+/* Returns the number of versions that differ for heads of d numbers on this device. */
+int cuda_attention_versions(Precision precision, int d);
 
 /* ---- activations.cu ---- */
 

@@ -1,5 +1,4 @@
-/* The table of ops on the device: a row has the launchers, the workspace they need, and how many
- * versions there are. */
+/* The table of ops on the device: a row has the launchers and the workspace they need. */
 #include "node.h"
 
 #include "matmul.h"
@@ -185,11 +184,8 @@ static size_t embedding_workspace(Call k, Precision precision) {
 
 /* ---- the table ---- */
 
-/* A function is NULL if the op does not need it.  Version 1 of a linear layer runs the product and
- * what follows it in separate kernels, version 2 in one; of the other ops, version 1 is a plain
- * kernel and the later ones are fast. */
+/* A function is NULL if the op does not need it. */
 typedef struct {
-    int versions;
     void (*forward)(Call);
     void (*input_gradient)(Call);  /* called if dx or dskip is wanted */
     void (*weight_gradient)(Call); /* called if dweight or dbias is wanted */
@@ -197,21 +193,19 @@ typedef struct {
 } DeviceOp;
 
 static const DeviceOp ops[OP_KINDS] = {
-    [OP_LINEAR] = {2, linear_forward, linear_input_gradient, linear_weight_gradient,
-                   linear_workspace},
-    [OP_CONV2D] = {3, conv2d_forward, conv2d_input_gradient, conv2d_weight_gradient,
-                   conv2d_workspace},
-    [OP_BATCHNORM] = {2, batchnorm_forward, batchnorm_input_gradient, batchnorm_weight_gradient,
+    [OP_LINEAR] = {linear_forward, linear_input_gradient, linear_weight_gradient, linear_workspace},
+    [OP_CONV2D] = {conv2d_forward, conv2d_input_gradient, conv2d_weight_gradient, conv2d_workspace},
+    [OP_BATCHNORM] = {batchnorm_forward, batchnorm_input_gradient, batchnorm_weight_gradient,
                       batchnorm_workspace},
-    [OP_LAYERNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
-    [OP_RMSNORM] = {2, norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
-    [OP_ATTENTION] = {4, attention_forward, attention_input_gradient, NULL, attention_workspace},
-    [OP_RELU] = {2, relu_forward, relu_input_gradient, NULL, NULL},
-    [OP_GELU] = {2, gelu_forward, gelu_input_gradient, NULL, NULL},
-    [OP_SWIGLU] = {2, swiglu_forward, swiglu_input_gradient, NULL, NULL},
-    [OP_ADD] = {2, add_forward, add_input_gradient, NULL, NULL},
-    [OP_AVGPOOL] = {2, avgpool_forward, avgpool_input_gradient, NULL, NULL},
-    [OP_EMBEDDING] = {2, embedding_forward, NULL, embedding_weight_gradient, embedding_workspace},
+    [OP_LAYERNORM] = {norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
+    [OP_RMSNORM] = {norm_forward, norm_gradients, norm_weight_gradient, norm_workspace},
+    [OP_ATTENTION] = {attention_forward, attention_input_gradient, NULL, attention_workspace},
+    [OP_RELU] = {relu_forward, relu_input_gradient, NULL, NULL},
+    [OP_GELU] = {gelu_forward, gelu_input_gradient, NULL, NULL},
+    [OP_SWIGLU] = {swiglu_forward, swiglu_input_gradient, NULL, NULL},
+    [OP_ADD] = {add_forward, add_input_gradient, NULL, NULL},
+    [OP_AVGPOOL] = {avgpool_forward, avgpool_input_gradient, NULL, NULL},
+    [OP_EMBEDDING] = {embedding_forward, NULL, embedding_weight_gradient, embedding_workspace},
 };
 
 void cuda_node_forward(const Run *run, const Node *node, const DeviceIO *io) {
@@ -237,4 +231,10 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
 
 bool cuda_node_one_pass(OpKind kind) { return ops[kind].input_gradient == norm_gradients; }
 
-int cuda_node_versions(OpKind kind) { return ops[kind].versions; }
+/* Version 1 of a linear layer runs the product and what follows it in separate kernels, version 2
+ * in one.  Of the other ops, version 1 is a plain kernel and the later ones are fast.  Version 3 of
+ * a convolution uses tensor cores, which fp32 does not have. */
+int cuda_node_versions(const Node *node, Precision precision) {
+    if (node->kind == OP_ATTENTION) return cuda_attention_versions(precision, node->attention.d);
+    return node->kind == OP_CONV2D && precision != PRECISION_FP32 ? 3 : 2;
+}

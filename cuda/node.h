@@ -36,7 +36,8 @@ void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO 
 /* Returns the most bytes of workspace that any pass of the node uses for n samples. */
 size_t cuda_node_workspace(const Node *node, int n, Precision precision);
 
-/* Returns how many versions of its kernels an op has (at least 1), for tests and benchmarks. */
-int cuda_node_versions(OpKind kind);
+/* Returns how many versions of its kernels a node has in this precision (at least 1), for tests and
+ * benchmarks.  A higher version than that runs the same kernels as the last. */
+int cuda_node_versions(const Node *node, Precision precision);
 
 #endif

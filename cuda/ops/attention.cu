@@ -126,6 +126,19 @@ static void launch_tiles(const Run *run, T *y, float *lse, Heads<T> h, int n) {
     LAUNCH(kernel, n * h.heads * tiles, S::THREADS, bytes, run->stream, y, lse, h);
 }
 
+/* Heads are padded with zeros to a size that the kernel is compiled for. */
+template <Precision P, typename T>
+static void launch_padded(const Run *run, T *y, float *lse, Heads<T> h, int n) {
+    if (h.d <= 32)
+        launch_tiles<P, 32>(run, y, lse, h, n);
+    else if (h.d <= 64)
+        launch_tiles<P, 64>(run, y, lse, h, n);
+    else if (h.d <= 96)
+        launch_tiles<P, 96>(run, y, lse, h, n);
+    else
+        launch_tiles<P, 128>(run, y, lse, h, n);
+}
+
 template <Precision P>
 static void forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
                     Attention a) {
@@ -133,26 +146,16 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
     const AttentionSpace space = attention_space(run->workspace, P, n, t, a);
     const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
     T *const out = (T *)y;
-    if (is_shared(run, h.d)) return attention_shared_forward(run, out, lse, h, n);
-    if constexpr (P == PRECISION_BF16)
-        if (is_hopper(run, h.d)) return attention_hopper_forward(run, out, lse, h, n);
-    switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
-        case 32:
-            launch_tiles<P, 32>(run, out, lse, h, n);
-            break;
-        case 64:
-            launch_tiles<P, 64>(run, out, lse, h, n);
-            break;
-        case 96:
-            launch_tiles<P, 96>(run, out, lse, h, n);
-            break;
-        case 128:
-            launch_tiles<P, 128>(run, out, lse, h, n);
-            break;
-        default:
-            LAUNCH(attention_rows<T>, n * h.heads * t, 32, (size_t)h.d * sizeof(float), run->stream,
-                   out, lse, h);
-    }
+    const int version = attention_version(P, run->version, h.d);
+    if (version == 1)
+        LAUNCH(attention_rows<T>, n * h.heads * t, 32, (size_t)h.d * sizeof(float), run->stream,
+               out, lse, h);
+    else if (version == 2)
+        attention_shared_forward(run, out, lse, h, n);
+    else if (version == 3)
+        launch_padded<P>(run, out, lse, h, n);
+    else if constexpr (P == PRECISION_BF16)
+        attention_hopper_forward(run, out, lse, h, n);
 }
 
 /* ---- Launcher ------------------------------------------------------------------------------ */
@@ -177,6 +180,10 @@ AttentionSpace attention_space(void *workspace, Precision precision, int n, int 
 
 size_t cuda_attention_workspace(Precision precision, int n, int t, Attention attention) {
     return attention_space(NULL, precision, n, t, attention).bytes;
+}
+
+int cuda_attention_versions(Precision precision, int d) {
+    return attention_version(precision, 4, d);
 }
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,

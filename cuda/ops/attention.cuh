@@ -30,28 +30,37 @@ struct Gradients {
     bool add;
 };
 
-/* attention_shared.cu: version 2, for heads of at most SHARED_HEAD numbers. */
-enum { SHARED_HEAD = 128 };
+/* ---- Versions ------------------------------------------------------------------------------
+ *
+ *   1  a warp for each query or key   attention.cu, attention_gradient.cu: any head
+ *   2  tiles in shared memory         attention_shared.cu: heads of at most TILED_HEAD numbers
+ *   3  tiles on tensor cores          attention.cu, attention_gradient.cu: of these, no odd head in
+ *                                     bf16, whose rows are not aligned to the 4 bytes of a copy
+ *   4  products of warpgroups         attention_hopper.cu: bf16 heads of 64 and 128, on devices of
+ *                                     compute capability 9.0 */
+
+/* The version that version 0 stands for; to become 4 when a GPU has shown that to be faster. */
+enum { ATTENTION_BEST = 3 };
+enum { TILED_HEAD = 128 };
+
+/* Returns the version that runs when `wanted` is asked for: the same or, for heads of d numbers
+ * that it cannot take, the next lower one that can. */
+static inline int attention_version(Precision precision, int wanted, int d) {
+    const bool bf16 = precision == PRECISION_BF16;
+    int version = wanted ? wanted : (int)ATTENTION_BEST;
+    if (version == 4 && !(bf16 && (d == 64 || d == 128) && device_has_wgmma())) version = 3;
+    if (version == 3 && bf16 && d % 2 != 0) version = 2;
+    return d > TILED_HEAD ? 1 : version;
+}
+
 template <typename T>
 void attention_shared_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
 template <typename T>
 void attention_shared_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n);
-static inline bool is_shared(const Run *run, int d) {
-    return run->version == 2 && d <= SHARED_HEAD;
-}
-
-/* attention_hopper.cu: version 4, for heads of 64 and 128 in bf16.  Everything else, and any other
- * device, takes version 3 in its place. */
 void attention_hopper_forward(const Run *run, __nv_bfloat16 *y, float *lse, Heads<__nv_bfloat16> h,
                               int n);
 void attention_hopper_gradient(const Run *run, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h,
                                int n);
-/* The version that version 0 stands for; to become 4 when a GPU has shown that to be faster. */
-enum { ATTENTION_BEST = 3 };
-static inline bool is_hopper(const Run *run, int d) {
-    return (run->version ? run->version : (int)ATTENTION_BEST) == 4 &&
-           run->precision == PRECISION_BF16 && (d == 64 || d == 128) && device_has_wgmma();
-}
 
 /* The arrays of query head `head` of all samples' heads, and the keys and values it looks at. */
 template <typename T>

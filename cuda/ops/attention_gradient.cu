@@ -299,6 +299,19 @@ static void launch_tiles(const Run *run, Gradients<T> g, Heads<T> h, int n) {
     LAUNCH(keys, h.groups * tiles, S::THREADS, bytes, run->stream, g, h);
 }
 
+/* Heads are padded as in the forward pass. */
+template <Precision P, typename T>
+static void launch_padded(const Run *run, Gradients<T> g, Heads<T> h, int n) {
+    if (h.d <= 32)
+        launch_tiles<P, 32>(run, g, h, n);
+    else if (h.d <= 64)
+        launch_tiles<P, 64>(run, g, h, n);
+    else if (h.d <= 96)
+        launch_tiles<P, 96>(run, g, h, n);
+    else
+        launch_tiles<P, 128>(run, g, h, n);
+}
+
 template <typename T>
 static void launch_rows(const Run *run, Gradients<T> g, Heads<T> h, int n) {
     const size_t bytes = (size_t)h.d * sizeof(float);
@@ -316,25 +329,15 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
     const Heads<T> h = find_heads(run, space, (const T *)qkv, n, t, a);
     T *const dq = (T *)dqkv, *const dk = dq + a.heads * a.d, *const dv = dk + a.groups * a.d;
     const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq, dk, dv, add};
-    if (is_shared(run, h.d)) return attention_shared_gradient(run, g, h, n);
-    if constexpr (P == PRECISION_BF16)
-        if (is_hopper(run, h.d)) return attention_hopper_gradient(run, g, h, n);
-    switch (tiles_can(run, h.d) ? padded_head(h.d) : 0) {
-        case 32:
-            launch_tiles<P, 32>(run, g, h, n);
-            break;
-        case 64:
-            launch_tiles<P, 64>(run, g, h, n);
-            break;
-        case 96:
-            launch_tiles<P, 96>(run, g, h, n);
-            break;
-        case 128:
-            launch_tiles<P, 128>(run, g, h, n);
-            break;
-        default:
-            launch_rows(run, g, h, n);
-    }
+    const int version = attention_version(P, run->version, h.d);
+    if (version == 1)
+        launch_rows(run, g, h, n);
+    else if (version == 2)
+        attention_shared_gradient(run, g, h, n);
+    else if (version == 3)
+        launch_padded<P>(run, g, h, n);
+    else if constexpr (P == PRECISION_BF16)
+        attention_hopper_gradient(run, g, h, n);
 }
 
 void cuda_attention_input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,

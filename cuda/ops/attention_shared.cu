@@ -16,7 +16,7 @@
 #include "attention.cuh"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, MINE = 4, ROWS = WARPS * MINE, TILE = 32 };
-enum { COLUMNS = SHARED_HEAD / 32, MOST_PITCH = SHARED_HEAD | 1 };
+enum { COLUMNS = TILED_HEAD / 32, MOST_PITCH = TILED_HEAD | 1 };
 
 static __device__ __host__ __forceinline__ int pitch_of(int d) { return d | 1; }
 

@@ -42,16 +42,6 @@ static __device__ __forceinline__ void load_step(T *tiles, int step, const T *a,
                                             h.t - row, h.d, h.alignment);
 }
 
-/* The head size that the kernels are compiled for; 0: none. */
-static inline int padded_head(int d) {
-    return d <= 32 ? 32 : d <= 64 ? 64 : d <= 96 ? 96 : d <= 128 ? 128 : 0;
-}
-
-/* Version 3 copies rows by 4 bytes or more: no odd heads of bf16. */
-static inline bool tiles_can(const Run *run, int d) {
-    return run->version != 1 && padded_head(d) && d * (int)value_size(run->precision) % 4 == 0;
-}
-
 /* The row and column of number i of accumulator [m][j], in rows from `row` and columns from
  * `column` on. */
 static __device__ __forceinline__ int accumulator_row(int row, int m, int i) {

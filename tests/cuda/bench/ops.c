@@ -173,7 +173,7 @@ static Row row_of(const Model *m, const Node *node, int n, Precision p, Pass pha
 /* All rows of a node are there, from an earlier run. */
 static bool known(const Bench *b, const Model *m, const Node *node, int n, Precision p) {
     for (Pass phase = 0; phase < PASSES; phase++)
-        for (int version = 0; version <= cuda_node_versions(node->kind); version++) {
+        for (int version = 0; version <= cuda_node_versions(node, p); version++) {
             Row row = row_of(m, node, n, p, phase, version, 1);
             if (exists(node, phase) && !results_find(&b->results, &row)) return false;
         }
@@ -190,7 +190,7 @@ static int measure_node(Bench *b, const Model *m, const Node *node, int n, Preci
     }
     int status = node_open(b, &run, m, n);
     for (Pass phase = 0; phase < PASSES && !status; phase++)
-        for (int version = 0; version <= cuda_node_versions(node->kind) && !status; version++) {
+        for (int version = 0; version <= cuda_node_versions(node, p) && !status; version++) {
             Row row = row_of(m, node, n, p, phase, version, times);
             Task task = {run_node, &run, run.sets, {b->stream, p, version, run.workspace}};
             run.phase = phase;
