@@ -1,4 +1,4 @@
-/* cuBLASLt's functions, each looked up when it is called.  So the program starts on a machine
+/* cuBLASLt's functions, each looked up when it is first called.  So the program starts on a machine
  * without the library (half a gigabyte), and says so when a product is asked for.  A function that
  * gpu/matmul.c begins to use needs a line here. */
 #include <cublasLt.h>
@@ -32,7 +32,9 @@ static void *find(const char *name) {
 /* POSIX gives pointers to functions and objects the same bytes; ISO C has no cast between them. */
 #define FORWARD(type, missing, name, parameters, arguments) \
     type name parameters {                                  \
-        void *at = find(#name);                             \
+        static void *_Atomic known;                         \
+        if (!known) known = find(#name);                    \
+        void *at = known;                                   \
         __typeof__(&name) function;                         \
         memcpy(&function, &at, sizeof function);            \
         return at ? function arguments : missing;           \
