@@ -142,7 +142,8 @@ fake_o := $(call device_objects,gpu,$(filter-out %/nccl_library.c,$(gpu_c)) $(fi
     $(call device_objects,simt,$(filter-out $(addprefix cuda/simt/,device.c matmul.c record.c),$(simt_c)) \
                                $(call where_nccl,tests/simt/nccl_fake.c))
 $(BUILD)/tests-fake: $(call main_o,fake) $(call device_objects,gpu,$(filter %/test_fake_device.c %/test_fake_products.c,$(fake_c))) \
-    $(call device_objects,simt,tests/simt/orders.c) $(device_tests_o) $(fake_o) $(simt_kernels_o) $(libraries)
+    $(BUILD)/fake/tests/simt/orders.o $(device_tests_o) $(fake_o) $(simt_kernels_o) $(libraries)
+$(BUILD)/fake/tests/simt/orders.o: CPPFLAGS += -DSTANDS_IN=true
 $(call main_o,fake): CPPFLAGS += -DTEST_SUITES='"fake/suites.h"' -DTEST_PROGRAM='"fake"' $(if $(has_nccl),-DHAS_NCCL)
 $(BUILD)/fake/%.o: %.c $(BUILD)/flags
 	$(compile_host)

@@ -14,6 +14,8 @@ enum {
     GUARD_BYTE = 0xA5
 };
 
+const Precision value_types[VALUE_TYPES] = {PRECISION_FP32, PRECISION_BF16};
+
 bool array_is_value(Array array) {
     switch (array) {
         case ARRAY_MEAN:

@@ -23,6 +23,11 @@ typedef enum { RUN_FORWARD = 1, RUN_GRADIENTS = 2 } Calls;
  * 0, or -1 when nothing can be compared. */
 int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls);
 
+/* One precision for each type of values, fp32 and bf16: where nothing is multiplied on tensor
+ * cores, tf32 runs the kernels of fp32. */
+enum { VALUE_TYPES = 2 };
+extern const Precision value_types[VALUE_TYPES];
+
 /* Whether an array holds values (bf16 in that precision) or floats. */
 bool array_is_value(Array array);
 /* Rounds the inputs of the value type as the device holds them. */
@@ -30,11 +35,14 @@ void device_case_round(CaseData *data, Precision precision);
 
 /* ---- differs by device: tests/simt/, tests/gpu/ ---- */
 
-/* Orders in which the device's threads can be made to run (a GPU: 2, whatever comes). */
+/* Orders in which the device's threads can be made to run (a GPU: 3, whatever comes). */
 int device_orders(void);
 void device_choose_order(int order);
 /* It is played by this CPU, or watched: what is the same in several precisions is tried in one. */
 bool device_is_slow(void);
+/* It has cuda/gpu on stand-ins for NVIDIA's libraries (tests/fake); its kernels are SIMT's, which
+ * are tested there. */
+bool device_stands_in(void);
 /* Every access is watched, slowly: it is enough to go once through all calls. */
 bool device_is_watched(void);
 /* Makes memory forbidden, or allowed again, where something watches. */

@@ -116,9 +116,9 @@ static void inputs_stay_as_they_are(const CaseData *once, Turn turn) {
     case_free(&fresh);
 }
 
-/* In every order; in the last with running statistics that stay. */
+/* In every other order; in the last with running statistics that stay. */
 static void repeats(const CaseData *once, Turn turn) {
-    for (int order = 0; order < device_orders(); order++) {
+    for (int order = 1; order < device_orders(); order++) {
         char what[32];
         snprintf(what, sizeof what, "orders 0 and %d", order);
         CaseData again, fresh;
@@ -207,9 +207,9 @@ static void nan_is_not_swallowed(const CaseData *once, Turn turn) {
 
 enum { WANT_DX = 1, WANT_DSKIP = 2, WANT_WEIGHT = 4, WANT_BIAS = 8, WANTS = 16 };
 
-/* Gradients when x and y hold what saved_for_backward asks for and otherwise NaN, then are not
- * there at all (and the sums of batch norm are those of the input gradient before). */
-static void check_wants(const CaseData *once, Turn turn, int wants, int pass) {
+/* Checks gradients when x and y hold NaN unless saved_for_backward asks for them or, if `absent`,
+ * are NULL then (and the sums of batch norm are those of the input gradient before). */
+static void check_wants(const CaseData *once, Turn turn, int wants, bool absent) {
     CaseData data;
     case_create(&data, turn.row, false);
     NodeIO io = case_io(&data);
@@ -222,15 +222,15 @@ static void check_wants(const CaseData *once, Turn turn, int wants, int pass) {
         saved_for_backward(&data.node, io.dx || io.dskip, io.dweight || io.dbias, io.use_running);
     if (!keeps.input) {
         guarded_spoil(data.array[ARRAY_X]);
-        if (pass) io.x = NULL;
+        if (absent) io.x = NULL;
     }
     guarded_spoil(data.array[ARRAY_SKIP]);
     io.skip = NULL;
     if (!keeps.output) {
         guarded_spoil(data.array[ARRAY_Y]);
-        if (pass) io.y = NULL;
+        if (absent) io.y = NULL;
     }
-    io.sums_ready = pass && case_mixes_samples(turn.row) && (io.dx || io.dskip);
+    io.sums_ready = absent && case_mixes_samples(turn.row) && (io.dx || io.dskip);
     device_case_run(&data, &io, turn.how, RUN_GRADIENTS);
     const real *wanted[] = {io.dx, io.dskip, io.dweight, io.dbias};
     for (Array g = ARRAY_DX; g < ARRAYS; g++) {
@@ -258,7 +258,7 @@ static void gives_what_is_wanted(const CaseData *once, Turn turn) {
         bool half = once->node.kind != OP_LINEAR && once->node.kind != OP_EMBEDDING &&
                     (possible & WANT_BIAS) && !(wants & WANT_WEIGHT) != !(wants & WANT_BIAS);
         if ((wants & ~possible) || half) continue;
-        for (int pass = 0; pass < 2; pass++) check_wants(once, turn, wants, pass);
+        check_wants(once, turn, wants, (wants + turn.how.version) % 2); /* by turns */
     }
 }
 
@@ -282,7 +282,8 @@ static void keeps_its_promises(const void *argument) {
     NodeIO io = case_io(&once);
     device_case_run(&once, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
     inputs_stay_as_they_are(&once, turn);
-    accumulates_on_device(&once, turn);
+    /* What is exact is accumulated to the last bit, below. */
+    if (device_is_watched() || !case_exact(turn.row)) accumulates_on_device(&once, turn);
     if (!device_is_watched()) {
         repeats(&once, turn);
         nan_is_not_swallowed(&once, turn);
@@ -294,7 +295,7 @@ static void keeps_its_promises(const void *argument) {
     case_free(&once);
 }
 
-/* Where nothing is multiplied on tensor cores, tf32 is fp32. */
+/* Returns true when tf32 has kernels of its own. */
 static bool knows(OpKind kind, Precision precision) {
     return precision != PRECISION_TF32 || kind == OP_LINEAR || kind == OP_CONV2D ||
            kind == OP_ATTENTION;

@@ -211,9 +211,9 @@ static void meets_the_oracle(const Row *row, How how) {
 }
 
 static void update_meets_the_oracle(const void *argument) {
-    for (Precision p = 0; p < PRECISIONS; p++)
+    for (int type = 0; type < VALUE_TYPES; type++)
         for (int version = 1; version <= 2; version++)
-            meets_the_oracle(argument, (How){.precision = p, .version = version});
+            meets_the_oracle(argument, (How){.precision = value_types[type], .version = version});
 }
 
 /* The engine's way, call by call, gives the bits of clipping on the device. */

@@ -1,4 +1,4 @@
-/* Cross-entropy and its sums against the CPU, in every precision and version. */
+/* Cross-entropy and its sums against the CPU, in every type of values and version. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,9 +230,9 @@ static void allows_minus_infinity(const Row *row, How how) {
 
 static void cross_entropy_holds(const void *argument) {
     const Row *row = argument;
-    for (Precision p = 0; p < PRECISIONS; p++)
+    for (int type = 0; type < VALUE_TYPES; type++)
         for (int version = 1; version <= 2; version++) {
-            How how = {.precision = p, .version = version};
+            How how = {.precision = value_types[type], .version = version};
             meets_the_oracle(row, how);
             leaves_logits_alone_without_scale(row, how);
             repeats(row, how);

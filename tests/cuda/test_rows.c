@@ -43,10 +43,11 @@ static void conversions_round_to_even(void) {
     static float x[CONVERTED];
     if (!device_test_stream()) return;
     fill(x);
-    for (Precision p = 0; p < PRECISIONS; p++)
+    for (int type = 0; type < VALUE_TYPES; type++)
         for (int version = 1; version <= 2; version++)
             for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-                check_conversion(x, counts[i], (Run){device_test_stream(), p, version, NULL});
+                check_conversion(x, counts[i],
+                                 (Run){device_test_stream(), value_types[type], version, NULL});
 }
 
 /* ---- rows ---- */
@@ -88,10 +89,11 @@ static void check_rows(Run run, size_t width) {
 static void rows_move(void) {
     const size_t widths[] = {1, 4, 8, 33, 1024, WIDEST};
     if (!device_test_stream()) return;
-    for (Precision p = 0; p < PRECISIONS; p++)
+    for (int type = 0; type < VALUE_TYPES; type++)
         for (int version = 1; version <= 2; version++)
             for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-                check_rows((Run){device_test_stream(), p, version, NULL}, widths[i]);
+                check_rows((Run){device_test_stream(), value_types[type], version, NULL},
+                           widths[i]);
 }
 
 /* ---- embedding ---- */
@@ -182,10 +184,11 @@ static void check_table(const Table *t, How how, bool add) {
 
 static void table_gradient_holds(const void *argument) {
     if (!device_test_stream()) return;
-    for (Precision p = 0; p < PRECISIONS; p++)
+    for (int type = 0; type < VALUE_TYPES; type++)
         for (int version = 1; version <= 2; version++)
             for (int add = 0; add < 2; add++)
-                check_table(argument, (How){.precision = p, .version = version}, add);
+                check_table(argument, (How){.precision = value_types[type], .version = version},
+                            add);
 }
 
 void test_rows(void) {

@@ -1,4 +1,5 @@
-/* What differs between the devices of tests/cuda/, under SIMT. */
+/* What differs between the devices of tests/cuda/, under SIMT and, with STANDS_IN, on tests/fake.
+ */
 #include "../../cuda/simt/control.h"
 #include "../../cuda/simt/sanitizer.h"
 #include "../cuda/device_case.h"
@@ -8,6 +9,11 @@ int device_orders(void) { return SIMT_ORDERS; }
 void device_choose_order(int order) { simt_set_order((SimtOrder)order, 12345); }
 
 bool device_is_slow(void) { return true; }
+
+#ifndef STANDS_IN
+#define STANDS_IN false
+#endif
+bool device_stands_in(void) { return STANDS_IN; }
 
 bool device_is_watched(void) { return simt_checks_races() || SIMT_ADDRESS_SANITIZER; }
 
