@@ -103,8 +103,7 @@ void cuda_norm_gradient(const Run *run, void *dx, const void *addend, float *dg,
                         bool add_db);
 size_t cuda_norm_workspace(int n, int c);
 
-/* ---- attention.cu, attention_gradient.cu, attention_shared.cu, attention_hopper.cu, rope.cu ----
- */
+/* ---- attention*.cu, rope.cu ---- */
 
 void cuda_attention_forward(const Run *run, void *y, float *lse, const void *qkv, int n, int t,
                             Attention attention);

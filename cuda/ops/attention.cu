@@ -8,34 +8,6 @@
  * al. 2022; the order of loops is that of its second version, Dao 2023). */
 #include "attention_tiles.cuh"
 
-/* ---- Version 1: a warp for every query ----------------------------------------------------- */
-
-/* grid n heads t, blocks of one warp; shared: y[d], where each lane uses only its own numbers. */
-template <typename T>
-__global__ void attention_rows(T *y, float *lse, Heads<T> h) {
-    DYNAMIC_SHARED(float, sum_v);
-    const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
-    const int head = (int)blockIdx.x / h.t;
-    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
-    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
-    float most = -INFINITY, sum = 0;
-    for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
-    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
-        float s = 0;
-        for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
-        s = h.scale * warp_sum(s);
-        const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
-        const float shrink = expf(most - now), p = expf(s - now);
-        for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * shrink + p * to_float(v[i]);
-        sum = sum * shrink + p;
-        most = now;
-    }
-    const int c = h.heads * h.d;
-    T *out = y + at_head(h, head, c) + (size_t)query * (size_t)c;
-    for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
-    if (lane == 0) lse[(size_t)head * (size_t)h.t + (size_t)query] = most + logf(sum);
-}
-
 /* ---- Version 3: tiles ---------------------------------------------------------------------- */
 
 /* What changes: a block takes ROWS queries of a head, a warp 16 M of them.  COLUMNS keys and values
@@ -148,8 +120,7 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
     T *const out = (T *)y;
     const int version = attention_version(P, run->version, h.d);
     if (version == 1)
-        LAUNCH(attention_rows<T>, n * h.heads * t, 32, (size_t)h.d * sizeof(float), run->stream,
-               out, lse, h);
+        attention_rows_forward(run, out, lse, h, n);
     else if (version == 2)
         attention_shared_forward(run, out, lse, h, n);
     else if (version == 3)

@@ -20,6 +20,13 @@ struct Heads {
     const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been turned */
 };
 
+/* Bytes that the rows of a matrix are aligned to, if d numbers are one row: 16, 8, 4, or 2. */
+template <typename T>
+static inline int row_alignment(int d) {
+    const int bytes = d * (int)sizeof(T);
+    return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
+}
+
 /* What the kernels of the gradient read and write besides the heads. */
 template <typename T>
 struct Gradients {
@@ -32,7 +39,7 @@ struct Gradients {
 
 /* ---- Versions ------------------------------------------------------------------------------
  *
- *   1  a warp for each query or key   attention.cu, attention_gradient.cu: any head
+ *   1  a warp for each query or key   attention_rows.cu: any head
  *   2  tiles in shared memory         attention_shared.cu: heads of at most TILED_HEAD numbers
  *   3  tiles on tensor cores          attention.cu, attention_gradient.cu: of these, no odd head in
  *                                     bf16, whose rows are not aligned to the 4 bytes of a copy
@@ -53,6 +60,10 @@ static inline int attention_version(Precision precision, int wanted, int d) {
     return d > TILED_HEAD ? 1 : version;
 }
 
+template <typename T>
+void attention_rows_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
+template <typename T>
+void attention_rows_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n);
 template <typename T>
 void attention_shared_forward(const Run *run, T *y, float *lse, Heads<T> h, int n);
 template <typename T>

@@ -14,68 +14,6 @@
  */
 #include "attention_tiles.cuh"
 
-/* ---- Version 1: a warp for every query, then for every key --------------------------------- */
-
-template <typename T>
-static __device__ float dot(const T *a, const T *b, int d) {
-    float sum = 0;
-    for (int i = (int)threadIdx.x; i < d; i += 32) sum = fmaf(to_float(a[i]), to_float(b[i]), sum);
-    return warp_sum(sum);
-}
-
-template <typename T>
-static __device__ void add_row(float *sum, float by, const T *row, int d) {
-    for (int i = (int)threadIdx.x; i < d; i += 32) sum[i] = fmaf(by, to_float(row[i]), sum[i]);
-}
-
-/* grid n heads t, blocks of one warp; shared: dq[d]. */
-template <typename T>
-__global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
-    DYNAMIC_SHARED(float, dq);
-    const int query = (int)blockIdx.x % h.t, c = h.heads * h.d;
-    const int head = (int)blockIdx.x / h.t;
-    const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
-    const size_t at_y = at_head(h, head, c) + (size_t)query * (size_t)c;
-    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
-    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
-    const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
-    if (threadIdx.x == 0) g.dots[at] = dots;
-    for (int i = (int)threadIdx.x; i < h.d; i += 32) dq[i] = 0;
-    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
-        const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
-        add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
-    }
-    __syncwarp();
-    const size_t out = at_head(h, head, h.stride) + (size_t)query * (size_t)h.stride;
-    put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
-}
-
-/* grid n groups t, blocks of one warp; shared: dk[d], dv[d]. */
-template <typename T>
-__global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
-    DYNAMIC_SHARED(float, dk);
-    float *const dv = dk + h.d;
-    const int key = (int)blockIdx.x % h.t, c = h.heads * h.d;
-    const int first = (int)blockIdx.x / h.t * h.share; /* head of the group */
-    const T *k = h.k + at_keys(h, first, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
-    const T *v = h.v + at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
-    for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
-    __syncwarp();
-    for (int head = first; head < first + h.share; head++)
-        for (int query = queries_begin(h, key); query < h.t; query++) {
-            const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
-            const T *dy = g.dy + at_head(h, head, c) + (size_t)query * (size_t)c;
-            const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
-            const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
-            add_row(dv, p, dy, h.d);
-            add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q, h.d);
-        }
-    __syncwarp();
-    const size_t out = at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
-    put_rows<T, 1, 32>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
-    put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
-}
-
 /* ---- Version 3: tiles ---------------------------------------------------------------------- */
 
 /* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
@@ -312,13 +250,6 @@ static void launch_padded(const Run *run, Gradients<T> g, Heads<T> h, int n) {
         launch_tiles<P, 128>(run, g, h, n);
 }
 
-template <typename T>
-static void launch_rows(const Run *run, Gradients<T> g, Heads<T> h, int n) {
-    const size_t bytes = (size_t)h.d * sizeof(float);
-    LAUNCH(attention_query_gradient<T>, n * h.heads * h.t, 32, bytes, run->stream, g, h);
-    LAUNCH(attention_key_gradient<T>, n * h.groups * h.t, 32, 2 * bytes, run->stream, g, h);
-}
-
 /* ---- Launcher ------------------------------------------------------------------------------ */
 
 template <Precision P>
@@ -331,7 +262,7 @@ static void input_gradient(const Run *run, void *dqkv, const void *dy, const voi
     const Gradients<T> g = {(const T *)dy, (const T *)y, lse, space.dots, dq, dk, dv, add};
     const int version = attention_version(P, run->version, h.d);
     if (version == 1)
-        launch_rows(run, g, h, n);
+        attention_rows_gradient(run, g, h, n);
     else if (version == 2)
         attention_shared_gradient(run, g, h, n);
     else if (version == 3)

@@ -3,7 +3,7 @@
 #ifndef CUDA_OPS_CONV2D_LOAD_CUH
 #define CUDA_OPS_CONV2D_LOAD_CUH
 
-#include "conv2d.cuh"
+#include "conv2d_fill.cuh"
 
 enum { MAX_PHASES = 4 }; /* of one launch */
 

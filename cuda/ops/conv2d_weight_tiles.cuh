@@ -13,7 +13,7 @@
 #ifndef CUDA_OPS_CONV2D_WEIGHT_TILES_CUH
 #define CUDA_OPS_CONV2D_WEIGHT_TILES_CUH
 
-#include "conv2d.cuh"
+#include "conv2d_fill.cuh"
 
 enum { BP = 128, TAPS = 9, MAX_CHANNELS = 32 };
 

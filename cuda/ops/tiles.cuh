@@ -34,62 +34,6 @@ constexpr int CHUNK = pack_width<T>(); /* numbers in 16 bytes */
 template <typename T, int D>
 constexpr int ROW = D + CHUNK<T>; /* numbers from one row of a tile to the next */
 
-/* ---- Loading ------------------------------------------------------------------------------- */
-
-/* Bytes that the rows of a matrix are aligned to, if d numbers are one row: 16, 8, 4, or 2. */
-template <typename T>
-static inline int row_alignment(int d) {
-    const int bytes = d * (int)sizeof(T);
-    return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
-}
-
-/* 16 bytes of a row of which `left` numbers exist (may be none): the rest becomes zero. */
-template <typename T, int ALIGNMENT>
-static __device__ __forceinline__ void copy_chunk(T *to, const T *from, int left) {
-    if constexpr (ALIGNMENT == 16) {
-        copy_async16(to, from, left > 0);
-    } else if constexpr (ALIGNMENT == 8) {
-#pragma unroll
-        for (int i = 0; i < CHUNK<T>; i += CHUNK<T> / 2)
-            copy_async8(to + i, left > i ? from + i : from, left > i);
-    } else {
-#pragma unroll
-        for (int i = 0; i < CHUNK<T>; i += CHUNK<T> / 4)
-            copy_async4(to + i, left > i ? from + i : from, left > i);
-    }
-}
-
-/* Starts copying rows of d <= D numbers, `stride` apart, into tile[ROWS]; zeros beyond d and from
- * row `rows` on.  By all THREADS of a block, each at its own place in every STEPth row. */
-template <typename T, int D, int ROWS, int THREADS, int ALIGNMENT>
-static __device__ __forceinline__ void load_rows(T *tile, const T *from, int stride, int rows,
-                                                 int d) {
-    constexpr int CHUNKS = D / CHUNK<T>, STEP = THREADS / CHUNKS;
-    const int start = (int)threadIdx.x / CHUNKS, at = (int)threadIdx.x % CHUNKS * CHUNK<T>;
-    if (THREADS % CHUNKS != 0 && start >= STEP) return;
-    tile += start * ROW<T, D> + at;
-    if (at >= d) rows = 0;
-#pragma unroll(ALIGNMENT == 16 ? 2 : 1)
-    for (int i = 0; i < ROWS; i += STEP) {
-        if (ROWS % STEP != 0 && start + i >= ROWS) break;
-        const bool inside = start + i < rows;
-        copy_chunk<T, ALIGNMENT>(tile + i * ROW<T, D>,
-                                 from + (inside ? (start + i) * stride + at : 0),
-                                 inside ? d - at : 0);
-    }
-}
-
-template <typename T, int D, int ROWS, int THREADS>
-static __device__ __forceinline__ void load_tile(T *tile, const T *from, int stride, int rows,
-                                                 int d, int alignment) {
-    if (alignment == 16)
-        load_rows<T, D, ROWS, THREADS, 16>(tile, from, stride, rows, d);
-    else if (alignment == 8)
-        load_rows<T, D, ROWS, THREADS, 8>(tile, from, stride, rows, d);
-    else
-        load_rows<T, D, ROWS, THREADS, 4>(tile, from, stride, rows, d);
-}
-
 /* ---- Fragments ----------------------------------------------------------------------------- */
 
 static __device__ __forceinline__ unsigned pack_bf16(float low, float high) {

@@ -1,0 +1,113 @@
+/* Version 1 of attention: a warp for every query, which reads all its keys and values from global
+ * memory; for their gradients, a warp for every key.  It takes heads of any size. */
+#include "attention.cuh"
+
+/* grid n heads t, blocks of one warp; shared: y[d], where each lane uses only its own numbers. */
+template <typename T>
+__global__ void attention_rows(T *y, float *lse, Heads<T> h) {
+    DYNAMIC_SHARED(float, sum_v);
+    const int lane = (int)threadIdx.x, query = (int)blockIdx.x % h.t;
+    const int head = (int)blockIdx.x / h.t;
+    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
+    float most = -INFINITY, sum = 0;
+    for (int i = lane; i < h.d; i += 32) sum_v[i] = 0;
+    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
+        float s = 0;
+        for (int i = lane; i < h.d; i += 32) s = fmaf(to_float(q[i]), to_float(k[i]), s);
+        s = h.scale * warp_sum(s);
+        const float now = fmaxf(most, s); /* fmaxf drops a NaN, but p keeps it */
+        const float shrink = expf(most - now), p = expf(s - now);
+        for (int i = lane; i < h.d; i += 32) sum_v[i] = sum_v[i] * shrink + p * to_float(v[i]);
+        sum = sum * shrink + p;
+        most = now;
+    }
+    const int c = h.heads * h.d;
+    T *out = y + at_head(h, head, c) + (size_t)query * (size_t)c;
+    for (int i = lane; i < h.d; i += 32) out[i] = from_float<T>(sum_v[i] / sum);
+    if (lane == 0) lse[(size_t)head * (size_t)h.t + (size_t)query] = most + logf(sum);
+}
+
+/* ---- gradients ----------------------------------------------------------------------------- */
+
+template <typename T>
+static __device__ float dot(const T *a, const T *b, int d) {
+    float sum = 0;
+    for (int i = (int)threadIdx.x; i < d; i += 32) sum = fmaf(to_float(a[i]), to_float(b[i]), sum);
+    return warp_sum(sum);
+}
+
+template <typename T>
+static __device__ void add_row(float *sum, float by, const T *row, int d) {
+    for (int i = (int)threadIdx.x; i < d; i += 32) sum[i] = fmaf(by, to_float(row[i]), sum[i]);
+}
+
+/* grid n heads t, blocks of one warp; shared: dq[d]. */
+template <typename T>
+__global__ void attention_query_gradient(Gradients<T> g, Heads<T> h) {
+    DYNAMIC_SHARED(float, dq);
+    const int query = (int)blockIdx.x % h.t, c = h.heads * h.d;
+    const int head = (int)blockIdx.x / h.t;
+    const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
+    const size_t at_y = at_head(h, head, c) + (size_t)query * (size_t)c;
+    const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+    const T *k = h.k + at_keys(h, head, h.qk_stride), *v = h.v + at_keys(h, head, h.stride);
+    const float dots = dot(g.dy + at_y, g.y + at_y, h.d);
+    if (threadIdx.x == 0) g.dots[at] = dots;
+    for (int i = (int)threadIdx.x; i < h.d; i += 32) dq[i] = 0;
+    for (int key = 0; key < keys_end(h, query + 1); key++, k += h.qk_stride, v += h.stride) {
+        const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
+        add_row(dq, h.scale * p * (dot(g.dy + at_y, v, h.d) - dots), k, h.d);
+    }
+    __syncwarp();
+    const size_t out = at_head(h, head, h.stride) + (size_t)query * (size_t)h.stride;
+    put_rows<T, 1, 32>(g.dq + out, 0, dq, 0, 1, h.d, angles_at(h, query), g.add);
+}
+
+/* grid n groups t, blocks of one warp; shared: dk[d], dv[d]. */
+template <typename T>
+__global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
+    DYNAMIC_SHARED(float, dk);
+    float *const dv = dk + h.d;
+    const int key = (int)blockIdx.x % h.t, c = h.heads * h.d;
+    const int first = (int)blockIdx.x / h.t * h.share; /* head of the group */
+    const T *k = h.k + at_keys(h, first, h.qk_stride) + (size_t)key * (size_t)h.qk_stride;
+    const T *v = h.v + at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
+    for (int i = (int)threadIdx.x; i < 2 * h.d; i += 32) dk[i] = 0;
+    __syncwarp();
+    for (int head = first; head < first + h.share; head++)
+        for (int query = queries_begin(h, key); query < h.t; query++) {
+            const size_t at = (size_t)head * (size_t)h.t + (size_t)query;
+            const T *dy = g.dy + at_head(h, head, c) + (size_t)query * (size_t)c;
+            const T *q = h.q + at_head(h, head, h.qk_stride) + (size_t)query * (size_t)h.qk_stride;
+            const float p = expf(h.scale * dot(q, k, h.d) - g.lse[at]);
+            add_row(dv, p, dy, h.d);
+            add_row(dk, h.scale * p * (dot(dy, v, h.d) - g.dots[at]), q, h.d);
+        }
+    __syncwarp();
+    const size_t out = at_keys(h, first, h.stride) + (size_t)key * (size_t)h.stride;
+    put_rows<T, 1, 32>(g.dk + out, 0, dk, 0, 1, h.d, angles_at(h, key), g.add);
+    put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
+}
+
+/* ---- launchers ----------------------------------------------------------------------------- */
+
+template <typename T>
+void attention_rows_forward(const Run *run, T *y, float *lse, Heads<T> h, int n) {
+    LAUNCH(attention_rows<T>, n * h.heads * h.t, 32, (size_t)h.d * sizeof(float), run->stream, y,
+           lse, h);
+}
+
+template <typename T>
+void attention_rows_gradient(const Run *run, Gradients<T> g, Heads<T> h, int n) {
+    const size_t bytes = (size_t)h.d * sizeof(float);
+    LAUNCH(attention_query_gradient<T>, n * h.heads * h.t, 32, bytes, run->stream, g, h);
+    LAUNCH(attention_key_gradient<T>, n * h.groups * h.t, 32, 2 * bytes, run->stream, g, h);
+}
+
+template void attention_rows_forward(const Run *, float *, float *, Heads<float>, int);
+template void attention_rows_forward(const Run *, __nv_bfloat16 *, float *, Heads<__nv_bfloat16>,
+                                     int);
+template void attention_rows_gradient(const Run *, Gradients<float>, Heads<float>, int);
+template void attention_rows_gradient(const Run *, Gradients<__nv_bfloat16>, Heads<__nv_bfloat16>,
+                                      int);

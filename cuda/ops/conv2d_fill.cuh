@@ -1,0 +1,117 @@
+/* How rows of pixels and weights come into shared memory, as elements of a way to multiply. */
+#ifndef CUDA_OPS_CONV2D_FILL_CUH
+#define CUDA_OPS_CONV2D_FILL_CUH
+
+#include "conv2d.cuh"
+
+/* Four numbers of which `left` exist, the rest 0; whole: all four or none, and aligned. */
+static __device__ __forceinline__ float4 load_four(const float *from, int left, bool whole) {
+    float4 v = make_float4(0, 0, 0, 0);
+    if (whole) return left > 0 ? __ldg((const float4 *)from) : v;
+    if (left > 0) v.x = from[0];
+    if (left > 1) v.y = from[1];
+    if (left > 2) v.z = from[2];
+    if (left > 3) v.w = from[3];
+    return v;
+}
+static __device__ __forceinline__ float4 load_four(const __nv_bfloat16 *from, int left,
+                                                   bool whole) {
+    float4 v = make_float4(0, 0, 0, 0);
+    if (whole) {
+        if (left <= 0) return v;
+        const uint2 bits = __ldg((const uint2 *)from);
+        return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u),
+                           __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xffff0000u));
+    }
+    if (left > 0) v.x = __bfloat162float(from[0]);
+    if (left > 1) v.y = __bfloat162float(from[1]);
+    if (left > 2) v.z = __bfloat162float(from[2]);
+    if (left > 3) v.w = __bfloat162float(from[3]);
+    return v;
+}
+
+template <typename T>
+static __device__ __forceinline__ float4 to_operand(Ffma<T>, float4 v) {
+    return v;
+}
+static __device__ __forceinline__ float4 to_operand(Tf32, float4 v) {
+    return make_float4(__uint_as_float(tf32_round(v.x)), __uint_as_float(tf32_round(v.y)),
+                       __uint_as_float(tf32_round(v.z)), __uint_as_float(tf32_round(v.w)));
+}
+
+/* tile[rows][pitch] = numbers first .. first + groups GROUP - 1 of the rows that source(row) points
+ * to (NULL: zeros), zeros from `end` on, by THREADS threads.  whole: `end` and the starts of rows
+ * are multiples of a group.  BATCH: loads in flight through registers.  Over after copy_async_wait
+ * and a barrier. */
+template <int THREADS, int BATCH, typename Mode, typename Element, typename Source>
+static __device__ __forceinline__ void fill_rows(Mode mode, Element *tile, int pitch, int rows,
+                                                 int groups, Source source, int first, int end,
+                                                 bool whole) {
+    constexpr int GROUP = Mode::GROUP;
+    const int across = THREADS / groups, g = (int)threadIdx.x % groups * GROUP;
+    const int left = end - first - g;
+    int r = (int)threadIdx.x / groups;
+    if (r >= across) return;
+    if constexpr (Mode::DIRECT) {
+#pragma unroll 4
+        for (; r < rows; r += across) {
+            const Element *from = source(r);
+            Element *to = tile + r * pitch + g;
+            const bool some = from && left > 0;
+            if (whole) {
+                copy_async16(to, from + (some ? first + g : 0), some);
+            } else {
+                for (int k = 0; k < GROUP; k++)
+                    to[k] = some && k < left ? from[first + g + k] : Element(0.f);
+            }
+        }
+    } else {
+        for (; r < rows; r += BATCH * across) {
+            float4 v[BATCH];
+#pragma unroll
+            for (int b = 0; b < BATCH; b++) {
+                const int row = r + b * across;
+                const typename Mode::Value *from = row < rows ? source(row) : NULL;
+                v[b] = load_four(from + (from ? first + g : 0), from ? left : 0, whole);
+            }
+#pragma unroll
+            for (int b = 0; b < BATCH; b++)
+                if (r + b * across < rows)
+                    *(float4 *)(tile + (r + b * across) * pitch + g) = to_operand(mode, v[b]);
+        }
+    }
+}
+
+/* The input pixels that the output pixels of a block reach: the halo tile has `count` pixels from
+ * pixel `first` on, for output pixels from m0 on. */
+struct Span {
+    int m0, first, count;
+};
+
+/* Of at most `tile` output pixels; m0 < c.pixels. */
+static __device__ __forceinline__ Span span_of(const Correlation &c, int m0, int tile) {
+    const int first = place_of(c, m0).at, last = place_of(c, min(m0 + tile, c.pixels) - 1).at;
+    return {m0, first, last - first + (c.rows - 1) * c.in_w + c.columns};
+}
+
+/* halo[1 + pixels][pitch] = a row of zeros, then `groups` groups of channels from k0 on, of all
+ * pixels of the span or, where `gathered` is not 0, of one tap of that many output pixels.  BATCH:
+ * as of fill_rows. */
+template <int THREADS, int HALO_BATCH, int GATHER_BATCH, typename Mode, typename T, typename E>
+static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, const T *in,
+                                                 const Correlation &c, Span span, int gathered,
+                                                 int tap, int k0, int groups) {
+    const bool whole = c.in_c % Mode::GROUP == 0;
+    for (int k = (int)threadIdx.x; k < pitch; k += THREADS) halo[k] = 0.f;
+    if (gathered) {
+        const GatheredRows<T> source = {in, c, span.m0, tap};
+        fill_rows<THREADS, GATHER_BATCH>(mode, halo + pitch, pitch, gathered, groups, source, k0,
+                                         c.in_c, whole);
+    } else {
+        const HaloRows<T> source = {in, span.first, c.n * c.in_h * c.in_w, c.in_c};
+        fill_rows<THREADS, HALO_BATCH>(mode, halo + pitch, pitch, span.count, groups, source, k0,
+                                       c.in_c, whole);
+    }
+}
+
+#endif
