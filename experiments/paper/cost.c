@@ -1,11 +1,9 @@
-/* `bcd experiment cost`, and how such experiments end. */
+/* `bcd experiment cost`: what a training costs by the published times and prices. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "../commands.h"
-#include "../store/rundir.h"
 #include "../study/study_file.h"
-#include "../train/setup.h"
 #include "paper.h"
 #include "trainings.h"
 
@@ -25,21 +23,6 @@ static int read_settings(CostSettings *settings, const Options *options) {
     settings->ours = *end ? SOURCE_MEASURED : SOURCE_GIVEN; /* of files, or a number */
     settings->multipliers = MULTIPLIER_OURS + !isnan(*ours);
     return 0;
-}
-
-int paper_write(Tables *tables, const Options *options, const char *name, bool failed) {
-    char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
-    rundir_results(dir, options);
-    snprintf(file, sizeof file, "%.50s.h5", name);
-    rundir_path(path, dir, file);
-    failed = failed || tables_failed(tables) || setup_provenance(&tables->provenance, options) ||
-             rundir_make(dir) || tables_write(tables, options, path);
-    for (int t = 0; t < tables->tables && !failed && !options->quiet; t++)
-        failed = table_print(stdout, tables->table[t]) != 0;
-    if (!failed && !options->quiet)
-        printf("tables: %s; as a page: bcd report %s\n", path, quoted(typed, path));
-    tables_free(tables);
-    return failed ? -1 : 0;
 }
 
 int experiment_cost(const Options *options) {

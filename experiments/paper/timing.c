@@ -10,24 +10,6 @@
 
 enum { SMOKE_REPEATS = 2, REPEATS = 5 };
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double paper_median(double *value, int n) {
-    qsort(value, (size_t)n, sizeof *value, compare);
-    return (value[(n - 1) / 2] + value[n / 2]) / 2;
-}
-
-void timing_take_median(Cell *cell, double *value, int repeats) {
-    double mean = 0, squares = 0;
-    for (int r = 0; r < repeats; r++) mean += value[r] / repeats;
-    for (int r = 0; r < repeats; r++) squares += (value[r] - mean) * (value[r] - mean);
-    cell->value = paper_median(value, repeats);
-    if (cell->source == SOURCE_MEASURED) cell->spread = sqrt(squares / (repeats - 1));
-}
-
 static void note_repeats(Table *table, int repeats) {
     double off = 0;
     int last = table->columns - 1;

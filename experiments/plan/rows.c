@@ -34,7 +34,7 @@ static const char *lacks(char text[PLAN_TEXT], const Plan *plan) {
     for (int role = 1; role < MEM_ROLES; role++)
         if (p->bytes[role] > p->bytes[largest]) largest = role;
     double missing = p->total_bytes - gpu_usable_bytes(plan->configuration.cluster.gpu);
-    snprintf(text, PLAN_TEXT, "memory: lacks %.3g GiB, %s take the most", missing / GIB,
+    snprintf(text, PLAN_TEXT, "memory: lacks %.3g GiB, largest: %s", missing / GIB,
              mem_role_names[largest]);
     return text;
 }

@@ -1,0 +1,41 @@
+/* What the experiments cost, memory and timing share: how they end, and medians. */
+#include "paper.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "../store/rundir.h"
+#include "../train/setup.h"
+
+int paper_write(Tables *tables, const Options *options, const char *name, bool failed) {
+    char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
+    rundir_results(dir, options);
+    snprintf(file, sizeof file, "%.50s.h5", name);
+    rundir_path(path, dir, file);
+    failed = failed || tables_failed(tables) || setup_provenance(&tables->provenance, options) ||
+             rundir_make(dir) || tables_write(tables, options, path);
+    for (int t = 0; t < tables->tables && !failed && !options->quiet; t++)
+        failed = table_print(stdout, tables->table[t]) != 0;
+    if (!failed && !options->quiet)
+        printf("tables: %s; as a page: bcd report %s\n", path, quoted(typed, path));
+    tables_free(tables);
+    return failed ? -1 : 0;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double paper_median(double *value, int n) {
+    qsort(value, (size_t)n, sizeof *value, compare);
+    return (value[(n - 1) / 2] + value[n / 2]) / 2;
+}
+
+void timing_take_median(Cell *cell, double *value, int repeats) {
+    double mean = 0, squares = 0;
+    for (int r = 0; r < repeats; r++) mean += value[r] / repeats;
+    for (int r = 0; r < repeats; r++) squares += (value[r] - mean) * (value[r] - mean);
+    cell->value = paper_median(value, repeats);
+    if (cell->source == SOURCE_MEASURED) cell->spread = sqrt(squares / (repeats - 1));
+}
