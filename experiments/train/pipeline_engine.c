@@ -166,7 +166,8 @@ int pipeline_worker(Transport *world, const Options *asked) {
     int rank = world->rank;
     Engine *engine = receive_run_config(&s, &config, world) ? NULL : make_rank(&s, world);
     int failed = worker_run(engine, world);
-    setup_free(&s);
+    placement_free(&s.placement);
+    model_free(s.model);
     if (!failed) return 0;
     /* A rank that gave up has reported its error itself; an error that this one found comes
      * here. */

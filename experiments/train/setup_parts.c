@@ -1,0 +1,91 @@
+/* The parts of a training that other commands open alone: model, data, partition. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../ref/error.h"
+#include "setup.h"
+
+/* Appends ",key=value", or ":key=value" to the bare name of a preset, unless the key is there. */
+static void add_key(char spec[OPTION_TEXT], const char *key, int value) {
+    size_t used = strlen(spec);
+    char *settings = strchr(spec, ':');
+    if (value <= 0 || (settings && strstr(settings, key))) return;
+    snprintf(spec + used, OPTION_TEXT - used, "%s%s=%d", settings ? "," : ":", key, value);
+}
+
+Model *setup_model(const char *spec, int outputs, int context) {
+    Model *model = model_create(spec);
+    if (!model) return NULL;
+    char whole[OPTION_TEXT];
+    snprintf(whole, sizeof whole, "%s", spec);
+    if (outputs != model->outputs)
+        add_key(whole, model->tokens ? "vocabulary" : "classes", outputs);
+    if (model->tokens && context != model->input.w) add_key(whole, "context", context);
+    model_free(model);
+    model = model_create(whole);
+    if (!model || !context) return model;
+    if (!model->tokens || model->input.w != context) {
+        if (model->tokens)
+            error_set("--context %d: the model %s has %d", context, spec, model->input.w);
+        else
+            error_set("--context is for models that read tokens; %s reads images", spec);
+        model_free(model);
+        return NULL;
+    }
+    return model;
+}
+
+int setup_match(const Model *model, const Dataset *data) {
+    Shape want = model->input, have = data->input;
+    if (!model->tokens && (want.h != have.h || want.w != have.w || want.c != have.c))
+        return error_set("the model %s reads images of %d x %d x %d, %s has %d x %d x %d",
+                         model->name, want.h, want.w, want.c, data->name, have.h, have.w, have.c);
+    if (data->classes > model->outputs)
+        return error_set("the model %s has %d %s, %s has %d", model->name, model->outputs,
+                         model->tokens ? "tokens" : "classes", data->name, data->classes);
+    if (data->samples < 1) return error_set("%s: no samples", data->name);
+    return 0;
+}
+
+int setup_check_vocabulary(const Options *o, const Model *model, const Dataset *data) {
+    /* Sizes are compared; a model's may be padded to a multiple of 128, as is usual. */
+    const int padded = (data->classes + 127) / 128 * 128;
+    if (!*o->init || !model->tokens || model->outputs == data->classes || model->outputs <= padded)
+        return 0;
+    return error_set("the model has %d tokens, but %s was made with %s, which has %d",
+                     model->outputs, data->name,
+                     *data->tokenizer ? data->tokenizer : "another tokenizer", data->classes);
+}
+
+Dataset *setup_data(const Options *options, const Model *model, Split split) {
+    int limit = options->limit, samples = options->eval_samples;
+    const bool own = *options->valid && split != SPLIT_TRAIN;
+    if (split == SPLIT_VALID && samples && (!limit || samples < limit)) limit = samples;
+    DataRequest request = {.name = own ? options->valid : options->data,
+                           .dir = options->data_dir[0] ? options->data_dir : NULL,
+                           .split = split,
+                           .whole = *options->valid,
+                           .context = model->tokens ? model->input.w : 0,
+                           .augment = options->augment,
+                           .seed = options->seed,
+                           .limit = limit};
+    return data_open(&request);
+}
+
+static int check_partition(const Partition *partition, const Options *o) {
+    if (!options_given(o, "submodels") || o->submodels == partition->submodels) return 0;
+    return error_set("--submodels %d: --partition \"%s\" has %d", o->submodels, o->partition,
+                     partition->submodels);
+}
+
+int setup_partition(Partition *partition, const Model *model, const Options *o) {
+    const char *always = o->always_active;
+    if (*o->partition ? partition_parse(partition, model, o->partition, always)
+                      : partition_balanced(partition, model, o->submodels, always))
+        return -1;
+    if (check_partition(partition, o) == 0 &&
+        (!*o->submodel_lr || partition_lr(partition, o->submodel_lr) == 0))
+        return 0;
+    partition_free(partition);
+    return -1;
+}
