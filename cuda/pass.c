@@ -88,7 +88,7 @@ static void add_norm(const CudaStage *s, int index) {
 static void run_forward(CudaStage *s, const Block *block, bool again) {
     const Model *m = s->base.model;
     for (int i = block->first_node; i < block->end_node; i++) {
-        if (again && !node_is_read_again(m, &m->node[i])) continue;
+        if (again && !node_is_recomputed(m, &m->node[i])) continue;
         bool last = i + 1 == block->end_node;
         if (!again && s->normed == i) {
             s->normed = -1;

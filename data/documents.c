@@ -57,7 +57,9 @@ void documents_close(Documents *documents) {
     free(documents);
 }
 
-uint64_t documents_taken(const Documents *documents) { return stream_taken(documents->stream); }
+uint64_t documents_bytes_read(const Documents *documents) {
+    return stream_bytes_read(documents->stream);
+}
 
 /* Reads up to another piece behind [begin, end), after making room for it. */
 static int read_more(Documents *documents) {

@@ -26,6 +26,6 @@ void documents_close(Documents *documents);
 int documents_next(Documents *documents, const char **text, size_t *bytes, bool *starts);
 
 /* Returns the bytes of the file that have been read so far, to show progress. */
-uint64_t documents_taken(const Documents *documents);
+uint64_t documents_bytes_read(const Documents *documents);
 
 #endif

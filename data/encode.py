@@ -2,21 +2,22 @@
 """Encodes text with a model's own tokenizer; `bcd tokenize --tokenizer DIR` runs it.
 
     encode.py DIR FILE...        tokens of files
-    encode.py --prompt DIR TEXT  tokens of a text that goes on: no line before them, no end
+    encode.py --prompt DIR TEXT  tokens of a text to continue: no first line, no end token
     encode.py --decode DIR FILE  the text of tokens
 
 DIR is a model's directory.  Its tokenizer.json is read by the package `tokenizers`, or else its
 tokenizer.model by `sentencepiece`.  A FILE is plain text, one document, or JSON lines (.jsonl):
 
-    {"text": "..."}                                  all of it is learned
-    {"prompt": "...", "answer": "..."}               the answer is learned ("completion", "response"
-                                                     are other names of it)
-    {"messages": [{"role": "...", "content": "..."}]}  what the assistant says is learned; put
-                                                     together by the model's chat template (jinja2)
+    {"text": "..."}                       every token is a target of the loss
+    {"prompt": "...", "answer": "..."}    the answer is ("completion" and "response" are other names
+                                          of it)
+    {"messages": [{"role": "...", "content": "..."}]}
+                                          what the assistant says is; rendered by the model's
+                                          chat template (jinja2)
 
-Standard output gets a line "NAME VOCABULARY MASKED" and then 32-bit little-endian tokens; the
-highest bit marks one that is read and not learned.  An error is one line, and exit status 1, or 3
-where a package is missing."""
+Standard output gets a line "NAME VOCABULARY MASKED" and then 32-bit little-endian tokens, whose
+highest bit marks those that are no targets.  An error is one line, with exit status 1, or 3 if a
+package is missing."""
 import array
 import json
 import os
@@ -37,7 +38,7 @@ class Missing(Stop):
 
 
 def name_of(path):
-    """hf: and twelve digits of the file's FNV-1a checksum, as in data/checksum.h."""
+    """Returns hf: and twelve digits of the file's FNV-1a checksum, as in data/checksum.h."""
     total = FNV_START
     with open(path, "rb") as file:
         for byte in file.read():
@@ -60,8 +61,8 @@ def package(name):
         raise Missing(f"the Python package {name} is missing; type: pip install {name}") from None
 
 
-class Fast:
-    """tokenizer.json"""
+class JsonTokenizer:
+    """tokenizer.json, read by `tokenizers`"""
 
     def __init__(self, path):
         self.tokenizer = package("tokenizers").Tokenizer.from_file(path)
@@ -70,7 +71,7 @@ class Fast:
         self.id_of = self.tokenizer.token_to_id
 
     def encode(self, texts, special):
-        """Of each text its tokens, and where in the text each begins."""
+        """Returns for each text its tokens, and the position in the text at which each begins."""
         batch = self.tokenizer.encode_batch(texts, add_special_tokens=special)
         return [(e.ids, [begin for begin, _ in e.offsets]) for e in batch]
 
@@ -78,8 +79,8 @@ class Fast:
         return self.tokenizer.decode(ids)
 
 
-class Pieces:
-    """tokenizer.model"""
+class ModelTokenizer:
+    """tokenizer.model, read by `sentencepiece`"""
 
     def __init__(self, path):
         self.pieces = package("sentencepiece").SentencePieceProcessor(model_file=path)
@@ -95,7 +96,7 @@ class Pieces:
 
 class Encoder:
     def __init__(self, directory):
-        kinds = (("tokenizer.json", Fast), ("tokenizer.model", Pieces))
+        kinds = (("tokenizer.json", JsonTokenizer), ("tokenizer.model", ModelTokenizer))
         paths = [(os.path.join(directory, name), kind) for name, kind in kinds]
         found = [(path, kind) for path, kind in paths if os.path.exists(path)]
         if not found:
@@ -107,7 +108,7 @@ class Encoder:
         self.template = None
 
     def special(self, name, directory):
-        """The number of a special token, or None; from the tokenizer's settings, or the model's."""
+        """Returns the number of a special token, as the tokenizer or the model says, or None."""
         token = self.settings.get(name)
         if isinstance(token, dict):
             token = token.get("content")
@@ -163,7 +164,7 @@ class Encoder:
 
 
 def record_of(item, where):
-    """("texts", text), ("answers", (prompt, answer)) or ("chats", messages)."""
+    """Returns ("texts", text), ("answers", (prompt, answer)) or ("chats", messages)."""
     if isinstance(item, dict):
         answer = next((item[name] for name in ANSWERS if name in item), None)
         if isinstance(item.get("text"), str):

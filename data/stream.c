@@ -17,7 +17,7 @@ struct ByteStream {
     ZSTD_DStream *zstd; /* NULL: plain */
     bool within_frame;  /* zstd: the file must not end here */
     ZSTD_inBuffer input;
-    uint64_t taken;
+    uint64_t bytes_read;
     char buffer[INPUT_BYTES];
 };
 
@@ -25,7 +25,7 @@ struct ByteStream {
 static int refill(ByteStream *stream) {
     stream->input = (ZSTD_inBuffer){stream->buffer, 0, 0};
     stream->input.size = fread(stream->buffer, 1, INPUT_BYTES, stream->file);
-    stream->taken += stream->input.size;
+    stream->bytes_read += stream->input.size;
     if (ferror(stream->file))
         return error_set("tokenize: %s: cannot read: %s", stream->path, strerror(errno));
     return 0;
@@ -69,7 +69,7 @@ void stream_close(ByteStream *stream) {
     free(stream);
 }
 
-uint64_t stream_taken(const ByteStream *stream) { return stream->taken; }
+uint64_t stream_bytes_read(const ByteStream *stream) { return stream->bytes_read; }
 
 static long read_plain(ByteStream *stream, char *to, size_t size) {
     if (stream->input.pos == stream->input.size && refill(stream)) return -1;

@@ -19,6 +19,6 @@ void stream_close(ByteStream *stream);
 long stream_read(ByteStream *stream, char *to, size_t size);
 
 /* Returns the bytes of the file that have been read so far. */
-uint64_t stream_taken(const ByteStream *stream);
+uint64_t stream_bytes_read(const ByteStream *stream);
 
 #endif

@@ -44,14 +44,14 @@ static int report(TokenizeJob *job) {
 static int add_file(TokenizeJob *job, const char *path) {
     Documents *documents = documents_open(path);
     if (!documents) return -1;
-    const uint64_t before = job->stats->taken;
+    const uint64_t before = job->stats->bytes_read;
     const char *text;
     size_t bytes;
     bool starts;
     int found, result = 0;
     while (result == 0 && (found = documents_next(documents, &text, &bytes, &starts)) != 0) {
         result = found < 0 ? -1 : bytes ? add_piece(job, text, bytes, starts) : 0;
-        job->stats->taken = before + documents_taken(documents);
+        job->stats->bytes_read = before + documents_bytes_read(documents);
         if (result == 0) result = report(job);
     }
     documents_close(documents);
@@ -78,7 +78,7 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
     TokenizeJob job = {
         .tokenizer = tokenizer, .stats = stats, .progress = progress, .context = context};
     *stats = (TokenizeStats){0};
-    if (measure_inputs(&stats->total, inputs, count)) return -1;
+    if (measure_inputs(&stats->total_bytes, inputs, count)) return -1;
     if (tokenwriter_open(&job.writer, out, tokenizer->name, tokenizer->vocabulary, false, 0))
         return -1;
     int result = 0;

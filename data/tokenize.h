@@ -8,7 +8,7 @@
 #include "tokenizer.h"
 
 typedef struct {
-    uint64_t taken, total; /* bytes of the input files, before decompression */
+    uint64_t bytes_read, total_bytes; /* of the input files, before decompression */
     uint64_t documents, text_bytes, tokens;
 } TokenizeStats;
 

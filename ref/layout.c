@@ -80,7 +80,7 @@ bool block_trains(const Model *model, int block, const bool *trains) {
     return false;
 }
 
-bool node_is_read_again(const Model *model, const Node *node) {
+bool node_is_recomputed(const Model *model, const Node *node) {
     return node->out != model->values - 1 || node_aux_count(node, 1) > 0;
 }
 

@@ -110,9 +110,9 @@ typedef struct {
     bool in, skip, add_in, add_skip;
 } InputGradients;
 InputGradients node_input_gradients(const Layout *layout, const Node *node);
-/* Returns false for a node that recomputation of its block can leave out: the one that writes the
- * logits, which their gradient has overwritten by then. */
-bool node_is_read_again(const Model *model, const Node *node);
+/* Returns true if recomputing a block runs this node.  It leaves out the node that writes the
+ * logits, which their gradient has overwritten by then, unless the node has aux. */
+bool node_is_recomputed(const Model *model, const Node *node);
 /* Returns true if a batch norm normalises with running statistics in a training pass. */
 bool node_uses_running(const Layout *layout, const Node *node);
 /* Returns true if a batch norm's input gradient leaves sums in aux that are its weight gradient, so

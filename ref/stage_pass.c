@@ -89,7 +89,7 @@ void stage_begin(Stage *base, const Batch *batch, Mode mode) {
 static void run_forward(RefStage *s, int block, bool again) {
     const Model *m = s->base.model;
     for (int i = m->block[block].first_node; i < m->block[block].end_node; i++) {
-        if (again && !node_is_read_again(m, &m->node[i])) continue;
+        if (again && !node_is_recomputed(m, &m->node[i])) continue;
         NodeIO io = node_io(s, &m->node[i]);
         io.hold_running |= again;
         node_forward(&m->node[i], &io);

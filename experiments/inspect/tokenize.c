@@ -19,9 +19,10 @@ static int show(void *context, const TokenizeStats *stats) {
     if (!isatty(STDOUT_FILENO) || now - *shown < 0.2) return 0;
     *shown = now;
     char tokens[32];
-    printf("\r\033[K%.0f %%  %s tokens",
-           stats->total ? 100.0 * (double)stats->taken / (double)stats->total : 0.0,
-           format_count((double)stats->tokens, tokens));
+    printf(
+        "\r\033[K%.0f %%  %s tokens",
+        stats->total_bytes ? 100.0 * (double)stats->bytes_read / (double)stats->total_bytes : 0.0,
+        format_count((double)stats->tokens, tokens));
     fflush(stdout);
     return 0;
 }

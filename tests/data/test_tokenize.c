@@ -183,8 +183,8 @@ static void end_of_text_stands_between_documents(void) {
     CHECK(stats.documents == 4, "%d documents", (int)stats.documents);
     CHECK(stats.tokens == 8, "%d tokens", (int)stats.tokens);
     CHECK(stats.text_bytes == 11, "%d bytes", (int)stats.text_bytes);
-    CHECK(stats.taken == stats.total && stats.total == 59 + 1 + 3, "%d of %d bytes",
-          (int)stats.taken, (int)stats.total);
+    CHECK(stats.bytes_read == stats.total_bytes && stats.total_bytes == 59 + 1 + 3,
+          "%d of %d bytes", (int)stats.bytes_read, (int)stats.total_bytes);
     tokenizer_free(tokenizer);
 }
 
