@@ -178,6 +178,11 @@ void stage_discard(Stage *base) {
     end_step(s);
 }
 
+bool stage_updates(const RefStage *s, int param) {
+    return s->active[s->base.model->param[param].block] &&
+           param_is_owned(s->base.model, &s->base.settings, param);
+}
+
 void stage_gradient_squares(Stage *base, double *square) {
     RefStage *s = of(base);
     for (int p = 0; p < base->model->params; p++)

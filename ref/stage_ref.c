@@ -83,11 +83,6 @@ static void free_state(RefStage *s, int param) {
     for (int k = 0; k < 2; k++) release(s, &s->param[param].state[k]);
 }
 
-bool stage_updates(const RefStage *s, int param) {
-    return s->active[s->base.model->param[param].block] &&
-           param_is_owned(s->base.model, &s->base.settings, param);
-}
-
 static int allocate_state(RefStage *s, int param) {
     real **state = s->param[param].state;
     for (int k = 0; k < optimizer_state_vectors(&s->base.settings.optimizer); k++)
