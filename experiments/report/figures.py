@@ -209,8 +209,10 @@ def score(case):
         end, _, colour = draw_method(axes, number, x, seeds, None, "os^vDP"[number])
         ends.append((end, np.mean([one[-LAST:] for one in seeds]), colour))
         values += seeds
-    if not images:
-        logarithmic(axes, min(v.min() for v in values), max(v.max() for v in values))
+    if not images:  # the first twentieth may be far above the rest, and leaves the panel
+        low, high = min(v.min() for v in values), max(v[len(v) // 20:].max() for v in values)
+        logarithmic(axes, low, high)
+        axes.set_ylim(low / 1.05, 1.05 * high)
     axes.set_xlim(0, max(t["steps"] for method in case.methods for t in method.trainings))
     axes.set_xlabel("updates")
     name_lines(axes, ends, names)

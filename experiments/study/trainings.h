@@ -31,7 +31,7 @@ typedef struct {
     const TrainingVariant *variant; /* fraction 0 ends; NULL: those of the experiment */
 } TrainingEntry;
 
-enum { TRAINING_ENTRIES = 12, VARIANTS = 8 };
+enum { TRAINING_ENTRIES = 13, VARIANTS = 8 };
 
 typedef struct {
     const char *name;
