@@ -92,7 +92,7 @@ const CommandInfo command_table[COMMANDS] = {
      "optimizer fully and by BCD, and tabulates steps to converge, accuracy or perplexity,\n"
      "and memory.\n"
      "  smoke   seconds: tiny networks, to see that everything works\n"
-     "  laptop  `all` takes half an hour on two cores: a small image and a small language model,\n"
+     "  laptop  `all` takes about an hour on two cores: a small image and a small language model,\n"
      "          three seeds; where CIFAR-10 and WikiText-2 are missing, generated images and the\n"
      "          project's sources replace them\n"
      "  gpu     the published networks and rates on CIFAR and WikiText-2, shorter; three seeds\n"

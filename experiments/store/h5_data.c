@@ -54,7 +54,7 @@ void h5_write(H5File *file, const char *name, H5Kind kind, const void *data, int
 static hid_t open_data(const H5File *file, const char *name, size_t size[H5_RANK], int *rank) {
     if (!h5_exists(file, name)) return h5_refuse(file, name, "is missing");
     hid_t set = H5Dopen2(file->id, name, H5P_DEFAULT);
-    if (set < 0) return h5_refuse(file, name, "is no data set");
+    if (set < 0) return h5_refuse(file, name, "is no data set, or damaged");
     hid_t space = H5Dget_space(set);
     hsize_t extent[H5S_MAX_RANK];
     *rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
