@@ -57,8 +57,7 @@ static bool same_flags(const StudyRow *a, const StudyRow *b, bool of_method) {
 }
 
 bool case_settings_equal(const StudyRow *a, const StudyRow *b) {
-    return !strcmp(a->data, b->data) && !strcmp(a->optimizer, b->optimizer) &&
-           a->batch == b->batch && !strcmp(a->provenance.device, b->provenance.device) &&
+    return !strcmp(a->provenance.device, b->provenance.device) &&
            !strcmp(a->provenance.precision, b->provenance.precision) &&
            (!strcmp(a->checksum, b->checksum) || !strcmp(a->data, "synthetic")) &&
            same_flags(a, b, false);
