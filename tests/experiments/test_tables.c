@@ -1,6 +1,7 @@
 /* Tables as data: shown with the source of each number, and back from their file as they were. */
 #include "../../experiments/tables/timeline.h"
 
+#include <hdf5.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,6 +287,24 @@ static void case_damaged_cell(void) {
     tables_free(&none);
 }
 
+/* A file whose last table has lost its number is refused, not read without that table. */
+static void case_lost_table(void) {
+    Tables none = {0}, tables = sample_tables();
+    Options options;
+    char group[2 * H5_NAME];
+    const char *path = scratch_path("lost.h5");
+    options_defaults(&options, COMMAND_EXPERIMENT);
+    CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
+    snprintf(group, sizeof group, "/tables/%s", tables.table[tables.tables - 1]->name);
+    tables_free(&tables);
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    CHECK(file >= 0 && H5Adelete_by_name(file, group, "number", H5P_DEFAULT) >= 0, "%s", group);
+    CHECK(H5Fclose(file) >= 0, "%s", path);
+    CHECK(tables_read(&none, path) == -1 && strstr(error_message(), "not as this program writes"),
+          "%s", error_message());
+    tables_free(&none);
+}
+
 /* A failure is remembered until the table is used. */
 static void case_too_much(void) {
     Tables tables = {0};
@@ -326,5 +345,6 @@ void test_tables(void) {
     RUN(case_file_schema);
     RUN(case_bad_files);
     RUN(case_damaged_cell);
+    RUN(case_lost_table);
     RUN(case_too_much);
 }
