@@ -180,7 +180,7 @@ static void case_page_of_many(void) {
     for (int i = 0; i < MORE; i++) {
         sample_seed(&study, 0, 1, 1);
         StudyRow *row = &study.row[study.rows - 1];
-        row->batch = 100 + i;
+        row->batch = row->settings.batch = 100 + i;
         free(row->curve); /* only memory can be drawn */
         free(row->evaluation);
         row->curve = NULL;
