@@ -169,7 +169,8 @@ static void put_label(char label[64], const PaperRow *paper) {
                  paper->submodels == 1 ? "full" : "1/3");
 }
 
-/* Adds a published row with our first training of that kind, then a line for each other one. */
+/* Adds a published row with our first training of that kind, then a line for each other one.  The
+ * label names our network where it is not the published one: "ResNet8 SGD, 1/3 [a: resnet-8x8]". */
 static void put_row(Table *table, const ComparedCases *compared, const PaperRow *paper) {
     const Comparison *c = compared->comparison;
     char label[64], name[32], network[CASE_NAME];
@@ -184,6 +185,8 @@ static void put_row(Table *table, const ComparedCases *compared, const PaperRow 
             if (lines)
                 table_row(table, "  %s %s [%c]", case_network(first, network),
                           study_method(first, name), 'a' + i);
+            else if (strcmp(first->model, paper->model))
+                table_row(table, "%s [%c: %s]", label, 'a' + i, case_network(first, network));
             else
                 table_row(table, "%s [%c]", label, 'a' + i);
             if (!lines++) put_published(table, c, paper);

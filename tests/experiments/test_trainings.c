@@ -82,8 +82,8 @@ static void case_seeds_have_means(void) {
             "sgd --threads 1 --seeds 3 --steps 12 --out seeds");
     CHECK(strstr(printed->out, "row 9 of 9"), "%s", printed->out);
     printed = run(0, "report seeds/compression.h5");
-    CHECK(strstr(printed->out, "Table 10: ") && strstr(printed->out, "\n0.9 1/3 [a] ") &&
-              strstr(printed->out, " +- ") &&
+    CHECK(strstr(printed->out, "Table 10: ") &&
+              strstr(printed->out, "\n0.9 1/3 [a: resnet-8x2] ") && strstr(printed->out, " +- ") &&
               strstr(printed->out, "resnet-8x2 synthetic[:96] sgd 1/3 x.9 "),
           "%s", printed->out);
     for (char *line = strtok((char *)printed->out, "\n"); line; line = strtok(NULL, "\n"))
