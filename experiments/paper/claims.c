@@ -27,16 +27,28 @@ static const char *const claim_names[CLAIMS] = {
 static double offload_mean(bool inverse) {
     double sum = 0;
     int rows = 0;
-    for (const PaperOffload *o = paper_offload; o->model; o++, rows++)
-        sum += inverse ? o->offload_ms / o->bcd_ms : o->bcd_ms / o->offload_ms;
+    for (const PaperStep *s = paper_steps; s->model; s++) {
+        if (s->table != 3) continue;
+        double bcd_ms = paper_step(4, s->model, 3)->ms;
+        sum += inverse ? s->ms / bcd_ms : bcd_ms / s->ms;
+        rows++;
+    }
     return sum / rows;
+}
+
+/* Returns true for a row of Table 4, which has a BCD step for each full update on RTX 4090. */
+static bool is_distributed(const PaperStep *step) {
+    return step->table == 4 && step->method == TIMED_FULL && !strcmp(step->gpu, "rtx4090");
 }
 
 static double mean_speedup(void) {
     double sum = 0;
     int rows = 0;
-    for (const PaperDistributed *d = paper_distributed; d->model; d++, rows++)
-        sum += d->full_ms / d->bcd_ms;
+    for (const PaperStep *s = paper_steps; s->model; s++) {
+        if (!is_distributed(s)) continue;
+        sum += s->ms / paper_step(4, s->model, 3)->ms;
+        rows++;
+    }
     return sum / rows;
 }
 
@@ -103,14 +115,16 @@ static void add_speedups(Tables *tables) {
                               "which it costs as much",
                               "model", columns, 6);
     double min = INFINITY, max = 0;
-    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
-        double speedup = d->full_ms / d->bcd_ms;
-        table_row(table, "%s", d->model);
-        put_gpus(table, 0, d->full, SOURCE_PUBLISHED);
-        table_put(table, 1, d->full_ms);
-        put_gpus(table, 2, d->bcd, SOURCE_PUBLISHED);
-        table_put(table, 3, d->bcd_ms, speedup,
-                  speedup * ((double)paper_gpus(d->full) / paper_gpus(d->bcd)));
+    for (const PaperStep *full = paper_steps; full->model; full++) {
+        if (!is_distributed(full)) continue;
+        const PaperStep *bcd = paper_step(4, full->model, 3);
+        double speedup = full->ms / bcd->ms;
+        table_row(table, "%s", full->model);
+        put_gpus(table, 0, full->gpus, SOURCE_PUBLISHED);
+        table_put(table, 1, full->ms);
+        put_gpus(table, 2, bcd->gpus, SOURCE_PUBLISHED);
+        table_put(table, 3, bcd->ms, speedup,
+                  speedup * ((double)paper_gpus(full->gpus) / paper_gpus(bcd->gpus)));
         min = fmin(min, speedup);
         max = fmax(max, speedup);
     }

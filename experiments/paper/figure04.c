@@ -7,15 +7,12 @@
 
 enum { OFFLOAD = 0, FULL = 2, BCD = 4, COLUMNS = 6 };
 
-static void add_model(Table *table, const PaperDistributed *d, double multiplier) {
-    const PaperOffload *o = paper_offload_of(d->model);
-    PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1};
-    PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3};
-    PaperStep offload = {"rtx4090", d->model, {1, o ? o->gpus : 0}, TIMED_OFFLOAD, 1};
-    table_row(table, "%s", d->model);
-    paper_put_pair(table, FULL, &full, d->full_ms, 1);
-    paper_put_pair(table, BCD, &bcd, d->bcd_ms, multiplier);
-    if (o) paper_put_pair(table, OFFLOAD, &offload, o->offload_ms, 1);
+static void add_model(Table *table, const PaperStep *full, double multiplier) {
+    const PaperStep *offload = paper_step(3, full->model, 1);
+    table_row(table, "%s", full->model);
+    paper_put_pair(table, FULL, full, 1);
+    paper_put_pair(table, BCD, paper_step(4, full->model, 3), multiplier);
+    if (offload) paper_put_pair(table, OFFLOAD, offload, 1);
 }
 
 void paper_add_figure4(Tables *tables, double multiplier) {
@@ -31,10 +28,8 @@ void paper_add_figure4(Tables *tables, double multiplier) {
                               columns, COLUMNS);
     table->figure = FIGURE_BARS;
     snprintf(table->axis, sizeof table->axis, "ms a step, BCD x %.3g", multiplier);
-    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
-        bool again = d > paper_distributed && strcmp(d[-1].model, d->model) == 0;
-        if (!again) add_model(table, d, multiplier);
-    }
+    for (const PaperStep *step = paper_steps; step->model; step++)
+        if (step == paper_step(4, step->model, 1)) add_model(table, step, multiplier);
     table_note(
         table,
         "Pairs of published times (Tables 3 and 4) and simulated ones, calibrated as in Table 4.  "

@@ -16,56 +16,38 @@ typedef struct {
 int paper_gpus(PaperGpus gpus); /* of all nodes */
 void put_gpus(Table *table, int column, PaperGpus gpus, Source source);
 
-/* ---- table08.c: the models; ffn is 0 where the table has none -------------------------------- */
+/* ---- table08.c: the models, with the memory of Table 4 --------------------------------------- */
 typedef struct {
-    const char *model; /* our preset has the same name */
-    int gpus, layers, width, heads, ffn;
-    double memory_gib; /* printed as GB */
+    const char *model;                   /* our preset has the same name */
+    int gpus, layers, width, heads, ffn; /* ffn is 0 where the table has none */
+    double full_gib, bcd_gib;            /* of a full update and of BCD-1/3, printed as GB */
 } PaperModel;
 enum { PAPER_MODELS = 8 };
 extern const PaperModel paper_models[PAPER_MODELS + 1];
+extern const PaperModel paper_undescribed_model;  /* in Table 4, but not in Table 8 */
 const PaperModel *paper_model(const char *model); /* NULL: not in Table 8 */
 
 /* ---- published.c: times of a step ------------------------------------------------------------ */
 
-/* Table 3: a step with the optimizer offloaded, and of BCD-1/3, on as many RTX 4090. */
-typedef struct {
-    const char *model;
-    int gpus;
-    double offload_ms, bcd_ms;
-} PaperOffload;
-extern const PaperOffload paper_offload[];
-const PaperOffload *paper_offload_of(const char *model); /* NULL: not in Table 3 */
+typedef enum { TIMED_FULL, TIMED_BCD, TIMED_CACHED, TIMED_OFFLOAD } TimedMethod;
 
-/* Table 4: a step and the memory of a full update over GPUs, and of BCD-1/3 on half of them. */
+/* A step whose time is published, or one like it. */
 typedef struct {
-    const char *model;
-    PaperGpus full;
-    double full_gib, full_ms;
-    PaperGpus bcd;
-    double bcd_gib, bcd_ms;
-} PaperDistributed;
-extern const PaperDistributed paper_distributed[];
-
-/* Section 4.4.2: a step of a full update on A100 and A800 (their numbers: Tables 6 and 7). */
-typedef struct {
-    const char *gpu; /* key of gpu_table */
-    const char *model;
+    int table;               /* 3, 4, 15 or 16; 4 for section 4.4.2 too (A100 and A800) */
+    const char *gpu, *model; /* key of gpu_table; preset */
     PaperGpus gpus;
-    double full_ms;
-} PaperOtherGpu;
-extern const PaperOtherGpu paper_other_gpus[];
-const PaperOtherGpu *paper_other_gpu(const char *gpu, const char *model); /* NULL: none */
+    TimedMethod method;
+    int submodels; /* of BCD; else 1 */
+    double ms;
+} PaperStep;
 
-/* Tables 15 and 16: a step of BCD-1/3, 1/4 and 1/5. */
-enum { PAPER_UFPS = 3, PAPER_MIN_UFP = 3, PAPER_MAX_UFP = PAPER_MIN_UFP + PAPER_UFPS - 1 };
-typedef struct {
-    int table;
-    const char *model;
-    int gpus;
-    double ms[PAPER_UFPS]; /* [M - PAPER_MIN_UFP] */
-} PaperUfp;
-extern const PaperUfp paper_ufp[];
+/* All published steps, those of a table in the order in which they are printed; Table 3 has its
+ * offloaded steps alone.  An empty one ends the array. */
+extern const PaperStep paper_steps[];
+/* Returns the first step of a table with this model and number of submodels, or NULL. */
+const PaperStep *paper_step(int table, const char *model, int submodels);
+
+enum { PAPER_MIN_UFP = 3, PAPER_MAX_UFP = 5 }; /* submodels in Tables 15 and 16 */
 
 /* Milliseconds of a full update on these GPUs, from Table 4 or section 4.4.2, and of BCD-1/3 on
  * RTX 4090 (from Tables 15 and 16, which print more digits, or else Table 4).  NAN where the paper

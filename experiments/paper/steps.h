@@ -15,18 +15,8 @@
 
 typedef enum { SETTING_ROOFLINE, SETTING_CALIBRATED } PaperSetting;
 
-typedef enum { TIMED_FULL, TIMED_BCD, TIMED_CACHED, TIMED_OFFLOAD } TimedMethod;
-
-/* A step whose time is published, or one like it. */
-typedef struct {
-    const char *gpu, *model; /* key of gpu_table; preset */
-    PaperGpus gpus;
-    TimedMethod method;
-    int submodels; /* of BCD */
-} PaperStep;
-
-/* Returns the published time that a GPU is calibrated with, and the step it belongs to. */
-double paper_calibration_ms(const char *gpu, PaperStep *step);
+/* Returns the published step that a GPU is calibrated with, or NULL with an error set. */
+const PaperStep *paper_calibration(const char *gpu);
 
 /* Returns the source of a step's time in SETTING_CALIBRATED: SOURCE_PUBLISHED for the steps that
  * are calibrated with, because simulating them gives the published time again. */
@@ -42,10 +32,9 @@ double paper_step_ms(Table *table, const PaperStep *step, PaperSetting setting);
 
 /* Fills five cells from column `first` on: the published milliseconds, then for each setting the
  * simulated ones and their deviation. */
-void paper_put_step(Table *table, int first, const PaperStep *step, double published);
+void paper_put_step(Table *table, int first, const PaperStep *step);
 /* Fills two cells: the published milliseconds and the simulated ones in SETTING_CALIBRATED, both
  * times a factor. */
-void paper_put_pair(Table *table, int first, const PaperStep *step, double published,
-                    double factor);
+void paper_put_pair(Table *table, int first, const PaperStep *step, double factor);
 
 #endif

@@ -5,8 +5,6 @@
 #include "paper.h"
 #include "steps.h"
 
-/* ---- both tables ----------------------------------------------------------------------------- */
-
 enum { COLUMNS = 6 };
 static const TableColumn columns[COLUMNS] = {
     {"gpus", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE},
@@ -16,11 +14,6 @@ static const TableColumn columns[COLUMNS] = {
     {"calibrated", "calibrated", "ms", COLUMN_NUMBER, 0, SOURCE_SIMULATED},
     {"calibrated_deviation", "off", "", COLUMN_DEVIATION, 1, SOURCE_NONE},
 };
-
-static void put_step(Table *table, const PaperStep *step, double published) {
-    put_gpus(table, 0, step->gpus, SOURCE_NONE);
-    paper_put_step(table, 1, step, published);
-}
 
 static double fraction_of(Table *table, const char *gpu) {
     return 100 * paper_efficiency(table, gpu, SETTING_CALIBRATED)->products[PRECISION_FP32];
@@ -49,15 +42,13 @@ static void note_llama(Table *table) {
         {"L-6.0B", "G-5.4B"}, {"L-11B", "G-10B"}, {"L-23B", "G-20B"}};
     double min = INFINITY, max = 0;
     for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
-        double full[2] = {0}, bcd[2] = {0};
-        for (int m = 0; m < 2; m++) {
-            const PaperDistributed *d = paper_distributed;
-            while (strcmp(d->model, pairs[p][m])) d++;
-            full[m] = d->full_ms / d->bcd_gib;
-            bcd[m] = d->bcd_ms / d->bcd_gib;
+        const char *llama = pairs[p][0], *gpt = pairs[p][1];
+        double size = paper_model(llama)->bcd_gib / paper_model(gpt)->bcd_gib;
+        for (int submodels = 1; submodels <= 3; submodels += 2) {
+            double ms = paper_step(4, llama, submodels)->ms / paper_step(4, gpt, submodels)->ms;
+            min = fmin(min, ms / size);
+            max = fmax(max, ms / size);
         }
-        min = fmin(min, fmin(full[0] / full[1], bcd[0] / bcd[1]));
-        max = fmax(max, fmax(full[0] / full[1], bcd[0] / bcd[1]));
     }
     table_note(
         table,
@@ -67,46 +58,35 @@ static void note_llama(Table *table) {
         min, max);
 }
 
-static void add_table4(Tables *tables) {
-    Table *table =
-        tables_add(tables, "table4", "Table 4 and section 4.4.2: a step", "step", columns, COLUMNS);
-    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
-        PaperStep full = {"rtx4090", d->model, d->full, TIMED_FULL, 1};
-        PaperStep bcd = {"rtx4090", d->model, d->bcd, TIMED_BCD, 3};
-        table_row(table, "%s full", d->model);
-        put_step(table, &full, d->full_ms);
-        /* The two full updates of G-10B have the same BCD step. */
-        if (d > paper_distributed && strcmp(d[-1].model, d->model) == 0) continue;
-        table_row(table, "%s BCD-1/3", d->model);
-        put_step(table, &bcd, d->bcd_ms);
+/* Adds a row for each step of a published table: "G-10B BCD-1/3", "G-10B full, A100 80GB". */
+static void add_steps(Table *table, int number) {
+    for (const PaperStep *s = paper_steps; s->model; s++) {
+        if (s->table != number) continue;
+        bool other = strcmp(s->gpu, "rtx4090") != 0;
+        table_row(table, "%s %s%s%s", s->model,
+                  s->method == TIMED_FULL  ? "full"
+                  : s->method == TIMED_BCD ? "BCD-1/3"
+                                           : "offload",
+                  other ? ", " : "", other ? gpu_find(s->gpu)->name : "");
+        put_gpus(table, 0, s->gpus, SOURCE_NONE);
+        paper_put_step(table, 1, s);
     }
-    for (const PaperOtherGpu *e = paper_other_gpus; e->model; e++) {
-        PaperStep full = {e->gpu, e->model, e->gpus, TIMED_FULL, 1};
-        table_row(table, "%s full, %s", e->model, gpu_find(e->gpu)->name);
-        put_step(table, &full, e->full_ms);
-    }
-    note_settings(table);
-    note_llama(table);
 }
 
-static void add_table3(Tables *tables) {
-    Table *table = tables_add(tables, "table3", "Table 3: a step with the optimizer offloaded",
-                              "step", columns, COLUMNS);
-    for (const PaperOffload *o = paper_offload; o->model; o++) {
-        PaperStep step = {"rtx4090", o->model, {1, o->gpus}, TIMED_OFFLOAD, 1};
-        table_row(table, "%s offload", o->model);
-        put_step(table, &step, o->offload_ms);
-    }
-    const Efficiency *calibrated = paper_efficiency(table, "rtx4090", SETTING_CALIBRATED);
+void paper_add_table3_4(Tables *tables) {
+    Table *table4 =
+        tables_add(tables, "table4", "Table 4 and section 4.4.2: a step", "step", columns, COLUMNS);
+    add_steps(table4, 4);
+    note_settings(table4);
+    note_llama(table4);
+    Table *table3 = tables_add(tables, "table3", "Table 3: a step with the optimizer offloaded",
+                               "step", columns, COLUMNS);
+    add_steps(table3, 3);
+    const Efficiency *calibrated = paper_efficiency(table3, "rtx4090", SETTING_CALIBRATED);
     table_note(
-        table,
+        table3,
         "Adam in host memory: gradients go there during the backward pass, %.1f GB/s per process "
         "(calibrated with G-1.6B), %.0f GB/s per node at most.  It is paid per step, whatever the "
         "number of its micro-batches.",
         1e-9 * calibrated->host_process_rate, 1e-9 * calibrated->host_memory_rate);
-}
-
-void paper_add_table3_4(Tables *tables) {
-    add_table4(tables);
-    add_table3(tables);
 }

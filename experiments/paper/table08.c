@@ -6,16 +6,18 @@
 #include "paper.h"
 
 const PaperModel paper_models[PAPER_MODELS + 1] = {
-    {"G-1.6B", 1, 30, 2048, 16, 0, 24.077},
-    {"G-5.4B", 4, 28, 3968, 32, 0, 81.881},
-    {"G-10B", 8, 56, 3968, 32, 0, 160.738},
-    {"G-20B", 16, 110, 3968, 32, 0, 312.805},
-    {"L-1.5B", 1, 30, 2048, 16, 5050, 24.632},
-    {"L-6.0B", 4, 32, 4096, 32, 9200, 89.815},
-    {"L-11B", 8, 64, 4096, 32, 9200, 175.714},
-    {"L-23B", 16, 128, 4096, 32, 9200, 347.539},
-    {NULL, 0, 0, 0, 0, 0, 0},
+    {"G-1.6B", 1, 30, 2048, 16, 0, 24.077, 12.038},
+    {"G-5.4B", 4, 28, 3968, 32, 0, 81.881, 40.942},
+    {"G-10B", 8, 56, 3968, 32, 0, 160.738, 80.370},
+    {"G-20B", 16, 110, 3968, 32, 0, 312.805, 156.402},
+    {"L-1.5B", 1, 30, 2048, 16, 5050, 24.632, 11.662},
+    {"L-6.0B", 4, 32, 4096, 32, 9200, 89.815, 44.908},
+    {"L-11B", 8, 64, 4096, 32, 9200, 175.714, 87.858},
+    {"L-23B", 16, 128, 4096, 32, 9200, 347.539, 173.769},
+    {0},
 };
+const PaperModel paper_undescribed_model = {
+    .model = "L-8.0B", .gpus = 6, .full_gib = 120.327, .bcd_gib = 60.163};
 
 const PaperModel *paper_model(const char *model) {
     const PaperModel *m = paper_models;
@@ -57,12 +59,6 @@ static const TableColumn columns[COLUMNS] = {
     {"bcd3_plan", "planned", "GiB", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
 };
 
-static double published_bcd(const char *model) {
-    for (const PaperDistributed *d = paper_distributed; d->model; d++)
-        if (strcmp(d->model, model) == 0) return d->bcd_gib;
-    return NAN;
-}
-
 static void add_model(Table *table, const PaperModel *row) {
     Model *model = model_create(row->model);
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
@@ -70,7 +66,7 @@ static void add_model(Table *table, const PaperModel *row) {
         table_fail(table);
         return;
     }
-    double published = row->memory_gib, third = published_bcd(row->model);
+    double published = row->full_gib, third = row->bcd_gib;
     double full = memory_closed_form(model, &adam, PRECISION_FP32, 1) / GIB;
     double bcd = memory_closed_form(model, &adam, PRECISION_FP32, 3) / GIB;
     MemorySums planned = paper_memory(table, model, &adam, 3, false);
@@ -107,17 +103,15 @@ static void add_models(Tables *tables) {
     table_note(table,
                "L-1.5B contradicts itself: the published %.3f is not twice the published %.3f, "
                "which is what the closed form gives.",
-               paper_model("L-1.5B")->memory_gib, published_bcd("L-1.5B"));
-    /* Table 8 does not describe L-8.0B, so that it has no parameter count and no closed form. */
-    for (const PaperDistributed *d = paper_distributed; d->model; d++) {
-        if (paper_model(d->model)) continue;
-        table_row(table, "%s", d->model);
-        table_put(table, 1, d->full_gib, 2 * d->bcd_gib, NAN, NAN, d->bcd_gib);
-        table_note(table,
-                   "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, "
-                   "so the paper does not determine it.",
-                   d->model, undescribed_layers(d->full_gib));
-    }
+               paper_model("L-1.5B")->full_gib, paper_model("L-1.5B")->bcd_gib);
+    /* Without a description it has no parameter count and no closed form. */
+    const PaperModel *other = &paper_undescribed_model;
+    table_row(table, "%s", other->model);
+    table_put(table, 1, other->full_gib, 2 * other->bcd_gib, NAN, NAN, other->bcd_gib);
+    table_note(table,
+               "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, so "
+               "the paper does not determine it.",
+               other->model, undescribed_layers(other->full_gib));
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */

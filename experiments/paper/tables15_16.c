@@ -4,7 +4,7 @@
 #include "paper.h"
 #include "steps.h"
 
-enum { MIN = PAPER_MIN_UFP, MAX = PAPER_MAX_UFP };
+enum { MIN = PAPER_MIN_UFP };
 
 double timing_flop_ratio(int k, int submodels, bool cached) {
     double sum = 0, up = (submodels - k + 1.0) / submodels;
@@ -13,15 +13,15 @@ double timing_flop_ratio(int k, int submodels, bool cached) {
     return sum / submodels;
 }
 
-static void add_ufp(Table *table, const PaperUfp *u, int submodels) {
-    PaperStep step = {"rtx4090", u->model, {1, u->gpus}, TIMED_BCD, submodels}, kept = step;
-    kept.method = TIMED_CACHED;
-    double share = timing_flop_ratio(0, submodels, false) / timing_flop_ratio(0, MIN, false);
-    double flops = submodels > MIN ? u->ms[0] * share : NAN, published = u->ms[submodels - MIN];
-    table_row(table, "%s 1/%d", u->model, submodels);
-    paper_put_step(table, 0, &step, published);
-    table_put(table, 5, paper_step_ms(table, &kept, SETTING_CALIBRATED), flops,
-              flops / published - 1);
+static void add_step(Table *table, const PaperStep *step) {
+    PaperStep cached = *step;
+    cached.method = TIMED_CACHED;
+    double share = timing_flop_ratio(0, step->submodels, false) / timing_flop_ratio(0, MIN, false);
+    double flops = step->submodels > MIN ? paper_bcd_ms(step->model) * share : NAN;
+    table_row(table, "%s 1/%d", step->model, step->submodels);
+    paper_put_step(table, 0, step);
+    table_put(table, 5, paper_step_ms(table, &cached, SETTING_CALIBRATED), flops,
+              flops / step->ms - 1);
 }
 
 void paper_add_table15_16(Tables *tables) {
@@ -38,8 +38,8 @@ void paper_add_table15_16(Tables *tables) {
     Table *table = tables_add(tables, "tables15and16",
                               "Tables 15 and 16: a step of BCD against UFP, the unfrozen part",
                               "model, UFP", columns, 8);
-    for (const PaperUfp *u = paper_ufp; u->model; u++)
-        for (int submodels = MIN; submodels <= MAX; submodels++) add_ufp(table, u, submodels);
+    for (const PaperStep *step = paper_steps; step->model; step++)
+        if (step->table == 15 || step->table == 16) add_step(table, step);
     table_note(
         table,
         "Means over the submodels; settings as in Table 4.  \"cached\": with the outputs of the "
