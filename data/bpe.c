@@ -1,6 +1,5 @@
 /* GPT-2's tokenizer, a byte-pair encoding (Sennrich, Haddow, Birch 2016; Radford et al. 2019): text
- * is cut into words (pretoken.h), and in each word pairs of neighbouring tokens merge
- * (merges.h). */
+ * is cut into words (pretoken.h), and in each word pairs of neighbouring tokens merge. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,21 +7,20 @@
 
 #include "../ref/error.h"
 #include "file.h"
-#include "merges.h"
 #include "pretoken.h"
 #include "tokenizer.h"
+#include "vocabulary.h"
 
 typedef struct {
     Tokenizer base;
     Vocabulary vocabulary;
     char name[16];
     Pretokenizer *pretokenizer;
-    Merger merger;
 } Gpt2;
 
 /* The tokens of a text so far. */
 typedef struct {
-    Gpt2 *gpt2;
+    const Vocabulary *vocabulary;
     int *tokens;
     size_t count, capacity;
 } Output;
@@ -41,21 +39,44 @@ static int reserve(Output *output, size_t more) {
     return 0;
 }
 
+/* Merges the tokens of a word in place and returns how many are left.  Of all pairs of neighbours
+ * it takes the one with the lowest rank (the one learnt first), merges it wherever it occurs, from
+ * left to right, and repeats this until no pair merges. */
+static size_t merge(const Vocabulary *vocabulary, int *token, size_t count) {
+    for (;;) {
+        int lowest = NO_RANK, left = 0, right = 0;
+        for (size_t i = 0; i + 1 < count; i++) {
+            const int rank = vocabulary_rank(vocabulary, token[i], token[i + 1]);
+            if (rank >= lowest) continue;
+            lowest = rank;
+            left = token[i];
+            right = token[i + 1];
+        }
+        if (lowest == NO_RANK) return count;
+        size_t kept = 0;
+        for (size_t i = 0; i < count; i++) {
+            const bool merges = i + 1 < count && token[i] == left && token[i + 1] == right;
+            token[kept++] = merges ? vocabulary->merged[lowest] : token[i];
+            i += merges;
+        }
+        count = kept;
+    }
+}
+
 static int append_word(void *context, const char *word, size_t bytes) {
     Output *output = context;
-    Gpt2 *gpt2 = output->gpt2;
-    size_t count;
-    if (merge_word(&gpt2->merger, &gpt2->vocabulary, word, bytes, &count) || reserve(output, count))
-        return -1;
-    memcpy(output->tokens + output->count, gpt2->merger.tokens, count * sizeof(int));
-    output->count += count;
+    if (reserve(output, bytes)) return -1;
+    int *token = output->tokens + output->count;
+    for (size_t i = 0; i < bytes; i++)
+        token[i] = output->vocabulary->of_byte[(unsigned char)word[i]];
+    output->count += merge(output->vocabulary, token, bytes);
     return 0;
 }
 
 static int gpt2_encode(const Tokenizer *tokenizer, const char *text, size_t bytes, int **tokens,
                        size_t *count) {
-    Gpt2 *gpt2 = (Gpt2 *)tokenizer; /* not const: the merger works in its own memory */
-    Output output = {gpt2, *tokens, *count, *count};
+    const Gpt2 *gpt2 = (const Gpt2 *)tokenizer;
+    Output output = {&gpt2->vocabulary, *tokens, *count, *count};
     const int failed = pretokenize(gpt2->pretokenizer, text, bytes, append_word, &output);
     *tokens = output.tokens;
     if (!failed) *count = output.count;
@@ -74,7 +95,6 @@ static void gpt2_free(Tokenizer *tokenizer) {
     Gpt2 *gpt2 = (Gpt2 *)tokenizer;
     vocabulary_free(&gpt2->vocabulary);
     pretokenizer_free(gpt2->pretokenizer);
-    merger_free(&gpt2->merger);
     free(gpt2);
 }
 

@@ -117,7 +117,6 @@ static void tokens_out_of_range_decode_to_nothing(void) {
     }
 }
 
-/* Long enough for the merger's memory to grow. */
 static void long_words(void) {
     enum { LENGTH = 20000 };
     Tokenizer *tokenizer = parse(tiny_encoder(), tiny_merges());
