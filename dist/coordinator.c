@@ -6,14 +6,37 @@
 
 #include "../ref/error.h"
 
-static Coordinator *of(Engine *base) { return (Coordinator *)(void *)base; }
+/* ---- what the coordinator sends to the workers ---- */
 
-size_t call_numbers(const Model *m, TensorRole role, int number) {
+typedef enum {
+    CALL_ACTIVATE, /* active[blocks] follows */
+    CALL_STEP,     /* the batch follows */
+    CALL_EVALUATE, /* the batch follows */
+    CALL_READ,
+    CALL_WRITE, /* the numbers follow */
+    CALL_SET_OPTIMIZER_STEP,
+    CALL_MEMORY,
+    CALL_END
+} CallKind;
+
+typedef struct {
+    CallKind kind;
+    int samples;     /* STEP, EVALUATE */
+    double lr;       /* STEP */
+    TensorRole role; /* READ, WRITE */
+    int number;      /* of the tensor, or for SET_OPTIMIZER_STEP of the block */
+    bool size_only;  /* READ: without the numbers */
+    uint64_t t;      /* SET_OPTIMIZER_STEP */
+} RemoteCall;
+
+/* Returns the numbers in a tensor that can be written. */
+static size_t tensor_count(const Model *m, TensorRole role, int number) {
     return role == TENSOR_BUFFER ? (size_t)m->buffer[number].count : m->param[number].count;
 }
 
-int call_share_batch(Transport *world, const Model *m, Batch *batch, int n) {
-    size_t samples = (size_t)n, inputs = samples * shape_count(m->input);
+/* Overwrites the arrays of a batch on every rank with rank 0's; batch->n is the same on all. */
+static int share_batch(Transport *world, const Model *m, const Batch *batch) {
+    size_t samples = (size_t)batch->n, inputs = samples * shape_count(m->input);
     void *input = m->tokens ? (void *)batch->tokens : (void *)batch->images;
     size_t input_bytes = inputs * (m->tokens ? sizeof *batch->tokens : sizeof *batch->images);
     size_t target_bytes = samples * (size_t)m->targets * sizeof *batch->targets;
@@ -24,26 +47,38 @@ int call_share_batch(Transport *world, const Model *m, Batch *batch, int n) {
                : 0;
 }
 
-static int announce(Coordinator *e, RemoteCall call) {
-    return transport_broadcast(e->world, 0, &call, sizeof call);
+/* ---- the coordinator ---- */
+
+typedef struct {
+    Engine base;
+    Engine *rank;     /* the engine of rank 0 */
+    Transport *world; /* joins all ranks */
+    void (*after)(void *context);
+    void *context;
+    MemCount memory; /* of all ranks together, at the last call of memory */
+    MemCount each[]; /* [ranks]: of each */
+} Coordinator;
+
+static Coordinator *of(Engine *base) { return (Coordinator *)(void *)base; }
+
+/* Sends data from here to all workers; a broadcast only reads those of its root. */
+static int send_all(Coordinator *e, const void *data, size_t bytes) {
+    return transport_broadcast(e->world, 0, (void *)data, bytes);
 }
+
+static int announce(Coordinator *e, RemoteCall call) { return send_all(e, &call, sizeof call); }
 
 static int coordinator_activate(Engine *base, const bool *active) {
     Coordinator *e = of(base);
-    size_t blocks = (size_t)base->model->blocks;
-    bool *copy = malloc(blocks * sizeof *copy);
-    if (!copy) return error_set("pipeline: out of memory");
-    memcpy(copy, active, blocks * sizeof *copy);
-    int failed = announce(e, (RemoteCall){.kind = CALL_ACTIVATE}) ||
-                 transport_broadcast(e->world, 0, copy, blocks * sizeof *copy) ||
-                 e->rank->is->activate(e->rank, copy);
-    free(copy);
-    return failed ? -1 : 0;
+    return announce(e, (RemoteCall){.kind = CALL_ACTIVATE}) ||
+                   send_all(e, active, (size_t)base->model->blocks * sizeof *active) ||
+                   e->rank->is->activate(e->rank, active)
+               ? -1
+               : 0;
 }
 
 static int announce_batch(Coordinator *e, RemoteCall call, const Batch *batch) {
-    Batch same = *batch;
-    return announce(e, call) || call_share_batch(e->world, e->base.model, &same, batch->n) ? -1 : 0;
+    return announce(e, call) || share_batch(e->world, e->base.model, batch) ? -1 : 0;
 }
 
 static int coordinator_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
@@ -60,26 +95,21 @@ static int coordinator_evaluate(Engine *base, const Batch *batch, Loss *loss) {
 
 static size_t coordinator_read(Engine *base, TensorRole role, int number, real *data) {
     Coordinator *e = of(base);
-    RemoteCall call = {.kind = CALL_SIZE, .role = role, .number = number};
+    RemoteCall call = {.kind = CALL_READ, .role = role, .number = number, .size_only = !data};
     if (announce(e, call)) return READ_FAILED;
     size_t count = e->rank->is->read(e->rank, role, number, NULL);
     if (!data || !count || count == READ_FAILED) return count;
-    call.kind = CALL_READ;
-    call.count = count;
-    return announce(e, call) ? READ_FAILED : e->rank->is->read(e->rank, role, number, data);
+    return e->rank->is->read(e->rank, role, number, data);
 }
 
 static int coordinator_write(Engine *base, TensorRole role, int number, const real *data) {
     Coordinator *e = of(base);
-    size_t bytes = call_numbers(base->model, role, number) * sizeof *data;
-    real *copy = malloc(bytes + 1);
-    if (!copy) return error_set("pipeline: out of memory for a tensor of %zu bytes", bytes);
-    memcpy(copy, data, bytes);
     RemoteCall call = {.kind = CALL_WRITE, .role = role, .number = number};
-    int failed = announce(e, call) || transport_broadcast(e->world, 0, copy, bytes) ||
-                 e->rank->is->write(e->rank, role, number, copy);
-    free(copy);
-    return failed ? -1 : 0;
+    return announce(e, call) ||
+                   send_all(e, data, tensor_count(base->model, role, number) * sizeof *data) ||
+                   e->rank->is->write(e->rank, role, number, data)
+               ? -1
+               : 0;
 }
 
 static uint64_t coordinator_optimizer_step(Engine *base, int block) {
@@ -122,12 +152,12 @@ static void coordinator_free(Engine *base) {
     if (announce(e, (RemoteCall){.kind = CALL_END})) error_set("%s", cause);
     e->rank->is->free(e->rank);
     e->world->is->free(e->world);
-    free(e->each);
     if (e->after) e->after(e->context);
+    free(e);
 }
 
-int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank, Transport *world,
-                     void (*after)(void *context), void *context) {
+Engine *coordinator_create(Engine *rank, Transport *world, void (*after)(void *context),
+                           void *context) {
     static const EngineClass class = {
         .activate = coordinator_activate,
         .step = coordinator_step,
@@ -139,18 +169,144 @@ int coordinator_open(Coordinator *coordinator, const Model *model, Engine *rank,
         .memory = coordinator_memory,
         .free = coordinator_free,
     };
-    *coordinator = (Coordinator){.base = {&class, model},
-                                 .rank = rank,
-                                 .world = world,
-                                 .after = after,
-                                 .context = context,
-                                 .each = calloc((size_t)world->ranks, sizeof *coordinator->each)};
-    int failed = rank && !coordinator->each ? error_set("pipeline: out of memory") : rank ? 0 : -1;
-    if (failed) world->is->abort(world, error_message());
-    if (!failed && transport_barrier(world) == 0) return 0;
+    size_t bytes = sizeof(Coordinator) + (size_t)world->ranks * sizeof(MemCount);
+    Coordinator *e = rank ? calloc(1, bytes) : NULL;
+    if (rank && !e) error_set("pipeline: out of memory");
+    if (!e) world->is->abort(world, error_message());
+    if (e && transport_barrier(world) == 0) {
+        *e = (Coordinator){.base = {&class, rank->model},
+                           .rank = rank,
+                           .world = world,
+                           .after = after,
+                           .context = context};
+        return &e->base;
+    }
+    free(e);
     if (rank) rank->is->free(rank);
     world->is->free(world);
-    free(coordinator->each);
     if (after) after(context);
-    return -1;
+    return NULL;
+}
+
+/* ---- the workers ---- */
+
+typedef struct {
+    Engine *engine;
+    Transport *world;
+    Batch batch;  /* of the coordinator's calls */
+    int capacity; /* samples it has room for */
+} Worker;
+
+/* Receives data of the coordinator, for the caller to free.  NULL and an error. */
+static void *receive(Worker *w, size_t bytes) {
+    void *data = malloc(bytes + 1);
+    if (!data) error_set("pipeline: out of memory for %zu bytes", bytes);
+    if (!data || transport_broadcast(w->world, 0, data, bytes) == 0) return data;
+    free(data);
+    return NULL;
+}
+
+static int worker_activate(Worker *w) {
+    bool *active = receive(w, (size_t)w->engine->model->blocks * sizeof *active);
+    int failed = !active || w->engine->is->activate(w->engine, active);
+    free(active);
+    return failed ? -1 : 0;
+}
+
+static int receive_batch(Worker *w, int samples) {
+    const Model *m = w->engine->model;
+    if (samples > w->capacity) {
+        batch_free(&w->batch);
+        w->capacity = 0;
+        if (batch_reserve(&w->batch, m, samples)) return -1;
+        w->capacity = samples;
+    }
+    w->batch.n = samples;
+    return share_batch(w->world, m, &w->batch);
+}
+
+/* Ignores errors of the step: those of the training itself, such as a loss that is not finite, all
+ * ranks have alike, and the coordinator handles them.  A broken transport makes the next call
+ * fail. */
+static int worker_batch(Worker *w, const RemoteCall *call) {
+    Loss loss;
+    if (receive_batch(w, call->samples)) return -1;
+    if (call->kind == CALL_STEP)
+        w->engine->is->step(w->engine, &w->batch, call->lr, &loss);
+    else
+        w->engine->is->evaluate(w->engine, &w->batch, &loss);
+    return 0;
+}
+
+static int worker_read(Worker *w, const RemoteCall *call) {
+    Engine *e = w->engine;
+    size_t count = e->is->read(e, call->role, call->number, NULL);
+    if (call->size_only || !count || count == READ_FAILED) return 0;
+    real *data = malloc(count * sizeof *data);
+    if (!data) return error_set("pipeline: out of memory for a tensor of %zu numbers", count);
+    e->is->read(e, call->role, call->number, data);
+    free(data);
+    return 0;
+}
+
+static int worker_write(Worker *w, const RemoteCall *call) {
+    Engine *e = w->engine;
+    real *data = receive(w, tensor_count(e->model, call->role, call->number) * sizeof *data);
+    int failed = !data || e->is->write(e, call->role, call->number, data);
+    free(data);
+    return failed ? -1 : 0;
+}
+
+static int worker_memory(Worker *w) {
+    MemCount *all = malloc((size_t)w->world->ranks * sizeof *all);
+    if (!all) return error_set("pipeline: out of memory");
+    int failed = transport_gather(w->world, all, w->engine->is->memory(w->engine), sizeof *all);
+    free(all);
+    return failed;
+}
+
+static int carry_out(Worker *w, const RemoteCall *call) {
+    Engine *e = w->engine;
+    switch (call->kind) {
+        case CALL_ACTIVATE:
+            return worker_activate(w);
+        case CALL_STEP:
+        case CALL_EVALUATE:
+            return worker_batch(w, call);
+        case CALL_READ:
+            return worker_read(w, call);
+        case CALL_WRITE:
+            return worker_write(w, call);
+        case CALL_SET_OPTIMIZER_STEP:
+            e->is->set_optimizer_step(e, call->number, call->t);
+            return 0;
+        case CALL_MEMORY:
+            return worker_memory(w);
+        case CALL_END:
+            break;
+    }
+    return 0;
+}
+
+static int serve(Worker *w) {
+    RemoteCall call = {.kind = CALL_MEMORY};
+    while (call.kind != CALL_END) {
+        if (transport_broadcast(w->world, 0, &call, sizeof call)) return -1;
+        if (carry_out(w, &call)) {
+            w->world->is->abort(w->world, error_message());
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int worker_run(Engine *rank, Transport *world) {
+    Worker w = {.engine = rank, .world = world};
+    int failed = rank ? transport_barrier(world) : -1;
+    if (!rank) world->is->abort(world, error_message());
+    failed = failed || serve(&w);
+    batch_free(&w.batch);
+    if (rank) rank->is->free(rank);
+    world->is->free(world);
+    return failed ? -1 : 0;
 }

@@ -28,11 +28,11 @@ static int make_training(RankEngine *e) {
     SchedulePlan plan =
         rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, e->active);
     schedule_free(&e->training);
-    schedule_free(&e->recalling);
+    schedule_free(&e->cached_training);
     if (schedule_make(&e->training, &plan) || boundary_reserve_all(e, &plan)) return -1;
     if (e->cache.lowest < 0) return 0;
     plan.first = e->placement->chunk_of[e->cache.lowest];
-    return schedule_make(&e->recalling, &plan);
+    return schedule_make(&e->cached_training, &plan);
 }
 
 static int make_evaluation(RankEngine *e) {
@@ -54,27 +54,27 @@ static int rank_activate(Engine *base, const bool *active) {
 
 /* ---- step and evaluation ---- */
 
-/* Runs a schedule over this replica's share of the batch, in parts of at most `size` samples, and
- * adds the loss of all replicas to *loss on every rank. */
+/* Runs a schedule over the samples of this replica, in micro-batches of at most `size`, and adds
+ * the loss of all replicas to *loss on every rank. */
 static int run_batch(RankEngine *e, const Schedule *schedule, Mode mode, int size, double scale,
                      Loss *loss) {
-    e->part_size = size;
+    e->micro_batch_size = size;
     e->mode = mode;
     e->scale = scale;
     e->loss = (Loss){0};
-    if (rank_run(e, schedule)) return -1;
+    if (rank_run_schedule(e, schedule)) return -1;
     int last = chunk_rank(e, e->placement->chunks - 1);
     if (transport_broadcast(e->transport, last, &e->loss, sizeof e->loss) ||
-        rank_add_losses(e, &e->loss))
+        replicas_reduce_loss(e, &e->loss))
         return -1;
     loss_add(loss, &e->loss);
     return 0;
 }
 
 static void take_batch(RankEngine *e, const Batch *batch) {
-    int share = rank_share(e, batch->n), first = e->replicas ? e->replicas->rank * share : 0;
+    int share = replica_samples(e, batch->n), first = e->replicas ? e->replicas->rank * share : 0;
     int end = first + share < batch->n ? first + share : batch->n;
-    e->whole = batch;
+    e->global_batch = batch;
     e->batch = batch_slice(batch, e->base.model, first, end);
 }
 
@@ -98,21 +98,22 @@ typedef enum { DONE, FAILED_TOGETHER, FAILED_ALONE } StepOutcome;
 static StepOutcome update(RankEngine *e, double lr) {
     const OptimizerSettings *optimizer = &e->stage->settings.optimizer;
     double norm = 0;
-    if (rank_share_tied(e, true) || rank_add_gradients(e)) return FAILED_ALONE;
+    if (tied_reduce_gradients(e) || replicas_reduce_gradients(e)) return FAILED_ALONE;
     if (optimizer->clip_norm > 0 && gradient_norm(e, &norm)) return FAILED_ALONE;
     if (optimizer_check_norm(norm)) return FAILED_TOGETHER;
-    if (rank_average_buffers(e)) return FAILED_ALONE; /* from here on no error is common to all */
+    if (replicas_average_buffers(e))
+        return FAILED_ALONE; /* from here on no error is common to all */
     e->stage->is->update(e->stage, lr, optimizer_clip(optimizer, norm));
-    return rank_share_tied(e, false) ? FAILED_ALONE : DONE;
+    return tied_send_parameters(e) ? FAILED_ALONE : DONE;
 }
 
 static StepOutcome try_step(RankEngine *e, double lr, Loss *loss) {
-    int parts = e->settings.micro_batches, share = rank_share(e, e->whole->n);
-    double scale = 1 / batch_counted(e->whole, e->base.model);
-    if (rank_cache_recall(e)) return FAILED_ALONE;
-    const Schedule *schedule = e->cache.recalled ? &e->recalling : &e->training;
+    int parts = e->settings.micro_batches, share = replica_samples(e, e->global_batch->n);
+    double scale = 1 / batch_counted(e->global_batch, e->base.model);
+    if (rank_cache_look_up(e)) return FAILED_ALONE;
+    const Schedule *schedule = e->cache.hit ? &e->cached_training : &e->training;
     if (run_batch(e, schedule, MODE_TRAIN, (share + parts - 1) / parts, scale, loss) ||
-        rank_cache_keep(e))
+        rank_cache_store(e))
         return FAILED_ALONE;
     return optimizer_check_loss(loss->loss_sum) ? FAILED_TOGETHER : update(e, lr);
 }
@@ -130,7 +131,7 @@ static int rank_step(Engine *base, const Batch *batch, double lr, Loss *loss) {
 static int rank_evaluate(Engine *base, const Batch *batch, Loss *loss) {
     RankEngine *e = of(base);
     int size = e->stage->settings.batch;
-    int max = size * e->settings.micro_batches * rank_replicas(e);
+    int max = size * e->settings.micro_batches * replica_count(e);
     *loss = (Loss){0};
     for (int first = 0; first < batch->n; first += max) {
         int end = batch->n - first < max ? batch->n : first + max;
@@ -205,7 +206,7 @@ static void rank_free(Engine *base) {
     free(e->value);
     free(e->gradient);
     schedule_free(&e->training);
-    schedule_free(&e->recalling);
+    schedule_free(&e->cached_training);
     schedule_free(&e->evaluation);
     free(e->active);
     free(e->trains);

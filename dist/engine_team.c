@@ -15,7 +15,6 @@ typedef struct {
 } Member;
 
 typedef struct {
-    Coordinator coordinator;
     int members, processors; /* threads besides rank 0; processors of all ranks together */
     Member member[];
 } Team;
@@ -50,8 +49,7 @@ static void start(Team *t, Transport **world, int ranks, TeamMember *make, void 
     }
 }
 
-Engine *engine_team_create(const Model *model, Transport **world, TeamMember *member,
-                           void *context) {
+Engine *engine_team_create(Transport **world, TeamMember *member, void *context) {
     int ranks = world[0]->ranks, processors = omp_get_max_threads();
     int each = processors / ranks > 1 ? processors / ranks : 1;
     Team *t = malloc(sizeof *t + (size_t)(ranks - 1) * sizeof *t->member);
@@ -63,8 +61,5 @@ Engine *engine_team_create(const Model *model, Transport **world, TeamMember *me
     *t = (Team){.processors = processors};
     start(t, world, ranks, member, context, each);
     omp_set_num_threads(each);
-    Engine *rank = member(context, world[0]);
-    return coordinator_open(&t->coordinator, model, rank, world[0], join_workers, t)
-               ? NULL
-               : &t->coordinator.base;
+    return coordinator_create(member(context, world[0]), world[0], join_workers, t);
 }

@@ -12,7 +12,6 @@ typedef Engine *TeamMember(void *context, Transport *world);
 /* Creates the engine of the whole pipeline, from world[ranks], the transports of its ranks, which
  * it frees, also on failure.  Until the engine is freed, each rank has an equal share of OpenMP's
  * threads.  NULL and the error of a rank that failed. */
-Engine *engine_team_create(const Model *model, Transport **world, TeamMember *member,
-                           void *context);
+Engine *engine_team_create(Transport **world, TeamMember *member, void *context);
 
 #endif

@@ -19,9 +19,9 @@ int chunk_end_block(const RankEngine *e, int chunk) {
     return b;
 }
 
-int part_samples(const RankEngine *e, int micro) {
-    int left = e->batch.n - micro * e->part_size;
-    return left < 0 ? 0 : left < e->part_size ? left : e->part_size;
+int micro_batch_samples(const RankEngine *e, int micro) {
+    int left = e->batch.n - micro * e->micro_batch_size;
+    return left < 0 ? 0 : left < e->micro_batch_size ? left : e->micro_batch_size;
 }
 
 static void **in_transit(RankEngine *e, Boundary b) {
@@ -64,7 +64,7 @@ static TensorRole role(Boundary b) { return b.gradient ? TENSOR_VALUE_GRADIENT :
 
 static size_t boundary_count(const RankEngine *e, Boundary b) {
     const Model *m = e->base.model;
-    return value_count(m, m->block[boundary_block(e, b)].out, part_samples(e, b.micro));
+    return value_count(m, m->block[boundary_block(e, b)].out, micro_batch_samples(e, b.micro));
 }
 
 static int reserve(RankEngine *e, Boundary b) {
@@ -89,12 +89,12 @@ static void drop(RankEngine *e, Boundary b) {
 void boundary_drop_all(RankEngine *e) {
     for (int c = 0; c < e->placement->chunks; c++)
         for (int k = 0; k < e->settings.micro_batches; k++) {
-            drop(e, (Boundary){false, c, k});
-            drop(e, (Boundary){true, c, k});
+            drop(e, input_of(c, k));
+            drop(e, output_gradient_of(c, k));
         }
 }
 
-int boundary_take(RankEngine *e, Boundary b) {
+int boundary_from_stage(RankEngine *e, Boundary b) {
     if (reserve(e, b)) return -1;
     void *message = *in_transit(e, b);
     if (e->messages)
@@ -104,7 +104,7 @@ int boundary_take(RankEngine *e, Boundary b) {
     return 0;
 }
 
-int boundary_give(RankEngine *e, Boundary b) {
+int boundary_to_stage(RankEngine *e, Boundary b) {
     void *message = *in_transit(e, b);
     int failed = e->messages
                      ? e->stage->is->message_give(e->stage, role(b), boundary_block(e, b), message)

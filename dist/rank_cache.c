@@ -1,7 +1,7 @@
 /* The prefix cache of a pipeline (pre-inference, section 3.2.2 of the paper).  The rank of the
- * lowest active block keeps that block's inputs; if it has those of a whole step, the ranks below
- * have nothing to do.  Replicas run the prefix for their shares of the batch and exchange the
- * results, so that the prefix of each sample runs only once. */
+ * lowest active block holds that block's inputs; if it has those of a whole step, the ranks below
+ * have nothing to do.  Each replica runs the prefix for its own samples and sends the results to
+ * the others, so that the prefix of a sample runs only once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,14 +26,14 @@ int rank_cache_open(RankEngine *e) {
     if (engine_check_cache(e->stage, s->samples, s->augmented)) return -1;
     /* A device counts only its own memory. */
     MemCount *counted = e->stage->is->cache_reserve ? &c->host : e->stage->is->memory(e->stage);
-    c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * rank_replicas(e));
+    c->capacity = (size_t)(e->stage->settings.batch * s->micro_batches * replica_count(e));
     c->unused = malloc(c->capacity * sizeof *c->unused);
     if (!c->unused) return error_set("cache: out of memory for a batch");
-    return prefix_cache_init(&c->kept, counted, s->cache_bytes, s->cache_dir, s->samples);
+    return prefix_cache_init(&c->prefix, counted, s->cache_bytes, s->cache_dir, s->samples);
 }
 
 void rank_cache_close(RankEngine *e) {
-    if (e->cache.kept.slot) prefix_cache_free(&e->cache.kept);
+    if (e->cache.prefix.slot) prefix_cache_free(&e->cache.prefix);
     free(e->cache.values);
     free(e->cache.unused);
 }
@@ -47,59 +47,61 @@ int rank_cache_activate(RankEngine *e) {
     c->lowest = lowest;
     free(c->values);
     c->values = NULL;
-    if (e->settings.cache_bytes) prefix_cache_clear(&c->kept, holds_cache(e) ? width(e) : 1, 0);
+    if (e->settings.cache_bytes) prefix_cache_clear(&c->prefix, holds_cache(e) ? width(e) : 1, 0);
     if (!holds_cache(e)) return 0;
     c->values = malloc(c->capacity * width(e) * sizeof *c->values);
     return c->values ? 0 : error_set("cache: out of memory for a batch");
 }
 
-/* Returns where this replica's share begins in cache.values. */
-static real *share_values(const RankEngine *e) {
-    int first = e->replicas ? e->replicas->rank * rank_share(e, e->whole->n) : 0;
+/* Returns where the samples of this replica begin in cache.values. */
+static real *replica_values(const RankEngine *e) {
+    int first = e->replicas ? e->replicas->rank * replica_samples(e, e->global_batch->n) : 0;
     return e->cache.values + (size_t)first * width(e);
 }
 
-int rank_cache_recall(RankEngine *e) {
+int rank_cache_look_up(RankEngine *e) {
     RankCache *c = &e->cache;
     int found = 0;
-    c->recalled = false;
+    c->hit = false;
     if (c->lowest < 0) return 0;
     if (holds_cache(e))
-        found = prefix_cache_get(&c->kept, share_values(e), e->batch.ids, e->batch.n);
+        found = prefix_cache_get(&c->prefix, replica_values(e), e->batch.ids, e->batch.n);
     if (found < 0) return -1;
     if (transport_broadcast(e->transport, block_rank(e, c->lowest), &found, sizeof found))
         return -1;
-    c->recalled = found;
+    c->hit = found;
     return 0;
 }
 
-int rank_cache_pass(RankEngine *e, int micro) {
-    real *part = share_values(e) + (size_t)(micro * e->part_size) * width(e);
+int rank_cache_copy(RankEngine *e, int micro) {
+    real *inputs = replica_values(e) + (size_t)(micro * e->micro_batch_size) * width(e);
     int below = e->cache.lowest - 1;
-    if (e->cache.recalled) return e->stage->is->write(e->stage, TENSOR_VALUE, below, part);
-    e->stage->is->read(e->stage, TENSOR_VALUE, below, part);
+    if (e->cache.hit) return e->stage->is->write(e->stage, TENSOR_VALUE, below, inputs);
+    e->stage->is->read(e->stage, TENSOR_VALUE, below, inputs);
     return 0;
 }
 
 /* Sets *all to whether every replica found all its inputs. */
-static int all_recalled(RankEngine *e, bool *all) {
-    *all = e->cache.recalled;
+static int all_replicas_hit(RankEngine *e, bool *all) {
+    *all = e->cache.hit;
     if (!e->replicas) return 0;
     bool *each = malloc((size_t)e->replicas->ranks * sizeof *each);
     if (!each) return error_set("cache: out of memory");
-    int failed = transport_gather(e->replicas, each, &e->cache.recalled, sizeof *each);
+    int failed = transport_gather(e->replicas, each, &e->cache.hit, sizeof *each);
     for (int c = 0; c < e->replicas->ranks && !failed; c++) *all &= each[c];
     free(each);
     return failed;
 }
 
-int rank_cache_keep(RankEngine *e) {
+int rank_cache_store(RankEngine *e) {
     RankCache *c = &e->cache;
     bool nothing_new;
     if (!holds_cache(e)) return 0;
-    if (all_recalled(e, &nothing_new)) return -1;
+    if (all_replicas_hit(e, &nothing_new)) return -1;
     if (nothing_new) return 0;
-    size_t bytes = (size_t)rank_share(e, e->whole->n) * width(e) * sizeof *c->values;
-    if (e->replicas && transport_gather(e->replicas, c->values, share_values(e), bytes)) return -1;
-    return prefix_cache_put(&c->kept, c->values, e->whole->ids, e->whole->n, c->unused);
+    size_t bytes = (size_t)replica_samples(e, e->global_batch->n) * width(e) * sizeof *c->values;
+    if (e->replicas && transport_gather(e->replicas, c->values, replica_values(e), bytes))
+        return -1;
+    return prefix_cache_put(&c->prefix, c->values, e->global_batch->ids, e->global_batch->n,
+                            c->unused);
 }

@@ -15,14 +15,14 @@
 #include "../ref/prefix_cache.h"
 #include "engine_rank.h"
 
-/* The prefix cache of a pipeline.  In each replica the rank of the lowest active block keeps that
- * block's inputs; the other ranks only know whether they were found. */
+/* The prefix cache of a pipeline.  In each replica the rank of the lowest active block holds that
+ * block's inputs; the other ranks only know whether they are in the cache. */
 typedef struct {
-    PrefixCache kept;
+    PrefixCache prefix;
     MemCount host;   /* counts the cache's memory where a device counts only its own */
     int lowest;      /* the lowest active block; -1 if there is no prefix or no cache */
-    bool recalled;   /* all inputs of this step were found, so the prefix need not run */
-    real *values;    /* [capacity][width]: inputs of a step, if this rank keeps them; else NULL */
+    bool hit;        /* all inputs of this step are in the cache, so the prefix need not run */
+    real *values;    /* [capacity][width]: inputs of a step, if this rank holds them; else NULL */
     int *unused;     /* [capacity]: device slots for prefix_cache_put, which sets none */
     size_t capacity; /* samples in a step, of all replicas */
 } RankCache;
@@ -34,10 +34,11 @@ typedef struct {
     const Placement *placement;
     RankBlocks blocks;
     PipelineSettings settings;
-    bool *active;                             /* [blocks] */
-    bool *trains;                             /* [chunks] */
-    ChunkCost *cost;                          /* [chunks] */
-    Schedule training, recalling, evaluation; /* recalling: training without the prefix */
+    bool *active;    /* [blocks] */
+    bool *trains;    /* [chunks] */
+    ChunkCost *cost; /* [chunks] */
+    Schedule training, evaluation;
+    Schedule cached_training; /* training without the prefix, for a step that the cache has */
     /* [chunks][micro_batches]: values and gradients on their way to a chunk, which this rank has
      * received or computed, and not used or sent yet; NULL: none.  They are messages of the device
      * if `messages`, otherwise arrays in host memory. */
@@ -46,15 +47,15 @@ typedef struct {
     double *square; /* [ranks + 1][params]: sums of squares of gradients, for the norm */
     RankCache cache;
     /* The current step: */
-    const Batch *whole; /* the batch of all replicas */
-    Batch batch;        /* this replica's share, which is cut into parts (micro-batches) */
-    int part_size;      /* samples in each part; the last ones may have fewer */
+    const Batch *global_batch; /* of all replicas */
+    Batch batch;               /* the samples of this replica, cut into micro-batches */
+    int micro_batch_size;      /* the last micro-batches may have fewer samples */
     Mode mode;
     double scale;
     Loss loss; /* so far, on the rank of the last chunk */
 } RankEngine;
 
-/* ---- chunks and parts ---- */
+/* ---- chunks and micro-batches ---- */
 
 static inline int chunk_rank(const RankEngine *e, int chunk) {
     return e->placement->rank_of[chunk];
@@ -64,24 +65,28 @@ static inline int block_rank(const RankEngine *e, int block) {
 }
 int chunk_first_block(const RankEngine *e, int chunk);
 int chunk_end_block(const RankEngine *e, int chunk);
-/* Returns the samples in a part of the step; the last parts may have none. */
-int part_samples(const RankEngine *e, int micro);
+/* Returns the samples in a micro-batch of the step; the last ones may have none. */
+int micro_batch_samples(const RankEngine *e, int micro);
 
 /* ---- schedules ---- */
 
 /* Executes this rank's list for the batch of the step. */
-int rank_run(RankEngine *engine, const Schedule *schedule);
+int rank_run_schedule(RankEngine *engine, const Schedule *schedule);
 
-/* The input of chunk `to`, on its way up to it, or with `gradient` the gradient of that chunk's
- * output, on its way down to it. */
+/* What passes between neighbouring chunks: the input of chunk `to`, on its way up, or the gradient
+ * of that chunk's output, on its way down. */
 typedef struct {
     bool gradient;
     int to, micro;
 } Boundary;
+static inline Boundary input_of(int chunk, int micro) { return (Boundary){false, chunk, micro}; }
+static inline Boundary output_gradient_of(int chunk, int micro) {
+    return (Boundary){true, chunk, micro};
+}
 /* Copies it out of the stage. */
-int boundary_take(RankEngine *engine, Boundary boundary);
+int boundary_from_stage(RankEngine *engine, Boundary boundary);
 /* Copies it into the stage and drops it. */
-int boundary_give(RankEngine *engine, Boundary boundary);
+int boundary_to_stage(RankEngine *engine, Boundary boundary);
 /* Sends it to the rank of a neighbouring chunk, or receives it from there. */
 int boundary_transfer(RankEngine *engine, Boundary boundary, bool send, int peer_chunk);
 /* Before the steps of a plan: makes sure that the device has memory for all its messages. */
@@ -92,22 +97,24 @@ void boundary_drop_all(RankEngine *engine);
 /* ---- tied parameters ---- */
 
 /* Before the update: sends the gradients of tied parameters to the ranks that own them, which add
- * them to theirs.  After it: sends the new values back. */
-int rank_share_tied(RankEngine *engine, bool before);
+ * them to theirs. */
+int tied_reduce_gradients(RankEngine *engine);
+/* After the update: sends the new values back. */
+int tied_send_parameters(RankEngine *engine);
 
 /* ---- replicas of the pipeline ---- */
 
-int rank_replicas(const RankEngine *engine);
+int replica_count(const RankEngine *engine);
 /* Returns the samples of a batch that each replica gets; the last ones may get fewer, or none. */
-int rank_share(const RankEngine *engine, int samples);
+int replica_samples(const RankEngine *engine, int samples);
 /* Overwrites the active gradients with their sum over all replicas, added in the order of
  * replicas. */
-int rank_add_gradients(RankEngine *engine);
+int replicas_reduce_gradients(RankEngine *engine);
 /* Overwrites the running statistics of active batch norms with their mean over the replicas,
  * weighted by samples. */
-int rank_average_buffers(RankEngine *engine);
+int replicas_average_buffers(RankEngine *engine);
 /* Overwrites *loss with the sum over the replicas, added in their order. */
-int rank_add_losses(RankEngine *engine, Loss *loss);
+int replicas_reduce_loss(RankEngine *engine, Loss *loss);
 
 /* ---- prefix cache ---- */
 
@@ -115,13 +122,13 @@ int rank_cache_open(RankEngine *engine);
 void rank_cache_close(RankEngine *engine);
 /* After another submodel became active: empties the cache if the prefix is another one now. */
 int rank_cache_activate(RankEngine *engine);
-/* Before a step: looks up this replica's share, and tells all ranks of the pipeline in
- * cache.recalled whether all of it was found. */
-int rank_cache_recall(RankEngine *engine);
-/* Before block cache.lowest runs on a part: writes its inputs into the stage if they were found,
- * otherwise reads them for rank_cache_keep. */
-int rank_cache_pass(RankEngine *engine, int micro);
-/* After the step: caches the inputs that were read, those of all replicas. */
-int rank_cache_keep(RankEngine *engine);
+/* Before a step: looks up the samples of this replica, and tells all ranks of the pipeline in
+ * cache.hit whether all of them are in the cache. */
+int rank_cache_look_up(RankEngine *engine);
+/* Before block cache.lowest runs on a micro-batch: copies its inputs into the stage on a hit, and
+ * out of it for rank_cache_store otherwise. */
+int rank_cache_copy(RankEngine *engine, int micro);
+/* After the step: caches the inputs that were copied out of the stage, those of all replicas. */
+int rank_cache_store(RankEngine *engine);
 
 #endif

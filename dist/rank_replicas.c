@@ -10,10 +10,10 @@
 /* The numbers that one all-reduce adds up; small tensors share one. */
 enum { BUCKET = 1 << 18 };
 
-int rank_replicas(const RankEngine *e) { return e->replicas ? e->replicas->ranks : 1; }
+int replica_count(const RankEngine *e) { return e->replicas ? e->replicas->ranks : 1; }
 
-int rank_share(const RankEngine *e, int samples) {
-    return (samples + rank_replicas(e) - 1) / rank_replicas(e);
+int replica_samples(const RankEngine *e, int samples) {
+    return (samples + replica_count(e) - 1) / replica_count(e);
 }
 
 /* Returns the numbers in a tensor if this rank trains it, otherwise 0. */
@@ -27,8 +27,8 @@ static size_t trained(const RankEngine *e, TensorRole role, int i) {
 
 /* Reads as many tensors from `first` on as fit into sum[capacity], multiplied by `weight`.  Returns
  * the end of their range and sets *used. */
-static int collect(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
-                   size_t capacity, size_t *used) {
+static int pack(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
+                size_t capacity, size_t *used) {
     int i = first;
     *used = 0;
     for (; i < tensors && *used + trained(e, role, i) <= capacity; i++) {
@@ -43,7 +43,7 @@ static int collect(RankEngine *e, TensorRole role, int first, int tensors, real 
     return i;
 }
 
-static int put_back(RankEngine *e, TensorRole role, int first, int end, const real *sum) {
+static int unpack(RankEngine *e, TensorRole role, int first, int end, const real *sum) {
     for (int i = first; i < end; i++) {
         size_t count = trained(e, role, i);
         if (count && e->stage->is->write(e->stage, role, i, sum)) return -1;
@@ -62,26 +62,26 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     real *sum = malloc(capacity * sizeof *sum);
     int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
     for (int first = 0, end; first < tensors && !failed; first = end) {
-        end = collect(e, role, first, tensors, weight, sum, capacity, &used);
-        failed = used && (transport_all_reduce(e->replicas, sum, used) ||
-                          put_back(e, role, first, end, sum));
+        end = pack(e, role, first, tensors, weight, sum, capacity, &used);
+        failed = used &&
+                 (transport_all_reduce(e->replicas, sum, used) || unpack(e, role, first, end, sum));
     }
     free(sum);
     return failed ? -1 : 0;
 }
 
-int rank_add_gradients(RankEngine *e) {
+int replicas_reduce_gradients(RankEngine *e) {
     if (!e->replicas) return 0;
     return add_up(e, TENSOR_GRADIENT, e->base.model->params, e->batch.n > 0);
 }
 
-int rank_average_buffers(RankEngine *e) {
+int replicas_average_buffers(RankEngine *e) {
     if (!e->replicas) return 0;
-    real weight = (real)e->batch.n / (real)e->whole->n;
+    real weight = (real)e->batch.n / (real)e->global_batch->n;
     return add_up(e, TENSOR_BUFFER, e->base.model->buffers, weight);
 }
 
-int rank_add_losses(RankEngine *e, Loss *loss) {
+int replicas_reduce_loss(RankEngine *e, Loss *loss) {
     if (!e->replicas) return 0;
     Loss *all = malloc((size_t)e->replicas->ranks * sizeof *all);
     if (!all) return error_set("pipeline: out of memory");

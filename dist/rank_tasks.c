@@ -3,9 +3,9 @@
 #include "rank_inside.h"
 
 /* Makes the calls of the stage that follow refer to this micro-batch. */
-static void select_part(RankEngine *e, int micro) {
-    int first = micro * e->part_size;
-    Batch now = batch_slice(&e->batch, e->base.model, first, first + part_samples(e, micro));
+static void select_micro_batch(RankEngine *e, int micro) {
+    int first = micro * e->micro_batch_size;
+    Batch now = batch_slice(&e->batch, e->base.model, first, first + micro_batch_samples(e, micro));
     e->stage->is->select(e->stage, micro);
     e->stage->is->begin(e->stage, &now, e->mode);
 }
@@ -13,16 +13,15 @@ static void select_part(RankEngine *e, int micro) {
 static int forward(RankEngine *e, int chunk, int micro) {
     Stage *stage = e->stage;
     int b = chunk_first_block(e, chunk), end = chunk_end_block(e, chunk);
-    int kept = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* the block whose inputs are cached */
-    bool recalls = e->cache.recalled && b <= kept && kept < end;
-    if (recalls) b = kept;
-    if (!recalls && chunk > 0 && boundary_give(e, (Boundary){false, chunk, micro})) return -1;
+    int cached = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* the block with cached inputs */
+    bool skips = e->cache.hit && b <= cached && cached < end;  /* the blocks below it */
+    if (skips) b = cached;
+    if (!skips && chunk > 0 && boundary_to_stage(e, input_of(chunk, micro))) return -1;
     for (; b < end; b++) {
-        if (b == kept && rank_cache_pass(e, micro)) return -1;
+        if (b == cached && rank_cache_copy(e, micro)) return -1;
         stage->is->forward(stage, b);
     }
-    if (chunk + 1 < e->placement->chunks)
-        return boundary_take(e, (Boundary){false, chunk + 1, micro});
+    if (chunk + 1 < e->placement->chunks) return boundary_from_stage(e, input_of(chunk + 1, micro));
     Loss loss = stage->is->loss(stage, e->scale);
     loss_add(&e->loss, &loss);
     return 0;
@@ -32,13 +31,13 @@ static int forward(RankEngine *e, int chunk, int micro) {
  * these are deferred and have a task of their own. */
 static int backward(RankEngine *e, int chunk, int micro, int lowest) {
     const StageClass *stage = e->stage->is;
-    if (chunk + 1 < e->placement->chunks && boundary_give(e, (Boundary){true, chunk, micro}))
+    if (chunk + 1 < e->placement->chunks && boundary_to_stage(e, output_gradient_of(chunk, micro)))
         return -1;
     for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--) {
         stage->input_gradient(e->stage, b);
         if (!e->stage->settings.deferred) stage->weight_gradient(e->stage, b);
     }
-    return chunk > lowest ? boundary_take(e, (Boundary){true, chunk - 1, micro}) : 0;
+    return chunk > lowest ? boundary_from_stage(e, output_gradient_of(chunk - 1, micro)) : 0;
 }
 
 static void deferred_gradients(RankEngine *e, int chunk) {
@@ -48,25 +47,25 @@ static void deferred_gradients(RankEngine *e, int chunk) {
 
 static int perform(RankEngine *e, const Task *t, int lowest) {
     int chunk = t->chunk, micro = t->micro_batch;
-    if (part_samples(e, micro) == 0) return 0;
+    if (micro_batch_samples(e, micro) == 0) return 0;
     switch (t->kind) {
         case TASK_RECEIVE_VALUE:
-            return boundary_transfer(e, (Boundary){false, chunk, micro}, false, chunk - 1);
+            return boundary_transfer(e, input_of(chunk, micro), false, chunk - 1);
         case TASK_SEND_VALUE:
-            return boundary_transfer(e, (Boundary){false, chunk + 1, micro}, true, chunk + 1);
+            return boundary_transfer(e, input_of(chunk + 1, micro), true, chunk + 1);
         case TASK_RECEIVE_GRADIENT:
-            return boundary_transfer(e, (Boundary){true, chunk, micro}, false, chunk + 1);
+            return boundary_transfer(e, output_gradient_of(chunk, micro), false, chunk + 1);
         case TASK_SEND_GRADIENT:
-            return boundary_transfer(e, (Boundary){true, chunk - 1, micro}, true, chunk - 1);
+            return boundary_transfer(e, output_gradient_of(chunk - 1, micro), true, chunk - 1);
         case TASK_FORWARD:
-            select_part(e, micro);
+            select_micro_batch(e, micro);
             return forward(e, chunk, micro);
         case TASK_INPUT_GRADIENT:
-            select_part(e, micro);
+            select_micro_batch(e, micro);
             return backward(e, chunk, micro, lowest);
         case TASK_WEIGHT_GRADIENT:
             if (!e->stage->settings.deferred) break;
-            select_part(e, micro);
+            select_micro_batch(e, micro);
             deferred_gradients(e, chunk);
             break;
     }
@@ -84,7 +83,7 @@ static int lowest_backward(const Schedule *schedule, int chunks) {
     return lowest;
 }
 
-int rank_run(RankEngine *e, const Schedule *schedule) {
+int rank_run_schedule(RankEngine *e, const Schedule *schedule) {
     const TaskList *list = &schedule->rank[e->transport->rank];
     int lowest = lowest_backward(schedule, e->placement->chunks);
     for (int i = 0; i < list->tasks; i++)

@@ -5,14 +5,15 @@
 #include "../ref/error.h"
 #include "rank_inside.h"
 
-/* Returns the rank that uses a parameter of another rank's block, or -1 if there is none. */
+/* Returns the rank that has a copy of an active parameter of another rank, or -1 if none has. */
 static int tied_user(const RankEngine *e, int param) {
     const Model *m = e->base.model;
-    int own = block_rank(e, m->param[param].block);
+    if (!e->active[m->param[param].block]) return -1;
+    int owner = block_rank(e, m->param[param].block);
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         int user = block_rank(e, m->value[node->out].block);
-        if ((node->weight == param || node->bias == param) && user != own) return user;
+        if ((node->weight == param || node->bias == param) && user != owner) return user;
     }
     return -1;
 }
@@ -37,15 +38,20 @@ static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int 
     return failed;
 }
 
-int rank_share_tied(RankEngine *e, bool before) {
+int tied_reduce_gradients(RankEngine *e) {
     const Model *m = e->base.model;
     for (int p = 0; p < m->params; p++) {
-        if (!e->active[m->param[p].block]) continue;
-        int own = block_rank(e, m->param[p].block), user = tied_user(e, p);
-        if (user < 0) continue;
-        if (before ? move_tensor(e, TENSOR_GRADIENT, p, user, own, true)
-                   : move_tensor(e, TENSOR_PARAMETER, p, own, user, false))
-            return -1;
+        int owner = block_rank(e, m->param[p].block), user = tied_user(e, p);
+        if (user >= 0 && move_tensor(e, TENSOR_GRADIENT, p, user, owner, true)) return -1;
+    }
+    return 0;
+}
+
+int tied_send_parameters(RankEngine *e) {
+    const Model *m = e->base.model;
+    for (int p = 0; p < m->params; p++) {
+        int owner = block_rank(e, m->param[p].block), user = tied_user(e, p);
+        if (user >= 0 && move_tensor(e, TENSOR_PARAMETER, p, owner, user, false)) return -1;
     }
     return 0;
 }

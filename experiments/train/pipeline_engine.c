@@ -105,7 +105,7 @@ static int engine_of_threads(Setup *s) {
     int capacity = engine_rank_capacity(&s->placement, s->pipeline);
     int failed =
         transport_local_create(world, s->ranks, capacity, s->options.timeout, message_free);
-    if (!failed) s->engine = engine_team_create(s->model, world, make_rank, s);
+    if (!failed) s->engine = engine_team_create(world, make_rank, s);
     free(world);
     return s->engine ? 0 : -1;
 }
@@ -113,17 +113,12 @@ static int engine_of_threads(Setup *s) {
 static int engine_of_processes(Setup *s) {
     Transport *world = s->options.world;
     s->took_world = true;
-    Coordinator *coordinator = malloc(sizeof *coordinator);
-    int failed = coordinator ? send_run_config(s, world) : error_set("pipeline: out of memory");
-    if (failed) {
-        free(coordinator);
+    if (send_run_config(s, world)) {
         pipeline_abort(world, error_message());
         return -1;
     }
-    if (coordinator_open(coordinator, s->model, make_rank(s, world), world, free, coordinator))
-        return -1;
-    s->engine = &coordinator->base;
-    return 0;
+    s->engine = coordinator_create(make_rank(s, world), world, NULL, NULL);
+    return s->engine ? 0 : -1;
 }
 
 int pipeline_engine(Setup *s, const char *cache_dir) {

@@ -115,7 +115,7 @@ void pipeline_open(Pipeline *p, const Recipe *recipe, const PipelineRecipe *how)
     need(transport_local_create(p->transport, p->how.ranks * p->how.replicas, capacity, timeout_s,
                                 how->message_free) == 0,
          "transport");
-    p->tiny.engine = engine_team_create(p->tiny.model, p->transport, make_rank, p);
+    p->tiny.engine = engine_team_create(p->transport, make_rank, p);
 }
 
 void pipeline_close(Pipeline *p) {
