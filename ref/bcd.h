@@ -6,8 +6,61 @@
 #ifndef REF_BCD_H
 #define REF_BCD_H
 
-#include "bcd_settings.h"
 #include "engine.h"
+#include "submodel.h"
+
+/* Which submodel trains next, step 4 of Algorithm 1: the rows of the table in bcd_select.c. */
+typedef enum {
+    ORDER_CYCLIC,
+    ORDER_DESCENDING,
+    ORDER_RANDOM,
+    ORDER_GAUSS_SOUTHWELL,
+    ORDER_KINDS
+} Order;
+extern const char *const order_names[ORDER_KINDS];
+
+/* When a phase ends, the "until converged" of step 8. */
+typedef enum {
+    SWITCH_STEPS,  /* after `every` steps */
+    SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
+    SWITCH_AUTO,   /* when the mean loss of the last `window` steps is not below that of the window
+                    * before by the fraction `tolerance`; within min_steps .. max_steps */
+    SWITCH_KINDS
+} SwitchKind;
+
+typedef struct {
+    SwitchKind kind;
+    double every;
+    int window;
+    double tolerance;
+    int min_steps, max_steps;
+} SwitchRule;
+
+typedef struct {
+    Partition partition;
+    Order order;
+    SwitchRule rule;
+    OptimizerSettings optimizer;
+    int switch_warmup; /* updates at the start of a phase in which the rate rises linearly */
+    int batch;         /* samples per step */
+    uint64_t steps;    /* updates of the whole training */
+    double fraction;   /* dataset reduction: the share of the data each submodel sees; 1: all */
+    uint64_t seed;
+} BcdSettings;
+
+/* How far the training is.  Submodels, batches and rates are functions of these numbers, the seed
+ * and the tensors, so a checkpoint needs only these and the tensors.  All zero at the start. */
+typedef struct {
+    uint64_t step;          /* updates done */
+    uint64_t position;      /* samples taken from the stream */
+    uint64_t phase;         /* k of Algorithm 1: phases finished */
+    uint64_t phase_steps;   /* updates done in this phase */
+    uint64_t phase_start;   /* position at the start of this phase */
+    int submodel;           /* i_k; meaningful once phase_steps > 0 */
+    double window_sum;      /* SWITCH_AUTO: sum of the losses in the current window */
+    double last_window_sum; /* SWITCH_AUTO: sum of the losses in the window before */
+    uint64_t windows;       /* SWITCH_AUTO: complete windows in this phase */
+} BcdState;
 
 /* Called after each step, which trained state->submodel; state->phase_steps is 0 if the step was
  * the last of its phase.  Return 0 to go on, 1 to stop the training here, -1 and an error to fail
@@ -32,5 +85,15 @@ int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engin
 /* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  Returns
  * 0, or -1 and an error when memory runs out. */
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
+
+/* ---- bcd_switch.c ---- */
+
+/* Returns true if the phase ends with the update that was just counted in `state`; `loss` is its
+ * mean loss, `samples` the size of the data set (or of the phase's subset of it).  SWITCH_AUTO adds
+ * the loss to its window in `state`, so call this once for each update. */
+bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss);
+
+/* Returns -1 and an error if rule->kind is none of the above. */
+int bcd_switch_check(const SwitchRule *rule);
 
 #endif

@@ -1,6 +1,6 @@
 /* The orders in which submodels train.  Each sees the state of the training and the engine, so that
  * an order can depend on gradients.  To add one, write its function here, give it a row in the two
- * tables below, and a name in bcd_settings.h. */
+ * tables below, and a name in bcd.h. */
 #include "bcd.h"
 
 #include <stdlib.h>

@@ -1,18 +1,7 @@
-/* Switch rules.  To add one, write its function here, give it a row in the table below, and a name
- * in bcd_settings.h. */
-#include "bcd_settings.h"
+/* When a phase ends. */
+#include "bcd.h"
+
 #include "error.h"
-
-static bool after_steps(BcdState *state, const SwitchRule *rule, int samples, double loss) {
-    (void)samples;
-    (void)loss;
-    return (double)state->phase_steps >= rule->every;
-}
-
-static bool after_epochs(BcdState *state, const SwitchRule *rule, int samples, double loss) {
-    (void)loss;
-    return (double)(state->position - state->phase_start) >= rule->every * samples;
-}
 
 /* Adds a step's loss to the current window.  Returns true at the end of a window whose mean loss is
  * not below that of the window before by the tolerance. */
@@ -27,21 +16,18 @@ static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss)
     return stalled;
 }
 
-static bool when_converged(BcdState *state, const SwitchRule *rule, int samples, double loss) {
-    (void)samples;
+bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss) {
+    switch (rule->kind) {
+        case SWITCH_STEPS:
+            return (double)state->phase_steps >= rule->every;
+        case SWITCH_EPOCHS:
+            return (double)(state->position - state->phase_start) >= rule->every * samples;
+        default: /* SWITCH_AUTO: bcd_switch_check refuses any other */
+            break;
+    }
     bool converged = loss_converged(state, rule, loss);
     return state->phase_steps >= (uint64_t)rule->max_steps ||
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);
-}
-
-static bool (*const over[SWITCH_KINDS])(BcdState *, const SwitchRule *, int, double) = {
-    [SWITCH_STEPS] = after_steps,
-    [SWITCH_EPOCHS] = after_epochs,
-    [SWITCH_AUTO] = when_converged,
-};
-
-bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss) {
-    return over[rule->kind](state, rule, samples, loss);
 }
 
 int bcd_switch_check(const SwitchRule *rule) {
