@@ -5,10 +5,13 @@
 # What they need of ref/ they find in the program, so that there is one of everything.
 #   NVCC          the CUDA compiler; from the PATH or CUDA_HOME
 #   CUDA_HOME     /usr/local/cuda by default
-#   ARCHS         sm_80, sm_89, sm_90a by default, and PTX for what comes after them
+#   ARCHS         compute capabilities to build for, and PTX of the first for later ones; by default
+#                 those of this machine's GPUs, or else 80 89 90a
 CUDA_HOME ?= /usr/local/cuda
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc))
-ARCHS ?= 80 89 90a
+# Only code for 90a has Hopper's own instructions.
+gpus_here := $(if $(NVCC),$(sort $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))))
+ARCHS ?= $(or $(patsubst 90,90a,$(filter 8% 9% 1%,$(gpus_here))),80 89 90a)
 
 device_c := $(wildcard cuda/*.c cuda/ops/*.c)
 kernels_cu := $(wildcard cuda/ops/*.cu)
