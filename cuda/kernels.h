@@ -65,7 +65,7 @@ void cuda_conv2d_input_gradient(const Run *run, void *dx, const void *dy, const 
                                 bool add);
 void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
                                  Conv conv, bool add);
-size_t cuda_conv2d_workspace(Precision precision, Conv conv); /* enough for all three */
+size_t cuda_conv2d_workspace(Conv conv); /* enough for all three */
 
 /* ---- batchnorm.cu ---- */
 
@@ -144,7 +144,7 @@ void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *d
                                     bool add);
 void cuda_embedding_position_gradient(const Run *run, float *dposition, const void *dy, int n,
                                       int t, int c, bool add);
-size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary);
+size_t cuda_embedding_workspace(int n, int t, int vocabulary);
 
 /* ---- cross_entropy.cu ---- */
 

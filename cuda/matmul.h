@@ -44,7 +44,7 @@ void cuda_matmul(const Run *run, const Product *product);
 
 /* Workspace for any product, in bytes; each run->workspace must hold as much, and what
  * cuda_bias_gradient needs for column_sums. */
-size_t cuda_matmul_workspace(Precision precision);
+size_t cuda_matmul_workspace(void);
 
 /* ---- the products of a device (gpu/matmul.c, simt/matmul.c), which cuda_matmul uses ---- */
 

@@ -39,8 +39,8 @@ static void linear_weight_gradient(Call k) {
     cuda_linear_weight_gradient(k.run, k.io->dweight, k.io->dbias, k.io->dy, k.io->x, k.rows, k.c,
                                 k.o, k.y_stride, k.io->add_dweight, k.io->add_dbias);
 }
-static size_t linear_workspace(Call k, Precision precision) {
-    size_t product = cuda_matmul_workspace(precision);
+static size_t linear_workspace(Call k) {
+    size_t product = cuda_matmul_workspace();
     size_t bias = cuda_bias_gradient_workspace(k.rows, k.o);
     return product > bias ? product : bias;
 }
@@ -58,9 +58,7 @@ static void conv2d_weight_gradient(Call k) {
     cuda_conv2d_weight_gradient(k.run, k.io->dweight, k.io->dy, k.io->x, conv_of(k),
                                 k.io->add_dweight);
 }
-static size_t conv2d_workspace(Call k, Precision precision) {
-    return cuda_conv2d_workspace(precision, conv_of(k));
-}
+static size_t conv2d_workspace(Call k) { return cuda_conv2d_workspace(conv_of(k)); }
 
 /* ---- batchnorm: aux is mean, rstd, and the sums over channels of dy x_hat and dy ---- */
 
@@ -92,10 +90,7 @@ static void batchnorm_weight_gradient(Call k) {
     if (k.io->dweight)
         cuda_add_input_gradient(&floats, k.io->dweight, k.io->aux + 3 * c, c, k.io->add_dweight);
 }
-static size_t batchnorm_workspace(Call k, Precision precision) {
-    (void)precision;
-    return cuda_batchnorm_workspace(k.rows, k.c);
-}
+static size_t batchnorm_workspace(Call k) { return cuda_batchnorm_workspace(k.rows, k.c); }
 
 /* ---- layernorm: aux is mean, r; rmsnorm: aux is r ---- */
 
@@ -114,10 +109,7 @@ static void norm_gradient(Call k, void *dx) {
 }
 static void norm_gradients(Call k) { norm_gradient(k, k.io->dx); }
 static void norm_weight_gradient(Call k) { norm_gradient(k, NULL); }
-static size_t norm_workspace(Call k, Precision precision) {
-    (void)precision;
-    return cuda_norm_workspace(k.rows, k.c);
-}
+static size_t norm_workspace(Call k) { return cuda_norm_workspace(k.rows, k.c); }
 
 /* ---- attention ---- */
 
@@ -128,8 +120,8 @@ static void attention_input_gradient(Call k) {
     cuda_attention_input_gradient(k.run, k.io->dx, k.io->dy, k.io->x, k.io->y, k.io->aux, k.n,
                                   k.positions, k.node->attention, k.io->add_dx);
 }
-static size_t attention_workspace(Call k, Precision precision) {
-    return cuda_attention_workspace(precision, k.n, k.positions, k.node->attention);
+static size_t attention_workspace(Call k) {
+    return cuda_attention_workspace(k.run->precision, k.n, k.positions, k.node->attention);
 }
 
 /* ---- without parameters ---- */
@@ -177,9 +169,8 @@ static void embedding_weight_gradient(Call k) {
         cuda_embedding_position_gradient(k.run, k.io->dbias, k.io->dy, k.n, k.positions, k.o,
                                          k.io->add_dbias);
 }
-static size_t embedding_workspace(Call k, Precision precision) {
-    (void)precision;
-    return cuda_embedding_workspace(k.n, k.positions, k.o, k.node->vocabulary);
+static size_t embedding_workspace(Call k) {
+    return cuda_embedding_workspace(k.n, k.positions, k.node->vocabulary);
 }
 
 /* ---- the table ---- */
@@ -189,7 +180,7 @@ typedef struct {
     void (*forward)(Call);
     void (*input_gradient)(Call);  /* called if dx or dskip is wanted */
     void (*weight_gradient)(Call); /* called if dweight or dbias is wanted */
-    size_t (*workspace)(Call, Precision);
+    size_t (*workspace)(Call);
 } DeviceOp;
 
 static const DeviceOp ops[OP_KINDS] = {
@@ -226,7 +217,8 @@ void cuda_node_weight_gradient(const Run *run, const Node *node, const DeviceIO 
 
 size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
     const DeviceOp *op = &ops[node->kind];
-    return op->workspace ? op->workspace(call_of(NULL, node, NULL, n), precision) : 0;
+    const Run run = {.precision = precision};
+    return op->workspace ? op->workspace(call_of(&run, node, NULL, n)) : 0;
 }
 
 bool cuda_node_one_pass(OpKind kind) { return ops[kind].input_gradient == norm_gradients; }

@@ -54,7 +54,7 @@ void param_offsets_destroy(ParamOffsets *offsets) {
 }
 
 static size_t node_workspace(const Model *m, const StageSettings *settings) {
-    size_t max = cuda_matmul_workspace(settings->precision);
+    size_t max = cuda_matmul_workspace();
     for (int i = 0; i < m->nodes; i++) {
         if (!block_is_local(settings, m->value[m->node[i].out].block)) continue;
         size_t bytes = cuda_node_workspace(&m->node[i], settings->batch, settings->precision);

@@ -11,8 +11,7 @@
  * one can be filled while the device still reads the other. */
 typedef struct {
     UpdateNumbers *pinned;
-    Event read;
-    bool sent;
+    Event read; /* the device is done with it */
 } NumbersBuffer;
 
 struct Updater {
@@ -140,9 +139,11 @@ Updater *updater_create(const UpdateTensor *tensors, int count, int blocks,
 void updater_free(Updater *u) {
     if (!u) return;
     for (int i = 0; i < 2; i++) {
-        if (u->staging[i].sent) event_wait(u->staging[i].read);
+        if (u->staging[i].read) {
+            event_wait(u->staging[i].read);
+            event_free(u->staging[i].read);
+        }
         pinned_free(u->staging[i].pinned);
-        if (u->staging[i].read) event_free(u->staging[i].read);
     }
     device_free(u->memory);
     free(u->chunks);
@@ -155,7 +156,7 @@ void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
                     const uint64_t *t) {
     NumbersBuffer *staging = &u->staging[u->next];
     u->next ^= 1;
-    if (staging->sent) event_wait(staging->read);
+    event_wait(staging->read);
     *staging->pinned =
         (UpdateNumbers){.gradient_scale = gradient_scale, .scale = (float)gradient_scale};
     OptimizerFactors *factors = (OptimizerFactors *)(void *)(staging->pinned + 1);
@@ -164,7 +165,6 @@ void update_prepare(Updater *u, Stream stream, double lr, double gradient_scale,
             factors[2 * b + decay] = optimizer_factors(&u->settings, lr, t[b], decay);
     copy_to_device(stream, u->plan.numbers, staging->pinned, numbers_bytes(u->blocks));
     event_record(staging->read, stream);
-    staging->sent = true;
 }
 
 void update_norm(const Run *run, Updater *u) { update_launch_norm(run, &u->plan); }

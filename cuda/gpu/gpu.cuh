@@ -78,13 +78,6 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const
                  : "memory");
 }
 
-static __device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *p) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(shared_address(p))
-                 : "memory");
-}
-
 static __device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *p) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1])

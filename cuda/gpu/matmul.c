@@ -140,21 +140,12 @@ static bool may_fuse(const Run *run, const Product *p) {
 
 /* ---- the product ---- */
 
-static cublasStatus_t launch(const MatmulCall *call, const MatmulAlgorithm *algorithm) {
-    const float one = 1, zero = 0;
-    const Product *p = call->product;
-    MatmulDescription d = call->description;
-    return cublasLtMatmul(call->library, &d.product, &one, p->b, &d.a, p->a, &d.b,
-                          p->add ? &one : &zero, p->c, &d.c, p->c, &d.c, &algorithm->code,
-                          call->run->workspace, algorithm->workspace, call->run->stream);
-}
-
 /* Runs the product by the first algorithm that the library does not refuse, and drops those before
  * it for good, so that the next call takes the same one.  Returns false when it refuses all.  The
  * lock must be held. */
 static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
     while (choice->first < choice->count) {
-        cublasStatus_t status = launch(call, &choice->algorithm[choice->first]);
+        cublasStatus_t status = matmul_launch(call, &choice->algorithm[choice->first]);
         if (status == CUBLAS_STATUS_SUCCESS) return true;
         bool refused =
             status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
@@ -170,7 +161,7 @@ static bool multiply(const MatmulCall *call, MatmulChoice *choice) {
 }
 
 bool library_matmul(const Run *run, const Product *product) {
-    MatmulCall call = {.run = run, .product = product, .launch = launch};
+    MatmulCall call = {.run = run, .product = product};
     bool done = false;
     pthread_mutex_lock(&lock);
     call.library = library();

@@ -56,29 +56,31 @@ typedef struct {
 } MatmulDescription;
 
 /* A product that is about to run. */
-typedef struct MatmulCall MatmulCall;
-struct MatmulCall {
+typedef struct {
     cublasLtHandle_t library;
     const Run *run;
     const Product *product;
     MatmulDescription description;
-    cublasStatus_t (*launch)(const MatmulCall *call, const MatmulAlgorithm *algorithm);
-};
+} MatmulCall;
 
-/* The choice for a call's shape; made at the first call, then kept.  count 0: the library has no
- * such product. */
+/* Puts the product on the stream.  Returns what the library says. */
+cublasStatus_t matmul_launch(const MatmulCall *call, const MatmulAlgorithm *algorithm);
+
+/* Returns the choice for a call's shape.  It is made at the first call, and then kept.  If its
+ * count is 0, the library has no such product. */
 MatmulChoice *matmul_choice(const MatmulCall *call, MatmulShape shape);
 
-/* That the algorithm at choice->first was refused. */
+/* Logs that the library refused the algorithm at choice->first. */
 void matmul_log_refusal(const MatmulChoice *choice, const char *why);
 
 void matmul_tune(bool on); /* as library_matmul_tune of matmul.h */
 
 /* ---- matmul_table.c ---- */
 
-/* BCD_LT_LOG=1 in the environment: what the table has, and every choice, is told on stderr. */
+/* Returns true with BCD_LT_LOG=1 in the environment: what the table holds and every choice are then
+ * written to stderr. */
 bool matmul_logging(void);
-/* NULL: that shape was not measured. */
+/* Returns NULL if the shape was not measured. */
 const cublasLtMatmulAlgo_t *matmul_table_find(const MatmulShape *shape);
 void matmul_table_add(const MatmulShape *shape, const cublasLtMatmulAlgo_t *code);
 int matmul_table_save(const char *path); /* as library_matmul_save of matmul.h */

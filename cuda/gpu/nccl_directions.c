@@ -30,8 +30,7 @@ static int check(const NcclTransport *n, const Direction *d, ncclResult_t result
                      n->nccl->ncclGetErrorString(result), n->nccl->ncclGetLastError(d->comm));
 }
 
-/* Waits until NCCL has done on the host what it was asked for and, if there is a message, until it
- * is on the device.  Communicators are non-blocking, so that this can time out. */
+/* Communicators are non-blocking, so that this can time out. */
 int direction_settle(const NcclTransport *n, const Direction *d, const DeviceMessage *message,
                      const char *what) {
     static const struct timespec moment = {0, 50000};
@@ -60,7 +59,6 @@ static ncclResult_t start(const NcclTransport *n, const NcclMove *m) {
                    : n->nccl->ncclRecv(data, bytes, ncclInt8, other, d->comm, d->stream);
 }
 
-/* Starts all moves in one group, so that none waits for another. */
 int directions_start(const NcclTransport *n, const NcclMove *move, int moves) {
     if (!moves) return 0;
     for (int i = 0; i < moves; i++)
@@ -76,7 +74,6 @@ int directions_start(const NcclTransport *n, const NcclMove *move, int moves) {
     return failed ? -1 : 0;
 }
 
-/* Ends NCCL's kernels, which would otherwise wait for ever. */
 void directions_break(NcclTransport *n, const char *why) {
     if (!n->broken) snprintf(n->why, sizeof n->why, "%s", why);
     n->broken = true;

@@ -170,10 +170,10 @@ void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, cons
                                                                           add);
 }
 
-size_t cuda_conv2d_workspace(Precision precision, Conv conv) {
+size_t cuda_conv2d_workspace(Conv conv) {
     const size_t weights =
         (size_t)conv.o * (size_t)conv.kernel * (size_t)conv.kernel * (size_t)conv.c;
     const size_t partial = (size_t)slices_of(&conv) * weights * sizeof(float);
-    const size_t product = conv2d_is_product(&conv) ? cuda_matmul_workspace(precision) : 0;
+    const size_t product = conv2d_is_product(&conv) ? cuda_matmul_workspace() : 0;
     return partial > product ? partial : product;
 }

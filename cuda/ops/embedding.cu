@@ -93,8 +93,7 @@ static Sorted sorted_at(void *workspace, size_t places, size_t vocabulary) {
     return s;
 }
 
-size_t cuda_embedding_workspace(int n, int t, int c, int vocabulary) {
-    (void)c;
+size_t cuda_embedding_workspace(int n, int t, int vocabulary) {
     const size_t places = (size_t)n * (size_t)t;
     return sizeof(int) * (2 * padded((size_t)vocabulary) + padded(1) + padded(places / LONG) +
                           3 * padded(places));

@@ -33,7 +33,6 @@ static inline unsigned tf32_round(float x) {
         simt_warp_operation(0xffffffffu, simt_resolve_ldmatrix, (uint64_t)&work, 0, {file, line}); \
     }
 SIMT_LDMATRIX(ldmatrix_x4, 4, false)
-SIMT_LDMATRIX(ldmatrix_x2, 2, false)
 SIMT_LDMATRIX(ldmatrix_x4_trans, 4, true)
 SIMT_LDMATRIX(ldmatrix_x2_trans, 2, true)
 #undef SIMT_LDMATRIX

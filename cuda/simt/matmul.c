@@ -133,10 +133,7 @@ bool library_matmul(const Run *run, const Product *product) {
     return true;
 }
 
-size_t cuda_matmul_workspace(Precision precision) {
-    (void)precision;
-    return 0;
-}
+size_t cuda_matmul_workspace(void) { return 0; }
 
 /* Does nothing: there is only one algorithm here. */
 void library_matmul_tune(bool on) { (void)on; }

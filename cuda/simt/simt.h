@@ -30,13 +30,9 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#if !defined(__clang__)
-#define __builtin_assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
-#endif
 
 #include <stddef.h>
 #include <stdint.h>

@@ -102,7 +102,7 @@ typedef struct {
 } Work;
 
 static Work work_create(void) {
-    size_t workspace = cuda_matmul_workspace(PRECISION_FP32);
+    size_t workspace = cuda_matmul_workspace();
     Work work = {.main = device_test_stream(),
                  .side = stream_create(),
                  .forked = event_create(),

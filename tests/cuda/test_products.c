@@ -92,8 +92,7 @@ static void destroy(Data *d) {
 
 static void multiply(const Data *d, int version) {
     const Row *r = d->row;
-    size_t needed = cuda_matmul_workspace(d->precision),
-           sums = cuda_bias_gradient_workspace(r->k, r->m);
+    size_t needed = cuda_matmul_workspace(), sums = cuda_bias_gradient_workspace(r->k, r->m);
     void *workspace = device_alloc(needed > sums ? needed : sums);
     Run run = {device_test_stream(), d->precision, version, workspace};
     Product product = {.c = d->device[C],

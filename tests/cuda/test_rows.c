@@ -144,7 +144,7 @@ static void places_free(Places *p) {
 }
 
 static void table_gradient(const Table *t, Places *p, How how, bool add) {
-    size_t bytes = cuda_embedding_workspace(1, t->places, t->width, t->vocabulary);
+    size_t bytes = cuda_embedding_workspace(1, t->places, t->vocabulary);
     Run run = {device_test_stream(), how.precision, how.version, device_alloc(bytes)};
     void *dy = device_put_values(p->dy, p->numbers, how.precision);
     int *tokens = device_put(p->tokens, (size_t)t->places * sizeof *tokens);

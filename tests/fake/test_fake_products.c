@@ -22,8 +22,7 @@ static Ones ones_create(void) {
     float one[M * K];
     for (int i = 0; i < M * K; i++) one[i] = 1;
     return (Ones){device_put(one, sizeof one), device_put(one, sizeof one),
-                  device_alloc(sizeof(float) * M * N),
-                  device_alloc(cuda_matmul_workspace(PRECISION_FP32))};
+                  device_alloc(sizeof(float) * M * N), device_alloc(cuda_matmul_workspace())};
 }
 
 static void ones_free(Ones *o) {

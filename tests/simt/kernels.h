@@ -38,10 +38,10 @@ void run_votes(int y[32][2], const int *x, int limit);
 
 void run_to_bf16(unsigned short *y, const float *x, int n);
 void run_to_tf32(unsigned *y, const float *x, int n);
-/* c[16][8] = a[16][k] b[k][8] with one instruction; b stored [n][k] where `transposed`. */
+/* c[16][8] = a[16][k] b[k][8] with one instruction. */
 void run_mma_bf16(float *c, const float *a, const float *b);
 void run_mma_tf32(float *c, const float *a, const float *b);
-void run_ldmatrix(float *c, const float *a, const float *b, bool transposed);
+void run_ldmatrix(float *c, const float *a, const float *b);
 /* c[64][columns] = 0.5 + a[64][16] b[16][columns] by one instruction of four warps, of 64 or 128
  * columns; `sums`: a in registers, b read by columns. */
 void run_warpgroup(float *c, const float *a, const float *b, int columns, bool sums);

@@ -70,30 +70,24 @@ extern "C" void run_mma_tf32(float *c, const float *a, const float *b) {
 }
 
 /* The same product with its fragments from shared memory. */
-static __global__ void product_by_ldmatrix(float *c, const float *a, const float *b,
-                                           bool transposed) {
+static __global__ void product_by_ldmatrix(float *c, const float *a, const float *b) {
     SHARED(__nv_bfloat16, sa, [16][16]);
     SHARED(__nv_bfloat16, sb, [16][8]); /* [k][n] */
-    SHARED(__nv_bfloat16, st, [8][16]); /* [n][k] */
     int lane = (int)threadIdx.x;
     for (int i = lane; i < 256; i += 32) sa[i / 16][i % 16] = __float2bfloat16_rn(a[i]);
     for (int i = lane; i < 128; i += 32) sb[i / 8][i % 8] = __float2bfloat16_rn(b[i]);
-    for (int i = lane; i < 128; i += 32) st[i / 16][i % 16] = __float2bfloat16_rn(b[i]);
     __syncwarp();
     unsigned fa[4], fb[2];
     /* Matrices in the order of the fragments: rows 0-7 and 8-15 of columns 0-7, then of 8-15. */
     ldmatrix_x4(fa, &sa[lane % 16][lane / 16 * 8]);
-    if (transposed)
-        ldmatrix_x2(fb, &st[lane % 8][lane / 8 % 2 * 8]);
-    else
-        ldmatrix_x2_trans(fb, &sb[lane % 16][0]);
+    ldmatrix_x2_trans(fb, &sb[lane % 16][0]);
     float d[4] = {0, 0, 0, 0};
     mma_bf16(d, fa, fb);
     store_accumulators(c, 8, d);
 }
 
-extern "C" void run_ldmatrix(float *c, const float *a, const float *b, bool transposed) {
-    LAUNCH(product_by_ldmatrix, 1, 32, 0, nullptr, c, a, b, transposed);
+extern "C" void run_ldmatrix(float *c, const float *a, const float *b) {
+    LAUNCH(product_by_ldmatrix, 1, 32, 0, nullptr, c, a, b);
 }
 
 /* Products of a warpgroup, 64 rows by 16 by 8 N columns.  a and the transposed b lie by rows, b by
@@ -143,7 +137,7 @@ extern "C" void run_warpgroup(float *c, const float *a, const float *b, int colu
         LAUNCH(warpgroup<16>, 1, 128, 0, nullptr, c, a, b, sums);
 }
 
-/* Matrices back from their fragments: y is x, or each 8x8 of x transposed. */
+/* Matrices back from their fragments: y is x, or each 8x8 of x transposed, as two always are. */
 static __global__ void matrices(unsigned short *y, const unsigned short *x, int count,
                                 bool transposed) {
     SHARED(unsigned short, s, [4][8][8]);
@@ -154,8 +148,7 @@ static __global__ void matrices(unsigned short *y, const unsigned short *x, int 
     const unsigned short *row = s[lane / 8 % count][lane % 8];
     if (count == 4 && transposed) ldmatrix_x4_trans(four, row);
     if (count == 4 && !transposed) ldmatrix_x4(four, row);
-    if (count == 2 && transposed) ldmatrix_x2_trans(two, row);
-    if (count == 2 && !transposed) ldmatrix_x2(two, row);
+    if (count == 2) ldmatrix_x2_trans(two, row);
     for (int m = 0; m < count; m++) {
         unsigned r = count == 4 ? four[m] : two[m % 2];
         y[m * 64 + g * 8 + 2 * t] = (unsigned short)(r & 0xffffu);

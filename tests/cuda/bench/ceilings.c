@@ -98,7 +98,7 @@ static int measure_matrix(Bench *b, Precision precision) {
     Row row = ceiling("matrix product", precision_names[precision],
                       3 * count * (double)value_size(precision), 2 * count * n);
     Task task = {multiply, &s, 2, {b->stream, precision, 0, NULL}};
-    task.how.workspace = device_alloc(cuda_matmul_workspace(precision) + 1);
+    task.how.workspace = device_alloc(cuda_matmul_workspace() + 1);
     s.a = device_alloc(2 * s.bytes);
     s.b = device_alloc(2 * s.bytes);
     s.c = device_alloc(2 * s.bytes);
