@@ -8,6 +8,7 @@
 #include "../../dist/cluster.h"
 #include "../../dist/placement.h"
 #include "../../ref/bcd.h"
+#include "../../ref/error.h" /* BCD_PRINTF */
 
 /* One bit each, so that the row of a flag can name all commands that take it. */
 typedef enum {
@@ -219,6 +220,9 @@ int options_parse(Options *options, int argc, char **argv);
 /* Sets an option as the command line would; name without dashes, value NULL for a flag without one.
  * -1 and an error. */
 int options_set(Options *options, const char *name, const char *value);
+/* Sets the flags of a formatted text, in which no value has a space: "batch=32 lr=0.1".  Returns -1
+ * with an error set. */
+int options_set_all(Options *options, const char *format, ...) BCD_PRINTF(2, 3);
 
 /* Copies to `to` the flags that `from` was given: only those named (NULL ends the names), or all
  * but those.

@@ -8,30 +8,29 @@
 
 typedef struct {
     MeasuredNetwork network;
-    const char *limit, *epochs, *phase; /* samples; epochs of a cycle; of a phase, as "4e" */
+    int samples, phase_epochs;
 } LongPhase;
 
 static const LongPhase smoke[] = {
-    {{"gpt:layers=4,width=16,heads=2,context=16", "text", "adam", "8"}, "64", "6", "2e"},
+    {{"gpt:layers=4,width=16,heads=2,context=16", "text", "adam", "8"}, 64, 2},
     {.network.model = NULL}};
 static const LongPhase laptop[] = {
-    {{"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"}, "1600", "12", "4e"},
-    {{"resnet20", "synthetic", "sgd", "128"}, "3840", "12", "4e"},
+    {{"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"}, 1600, 4},
+    {{"resnet20", "synthetic", "sgd", "128"}, 3840, 4},
     {.network.model = NULL}};
 
 enum { PARTS = 3, COLUMNS = 4 };
 
 static int train(RunSummary *summary, const Options *asked, const LongPhase *what, bool kept) {
-    char dir[OPTION_TEXT], out[OPTION_TEXT];
+    char dir[OPTION_TEXT];
     Options o;
-    rundir_results(dir, asked);
-    snprintf(out, sizeof out, "%.300s/rows/%.80s-%s", dir, what->network.model,
-             kept ? "cached" : "computed");
     if (measured_options(&o, asked, &what->network, PARTS) ||
-        options_set(&o, "limit", what->limit) || options_set(&o, "epochs", what->epochs) ||
-        options_set(&o, "switch-every", what->phase) || options_set(&o, "threads", "1") ||
-        options_set(&o, "out", out) || (kept && options_set(&o, "cache", "1G")))
+        options_set_all(&o, "limit=%d epochs=%d switch-every=%de threads=1%s", what->samples,
+                        PARTS * what->phase_epochs, what->phase_epochs, kept ? " cache=1G" : ""))
         return -1;
+    rundir_results(dir, asked);
+    snprintf(o.out, sizeof o.out, "%.300s/rows/%.80s-%s", dir, what->network.model,
+             kept ? "cached" : "computed");
     o.go_on = o.quiet = true;
     return train_run(&o, summary);
 }
@@ -72,9 +71,9 @@ int paper_add_figure3(Tables *tables, const Options *asked) {
     for (const LongPhase *what = first; what->network.model; what++)
         if (put(table, asked, what)) return -1;
     table_note(table,
-               "BCD-1/3, a cycle of three phases of %.1s epochs, one thread, without evaluations.  "
+               "BCD-1/3, a cycle of three phases of %d epochs, one thread, without evaluations.  "
                "The first epoch of a phase computes the outputs that the others reuse.  The losses "
                "have the same bits.",
-               first->phase);
+               first->phase_epochs);
     return 0;
 }

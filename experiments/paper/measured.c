@@ -6,15 +6,13 @@
 
 int measured_options(Options *o, const Options *asked, const MeasuredNetwork *network,
                      int submodels) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", submodels);
     options_defaults(o, COMMAND_TRAIN);
     o->device = asked->device;
     o->precision = asked->precision;
-    return options_set(o, "model", network->model) || options_set(o, "data", network->data) ||
-                   options_set(o, "optimizer", network->optimizer) || setup_pin_optimizer(o) ||
-                   options_set(o, "batch", network->batch) || options_set(o, "submodels", number) ||
-                   options_set(o, "limit", "256")
+    return options_set_all(o, "model=%s data=%s optimizer=%s", network->model, network->data,
+                           network->optimizer) ||
+                   setup_pin_optimizer(o) ||
+                   options_set_all(o, "batch=%s submodels=%d limit=256", network->batch, submodels)
                ? -1
                : 0;
 }

@@ -40,16 +40,13 @@ typedef struct {
 
 static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
                       const NetworkMethod *method) {
-    char micro_batches[24], ranks[24];
-    snprintf(micro_batches, sizeof micro_batches, "%d", method->micro_batches);
-    snprintf(ranks, sizeof ranks, "local:%d", method->ranks);
-    int failed = measured_options(o, asked, network, method->submodels) ||
-                 options_set(o, "accumulate", micro_batches);
-    if (!failed && method->cached) failed = options_set(o, "cache", "1G");
-    if (!failed && method->ranks)
-        failed = options_set(o, "pipeline", ranks) ||
-                 options_set(o, "placement", placement_names[method->placement]);
-    return failed ? -1 : 0;
+    if (measured_options(o, asked, network, method->submodels) ||
+        options_set_all(o, "accumulate=%d%s", method->micro_batches,
+                        method->cached ? " cache=1G" : ""))
+        return -1;
+    if (!method->ranks) return 0;
+    return options_set_all(o, "pipeline=local:%d placement=%s", method->ranks,
+                           placement_names[method->placement]);
 }
 
 /* Fills the costs of the blocks per micro-batch.  The rest of the step, mainly the loss, is added

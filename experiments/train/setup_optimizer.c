@@ -1,5 +1,4 @@
 /* Settings of the optimizer: from the flags, or what is usual for the optimizer and the model. */
-#include <stdio.h>
 
 #include "setup.h"
 
@@ -29,12 +28,8 @@ void setup_resolve_optimizer(Options *o) {
 }
 
 int setup_pin_optimizer(Options *o) {
-    char lr[32];
-    snprintf(lr, sizeof lr, "%.17g", optimizer_defaults((OptimizerKind)o->optimizer).lr);
-    return options_set(o, "lr", lr) || options_set(o, "schedule", "constant") ||
-                   options_set(o, "warmup", "0") || options_set(o, "clip", "0")
-               ? -1
-               : 0;
+    return options_set_all(o, "lr=%.17g schedule=constant warmup=0 clip=0",
+                           optimizer_defaults((OptimizerKind)o->optimizer).lr);
 }
 
 OptimizerSettings setup_optimizer(const Options *asked) {
