@@ -50,7 +50,7 @@ const PaperRow paper_table11[] = {
 const TrainingKind training_compression = {
     .name = "compression",
     .tables = {9, 10},
-    .variant = {{1, 1, NULL}, {0, 1, NULL}, {0, 0.9, NULL}},
+    .ways = "full; bcd; bcd x0.9",
     .preset = {[PRESET_SMOKE] = {SMOKE_RESNET("sgd"), SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_CIFAR("resnet8", "sgd")},
                                   LAPTOP_IMAGES("sgd"),
@@ -62,7 +62,7 @@ const TrainingKind training_compression = {
 const TrainingKind training_ufp = {
     .name = "ufp",
     .tables = {11},
-    .variant = {{1, 1, NULL}, {2, 1, NULL}, {3, 1, NULL}, {4, 1, NULL}},
+    .ways = "full; bcd2; bcd3; bcd4",
     .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "sgd,adam")},
                                   LAPTOP_TEXT("sgd,adam")},

@@ -10,20 +10,20 @@
 #define SMOKE                                                                        \
     {                                                                                \
         .model = "resnet:depth=8,width=2", .data = "synthetic", .optimizers = "sgd", \
-        .settings = "limit=96 batch=16 epochs=6 eval-every=2", .variant = smoke      \
+        .settings = "limit=96 batch=16 epochs=6 eval-every=2",                       \
+        .ways = "full lr=0.1; bcd lr=0.05 switch-every=4"                            \
     }
-static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch-every=4"}, {0}};
 
 /* ---- networks and data ----------------------------------------------------------------------- */
 
 /* Without crops and flips these networks overfit early, far from the published accuracies. */
-#define IMAGES(name, opt, set, ways)                                                             \
+#define IMAGES(name, opt, set, text)                                                             \
     .model = name, .data = "cifar10", .optimizers = opt, .settings = "batch=128 augment=1 " set, \
-    .variant = ways
-#define WORDS(set, ways)                                                                   \
+    .ways = text
+#define WORDS(set, text)                                                                   \
     .model = "gpt:layers=4,width=128,heads=4,context=64", .data = "wikitext2:2048",        \
     .optimizers = "adam", .settings = "batch=16 warmup=100 clip=1 eval-samples=1000 " set, \
-    .variant = ways
+    .ways = text
 /* ResNet-8 with half its channels: on two cores three seeds converge in hours, those of ResNet-8 in
  * days. */
 #define HALF "resnet:depth=8,width=8"
@@ -42,45 +42,29 @@ static const TrainingVariant smoke[] = {{1, 1, "lr=0.1"}, {0, 1, "lr=0.05 switch
 
 /* Varies one setting at a time around rate 0.1, phases of an epoch, running statistics.  0.25e: a
  * quarter of an epoch. */
-static const TrainingVariant pilot_sgd[] = {{1, 1, "lr=0.1"},
-                                            {0, 1, "lr=0.1 switch-every=1e"},
-                                            {0, 1, "lr=0.1 switch-every=0.25e"},
-                                            {0, 1, "lr=0.1 switch-every=40"},
-                                            {0, 1, "lr=0.1 switch-every=auto"},
-                                            {0, 1, "lr=0.1 switch-every=1e frozen-norm=batch"},
-                                            {1, 1, "lr=0.05"},
-                                            {1, 1, "lr=0.2"},
-                                            {0, 1, "lr=0.05 switch-every=1e"},
-                                            {0, 1, "lr=0.2 switch-every=1e"},
-                                            {0}};
-static const TrainingVariant pilot_adam[] = {{1, 1, "lr=0.001"},
-                                             {1, 1, "lr=0.003"},
-                                             {1, 1, "lr=0.01"},
-                                             {0, 1, "lr=0.001 switch-every=1e"},
-                                             {0, 1, "lr=0.003 switch-every=1e"},
-                                             {0, 1, "lr=0.01 switch-every=1e"},
-                                             {0}};
-static const TrainingVariant pilot_cosine[] = {
-    {1, 1, "lr=0.1 schedule=cosine"}, {0, 1, "lr=0.1 switch-every=1e schedule=cosine"}, {0}};
-static const TrainingVariant pilot_words[] = {{1, 1, "lr=0.002"},
-                                              {0, 1, "lr=0.002 switch-every=0.25e"},
-                                              {0, 1, "lr=0.002 switch-every=40"},
-                                              {0, 1, "lr=0.002 switch-every=1e"},
-                                              {0, 1, "lr=0.002 switch-every=auto"},
-                                              {1, 1, "lr=0.001"},
-                                              {1, 1, "lr=0.004"},
-                                              {0, 1, "lr=0.001 switch-every=0.25e"},
-                                              {0, 1, "lr=0.004 switch-every=0.25e"},
-                                              {0}};
+#define PILOT_SGD                                                               \
+    "full lr=0.1; bcd lr=0.1 switch-every=1e; bcd lr=0.1 switch-every=0.25e; "  \
+    "bcd lr=0.1 switch-every=40; bcd lr=0.1 switch-every=auto; "                \
+    "bcd lr=0.1 switch-every=1e frozen-norm=batch; full lr=0.05; full lr=0.2; " \
+    "bcd lr=0.05 switch-every=1e; bcd lr=0.2 switch-every=1e"
+#define PILOT_ADAM                                                               \
+    "full lr=0.001; full lr=0.003; full lr=0.01; bcd lr=0.001 switch-every=1e; " \
+    "bcd lr=0.003 switch-every=1e; bcd lr=0.01 switch-every=1e"
+#define PILOT_WORDS                                                                  \
+    "full lr=0.002; bcd lr=0.002 switch-every=0.25e; bcd lr=0.002 switch-every=40; " \
+    "bcd lr=0.002 switch-every=1e; bcd lr=0.002 switch-every=auto; full lr=0.001; "  \
+    "full lr=0.004; bcd lr=0.001 switch-every=0.25e; bcd lr=0.004 switch-every=0.25e"
 
 const TrainingKind training_converged_pilot = {
     .name = "converged-pilot",
     .preset = {[PRESET_SMOKE] = {SMOKE},
-               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", "epochs=15", pilot_sgd), .seeds = 1},
-                                  {IMAGES(HALF, "sgd", "epochs=15 " COSINE, pilot_cosine),
+               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", "epochs=15", PILOT_SGD), .seeds = 1},
+                                  {IMAGES(HALF, "sgd", "epochs=15 " COSINE,
+                                          "full lr=0.1 schedule=cosine; "
+                                          "bcd lr=0.1 switch-every=1e schedule=cosine"),
                                    .seeds = 1},
-                                  {WORDS("epochs=2 eval-every=471", pilot_words), .seeds = 1},
-                                  {IMAGES(HALF, "adam", "epochs=15", pilot_adam), .seeds = 1}}},
+                                  {WORDS("epochs=2 eval-every=471", PILOT_WORDS), .seeds = 1},
+                                  {IMAGES(HALF, "adam", "epochs=15", PILOT_ADAM), .seeds = 1}}},
     .hours = true,
 };
 
@@ -88,64 +72,50 @@ const TrainingKind training_converged_pilot = {
 
 /* With the rates and phases that the pilot chose.  BCD trains for two or three times as many
  * epochs, because a parameter takes part in one update of three. */
-static const TrainingVariant long_sgd[] = {
-    {1, 1, "lr=0.2 epochs=60"}, {0, 1, "lr=0.1 epochs=120 switch-every=40"}, {0}};
-static const TrainingVariant long_auto[] = {{0, 1, "lr=0.1 epochs=120 switch-every=auto"}, {0}};
-static const TrainingVariant long_adam[] = {
-    {1, 1, "lr=0.01 epochs=60"}, {0, 1, "lr=0.003 epochs=120 switch-every=40"}, {0}};
-/* The same on few images. */
-static const TrainingVariant few_sgd[] = {
-    {1, 1, "lr=0.2 epochs=80"}, {0, 1, "lr=0.1 epochs=240 switch-every=40"}, {0}};
-/* The highest rates of the cosine are the best constant ones. */
-static const TrainingVariant few_cosine[] = {
-    {1, 1, "lr=0.2 epochs=80 schedule=cosine"},
-    {0, 1, "lr=0.1 epochs=240 switch-every=40 schedule=cosine"},
-    {0}};
-static const TrainingVariant few_adam[] = {
-    {1, 1, "lr=0.01 epochs=80"}, {0, 1, "lr=0.003 epochs=240 switch-every=40"}, {0}};
+#define LONG_SGD "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"
+#define LONG_AUTO "bcd lr=0.1 epochs=120 switch-every=auto"
+#define LONG_ADAM "full lr=0.01 epochs=60; bcd lr=0.003 epochs=120 switch-every=40"
+#define DEEPER "full lr=0.2 epochs=30; bcd lr=0.1 epochs=60 switch-every=40"
+/* On few images.  The highest rates of the cosine are the best constant ones. */
+#define FEW_SGD "full lr=0.2 epochs=80; bcd lr=0.1 epochs=240 switch-every=40"
+#define FEW_SGD_COSINE                        \
+    "full lr=0.2 epochs=80 schedule=cosine; " \
+    "bcd lr=0.1 epochs=240 switch-every=40 schedule=cosine"
+#define FEW_ADAM "full lr=0.01 epochs=80; bcd lr=0.003 epochs=240 switch-every=40"
 /* The data of a phase are drawn anew, so a phase has to be long enough to see all of them.  An
  * epoch is a pass over the part: three tenths make as many updates in 800. */
-static const TrainingVariant few_less[] = {{0, 1, "lr=0.1 epochs=240 switch-every=2e"},
-                                           {0, 0.9, "lr=0.1 epochs=240 switch-every=2e"},
-                                           {0, 0.3, "lr=0.1 epochs=800 switch-every=2e"},
-                                           {0}};
-static const TrainingVariant less_data[] = {{0, 1, "lr=0.1 epochs=120 switch-every=1e"},
-                                            {0, 0.9, "lr=0.1 epochs=120 switch-every=1e"},
-                                            {0, 0.3, "lr=0.1 epochs=400 switch-every=1e"},
-                                            {0}};
-static const TrainingVariant long_words[] = {
-    {1, 1, "lr=0.001 epochs=8"}, {3, 1, "lr=0.002 epochs=24 switch-every=0.25e"}, {0}};
-static const TrainingVariant long_words_ufp[] = {{2, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                                 {4, 1, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                                 {0}};
-static const TrainingVariant long_words_less[] = {{3, 0.9, "lr=0.002 epochs=24 switch-every=0.25e"},
-                                                  {0}};
-static const TrainingVariant deeper[] = {
-    {1, 1, "lr=0.2 epochs=30"}, {0, 1, "lr=0.1 epochs=60 switch-every=40"}, {0}};
+#define FEW_LESS                                                                          \
+    "bcd lr=0.1 epochs=240 switch-every=2e; bcd x0.9 lr=0.1 epochs=240 switch-every=2e; " \
+    "bcd x0.3 lr=0.1 epochs=800 switch-every=2e"
+#define LESS_DATA                                                                         \
+    "bcd lr=0.1 epochs=120 switch-every=1e; bcd x0.9 lr=0.1 epochs=120 switch-every=1e; " \
+    "bcd x0.3 lr=0.1 epochs=400 switch-every=1e"
+#define WORDS_BCD "lr=0.002 epochs=24 switch-every=0.25e"
 
 const TrainingKind training_converged = {
     .name = "converged",
-    .preset = {[PRESET_SMOKE] = {SMOKE},
-               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, few_sgd)},
-                                  {IMAGES(HALF, "sgd", FEW, few_less)},
-                                  {IMAGES(HALF, "sgd", FEW " " FEW_COSINE, few_cosine)},
-                                  {IMAGES(HALF, "adam", FEW, few_adam)},
-                                  {WORDS(QUARTER, long_words), .seeds = 2},
-                                  {WORDS(QUARTER, long_words_ufp), .seeds = 2},
-                                  {WORDS(QUARTER_OF_LESS, long_words_less), .seeds = 2},
-                                  {IMAGES(HALF, "sgd", "", long_sgd)},
-                                  {IMAGES(HALF, "sgd", "", less_data)},
-                                  {IMAGES("resnet8", "sgd", "", long_sgd)},
-                                  {IMAGES(HALF, "sgd", "", long_auto)},
-                                  {IMAGES("resnet14", "sgd", "", deeper), .seeds = 1},
-                                  {IMAGES("resnet20", "sgd", "", deeper), .seeds = 1}},
-               [PRESET_GPU] = {{IMAGES("resnet8", "sgd", "", long_sgd)},
-                               {IMAGES("resnet8", "sgd", "", long_auto)},
-                               {IMAGES("resnet8", "sgd", "", less_data)},
-                               {IMAGES("resnet8", "adam", "", long_adam)},
-                               {IMAGES("resnet14", "sgd", "", long_sgd)},
-                               {IMAGES("resnet20", "sgd", "", long_sgd)},
-                               {IMAGES("resnet50", "sgd", "", long_sgd), .seeds = 1}}},
+    .preset =
+        {[PRESET_SMOKE] = {SMOKE},
+         [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, FEW_SGD)},
+                            {IMAGES(HALF, "sgd", FEW, FEW_LESS)},
+                            {IMAGES(HALF, "sgd", FEW " " FEW_COSINE, FEW_SGD_COSINE)},
+                            {IMAGES(HALF, "adam", FEW, FEW_ADAM)},
+                            {WORDS(QUARTER, "full lr=0.001 epochs=8; bcd3 " WORDS_BCD), .seeds = 2},
+                            {WORDS(QUARTER, "bcd2 " WORDS_BCD "; bcd4 " WORDS_BCD), .seeds = 2},
+                            {WORDS(QUARTER_OF_LESS, "bcd3 x0.9 " WORDS_BCD), .seeds = 2},
+                            {IMAGES(HALF, "sgd", "", LONG_SGD)},
+                            {IMAGES(HALF, "sgd", "", LESS_DATA)},
+                            {IMAGES("resnet8", "sgd", "", LONG_SGD)},
+                            {IMAGES(HALF, "sgd", "", LONG_AUTO)},
+                            {IMAGES("resnet14", "sgd", "", DEEPER), .seeds = 1},
+                            {IMAGES("resnet20", "sgd", "", DEEPER), .seeds = 1}},
+         [PRESET_GPU] = {{IMAGES("resnet8", "sgd", "", LONG_SGD)},
+                         {IMAGES("resnet8", "sgd", "", LONG_AUTO)},
+                         {IMAGES("resnet8", "sgd", "", LESS_DATA)},
+                         {IMAGES("resnet8", "adam", "", LONG_ADAM)},
+                         {IMAGES("resnet14", "sgd", "", LONG_SGD)},
+                         {IMAGES("resnet20", "sgd", "", LONG_SGD)},
+                         {IMAGES("resnet50", "sgd", "", LONG_SGD), .seeds = 1}}},
     .hours = true,
 };
 
@@ -155,44 +125,35 @@ const TrainingKind training_converged = {
  * shows.  Each remedy alone, next to plain BCD.  LISA: embedding and head always train.  BREAD:
  * blocks above the submodel take a plain gradient step.  Rates per submodel rise or fall with
  * depth, because it is not known which submodel needs more. */
-#define REMEDIES(full, lr, phase)                                                        \
-    {1, 1, full}, {0, 1, lr phase}, {0, 1, lr phase " keep-state=1"},                    \
-        {0, 1, lr phase " switch-warmup=40"}, {0, 1, lr phase " submodel-lr=2,1,0.5"},   \
-        {0, 1, lr phase " submodel-lr=0.5,1,2"}, {0, 1, lr phase " order=descending"},   \
-        {0, 1, lr phase " always-active=ends"}, {0, 1, lr phase " correct-above=0.1"}, { \
-        0                                                                                \
-    }
-static const TrainingVariant remedies_images[] = {
-    REMEDIES("lr=0.2 epochs=80", "lr=0.1", " switch-every=40")};
-static const TrainingVariant remedies_words[] = {
-    REMEDIES("lr=0.001", "lr=0.002", " switch-every=0.25e")};
+#define WITH(bcd, remedy) "; bcd " bcd " " remedy
+#define REMEDIES(full, bcd)                                                           \
+    "full " full "; bcd " bcd WITH(bcd, "keep-state=1") WITH(bcd, "switch-warmup=40") \
+        WITH(bcd, "submodel-lr=2,1,0.5") WITH(bcd, "submodel-lr=0.5,1,2")             \
+            WITH(bcd, "order=descending") WITH(bcd, "always-active=ends")             \
+                WITH(bcd, "correct-above=0.1")
 
 const TrainingKind training_remedies = {
     .name = "remedies",
     .preset = {[PRESET_SMOKE] = {SMOKE},
                [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd",
                                           FEW " " FEW_COSINE " epochs=240 schedule=cosine",
-                                          remedies_images),
+                                          REMEDIES("lr=0.2 epochs=80", "lr=0.1 switch-every=40")),
                                    .seeds = 2},
-                                  {WORDS("epochs=4 eval-every=471", remedies_words), .seeds = 2}}},
+                                  {WORDS("epochs=4 eval-every=471",
+                                         REMEDIES("lr=0.001", "lr=0.002 switch-every=0.25e")),
+                                   .seeds = 2}}},
     .hours = true,
 };
 
-/* ---- short trainings --------------------------------------------------------------------------
- */
+/* ---- short trainings ------------------------------------------------------------------------- */
 
 /* Varies what a BCD training depends on besides M: the length of a phase, whether optimizer state
  * is kept, and the order of the submodels. */
 const TrainingKind training_switching = {
     .name = "switching",
-    .variant = {{1, 1, NULL},
-                {0, 1, NULL},
-                {0, 1, "switch-every=10"},
-                {0, 1, "switch-every=120"},
-                {0, 1, "keep-state=1"},
-                {0, 1, "switch-every=10 keep-state=1"},
-                {0, 1, "order=descending"},
-                {0, 1, "order=random"}},
+    .ways =
+        "full; bcd; bcd switch-every=10; bcd switch-every=120; bcd keep-state=1; "
+        "bcd switch-every=10 keep-state=1; bcd order=descending; bcd order=random",
     .preset = {[PRESET_SMOKE] = {SMOKE_GPT("2")},
                [PRESET_LAPTOP] = {{LAPTOP_WIKITEXT(LAPTOP_GPT, "adam")}, LAPTOP_TEXT("adam")},
                [PRESET_GPU] = {GPU_RESNET("resnet8", "cifar10", "sgd,adam", "60"), GPU_GPT},

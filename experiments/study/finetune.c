@@ -21,7 +21,7 @@
 static const TrainingKind training_pretraining = {
     .name = "pretraining",
     .weights = true,
-    .variant = {{1, 1, NULL}},
+    .ways = "full",
     .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text1", "limit=400 batch=8 steps=60 lr=3e-3")},
                [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "wikitext2:2048",
                                         "batch=16 steps=1500 eval-every=300 eval-samples=1000 "
@@ -33,7 +33,7 @@ static const TrainingKind training_pretraining = {
 /* The laptop's rate is the best of 3e-4, 1e-3 and 3e-3, for the full update and for BCD. */
 static const TrainingKind training_finetune = {
     .name = "finetune",
-    .variant = {{1, 1, NULL}, {0, 1, NULL}},
+    .ways = "full; bcd",
     .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text2",
                                        "limit=96 batch=8 steps=24 switch-every=4 eval-every=8 "
                                        "lr=1e-3")},

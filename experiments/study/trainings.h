@@ -13,30 +13,26 @@
 #include "../store/h5.h"
 #include "../train/setup.h"
 
-/* A way to train a network; submodels 0: those of --submodels, or 3. */
-typedef struct {
-    int submodels;
-    double fraction;      /* of the data each submodel sees */
-    const char *settings; /* override those of the entry; NULL: none */
-} TrainingVariant;
-
 /* A network to train, and the optimizers unless --optimizers is given.  `settings` are flags of
  * `bcd train` as "name=value name=value" or NULL; those for an optimizer, `sgd` and `adam`,
- * override them. */
+ * override them.
+ *
+ * `ways` are the ways in which it is trained, with a semicolon between two: "full; bcd lr=0.1; bcd4
+ * x0.9".  "bcd4" is BCD in 4 submodels, and "bcd" in those of --submodels, or 3; "x0.9": each
+ * submodel sees 0.9 of the data; then flags that override the settings. */
 typedef struct {
     const char *model, *data, *optimizers, *settings, *sgd, *adam;
     const char *instead_of; /* stands in for this data set: trained only when it is missing */
-    bool full_only;         /* compared with BCD of a larger network that takes as much memory */
     int seeds;              /* 0: as many as the preset has */
-    const TrainingVariant *variant; /* fraction 0 ends; NULL: those of the experiment */
+    const char *ways;       /* NULL: those of the experiment */
 } TrainingEntry;
 
-enum { TRAINING_ENTRIES = 13, VARIANTS = 8 };
+enum { TRAINING_ENTRIES = 13 };
 
 typedef struct {
     const char *name;
     int tables[3]; /* of the paper: the preset `paper` trains their rows; 0 ends */
-    TrainingVariant variant[VARIANTS + 1];                    /* fraction 0 ends */
+    const char *ways;
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
     /* Trainings of hours: all presets but smoke need --yes; all seeds of an entry come before the
      * next entry, else all entries of a seed; and a row of a stored curve is of LONG_CURVE_ROW
@@ -82,10 +78,11 @@ void trainings_free(TrainingPlan *plan);
  * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
 int trainings_run(const TrainingKind *kind, const Options *asked);
 
-/* trainings_row.c: appends the row of a network in a variant, with the seed-th seed from --seed on.
- * Flags given on the command line override the entry's settings.  Returns -1 with an error set. */
+/* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
+ * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with
+ * an error set. */
 int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                  const char *optimizer, const TrainingVariant *variant, int seed);
+                  const char *optimizer, int seed);
 
 /* trainings_parallel.c: trains the rows that are not finished in plan->jobs processes at a time,
  * with plan->threads threads each (0: its share).  A row that fails prints its own error.  Returns

@@ -101,19 +101,15 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
     return count;
 }
 
-/* Adds an entry with each of its optimizers, in all variants. */
+/* Adds an entry with each of its optimizers. */
 static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                      int seed) {
-    const TrainingVariant *variants = entry->variant ? entry->variant : plan->kind->variant;
     char text[OPTION_TEXT];
     const char *optimizer[LIST];
     snprintf(text, sizeof text, "%s", entry->optimizers);
     int count = cut_list(text, ", ", optimizer);
     for (int o = 0; o < count; o++)
-        for (const TrainingVariant *v = variants; v->fraction > 0; v++)
-            if ((!entry->full_only || v->submodels == 1) &&
-                trainings_add(plan, asked, entry, optimizer[o], v, seed))
-                return -1;
+        if (trainings_add(plan, asked, entry, optimizer[o], seed)) return -1;
     return 0;
 }
 
@@ -172,14 +168,16 @@ static void published_length(char settings[64], const PaperRow *row) {
 }
 
 static int add_published(TrainingPlan *plan, const Options *asked, const PaperRow *p, int seed) {
-    char settings[64];
+    char settings[64], ways[64];
     published_length(settings, p);
-    TrainingEntry entry = {
-        .model = p->model, .data = p->data, .optimizers = p->optimizer, .settings = settings};
-    /* Table 2 is of thirds, which --submodels may change; the others say what they are of. */
-    int submodels = p->table == 2 && p->submodels > 1 ? 0 : p->submodels;
-    TrainingVariant variant = {.submodels = submodels, .fraction = p->fraction};
-    return trainings_add(plan, asked, &entry, p->optimizer, &variant, seed);
+    if (p->submodels == 1)
+        strcpy(ways, "full");
+    else if (p->table == 2) /* is of thirds, which --submodels may change */
+        strcpy(ways, "bcd");
+    else
+        snprintf(ways, sizeof ways, "bcd%d x%.17g", p->submodels, p->fraction);
+    TrainingEntry entry = {.model = p->model, .data = p->data, .settings = settings, .ways = ways};
+    return trainings_add(plan, asked, &entry, p->optimizer, seed);
 }
 
 /* Adds the published trainings. */

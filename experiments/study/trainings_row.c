@@ -8,14 +8,23 @@
 #include "../train/setup.h"
 #include "trainings.h"
 
-static int set_all(Options *options, const char *settings) {
-    char name[64], value[64];
-    int used;
-    while (settings && sscanf(settings, " %63[^= ]=%63[^ ]%n", name, value, &used) == 2) {
-        if (options_set(options, name, value)) return -1;
-        settings += used;
-    }
-    return 0;
+/* One of the ways in which an entry is trained (trainings.h). */
+typedef struct {
+    int submodels; /* 0: those of --submodels, or 3 */
+    double fraction;
+    const char *settings; /* "": none */
+} TrainingWay;
+
+/* Reads "bcd4 x0.9 lr=0.1"; the settings stay in the text. */
+static TrainingWay read_way(char *text) {
+    TrainingWay way = {.submodels = 1, .fraction = 1};
+    text += strspn(text, " ");
+    if (strncmp(text, "bcd", 3) == 0) way.submodels = (int)strtol(text + 3, &text, 10);
+    text += strcspn(text, " ");
+    text += strspn(text, " ");
+    if (*text == 'x') way.fraction = strtod(text + 1, &text);
+    way.settings = text + strspn(text, " ");
+    return way;
 }
 
 /* Applies the flags given on the command line, except those that the rows differ in. */
@@ -30,14 +39,14 @@ static int set_given(Options *options, const Options *asked, bool full) {
 static void name_row(TrainingRow *row, int submodels, const char *settings) {
     const Options *o = &row->options;
     const char *slash = strrchr(o->data, '/');
-    char method[16] = "full", part[16] = "", seed[32] = "";
+    char method[16] = "full", part[16] = "", seed[32] = "", text[256];
     if (submodels > 1) snprintf(method, sizeof method, "bcd%d", submodels);
     if (o->fraction < 1) snprintf(part, sizeof part, "-of%.4g", o->fraction);
     if (o->seed != 1) snprintf(seed, sizeof seed, "-seed%llu", (unsigned long long)o->seed);
-    snprintf(row->name, sizeof row->name - strlen(seed), "%.60s-%.20s-%s-%s%s%s%.46s", o->model,
-             slash ? slash + 1 : o->data, optimizer_names[o->optimizer], method, part,
-             settings ? "-" : "", settings ? settings : "");
-    strcat(row->name, seed);
+    snprintf(text, sizeof text, "%.60s-%.20s-%s-%s%s%s%.46s", o->model, slash ? slash + 1 : o->data,
+             optimizer_names[o->optimizer], method, part, *settings ? "-" : "", settings);
+    int room = (int)(sizeof row->name - 1 - strlen(seed));
+    snprintf(row->name, sizeof row->name, "%.*s%s", room, text, seed);
     for (char *c = row->name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.') *c = '-';
 }
@@ -62,47 +71,56 @@ static int count_parts(const char *partition) {
     return parts;
 }
 
-/* Returns the number of submodels of a variant. */
-static int count_submodels(const Options *asked, const TrainingVariant *variant) {
-    if (variant->submodels) return variant->submodels;
+static int count_submodels(const Options *asked, const TrainingWay *way) {
+    if (way->submodels) return way->submodels;
     if (*asked->partition) return count_parts(asked->partition);
     return options_given(asked, "submodels") ? asked->submodels : 3;
 }
 
+static const char *or_none(const char *settings) { return settings ? settings : ""; }
+
 static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
-                   const TrainingVariant *variant) {
-    char parts[16], part[32];
-    snprintf(parts, sizeof parts, "%d", submodels);
-    snprintf(part, sizeof part, "%.17g", variant->fraction);
+                   const TrainingWay *way) {
     options_defaults(o, COMMAND_TRAIN);
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
         options_set(o, "optimizer", optimizer) || setup_pin_optimizer(o) ||
-        options_set(o, "submodels", parts) || set_all(o, entry->settings) ||
-        set_all(o, o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam) ||
-        set_all(o, variant->settings))
+        options_set_all(o, "submodels=%d %s %s %s", submodels, or_none(entry->settings),
+                        or_none(o->optimizer == OPTIMIZER_SGD ? entry->sgd : entry->adam),
+                        way->settings))
         return -1;
-    return variant->fraction < 1 ? options_set(o, "fraction", part) : 0;
+    return way->fraction < 1 ? options_set_all(o, "fraction=%.17g", way->fraction) : 0;
 }
 
-int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
-                  const char *optimizer, const TrainingVariant *variant, int seed) {
+static int add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+                   const char *optimizer, const TrainingWay *way, int seed) {
     TrainingRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
     if (!grown) return error_set("%s: out of memory", plan->kind->name);
     plan->row = grown;
     TrainingRow *row = &grown[plan->rows];
     *row = (TrainingRow){0};
     Options *o = &row->options;
-    char number[32];
-    int m = count_submodels(asked, variant);
-    if (!variant->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
-    if (set_row(o, entry, optimizer, m, variant) || set_given(o, asked, m == 1)) return -1;
-    snprintf(number, sizeof number, "%llu", (unsigned long long)o->seed + (unsigned)seed);
-    if ((seed && options_set(o, "seed", number)) || setup_check(o)) return -1;
-    name_row(row, m, variant->settings);
+    int m = count_submodels(asked, way);
+    if (!way->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
+    if (set_row(o, entry, optimizer, m, way) || set_given(o, asked, m == 1)) return -1;
+    if (seed && options_set_all(o, "seed=%llu", (unsigned long long)o->seed + (unsigned)seed))
+        return -1;
+    if (setup_check(o)) return -1;
+    name_row(row, m, way->settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
     o->quiet = asked->quiet;
     o->go_on = o->brief = true;
     row->work = relative_work(o, m);
     plan->rows++;
+    return 0;
+}
+
+int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+                  const char *optimizer, int seed) {
+    char ways[2 * OPTION_TEXT], *rest = NULL;
+    snprintf(ways, sizeof ways, "%s", entry->ways ? entry->ways : plan->kind->ways);
+    for (char *text = strtok_r(ways, ";", &rest); text; text = strtok_r(NULL, ";", &rest)) {
+        TrainingWay way = read_way(text);
+        if (add_row(plan, asked, entry, optimizer, &way, seed)) return -1;
+    }
     return 0;
 }
