@@ -255,7 +255,7 @@ int table_print_markdown(FILE *out, const Table *table) {
         fputs(" |\n", out);
     }
     if (*write_legend(table, legend)) fprintf(out, "\n%s\n", legend);
-    for (int n = 0; n < table->notes; n++) fprintf(out, "\n%s\n", table->note[n]);
+    for (int n = 0; n < table->notes; n++) fprintf(out, "%s- %s\n", n ? "" : "\n", table->note[n]);
     putc('\n', out);
     return 0;
 }

@@ -53,7 +53,7 @@ static void case_markdown(void) {
         "\n"
         "c closed form, p published\n"
         "\n"
-        "A note.\n"
+        "- A note.\n"
         "\n";
     CHECK(strcmp(text, expected) == 0, "\n%s", text);
     free(text);
