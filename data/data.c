@@ -12,18 +12,11 @@
 #include "textset.h"
 #include "tokens.h"
 
-/* The arguments of the functions in the table below. */
-typedef struct {
-    const DataRequest *request; /* NULL to open a tokenizer */
-    const char *name, *dir;
-    int vocabulary; /* N of NAME:N, or 0 */
-    int variant;    /* see DataSet */
-} DataSource;
+/* ---- data: `dir` is where the data sets are, `vocabulary` N of NAME:N, or 0 ---- */
 
-/* ---- data ---- */
-
-static Dataset *open_synthetic(const DataSource *from) {
-    const DataRequest *request = from->request;
+static Dataset *open_synthetic(const DataRequest *request, const char *dir, int vocabulary) {
+    (void)dir;
+    (void)vocabulary;
     const bool training = request->split == SPLIT_TRAIN;
     int samples = training ? SYNTHETIC_TRAIN : SYNTHETIC_TEST;
     Images images;
@@ -33,78 +26,76 @@ static Dataset *open_synthetic(const DataSource *from) {
                           request->augment && training, request->seed, request->limit);
 }
 
-static Dataset *open_cifar(const DataSource *from) {
-    const CifarKind kind = (CifarKind)from->variant;
-    const DataRequest *request = from->request;
+static Dataset *open_cifar(const DataRequest *request, const char *dir, int vocabulary) {
+    (void)vocabulary;
+    const CifarKind kind = strcmp(request->name, "cifar100") == 0 ? CIFAR_100 : CIFAR_10;
     Images images;
-    if (cifar_load(&images, kind, from->dir, request->split)) return NULL;
+    if (cifar_load(&images, kind, dir, request->split)) return NULL;
     return images_dataset(request->name, images, &cifar_normalisation[kind],
                           request->augment && request->split == SPLIT_TRAIN, request->seed,
                           request->limit);
 }
 
-static Dataset *open_text(const DataSource *from) {
-    return textset_sources(from->request, from->variant);
+/* "text" is all of the sources, "text1" and "text2" are their halves. */
+static Dataset *open_text(const DataRequest *request, const char *dir, int vocabulary) {
+    (void)dir;
+    (void)vocabulary;
+    return textset_sources(request, atoi(request->name + strlen("text")));
 }
 
-static Dataset *open_file(const DataSource *from) {
-    return textset_file(from->request, from->name);
+static Dataset *open_file(const DataRequest *request, const char *dir, int vocabulary) {
+    (void)dir;
+    (void)vocabulary;
+    return textset_file(request, request->name);
 }
 
-static Dataset *open_shakespeare(const DataSource *from) {
-    return textset_shakespeare(from->request, from->dir, from->vocabulary);
-}
-
-static Dataset *open_wikitext2(const DataSource *from) {
-    return textset_wikitext2(from->request, from->dir, from->vocabulary);
-}
-
-static Dataset *open_webtext2(const DataSource *from) {
+static Dataset *open_webtext2(const DataRequest *request, const char *dir, int vocabulary) {
+    (void)vocabulary;
     char path[PATH_BYTES];
-    if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
-    if (access(path, R_OK) == 0) return textset_file(from->request, path);
+    if (path_join(path, dir, "webtext2.tokens")) return NULL;
+    if (access(path, R_OK) == 0) return textset_file(request, path);
     error_set("webtext2: %s is not there: bcd tokenize makes it of a copy of WebText2", path);
     return NULL;
 }
 
 /* ---- tokenizers ---- */
 
-static Tokenizer *bytes_tokenizer(const DataSource *from) {
-    (void)from;
+static Tokenizer *bytes_tokenizer(const char *name, const char *dir) {
+    (void)name;
+    (void)dir;
     return tokenizer_bytes();
 }
 
-static Tokenizer *gpt2_tokenizer(const DataSource *from) {
+/* Opens GPT-2's tokenizer; `name` may end in ":N". */
+static Tokenizer *gpt2_tokenizer(const char *name, const char *dir) {
     char path[PATH_BYTES];
-    return path_join(path, from->dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, from->vocabulary);
+    return path_join(path, dir, "gpt2-bpe") ? NULL : tokenizer_gpt2(path, data_vocabulary(name));
 }
 
-static Tokenizer *shakespeare_tokenizer(const DataSource *from) {
-    return from->vocabulary ? gpt2_tokenizer(from) : tokenizer_bytes();
+static Tokenizer *shakespeare_tokenizer(const char *name, const char *dir) {
+    return data_vocabulary(name) ? gpt2_tokenizer(name, dir) : tokenizer_bytes();
 }
 
 /* Opens the tokenizer that a token file names. */
-static Tokenizer *file_tokenizer(const DataSource *from) {
+static Tokenizer *file_tokenizer(const char *path, const char *dir) {
     Tokens tokens;
     Tokenizer *tokenizer = NULL;
-    if (tokens_open(&tokens, from->name)) return NULL;
-    const DataSource named = {.dir = from->dir, .vocabulary = data_vocabulary(tokens.tokenizer)};
-    if (strcmp(tokens.tokenizer, "bytes") == 0)
+    if (tokens_open(&tokens, path)) return NULL;
+    const char *name = tokens.tokenizer;
+    if (strcmp(name, "bytes") == 0)
         tokenizer = tokenizer_bytes();
-    else if (strncmp(tokens.tokenizer, "gpt2", strcspn(tokens.tokenizer, ":")) == 0 &&
-             named.vocabulary >= 0)
-        tokenizer = gpt2_tokenizer(&named);
+    else if (strncmp(name, "gpt2", strcspn(name, ":")) == 0 && data_vocabulary(name) >= 0)
+        tokenizer = gpt2_tokenizer(name, dir);
     else
-        error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", from->name,
-                  tokens.tokenizer);
+        error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", path, name);
     tokens_free(&tokens);
     return tokenizer;
 }
 
-static Tokenizer *webtext2_tokenizer(const DataSource *from) {
+static Tokenizer *webtext2_tokenizer(const char *name, const char *dir) {
+    (void)name;
     char path[PATH_BYTES];
-    if (path_join(path, from->dir, "webtext2.tokens")) return NULL;
-    return file_tokenizer(&(DataSource){.name = path, .dir = from->dir});
+    return path_join(path, dir, "webtext2.tokens") ? NULL : file_tokenizer(path, dir);
 }
 
 /* ---- the table ---- */
@@ -113,23 +104,22 @@ typedef struct {
     const char *name;
     const char *file; /* a file that it needs, in the directory of the data sets; NULL: none */
     bool in_tokens;   /* NAME:N exists as well, in the first N of GPT-2's tokens */
-    Dataset *(*open)(const DataSource *from);
-    Tokenizer *(*tokenizer)(const DataSource *from); /* NULL: images */
-    int variant; /* CIFAR: its CifarKind; text: all of it, or which half */
+    Dataset *(*open)(const DataRequest *request, const char *dir, int vocabulary);
+    Tokenizer *(*tokenizer)(const char *name, const char *dir); /* NULL: images */
 } DataSet;
 
 static const DataSet sets[] = {
-    {"synthetic", NULL, false, open_synthetic, NULL, 0},
-    {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL, CIFAR_10},
-    {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL, CIFAR_100},
-    {"text", NULL, false, open_text, bytes_tokenizer, 0},
-    {"text1", NULL, false, open_text, bytes_tokenizer, 1},
-    {"text2", NULL, false, open_text, bytes_tokenizer, 2},
-    {"shakespeare", "tinyshakespeare.txt", true, open_shakespeare, shakespeare_tokenizer, 0},
-    {"wikitext2", "wikitext-2/train.txt", true, open_wikitext2, gpt2_tokenizer, 0},
-    {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer, 0},
+    {"synthetic", NULL, false, open_synthetic, NULL},
+    {"cifar10", "cifar-10-batches-bin/data_batch_1.bin", false, open_cifar, NULL},
+    {"cifar100", "cifar-100-binary/train.bin", false, open_cifar, NULL},
+    {"text", NULL, false, open_text, bytes_tokenizer},
+    {"text1", NULL, false, open_text, bytes_tokenizer},
+    {"text2", NULL, false, open_text, bytes_tokenizer},
+    {"shakespeare", "tinyshakespeare.txt", true, textset_shakespeare, shakespeare_tokenizer},
+    {"wikitext2", "wikitext-2/train.txt", true, textset_wikitext2, gpt2_tokenizer},
+    {"webtext2", "webtext2.tokens", false, open_webtext2, webtext2_tokenizer},
 };
-static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer, 0};
+static const DataSet token_file = {"FILE.tokens", NULL, false, open_file, file_tokenizer};
 
 int data_vocabulary(const char *name) {
     const char *colon = strchr(name, ':');
@@ -178,23 +168,15 @@ bool data_present(const char *name, const char *dir) {
     return !path_join(path, directory(dir), set->file) && access(path, R_OK) == 0;
 }
 
-static DataSource source_of(const DataSet *set, const DataRequest *request, const char *name,
-                            const char *dir) {
-    return (DataSource){request, name, directory(dir), data_vocabulary(name), set->variant};
-}
-
 Dataset *data_open(const DataRequest *request) {
     const DataSet *set = find_set(request->name);
-    if (!set) return NULL;
-    const DataSource from = source_of(set, request, request->name, request->dir);
-    return set->open(&from);
+    return set ? set->open(request, directory(request->dir), data_vocabulary(request->name)) : NULL;
 }
 
 Tokenizer *data_tokenizer(const char *name, const char *dir) {
     const DataSet *set = find_set(name);
     if (!set) return NULL;
-    const DataSource from = source_of(set, NULL, name, dir);
-    if (set->tokenizer) return set->tokenizer(&from);
+    if (set->tokenizer) return set->tokenizer(name, directory(dir));
     error_set("data: %s is a set of images and has no tokenizer", name);
     return NULL;
 }

@@ -14,7 +14,7 @@ enum { DOCUMENTS_PIECE = 1 << 20 }; /* bytes that are read at once */
 /* Opens a file.  If its name contains .jsonl or .ndjson it has JSON lines, each an object whose
  * "text" is a document; any other file is one document of plain text.  NULL and an error. */
 Documents *documents_open(const char *path);
-/* The same from an open stream, which documents_close closes, also on failure.  `path` is for
+/* Opens a stream in the same way, which documents_close closes, also on failure.  `path` is for
  * errors; `piece` >= 1 is the number of bytes that are read at once. */
 Documents *documents_of(ByteStream *stream, const char *path, bool lines, size_t piece);
 void documents_close(Documents *documents);

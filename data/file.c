@@ -57,15 +57,15 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
  * its complete file; then the locked file is no longer NAME.tmp, and this tries again. */
 static int open_locked(const char *path) {
     for (;;) {
-        struct stat here, named;
+        struct stat opened, named;
         const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (descriptor < 0) return error_set("%s: cannot write: %s", path, strerror(errno));
         if (flock(descriptor, LOCK_EX | LOCK_NB)) {
             close(descriptor);
             return error_set("%s: another process is writing it", path);
         }
-        if (fstat(descriptor, &here) == 0 && stat(path, &named) == 0 &&
-            here.st_ino == named.st_ino && here.st_dev == named.st_dev)
+        if (fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 &&
+            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
             return descriptor;
         close(descriptor);
     }
@@ -73,10 +73,9 @@ static int open_locked(const char *path) {
 
 int file_target(char *path, const char *name) {
     struct stat status;
-    const bool there = lstat(name, &status) == 0;
-    char *target = there && S_ISLNK(status.st_mode) ? realpath(name, NULL) : NULL;
-    if (there && S_ISLNK(status.st_mode) && !target)
-        return error_set("%s: a link to nothing: %s", name, strerror(errno));
+    const bool linked = lstat(name, &status) == 0 && S_ISLNK(status.st_mode);
+    char *target = linked ? realpath(name, NULL) : NULL;
+    if (linked && !target) return error_set("%s: a link to nothing: %s", name, strerror(errno));
     const int length = snprintf(path, PATH_BYTES, "%s", target ? target : name);
     free(target);
     if (length >= PATH_BYTES) return error_set("%.200s...: path too long", name);

@@ -23,7 +23,7 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
  * but a device or a pipe for example. */
 int file_target(char *path, const char *name);
 
-/* Whole numbers as bytes in a file, the lowest byte first. */
+/* Read and write a whole number as bytes of a file, the lowest byte first. */
 static inline uint64_t little_endian_get(const unsigned char *from, int bytes) {
     uint64_t number = 0;
     for (int b = bytes - 1; b >= 0; b--) number = number << 8 | from[b];

@@ -16,7 +16,7 @@
 
 typedef struct Pretokenizer Pretokenizer;
 
-/* NULL and an error if memory runs out. */
+/* Compiles the pattern.  NULL and an error if memory runs out. */
 Pretokenizer *pretokenizer_create(void);
 void pretokenizer_free(Pretokenizer *pretokenizer);
 

@@ -8,7 +8,7 @@
  * free.  NULL and an error if the source tree is no longer where the program was built. */
 unsigned char *sources_read(size_t *bytes);
 
-/* The same for a tree at `root`. */
+/* Does the same for a tree at `root`. */
 unsigned char *sources_read_below(const char *root, size_t *bytes);
 
 #endif

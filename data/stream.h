@@ -9,7 +9,7 @@ typedef struct ByteStream ByteStream;
 
 /* Opens a file, and recognises zstd by the first four bytes.  NULL and an error. */
 ByteStream *stream_open(const char *path);
-/* The same from an open file, which must be at its start.  stream_close closes it; it is also
+/* Does the same with an open file, which must be at its start.  stream_close closes it; it is also
  * closed on failure.  `path` is for errors. */
 ByteStream *stream_of(FILE *file, const char *path);
 void stream_close(ByteStream *stream);

@@ -7,22 +7,22 @@
 #include "../ref/dataset.h"
 #include "request.h"
 
-/* The project's own sources as bytes.  The first nine tenths are for training, the rest for
+/* Opens the project's own sources as bytes.  The first nine tenths are for training, the rest for
  * validation and test.  half 0 takes all of the sources, 1 and 2 one half of them, split in the
  * same way. */
 Dataset *textset_sources(const DataRequest *request, int half);
 
-/* DIR/tinyshakespeare.txt in bytes, or with a vocabulary in GPT-2's tokens, split in the same
+/* Opens DIR/tinyshakespeare.txt in bytes, or with a vocabulary in GPT-2's tokens, split in the same
  * way. */
 Dataset *textset_shakespeare(const DataRequest *request, const char *dir, int vocabulary);
 
-/* DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe.  If the directory can be
- * written to, the tokens are kept next to the text and used again while text and vocabulary stay
+/* Opens DIR/wikitext-2/{train,valid,test}.txt in the tokens of DIR/gpt2-bpe.  If the directory can
+ * be written to, the tokens are kept next to the text and used again while text and vocabulary stay
  * the same. */
 Dataset *textset_wikitext2(const DataRequest *request, const char *dir, int vocabulary);
 
-/* A token file.  The last tenth, but no more than a million tokens, is for validation and test, the
- * rest for training. */
+/* Opens a token file.  The last tenth, but no more than a million tokens, is for validation and
+ * test, the rest for training. */
 Dataset *textset_file(const DataRequest *request, const char *path);
 
 #endif

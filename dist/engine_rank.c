@@ -24,9 +24,7 @@ static int rank_abort(RankEngine *e) {
 /* ---- a submodel becomes active ---- */
 
 /* Makes the schedules of a training step with the prefix, and without it. */
-static int make_training(RankEngine *e) {
-    SchedulePlan plan =
-        rank_schedule_plan(e->cost, e->trains, e->placement, e->base.model, e->settings, e->active);
+static int make_training(RankEngine *e, SchedulePlan plan) {
     schedule_free(&e->training);
     schedule_free(&e->cached_training);
     if (schedule_make(&e->training, &plan) || boundary_reserve_all(e, &plan)) return -1;
@@ -46,9 +44,11 @@ static int rank_activate(Engine *base, const bool *active) {
     const Model *m = base->model;
     if (memcmp(active, e->active, (size_t)m->blocks) == 0) return 0;
     memcpy(e->active, active, (size_t)m->blocks);
-    int failed = rank_blocks_set_in_flight(&e->blocks, e->placement, m, e->settings, active) ||
-                 e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
-                 make_training(e);
+    SchedulePlan plan =
+        rank_schedule_plan(e->cost, e->trains, e->placement, m, e->settings, active);
+    rank_in_flight(e->blocks.in_flight, e->blocks.local, e->placement, m->blocks, &plan);
+    int failed = e->stage->is->activate(e->stage, active) || rank_cache_activate(e) ||
+                 make_training(e, plan);
     return failed ? rank_abort(e) : 0;
 }
 
@@ -109,7 +109,7 @@ static StepOutcome update(RankEngine *e, double lr) {
 
 static StepOutcome try_step(RankEngine *e, double lr, Loss *loss) {
     int parts = e->settings.micro_batches, share = replica_samples(e, e->global_batch->n);
-    double scale = 1 / batch_counted(e->global_batch, e->base.model);
+    double scale = 1 / batch_target_count(e->global_batch, e->base.model);
     if (rank_cache_look_up(e)) return FAILED_ALONE;
     const Schedule *schedule = e->cache.hit ? &e->cached_training : &e->training;
     if (run_batch(e, schedule, MODE_TRAIN, (share + parts - 1) / parts, scale, loss) ||
@@ -180,9 +180,9 @@ static size_t rank_read(Engine *base, TensorRole role, int number, real *data) {
 static int rank_write(Engine *base, TensorRole role, int number, const real *data) {
     RankEngine *e = of(base);
     const Model *m = base->model;
-    bool here = e->blocks.local[tensor_block(m, role, number)];
-    if (role == TENSOR_PARAMETER) here = param_is_local(m, &e->stage->settings, number);
-    return here && e->stage->is->write(e->stage, role, number, data) ? rank_abort(e) : 0;
+    bool local = e->blocks.local[tensor_block(m, role, number)];
+    if (role == TENSOR_PARAMETER) local = param_is_local(m, &e->stage->settings, number);
+    return local && e->stage->is->write(e->stage, role, number, data) ? rank_abort(e) : 0;
 }
 
 static uint64_t rank_optimizer_step(Engine *base, int block) {

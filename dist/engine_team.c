@@ -10,18 +10,18 @@ typedef struct {
     TeamMember *make;
     void *context;
     Transport *world;
-    int processors; /* for this rank */
+    int omp_threads; /* of this rank */
     pthread_t thread;
 } Member;
 
 typedef struct {
-    int members, processors; /* threads besides rank 0; processors of all ranks together */
+    int members, omp_threads; /* threads besides rank 0; OpenMP threads of all ranks together */
     Member member[];
 } Team;
 
 static void *serve(void *argument) {
     Member *me = argument;
-    omp_set_num_threads(me->processors);
+    omp_set_num_threads(me->omp_threads);
     worker_run(me->make(me->context, me->world), me->world);
     return NULL;
 }
@@ -30,7 +30,7 @@ static void *serve(void *argument) {
 static void join_workers(void *context) {
     Team *t = context;
     for (int i = 0; i < t->members; i++) pthread_join(t->member[i].thread, NULL);
-    omp_set_num_threads(t->processors);
+    omp_set_num_threads(t->omp_threads);
     free(t);
 }
 
@@ -39,7 +39,7 @@ static void start(Team *t, Transport **world, int ranks, TeamMember *make, void 
                   int each) {
     for (int r = 1; r < ranks; r++) {
         Member *m = &t->member[t->members];
-        *m = (Member){.make = make, .context = context, .world = world[r], .processors = each};
+        *m = (Member){.make = make, .context = context, .world = world[r], .omp_threads = each};
         if (pthread_create(&m->thread, NULL, serve, m) == 0) {
             t->members++;
             continue;
@@ -50,15 +50,15 @@ static void start(Team *t, Transport **world, int ranks, TeamMember *make, void 
 }
 
 Engine *engine_team_create(Transport **world, TeamMember *member, void *context) {
-    int ranks = world[0]->ranks, processors = omp_get_max_threads();
-    int each = processors / ranks > 1 ? processors / ranks : 1;
+    int ranks = world[0]->ranks, omp_threads = omp_get_max_threads();
+    int each = omp_threads / ranks > 1 ? omp_threads / ranks : 1;
     Team *t = malloc(sizeof *t + (size_t)(ranks - 1) * sizeof *t->member);
     if (!t) {
         for (int r = 0; r < ranks; r++) world[r]->is->free(world[r]);
         error_set("pipeline: out of memory");
         return NULL;
     }
-    *t = (Team){.processors = processors};
+    *t = (Team){.omp_threads = omp_threads};
     start(t, world, ranks, member, context, each);
     omp_set_num_threads(each);
     return coordinator_create(member(context, world[0]), world[0], join_workers, t);

@@ -44,8 +44,8 @@ typedef struct {
 int simulate(Prediction *prediction, double *submodel_s, const Configuration *configuration,
              const BlockCost *measured);
 
-/* The same without a schedule, in a fraction of the time, for searches.  Bytes are exact; times are
- * lower bounds, because the passes take only as long as the busiest rank computes. */
+/* Does the same without a schedule, in a fraction of the time, for searches.  Bytes are exact;
+ * times are lower bounds, because the passes take only as long as the busiest rank computes. */
 int simulate_bound(Prediction *prediction, const Configuration *configuration);
 
 /* Overwrites *schedule with the forward and backward passes of one submodel, whose tasks have their

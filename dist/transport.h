@@ -81,8 +81,8 @@ Transport *transport_group(Transport *whole, const int *member, int members);
  * none or does not answer; waits_for is NULL if ranks cannot be asked. */
 int transport_failed_rank(Transport *transport, int missing,
                           int (*waits_for)(Transport *transport, int rank));
-/* These set the error and return -1: a rank did not do in timeout_s what this one waits for, `what`
- * being "to send a message" for example; a message does not have the expected length. */
+/* Set the error and return -1: a rank did not do in timeout_s what this one waits for, `what` being
+ * "to send a message" for example; a message does not have the expected length. */
 int transport_timed_out(const Transport *transport, int failed_rank, const char *what);
 int transport_wrong_length(const Transport *transport, int peer, size_t sent, size_t expected);
 /* Writes the line that the other ranks report when this one aborts. */

@@ -67,7 +67,7 @@ static void finish_phase(BcdState *state) {
                         .submodel = state->submodel};
 }
 
-/* One update of the active submodel, from the next batch. */
+/* Does one update of the active submodel, from the next batch. */
 static int train_step(BcdState *state, Engine *engine, BatchSource *source, double lr, Loss *loss) {
     const Batch *batch = source_batch(source, state->position);
     if (engine->is->step(engine, batch, lr, loss)) return -1;

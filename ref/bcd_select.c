@@ -44,9 +44,9 @@ static int shuffled(const BcdSettings *settings, uint64_t cycle, int turn) {
     return chosen;
 }
 
-/* A new random permutation in each cycle.  If one began with the submodel that ended the cycle
- * before, that submodel would train twice in a row, so the first two trade places.  Two submodels
- * can then only alternate, and every cycle uses the first permutation. */
+/* Draws a new random permutation for each cycle.  If one began with the submodel that ended the
+ * cycle before, that submodel would train twice in a row, so the first two trade places.  Two
+ * submodels can then only alternate, and every cycle uses the first permutation. */
 static int random_order(const Selection *s) {
     int submodels = s->settings->partition.submodels, turn = turn_of(s);
     uint64_t cycle = submodels > 2 ? s->state->phase / (uint64_t)submodels : 0;
@@ -55,10 +55,10 @@ static int random_order(const Selection *s) {
     return shuffled(s->settings, cycle, again && turn < 2 ? 1 - turn : turn);
 }
 
-/* The submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell rule
- * for blocks: Nutini et al. 2015, section 7).  Each submodel is activated in turn and its gradient
- * computed, which costs M forward and backward passes at each switch, but no more memory than
- * training. */
+/* Chooses the submodel with the largest gradient norm, on a tie the lowest one (the Gauss-Southwell
+ * rule for blocks: Nutini et al. 2015, section 7).  Each submodel is activated in turn and its
+ * gradient computed, which costs M forward and backward passes at each switch, but no more memory
+ * than training. */
 static int gauss_southwell(const Selection *s) {
     int largest = -1;
     double largest_norm = -1;

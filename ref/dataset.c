@@ -41,7 +41,7 @@ Batch batch_slice(const Batch *batch, const Model *m, int first, int end) {
                    .targets = batch->targets + skip * (size_t)m->targets};
 }
 
-double batch_counted(const Batch *batch, const Model *m) {
+double batch_target_count(const Batch *batch, const Model *m) {
     size_t all = (size_t)batch->n * (size_t)m->targets, count = 0;
     for (size_t i = 0; i < all; i++) count += batch->targets[i] >= 0;
     return count ? (double)count : 1;

@@ -25,7 +25,7 @@ void batch_free(Batch *batch);
 Batch batch_slice(const Batch *batch, const Model *model, int first, int end);
 /* Returns the number of targets that are not ignored, but at least 1, so that a mean divides by
  * it. */
-double batch_counted(const Batch *batch, const Model *model);
+double batch_target_count(const Batch *batch, const Model *model);
 
 /* How fetch makes images from bytes, so that a device can do the same.  The number at (y, x, c) is
  * normal[c][byte], where the byte is that at (y + down, x + right, c) of the sample, or 0 (black)

@@ -68,7 +68,7 @@ static void timed(SingleEngine *e, void (*pass)(Stage *, int), int block, double
 }
 
 /* Copies the cached outputs of a batch into the stage. */
-static int recall(SingleEngine *e, const Batch *batch) {
+static int load_cached(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
     int block = e->lowest - 1, on_device = 0;
     for (int i = 0; i < batch->n; i++) {
@@ -82,7 +82,7 @@ static int recall(SingleEngine *e, const Batch *batch) {
 }
 
 /* Copies the outputs of a batch, which the stage has just computed, into the cache. */
-static int keep(SingleEngine *e, const Batch *batch) {
+static int store_outputs(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
     int block = e->lowest - 1;
     if (prefix_cache_reads(&e->cache, batch->n))
@@ -101,10 +101,10 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
     if (!uses_cache(e) || e->lowest == 0) return 0;
     int found = prefix_cache_get(&e->cache, e->prefix, batch->ids, batch->n);
     if (found < 0) return -1;
-    if (found) return recall(e, batch) ? -1 : e->lowest;
+    if (found) return load_cached(e, batch) ? -1 : e->lowest;
     for (int b = 0; b < e->lowest; b++)
         timed(e, e->stage->is->forward, b, &times_of(e, b)->forward_ms);
-    return keep(e, batch) ? -1 : e->lowest;
+    return store_outputs(e, batch) ? -1 : e->lowest;
 }
 
 /* Runs forward from block `first`, the loss and the gradients; adds to *loss. */
@@ -147,8 +147,8 @@ static int timed_update(SingleEngine *e, double lr) {
 
 /* Adds the gradients of one micro-batch and updates after the last one.  `scale` is 1 over the
  * number of targets in the whole batch. */
-static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last, double lr,
-                    Loss *loss) {
+static int run_micro_batch(SingleEngine *e, const Batch *batch, double scale, bool last, double lr,
+                           Loss *loss) {
     Stage *stage = e->stage;
     stage->is->begin(stage, batch, MODE_TRAIN);
     int first = forward_prefix(e, batch);
@@ -163,18 +163,18 @@ static int run_part(SingleEngine *e, const Batch *batch, double scale, bool last
     return last ? timed_update(e, lr) : 0;
 }
 
-/* Computes the gradient of a batch, in micro-batches, and with `updates` updates from it. */
+/* Computes the gradient of a batch, in micro-batches, and makes an update from it if `updates`. */
 static int run_batch(SingleEngine *e, const Batch *batch, bool updates, double lr, Loss *loss) {
     const Model *m = e->base.model;
     int parts = e->settings.micro_batches, size = (batch->n + parts - 1) / parts;
-    double scale = 1 / batch_counted(batch, m);
+    double scale = 1 / batch_target_count(batch, m);
     *loss = (Loss){0};
     if (e->settings.times)
         for (int b = 0; b < m->blocks; b++) e->settings.times[b] = (BlockTimes){0};
     for (int first = 0; first < batch->n; first += size) {
         int end = first + size < batch->n ? first + size : batch->n;
         Batch part = batch_slice(batch, m, first, end);
-        if (run_part(e, &part, scale, updates && end == batch->n, lr, loss)) {
+        if (run_micro_batch(e, &part, scale, updates && end == batch->n, lr, loss)) {
             e->stage->is->discard(e->stage);
             return -1;
         }

@@ -257,11 +257,11 @@ static void assign_offsets(Layout *l) {
 }
 
 int layout_check(const Model *m, const StageSettings *settings, const bool *active) {
-    const Layout made_of = {.model = m, .settings = settings, .active = active};
+    const Layout layout = {.model = m, .settings = settings, .active = active};
     if (lowest_active(m, active) == m->blocks) return 0; /* no training */
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
-        if (node->kind != OP_BATCHNORM || node_uses_running(&made_of, node)) continue;
+        if (node->kind != OP_BATCHNORM || node_uses_running(&layout, node)) continue;
         if (settings->batch * node_positions(node) == 1)
             return error_set(
                 "batchnorm: %s of %s has one value a channel in a batch, which has no "

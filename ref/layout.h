@@ -87,11 +87,11 @@ int block_in_flight(const StageSettings *settings, int block);
 /* ---- what is on a stage; without settings.local, everything is ---- */
 
 bool block_is_local(const StageSettings *settings, int block);
-/* True for values that local blocks write, and for the output of the block below them. */
+/* Returns true for values that local blocks write, and for the output of the block below them. */
 bool value_is_local(const Model *model, const StageSettings *settings, int value);
-/* True for parameters that local blocks use; of a tied one that may be a copy. */
+/* Returns true for parameters that local blocks use; of a tied one the stage may have a copy. */
 bool param_is_local(const Model *model, const StageSettings *settings, int param);
-/* True where a parameter is updated: on the stage of its own block. */
+/* Returns true if this stage updates a parameter, because it has the parameter's own block. */
 bool param_is_owned(const Model *model, const StageSettings *settings, int param);
 
 /* ---- what the passes compute; both kinds of stage, ref/ and cuda/, follow these ---- */

@@ -18,7 +18,7 @@ enum {
     STREAM_SAMPLE = 7 << 24 /* text generation */
 };
 
-/* The Philox4x32-10 block function: four 32-bit outputs from counter and key. */
+/* Computes the Philox4x32-10 block function: four 32-bit outputs from a counter and a key. */
 void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
 /* Returns 64 random bits: number `index` of `stream` under `seed`. */

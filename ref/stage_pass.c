@@ -65,14 +65,14 @@ static NodeIO node_io(RefStage *s, const Node *node) {
     return io;
 }
 
-/* Copies all buffers of this stage when a step starts, or with `back` restores them when it is
- * discarded. */
-static void copy_buffers(const RefStage *s, bool back) {
+/* Copies all buffers of this stage when a step starts, or with `restore` copies them back when it
+ * is discarded. */
+static void copy_buffers(const RefStage *s, bool restore) {
     const Model *m = s->base.model;
     for (int k = 0; k < m->buffers; k++) {
         const StageBuffer *b = &s->buffer[k];
         size_t bytes = (size_t)m->buffer[k].count * sizeof(real);
-        if (b->data) memcpy(back ? b->data : b->before, back ? b->before : b->data, bytes);
+        if (b->data) memcpy(restore ? b->data : b->before, restore ? b->before : b->data, bytes);
     }
 }
 
@@ -85,13 +85,14 @@ void stage_begin(Stage *base, const Batch *batch, Mode mode) {
     s->stepping = true;
 }
 
-/* Runs the nodes of a block; with `again`, to recompute what the forward pass did not keep. */
-static void run_forward(RefStage *s, int block, bool again) {
+/* Runs the nodes of a block; with `recompute`, those whose results the forward pass did not store.
+ */
+static void run_forward(RefStage *s, int block, bool recompute) {
     const Model *m = s->base.model;
     for (int i = m->block[block].first_node; i < m->block[block].end_node; i++) {
-        if (again && !node_is_recomputed(m, &m->node[i])) continue;
+        if (recompute && !node_is_recomputed(m, &m->node[i])) continue;
         NodeIO io = node_io(s, &m->node[i]);
-        io.hold_running |= again;
+        io.hold_running |= recompute;
         node_forward(&m->node[i], &io);
     }
 }

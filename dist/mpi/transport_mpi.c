@@ -164,7 +164,7 @@ static int mpi_sendrecv(Transport *transport, Transfer *transfers, int count) {
     return failed;
 }
 
-/* The thread that advances sends while the rank computes. */
+/* Runs in a thread of its own and advances sends while the rank computes. */
 static void *push(void *argument) {
     MpiTransport *l = argument;
     const MpiMove *waited;

@@ -20,7 +20,7 @@ void build_block(Builder *b, const char *format, ...) __attribute__((format(prin
 
 /* `deviation` is the standard deviation of the normal distribution the weight starts from. */
 int build_linear(Builder *b, const char *name, int in, int outputs, bool bias, double deviation);
-/* A linear layer whose weight is another block's parameter (a tied head). */
+/* Appends a linear layer whose weight is another block's parameter (a tied head). */
 int build_linear_tied(Builder *b, int in, int weight);
 /* The weight starts as in He et al. 2015, with the fan-out. */
 int build_conv2d(Builder *b, const char *name, int in, int outputs, int kernel, int stride);
@@ -36,7 +36,7 @@ int build_gelu(Builder *b, int in);
 int build_swiglu(Builder *b, int in);
 int build_add(Builder *b, int in, int skip);
 int build_avgpool(Builder *b, int in);
-/* Without a position embedding if context is 0. */
+/* There is no position embedding if context is 0. */
 int build_embedding(Builder *b, int in, int vocabulary, int width, int context);
 
 #endif

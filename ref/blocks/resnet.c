@@ -6,7 +6,7 @@
 #include "../error.h"
 #include "family.h"
 
-/* relu(bn(x) + skip), as one fused node or as separate ones; without a skip if that is -1. */
+/* Appends relu(bn(x) + skip), as one fused node or as separate ones; without a skip if it is -1. */
 static int norm_relu(Builder *b, const char *name, int x, int skip, bool fused) {
     if (fused) return build_batchnorm(b, name, x, skip, true);
     x = build_batchnorm(b, name, x, -1, false);

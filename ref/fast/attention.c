@@ -50,7 +50,7 @@ static Head head_at(const real *qkv, int sample, int head, int t, const Attentio
                   angles};
 }
 
-/* s[TILE][TILE] = q k^T, not yet scaled */
+/* Overwrites s[TILE][TILE] with q k^T, not yet scaled. */
 static void scores(real *s, const Head *h, Span queries, Span keys) {
     const real *q = h->q + row_at(queries.start, h->stride);
     const real *k = h->k + row_at(keys.start, h->stride);
@@ -85,7 +85,7 @@ static int keys_end(const Head *h, Span queries) {
     return keys_of(h, queries.start + queries.size - 1);
 }
 
-/* A mask of the lanes below `count`. */
+/* Returns the mask of the lanes below `count`. */
 INLINE vec_bits lanes_below(int count) {
     vec lane;
     for (int i = 0; i < LANES; i++) lane[i] = (real)i;
@@ -94,9 +94,9 @@ INLINE vec_bits lanes_below(int count) {
 
 /* ---- Forward ---- */
 
-/* The online softmax of one row of a tile.  Overwrites the scores with exp(scale s - max), 0 for
- * keys that are not visible, and updates the row's maximum and sum.  Returns exp(old max - max), by
- * which the caller rescales what it summed under the old maximum. */
+/* Does the online softmax of one row of a tile.  Overwrites the scores with exp(scale s - max), 0
+ * for keys that are not visible, and updates the row's maximum and sum.  Returns exp(old max -
+ * max), by which the caller rescales what it summed under the old maximum. */
 static real softmax_row(real *s, real *max, real *sum, real scale, int count) {
     vec maxima = vec_all((real)-INFINITY), total = {0};
     for (int j = 0; j < TILE; j += LANES) {

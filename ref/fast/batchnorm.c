@@ -26,7 +26,7 @@ typedef struct {
     int columns; /* of a wide row */
 } SumArguments;
 
-/* sum (x - K) and sum (x - K)^2, where K = mean[] is an estimate of the mean. */
+/* Adds x - K to acc[0] and (x - K)^2 to acc[1], where K = mean[] is an estimate of the mean. */
 INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
     vec shift = vec_load_part(a->mean + column, left, 0);
     vec d = vec_load_part(a->x + at, left, 0) - shift;
@@ -34,7 +34,7 @@ INLINE void shifted_sums(vec *acc, const SumArguments *a, size_t at, int column,
     acc[1] += d * d;
 }
 
-/* sum dz and sum dz * xhat */
+/* Adds dz to acc[0] and dz (x - mean) to acc[1]. */
 INLINE void gradient_sums(vec *acc, const SumArguments *a, size_t at, int column, size_t left) {
     vec mean = vec_load_part(a->mean + column, left, 0);
     vec dz = vec_load_part(a->dy + at, left, 0);
@@ -45,7 +45,7 @@ INLINE void gradient_sums(vec *acc, const SumArguments *a, size_t at, int column
 
 typedef void Term(vec *acc, const SumArguments *a, size_t at, int column, size_t left);
 
-/* Both sums of `vectors` vectors of columns over rows [first, end). */
+/* Adds both sums of `vectors` vectors of columns over rows [first, end) to sums. */
 INLINE void sum_columns(double *sums, const SumArguments *a, int first, int end, int column,
                         int width, const int vectors, Term *term) {
     vec acc[8];
@@ -82,7 +82,8 @@ static void sum_gradients(double *sums, const void *arguments, int first, int en
     sum_tile(sums, arguments, first, end, column, width, gradient_sums);
 }
 
-/* totals[2][SUM_WIDTH] over n rows for channels [channel, channel + width). */
+/* Overwrites totals[2][SUM_WIDTH] with the sums over n rows of channels [channel, channel + width).
+ */
 static void sum_channels(double *totals, SumArguments a, int n, int c, int channel, int width,
                          RowSum *sum) {
     const int fold = c <= SUM_COLUMNS ? SUM_COLUMNS / c : 1;
@@ -227,7 +228,8 @@ void fast_batchnorm_sums(real *sums, const real *dy, const real *x, const real *
     }
 }
 
-/* One wide row.  y NULL: no relu; x NULL: running mode; dx or dskip NULL: not wanted. */
+/* Computes dx and dskip of one wide row, unless they are NULL.  y is NULL without a relu, x with
+ * running statistics. */
 INLINE void gradient_row(real *dx, real *dskip, const real *dy, const real *x, const real *y,
                          const Terms *t, size_t width, bool add_dx, bool add_dskip) {
     for (size_t j = 0; j < width; j += LANES) {

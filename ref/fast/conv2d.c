@@ -39,7 +39,7 @@ static CorrelationPass forward_pass(const Conv *conv) {
                              .out_column = conv->o};
 }
 
-/* The planes of dy, padded as far as the taps reach past its edges. */
+/* Returns the planes of dy, padded as far as the taps reach past its edges. */
 static Planes gradient_planes(const Conv *conv) {
     int k = conv->kernel, s = conv->stride, p = conv->pad;
     int low = k - 1 > p ? (k - 1 - p + s - 1) / s : 0;
@@ -57,7 +57,8 @@ static void phase_taps(int *count, int *last, int a, const Conv *conv) {
     *last = first + (*count - 1) * conv->stride;
 }
 
-/* The pixels of dx with row congruent to a and column congruent to b modulo the stride. */
+/* Returns the pass that computes the pixels of dx whose row is congruent to a and whose column is
+ * congruent to b modulo the stride. */
 static CorrelationPass gradient_pass(const Conv *conv, int a, int b) {
     int s = conv->stride, p = conv->pad;
     Planes planes = gradient_planes(conv);

@@ -45,7 +45,7 @@ void planes_fill(real *to, const Planes *planes, const real *x, int h, int w, in
     }
 }
 
-/* One tile of runs x run pixels at row i, column j, and `vectors` vectors of outputs. */
+/* Computes a tile of runs x run pixels at row i, column j, and `vectors` vectors of outputs. */
 INLINE void correlate_tile(const CorrelationPass *pass, const int runs, const int run,
                            const int vectors, const real *image, const real *w, real *out, int i,
                            int j, int columns) {
@@ -88,7 +88,7 @@ static int tiles(int h, int w, int runs, int run) {
     return ((h + runs - 1) / runs) * ((w + run - 1) / run);
 }
 
-/* One image and one tile of outputs, with the shape of tile that fits the image best. */
+/* Computes one image and one tile of outputs, with the shape of tile that fits the image best. */
 INLINE void correlate_image(const CorrelationPass *pass, const int vectors, const real *image,
                             const real *w, real *out, int columns) {
     const int wide = TILE / vectors;

@@ -5,7 +5,8 @@
 #include "rows.h"
 #include "vector_math.h"
 
-/* Two passes over a row that is in cache by then: the variance does not cancel. */
+/* Makes two passes over the row, which is in cache for the second, so that the variance does not
+ * cancel. */
 static void forward_row(real *y, real *mean, real *rstd, const real *x, const real *g,
                         const real *b, size_t c, double eps) {
     vec sum = {0}, squares = {0};

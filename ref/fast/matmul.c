@@ -34,7 +34,7 @@ typedef struct {
     bool add;
 } MatmulProduct;
 
-/* One register tile: `rows` of a packed panel of A against a packed panel of B. */
+/* Computes one register tile: `rows` of a packed panel of A times a packed panel of B. */
 INLINE void multiply_tile(const TileTarget *to, const int rows, const int vectors, const real *a,
                           int a_step, const real *b, int depth) {
     vec acc[TILE_VECTORS];
@@ -43,8 +43,8 @@ INLINE void multiply_tile(const TileTarget *to, const int rows, const int vector
     tile_store(to, acc, 1, rows, vectors);
 }
 
-/* The block of C at (i, j), rows x columns, from packed panels.  Only the tiles at the lower edge
- * have fewer rows; a shorter tile saves the work on the padding. */
+/* Computes the block of C at (i0, j0), rows x columns, from packed panels.  Only the tiles at the
+ * lower edge have fewer rows; a shorter tile saves the work on the padding. */
 INLINE void multiply_block(const MatmulProduct *product, const int vectors, const real *a,
                            const real *b, int i0, int rows, int j0, int columns, int start,
                            int depth) {
@@ -69,7 +69,7 @@ INLINE void multiply_block(const MatmulProduct *product, const int vectors, cons
     }
 }
 
-/* The part of C with rows [i0, i1) and columns [j0, j1), with tiles of `vectors` vectors. */
+/* Computes rows [i0, i1) and columns [j0, j1) of C, with tiles of `vectors` vectors. */
 INLINE void multiply_part(const MatmulProduct *product, const int vectors, int i0, int i1, int j0,
                           int j1) {
     const int height = TILE_VECTORS / vectors, width = vectors * LANES;

@@ -63,7 +63,7 @@ INLINE void store_row(const TileTarget *to, real *at, const vec *acc, const int 
     }
 }
 
-/* The same for a row of which only to->columns numbers exist. */
+/* Stores a row of which only to->columns numbers exist. */
 INLINE void store_part(const TileTarget *to, real *at, const vec *acc, const int vectors) {
     size_t bytes = (size_t)to->columns * sizeof *at;
     real row[2 * LANES] = {0}, bias[2 * LANES] = {0};

@@ -14,7 +14,7 @@
 
 INLINE vec vec_all(real x) { return x - (vec){0}; }
 
-/* The first `count` elements, at most LANES of them; the other lanes are `rest`. */
+/* Returns the first `count` elements, at most LANES of them; the other lanes are `rest`. */
 INLINE vec vec_load_part(const real *from, size_t count, real rest) {
     if (count >= LANES) return vec_load(from);
     real part[LANES];
@@ -33,15 +33,15 @@ INLINE void vec_store_part(real *to, vec x, size_t count) {
     }
 }
 
-/* mask ? a : b, lane by lane; a mask is what a comparison gives. */
+/* Returns mask ? a : b, lane by lane; a mask is the result of a comparison. */
 INLINE vec vec_select(vec_bits mask, vec a, vec b) {
     return (vec)((mask & (vec_bits)a) | (~mask & (vec_bits)b));
 }
 
-/* The larger of two numbers, lane by lane; b where either is NaN. */
+/* Returns the larger of two numbers, lane by lane; b where either is NaN. */
 INLINE vec vec_max(vec a, vec b) { return vec_select(a > b, a, b); }
 
-/* The sum of all lanes, added in pairs. */
+/* Returns the sum of all lanes, added in pairs. */
 INLINE real vec_sum(vec x) {
     real lane[LANES];
     vec_store(lane, x);
@@ -95,7 +95,8 @@ INLINE vec vec_exp(vec x) {
 
 #endif
 
-/* 1 / (1 + e^-x), and 1 minus it, which near 1 cannot be had by subtraction. */
+/* Returns s = 1 / (1 + e^-x) and sets *complement to 1 - s, which a subtraction would round to 0
+ * where s is near 1. */
 INLINE vec vec_sigmoid(vec x, vec *complement) {
     /* Below -80 the sigmoid stays at 1e-35: its reciprocal must not overflow. */
     vec e = vec_exp(-vec_select(x < -80, vec_all(-80), x));
