@@ -47,18 +47,6 @@ static int read_run(RunFile *run, const TrainingRow *row) {
     return runfile_read(run, path) ? -1 : 1;
 }
 
-/* Returns 1 when the row has been trained to the length asked for, else 0; -1 with an error set
- * when it was trained with other settings. */
-static int row_finished(const TrainingRow *row) {
-    RunFile run;
-    int finished = read_run(&run, row);
-    if (!finished) return row->in_table;
-    if (finished > 0) finished = same_settings(&run.settings, row, row->options.out);
-    if (finished > 0) finished = !strcmp(run.status, "finished");
-    runfile_free(&run);
-    return finished;
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Adds the run of a row to the study if it has finished; thin: with a shorter curve.  Returns 1
@@ -93,19 +81,34 @@ static StudyRow *find_row(const Study *study, const char *name) {
     return NULL;
 }
 
-/* Marks the rows that the table has already.  Their directories need not exist, because the table
- * may come from another machine, unless the experiment needs the weights. */
-static int find_in_table(TrainingPlan *plan) {
+/* Returns 1 when a row has been trained to the length asked for, by its directory, or where that is
+ * gone by its row in the table (NULL: none), else 0.  Returns -1 with an error set when it was
+ * trained with other settings. */
+static int row_finished(const TrainingRow *row, const StudyRow *had, const char *table) {
+    RunFile run;
+    int finished = had ? same_settings(&had->settings, row, table) : 0;
+    if (finished < 0) return -1;
+    int found = read_run(&run, row);
+    if (!found) return finished;
+    if (found > 0) found = same_settings(&run.settings, row, row->options.out);
+    if (found > 0) found = !strcmp(run.status, "finished");
+    runfile_free(&run);
+    return found;
+}
+
+/* Finds out which rows are finished.  A row of the table is enough, because the table may come from
+ * another machine, unless the experiment needs the weights. */
+static int find_finished(TrainingPlan *plan) {
     char path[RUNDIR_PATH];
     Study table;
     table_path(path, plan);
     int failed = read_table(&table, plan);
-    for (int r = 0; r < plan->rows && !failed && !plan->kind->weights; r++) {
+    for (int r = 0; r < plan->rows && !failed; r++) {
         TrainingRow *row = &plan->row[r];
-        const StudyRow *had = find_row(&table, row->name);
-        int same = had ? same_settings(&had->settings, row, path) : 0;
-        row->in_table = same > 0;
-        failed = same < 0;
+        const StudyRow *had = plan->kind->weights ? NULL : find_row(&table, row->name);
+        int finished = row_finished(row, had, path);
+        row->finished = finished > 0;
+        failed = finished < 0;
     }
     study_free(&table);
     return failed ? -1 : 0;
@@ -174,11 +177,9 @@ typedef enum { ROW_ERROR = -1, ROW_DONE, ROW_FOUND, ROW_STOPPED, ROW_FAILED } Tr
 
 static TrainingEnd run_row(TrainingProgress *pace, int number) {
     const TrainingRow *row = &pace->plan->row[number];
-    int finished = row_finished(row);
-    if (finished < 0) return ROW_ERROR;
-    if (!row->options.quiet) print_row(pace, number, finished ? ": done before" : "");
+    if (!row->options.quiet) print_row(pace, number, row->finished ? ": done before" : "");
     pace->work_left -= row->work;
-    if (finished) return ROW_FOUND;
+    if (row->finished) return ROW_FOUND;
     double start = clock_seconds();
     RunSummary summary;
     if (train_run(&row->options, &summary)) {
@@ -195,17 +196,6 @@ static TrainingEnd run_row(TrainingProgress *pace, int number) {
     pace->work_done += row->work;
     if (!summary.interrupted && !row->options.quiet) print_result(&summary, &row->options);
     return summary.interrupted ? ROW_STOPPED : ROW_DONE;
-}
-
-/* Trains all rows with --jobs; run_plan then finds them finished. */
-static int run_parallel(TrainingPlan *plan) {
-    for (int r = 0; r < plan->rows; r++) {
-        int found = row_finished(&plan->row[r]);
-        if (found < 0) return -1;
-        plan->row[r].finished = found;
-    }
-    interrupt_catch();
-    return trainings_run_parallel(plan);
 }
 
 /* Prints the tables of the trainings, as bcd report does. */
@@ -236,7 +226,11 @@ static int run_plan(TrainingPlan *plan, bool quiet) {
     TrainingProgress pace = {.plan = plan};
     if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
     int failed = 0;
-    if (plan->jobs > 1 && run_parallel(plan)) return -1;
+    if (find_finished(plan)) return -1;
+    if (plan->jobs > 1) {
+        interrupt_catch();
+        if (trainings_run_parallel(plan) || find_finished(plan)) return -1;
+    }
     if (interrupt_signal()) return stopped(plan);
     for (int r = 0; r < plan->rows; r++) pace.work_left += plan->row[r].work;
     for (int r = 0; r < plan->rows; r++) {
@@ -267,8 +261,7 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
     if (!status && plan.long_run && !goes_on(&plan, options))
         status = trainings_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {
-        status =
-            rundir_make(plan.dir) || find_in_table(&plan) ? -1 : run_plan(&plan, options->quiet);
+        status = rundir_make(plan.dir) ? -1 : run_plan(&plan, options->quiet);
         if (!status && !options->quiet) {
             status = print_tables(&plan);
             char path[RUNDIR_PATH], name[QUOTED];

@@ -54,9 +54,8 @@ typedef struct {
     Options options;     /* of bcd train */
     double work;         /* in any unit, for the time left */
     double step_seconds; /* of a full update of its network; 0: not measured */
-    bool finished;       /* before the experiment was started or resumed */
+    bool finished;       /* trained to the length asked for */
     int process;         /* that trains it now, with --jobs; 0: none */
-    bool in_table;       /* the table has it with these settings; its directory may be gone */
 } TrainingRow;
 
 typedef struct {
