@@ -81,12 +81,10 @@ static double epochs(const MeasurePair *pair) {
 enum {
     PUBLISHED_DURATION,
     PUBLISHED_SCORE = 2,
-    SEEDS = 4, /* the first of ours */
-    DURATION,
+    DURATION = 5,
     SCORE = 7,
     PUBLISHED_MEMORY = 9,
     VALID_LOSS = PUBLISHED_MEMORY, /* in tables without memory, the last */
-    MEMORY,
     COLUMNS = 12
 };
 
@@ -151,9 +149,7 @@ static Mean full_duration(const Comparison *c, const StudyCase *item) {
 
 static void put_ours(Table *table, const Comparison *c, const CaseMethod *method) {
     MeasureColumn column[COLUMNS];
-    int count = make_columns(column, c), rest = prints_memory(c) ? MEMORY : VALID_LOSS;
-    measure_put(table, SEEDS, column + SEEDS, PUBLISHED_MEMORY - SEEDS, method, false);
-    measure_put(table, rest, column + rest, count - rest, method, false);
+    measure_put(table, column, make_columns(column, c), method, false);
     if (method->row[0]->submodels > 1) return;
     Mean mean = full_duration(c, method->of);
     table_mean(table, DURATION, mean_value(&mean), mean_spread(&mean), SOURCE_MEASURED);

@@ -46,7 +46,7 @@ void answer_add(Tables *tables, const Cases *cases) {
             answer = tables_add(tables, "answer", "Does BCD match the full update?", "training",
                                 columns, COLUMNS);
         table_row(answer, "%s", case_label(method, label));
-        measure_put(answer, MEMORY, ratios, 3, method, true);
+        measure_put(answer, ratios, 3, method, true);
         put_scores(answer, method);
     }
     if (answer)

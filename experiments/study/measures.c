@@ -14,21 +14,22 @@ Table *measure_table(Tables *tables, const char *name, const char *title, const 
     return tables_add(tables, name, title, row_head, column, count);
 }
 
-void measure_put(Table *table, int first, const MeasureColumn *columns, int count,
-                 const CaseMethod *method, bool paired) {
+void measure_put(Table *table, const MeasureColumn *columns, int count, const CaseMethod *method,
+                 bool paired) {
     for (int c = 0; c < count; c++) {
         MeasureKind kind = columns[c].kind;
         Source source = columns[c].source;
         Mean mean = {0};
+        if (!columns[c].measure) continue;
         for (int s = 0; s < method->seeds; s++) {
             MeasurePair pair = {method->row[s], case_full_update(method->of, method->row[s])};
             if (!paired || pair.full) mean_add(&mean, columns[c].measure(&pair));
         }
         if (kind == SEED_COUNT)
-            table_number(table, first + c, mean.count, source);
+            table_number(table, c, mean.count, source);
         else
-            table_mean(table, first + c, mean_value(&mean),
-                       kind == OVER_SEEDS ? mean_spread(&mean) : NAN, source);
+            table_mean(table, c, mean_value(&mean), kind == OVER_SEEDS ? mean_spread(&mean) : NAN,
+                       source);
     }
 }
 
@@ -44,7 +45,7 @@ Table *measure_add(Tables *tables, const Cases *cases, const MeasureTable *measu
             table = measure_table(tables, measures->name, measures->title, "training",
                                   measures->column, columns);
         table_row(table, "%s", case_label(method, label));
-        measure_put(table, 0, measures->column, columns, method, measures->paired);
+        measure_put(table, measures->column, columns, method, measures->paired);
     }
     for (int n = 0; table && measures->note[n]; n++) table_note(table, "%s", measures->note[n]);
     return table;

@@ -31,9 +31,10 @@ typedef struct {
 /* Adds a table without rows. */
 Table *measure_table(Tables *tables, const char *name, const char *title, const char *row_head,
                      const MeasureColumn *columns, int count);
-/* Fills the cells of a method from column `first` on; paired: only seeds with a full update. */
-void measure_put(Table *table, int first, const MeasureColumn *columns, int count,
-                 const CaseMethod *method, bool paired);
+/* Fills the cells of a method in the columns with a measure, the first of the table; paired: from
+ * seeds with a full update only. */
+void measure_put(Table *table, const MeasureColumn *columns, int count, const CaseMethod *method,
+                 bool paired);
 
 /* A table with a row for each selected method; paired: as for measure_put. */
 enum { MEASURE_COLUMNS = 12, MEASURE_NOTES = 4 };
