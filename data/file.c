@@ -15,8 +15,7 @@
 int path_join(char *path, const char *dir, const char *name) {
     int length = snprintf(path, PATH_BYTES, "%s/%s", dir, name);
     if (length < 0 || length >= PATH_BYTES)
-        return error_set("%s/%s: longer than %d bytes; use a shorter path", dir, name,
-                         PATH_BYTES - 1);
+        return error_set("%.60s...: the path is longer than %d bytes", dir, PATH_BYTES - 1);
     return 0;
 }
 
@@ -78,7 +77,8 @@ int file_target(char *path, const char *name) {
     if (linked && !target) return error_set("%s: a link to nothing: %s", name, strerror(errno));
     const int length = snprintf(path, PATH_BYTES, "%s", target ? target : name);
     free(target);
-    if (length >= PATH_BYTES) return error_set("%.200s...: path too long", name);
+    if (length >= PATH_BYTES)
+        return error_set("%.60s...: the path is longer than %d bytes", name, PATH_BYTES - 1);
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return error_set("%s: no regular file, which alone is replaced", name);
     return 0;

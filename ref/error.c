@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char message[512];
+static _Thread_local char message[ERROR_BYTES];
 
 int error_set(const char *format, ...) {
     char next[sizeof message]; /* the one before may be among the arguments */

@@ -12,6 +12,9 @@
 #define BCD_PRINTF(format_index, first_argument)
 #endif
 
+/* Longer messages are cut: two paths, each as long as a flag may be, and a sentence fit. */
+enum { ERROR_BYTES = 2048 };
+
 /* Records an error message for this thread (printf format, one line, no newline), in place of any
  * earlier one.  The earlier one may be an argument: error_set("%s: %s", path, error_message()).
  * Always returns -1, so that `return error_set(...)` fails in one statement. */

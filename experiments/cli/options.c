@@ -224,6 +224,8 @@ int options_parse(Options *options, int argc, char **argv) {
             return error_set("\"%.60s\": flags start with two dashes", argv[at]);
         } else if (!*argv[at]) {
             return error_set("\"\": the name of a file is empty");
+        } else if (strlen(argv[at]) >= OPTION_TEXT) {
+            return error_set("\"%.40s...\": longer than %d characters", argv[at], OPTION_TEXT - 1);
         } else if (options->positionals == OPTIONS_POSITIONAL) {
             return error_set("more than %d files", OPTIONS_POSITIONAL);
         } else {

@@ -30,7 +30,7 @@ static int show(void *context, const TokenizeStats *stats) {
 /* Overwrites `out` with the input's name, its endings replaced by .tokens. */
 static int name_output(char out[OPTION_TEXT], const char *input) {
     if (strlen(input) + sizeof ".tokens" > OPTION_TEXT)
-        return error_set("%.60s...: the name is too long", input);
+        return error_set("%.60s...: the path is too long; give --out", input);
     strcpy(out, input);
     const char *name = strrchr(out, '/');
     char *dot = strchr(name ? name + 1 : out, '.');

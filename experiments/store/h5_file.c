@@ -39,8 +39,9 @@ int h5_create(H5File *file, const char *path) {
     memset(file, 0, sizeof *file);
     file->id = -1;
     if (file_target(file->path, path)) return -1;
-    if (strlen(file->path) + sizeof ".part" > sizeof file->path)
-        return error_set("%.60s...: the name is too long", path);
+    const size_t longest = sizeof file->path - sizeof ".part";
+    if (strlen(file->path) > longest)
+        return error_set("%.60s...: the path is longer than %zu bytes", path, longest);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
     /* The newer format has checksums over attributes and its own structures; without them a damaged

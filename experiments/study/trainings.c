@@ -183,7 +183,7 @@ static TrainingEnd run_row(TrainingProgress *pace, int number) {
     double start = clock_seconds();
     RunSummary summary;
     if (train_run(&row->options, &summary)) {
-        char cause[400];
+        char cause[ERROR_BYTES];
         snprintf(cause, sizeof cause, "%s", error_message());
         if (has_failed(row)) {
             printf("  failed: %s\n", cause);

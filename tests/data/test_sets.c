@@ -37,8 +37,9 @@ static void long_directory(void) {
     memset(dir, 'x', sizeof dir - 1);
     dir[sizeof dir - 1] = 0;
     error_set("nothing");
-    CHECK(!open_set("shakespeare:300", dir, SPLIT_TRAIN) && !strncmp(error_message(), dir, 60),
-          "%.60s", error_message());
+    CHECK(!open_set("shakespeare:300", dir, SPLIT_TRAIN) && !strncmp(error_message(), dir, 60) &&
+              strstr(error_message(), "...: the path is longer than 1023 bytes"),
+          "%s", error_message());
 }
 
 static void kinds_and_names(void) {

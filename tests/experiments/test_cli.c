@@ -52,6 +52,12 @@ static void refuses_wrong_use(void) {
     check_error(run(1, "train --data text --model G-20B:context=8 --out none"), "this machine has");
     check_error(run(1, "train --resume nothing"), "nothing: no run in it");
     check_error(run(1, "eval nothing"), "nothing");
+    char path[601];
+    memset(path, 'd', sizeof path - 1);
+    path[sizeof path - 1] = 0;
+    check_error(run(2, "eval %s", path), "dd...\": longer than 511 characters");
+    path[511] = 0;
+    check_error(run(1, "eval %s", path), "dd: cannot read: ");
     check_error(run(1, "experiment velocity"), "experiment velocity: no such experiment");
     check_error(run(2, "experiment validity --out none --seeds 0"), "from 1 to 100");
     check_error(run(2, "experiment validity --out none --minutes 0"), "--minutes \"0\"");
