@@ -52,37 +52,14 @@ int rundir_make(const char *dir) {
     return error_set("%s: cannot make the directory: %s", dir, strerror(errno));
 }
 
-/* Cuts off the last name of a path of `length` bytes; returns the length that is left. */
-static size_t cut_name(char *path, size_t length) {
-    while (length && path[length - 1] == '/') length--;
-    while (length && path[length - 1] != '/') length--;
-    path[length] = 0;
-    return length;
-}
-
-size_t rundir_existing(const char *dir) {
-    char path[OPTION_TEXT];
-    snprintf(path, sizeof path, "%s", dir);
-    size_t length = strlen(path);
-    while (length && !is_directory(path)) length = cut_name(path, length);
-    return length;
-}
-
-void rundir_remove(const char *dir, size_t existing) {
-    char path[OPTION_TEXT];
-    snprintf(path, sizeof path, "%s", dir);
-    for (size_t length = strlen(path); length > existing && rmdir(path) == 0;)
-        length = cut_name(path, length);
-}
-
 int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options) {
     char name[128];
     snprintf(name, sizeof name, "%.60s-%.60s", options->model, options->data);
     for (char *c = name; *c; c++)
         if (strchr("/:=, ", *c)) *c = '-';
-    if (rundir_make(RUNDIR_FRESH)) return -1;
+    if (rundir_make("runs")) return -1;
     for (int n = 1; n < 1000000; n++) {
-        snprintf(dir, OPTION_TEXT, RUNDIR_FRESH "/%s-%d", name, n);
+        snprintf(dir, OPTION_TEXT, "runs/%s-%d", name, n);
         if (mkdir(dir, 0777) == 0) return 0;
         if (errno != EEXIST) break;
     }

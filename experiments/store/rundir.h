@@ -5,7 +5,6 @@
 #include "../cli/options.h"
 
 enum { RUNDIR_PATH = OPTION_TEXT + 64 };
-#define RUNDIR_FRESH "runs" /* the parent of directories without --out */
 
 /* Overwrites `dir` with the directory of an experiment: --out, or else results or
  * results-PRESET. */
@@ -17,11 +16,6 @@ bool rundir_holds_run(const char *dir);
 
 /* Creates the directory and those above it.  -1 and an error. */
 int rundir_make(const char *dir);
-/* Returns the length of the part of the path, in bytes, that is a directory already. */
-size_t rundir_existing(const char *dir);
-/* Undoes rundir_make: removes the directory and those above it, down to a path of `existing` bytes,
- * as long as they are empty. */
-void rundir_remove(const char *dir, size_t existing);
 /* Creates runs/MODEL-DATA-N with the first free N, and overwrites `dir` with it.  -1 and an
  * error. */
 int rundir_make_fresh(char dir[OPTION_TEXT], const Options *options);

@@ -68,9 +68,8 @@ static int open_new(Training *t, const Options *options) {
             options->out, quoted(out, options->out));
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);
-    t->existing = rundir_existing(t->dir[0] ? t->dir : RUNDIR_FRESH);
+    t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
     if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, options)) return -1;
-    t->made = true;
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
 }
 
@@ -203,7 +202,6 @@ void train_close(Training *t) {
     setup_free(&t->setup);
     runfile_free(&t->run);
     if (t->lock < 0) return;
-    /* Nothing was written: the training never began. */
-    if (t->made && !rundir_holds_run(t->dir)) rundir_remove(t->dir, t->existing);
+    if (t->made) rmdir(t->dir); /* fails unless it is empty: then the training never began */
     close(t->lock);
 }

@@ -13,9 +13,8 @@
 typedef struct {
     char dir[OPTION_TEXT], run_path[RUNDIR_PATH], checkpoint_path[RUNDIR_PATH];
     int lock;
-    bool made;       /* this session created the directory; */
-    size_t existing; /*   bytes of its path that existed before */
-    int threads;     /* of all ranks in this process */
+    bool made;   /* this session created the directory */
+    int threads; /* of all ranks in this process */
     Setup setup;
     BcdState state;
     RunFile run;
@@ -35,7 +34,7 @@ typedef struct {
 /* Opens directory, lock, settings, model, data and engine, and for a resume restores the state.
  * -1 and an error; train_close is safe either way. */
 int train_open(Training *t, const Options *options);
-/* Also removes a new directory in which nothing was written. */
+/* Also removes the directory if this session created it and wrote nothing. */
 void train_close(Training *t);
 
 /* Print what is about to be trained, and what came out. */
