@@ -7,18 +7,18 @@
 
 #include "../../ref/error.h"
 
-typedef enum { PIPELINE_NONE, PIPELINE_MPI, PIPELINE_NCCL, PIPELINE_LOCAL } PipelineKind;
-
 enum { MAX_LOCAL = 64 };
 
-/* Parses "local:4" into the kind and 4; *ranks is 0 for other kinds.  -1 and an error. */
-static int parse(PipelineKind *kind, int *ranks, const char *text) {
-    static const char *const names[] = {"none", "mpi", "nccl"};
+static bool is_none(const Options *o) { return strcmp(o->pipeline, "none") == 0; }
+bool pipeline_is_nccl(const Options *o) { return strcmp(o->pipeline, "nccl") == 0; }
+
+/* Overwrites *ranks with the 4 of "local:4", or with 0 for the other kinds.  -1 and an error. */
+static int read_local(int *ranks, const Options *o) {
     static const char local[] = "local:";
+    const char *text = o->pipeline;
     char *end;
     *ranks = 0;
-    for (*kind = PIPELINE_NONE; *kind < PIPELINE_LOCAL; ++*kind)
-        if (strcmp(text, names[*kind]) == 0) return 0;
+    if (is_none(o) || pipeline_is_nccl(o) || strcmp(text, "mpi") == 0) return 0;
     if (strncmp(text, local, strlen(local)) != 0)
         return error_set("--pipeline %.40s: it takes none, local:N, mpi or nccl", text);
     const char *number = text + strlen(local);
@@ -31,12 +31,6 @@ static int parse(PipelineKind *kind, int *ranks, const char *text) {
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
-
-bool pipeline_is_nccl(const Options *o) {
-    PipelineKind kind;
-    int ranks;
-    return parse(&kind, &ranks, o->pipeline) == 0 && kind == PIPELINE_NCCL;
-}
 
 /* Has CUDA load all kernels when the device opens: loading one later may wait for the device, and
  * hang if a kernel of NCCL there waits for another GPU (cuda/transport_nccl.h). */
@@ -51,12 +45,11 @@ static int check_nccl(const Options *o) {
 }
 
 int pipeline_join(Transport **world, const Options *o) {
-    PipelineKind kind;
-    int ranks;
+    int local;
     *world = NULL;
-    if (parse(&kind, &ranks, o->pipeline)) return -1;
-    if (kind == PIPELINE_NONE || kind == PIPELINE_LOCAL) return 0;
-    if (kind == PIPELINE_NCCL && check_nccl(o)) return -1;
+    if (read_local(&local, o)) return -1;
+    if (local || is_none(o)) return 0;
+    if (pipeline_is_nccl(o) && check_nccl(o)) return -1;
     *world = mpi_module_open(o->timeout); /* NCCL needs it, too: for its ids, and for host data */
     return *world ? 0 : -1;
 }
@@ -137,10 +130,9 @@ static int place_all(Setup *s, const double *work) {
 }
 
 int pipeline_place(Setup *s) {
-    PipelineKind kind;
     Options *o = &s->options;
     if (!*o->pipeline) return 0; /* the command does not have this flag */
-    if (parse(&kind, &s->ranks, o->pipeline)) return -1;
+    if (read_local(&s->ranks, o)) return -1;
     if (o->world) s->ranks = o->world->ranks;
     if (!s->ranks) return check_without_pipeline(o);
     if (check(s)) return -1;
