@@ -39,20 +39,20 @@ int convert_export(const char *place, const char *dir, const Options *asked);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */
 
-/* The open files of a model's directory. */
+/* The open files of `init`, a directory or a file of tensors. */
 typedef struct {
-    const char *dir;
+    const char *init;
     Safetensors *file;
     int files;
 } Weights;
 
 /* -1 and an error; weights_close is safe either way. */
-int weights_open(Weights *weights, const char *dir);
+int weights_open(Weights *weights, const char *init);
 void weights_close(Weights *weights);
 
-/* Finds a tensor, and overwrites *file with the file it is in.  The name's first part may be
- * missing: a model that was saved without its head has none.  NULL, without an error, if there is
- * no such tensor. */
+/* Finds a tensor, and overwrites *file with the file it is in.  In a directory the name's first
+ * part may be missing: a model that was saved without its head has none.  NULL, without an error,
+ * if there is no such tensor. */
 const SafeTensor *weights_find(const Weights *weights, const char *name, const Safetensors **file);
 
 /* Writes a config.json in float32: of the model or, unless NULL, a copy of that in `init`. */
@@ -72,6 +72,9 @@ typedef struct {
 /* Returns true for the families that they have, too: GPT-2 and LLaMA.  The next two functions are
  * for these alone. */
 bool convert_knows(const Model *model);
+
+/* Their name of GPT-2's table of learned positions. */
+extern const char convert_positions[];
 
 void convert_name(TheirName *theirs, const Model *model, int param);
 

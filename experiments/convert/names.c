@@ -4,6 +4,8 @@
 
 #include "convert.h"
 
+const char convert_positions[] = "transformer.wpe.weight";
+
 typedef struct {
     const char *ours, *theirs[CONVERT_PARTS];
     bool turned;
@@ -27,7 +29,7 @@ static const NamePair gpt_layer[] = {
 };
 static const NamePair gpt_rest[] = {
     {"embedding.token.weight", {"transformer.wte.weight"}, false},
-    {"embedding.position.weight", {"transformer.wpe.weight"}, false},
+    {"embedding.position.weight", {convert_positions}, false},
     {"head.norm.weight", {"transformer.ln_f.weight"}, false},
     {"head.norm.bias", {"transformer.ln_f.bias"}, false},
     {NULL, {NULL}, false},

@@ -41,12 +41,10 @@ typedef struct {
     const SafeTensor *tensor;
 } Positions;
 
-static const char position_name[] = "transformer.wpe.weight";
-
 static int save_param(SafetensorsWriter *writer, Engine *engine, int param, const TheirName *theirs,
                       const Positions *positions) {
     const Param *p = &engine->model->param[param];
-    const bool more = positions->tensor && strcmp(theirs->name[0], position_name) == 0;
+    const bool more = positions->tensor && strcmp(theirs->name[0], convert_positions) == 0;
     const size_t count = more ? positions->tensor->count : p->count;
     real *numbers = malloc(p->count * sizeof *numbers);
     float *out = malloc(count * sizeof *out);
@@ -77,9 +75,9 @@ static bool is_same_model(const Model *m, const char *init) {
 static void open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
     *positions = (Positions){.tensor = NULL};
     for (int i = 0; i < count; i++) {
-        if (strcmp(list[i].name, position_name)) continue;
+        if (strcmp(list[i].name, convert_positions)) continue;
         if (weights_open(&positions->weights, init)) return;
-        positions->tensor = weights_find(&positions->weights, position_name, &positions->file);
+        positions->tensor = weights_find(&positions->weights, convert_positions, &positions->file);
         if (!positions->tensor) return;
         list[i].count = positions->tensor->count;
         list[i].dim[0] = positions->tensor->dim[0];

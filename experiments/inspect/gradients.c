@@ -122,30 +122,8 @@ static void forward(H5File *file, Stage *stage, int n, real *buffer) {
     }
 }
 
-/* Writes all tensors of a role into a group. */
-static void write_tensors(H5File *file, Stage *stage, TensorRole role, const char *group,
-                          real *buffer) {
-    for (int i = 0; i < tensor_count(stage->model, role); i++) {
-        char path[2 * H5_NAME];
-        H5Dim dims[4];
-        int rank = tensor_shape(dims, stage->model, role, i);
-        stage->is->read(stage, role, i, buffer);
-        snprintf(path, sizeof path, "%s/%s", group, tensor_name(stage->model, role, i));
-        h5_write(file, path, H5_REAL, buffer, rank, dims, NULL);
-    }
-}
-
-static void backward(H5File *file, Stage *stage, real *buffer) {
-    const Model *model = stage->model;
-    for (int b = model->blocks - 1; b >= 0; b--) {
-        stage->is->input_gradient(stage, b);
-        stage->is->weight_gradient(stage, b);
-    }
-    write_tensors(file, stage, TENSOR_GRADIENT, "/gradients", buffer);
-}
-
-static size_t largest_array(const Model *model, int n) {
-    size_t max = tensor_largest(model);
+static size_t largest_output(const Model *model, int n) {
+    size_t max = 0;
     for (int b = 0; b < model->blocks; b++) {
         size_t count = (size_t)n * shape_count(model->value[model->block[b].out].shape);
         if (count > max) max = count;
@@ -153,35 +131,51 @@ static size_t largest_array(const Model *model, int n) {
     return max;
 }
 
+/* Writes the outputs and the loss of a batch of which `counted` targets count. */
+static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mode,
+                         size_t counted) {
+    real *buffer = malloc(largest_output(stage->model, batch->n) * sizeof *buffer);
+    if (!buffer) return error_set("gradients: out of memory for the largest output");
+    stage->is->begin(stage, batch, mode);
+    forward(file, stage, batch->n, buffer);
+    free(buffer);
+    Loss loss = stage->is->loss(stage, 1 / (double)counted);
+    double mean = loss.loss_sum / (double)loss.count;
+    h5_write(file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
+    return 0;
+}
+
+static int write_backward(H5File *file, Setup *setup) {
+    Stage *stage = setup->stage;
+    for (int b = stage->model->blocks - 1; b >= 0; b--) {
+        stage->is->input_gradient(stage, b);
+        stage->is->weight_gradient(stage, b);
+    }
+    return tensors_write(file, "/gradients", setup->engine, TENSOR_GRADIENT, false);
+}
+
 /* Runs the forward pass and, with --mode train, the backward pass, and writes the file. */
-static int write_gradients(const Options *options, Stage *stage, const Batch *batch) {
-    const Model *model = stage->model;
+static int write_gradients(const Options *options, Setup *setup, const Batch *batch) {
+    const Mode mode = (Mode)options->mode;
+    const Model *model = setup->model;
     size_t counted = 0;
     for (size_t i = 0; i < (size_t)batch->n * (size_t)model->targets; i++)
         counted += batch->targets[i] >= 0;
     if (!counted) return error_set("gradients: the batch has no target that counts");
     Provenance provenance;
-    if (setup_provenance(&provenance, options)) return -1;
-    real *buffer = malloc(largest_array(model, batch->n) * sizeof *buffer);
-    if (!buffer) return error_set("gradients: out of memory for the largest array");
     H5File file;
-    if (h5_create(&file, options->out)) {
-        free(buffer);
-        return -1;
-    }
+    if (setup_provenance(&provenance, options) || h5_create(&file, options->out)) return -1;
     h5_set_text(&file, "/", "format", "bcd gradients");
     h5_set_int(&file, "/", "version", 1);
     h5_set_text(&file, "/", "model", model->spec);
-    h5_set_text(&file, "/", "mode", mode_names[options->mode]);
+    h5_set_text(&file, "/", "mode", mode_names[mode]);
     provenance_write(&file, "/provenance", &provenance);
-    stage->is->begin(stage, batch, (Mode)options->mode);
-    forward(&file, stage, batch->n, buffer);
-    Loss loss = stage->is->loss(stage, 1 / (double)counted);
-    double mean = loss.loss_sum / (double)loss.count;
-    h5_write(&file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
-    if (options->mode == MODE_TRAIN) backward(&file, stage, buffer);
-    write_tensors(&file, stage, TENSOR_BUFFER, "/buffers", buffer);
-    free(buffer);
+    if (write_forward(&file, setup->stage, batch, mode, counted) ||
+        (mode == MODE_TRAIN && write_backward(&file, setup)) ||
+        tensors_write(&file, "/buffers", setup->engine, TENSOR_BUFFER, false)) {
+        h5_abandon(&file);
+        return -1;
+    }
     return h5_commit(&file);
 }
 
@@ -206,7 +200,7 @@ static int run(const Options *o, const H5File *file, const H5File *checkpoint) {
                  open_engine(&setup, o, batch.n) ||
                  (*o->init ? convert_load(setup.engine, o->init)
                            : checkpoint_read_model(checkpoint, setup.engine, true)) ||
-                 read_batch(&batch, file, setup.model) || write_gradients(o, setup.stage, &batch);
+                 read_batch(&batch, file, setup.model) || write_gradients(o, &setup, &batch);
     batch_free(&batch);
     setup_free(&setup);
     return failed ? -1 : 0;

@@ -1,6 +1,5 @@
 #include "checkpoint.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,42 +34,7 @@ static const H5Column state_fields[] = {
 };
 enum { STATE_FIELDS = sizeof state_fields / sizeof *state_fields };
 
-/* "/parameters/block1.conv1.weight" */
-static void tensor_path(char path[2 * H5_NAME], const Model *model, int group, int number) {
-    snprintf(path, 2 * H5_NAME, "%s/%s", groups[group].group,
-             tensor_name(model, groups[group].role, number));
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static int write_tensor(H5File *file, const Setup *setup, int group, int number, real *buffer) {
-    const TensorRole role = groups[group].role;
-    char name[2 * H5_NAME];
-    H5Dim dims[4];
-    size_t count = setup->engine->is->read(setup->engine, role, number, buffer);
-    if (count == READ_FAILED) return -1;
-    if (!count) return 0; /* no optimizer state at the moment */
-    tensor_path(name, setup->model, group, number);
-    for (size_t n = 0; n < count; n++)
-        if (!isfinite(buffer[n])) {
-            error_set("%s has a number that is NaN or infinite", name + 1);
-            return CHECKPOINT_NOT_FINITE;
-        }
-    h5_write(file, name, H5_REAL, buffer, tensor_shape(dims, setup->model, role, number), dims,
-             NULL);
-    return 0;
-}
-
-static int write_tensors(H5File *file, const Setup *setup) {
-    int failed = 0;
-    real *buffer = malloc(tensor_largest(setup->model) * sizeof *buffer);
-    if (!buffer) return error_set("%s: out of memory for the largest tensor", file->path);
-    for (int group = 0; group < GROUPS; group++)
-        for (int i = 0; i < tensor_count(setup->model, groups[group].role) && !failed; i++)
-            failed = write_tensor(file, setup, group, i, buffer);
-    free(buffer);
-    return failed;
-}
 
 static void write_steps(H5File *file, const Setup *setup) {
     const H5Dim dim = {"block", (size_t)setup->model->blocks, NULL};
@@ -95,7 +59,9 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
     h5_set(&file, "/data", "checksum", H5_UINT64, &setup->train->checksum);
     h5_set_fields(&file, "/bcd", state_fields, STATE_FIELDS, state);
     write_steps(&file, setup);
-    int failed = write_tensors(&file, setup);
+    int failed = 0;
+    for (int g = 0; g < GROUPS && !failed; g++)
+        failed = tensors_write(&file, groups[g].group, setup->engine, groups[g].role, true);
     if (!failed) return h5_commit(&file);
     h5_abandon(&file);
     return failed;
@@ -129,7 +95,8 @@ static int read_tensor(const H5File *file, Engine *engine, int group, int number
     char name[2 * H5_NAME];
     H5Dim dims[4];
     size_t size[4];
-    tensor_path(name, engine->model, group, number);
+    snprintf(name, sizeof name, "%s/%s", groups[group].group,
+             tensor_name(engine->model, role, number));
     /* Frozen parameters have no state. */
     bool optional = role == TENSOR_BUFFER ? foreign : role != TENSOR_PARAMETER;
     if (optional && !h5_exists(file, name)) return 0;

@@ -8,9 +8,8 @@
 #include "h5.h"
 
 /* Writes the engine's tensors and the state of the training.  -1 and an error; or
- * CHECKPOINT_NOT_FINITE and an error if a tensor holds a NaN or an infinity.  The old file is then
- * unchanged. */
-enum { CHECKPOINT_NOT_FINITE = -2 };
+ * TENSORS_NOT_FINITE (tensors.h) and an error if a tensor holds a NaN or an infinity.  The old file
+ * is then unchanged. */
 int checkpoint_write(const char *path, const Setup *setup, const BcdState *state);
 
 /* Opens the file and checks its format and precision.  -1 and an error. */

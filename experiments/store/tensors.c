@@ -1,6 +1,11 @@
 #include "tensors.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "../../ref/error.h"
 
 int tensor_count(const Model *model, TensorRole role) {
     return role == TENSOR_BUFFER ? model->buffers : model->params;
@@ -47,4 +52,32 @@ size_t tensor_largest(const Model *model) {
     for (int b = 0; b < model->buffers; b++)
         if ((size_t)model->buffer[b].count > largest) largest = (size_t)model->buffer[b].count;
     return largest;
+}
+
+static int write_tensor(H5File *file, const char *group, Engine *engine, TensorRole role,
+                        int number, bool finite, real *buffer) {
+    char path[2 * H5_NAME];
+    H5Dim dims[4];
+    const int rank = tensor_shape(dims, engine->model, role, number);
+    const size_t count = engine->is->read(engine, role, number, buffer);
+    if (count == READ_FAILED) return -1;
+    if (!count) return 0;
+    snprintf(path, sizeof path, "%s/%s", group, tensor_name(engine->model, role, number));
+    for (size_t n = 0; n < count && finite; n++)
+        if (!isfinite(buffer[n])) {
+            error_set("%s has a number that is NaN or infinite", path + 1);
+            return TENSORS_NOT_FINITE;
+        }
+    h5_write(file, path, H5_REAL, buffer, rank, dims, NULL);
+    return 0;
+}
+
+int tensors_write(H5File *file, const char *group, Engine *engine, TensorRole role, bool finite) {
+    int failed = 0;
+    real *buffer = malloc(tensor_largest(engine->model) * sizeof *buffer);
+    if (!buffer) return error_set("%s: out of memory for the largest tensor", file->path);
+    for (int i = 0; i < tensor_count(engine->model, role) && !failed; i++)
+        failed = write_tensor(file, group, engine, role, i, finite, buffer);
+    free(buffer);
+    return failed;
 }

@@ -8,6 +8,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../store/checkpoint.h"
+#include "../store/tensors.h"
 #include "interrupt.h"
 #include "pipeline.h"
 #include "train_parts.h"
@@ -21,7 +22,7 @@ static int save(Training *t) {
     t->save_failed = true;
     if (train_count_memory(t) || runfile_write(&t->run, t->run_path)) return -1;
     int written = checkpoint_write(t->checkpoint_path, &t->setup, &t->state);
-    t->diverged = written == CHECKPOINT_NOT_FINITE;
+    t->diverged = written == TENSORS_NOT_FINITE;
     if (written || (o->keep_last && rundir_keep(t->dir, t->state.step, o->keep_last))) return -1;
     t->save_failed = false;
     t->saved = clock_seconds();
@@ -124,7 +125,7 @@ static int finish(Training *t) {
 /* Writes the curves up to the failure and reports it.  The checkpoint holds the last finite state.
  * A step that failed is not counted, but one that left NaN or infinities is. */
 static int note_failure(Training *t) {
-    char cause[400];
+    char cause[ERROR_BYTES];
     snprintf(cause, sizeof cause, "%s", error_message());
     if (t->save_failed && !t->diverged) return -1;
     strcpy(t->run.status, "failed");

@@ -76,7 +76,7 @@ static void own_names_are_read(void) {
     char some[2 * H5_NAME], less[2 * H5_NAME], shape[2 * H5_NAME];
     snprintf(some, sizeof some, "no tensor %s", list[count - 1].name);
     snprintf(less, sizeof less, "no tensor %s", list[0].name);
-    snprintf(shape, sizeof shape, "%s is not of shape", list[0].name);
+    snprintf(shape, sizeof shape, "%s has the shape ", list[0].name);
     write_own("all.safetensors", list, numbers, count);
     write_own("bare.safetensors", list, numbers, parameters);
     write_own("some.safetensors", list, numbers, count - 1);
