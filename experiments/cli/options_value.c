@@ -130,12 +130,21 @@ int option_assign(Options *options, int row, const char *text) {
     return 0;
 }
 
-static void format_switch(const Options *options, char text[OPTION_TEXT]) {
-    if (options->switch_rule.kind == SWITCH_AUTO)
-        snprintf(text, OPTION_TEXT, "auto");
-    else
-        snprintf(text, OPTION_TEXT, "%.17g%s", options->switch_rule.every,
-                 options->switch_rule.kind == SWITCH_EPOCHS ? "e" : "");
+/* Writes the fewest digits that read back as the same number: 0.1, not 0.10000000000000001. */
+static void format_real(double number, char text[OPTION_TEXT]) {
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, OPTION_TEXT, "%.*g", digits, number);
+        if (strtod(text, NULL) == number) return;
+    }
+}
+
+static void format_switch(const SwitchRule *rule, char text[OPTION_TEXT]) {
+    if (rule->kind == SWITCH_AUTO) {
+        strcpy(text, "auto");
+    } else {
+        format_real(rule->every, text);
+        if (rule->kind == SWITCH_EPOCHS) strcat(text, "e");
+    }
 }
 
 const char *options_format(const Options *options, int row, char text[OPTION_TEXT]) {
@@ -152,7 +161,7 @@ const char *options_format(const Options *options, int row, char text[OPTION_TEX
             snprintf(text, OPTION_TEXT, "%llu", (unsigned long long)*(const uint64_t *)field);
             break;
         case OPTION_IS_REAL:
-            snprintf(text, OPTION_TEXT, "%.17g", *(const double *)field);
+            format_real(*(const double *)field, text);
             break;
         case OPTION_IS_BYTES:
             snprintf(text, OPTION_TEXT, "%zu", *(const size_t *)field);
@@ -164,14 +173,13 @@ const char *options_format(const Options *options, int row, char text[OPTION_TEX
             snprintf(text, OPTION_TEXT, "%d", *(const bool *)field);
             break;
         case OPTION_IS_SWITCH:
-            format_switch(options, text);
+            format_switch(&options->switch_rule, text);
             break;
     }
     return text;
 }
 
-/* ---- prices and names of files ----------------------------------------------------------------
- */
+/* ---- prices and names of files --------------------------------------------------------------- */
 
 int price_find(double *dollars, const Gpu *gpu, const char *list) {
     char copy[OPTION_TEXT];
