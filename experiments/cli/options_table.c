@@ -1,5 +1,5 @@
-/* Every flag, as data: a file as long as there are flags.  A flag that means something else in
- * another command has a row for each meaning.  --help shows the rows in this order, those of one
+/* The table of all flags.  A flag that means something else in another command has a row for each
+ * meaning.  --help shows the rows in this order, those of one
  * command first. */
 #include <stddef.h>
 
@@ -46,7 +46,7 @@ static const char *const placement_choices[PLACEMENTS + 1] = {[PLACEMENT_PLAIN] 
 #define LOCAL OPTION_LOCAL
 #define ROUNDS OPTION_ROUNDS
 
-/* Limits of the types; a range without another reads "from 1 up". */
+/* Limits of the types.  A range that ends at one of them is printed as "from 1 up". */
 #define MANY 2147483647
 #define EVER 9e15
 
@@ -85,7 +85,7 @@ const Option option_table[] = {
      COMMAND_PLAN},
     {"gpus", "N", INT(most_gpus, 1, 32768), LOCAL, "32768", "any",
      "--search: maximum number of GPUs", COMMAND_PLAN},
-    {"budget", "DOLLARS", REAL(budget, 0, 1e9), LOCAL, "0", "any",
+    {"budget", "DOLLARS", REAL(budget, 0.01, 1e9), LOCAL, NULL, "any",
      "--search: maximum price of all GPUs together, per hour", COMMAND_PLAN},
     {"scale", NULL, FLAG(scale), LOCAL, "0", NULL,
      "plan models of 7, 70 and 405 billion parameters (or --models) on 8 to 4096 GPUs",
@@ -305,7 +305,6 @@ const Option option_table[] = {
      "with fp32 masters of the active submodel; the CPU has only fp32",
      RUNNING | COMMAND_INFO | COMMAND_PLAN},
     {"method", "bcd|offload", CHOICE(method, method_names, METHOD_KINDS), ROUNDS, "bcd", NULL,
-
      "offload is the baseline that BCD is compared with: every step updates all parameters, and "
      "optimizer state and update are in host memory; not on the CPU",
      TRAIN | COMMAND_TRACE},

@@ -6,9 +6,7 @@
 
 static int answer(Tables *tables, const Options *options) {
     if (options->search && options->scale)
-        return error_set("--search and --scale are two questions; give one");
-    if (options_given(options, "budget") && !(options->budget > 0))
-        return error_set("--budget 0 buys no GPU");
+        return error_set("--search and --scale exclude each other; give one");
     if (options->scale) return plan_scale(tables, options);
     PlanQuestion q;
     int failed = question_open(&q, options, options->model) ||

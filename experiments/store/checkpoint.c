@@ -81,14 +81,6 @@ int checkpoint_open(H5File *file, const char *path) {
     return failed ? -1 : 0;
 }
 
-int checkpoint_settings(const char *path, Options *options) {
-    H5File file;
-    if (checkpoint_open(&file, path)) return -1;
-    int failed = settings_read(&file, "/settings", options);
-    h5_close(&file);
-    return failed;
-}
-
 static int read_tensor(const H5File *file, Engine *engine, int group, int number, bool foreign,
                        real *buffer) {
     TensorRole role = groups[group].role;

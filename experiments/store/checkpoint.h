@@ -15,10 +15,6 @@ int checkpoint_write(const char *path, const Setup *setup, const BcdState *state
 /* Opens the file and checks its format and precision.  -1 and an error. */
 int checkpoint_open(H5File *file, const char *path);
 
-/* Reads the settings alone, over those in `options` (which must be of COMMAND_TRAIN).  -1 and an
- * error. */
-int checkpoint_settings(const char *path, Options *options);
-
 /* Reads all of it into a fresh engine.  Refuses another model, other data, another precision, and
  * damage: -1 and an error. */
 int checkpoint_resume(const char *path, const Setup *setup, BcdState *state);

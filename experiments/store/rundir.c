@@ -92,8 +92,8 @@ int rundir_checkpoint(char path[RUNDIR_PATH], const char *place) {
 int rundir_settings(const char *place, Options *options) {
     char path[RUNDIR_PATH];
     rundir_path(path, place, "run.h5");
-    if (!is_directory(place) || access(path, F_OK)) return 0;
-    return settings_read_file(path, options);
+    if (access(path, F_OK)) rundir_path(path, place, "checkpoint.h5");
+    return access(path, F_OK) ? 0 : settings_read_file(path, options);
 }
 
 /* ---- kept checkpoints ------------------------------------------------------------------------ */

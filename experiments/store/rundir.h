@@ -27,8 +27,8 @@ int rundir_lock(const char *dir);
 /* Overwrites `path` with the checkpoint in a run's directory, or with `place` if that is a file. -1
  * and an error if there is none. */
 int rundir_checkpoint(char path[RUNDIR_PATH], const char *place);
-/* Reads the settings of run.h5 over `options`, if `place` is a directory that has one.  -1 and an
- * error. */
+/* Reads the settings of run.h5, or without it of checkpoint.h5, over `options`, if `place` is a
+ * directory that has one.  -1 and an error. */
 int rundir_settings(const char *place, Options *options);
 
 /* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep`. -1

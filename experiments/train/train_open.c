@@ -79,7 +79,7 @@ static int read_past(Training *t) {
     Options stored;
     const bool saved = access(t->checkpoint_path, F_OK) == 0;
     options_defaults(&stored, COMMAND_TRAIN);
-    if (saved && checkpoint_settings(t->checkpoint_path, &stored)) return -1;
+    if (saved && settings_read_file(t->checkpoint_path, &stored)) return -1;
     if (access(t->run_path, F_OK)) {
         t->run.settings = stored;
         return 0;

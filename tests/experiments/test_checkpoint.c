@@ -139,7 +139,7 @@ static void settings_come_back(void) {
     if (!CHECK(open_flags(&a, flags) == 0, "%s", error_message())) return;
     CHECK(checkpoint_write(path, &a, &state) == 0, "%s", error_message());
     options_defaults(&options, COMMAND_TRAIN);
-    CHECK(checkpoint_settings(path, &options) == 0, "%s", error_message());
+    CHECK(settings_read_file(path, &options) == 0, "%s", error_message());
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
         if (!(option->commands & COMMAND_TRAIN) || option->role < OPTION_EXTENDS) continue;

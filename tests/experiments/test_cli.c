@@ -39,7 +39,8 @@ static void helps(void) {
 }
 
 static void refuses_wrong_use(void) {
-    check_error(run(2, "plan --model G-10B --search --budget 0"), "--budget 0 buys no GPU");
+    check_error(run(2, "plan --model G-10B --search --budget 0"),
+                "--budget \"0\": it takes a number from 0.01 to 1e+09");
     check_error(run(2, "tr\x1b[31m"), "no command \"tr\\x1b[31m\"");
     check_error(run(2, "trian"), "bcd: no command \"trian\"; did you mean bcd train?");
     check_error(run(2, "train --modle x"), "did you mean --model?");
@@ -147,6 +148,10 @@ static void trains_like_another(void) {
     RunFile file;
     run(0, "train --like plain --quiet --out alike");
     check_same_checkpoint("plain", "alike");
+    scratch_text("bare/checkpoint.h5", ""); /* a run that has lost its run.h5 */
+    copy_file("bare/checkpoint.h5", "plain/checkpoint.h5");
+    run(0, "train --like bare --quiet --out barely");
+    check_same_checkpoint("plain", "barely");
     run(0, "train --like plain --optimizer adam --epochs 1 --quiet --out unlike");
     if (!read_run(&file, "unlike")) return;
     CHECK(file.curve_rows == 8 && file.settings.lr == 1e-4 && file.settings.submodels == 3, "%g",

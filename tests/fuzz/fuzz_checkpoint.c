@@ -8,6 +8,7 @@
 
 #include "../../experiments/store/checkpoint.h"
 #include "../../experiments/store/runfile.h"
+#include "../../experiments/store/settings.h"
 #include "../../experiments/tables/table.h"
 #include "../../ref/error.h"
 
@@ -108,7 +109,7 @@ static void try_checkpoint(const Sound *sound, const Setup *setup, const uint8_t
     Options options;
     options_defaults(&options, COMMAND_TRAIN);
     write_damaged(sound, changes, count);
-    if (checkpoint_settings(path, &options) && !*error_message()) abort();
+    if (settings_read_file(path, &options) && !*error_message()) abort();
     /* HDF5 checks the place in the training: if it is read, it is the one that was written. */
     if (checkpoint_resume(path, setup, &state) == 0 && state.step != 0) abort();
 }
