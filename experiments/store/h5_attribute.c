@@ -21,17 +21,15 @@ static hid_t text_type(size_t length) {
 static void set(H5File *file, const char *object, const char *name, hid_t type, const void *value) {
     char below[2 * H5_NAME];
     snprintf(below, sizeof below, "%s/", object); /* so that the group itself is created */
-    if (file->failed || (!h5_exists(file, object) && !h5_make_groups(file, below))) {
-        H5Tclose(type);
-        return;
+    if (!file->failed && (h5_exists(file, object) || h5_make_groups(file, below))) {
+        errno = 0;
+        hid_t space = H5Screate(H5S_SCALAR);
+        hid_t attribute = H5Acreate_by_name(file->id, object, name, type, space, H5P_DEFAULT,
+                                            H5P_DEFAULT, H5P_DEFAULT);
+        if (attribute < 0 || H5Awrite(attribute, type, value) < 0) h5_fail(file, name);
+        if (attribute >= 0) H5Aclose(attribute);
+        H5Sclose(space);
     }
-    errno = 0;
-    hid_t owner = H5Oopen(file->id, object, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
-    hid_t attribute = H5Acreate2(owner, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (attribute < 0 || H5Awrite(attribute, type, value) < 0) h5_fail(file, name);
-    if (attribute >= 0) H5Aclose(attribute);
-    H5Sclose(space);
-    if (owner >= 0) H5Oclose(owner);
     H5Tclose(type);
 }
 
