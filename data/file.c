@@ -80,7 +80,7 @@ int file_target(char *path, const char *name) {
     if (length >= PATH_BYTES)
         return error_set("%.60s...: the path is longer than %d bytes", name, PATH_BYTES - 1);
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return error_set("%s: no regular file, which alone is replaced", name);
+        return error_set("%s: not a regular file, and only those are replaced", name);
     return 0;
 }
 

@@ -155,7 +155,7 @@ static bool asks_help(const char *argument) {
 
 /* ---- --config: flags in a file, one in a line ------------------------------------------------ */
 
-/* Cuts a line "--name = value  # comment" in place; *name "" where nothing is left. */
+/* Cuts a line "--name = value  # comment" in place; *name is "" if the line holds no flag. */
 static void cut_line(char *line, char **name, char **value) {
     for (char *c = line; *c; c++)
         if (*c == '#' && (c == line || isspace((unsigned char)c[-1]))) *c = 0;
@@ -168,7 +168,7 @@ static void cut_line(char *line, char **name, char **value) {
     *value += strspn(*value, " \t=");
 }
 
-/* Flags in given[] were on the command line, which goes over the file. */
+/* Sets a flag of the file, unless the command line has it, as given[] tells. */
 static int set_line(Options *options, const bool *given, const char *name, const char *value) {
     const int row = options_find(name, options->command);
     if (row < 0) return refuse_name(name, options->command);

@@ -225,8 +225,7 @@ int options_set(Options *options, const char *name, const char *value);
 int options_set_all(Options *options, const char *format, ...) BCD_PRINTF(2, 3);
 
 /* Copies to `to` the flags that `from` was given: only those named (NULL ends the names), or all
- * but those.
- * Skips flags that the command of `to` does not have.  -1 and an error. */
+ * but those.  Skips flags that the command of `to` does not have.  -1 and an error. */
 int options_take(Options *to, const Options *from, const char *const *names, bool only_named);
 
 /* Returns the row of a command's flag, or -1. */

@@ -230,9 +230,8 @@ static void print_program_help(void) {
     for (int i = 0; i < COMMANDS; i++)
         printf("  %-12s%s\n", command_table[i].name, command_table[i].summary);
     printf(
-        "\nbcd COMMAND --help explains a command, bcd --version names the build.  To start, "
-        "without "
-        "any download:\n\n"
+        "\nbcd COMMAND --help explains a command, bcd --version names the build.\n"
+        "To start, without any download:\n\n"
         "  bcd train --data synthetic --limit 4000 --batch 64 --steps 1400 --out runs/first\n"
         "  bcd report runs/first/run.h5\n");
 }

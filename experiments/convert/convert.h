@@ -61,12 +61,12 @@ int convert_write_config(const char *path, const Model *model, const char *init)
 enum { CONVERT_PARTS = 3, CONVERT_NAME = 96 };
 
 /* What they call one of our parameters.  Its rows may be in several tensors, one after the other;
- * `turned`: theirs is [in][out]. */
+ * `transposed`: theirs is [in][out]. */
 typedef struct {
     char name[CONVERT_PARTS][CONVERT_NAME];
     size_t rows[CONVERT_PARTS], columns;
     int parts;
-    bool turned;
+    bool transposed;
 } TheirName;
 
 /* Returns true for the families that they have, too: GPT-2 and LLaMA.  The next two functions are

@@ -120,7 +120,7 @@ static int refuse_shape(const Safetensors *file, const SafeTensor *t, const OurT
 static bool fits(const SafeTensor *t, const OurTensor *ours, const TheirName *theirs, int part) {
     const size_t rows = theirs->rows[part];
     if (t->rank != ours->rank) return false;
-    if (theirs->turned) return t->dim[0] == theirs->columns && t->dim[1] == rows;
+    if (theirs->transposed) return t->dim[0] == theirs->columns && t->dim[1] == rows;
     for (int i = 1; i < t->rank; i++)
         if (t->dim[i] != ours->dims[i].size) return false;
     return t->dim[0] == rows ||
@@ -139,7 +139,7 @@ static int read_part(real *to, const Weights *w, const OurTensor *ours, const Th
     if (!numbers) return error_set("init: out of memory for %s", t->name);
     int failed = safetensors_read(file, t, numbers);
     for (size_t i = 0; i < rows * columns && !failed; i++)
-        to[i] = (real)numbers[theirs->turned ? i % columns * rows + i / columns : i];
+        to[i] = (real)numbers[theirs->transposed ? i % columns * rows + i / columns : i];
     free(numbers);
     return failed;
 }

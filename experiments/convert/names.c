@@ -8,7 +8,7 @@ const char convert_positions[] = "transformer.wpe.weight";
 
 typedef struct {
     const char *ours, *theirs[CONVERT_PARTS];
-    bool turned;
+    bool transposed;
 } NamePair;
 
 /* GPT-2 stores its linear layers as [in][out]. */
@@ -100,7 +100,7 @@ void convert_name(TheirName *theirs, const Model *model, int param) {
     }
     *theirs = (TheirName){.parts = 0};
     while (pair->ours && strcmp(pair->ours, name + skip)) pair++;
-    theirs->turned = pair->turned;
+    theirs->transposed = pair->transposed;
     for (int i = 0; i < CONVERT_PARTS && pair->theirs[i]; i++)
         snprintf(theirs->name[theirs->parts++], CONVERT_NAME, "%s%s", prefix, pair->theirs[i]);
     divide_rows(theirs, model, param);

@@ -26,7 +26,7 @@ static int list_tensors(SafeTensor **list, TheirName **names, const Model *m) {
             (*list)[count++] = (SafeTensor){
                 .name = theirs->name[part],
                 .rank = m->param[p].rank,
-                .dim = {theirs->turned ? columns : rows, theirs->turned ? rows : columns},
+                .dim = {theirs->transposed ? columns : rows, theirs->transposed ? rows : columns},
                 .count = rows * columns};
         }
     }
@@ -54,7 +54,7 @@ static int save_param(SafetensorsWriter *writer, Engine *engine, int param, cons
     if (!failed && more) failed = safetensors_read(positions->file, positions->tensor, out);
     const size_t columns = theirs->columns, rows = p->count / columns;
     for (size_t i = 0; i < p->count && !failed; i++)
-        out[i] = (float)numbers[theirs->turned ? i % rows * columns + i / rows : i];
+        out[i] = (float)numbers[theirs->transposed ? i % rows * columns + i / rows : i];
     failed = failed || safetensors_append(writer, out, count);
     free(numbers);
     free(out);

@@ -109,9 +109,10 @@ int plan_candidates(Plan **plans, const PlanSpace *s) {
     }
     if (!failed && !list.count)
         failed = error_set(
-            "plan: nothing fits these sizes: the batch of %d samples must be divided evenly by "
-            "replicas x micro-batches, and the %d blocks of the model must do for pipeline x "
-            "submodels (plain placement: for each)",
+            "plan: no setting has these sizes: replicas x micro-batches must divide the batch of "
+            "%d "
+            "samples, and pipeline x submodels may be at most the model's %d blocks (with "
+            "--placement plain each of the two)",
             s->batch, s->model->blocks);
     *plans = list.plan;
     if (!failed) return list.count;

@@ -14,6 +14,7 @@ const char *plan_method(char text[32], const Plan *plan) {
         snprintf(text, 32, "%s", plan_method_names[plan->method]);
     return text;
 }
+
 const char *plan_setting(char text[PLAN_TEXT], const Plan *plan) {
     const Configuration *c = &plan->configuration;
     char idle[24] = "";

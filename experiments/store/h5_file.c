@@ -74,7 +74,7 @@ int h5_commit(H5File *file) {
     if (!file->failed && H5Fclose(file->id) < 0) h5_fail(file, "the end of the file");
     if (!file->failed) file->id = -1;
     if (!file->failed && file_replace(file->path, file->temporary))
-        h5_fail(file, "it in its place");
+        h5_fail(file, "over the old file");
     if (!file->failed) file->temporary[0] = 0;
     bool failed = file->failed;
     h5_abandon(file);

@@ -24,9 +24,9 @@ int settings_read_file(const char *path, Options *options);
 int settings_compare(const Options *a, const Options *b, const char *where);
 
 /* After reading: overwrites text[size] with the flags that the file at `path` lacks, each with the
- * default that was taken; "": it lacks none.  A file lacks a flag that is newer, whose default is
- * what was done before there was a choice.  -1 and an error if a flag without default is
- * missing. */
+ * default that was taken; "": it lacks none.  An older file lacks the flags that are newer; the
+ * default of such a flag is what the program did before.  -1 and an error if a flag without a
+ * default is missing. */
 int settings_missing(char *text, size_t size, const Options *options, const char *path);
 
 /* Write and read the settings of many runs, `stride` bytes from one to the next: a data set [rows]

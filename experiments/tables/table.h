@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     double value;  /* NAN: empty, or a text */
-    double spread; /* standard deviation of a single sample of the mean; NAN: none */
+    double spread; /* standard deviation of the samples that value is the mean of; NAN: none */
     Source source;
     char text[H5_NAME]; /* of a COLUMN_TEXT */
 } Cell;

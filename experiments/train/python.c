@@ -14,8 +14,7 @@ extern char **environ;
 
 enum { PATH = 1024, NO_PACKAGE = 3, NO_PYTHON = 127 };
 
-/* The script is next to the program when installed, else in the tree above build/ or build/NAME/.
- */
+/* The script is next to an installed program, else in the tree above build/ or build/NAME/. */
 static int find_script(char path[PATH], const char *script) {
     const char *name = strrchr(script, '/') + 1;
     const char *const places[][2] = {{"", name}, {"../", script}, {"../../", script}};
