@@ -89,27 +89,24 @@ static bool same_network(const Options *a, const Options *b) {
     return !strcmp(a->model, b->model) && !strcmp(a->data, b->data) && a->batch == b->batch;
 }
 
-static double dollars(const Rent *rent, double hours) {
-    return rent->dollars_per_hour > 0 ? hours * rent->dollars_per_hour : NAN;
-}
-
-static void put_row(Table *table, const TrainingRow *row, double steps, const Rent rent[RENTS]) {
-    table_row(table, "%s", row->name);
+/* Adds a row with the hours of the last training, or with those of all so far. */
+static void put_row(Table *table, const char *label, double steps, const Rent rent[RENTS],
+                    bool all) {
+    table_row(table, "%s", label);
     table_put(table, 0, steps);
-    for (int g = 0; g < RENTS; g++)
-        table_put(table, 1 + 2 * g, rent[g].row_hours, dollars(&rent[g], rent[g].row_hours));
+    for (int g = 0; g < RENTS; g++) {
+        double hours = all ? rent[g].hours : rent[g].row_hours, price = rent[g].dollars_per_hour;
+        table_put(table, 1 + 2 * g, hours, price > 0 ? hours * price : NAN);
+    }
 }
 
 /* Adds the last row and writes the file. */
 static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS],
                           const Options *asked) {
-    Table *table = tables->table[0];
     char file[64], path[RUNDIR_PATH];
     snprintf(file, sizeof file, "%s-%s-estimate.h5", plan->kind->name, preset_names[asked->preset]);
     rundir_path(path, plan->dir, file);
-    table_row(table, "together");
-    for (int g = 0; g < RENTS; g++)
-        table_put(table, 1 + 2 * g, rent[g].hours, dollars(&rent[g], rent[g].hours));
+    put_row(tables->table[0], "together", NAN, rent, true);
     return setup_provenance(&tables->provenance, asked) || rundir_make(plan->dir) ||
                    tables_write(tables, asked, path)
                ? -1
@@ -138,7 +135,7 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
         row->work = steps * row->step_seconds * part;
         total += row->work;
-        put_row(table, row, steps, rent);
+        put_row(table, row->name, steps, rent, false);
         printf("  %-52s %9.0f steps %14s\n", row->name, steps, format_time(row->work, text));
     }
     failed = failed || write_estimate(&tables, plan, rent, asked);

@@ -15,31 +15,19 @@ void trainings_free(TrainingPlan *plan) {
     *plan = (TrainingPlan){0};
 }
 
-/* ---- lists ----------------------------------------------------------------------------------- */
+/* ---- what is asked for ----------------------------------------------------------------------- */
 
-enum { LIST = 16 };
-
-/* --models and --optimizers. */
+/* --models and --optimizers, or --model and --optimizer; "": those of the preset. */
 typedef struct {
-    const char *given_optimizers; /* as one text; "": none */
-    int models, optimizers;
-    const char *model[LIST], *optimizer[LIST];
+    const char *models, *optimizers;
 } TrainingLists;
 
-/* Splits a text in place; returns the number of items. */
-static int cut_list(char *text, const char *separators, const char *item[LIST]) {
-    int count = 0;
-    for (char *word = strtok(text, separators); word; word = strtok(NULL, separators)) {
-        if (count == LIST) return error_set("a list has more than %d items", LIST);
-        item[count++] = word;
-    }
-    return count;
-}
-
-static bool listed(const char *name, const char *const *list, int count) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(name, list[i]) == 0) return true;
-    return count == 0;
+static bool listed(const char *name, const char *list, const char *separators) {
+    char text[OPTION_TEXT], *rest = NULL;
+    snprintf(text, sizeof text, "%s", list);
+    const char *item = strtok_r(text, separators, &rest);
+    while (item && strcmp(item, name)) item = strtok_r(NULL, separators, &rest);
+    return item || !*list;
 }
 
 /* Returns false for WebText2 unless there is a file of it, because nobody publishes one. */
@@ -104,12 +92,10 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
 /* Adds an entry with each of its optimizers. */
 static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                      int seed) {
-    char text[OPTION_TEXT];
-    const char *optimizer[LIST];
+    char text[OPTION_TEXT], *rest = NULL;
     snprintf(text, sizeof text, "%s", entry->optimizers);
-    int count = cut_list(text, ", ", optimizer);
-    for (int o = 0; o < count; o++)
-        if (trainings_add(plan, asked, entry, optimizer[o], seed)) return -1;
+    for (char *name = strtok_r(text, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
+        if (trainings_add(plan, asked, entry, name, seed)) return -1;
     return 0;
 }
 
@@ -122,17 +108,23 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 /* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
  * whole table of fewer seeds; or (hours) all seeds of an entry, so that some rows are whole. */
 static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
-    TrainingEntry known[TRAINING_ENTRIES + 1], entry[LIST * (TRAINING_ENTRIES + 1)];
+    enum { MODELS = 16 };
+    TrainingEntry known[TRAINING_ENTRIES + 1], entry[MODELS * TRAINING_ENTRIES];
+    char models[OPTION_TEXT], *rest = NULL;
     usable_entries(known, plan, asked);
-    int count = 0, found = 0, max_seeds = 0;
-    if (!wanted->models)
+    int count = 0, max_seeds = 0, failed = 0;
+    if (!*wanted->models)
         for (; known[count].model; count++) entry[count] = known[count];
-    for (int m = 0; m < wanted->models && found >= 0; m++, count += found)
-        found = find_entries(entry + count, known, wanted->model[m], asked);
-    int failed = found < 0;
+    snprintf(models, sizeof models, "%s", wanted->models);
+    for (char *name = strtok_r(models, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        if (count > (MODELS - 1) * TRAINING_ENTRIES) return error_set("--models: too many");
+        int found = find_entries(entry + count, known, name, asked);
+        if (found < 0) return -1;
+        count += found;
+    }
     for (int e = 0; e < count; e++) {
         if (seeds_of(asked, &entry[e]) > max_seeds) max_seeds = seeds_of(asked, &entry[e]);
-        if (*wanted->given_optimizers) entry[e].optimizers = wanted->given_optimizers;
+        if (*wanted->optimizers) entry[e].optimizers = wanted->optimizers;
     }
     int turns = count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
@@ -186,8 +178,8 @@ static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLi
     const char *dir = *asked->data_dir ? asked->data_dir : NULL;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
-            if (is_available(p->data, dir) && listed(p->model, wanted->model, wanted->models) &&
-                listed(p->optimizer, wanted->optimizer, wanted->optimizers) &&
+            if (is_available(p->data, dir) && listed(p->model, wanted->models, " ") &&
+                listed(p->optimizer, wanted->optimizers, ", ") &&
                 add_published(plan, asked, p, seed))
                 return -1;
     return plan->rows
@@ -203,16 +195,10 @@ int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *
     plan->threads = asked->threads;
     plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER ||
                      (kind->hours && asked->preset != PRESET_SMOKE);
-    char models[OPTION_TEXT] = "", optimizers[OPTION_TEXT] = "";
-    if (*asked->models || options_given(asked, "model"))
-        strcpy(models, *asked->models ? asked->models : asked->model);
-    TrainingLists wanted = {.given_optimizers = asked->optimizers};
+    TrainingLists wanted = {.models = asked->models, .optimizers = asked->optimizers};
+    if (!*asked->models && options_given(asked, "model")) wanted.models = asked->model;
     if (!*asked->optimizers && options_given(asked, "optimizer"))
-        wanted.given_optimizers = optimizer_names[asked->optimizer];
-    strcpy(optimizers, wanted.given_optimizers);
-    wanted.models = cut_list(models, " ", wanted.model);
-    wanted.optimizers = cut_list(optimizers, ", ", wanted.optimizer);
-    if (wanted.models < 0 || wanted.optimizers < 0) return -1;
+        wanted.optimizers = optimizer_names[asked->optimizer];
     if (asked->preset != PRESET_PAPER || !kind->tables[0]) return add_preset(plan, asked, &wanted);
     int failed = 0;
     for (int seed = 0; seed < seeds_of(asked, NULL) && !failed; seed++)
