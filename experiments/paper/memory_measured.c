@@ -9,19 +9,19 @@
 static const MeasuredNetwork smallest[] = {
     {"resnet:depth=8,width=4", "synthetic", "sgd", "16"},
     {"gpt:layers=2,width=32,heads=2,context=32", "text", "adam", "8"},
-    {NULL, NULL, NULL, NULL},
+    {0},
 };
 static const MeasuredNetwork small[] = {
     {"resnet14", "synthetic", "sgd", "128"},
     {"gpt:layers=12,width=128,heads=4,context=64", "text", "adam", "8"},
     {"llama:layers=12,width=128,heads=4,ffn=344,context=64", "text", "adam", "8"},
-    {NULL, NULL, NULL, NULL},
+    {0},
 };
 static const MeasuredNetwork published[] = {
     {"resnet14", "synthetic", "sgd", "128"},
     {"resnet50", "synthetic", "sgd", "128"},
     {"gpt2-0.15B:vocabulary=50257", "text", "adam", "1"},
-    {NULL, NULL, NULL, NULL},
+    {0},
 };
 
 static const struct {

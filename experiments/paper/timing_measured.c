@@ -13,11 +13,11 @@
 enum { THIRDS = 3 };
 
 static const MeasuredNetwork smoke[] = {
-    {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {NULL, NULL, NULL, NULL}};
+    {"gpt:layers=10,width=32,heads=2,context=32", "text", "adam", "8"}, {0}};
 static const MeasuredNetwork small[] = {
     {"gpt:layers=10,width=96,heads=4,context=64", "text", "adam", "16"},
     {"resnet20", "synthetic", "sgd", "128"},
-    {NULL, NULL, NULL, NULL},
+    {0},
 };
 
 const MeasuredNetwork *timing_networks(int preset) {
@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     double step_ms[THIRDS], mean_ms;
-    BlockCost *block; /* [submodels][blocks], filled unless NULL */
+    BlockCost *block; /* [submodels][blocks] of a stage without pipeline, to be freed; else NULL */
 } Times;
 
 static int set_method(Options *o, const Options *asked, const MeasuredNetwork *network,
@@ -71,25 +71,29 @@ static void fill_costs(const Bench *bench, int micro_batches, BlockCost *block, 
 }
 
 /* Times a step of each submodel with one thread per rank, after two steps that warm up and fill the
- * cache.  The caller calls bench_close(bench) also on failure. */
+ * cache.  The caller closes the bench and frees times->block, also on failure. */
 static int time_method(Times *times, Bench *bench, const Options *asked,
                        const MeasuredNetwork *network, const NetworkMethod *method) {
     BenchPace pace = {2, 3, asked->preset == PRESET_SMOKE ? 3 : 30, 500};
     int threads = omp_get_max_threads();
+    bool by_block = method->ranks == 0;
     Options options;
-    times->mean_ms = 0;
+    *times = (Times){.mean_ms = 0};
     *bench = (Bench){0};
     omp_set_num_threads(method->ranks > 1 ? method->ranks : 1);
-    int failed = set_method(&options, asked, network, method) ||
-                 bench_open(bench, &options, method->ranks == 0);
+    int failed =
+        set_method(&options, asked, network, method) || bench_open(bench, &options, by_block);
+    size_t blocks = failed ? 0 : (size_t)bench->setup.model->blocks;
+    if (!failed && by_block) {
+        times->block = calloc(blocks * (size_t)method->submodels, sizeof *times->block);
+        failed = times->block ? 0 : error_set("timing: out of memory");
+    }
     for (int k = 0; k < method->submodels && !failed; k++) {
         double *ms = &times->step_ms[k];
         failed = bench_steps(bench, k, pace, ms);
-        if (failed) break;
         times->mean_ms += *ms / method->submodels;
-        if (times->block)
-            fill_costs(bench, method->micro_batches, times->block + k * bench->setup.model->blocks,
-                       *ms);
+        if (!failed && by_block)
+            fill_costs(bench, method->micro_batches, times->block + (size_t)k * blocks, *ms);
     }
     omp_set_num_threads(threads);
     return failed ? -1 : 0;
@@ -108,6 +112,7 @@ static int time_stage(Times *times, const Options *asked, const MeasuredNetwork 
     method.micro_batches = 1;
     int failed = time_method(times, &bench, asked, network, &method);
     bench_close(&bench);
+    free(times->block);
     return failed;
 }
 
@@ -122,7 +127,7 @@ int paper_add_shares(Tables *tables, const Options *asked, const MeasuredNetwork
         {"cached_theory", "theory", "", COLUMN_NUMBER, 3, SOURCE_CLOSED_FORM},
     };
     char name[48], title[160];
-    Times full = {0}, thirds = {0}, cached = {0};
+    Times full, thirds, cached;
     snprintf(name, sizeof name, "measured%d", number);
     snprintf(title, sizeof title, "A step here, of each submodel: %.80s, batch %s", network->model,
              network->batch);
@@ -184,7 +189,7 @@ static int simulate_pipeline(double *step_ms, const Pipelines *all, const Setup 
 }
 
 static int add_pipeline(Pipelines *all, const NetworkMethod *method, const BlockCost *block) {
-    Times times = {0};
+    Times times;
     Bench bench;
     double ms = NAN;
     int failed = time_method(&times, &bench, all->asked, all->network, method) ||
@@ -210,23 +215,12 @@ static int fewest_blocks(const Setup *setup) {
     return fewest;
 }
 
-static int time_blocks(Times *stage, Bench *bench, const Pipelines *all,
-                       const NetworkMethod *method) {
-    Model *model = setup_model(all->network->model, 0, 0);
-    size_t blocks = model ? (size_t)model->blocks : 0;
-    model_free(model);
-    if (!blocks) return -1;
-    stage->block = calloc(blocks * (size_t)method->submodels, sizeof *stage->block);
-    return stage->block ? time_method(stage, bench, all->asked, all->network, method)
-                        : error_set("timing: out of memory");
-}
-
 /* Measures the block times of one stage, then the pipelines. */
 static int add_pipelines_of(Pipelines *all, int submodels, int micro_batches) {
-    Times stage = {0};
-    Bench bench = {0};
+    Times stage;
+    Bench bench;
     NetworkMethod method = {.submodels = submodels, .micro_batches = micro_batches};
-    int failed = time_blocks(&stage, &bench, all, &method);
+    int failed = time_method(&stage, &bench, all->asked, all->network, &method);
     int fewest = failed ? 0 : fewest_blocks(&bench.setup);
     bench_close(&bench);
     for (PlacementKind p = PLACEMENT_PLAIN; p <= PLACEMENT_VIRTUAL && !failed; p++)
