@@ -55,7 +55,7 @@ static void copy(const CudaStage *s, void *to, const void *from, size_t bytes, D
     event_record(m->ready, s->run.stream);
 }
 
-void stage_message_take(Stage *base, TensorRole role, int block, void *message) {
+void stage_message_pack(Stage *base, TensorRole role, int block, void *message) {
     CudaStage *s = cuda_stage(base);
     DeviceMessage *m = message;
     size_t bytes = bytes_of(s, block);
@@ -65,7 +65,7 @@ void stage_message_take(Stage *base, TensorRole role, int block, void *message) 
         copy(s, m->data, boundary(s, role, block), bytes, m);
 }
 
-int stage_message_give(Stage *base, TensorRole role, int block, void *message) {
+int stage_message_unpack(Stage *base, TensorRole role, int block, void *message) {
     CudaStage *s = cuda_stage(base);
     DeviceMessage *m = message;
     size_t bytes = bytes_of(s, block);

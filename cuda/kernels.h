@@ -10,8 +10,7 @@
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H
 
-#include "../ref/ops/attention.h"
-#include "../ref/ops/conv2d.h"
+#include "../ref/ops/settings.h"
 #include "../ref/real.h"
 #include "device.h"
 

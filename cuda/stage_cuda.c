@@ -166,8 +166,8 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         .cache_put = cache_put,
         .cache_get = cache_get,
         .message_create = stage_message_create,
-        .message_take = stage_message_take,
-        .message_give = stage_message_give,
+        .message_pack = stage_message_pack,
+        .message_unpack = stage_message_unpack,
         .message_free = message_free,
     };
     if (settings.local && settings.offload) {

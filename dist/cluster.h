@@ -7,16 +7,15 @@
 #include "../ref/real.h"
 
 typedef struct {
-    const char *key, *name;          /* "rtx4090", "RTX 4090" */
-    double flops[PRECISIONS];        /* peak of dense products, operations per second */
-    double memory_bytes;             /* on the card */
-    double memory_rate;              /* peak, bytes per second */
-    double interconnect_bandwidth;   /* to another card of the node, one direction, peak */
-    const char *interconnect;        /* "PCIe 4.0 x16", "NVLink 3" */
-    double host_rate;                /* to host memory, one direction, peak */
-    double dollars_per_hour;         /* section 4.4.1 of the paper; 0: not in it */
-    double min_dollars, max_dollars; /* range of its appendix A.4 */
-    const char *source;              /* where the rates come from */
+    const char *key, *name;        /* "rtx4090", "RTX 4090" */
+    double flops[PRECISIONS];      /* peak of dense products, operations per second */
+    double memory_bytes;           /* on the card */
+    double memory_rate;            /* peak, bytes per second */
+    double interconnect_bandwidth; /* to another card of the node, one direction, peak */
+    const char *interconnect;      /* "PCIe 4.0 x16", "NVLink 3" */
+    double host_rate;              /* to host memory, one direction, peak */
+    double dollars_per_hour;       /* section 4.4.1 of the paper; 0: not in it */
+    const char *source;            /* where the rates come from */
 } Gpu;
 
 extern const Gpu gpu_table[]; /* ends with key NULL */

@@ -94,21 +94,21 @@ void boundary_drop_all(RankEngine *e) {
         }
 }
 
-int boundary_from_stage(RankEngine *e, Boundary b) {
+int boundary_pack(RankEngine *e, Boundary b) {
     if (reserve(e, b)) return -1;
     void *message = *in_transit(e, b);
     if (e->messages)
-        e->stage->is->message_take(e->stage, role(b), boundary_block(e, b), message);
+        e->stage->is->message_pack(e->stage, role(b), boundary_block(e, b), message);
     else if (e->stage->is->read(e->stage, role(b), boundary_block(e, b), message) == READ_FAILED)
         return -1;
     return 0;
 }
 
-int boundary_to_stage(RankEngine *e, Boundary b) {
+int boundary_unpack(RankEngine *e, Boundary b) {
     void *message = *in_transit(e, b);
-    int failed = e->messages
-                     ? e->stage->is->message_give(e->stage, role(b), boundary_block(e, b), message)
-                     : e->stage->is->write(e->stage, role(b), boundary_block(e, b), message);
+    int failed =
+        e->messages ? e->stage->is->message_unpack(e->stage, role(b), boundary_block(e, b), message)
+                    : e->stage->is->write(e->stage, role(b), boundary_block(e, b), message);
     drop(e, b);
     return failed;
 }

@@ -84,9 +84,9 @@ static inline Boundary output_gradient_of(int chunk, int micro) {
     return (Boundary){true, chunk, micro};
 }
 /* Copies it out of the stage. */
-int boundary_from_stage(RankEngine *engine, Boundary boundary);
+int boundary_pack(RankEngine *engine, Boundary boundary);
 /* Copies it into the stage and drops it. */
-int boundary_to_stage(RankEngine *engine, Boundary boundary);
+int boundary_unpack(RankEngine *engine, Boundary boundary);
 /* Sends it to the rank of a neighbouring chunk, or receives it from there. */
 int boundary_transfer(RankEngine *engine, Boundary boundary, bool send, int peer_chunk);
 /* Before the steps of a plan: makes sure that the device has memory for all its messages. */

@@ -16,12 +16,12 @@ static int forward(RankEngine *e, int chunk, int micro) {
     int cached = e->mode == MODE_TRAIN ? e->cache.lowest : -1; /* the block with cached inputs */
     bool skips = e->cache.hit && b <= cached && cached < end;  /* the blocks below it */
     if (skips) b = cached;
-    if (!skips && chunk > 0 && boundary_to_stage(e, input_of(chunk, micro))) return -1;
+    if (!skips && chunk > 0 && boundary_unpack(e, input_of(chunk, micro))) return -1;
     for (; b < end; b++) {
         if (b == cached && rank_cache_copy(e, micro)) return -1;
         stage->is->forward(stage, b);
     }
-    if (chunk + 1 < e->placement->chunks) return boundary_from_stage(e, input_of(chunk + 1, micro));
+    if (chunk + 1 < e->placement->chunks) return boundary_pack(e, input_of(chunk + 1, micro));
     Loss loss = stage->is->loss(stage, e->scale);
     loss_add(&e->loss, &loss);
     return 0;
@@ -31,13 +31,13 @@ static int forward(RankEngine *e, int chunk, int micro) {
  * these are deferred and have a task of their own. */
 static int backward(RankEngine *e, int chunk, int micro, int lowest) {
     const StageClass *stage = e->stage->is;
-    if (chunk + 1 < e->placement->chunks && boundary_to_stage(e, output_gradient_of(chunk, micro)))
+    if (chunk + 1 < e->placement->chunks && boundary_unpack(e, output_gradient_of(chunk, micro)))
         return -1;
     for (int b = chunk_end_block(e, chunk) - 1; b >= chunk_first_block(e, chunk); b--) {
         stage->input_gradient(e->stage, b);
         if (!e->stage->settings.deferred) stage->weight_gradient(e->stage, b);
     }
-    return chunk > lowest ? boundary_from_stage(e, output_gradient_of(chunk - 1, micro)) : 0;
+    return chunk > lowest ? boundary_pack(e, output_gradient_of(chunk - 1, micro)) : 0;
 }
 
 static void deferred_gradients(RankEngine *e, int chunk) {

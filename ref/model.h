@@ -10,8 +10,7 @@
 #ifndef REF_MODEL_H
 #define REF_MODEL_H
 
-#include "ops/attention.h"
-#include "ops/conv2d.h"
+#include "ops/settings.h"
 #include "real.h"
 
 typedef enum {
@@ -64,8 +63,7 @@ typedef struct {
     char name[56]; /* "block3.attention.qkv.weight" */
     int rank, dim[4];
     size_t count;
-    int block;   /* the block that owns it; the submodel of that block trains it */
-    bool matrix; /* rank >= 2; weight decay may be limited to these */
+    int block; /* the block that owns it; the submodel of that block trains it */
     Init init;
     double deviation; /* INIT_NORMAL: the standard deviation */
 } Param;
@@ -100,18 +98,11 @@ typedef struct {
     double eps; /* of the norms */
 } TransformerSizes;
 
-/* The sizes of a ResNet, of basic or bottleneck blocks. */
-typedef struct {
-    int depth, width, classes, size;
-    bool fused; /* batch norm, residual addition and relu are one node instead of three */
-} ResnetSizes;
-
 typedef struct Model {
     char name[320];
     char spec[320];     /* the canonical specification: model_create(spec) gives the same model */
     const char *family; /* "resnet", "bottleneck", "gpt" or "llama" */
     TransformerSizes transformer; /* all 0 in a ResNet */
-    ResnetSizes resnet;           /* all 0 in a transformer */
     int blocks, nodes, params, buffers, values;
     Block *block;
     Node *node;

@@ -49,7 +49,7 @@ int optimizer_state_vectors(const OptimizerSettings *s) {
 }
 
 bool optimizer_decays(const OptimizerSettings *s, const Param *param) {
-    return param->matrix || !s->decay_matrices_only;
+    return param->rank >= 2 || !s->decay_matrices_only;
 }
 
 OptimizerFactors optimizer_factors(const OptimizerSettings *s, double lr, uint64_t t, bool decay) {

@@ -23,7 +23,8 @@ typedef struct {
     double momentum;          /* SGD; without momentum it needs no state */
     double beta1, beta2, eps; /* Adam, AdamW; Lion has no eps */
     double weight_decay;
-    bool decay_matrices_only; /* false: every parameter decays, as the paper's setting implies */
+    bool decay_matrices_only; /* those of rank >= 2; false: every parameter decays, as the paper's
+                                 setting implies */
     double clip_norm; /* the largest norm of all active gradients together; 0: no clipping */
     LrKind schedule;
     int warmup_steps;      /* the rate rises linearly from 0 to lr before the schedule starts */

@@ -168,13 +168,13 @@ typedef struct {
     void (*cache_get)(Stage *stage, int block, const int *slots, int n);
     /* Messages are copies of block outputs or their gradients in the device's memory, for
      * transports that carry them from device to device without the host.  create returns an empty
-     * one with room for `count` numbers, or NULL and an error.  take copies the block's output, or
-     * its gradient, of the n samples in flight into the message; give copies the other way, and
+     * one with room for `count` numbers, or NULL and an error.  pack copies the block's output, or
+     * its gradient, of the n samples in flight into the message; unpack copies the other way, and
      * fails as write does.  free needs no stage: another stage on the same device may have made the
      * message. */
     void *(*message_create)(Stage *stage, size_t count);
-    void (*message_take)(Stage *stage, TensorRole role, int block, void *message);
-    int (*message_give)(Stage *stage, TensorRole role, int block, void *message);
+    void (*message_pack)(Stage *stage, TensorRole role, int block, void *message);
+    int (*message_unpack)(Stage *stage, TensorRole role, int block, void *message);
     void (*message_free)(void *message);
 } StageClass;
 

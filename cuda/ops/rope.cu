@@ -1,4 +1,4 @@
-/* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/attention.h.
+/* Rotary position embedding (RoFormer, Su et al. 2021), half-split as in ref/ops/settings.h.
  * Before attention, q and k are written to the workspace turned; attention's gradient kernels turn
  * dq and dk back as they write them (attention.cuh).  Angles are computed in double, because a
  * float position times a float frequency is off by 1e-4 at position 1000.  The frequencies are

@@ -56,7 +56,6 @@ static int add_param(Builder *b, const char *name, const char *suffix, int rank,
         param->count *= (size_t)dim[i];
     }
     param->block = last_block(b);
-    param->matrix = rank >= 2;
     param->init = init;
     param->deviation = deviation;
     m->param_count += param->count;

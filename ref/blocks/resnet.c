@@ -6,6 +6,12 @@
 #include "../error.h"
 #include "family.h"
 
+/* The sizes of a ResNet, of basic or bottleneck blocks. */
+typedef struct {
+    int depth, width, classes, size;
+    bool fused; /* batch norm, residual addition and relu are one node instead of three */
+} ResnetSizes;
+
 /* Appends relu(bn(x) + skip), as one fused node or as separate ones; without a skip if it is -1. */
 static int norm_relu(Builder *b, const char *name, int x, int skip, bool fused) {
     if (fused) return build_batchnorm(b, name, x, skip, true);
@@ -63,7 +69,7 @@ static void build_stages(Builder *b, ResnetSizes s, ResidualBlock residual, int 
     build_linear(b, "", x, s.classes, true, sqrt(1.0 / (3.0 * channels)));
 }
 
-static ResnetSizes sizes_of(const Settings *settings) {
+static ResnetSizes resnet_sizes(const Settings *settings) {
     return (ResnetSizes){.depth = setting_int(settings, "depth"),
                          .width = setting_int(settings, "width"),
                          .classes = setting_int(settings, "classes"),
@@ -72,7 +78,7 @@ static ResnetSizes sizes_of(const Settings *settings) {
 }
 
 static int resnet_build(Builder *b, const Settings *settings) {
-    ResnetSizes s = b->model->resnet = sizes_of(settings);
+    ResnetSizes s = resnet_sizes(settings);
     int n = (s.depth - 2) / 6;
     if (n < 1 || 6 * n + 2 != s.depth)
         return error_set("model: resnet depth %d is not 6n+2; use 8, 14, 20, 26, 32, 44, 56 ...",
@@ -82,7 +88,7 @@ static int resnet_build(Builder *b, const Settings *settings) {
 }
 
 static int bottleneck_build(Builder *b, const Settings *settings) {
-    ResnetSizes s = b->model->resnet = sizes_of(settings);
+    ResnetSizes s = resnet_sizes(settings);
     static const struct {
         int depth, blocks[4];
     } known[] = {

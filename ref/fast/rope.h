@@ -1,8 +1,8 @@
-/* Rotary positions (attention.h) for the tiles of fast_attention. */
+/* Rotary positions (settings.h) for the tiles of fast_attention. */
 #ifndef REF_FAST_ROPE_H
 #define REF_FAST_ROPE_H
 
-#include "../ops/attention.h"
+#include "../ops/settings.h"
 #include "../real.h"
 
 enum { ROPE_PAIRS = 64 }; /* the most pairs in one call */

@@ -13,8 +13,7 @@
 #define REF_OPS_H
 
 #include "../real.h"
-#include "attention.h"
-#include "conv2d.h"
+#include "settings.h"
 
 /* ---- linear.c: y[n][o] = sum_c x[n][c] w[o][c] + b[o] ---- */
 

@@ -35,11 +35,11 @@ static void *message_create(Stage *stage, size_t count) {
     return m;
 }
 
-static void message_take(Stage *stage, TensorRole role, int block, void *message) {
+static void message_pack(Stage *stage, TensorRole role, int block, void *message) {
     stage->is->read(stage, role, block, message_of(message)->data);
 }
 
-static int message_give(Stage *stage, TensorRole role, int block, void *message) {
+static int message_unpack(Stage *stage, TensorRole role, int block, void *message) {
     return stage->is->write(stage, role, block, message_of(message)->data);
 }
 
@@ -62,8 +62,8 @@ Stage *message_stage_create(const Model *model, StageSettings settings) {
     if (!class.message_create) {
         class = *stage->is;
         class.message_create = message_create;
-        class.message_take = message_take;
-        class.message_give = message_give;
+        class.message_pack = message_pack;
+        class.message_unpack = message_unpack;
         class.message_free = message_stage_free;
     }
     pthread_mutex_unlock(&lock);

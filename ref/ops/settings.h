@@ -1,8 +1,14 @@
-/* The settings of attention and of rotary positions. */
-#ifndef REF_OPS_ATTENTION_H
-#define REF_OPS_ATTENTION_H
+/* The settings of convolution, of attention and of rotary positions. */
+#ifndef REF_OPS_SETTINGS_H
+#define REF_OPS_SETTINGS_H
 
 #include <stdbool.h>
+
+/* A convolution from x[n][h][w][c] to y[n][oh][ow][o], with weights w[o][kernel][kernel][c], zero
+ * padding and no bias. */
+typedef struct {
+    int n, h, w, c, o, kernel, stride, pad;
+} Conv;
 
 /* Rotary positions (RoFormer, Su et al. 2021).  Elements i and i + d/2 of a head of d numbers are a
  * pair; at position p it is rotated by the angle p * frequency(i), frequency(i) = base^(-2i/d). For
