@@ -159,7 +159,7 @@ $(provenance_o): CPPFLAGS += -DBCD_COMMIT='"$(commit)"' \
     -DBCD_FLAGS='"$(filter-out -W%,$(CFLAGS))"'
 # What reads files of the source tree.
 reads_sources := %/data/sources.o %/tests/fixtures/loader.o \
-    %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
+    %/tests/experiments/test_cells.o %/tests/experiments/test_devices.o %/tests/experiments/test_convert.o %/tests/experiments/test_results.o \
     %/tests/experiments/test_schema.o %/tests/experiments/test_report.o \
     %/tests/experiments/test_transformers.o
 $(filter $(reads_sources),$(foreach kind,float double,$(call objects,$(kind),$(ref_tests_c) $(more_tests_c) $(data_c)))): \

@@ -42,6 +42,10 @@ static void case_plan(void) {
                    cell(&t, "time", "BCD-1/3", "passes") + cell(&t, "time", "BCD-1/3", "update") +
                        cell(&t, "time", "BCD-1/3", "all_reduce")),
               "the parts are not the whole");
+        const Table *time = tables_find(&t, "time");
+        for (int c = 0; time && c < time->columns; c++)
+            CHECK(strcmp(time->column[c].unit, "ms") || time->column[c].decimals == 1,
+                  "%s has %d decimals", time->column[c].name, time->column[c].decimals);
         CHECK(cell(&t, "memory", "BCD-1/3", "total") < cell(&t, "memory", "BCD-1/3", "usable"),
               "it does not fit");
     }

@@ -335,7 +335,7 @@ static void case_operations(void) {
     row.submodels = row.settings.submodels = 2;
     curve[1].submodel = 2;
     CHECK(study_operations(&row) == -1 && !row.operations &&
-              strstr(error_message(), "submodel 3 of 2"),
+              strstr(error_message(), "update 2 is of submodel 3 of 2"),
           "%s", error_message());
     strcpy(row.spec, "nothing");
     CHECK(study_operations(&row) == -1, "no such model");

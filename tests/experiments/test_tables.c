@@ -322,8 +322,10 @@ static void case_too_much(void) {
     table_note(table, "%0*d", TABLE_NOTE, 7);
     CHECK(table_print(stdout, table) == -1 && strstr(error_message(), "a note is too long"), "%s",
           error_message());
-    CHECK(tables_add(&tables, "wide", "Wide", "row", columns, TABLE_COLUMNS + 1)->failed,
-          "columns");
+    const Table *wide = tables_add(&tables, "wide", "Wide", "row", columns, TABLE_COLUMNS + 1);
+    CHECK(
+        wide->failed && table_print(stdout, wide) == -1 && table_print_markdown(stdout, wide) == -1,
+        "columns");
     tables_free(&tables);
     CHECK(!tables_failed(&tables), "failed at once");
     for (int t = 0; t <= TABLES_MAX; t++)

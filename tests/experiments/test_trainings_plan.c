@@ -83,6 +83,9 @@ static void case_ways(void) {
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     }
     trainings_free(&plan);
+    options.preset = PRESET_LAPTOP;
+    CHECK(trainings_plan(&plan, &training_ufp, &options) == 0 && !plan.long_run, "asks for --yes");
+    trainings_free(&plan);
     options.preset = PRESET_PAPER;
     options.seeds = 1;
     CHECK(trainings_plan(&plan, &training_ufp, &options) == 0 && plan.rows == 8,
