@@ -141,6 +141,10 @@ static void trains_not_at_all(void) {
     run(0, "eval nothing");
     run(0, "train --resume nothing --steps 30 --quiet");
     check_same_checkpoint("nothing", "plain");
+    RunFile file;
+    if (!read_run(&file, "nothing")) return;
+    CHECK(strstr(file.provenance.command, "--steps 0"), "started by %s", file.provenance.command);
+    runfile_free(&file);
 }
 
 /* Settings of an earlier run, but for what is given, and what that replaces. */
@@ -325,7 +329,10 @@ static void informs(void) {
               strstr(printed->out, "24.077G") && strstr(printed->out, "12.038G"),
           "%s", printed->out);
     printed = run(0, "info --model resnet14");
-    CHECK(strstr(printed->out, "175258 parameters in 8 blocks"), "%s", printed->out);
+    /* 3 x 3 x 3 x 16 weights of the stem, and scale and shift of its batch norm. */
+    CHECK(strstr(printed->out, "175258 parameters in 8 blocks") &&
+              strstr(printed->out, "  0  stem                464  32 x 32 x 16"),
+          "%s", printed->out);
     check_error(run(2, "info --model resnet14x"), "no model");
 }
 
