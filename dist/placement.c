@@ -75,8 +75,8 @@ static int cut_given(Placement *p, PlacementKind kind, const double *cost, const
     return 0;
 }
 
-int placement_make(Placement *p, const Model *model, PlacementKind kind, int ranks, int submodels,
-                   const double *cost, const int *submodel_of) {
+int placement_reserve(Placement *p, const Model *model, PlacementKind kind, int ranks,
+                      int submodels) {
     int chunks = kind == PLACEMENT_VIRTUAL ? ranks * submodels : ranks;
     size_t blocks = (size_t)model->blocks;
     *p = (Placement){.ranks = ranks,
@@ -85,16 +85,21 @@ int placement_make(Placement *p, const Model *model, PlacementKind kind, int ran
                      .chunk_of = calloc(blocks, sizeof(int)),
                      .submodel_of = calloc(blocks, sizeof(int)),
                      .rank_of = calloc((size_t)chunks, sizeof(int))};
-    int failed = !p->chunk_of || !p->submodel_of || !p->rank_of
-                     ? error_set("placement: out of memory")
-                 : submodel_of ? cut_given(p, kind, cost, submodel_of, model->blocks)
-                               : cut(p, kind, cost, model->blocks);
-    if (failed) {
+    if (!p->chunk_of || !p->submodel_of || !p->rank_of) {
         placement_free(p);
-        return -1;
+        return error_set("placement: out of memory");
     }
     for (int c = 0; c < chunks; c++) p->rank_of[c] = c % ranks;
     return 0;
+}
+
+int placement_make(Placement *p, const Model *model, PlacementKind kind, int ranks, int submodels,
+                   const double *cost, const int *submodel_of) {
+    if (placement_reserve(p, model, kind, ranks, submodels)) return -1;
+    int failed = submodel_of ? cut_given(p, kind, cost, submodel_of, model->blocks)
+                             : cut(p, kind, cost, model->blocks);
+    if (failed) placement_free(p);
+    return failed ? -1 : 0;
 }
 
 void placement_work(double *work, const Model *m) {

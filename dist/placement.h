@@ -26,6 +26,10 @@ typedef struct {
     int *rank_of;     /* [chunks] */
 } Placement;
 
+/* Makes a placement whose chunk_of and submodel_of are still to be filled in.  -1 and an error if
+ * memory runs out. */
+int placement_reserve(Placement *placement, const Model *model, PlacementKind kind, int ranks,
+                      int submodels);
 /* Makes a placement that balances cost[blocks], any measure of a block's work.  submodel_of[blocks]
  * gives the submodels, as when a training resumes; if it is NULL they follow from the placement.
  * (Figure 2 with given submodels is the plain placement of them.)  -1 and an error if the model has

@@ -12,7 +12,7 @@ int pipeline_join(Transport **world, const Options *options);
 
 /* Runs a rank above 0 until the training is over, and frees the transport.  Returns 0, or -1 and an
  * error, which is empty if another rank has reported it already. */
-int pipeline_worker(Transport *world, const Options *options);
+int pipeline_worker(Transport *world);
 
 /* Ends the workers, which are waiting for rank 0, with the reason, and frees the transport. */
 void pipeline_abort(Transport *world, const char *why);

@@ -49,12 +49,12 @@ static Engine *make_rank(void *context, Transport *world) {
 
 /* ---- the run config: what workers need to make their engines --------------------------------- */
 
+/* chunk_of[blocks] and submodel_of[blocks] of the placement follow it. */
 typedef struct {
+    Options options; /* resolved */
     char spec[OPTION_TEXT], cache_dir[OPTION_TEXT];
     StageSettings stage;
     PipelineSettings pipeline;
-    int placement, ranks, submodels, replicas, device;
-    int blocks; /* chunk_of[blocks] and submodel_of[blocks] follow */
 } RunConfig;
 
 /* Refuses ranks of different builds, which might not understand each other. */
@@ -77,18 +77,11 @@ static int check_builds(Transport *world) {
 
 static int send_run_config(const Setup *s, Transport *world) {
     const Placement *p = &s->placement;
-    RunConfig c = {.stage = s->stage_settings,
-                   .pipeline = s->pipeline,
-                   .placement = s->options.placement,
-                   .ranks = p->ranks,
-                   .submodels = p->submodels,
-                   .replicas = s->options.replicas,
-                   .device = s->options.device,
-                   .blocks = s->model->blocks};
+    RunConfig c = {.options = s->options, .stage = s->stage_settings, .pipeline = s->pipeline};
     snprintf(c.spec, sizeof c.spec, "%s", s->model->spec);
     snprintf(c.cache_dir, sizeof c.cache_dir, "%s",
              s->pipeline.cache_dir ? s->pipeline.cache_dir : "");
-    size_t bytes = (size_t)c.blocks * sizeof(int);
+    size_t bytes = (size_t)s->model->blocks * sizeof(int);
     return check_builds(world) || transport_broadcast(world, 0, &c, sizeof c) ||
                    transport_broadcast(world, 0, p->chunk_of, bytes) ||
                    transport_broadcast(world, 0, p->submodel_of, bytes)
@@ -131,32 +124,24 @@ int pipeline_engine(Setup *s, const char *cache_dir) {
 /* Fills in what make_rank needs of a setup.  The configuration must outlive it. */
 static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
     if (check_builds(world) || transport_broadcast(world, 0, c, sizeof *c)) return -1;
-    size_t bytes = (size_t)c->blocks * sizeof(int);
-    int chunks = c->placement == PLACEMENT_VIRTUAL ? c->ranks * c->submodels : c->ranks;
-    Placement *p = &s->placement;
-    *p = (Placement){.ranks = c->ranks,
-                     .chunks = chunks,
-                     .submodels = c->submodels,
-                     .chunk_of = malloc(bytes),
-                     .submodel_of = malloc(bytes),
-                     .rank_of = malloc((size_t)chunks * sizeof(int))};
-    if (!p->chunk_of || !p->submodel_of || !p->rank_of) return error_set("pipeline: out of memory");
-    for (int i = 0; i < chunks; i++) p->rank_of[i] = i % c->ranks;
-    if (transport_broadcast(world, 0, p->chunk_of, bytes) ||
-        transport_broadcast(world, 0, p->submodel_of, bytes))
-        return -1;
-    s->options.replicas = c->replicas;
-    s->options.device = c->device;
-    s->options.precision = (int)c->stage.precision;
+    s->options = c->options;
     s->stage_settings = c->stage;
     s->pipeline = c->pipeline;
     s->pipeline.cache_dir = *c->cache_dir ? c->cache_dir : NULL;
+    const Options *o = &s->options;
     s->model = model_create(c->spec);
-    return s->model ? setup_device(&s->device, &s->options) : -1;
+    if (!s->model || placement_reserve(&s->placement, s->model, (PlacementKind)o->placement,
+                                       world->ranks / o->replicas, o->submodels))
+        return -1;
+    size_t bytes = (size_t)s->model->blocks * sizeof(int);
+    if (transport_broadcast(world, 0, s->placement.chunk_of, bytes) ||
+        transport_broadcast(world, 0, s->placement.submodel_of, bytes))
+        return -1;
+    return setup_device(&s->device, o);
 }
 
-int pipeline_worker(Transport *world, const Options *asked) {
-    Setup s = {.options = *asked};
+int pipeline_worker(Transport *world) {
+    Setup s = {.model = NULL};
     RunConfig config;
     int rank = world->rank;
     Engine *engine = receive_run_config(&s, &config, world) ? NULL : make_rank(&s, world);

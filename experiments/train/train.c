@@ -196,7 +196,7 @@ int command_train(const Options *asked) {
     if (pipeline_join(&options.world, asked)) return -1;
     if (options.world && options.world->rank > 0) {
         interrupt_ignore();
-        return pipeline_worker(options.world, asked);
+        return pipeline_worker(options.world);
     }
     if (train_run(&options, &summary)) return -1;
     return summary.interrupted ? interrupt_status() : 0;
