@@ -149,17 +149,15 @@ static int describe(Training *t) {
     const Setup *s = &t->setup;
     RunFile *run = &t->run;
     const Partition *partition = &s->bcd.partition;
-    char command[sizeof run->provenance.command], started[sizeof run->provenance.started];
-    strcpy(command, run->provenance.command);
-    strcpy(started, run->provenance.started);
+    const Provenance start = run->provenance;
     if (setup_provenance(&run->provenance, &s->options) || runfile_add_session(run, t->state.step))
         return -1;
     run->provenance.threads = t->threads;
     if (runfile_moved(run))
         memset(run->memory, 0, sizeof run->memory); /* the peaks were of another device */
-    if (t->resumed && *command) {                   /* keep those of the start */
-        strcpy(run->provenance.command, command);
-        strcpy(run->provenance.started, started);
+    if (t->resumed && *start.command) {
+        strcpy(run->provenance.command, start.command);
+        strcpy(run->provenance.started, start.started);
     }
     strcpy(run->status, "running");
     run->settings = s->options;
