@@ -14,18 +14,31 @@
 
 #include "../data/scratch.h"
 
-enum { WORDS = 64 };
+enum { WORDS = 96 };
 
-/* In the child: becomes the program. */
-static void become(const char *line, const char *directory, int out, int error) {
+/* Splits a line into argv[1], argv[2] ... and a NULL.  Returns argc.  The words are valid until the
+ * next call. */
+static int split(char *argv[WORDS + 2], const char *line) {
     static char text[1024];
-    char *argv[WORDS + 2] = {(char[]){BCD_PROGRAM}};
     int argc = 1;
     snprintf(text, sizeof text, "%s", line);
     for (char *word = strtok(text, " "); word && argc < WORDS; word = strtok(NULL, " ")) {
         if (strcmp(word, "''") == 0) word[0] = 0;
         argv[argc++] = word;
     }
+    argv[argc] = NULL;
+    return argc;
+}
+
+int parse_line(Options *options, const char *line) {
+    char *argv[WORDS + 2] = {(char[]){"bcd"}};
+    return options_parse(options, split(argv, line), argv);
+}
+
+/* In the child: becomes the program. */
+static void become(const char *line, const char *directory, int out, int error) {
+    char *argv[WORDS + 2] = {(char[]){BCD_PROGRAM}};
+    split(argv, line);
     setenv("OMP_WAIT_POLICY", "passive", 1); /* the machine may be busy with other tests */
     if (chdir(directory) == 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(error, STDERR_FILENO) >= 0)
         execv(argv[0], argv);

@@ -1,4 +1,4 @@
-/* Runs the program itself, as a user would. */
+/* Runs the program as a user would. */
 #ifndef TESTS_EXPERIMENTS_PROGRAM_H
 #define TESTS_EXPERIMENTS_PROGRAM_H
 
@@ -6,24 +6,29 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What one run printed; valid until the next. */
+#include "../../experiments/cli/options.h"
+
+/* What one run printed; valid until the next run. */
 typedef struct {
     int status; /* of exit, or minus the signal */
     char out[1 << 16], error[1 << 12];
 } Printed;
 
-/* Runs `bcd LINE` in the scratch directory (words are split at spaces, '' is an empty one) and
- * waits.  file_limit: largest file it may write, 0: any. */
+/* Parses `bcd LINE` with options_parse.  The line is split at spaces; '' is an empty word. */
+int parse_line(Options *options, const char *line);
+
+/* Runs `bcd LINE` in the scratch directory and waits for its end.  file_limit is the size of the
+ * largest file that it may write, 0 for any. */
 const Printed *program_run(const char *line, size_t file_limit);
 
-/* Starts it without waiting; its output goes to the scratch file "started".  program_wait gives
- * what Printed.status is. */
+/* Starts it without waiting; what it prints goes to the scratch file "started".  program_wait
+ * returns what Printed.status is. */
 pid_t program_start(const char *line);
 bool program_runs(pid_t process);
 int program_wait(pid_t process);
 
 /* Runs it with a terminal as its output, and returns what it printed there; NULL where the system
- * has no terminal to give (a bare chroot). */
+ * gives no terminal, as in a bare chroot. */
 const char *program_on_terminal(const char *line);
 
 void sleep_ms(int ms);

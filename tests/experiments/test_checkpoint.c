@@ -1,5 +1,5 @@
-/* checkpoint.h5: every number comes back, a resumed training goes on as if it had not stopped, and
- * damage shows. */
+/* checkpoint.h5: every number comes back, a resumed training gives the same result as one that did
+ * not stop, and damage is noticed. */
 #include <hdf5.h>
 #include <omp.h>
 #include <signal.h>
@@ -14,11 +14,12 @@
 #include "../../experiments/store/rundir.h"
 #include "../../experiments/store/settings.h"
 #include "../data/scratch.h"
+#include "program.h"
 
 #define RESNET "--model resnet:depth=8,width=2 --data synthetic --limit 24 --batch 4"
 #define GPT "--model gpt:layers=2,width=8,heads=2,context=8 --data text --limit 24 --batch 3"
 
-/* Each stops a training at a place of its own: after `steps` updates. */
+/* Trainings, each stopped after `steps` updates, which is a different kind of place in each. */
 typedef struct {
     const char *name, *flags;
     int steps;
@@ -55,13 +56,11 @@ static const Place places[] = {
 };
 
 static int open_flags(Setup *setup, const char *flags) {
-    char text[512], *argv[64] = {(char[]){"bcd"}, (char[]){"train"}};
-    int argc = 2;
+    char line[512];
     Options options;
-    snprintf(text, sizeof text, "%s --steps 12", flags);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
+    snprintf(line, sizeof line, "train %s --steps 12", flags);
     memset(setup, 0, sizeof *setup);
-    return options_parse(&options, argc, argv) || setup_open(setup, &options) ||
+    return parse_line(&options, line) || setup_open(setup, &options) ||
            setup_engine(setup, NULL, NULL, NULL);
 }
 
@@ -129,7 +128,7 @@ static void resumes_exactly(const void *row) {
     setup_free(&b);
 }
 
-/* The settings in the file rebuild the same set-up. */
+/* The settings of a training can be rebuilt from those in the file. */
 static void settings_come_back(void) {
     const char *path = scratch_path("settings.h5"), *flags = places[10].flags;
     Setup a;
@@ -150,7 +149,7 @@ static void settings_come_back(void) {
     setup_free(&a);
 }
 
-/* ---- refusals ---- */
+/* ---- refusals ------------------------------------------------------------------------------ */
 
 static void write_example(const char *path, const char *flags) {
     Setup setup;
@@ -203,7 +202,7 @@ static char *read_bytes(const char *path, size_t *count) {
     return bytes;
 }
 
-/* A file cut anywhere is refused. */
+/* A file is refused wherever it is cut off. */
 static void refuses_truncated(void) {
     const char *path = scratch_path("long.h5");
     Setup setup;
@@ -221,7 +220,8 @@ static void refuses_truncated(void) {
     setup_free(&setup);
 }
 
-/* A changed byte is refused, or lies where nothing is read: the same training comes back. */
+/* A file with a changed byte is refused, unless the byte is one that is not read; then the
+ * training is the same. */
 static void notices_damage(void) {
     if (TEST_SANITIZED) SKIP("damaged files are fuzz_checkpoint's, watched as well");
     const char *path = scratch_path("sound.h5");
@@ -292,7 +292,7 @@ static size_t read_until_lost(Engine *engine, TensorRole role, int number, real 
     return READ_FAILED;
 }
 
-/* A rank of a pipeline that dies while a checkpoint is written. */
+/* The old checkpoint stays when a rank of a pipeline dies while a new one is written. */
 static void survives_a_lost_rank(void) {
     const char *path = scratch_path("kept.h5");
     size_t before, after;
@@ -318,31 +318,27 @@ static void survives_a_lost_rank(void) {
     setup_free(&setup);
 }
 
-/* ---- run directories ---- */
+/* ---- run directories ----------------------------------------------------------------------- */
 
 static Options flags_of(const char *line) {
-    char text[512], *argv[64] = {(char[]){"bcd"}, (char[]){"train"}};
-    int argc = 2;
     Options options;
-    snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    CHECK(options_parse(&options, argc, argv) == 0, "%s", error_message());
+    CHECK(parse_line(&options, line) == 0, "%s", error_message());
     return options;
 }
 
 static void resume_refuses_contradictions(void) {
-    Options stored = flags_of("--lr 0.5 --model resnet8 --steps 10");
-    Options same = flags_of("--lr 0.5 --steps 20 --threads 2 --cache 1M --keep-last 2");
+    Options stored = flags_of("train --lr 0.5 --model resnet8 --steps 10");
+    Options same = flags_of("train --lr 0.5 --steps 20 --threads 2 --cache 1M --keep-last 2");
     CHECK(settings_resume(&stored, &same) == 0, "%s", error_message());
     CHECK(stored.steps == 20 && stored.threads == 2 && stored.cache == 1 << 20 &&
               stored.keep_last == 2 && stored.lr == 0.5,
           "what may change did not");
-    Options other = flags_of("--lr 0.25");
+    Options other = flags_of("train --lr 0.25");
     CHECK(settings_resume(&stored, &other) != 0, "took another rate");
     CHECK_ERROR(
         "--lr 0.25: this run was started with 0.5, and a resume must give the same result; "
         "start a new run with --out for another");
-    Options partition = flags_of("--partition 0/1-4");
+    Options partition = flags_of("train --partition 0/1-4");
     CHECK(settings_resume(&stored, &partition) != 0, "took another partition");
     CHECK_ERROR(
         "--partition 0/1-4: this run was started with none, and a resume must give the "

@@ -1,4 +1,4 @@
-/* The program from outside: trained, asked, asked for nonsense. */
+/* The program as a user runs it: every command, and wrong use. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,8 +9,7 @@
 
 #include "cli.h"
 
-/* ---- help and wrong use ------------------------------------------------------------------------
- */
+/* ---- help and wrong use -------------------------------------------------------------------- */
 
 static void helps(void) {
     CHECK(strstr(run(0, "--help")->out, "bcd train"), "no commands");
@@ -67,17 +66,16 @@ static void refuses_wrong_use(void) {
     CHECK(!file_exists(scratch_path("none")), "a directory was made for nothing");
 }
 
-/* What is printed may go to a full disk, too. */
+/* A full disk behind standard output is an error. */
 static void says_that_output_is_lost(void) {
     const Printed *printed = program_run("train --help", 4000);
     CHECK(printed->status == 1, "status %d", printed->status);
     check_error(printed, "output could not be written");
 }
 
-/* ---- training ----------------------------------------------------------------------------------
- */
+/* ---- training ------------------------------------------------------------------------------ */
 
-/* Checks which submodel trains each block of a run of three. */
+/* Checks which submodel trains each block of a run with three submodels. */
 static void check_partition(const char *path) {
     H5File file;
     int of_block[5];
@@ -121,7 +119,8 @@ static void trains(void) {
     check_error(run(1, "train --resume plain --steps 20"), "--steps 20: 30 steps are done already");
 }
 
-/* Where evaluation needs more scratch than any training step, too. */
+/* The planned memory is right even where evaluation needs more scratch memory than any training
+ * step. */
 static void plans_its_memory(void) {
     RunFile file;
     run(0,
@@ -134,7 +133,7 @@ static void plans_its_memory(void) {
     runfile_free(&file);
 }
 
-/* No step writes the weights a training would begin with, and it goes on from there. */
+/* With --steps 0 a run holds the initial weights, and a resume trains on from them. */
 static void trains_not_at_all(void) {
     const Printed *printed = run(0, "train " RESNET "--steps 0 --out nothing");
     CHECK(strstr(printed->out, "nothing trained: validation loss"), "%s", printed->out);
@@ -147,7 +146,8 @@ static void trains_not_at_all(void) {
     runfile_free(&file);
 }
 
-/* Settings of an earlier run, but for what is given, and what that replaces. */
+/* --like takes the settings of an earlier run, except for flags that are given and flags that
+ * these replace. */
 static void trains_like_another(void) {
     RunFile file;
     run(0, "train --like plain --quiet --out alike");
@@ -164,7 +164,7 @@ static void trains_like_another(void) {
     check_error(run(2, "train --like nothing-there"), "--like nothing-there: no run in it");
 }
 
-/* What other tools read while it trains, of a resumed training too. */
+/* log.csv and --log-samples have every row, after a resume too. */
 static void logs(void) {
     size_t count;
     int rows = 0, evaluations = 0, step, id[4];
@@ -211,7 +211,8 @@ static void threads_do_not_matter(void) {
     check_same_checkpoint("two", "three");
 }
 
-/* The numbers behind each switch are those of the curve, and they say what the reason says. */
+/* The losses stored with a switch are those of the curve, and they agree with the reason stored.
+ * */
 static void tells_why_it_switched(void) {
     enum { WINDOW = 3 };
     const double tolerance = 0.01;
@@ -264,8 +265,7 @@ static void one_line_on_a_terminal(void) {
     CHECK(strstr(text, "images/s") && strstr(text, " left"), "printed \"%s\"", text);
 }
 
-/* ---- the other commands ------------------------------------------------------------------------
- */
+/* ---- the other commands -------------------------------------------------------------------- */
 
 static void evaluates(void) {
     RunFile file;
@@ -301,7 +301,7 @@ static void samples(void) {
     check_error(run(1, "sample again"), "reads images");
 }
 
-/* With a file to validate on nothing is held out, and evaluation reads that file. */
+/* With --valid nothing is held out of the training data, and evaluation reads that file. */
 static void validates_on_a_file(void) {
     RunFile file;
     char expected[64];

@@ -1,4 +1,5 @@
-/* Models of the transformers library: read, written, and the logits that it computes from them. */
+/* Models in the format of the transformers library are read and written, and ours compute the
+ * logits that it computes from them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,11 @@
 static const char *const names[] = {"gpt2", "llama", "grouped", "mistral"};
 
 #define PRETRAINED BCD_SOURCE_DIR "/tests/fixtures/pretrained"
-/* A training that changes nothing. */
+/* The flags of a training that changes no parameter. */
 #define STILL "--data text --context 10 --lr 0 --steps 1 --limit 8 --batch 2 --quiet "
 
-/* The logits of a file that bcd gradients or tests/fixtures/pretrained.py made; to be freed. */
+/* Returns the logits in a file of bcd gradients or tests/fixtures/pretrained.py, for the caller to
+ * free. */
 static double *read_logits(const char *path, size_t *count, double *float_error) {
     H5File file;
     size_t size[H5_RANK];
@@ -36,7 +38,8 @@ static double *read_logits(const char *path, size_t *count, double *float_error)
     return logits;
 }
 
-/* Starts from a model, changes nothing, and computes the logits of the fixture's tokens. */
+/* Starts a training from a model, changes nothing, and computes the logits of the fixture's
+ * tokens. */
 static void compute_logits(const char *init, const char *name, const char *run_name) {
     run(0, "train --init %s " STILL "--out %s", init, run_name);
     run(0,
@@ -61,7 +64,8 @@ static void logits_are_theirs(const void *data) {
     CHECK(count == want_count && count > 0, "%zu logits, not %zu", count, want_count);
     for (size_t i = 0; want && logits && i < count && count == want_count; i++)
         error = fmax(error, fabs(logits[i] - want[i]));
-    /* Theirs in float32 are off by float_error for one order of sums; ours is another order. */
+    /* float_error is how far PyTorch's logits in float32 are off, with its order of sums; ours is
+     * another. */
     CHECK(error <= 8 * float_error, "off by %g, theirs in float32 by %g", error, float_error);
 
     run(0, "export %s --out exported-%s", first, name);
@@ -77,7 +81,7 @@ static void logits_are_theirs(const void *data) {
     free(again);
 }
 
-/* The numbers themselves, to the last bit. */
+/* Parameters that are exported and loaded again are the same to the bit. */
 static void exported_is_theirs(const void *data) {
     const char *name = data;
     Safetensors theirs, ours;
@@ -104,8 +108,8 @@ static void exported_is_theirs(const void *data) {
     safetensors_close(&ours);
 }
 
-/* Evaluated as it is, a model has the loss that its fine-tuning begins with; its export has its
- * name and its positions. */
+/* bcd eval --init gives the loss with which fine-tuning begins, and an export has the type and the
+ * number of positions of the model that was loaded. */
 static void goes_without_a_run(const void *data) {
     const char *name = data;
     char first[512], path[64];
@@ -127,8 +131,8 @@ static void tune(const char *name, const char *out, const char *flags) {
         name, out, name, flags);
 }
 
-/* Started over before the first checkpoint, a training starts from the same model; and so does one
- * over two ranks. */
+/* A training that is resumed before its first checkpoint starts from the same model, and so does
+ * one over two ranks. */
 static void starts_again_from_the_model(const void *name) {
     char first[32], again[32], file[64];
     snprintf(first, sizeof first, "tuned-%s", (const char *)name);
@@ -146,11 +150,10 @@ static void starts_again_from_the_model(const void *name) {
     check_same_checkpoint(first, again);
 }
 
-/* ---- config.json -------------------------------------------------------------------------------
- */
+/* ---- config.json --------------------------------------------------------------------------- */
 
-/* What stands in the config.json of published models, in the words of their time, as far as it
- * matters here. */
+/* The settings in the config.json of published models that matter here, under the names of their
+ * time. */
 typedef struct {
     const char *spec, *config;
 } Published;
@@ -220,7 +223,7 @@ static void published_config(const void *data) {
     model_free(ours);
 }
 
-/* What is written to config.json is read from it. */
+/* A config.json that we write is read as the same model. */
 static void configs_come_back(void) {
     static const char *const specs[] = {"tinyllama",      "L-70B",
                                         "L-405B",         "llama3.2-3B",
@@ -240,10 +243,10 @@ static void configs_come_back(void) {
     }
 }
 
-/* ---- what is refused ----------------------------------------------------------------------------
- */
+/* ---- what is refused ----------------------------------------------------------------------- */
 
-/* A copy of a fixture in whose config.json `from` (as far as the next comma) has become `to`. */
+/* Makes a copy of a fixture in whose config.json the text from `from` to the next comma is
+ * replaced by `to`. */
 static void make_changed(const char *dir, const char *name, const char *from, const char *to) {
     char path[256], config[256];
     snprintf(path, sizeof path, PRETRAINED "/%s/config.json", name);
@@ -310,7 +313,7 @@ static void other_models_are_refused(void) {
     }
 }
 
-/* A run that never began leaves no directory.  One that was there stays. */
+/* A start that fails leaves no directory, unless it was there before. */
 static void a_failed_start_leaves_no_directory(void) {
     make_changed("weightless", "gpt2", "\"n_layer\"", "\"n_layer\": 2");
     run(1, "train --init weightless " STILL "--out gone");
@@ -321,7 +324,8 @@ static void a_failed_start_leaves_no_directory(void) {
     CHECK(rmdir(scratch_path("full/of")) == 0, "an empty directory that was there is gone");
 }
 
-/* Numbers of another vocabulary mean other words.  Rows of padding behind it are usual. */
+/* Tokens of another vocabulary are refused, as their numbers mean other words.  Padding rows
+ * behind a vocabulary are usual and accepted. */
 static void another_vocabulary_is_refused(void) {
     make_changed("vocabulary", "gpt2", "\"vocab_size\"", "\"vocab_size\": 300");
     check_error(run(1, "train --init vocabulary " STILL "--out never10"),

@@ -1,5 +1,6 @@
-/* The program on other devices than the CPU.  Wherever these tests run there is SIMT: the kernels
- * of the GPU, thread by thread on the processor, so the trainings are of the tiniest. */
+/* The program on other devices than the CPU.  SIMT, which runs the kernels of the GPU thread by
+ * thread on the processor, is available wherever these tests run; as it is slow, the trainings are
+ * tiny. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 #include "cli.h"
 #include "compare.h"
 
-/* Trainings of two steps a submodel.  Adam for the model without biases: the gradient of a key's
- * bias is 0 but for roundings, and Adam would make steps of these. */
+/* Trainings of two steps per submodel.  Adam is for the model without biases: the gradient of a
+ * key's bias is 0 except for rounding errors, which Adam would scale up to whole steps. */
 #define SMALL_RESNET                                                                     \
     "--model resnet:depth=8,width=2 --data synthetic --limit 8 --batch 2 --submodels 3 " \
     "--switch-every 2 --threads 1 "
@@ -32,8 +33,7 @@ static bool has_device(const char *name) {
     return CHECK(listed, "not listed") && strncmp(listed + strlen(line), "not available: ", 15);
 }
 
-/* ---- what is not there -------------------------------------------------------------------------
- */
+/* ---- what is not there --------------------------------------------------------------------- */
 
 static void refuses_absent_devices(void) {
     if (has_device("cuda")) SKIP("there is a GPU");
@@ -61,8 +61,8 @@ static void refuses_absent_devices(void) {
     run(0, "train --resume here --steps 2 --device cpu --precision fp32 --quiet");
 }
 
-/* Copies a file into the scratch directory, with another first character where `text` stands in it;
- * false if it does not. */
+/* Copies a file into the scratch directory.  Unless `text` is NULL, the first character of its
+ * first occurrence is changed in the copy.  Returns false if it does not occur. */
 static bool copy_outside(const char *to, const char *from, const char *text) {
     struct stat status;
     FILE *file = fopen(from, "rb");
@@ -79,7 +79,8 @@ static bool copy_outside(const char *to, const char *from, const char *text) {
     return whole && (at || !text);
 }
 
-/* A library of another build: structs may differ, so nothing in it may be called. */
+/* A library of another build is refused: its structs may differ, so no function of it may be
+ * called. */
 static void refuses_libraries_of_another_version(void) {
     char library[1024], command[2300];
     snprintf(library, sizeof library, "%s", BCD_PROGRAM);
@@ -96,8 +97,7 @@ static void refuses_libraries_of_another_version(void) {
     CHECK(told && pclose(told) == 0 && refused, "it was loaded");
 }
 
-/* ---- who computed what -------------------------------------------------------------------------
- */
+/* ---- who computed what --------------------------------------------------------------------- */
 
 static void sessions_are_recorded(void) {
     RunFile file;
@@ -126,8 +126,7 @@ static void old_files_are_read(void) {
     runfile_free(&file);
 }
 
-/* ---- trained -----------------------------------------------------------------------------------
- */
+/* ---- trained ------------------------------------------------------------------------------- */
 
 static void copy_run(const char *to, const char *from) {
     static const char *const files[] = {"run.h5", "checkpoint.h5"};
@@ -139,7 +138,7 @@ static void copy_run(const char *to, const char *from) {
     }
 }
 
-/* The loss of step `step`, NAN if there is none. */
+/* Returns the loss of step `step`, NAN if there is none. */
 static double loss_at(const char *dir, size_t step) {
     RunFile file;
     double loss = read_run(&file, dir) && file.curve_rows >= step ? file.curve[step - 1].loss : NAN;
@@ -147,8 +146,7 @@ static double loss_at(const char *dir, size_t step) {
     return loss;
 }
 
-/* ---- trained -----------------------------------------------------------------------------------
- */
+/* ---- trained ------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name, *flags;
@@ -158,8 +156,8 @@ static const Family families[] = {
     {"resnet", SMALL_RESNET}, {"gpt", SMALL_GPT}, {"llama", SMALL_LLAMA}};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* Three steps on one device; the fourth on both, from the same file.  Roundings of 6e-8, through a
- * few dozen operations: about 1e-6 of the movement. */
+/* Trains three steps on one device, and the fourth on both from the same checkpoint.  Rounding
+ * errors of 6e-8 through a few dozen operations are about 1e-6 of the movement. */
 static void continues(const char *flags, const char *from, const char *name) {
     char first[32], cpu[48], simt[48], a[64], b[64], start[64];
     snprintf(first, sizeof first, "%s-%s", name, from);
@@ -194,7 +192,7 @@ static void trains(const void *row) {
     runfile_free(&file);
 }
 
-/* A checkpoint goes into a device and comes out of it the same. */
+/* A checkpoint that is loaded to a device and saved again is the same. */
 static void hands_back(const char *from, const char *device, const char *precision) {
     run(0, "train --resume %s --device %s --precision %s --quiet", from, device, precision);
 }
@@ -214,7 +212,7 @@ static void nothing_is_lost(const void *row) {
     compare_checkpoints(a, b, a, 0);
 }
 
-/* As on the CPU: a training that was interrupted ends with the bits of one that was not, in every
+/* As on the CPU, a resumed training has the bits of one that was not interrupted: in every
  * precision, and with a cache on the device. */
 typedef struct {
     const char *name, *flags;
@@ -251,7 +249,8 @@ static void resumes_exactly(const void *row) {
     }
 }
 
-/* Each rank a stage of its own on the device: the bits of one, and a checkpoint for either. */
+/* Ranks that each have a stage on the device give the bits of a single stage, and either kind of
+ * run resumes the other's checkpoint. */
 typedef struct {
     const char *name, *flags;
     int ranks;
@@ -282,8 +281,8 @@ static void shares_out_the_model(const void *row) {
     check_same_checkpoint(whole, many);
 }
 
-/* bf16 is no other name for fp32, and not far from it: 8 bits of each number, through ten layers.
- */
+/* bf16 gives other numbers than fp32, though not far from them: it rounds to 8 bits, through ten
+ * layers. */
 static void precisions_differ(void) {
     if (!has_device("simt")) SKIP("built without SIMT");
     double plain = loss_at("unbroken1", 1), half = loss_at("unbroken2", 1);
@@ -304,8 +303,8 @@ static void killed_and_resumed(void) {
     check_same_run("unkilled", "killed");
 }
 
-/* Six steps above a frozen prefix, of four an epoch: the last two find its outputs in the cache, on
- * the device, in host memory and in a file. */
+/* Runs six steps of four to the epoch above a frozen prefix.  The last two find its outputs in the
+ * cache: on the device, in host memory, and in a file. */
 #define CACHED \
     GPT_WORDS "--device simt --submodels 2 --switch-every 6 --order descending --steps 7 "
 
@@ -335,7 +334,7 @@ static void offloads(void) {
         double x = loss_at("on-cpu", step), y = loss_at("offloaded", step);
         CHECK(fabs(x - y) <= 1e-5 * fabs(x), "step %zu: loss %.8f, offloaded %.8f", step, x, y);
     }
-    /* Its checkpoint has the optimizer's state, for any device to go on with. */
+    /* The checkpoint has the state of the optimizer, with which any device can resume. */
     copy_run("halfway", "offloaded");
     copy_run("onloaded", "offloaded");
     run(0, "train --resume onloaded --steps 5 --device cpu --method bcd --quiet");
@@ -344,8 +343,7 @@ static void offloads(void) {
                         "halfway/checkpoint.h5", 2e-5);
 }
 
-/* ---- the other commands ------------------------------------------------------------------------
- */
+/* ---- the other commands -------------------------------------------------------------------- */
 
 static void evaluates_and_samples(void) {
     if (!has_device("simt")) SKIP("built without SIMT");

@@ -1,4 +1,4 @@
-/* `bcd experiment memory` and `cost`, through the program: their tables, number by number. */
+/* `bcd experiment memory` and `cost` as a user runs them: every number of their tables. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "cli.h"
 #include "tables_sample.h"
 
-/* Runs an experiment into a directory and reads its tables; false after a failed CHECK. */
+/* Runs an experiment into a directory and reads its tables.  Returns false after a failed CHECK.
+ * */
 static bool open_tables(Tables *tables, const char *line, const char *file) {
     const Printed *printed = run(0, "%s", line);
     for (const char *at = printed->out; *at; at += strcspn(at, "\n") + 1)
@@ -17,7 +18,7 @@ static bool open_tables(Tables *tables, const char *line, const char *file) {
     return CHECK(tables_read(tables, scratch_path(file)) == 0, "%s", error_message());
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------- */
 
 /* 16 N and 8 N, in GiB of 2^30 bytes, to the digit; and which published ones they meet. */
 static void check_closed_forms(const Tables *tables) {
@@ -164,7 +165,7 @@ static void case_report(void) {
           "%s", printed->out);
 }
 
-/* ---- cost ------------------------------------------------------------------------------------ */
+/* ---- cost ---------------------------------------------------------------------------------- */
 
 /* Cells of the audit: which multiplier each follows from, and the ones that follow from none. */
 static void check_reductions(const Tables *tables) {

@@ -1,4 +1,4 @@
-/* `bcd experiment finetune`, through the program as it is used, and its table. */
+/* `bcd experiment finetune` as a user runs it, and its table. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ static bool read_study(Study *study, const char *path) {
     return CHECK(study_read(study, scratch_path(path)) == 0, "%s", error_message());
 }
 
-/* A small model is pretrained, exported, and fine-tuned twice from the same files. */
+/* Pretrains and exports a small model, and fine-tunes it twice from the same files. */
 static void all_starts_from_one_model(void) {
     Study study, before;
     run(0, "experiment finetune --preset smoke --quiet --threads 1 --out tuned");
@@ -47,7 +47,7 @@ static void all_starts_from_one_model(void) {
     CHECK(strstr(again->out, "row 2 of 2") && !strstr(again->out, "step "), "%s", again->out);
 }
 
-/* The same from the files that were exported; flags are the fine-tuning's. */
+/* Does the same from the files that were exported; the flags are those of the fine-tuning. */
 static void starts_from_a_directory(void) {
     Study own, given;
     run(0,
@@ -126,7 +126,7 @@ static void mistakes_are_refused(void) {
           "two models: %s", error_message());
 }
 
-/* Without the data sets that the laptop's preset is for. */
+/* The laptop preset runs without the data sets that it is for. */
 static void text_stands_in(void) {
     const Printed *printed =
         run(0,

@@ -1,4 +1,5 @@
-/* Plans that do not fit are refused with the numbers, and with the fewest changes that would do. */
+/* A training that does not fit is refused, with the bytes it needs and the fewest changes with
+ * which it would fit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,9 +7,9 @@
 #include "../../ref/error.h"
 #include "../test.h"
 
-/* A device whose bytes are easy to reckon, in units: parameters 64; gradients and state 10 each for
- * every active block between embedding and head; activations a unit a sample, a quarter with
- * recompute, half in bf16; on the host 10 with bf16. */
+/* Plans for an imaginary device, in units that are easy to add up.  Parameters take 64; gradients
+ * and state 10 each for every active block between embedding and head; activations 1 per sample, a
+ * quarter of that with recompute, and half in bf16.  Host memory holds 10 with bf16. */
 enum { UNIT = 1024 };
 
 static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *model,
@@ -25,8 +26,8 @@ static int plan(size_t device[MEM_ROLES], size_t host[MEM_ROLES], const Model *m
     return 0;
 }
 
-/* Six such blocks: 184 units of weights, gradients and state for M = 1, 124 for 2, 104 for 3, 84
- * for 6; and 64 samples a batch: 248 in all. */
+/* Six such blocks take 184 units of parameters, gradients and state for M = 1, 124 for 2, 104 for
+ * 3, and 84 for 6.  With 64 samples a batch that is 248 for M = 1. */
 typedef struct {
     const char *name;
     double units, host_units; /* of memory; host 0: the same memory */
@@ -61,7 +62,7 @@ static const Case cases[] = {
      "with up to 8 submodels, recompute and a sample at a time it still needs 84.2 KiB"},
 };
 
-/* What does not fit is told by role. */
+/* The error names the bytes of each role. */
 static const char needs[] =
     " needs 248.0 KiB (parameters 64.0 KiB, gradients 60.0 KiB, state 60.0 KiB, activations "
     "64.0 KiB), FAKE has ";
@@ -98,7 +99,7 @@ static void refuses_with_advice(const void *row) {
     model_free(model);
 }
 
-/* The cache that was asked for takes its part. */
+/* The prefix cache takes its part of the memory. */
 static void counts_the_cache(void) {
     Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
     Partition partition;
@@ -119,7 +120,8 @@ static void counts_the_cache(void) {
     model_free(model);
 }
 
-/* Kept state does not shrink with more submodels: 60 units, beside 30 of gradients, 64 and 64. */
+/* Kept optimizer state does not get smaller with more submodels: it is 60 units, next to 30 of
+ * gradients, 64 of parameters and 64 of activations. */
 static void counts_kept_state(void) {
     Model *model = model_create("gpt:layers=6,width=8,heads=1,context=8,vocabulary=8");
     Partition partition;

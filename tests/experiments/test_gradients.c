@@ -1,5 +1,5 @@
-/* `bcd gradients`: every number of its file against PyTorch's, through files alone, as a user of
- * another framework would compare. */
+/* `bcd gradients`: every number in its file is compared with PyTorch's, through files alone, as a
+ * user of another framework would do. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void fixture_path(char path[256], const char *name) {
     snprintf(path, 256, "tests/fixtures/%s.h5", name);
 }
 
-/* What the command does on a device, from two files to a third. */
+/* Runs the command on a device: it reads two files and writes a third. */
 static int make_on(DeviceKind device, Mode mode, const char *checkpoint, const char *batch_path,
                    const char *out) {
     Options options;
@@ -34,8 +34,8 @@ static int make(const char *checkpoint, const char *batch_path, const char *out)
     return make_on(DEVICE_CPU, MODE_TRAIN, checkpoint, batch_path, out);
 }
 
-/* The largest difference between one array of both files, and the largest number there; NAN after a
- * failed CHECK. */
+/* Returns the largest difference between the two files' arrays of this name, and overwrites *most
+ * with the largest magnitude in `want`.  NAN after a failed CHECK. */
 static double difference(const H5File *want, const H5File *got, const char *name, double *most) {
     size_t size[H5_RANK], other[H5_RANK], count = 1;
     int rank = h5_size(want, name, size);
@@ -63,9 +63,10 @@ static double difference(const H5File *want, const H5File *got, const char *name
     return error;
 }
 
-/* Sums of a few hundred products in float, through up to ten layers, are a few dozen roundings of
- * 6e-8 off.  Where the terms of a sum cancel they are more: then no more than four times what the
- * textbook loops are off, which store the same floats and add in another order. */
+/* Sums of a few hundred products in float, through up to ten layers, differ by a few dozen
+ * rounding errors of 6e-8.  Where the terms of a sum cancel they differ more; then the limit is
+ * four times the difference of the textbook loops, which store the same floats and add in another
+ * order. */
 static void compare_array(const H5File *want, const H5File *got, const H5File *plain,
                           const char *name) {
     double most = 0, error = difference(want, got, name, &most), allowed = 1e-5 * most;
@@ -86,7 +87,7 @@ static int compare_group(const H5File *want, const H5File *got, const H5File *pl
     return count;
 }
 
-/* The numbers of PyTorch, on any device. */
+/* On every device the numbers are those of PyTorch. */
 typedef struct {
     const char *name, *fixture;
     DeviceKind device;
@@ -119,9 +120,10 @@ static void case_fixture(const void *row) {
     }
 }
 
-/* ---- statistics of batch norm ---------------------------------------------------------------- */
+/* ---- statistics of batch norm -------------------------------------------------------------- */
 
-/* As after model.eval(): PyTorch's loss with the running statistics, which stay as they were. */
+/* With --mode eval the loss is PyTorch's after model.eval(), and the running statistics do not
+ * change. */
 static void case_evaluation(const void *row) {
     const Row *r = row;
     char fixture[256];
@@ -155,7 +157,7 @@ enum { STEM_IMAGES = 5, STEM_SIDE = 9, STEM_IN = 3, STEM_OUT = 3 };
 typedef real StemImages[STEM_IMAGES][STEM_SIDE][STEM_SIDE][STEM_IN];
 typedef real StemWeight[STEM_OUT][3][3][STEM_IN];
 
-/* One output of the fixture's first convolution, padded with zeros. */
+/* Returns one output of the fixture's first convolution, whose input is padded with zeros. */
 static double convolve(StemImages x, StemWeight w, int n, int row, int column, int out) {
     double sum = 0;
     for (int i = 0; i < 3; i++)
@@ -168,8 +170,8 @@ static double convolve(StemImages x, StemWeight w, int n, int row, int column, i
     return sum;
 }
 
-/* After a step PyTorch's are 0.9 of what they were and 0.1 of the batch's, whose variance is
- * without bias there: worked out here of the first norm. */
+/* After a step PyTorch's running statistics are 0.9 of the old ones and 0.1 of the batch's, whose
+ * variance is the unbiased one.  The test works those of the first norm out. */
 static void case_running_statistics(void) {
     enum { COUNT = STEM_IMAGES * STEM_SIDE * STEM_SIDE };
     static StemImages images;
@@ -213,7 +215,7 @@ static void case_running_statistics(void) {
     h5_close(&got);
 }
 
-/* ---- wrong files ----------------------------------------------------------------------------- */
+/* ---- wrong files --------------------------------------------------------------------------- */
 
 static void write_batch(const char *path, int n, int t, int token, int target) {
     H5File file;

@@ -1,4 +1,5 @@
-/* The HDF5 layer: what is written comes back, and what cannot be read or written says so. */
+/* The HDF5 layer: what is written is read back the same, and what cannot be read or written is an
+ * error. */
 #include <hdf5.h>
 #include <hdf5_hl.h>
 #include <math.h>
@@ -32,7 +33,7 @@ static const Row rows[] = {{1, 2.5, 0, "start"}, {7, -1e300, 3, ""}, {UINT64_MAX
 
 static const float numbers[6] = {1, 2, 3, -4, 5e30F, -0.0F};
 
-/* A file with one of everything. */
+/* Writes a file with an object of every kind. */
 static const char *example(const char *name) {
     const char *path = scratch_path(name);
     H5File file;
@@ -102,8 +103,8 @@ static void round_trip(void) {
     h5_close(&file);
 }
 
-/* What may be missing: NAN of a real number, 0 of others, "" of a text, which is then not stored.
- */
+/* A field that may be missing is read as NAN if it is real, 0 if it is whole, and "" if it is
+ * text; an empty text is not stored. */
 static void optional_fields(void) {
     static const H5Column some[] = {
         {.name = "absent", .kind = H5_DOUBLE, .offset = offsetof(Row, loss), .optional = true},
@@ -130,7 +131,7 @@ static void optional_fields(void) {
     h5_close(&file);
 }
 
-/* What h5py and h5ls show: labels on plain dimensions, scales on the columns of a table. */
+/* h5py and h5ls show labels on plain dimensions, and scales on the columns of a table. */
 static void names_dimensions(void) {
     const char *path = example("named.h5");
     char label[H5_NAME] = "";
@@ -157,7 +158,7 @@ static char *read_bytes(const char *path, size_t *count) {
     return bytes;
 }
 
-/* No time of day anywhere in the file. */
+/* The file holds no time of day. */
 static void same_twice(void) {
     size_t a_count, b_count;
     char *a = read_bytes(example("a.h5"), &a_count);
@@ -217,7 +218,7 @@ static void refuses_strange_contents(void) {
     h5_close(&file);
 }
 
-/* A disk that fills up after `most` bytes: the file that was there stays. */
+/* On a disk that fills up after `most` bytes the old file stays as it was. */
 static void full_disk(size_t most) {
     const char *path = example("kept.h5");
     size_t before, after;
@@ -265,7 +266,7 @@ static void refuses_a_missing_directory(void) {
     CHECK_ERROR("%s: cannot create: No such file or directory", path);
 }
 
-/* Every failure is remembered until the commit, which then leaves nothing behind. */
+/* A failure is remembered until h5_commit, which then leaves nothing behind. */
 static void remembers_the_first_failure(void) {
     const char *path = scratch_path("failed.h5");
     H5File file;

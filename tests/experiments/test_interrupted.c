@@ -1,4 +1,4 @@
-/* Trainings that are killed, stopped, run out of disk or find their files damaged. */
+/* Trainings that are killed, stopped, out of disk space, or that find their files damaged. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 #include "cli.h"
 
-/* ---- interrupted -------------------------------------------------------------------------------
- */
+/* ---- interrupted --------------------------------------------------------------------------- */
 
-/* Killed again and again, each time a little later; a training without a break then goes as far. */
+/* A training that is killed again and again, each time a little later, ends like one that was not.
+ * */
 static void killed_and_resumed(const void *row) {
     const char *flags = row;
     char line[1024], start[1024], dir[32], whole[32], checkpoint[64];
@@ -39,8 +39,9 @@ static void killed_and_resumed(const void *row) {
     test_note("%d steps", steps);
 }
 
-/* Killed between the two renames of a save, the curves are ahead, here by more than the switch that
- * follows step 14; before the first checkpoint, there are only settings. */
+/* A training that is killed between the two renames of a save has curves ahead of its checkpoint,
+ * here by more than the switch after step 14.  Killed before its first checkpoint, it has only
+ * settings. */
 static void curves_ahead_of_the_checkpoint(void) {
     run(0, "train " RESNET "--steps 30 --save-every 7 --keep-last 9 --out ahead --quiet");
     for (int i = 0; i < 2; i++) {
@@ -65,7 +66,8 @@ static void stops_on_ctrl_c(void) {
         pid_t process = program_start(i ? "train --resume stopped"
                                         : "train " GPT ENDLESS
                                           "--eval-every 300 --save-every 1000000000 --out stopped");
-        /* The one at the start; from there a signal is heard, after a step at the earliest. */
+        /* Waits for the save at the start.  From then on a signal stops the training after a step.
+         * */
         wait_for_saves(process, "stopped/checkpoint.h5", last, 1);
         sleep_ms(30 * i);
         kill(process, signals[i]);
@@ -90,8 +92,7 @@ static void extends(void) {
     check_error(run(1, "train --resume cosine --steps 30"), "cosine schedule ends at step 13");
 }
 
-/* ---- trouble -----------------------------------------------------------------------------------
- */
+/* ---- trouble ------------------------------------------------------------------------------- */
 
 static void loss_not_finite(void) {
     const Printed *printed =
@@ -105,8 +106,8 @@ static void loss_not_finite(void) {
     run(0, "eval wild");
 }
 
-/* An update can leave numbers that are not finite behind a loss that was: they are not saved, and
- * the training has failed, whichever step was the last. */
+/* An update can leave numbers that are not finite although the loss before it was finite.  They
+ * are not saved, and the training has failed, even if that was its last step. */
 static void weights_not_finite(void) {
     for (int steps = 1; steps <= 4; steps++) {
         const Printed *printed =
@@ -150,7 +151,7 @@ static void damaged_files(void) {
     check_error(run(1, "train --resume damaged --steps 6"), "damaged/run.h5: not an HDF5 file");
 }
 
-/* Changes a setting and nothing else. */
+/* Changes one setting in a file and nothing else. */
 static void change_batch(const char *name, uint64_t batch) {
     hid_t file = H5Fopen(scratch_path(name), H5F_ACC_RDWR, H5P_DEFAULT);
     hid_t group = H5Gopen2(file, "/settings", H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
@@ -163,7 +164,7 @@ static void change_batch(const char *name, uint64_t batch) {
     H5Fclose(file);
 }
 
-/* The files of a run must agree. */
+/* run.h5 and checkpoint.h5 of different runs are refused. */
 static void changed_settings(void) {
     static const char *const files[] = {"changed/run.h5", "changed/checkpoint.h5"};
     static const char *const errors[] = {"run.h5 says --batch 8, checkpoint.h5 4",
@@ -180,7 +181,7 @@ static void changed_settings(void) {
     check_error(run(1, "train --resume changed --steps 6"), "checkpoint.h5 ");
 }
 
-/* Only regular files are replaced, and of a link what it names. */
+/* Only regular files are replaced; of a symbolic link, the file that it points to. */
 static void writes_to_files_alone(void) {
     char link[512];
     struct stat status;

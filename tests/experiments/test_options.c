@@ -1,23 +1,12 @@
-/* The command line: each wrong use has its own clear line, and what is right arrives. */
+/* The command line: every wrong use gets a clear line of its own, and every flag reaches the
+ * settings. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../experiments/train/setup.h"
 #include "../data/scratch.h"
-
-/* Splits at spaces; a token of two quotes is an empty argument. */
-static int parse(Options *options, const char *line) {
-    static char text[1024];
-    char *argv[96] = {(char[]){"bcd"}};
-    int argc = 1;
-    snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok(text, " "); word && argc < 96; word = strtok(NULL, " ")) {
-        if (strcmp(word, "''") == 0) word[0] = 0;
-        argv[argc++] = word;
-    }
-    return options_parse(options, argc, argv);
-}
+#include "program.h"
 
 typedef struct {
     const char *line, *error;
@@ -77,11 +66,11 @@ static const Wrong wrong[] = {
 static void refuses(const void *row) {
     const Wrong *w = row;
     Options options;
-    CHECK(parse(&options, w->line) != 0, "accepted: bcd %s", w->line);
+    CHECK(parse_line(&options, w->line) != 0, "accepted: bcd %s", w->line);
     CHECK_ERROR("%s", w->error);
 }
 
-/* What only the model and the kind of data can tell. */
+/* Mistakes that show only when the model and the kind of data are known. */
 static const Wrong mismatched[] = {
     {"train --data cifr10",
      "data: no data set \"cifr10\"; there are synthetic, cifar10, cifar100, text, text1, "
@@ -129,16 +118,16 @@ static const Wrong mismatched[] = {
 static void refuses_mismatch(const void *row) {
     const Wrong *w = row;
     Options options;
-    if (!CHECK(parse(&options, w->line) == 0, "refused early: %s", error_message())) return;
+    if (!CHECK(parse_line(&options, w->line) == 0, "refused early: %s", error_message())) return;
     CHECK(setup_check(&options) || setup_check_idle(&options), "accepted: bcd %s", w->line);
     CHECK_ERROR("%s", w->error);
 }
 
 static void takes_values(void) {
     Options o;
-    CHECK(parse(&o,
-                "train --lr=1e-3 --submodels 3 --order random --cache 1.5K --augment "
-                "--switch-every 0.5e --steps 7 --seed 12345678901 --out runs/x") == 0,
+    CHECK(parse_line(&o,
+                     "train --lr=1e-3 --submodels 3 --order random --cache 1.5K --augment "
+                     "--switch-every 0.5e --steps 7 --seed 12345678901 --out runs/x") == 0,
           "%s", error_message());
     CHECK(o.command == COMMAND_TRAIN && !o.help, "command %d", (int)o.command);
     CHECK(o.lr == 1e-3 && o.submodels == 3 && o.order == ORDER_RANDOM && o.cache == 1536,
@@ -153,17 +142,18 @@ static void takes_values(void) {
 
 static void takes_files_and_help(void) {
     Options o;
-    CHECK(parse(&o, "report a b c --out page.html") == 0, "%s", error_message());
+    CHECK(parse_line(&o, "report a b c --out page.html") == 0, "%s", error_message());
     CHECK(o.positionals == 3 && strcmp(o.positional[2], "c") == 0, "%d files", o.positionals);
-    CHECK(parse(&o, "gradients --checkpoint c --batch file.h5 --out o") == 0, "%s",
+    CHECK(parse_line(&o, "gradients --checkpoint c --batch file.h5 --out o") == 0, "%s",
           error_message());
     CHECK(strcmp(o.batch_file, "file.h5") == 0, "--batch of gradients is a file");
-    CHECK(parse(&o, "train --nonsense --help") == 0 && o.help && o.command == COMMAND_TRAIN,
+    CHECK(parse_line(&o, "train --nonsense --help") == 0 && o.help && o.command == COMMAND_TRAIN,
           "--help comes before errors");
-    CHECK(parse(&o, "--help") == 0 && o.help && !o.command, "help about the program");
+    CHECK(parse_line(&o, "--help") == 0 && o.help && !o.command, "help about the program");
 }
 
-/* format, then set, gives the same again: how experiments store and rebuild settings. */
+/* Setting a flag to what options_format wrote gives the same value: experiments store settings and
+ * rebuild them in this way. */
 static void formats_what_it_reads(void) {
     static const char *const lines[] = {
         "train",
@@ -174,7 +164,7 @@ static void formats_what_it_reads(void) {
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         Options a, b;
         char text[OPTION_TEXT], again[OPTION_TEXT];
-        if (!CHECK(parse(&a, lines[i]) == 0, "%s", error_message())) continue;
+        if (!CHECK(parse_line(&a, lines[i]) == 0, "%s", error_message())) continue;
         options_defaults(&b, COMMAND_TRAIN);
         for (int row = 0; option_table[row].name; row++) {
             if (!a.given[row]) continue;
@@ -188,19 +178,20 @@ static void formats_what_it_reads(void) {
     }
 }
 
-/* Every flag that decides the training arrives where the training reads it. */
+/* Every flag that decides the result arrives in the settings of the training. */
 static void reaches_the_settings(void) {
     Options o;
     Setup s;
-    CHECK(parse(&o,
-                "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
-                "--partition 0-2/3 --order random --switch-every auto --auto-window 7 "
-                "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
-                "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --beta1 0.5 "
-                "--beta2 0.75 --eps 0.001 --decay "
-                "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
-                "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
-                "--switch-warmup 3 --submodel-lr 1,0.5 --correct-above 0.25") == 0,
+    CHECK(parse_line(
+              &o,
+              "train --model resnet:depth=8,width=2 --limit 64 --batch 16 --accumulate 3 "
+              "--partition 0-2/3 --order random --switch-every auto --auto-window 7 "
+              "--auto-tolerance 0.25 --auto-min 8 --auto-max 9 --keep-state --frozen-norm "
+              "batch --fraction 0.5 --optimizer adamw --lr 0.25 --weight-decay 0.125 --beta1 0.5 "
+              "--beta2 0.75 --eps 0.001 --decay "
+              "matrices --clip 3 --schedule step --warmup 4 --final-lr 0.5 --step-every 6 "
+              "--step-factor 0.75 --epochs 2.5 --seed 77 --recompute --always-active 4 "
+              "--switch-warmup 3 --submodel-lr 1,0.5 --correct-above 0.25") == 0,
           "%s", error_message());
     if (!CHECK(setup_open(&s, &o) == 0, "%s", error_message())) return;
     const BcdSettings *b = &s.bcd;
@@ -230,20 +221,20 @@ static void reaches_the_settings(void) {
     setup_free(&s);
 }
 
-/* Defaults that depend on optimizer, model and data, as the paper has them. */
+/* The defaults that depend on optimizer, model and data are those of the paper. */
 static void fills_in_defaults(void) {
     Options o;
     Setup s;
-    CHECK(parse(&o, "train --model resnet:depth=8,width=2 --limit 256") == 0 &&
+    CHECK(parse_line(&o, "train --model resnet:depth=8,width=2 --limit 256") == 0 &&
               setup_open(&s, &o) == 0,
           "%s", error_message());
     CHECK(s.options.lr == 0.1 && s.options.momentum == 0.9 && s.options.weight_decay == 1e-5 &&
               s.options.batch == 128 && s.options.steps == 12 && s.options.submodels == 1,
           "lr %g, batch %d, %d steps", s.options.lr, s.options.batch, (int)s.options.steps);
     setup_free(&s);
-    CHECK(parse(&o,
-                "train --data text --model gpt:layers=1,width=8,heads=1,context=16 --limit 20 "
-                "--optimizer adam --context 16") == 0 &&
+    CHECK(parse_line(&o,
+                     "train --data text --model gpt:layers=1,width=8,heads=1,context=16 --limit 20 "
+                     "--optimizer adam --context 16") == 0 &&
               setup_open(&s, &o) == 0,
           "%s", error_message());
     CHECK(s.options.lr == 3e-4 && s.options.batch == 8 && s.options.context == 16 &&
@@ -252,7 +243,7 @@ static void fills_in_defaults(void) {
     setup_free(&s);
 }
 
-/* A language model is trained as is usual; what is said goes before. */
+/* The defaults of a language model are the usual ones, and flags that are given override them. */
 static const struct {
     const char *line;
     int optimizer, schedule, warmup;
@@ -270,7 +261,7 @@ static void defaults_of_a_language_model(void) {
         Options o;
         char line[256];
         snprintf(line, sizeof line, "train --data text --steps 100 %s", language[i].line);
-        if (!CHECK(parse(&o, line) == 0, "%s", error_message())) continue;
+        if (!CHECK(parse_line(&o, line) == 0, "%s", error_message())) continue;
         OptimizerSettings s = setup_optimizer(&o);
         CHECK((int)s.kind == language[i].optimizer && (int)s.schedule == language[i].schedule &&
                   s.warmup_steps == language[i].warmup && s.lr == language[i].lr &&
@@ -291,7 +282,7 @@ static void quotes_names(void) {
         CHECK(strcmp(quoted(text, names[i].name), names[i].text) == 0, "%s", text);
 }
 
-/* What a file says holds unless the command line says otherwise. */
+/* Flags in a file count unless the command line has them, too. */
 static const Wrong config[] = {
     {"lr 0.5\n", NULL},
     {"# all of it\n\n  --batch = 7   # small\nkeep-state\n", NULL},
@@ -309,7 +300,7 @@ static void reads_a_config(const void *row) {
     char line[300];
     scratch_text("flags", w->line);
     snprintf(line, sizeof line, "train --lr 0.5 --epochs 2 --config %s", scratch_path("flags"));
-    int failed = parse(&o, line);
+    int failed = parse_line(&o, line);
     CHECK(!failed == !w->error, "%s", error_message());
     if (w->error) CHECK(strstr(error_message(), w->error), "%s", error_message());
     if (w->error) return;
@@ -317,7 +308,8 @@ static void reads_a_config(const void *row) {
     CHECK(!strstr(w->line, "batch") || (o.batch == 7 && o.keep_state), "the file");
 }
 
-/* A flag without a help line, a command that takes two flags of one name: mistakes in the table. */
+/* Looks for mistakes in the table of flags: a flag without help, or two flags of one name in a
+ * command. */
 static void table_is_sound(void) {
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];

@@ -15,12 +15,9 @@ static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + 
 
 /* A command line as the program reads it. */
 static void ask(PlanQuestion *q, Options *o, const char *line) {
-    static char words[1024];
-    char *argv[64] = {(char *)"bcd", (char *)"plan"};
-    int argc = 2;
-    snprintf(words, sizeof words, "%s", line);
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    if (!CHECK(options_parse(o, argc, argv) == 0, "%s", error_message())) abort();
+    char words[1024];
+    snprintf(words, sizeof words, "plan %s", line);
+    if (!CHECK(parse_line(o, words) == 0, "%s", error_message())) abort();
     if (!CHECK(question_open(q, o, o->model) == 0, "%s", error_message())) abort();
 }
 
@@ -31,7 +28,7 @@ static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {
     return space;
 }
 
-/* ---- the search ------------------------------------------------------------------------------ */
+/* ---- the search ---------------------------------------------------------------------------- */
 
 /* Every candidate simulated; the first of the best. */
 static bool brute_force(Plan *best, const PlanSpace *space, PlanGoal goal, int *tried) {
@@ -124,7 +121,7 @@ static void case_candidates(void) {
     question_free(&q);
 }
 
-/* ---- memory, time, money --------------------------------------------------------------------- */
+/* ---- memory, time, money ------------------------------------------------------------------- */
 
 static double kept(const Plan *plan) {
     const double *bytes = plan->prediction.bytes;

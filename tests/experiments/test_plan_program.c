@@ -1,4 +1,4 @@
-/* bcd plan from outside: tables, costs that add up, files, wrong use. */
+/* bcd plan as a user runs it: its tables, costs that add up, files, and wrong use. */
 #include <math.h>
 #include <string.h>
 

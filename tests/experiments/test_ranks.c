@@ -1,4 +1,4 @@
-/* bcd train --pipeline: the same files as on one device, whatever the number of ranks. */
+/* bcd train --pipeline writes the same files as one device, whatever the number of ranks. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,7 @@
     "--model resnet:depth=14,width=2 --data synthetic --limit 32 --batch 4 --accumulate 2 " \
     "--submodels 3 --switch-every 7 --eval-every 20 "
 
-/* ---- the same bits ------------------------------------------------------------------------------
- */
+/* ---- the same bits ------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name, *flags, *ranks;
@@ -48,7 +47,7 @@ static void same_as_one_device(const void *data) {
     check_same_run(one, many);
 }
 
-/* Started on four ranks, gone on with on two, three and one. */
+/* A training that starts on four ranks is resumed on two, three and one. */
 static void any_number_of_ranks_resumes(void) {
     run(0, "train " LLAMA "--steps 40 --quiet --out whole");
     run(0, "train " LLAMA "--steps 11 --quiet --out moved --pipeline local:4");
@@ -58,7 +57,8 @@ static void any_number_of_ranks_resumes(void) {
     check_same_checkpoint("whole", "moved");
 }
 
-/* Figure 2 makes submodels that are not contiguous; a resume elsewhere keeps them. */
+/* The submodels of --placement figure2 are not contiguous; a resume with other ranks keeps them.
+ * */
 static void figure_2_keeps_its_submodels(void) {
     run(0, "train " TINY
            "--submodels 2 --steps 11 --quiet --out figure --pipeline local:3 "
@@ -74,7 +74,8 @@ static void figure_2_keeps_its_submodels(void) {
     check_same_checkpoint("by-hand", "figure");
 }
 
-/* Replicas add up their gradients: other roundings, the same training; and the same bits again. */
+/* Replicas add up their gradients, which rounds differently; the training is otherwise the same,
+ * and the same from run to run. */
 static void replicas_share_the_batch(void) {
     run(0, "train " LLAMA "--steps 1 --quiet --out start");
     run(0, "train " LLAMA "--steps 12 --quiet --out alone");
@@ -86,10 +87,9 @@ static void replicas_share_the_batch(void) {
                         1e-3);
 }
 
-/* ---- what is told -------------------------------------------------------------------------------
- */
+/* ---- what is told -------------------------------------------------------------------------- */
 
-/* Peaks of all ranks together are what was planned. */
+/* The peaks of all ranks together are as planned. */
 static void memory_is_as_planned(void) {
     RunFile file;
     const Printed *printed = run(0, "train " LLAMA "--steps 22 --out told --pipeline local:2");
@@ -137,8 +137,7 @@ static void wrong_use_is_told(void) {
     }
 }
 
-/* ---- interrupted --------------------------------------------------------------------------------
- */
+/* ---- interrupted --------------------------------------------------------------------------- */
 
 static void killed_ranks_resume(void) {
     pid_t process =

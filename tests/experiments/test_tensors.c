@@ -1,4 +1,5 @@
-/* bcd train --init FILE.safetensors: tensors under our own names, as from another framework. */
+/* bcd train --init FILE.safetensors loads tensors under our own names, as another framework writes
+ * them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,8 @@
 
 enum { OWN_MAX = 64 };
 
-/* The parameters, and the running statistics if `buffers`, of a checkpoint; to be freed one by one.
- * Returns how many. */
+/* Reads the parameters of a checkpoint and, if `buffers`, its running statistics; the caller frees
+ * the numbers of each.  Returns how many there are. */
 static int read_own(SafeTensor list[OWN_MAX], float *numbers[OWN_MAX], const char *checkpoint,
                     bool buffers) {
     static char name[OWN_MAX][H5_NAME];
@@ -50,7 +51,7 @@ static void write_own(const char *name, const SafeTensor *list, float *const *nu
     CHECK(safetensors_commit(&writer) == 0, "%s", error_message());
 }
 
-/* Whether two checkpoints have the same numbers there. */
+/* CHECKs that two checkpoints have the same numbers there. */
 static void check_same_tensors(const char *a, const char *b, bool buffers) {
     SafeTensor theirs[OWN_MAX], ours[OWN_MAX];
     float *x[OWN_MAX], *y[OWN_MAX];
@@ -64,8 +65,8 @@ static void check_same_tensors(const char *a, const char *b, bool buffers) {
     for (int i = 0; i < also; i++) free(y[i]);
 }
 
-/* A ResNet from another framework: another seed, the same numbers; and a resume takes no more than
- * what the checkpoint has. */
+/* A ResNet from such a file has its numbers, whatever the seed; and a resume reads only the
+ * checkpoint. */
 static void own_names_are_read(void) {
     SafeTensor list[OWN_MAX];
     float *numbers[OWN_MAX];

@@ -1,4 +1,4 @@
-/* Text cut by a model's own tokenizer: prompts and chats too. */
+/* Text, prompts and chats that are tokenized by a model's own tokenizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "../../ref/error.h"
 #include "cli.h"
 
-/* A tokenizer of whole words, in the format of the tokenizers package. */
+/* Writes a tokenizer of whole words in the format of the tokenizers package. */
 static void make_word_tokenizer(void) {
     scratch_text(
         "wordy/tokenizer.json",
@@ -57,8 +57,8 @@ static void text_by_the_models_own_tokenizer(void) {
     check_error(run(1, "tokenize own.jsonl --tokenizer wordy"), "own.jsonl:1: no JSON");
 }
 
-/* A model whose text is theirs: exported with its tokenizer, which then cuts the prompt and joins
- * what was sampled. */
+/* A model with its own tokenizer: an export has it, and it encodes the prompt and decodes the
+ * sampled text. */
 static void the_tokenizer_goes_along(void) {
     size_t bytes;
     make_word_tokenizer();

@@ -1,4 +1,4 @@
-/* The file and the figure of bcd trace. */
+/* The file and the figure that bcd trace writes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define LINE "trace --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 "
 #define PARTS LINE "--partition stem,block1/block2/block3,head "
 
-/* Which part each block is, and that what it holds is as the rule of BCD says. */
+/* Checks the part of each block, and that what the block keeps follows from the part. */
 static void parts_hold_what_they_should(void) {
     static const char *const parts[3][5] = {{"active", "active", "frozen", "frozen", "frozen"},
                                             {"prefix", "prefix", "active", "frozen", "frozen"},
@@ -39,8 +39,8 @@ static void parts_hold_what_they_should(void) {
     tables_free(&tables);
 }
 
-/* Every block trains once in a cycle: as many bars of gradients and state as blocks, and three
- * times those of parameters; beside them one of each in the legend. */
+/* The figure of a cycle: every block trains once, so there are as many bars of gradients and of
+ * state as blocks, and three times as many of parameters.  The legend has one more of each. */
 static void draws_the_cycle(void) {
     enum { BLOCKS = 5 };
     static const struct {

@@ -1,5 +1,5 @@
-/* What bcd export writes opens in the transformers library, where that is installed, and gives the
- * logits of the model that it was, and the text. */
+/* Where the transformers library is installed, it opens what bcd export writes, and computes the
+ * same logits and text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ static void opens_there(const void *row) {
     CHECK(run_python(line, text) == 0, "%s", text);
 }
 
-/* The worked example of finetune.md: its model, with its tokenizer, in transformers' pipeline
- * writes what bcd sample writes, where both take the likeliest token. */
+/* The example of finetune.md: its model and tokenizer in transformers' pipeline write what bcd
+ * sample writes, both taking the likeliest token. */
 static void case_pipeline(void) {
     char text[4096], line[2048];
     if (run_python("-c 'import transformers, torch, tokenizers'", text))
