@@ -42,11 +42,13 @@ static const struct {
 enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
 void experiment_print_list(void) {
-    printf("\nExperiments\n");
-    for (int e = 0; e < EXPERIMENTS; e++)
-        printf("  %-15s %s%s\n", experiments[e].name, experiments[e].what,
-               experiments[e].beyond ? " (beyond the paper)" : "");
-    printf("  %-15s all of them in turn, but those beyond the paper\n", "all");
+    for (int beyond = 0; beyond < 2; beyond++) {
+        printf(beyond ? "\nBeyond the paper\n" : "\nTables of the paper\n");
+        for (int e = 0; e < EXPERIMENTS; e++)
+            if (experiments[e].beyond == beyond)
+                printf("  %-15s %s\n", experiments[e].name, experiments[e].what);
+        if (!beyond) printf("  %-15s all of these in turn\n", "all");
+    }
 }
 
 /* Runs an experiment.  With `all` the B-F multiplier that `validity` measured goes into the

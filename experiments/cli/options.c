@@ -190,6 +190,8 @@ static int read_config(Options *options) {
         if (!*name || set_line(options, given, name, value) == 0) continue;
         failed = error_set("%s:%d: %s", options->config, number, error_message());
     }
+    if (ferror(file)) /* a directory, for example */
+        failed = error_set("--config %s: cannot read: %s", options->config, strerror(errno));
     fclose(file);
     return failed;
 }

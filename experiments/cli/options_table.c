@@ -339,7 +339,7 @@ const Option option_table[] = {
     {"quiet", NULL, FLAG(quiet), LOCAL, "0", NULL, "print errors only",
      TRAIN | COMMAND_EXPERIMENT | COMMAND_EXPORT},
     {"log-samples", "FILE", TEXT(log_samples), LOCAL, "", "none",
-     "write the samples of each update: a line with its number and theirs", TRAIN},
+     "write which samples each update uses: a line with its number and theirs", TRAIN},
     {"config", "FILE", TEXT(config), LOCAL, "", "none",
      "read flags from FILE, one per line, as in \"lr 0.1\"; # begins a comment; flags on the "
      "command line override them",
@@ -366,7 +366,7 @@ const Option option_table[] = {
      "replica",
      TRAIN | COMMAND_PLAN},
     {"timeout", "SECONDS", REAL(timeout, 0.1, 1e6), LOCAL, "300", NULL,
-     "give up when a rank has been silent for so long", TRAIN},
+     "give up when a rank has been silent for this long", TRAIN},
 #undef SECTION
     {.name = NULL},
 };

@@ -14,7 +14,11 @@ typedef struct {
 } Timed;
 
 static int read_settings(Timed *timed, const char *path) {
+    char format[H5_NAME];
     Options o;
+    if (h5_format(path, format)) return -1;
+    if (strcmp(format, tables_format) != 0)
+        return error_set("%s: not a file of bcd trace --out", path);
     options_defaults(&o, COMMAND_TRACE);
     if (settings_read_file(path, &o) || !(timed->model = model_create(o.model))) return -1;
     timed->batch = o.batch;
@@ -43,7 +47,7 @@ int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     int failed = read_settings(&timed, path) || read_passes(&timed, path);
     if (!failed && (timed.batch < 1 || !(timed.passes_s > 0)))
         failed =
-            error_set("%.200s: no times of a full update in it; bcd trace --out writes them", path);
+            error_set("%s: no times of a full update in it; bcd trace --out writes them", path);
     Configuration c = {.model = timed.model,
                        .cluster = {gpu, 1, 1, NETWORK_2X25G, *efficiency},
                        .stage = {.batch = timed.batch,
@@ -56,7 +60,7 @@ int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     double *rate = &c.cluster.efficiency.products[timed.precision];
     failed = failed || simulate(&p, NULL, &c, NULL);
     if (!failed && simulate_calibrate(&c, rate, timed.passes_s + p.update_s))
-        failed = error_set("%.200s: no %s takes the %.3g ms that passes over %s took there", path,
+        failed = error_set("%s: no %s takes the %.3g ms that passes over %s took there", path,
                            gpu->name, 1e3 * timed.passes_s, timed.model->name);
     if (!failed) efficiency->products[timed.precision] = *rate;
     model_free(timed.model);

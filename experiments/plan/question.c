@@ -54,7 +54,7 @@ int question_open(PlanQuestion *q, const Options *o, const char *spec) {
     bool any = strcmp(o->gpu, "any") == 0 || (o->search && !options_given(o, "gpu"));
     if (any && !o->search) return error_set("--gpu any: only with --search; else name one");
     if (!any && !(q->gpu = gpu_find(o->gpu))) return -1;
-    if (*o->trace && !q->gpu) return error_set("--trace %.200s: name the --gpu it is of", o->trace);
+    if (*o->trace && !q->gpu) return error_set("--trace %s: name the --gpu it is of", o->trace);
     double price;
     if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multipliers(q)) return -1;
     if (!*spec) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");

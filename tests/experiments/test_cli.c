@@ -18,7 +18,7 @@ static void helps(void) {
     CHECK(strncmp(run(0, "--version")->out, "bcd ", 4) == 0, "no version");
     CHECK(strstr(run(0, "help sample")->out, "--temperature"), "help COMMAND");
     const char *help = run(0, "help experiment")->out,
-               *list = strstr(help, "\nExperiments\n  validity ");
+               *list = strstr(help, "\nTables of the paper\n  validity ");
     CHECK(list && list < strstr(help, "\n  --preset") &&
               strstr(help, "\n  --preset") < strstr(help, "\n  --lr"),
           "its own flags come first");
@@ -41,6 +41,7 @@ static void refuses_wrong_use(void) {
     check_error(run(2, "plan --model G-10B --search --budget 0"),
                 "--budget \"0\": it takes a number from 0.01 to 1e+09");
     check_error(run(2, "tr\x1b[31m"), "no command \"tr\\x1b[31m\"");
+    check_error(run(2, "train --config ."), "--config .: cannot read: Is a directory");
     check_error(run(2, "trian"), "bcd: no command \"trian\"; did you mean bcd train?");
     check_error(run(2, "train --modle x"), "did you mean --model?");
     check_error(run(2, "train --device gpu"),

@@ -244,6 +244,13 @@ static void case_measured_here(void) {
     Efficiency efficiency = efficiency_default;
     int failed = plan_calibrate(&efficiency, gpu_find("a100"), scratch_path("real.h5"));
     CHECK(!failed || strstr(error_message(), "no A100 80GB takes the "), "%s", error_message());
+    const char *path = scratch_path("run.h5");
+    H5File file;
+    CHECK(h5_create(&file, path) == 0, "%s", error_message());
+    h5_set_text(&file, "/", "format", "bcd run");
+    CHECK(h5_commit(&file) == 0, "%s", error_message());
+    CHECK(plan_calibrate(&efficiency, gpu_find("a100"), path) == -1, "read a run");
+    CHECK_ERROR("%s: not a file of bcd trace --out", path);
 }
 
 void test_plan(void) {
