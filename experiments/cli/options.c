@@ -186,9 +186,13 @@ static int read_config(Options *options) {
     if (!file) return error_set("--config %s: cannot read: %s", options->config, strerror(errno));
     memcpy(given, options->given, sizeof given);
     for (int number = 1; !failed && fgets(line, sizeof line, file); number++) {
+        const bool whole = strchr(line, '\n') || feof(file);
         cut_line(line, &name, &value);
-        if (!*name || set_line(options, given, name, value) == 0) continue;
-        failed = error_set("%s:%d: %s", options->config, number, error_message());
+        if (!whole)
+            failed = error_set("%s:%d: the line is longer than %zu characters", options->config,
+                               number, sizeof line - 2);
+        else if (*name && set_line(options, given, name, value))
+            failed = error_set("%s:%d: %s", options->config, number, error_message());
     }
     if (ferror(file)) /* a directory, for example */
         failed = error_set("--config %s: cannot read: %s", options->config, strerror(errno));

@@ -54,9 +54,10 @@ static void add_counts(PlanSpace *space, const PlanQuestion *q) {
     add_count(&space->gpus, q, space->price, o->nodes * o->per_node);
 }
 
-/* Returns what is minimised across kinds of GPUs: dollars, or seconds. */
-static double value_of(const Plan *plan, PlanGoal goal) {
-    return plan_score(plan, goal) * (goal == PLAN_CHEAPEST ? plan->price : 1);
+/* Returns what is minimised: dollars (GPU hours if there is only one kind of GPU, whose price may
+ * be unknown), or seconds. */
+static double value_of(const PlanQuestion *q, const Plan *plan, PlanGoal goal) {
+    return plan_score(plan, goal) * (goal == PLAN_CHEAPEST && !q->gpu ? plan->price : 1);
 }
 
 /* Adds the best plan of a method on one kind of GPU.  *best is the best one so far, in row *row. */
@@ -75,8 +76,8 @@ static int add_row(Table *table, const PlanQuestion *q, const Gpu *gpu, PlanMeth
         return 0;
     }
     bool found = add_best(table, q, &space, gpu->key, goal, &plan) > 0;
-    double known = *row < 0 ? INFINITY : value_of(best, goal);
-    if (!found || !(value_of(&plan, goal) < known)) return 0;
+    double known = *row < 0 ? INFINITY : value_of(q, best, goal);
+    if (!found || !(value_of(q, &plan, goal) < known)) return 0;
     *best = plan;
     *row = table->rows - 1;
     return 0;
@@ -97,7 +98,8 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
         table_note(table, "The %s: %s, %s.", goal_names[goal], table->label[row],
                    plan_setting(text, &best));
     else
-        table_note(table, "Nothing fits.");
+        table_note(table, q->gpu || goal == PLAN_FASTEST ? "Nothing fits."
+                                                         : "Nothing with a known price fits.");
     progress("%s", "");
     return 0;
 }

@@ -308,6 +308,20 @@ static void reads_a_config(const void *row) {
     CHECK(!strstr(w->line, "batch") || (o.batch == 7 && o.keep_state), "the file");
 }
 
+/* The rest of a line that is cut is not taken for a line of its own. */
+static void refuses_a_long_line_of_a_config(void) {
+    char text[1300], line[300];
+    Options o;
+    memset(text, ' ', sizeof text);
+    strcpy(text + sizeof text - 10, "batch 7\n");
+    text[0] = '#';
+    scratch_text("long", text);
+    snprintf(line, sizeof line, "train --config %s", scratch_path("long"));
+    CHECK(parse_line(&o, line) == -1, "batch %d", o.batch);
+    CHECK(strstr(error_message(), ":1: the line is longer than 1022 characters"), "%s",
+          error_message());
+}
+
 /* Looks for mistakes in the table of flags: a flag without help, or two flags of one name in a
  * command. */
 static void table_is_sound(void) {
@@ -343,5 +357,6 @@ void test_options(void) {
     for (size_t i = 0; i < sizeof config / sizeof *config; i++)
         RUN_ROW(config[i].error ? config[i].error : "a config", reads_a_config, &config[i]);
     RUN(quotes_names);
+    RUN(refuses_a_long_line_of_a_config);
     RUN(table_is_sound);
 }

@@ -79,6 +79,12 @@ static void case_search(void) {
     tables_free(&t);
 }
 
+/* Of GPUs that have no price the cheapest setting is the one with the fewest hours. */
+static void case_no_price(void) {
+    const char *printed = run(0, "plan --model resnet8 --search --gpu h100 --per-node 1")->out;
+    CHECK(strstr(printed, "The cheapest: h100, ") && !strstr(printed, "Nothing"), "%s", printed);
+}
+
 static void case_idle_gpus(void) {
     const Printed *printed = run(0, "plan --model G-1.6B --search --gpu a100 --pipeline 3");
     CHECK(strstr(printed->out, "1x3 of 4 GPUs"), "%s", printed->out);
@@ -129,6 +135,7 @@ static void case_wrong_use(void) {
 void test_plan_program(void) {
     RUN(case_plan);
     RUN(case_search);
+    RUN(case_no_price);
     RUN(case_idle_gpus);
     RUN(case_scale);
     RUN(case_wrong_use);
