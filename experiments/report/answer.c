@@ -28,7 +28,7 @@ static void put_scores(Table *answer, const CaseMethod *method) {
     table_text(answer, AFTER, SOURCE_NONE, "%s",
                study_format_budget(budget, mean_value(&c.budget), AXIS_UPDATES));
     table_text(answer, VERDICT, SOURCE_NONE, "%s",
-               c.difference.count < 2 ? "a verdict needs at least 2 seeds" : c.verdict);
+               c.verdict ? verdict_names[c.verdict] : "a verdict needs at least 2 seeds");
 }
 
 void answer_add(Tables *tables, const Cases *cases) {

@@ -57,15 +57,13 @@ double study_student(int n) {
            (3 * pow(z, 7) + 19 * pow(z, 5) + 17 * pow(z, 3) - 15 * z) / (384 * pow(v, 3));
 }
 
-/* In the order of the columns of the table of verdicts; the first is for one seed. */
-enum { VERDICTS = 4 };
-static const char *const verdicts[VERDICTS] = {"", "BCD ahead", "full ahead", "undecided"};
+const char *const verdict_names[VERDICTS] = {"", "BCD ahead", "full ahead", "undecided"};
 
-static const char *judge(const Mean *difference, bool more_is_better) {
-    if (difference->count < 2) return verdicts[0];
+static Verdict judge(const Mean *difference, bool more_is_better) {
+    if (difference->count < 2) return NO_VERDICT;
     double error = mean_spread(difference) / sqrt(difference->count);
-    if (!(fabs(difference->mean) > study_student(difference->count) * error)) return verdicts[3];
-    return verdicts[(difference->mean > 0) == more_is_better ? 1 : 2];
+    if (!(fabs(difference->mean) > study_student(difference->count) * error)) return UNDECIDED;
+    return (difference->mean > 0) == more_is_better ? BCD_AHEAD : FULL_AHEAD;
 }
 
 StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis,
@@ -142,8 +140,8 @@ static void put_method(Table *table, const Cases *cases, const CaseMethod *metho
         table_put(table, BCD, mean_value(&c.bcd), mean_value(&c.full));
         table_mean(table, DIFFERENCE, mean_value(&c.difference), mean_spread(&c.difference),
                    SOURCE_MEASURED);
-        table_text(table, VERDICT, SOURCE_NONE, "%s", c.verdict);
-        for (int v = 0; v < VERDICTS; v++) counts[e][v] += c.verdict == verdicts[v];
+        table_text(table, VERDICT, SOURCE_NONE, "%s", verdict_names[c.verdict]);
+        counts[e][c.verdict]++;
     }
 }
 
@@ -193,8 +191,8 @@ static void note_score(Table *table) {
 static void put_counts(Table *table, int loss[EQUALS][VERDICTS], int score[EQUALS][VERDICTS]) {
     for (int e = 0; e < EQUALS; e++) {
         table_row(table, "%s", equals[e].label);
-        table_put(table, 0, loss[e][1], loss[e][2], loss[e][3], score[e][1], score[e][2],
-                  score[e][3]);
+        table_put(table, 0, loss[e][BCD_AHEAD], loss[e][FULL_AHEAD], loss[e][UNDECIDED],
+                  score[e][BCD_AHEAD], score[e][FULL_AHEAD], score[e][UNDECIDED]);
     }
     table_note(
         table,

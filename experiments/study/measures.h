@@ -76,10 +76,13 @@ bool study_is_compared(const CaseMethod *method); /* by at least one seed */
 /* STUDY_SCORE: accuracy for images, perplexity for language models. */
 typedef enum { STUDY_SCORE, STUDY_LOSS } StudyQuality;
 
+typedef enum { NO_VERDICT /* of one seed */, BCD_AHEAD, FULL_AHEAD, UNDECIDED, VERDICTS } Verdict;
+extern const char *const verdict_names[VERDICTS]; /* "BCD ahead"; "" for none */
+
 /* Means over the seeds for which both are known. */
 typedef struct {
     Mean budget, bcd, full, difference;
-    const char *verdict; /* "BCD ahead", "full ahead", "undecided"; "" for one seed */
+    Verdict verdict;
 } StudyComparison;
 
 /* Compares a method with the full updates of a case, its own or another one, at an equal budget:
