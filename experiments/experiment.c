@@ -6,7 +6,7 @@
 #include "../ref/error.h"
 #include "commands.h"
 #include "store/rundir.h"
-#include "study/study_file.h"
+#include "study/cases.h"
 #include "study/trainings.h"
 #include "train/interrupt.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../commands.h"
-#include "../study/study_file.h"
+#include "../study/cases.h"
 #include "paper.h"
 #include "trainings.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../commands.h"
-#include "../study/study_file.h"
+#include "../study/cases.h"
 #include "../train/progress.h"
 #include "paper.h"
 

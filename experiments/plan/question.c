@@ -5,7 +5,7 @@
 
 #include "../paper/published.h"
 #include "../paper/trainings.h"
-#include "../study/study_file.h"
+#include "../study/cases.h"
 #include "../train/setup.h"
 #include "plan.h"
 

@@ -72,7 +72,9 @@ void mean_add(Mean *mean, double value);
 double mean_value(const Mean *mean);  /* NAN for no values */
 double mean_spread(const Mean *mean); /* standard deviation of a value (n - 1); NAN for count < 2 */
 
-/* B-F multipliers by training and by validation loss (multiplier.c). */
+/* ---- multiplier.c ---------------------------------------------------------------------------- */
+
+/* B-F multipliers by training and by validation loss. */
 typedef struct {
     Mean training, validation;
 } Multipliers;
@@ -81,5 +83,12 @@ typedef struct {
  * "adam" includes adamw, because the paper's Adam may be either.  Of image models (images = 1),
  * language models (0), or both (-1). */
 Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images);
+
+/* Reads --multiplier, a B-F multiplier: a number such as "2.5", or files of results
+ * ("validity.h5", "full/run.h5,bcd/run.h5").  From files it is the mean over the BCD-1/3 trainings
+ * on all of the data that have a full update of the same seed, as in Table 2: over the language
+ * models with Adam, or if there are none those with SGD, image models with Adam, with SGD.
+ * *multiplier is NAN for "".  Returns -1 with an error set. */
+int multiplier_read(double *multiplier, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-#include "study_file.h"
+#include "cases.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "../../ref/error.h"
-#include "cases.h"
 #include "converge.h"
+#include "study_file.h"
 
 Multipliers multipliers_of(const Cases *cases, const char *optimizer, int images) {
     Multipliers mean = {{0}, {0}};

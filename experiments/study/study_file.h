@@ -29,11 +29,4 @@ int study_read(Study *study, const char *path);
  * order. Returns -1 with an error set that names the file. */
 int study_check(const StudyRow *row, const char *path);
 
-/* Reads --multiplier (multiplier.c), a B-F multiplier: a number such as "2.5", or files of results
- * ("validity.h5", "full/run.h5,bcd/run.h5").  From files it is the mean over the BCD-1/3 trainings
- * on all of the data that have a full update of the same seed, as in Table 2: over the language
- * models with Adam, or if there are none those with SGD, image models with Adam, with SGD.
- * *multiplier is NAN for "".  Returns -1 with an error set. */
-int multiplier_read(double *multiplier, const char *text);
-
 #endif
