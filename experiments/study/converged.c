@@ -65,7 +65,7 @@ const TrainingKind training_converged_pilot = {
                                    .seeds = 1},
                                   {WORDS("epochs=2 eval-every=471", PILOT_WORDS), .seeds = 1},
                                   {IMAGES(HALF, "adam", "epochs=15", PILOT_ADAM), .seeds = 1}}},
-    .hours = true,
+    .takes_hours = true,
 };
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ const TrainingKind training_converged = {
                          {IMAGES("resnet14", "sgd", "", LONG_SGD)},
                          {IMAGES("resnet20", "sgd", "", LONG_SGD)},
                          {IMAGES("resnet50", "sgd", "", LONG_SGD), .seeds = 1}}},
-    .hours = true,
+    .takes_hours = true,
 };
 
 /* ---- remedies -------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ const TrainingKind training_remedies = {
                                   {WORDS("epochs=4 eval-every=471",
                                          REMEDIES("lr=0.001", "lr=0.002 switch-every=0.25e")),
                                    .seeds = 2}}},
-    .hours = true,
+    .takes_hours = true,
 };
 
 /* ---- short trainings ------------------------------------------------------------------------- */

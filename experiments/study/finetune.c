@@ -20,7 +20,7 @@
 /* The model that is fine-tuned without --init. */
 static const TrainingKind training_pretraining = {
     .name = "pretraining",
-    .weights = true,
+    .needs_weights = true,
     .ways = "full",
     .preset = {[PRESET_SMOKE] = {ENTRY(SMALL_GPT, "text1", "limit=400 batch=8 steps=60 lr=3e-3")},
                [PRESET_LAPTOP] = {ENTRY(MEDIUM_GPT, "wikitext2:2048",

@@ -105,7 +105,7 @@ static int find_finished(TrainingPlan *plan) {
     int failed = read_table(&table, plan);
     for (int r = 0; r < plan->rows && !failed; r++) {
         TrainingRow *row = &plan->row[r];
-        const StudyRow *had = plan->kind->weights ? NULL : find_row(&table, row->name);
+        const StudyRow *had = plan->kind->needs_weights ? NULL : find_row(&table, row->name);
         int finished = row_finished(row, had, path);
         row->finished = finished > 0;
         failed = finished < 0;
@@ -123,7 +123,7 @@ static int write_table(const TrainingPlan *plan) {
     for (int r = 0; r < plan->rows && !failed; r++) {
         const TrainingRow *row = &plan->row[r];
         StudyRow *had = find_row(&table, row->name);
-        int added = collect(&study, row, plan->kind->hours);
+        int added = collect(&study, row, plan->kind->takes_hours);
         failed = added < 0 || (!added && had && study_move(&study, had));
         if (had) *had->name = 0;
     }

@@ -29,16 +29,17 @@ typedef struct {
 
 enum { TRAINING_ENTRIES = 13 };
 
+/* An experiment: the networks of each preset. */
 typedef struct {
     const char *name;
-    int tables[3]; /* of the paper: the preset `paper` trains their rows; 0 ends */
-    const char *ways;
+    int tables[3];    /* of the paper: the preset `paper` trains their rows; 0 ends */
+    const char *ways; /* for entries that have none of their own */
     TrainingEntry preset[PRESET_KINDS][TRAINING_ENTRIES + 1]; /* model NULL ends */
-    /* Trainings of hours: all presets but smoke need --yes; all seeds of an entry come before the
-     * next entry, else all entries of a seed; and a row of a stored curve is of LONG_CURVE_ROW
-     * updates, because 120 epochs of CIFAR-10 are 46,920. */
-    bool hours;
-    bool weights; /* another experiment needs the weights: a row of the table is not enough */
+    /* True for trainings of hours: all presets but smoke need --yes; all seeds of an entry come
+     * before the next entry, else all entries of a seed; and a row of a stored curve is of
+     * LONG_CURVE_ROW updates, because 120 epochs of CIFAR-10 are 46,920. */
+    bool takes_hours;
+    bool needs_weights; /* another experiment starts from them: a row of the table is not enough */
 } TrainingKind;
 enum { LONG_CURVE_ROW = 20 };
 

@@ -106,7 +106,8 @@ static int seeds_of(const Options *asked, const TrainingEntry *entry) {
 }
 
 /* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
- * whole table of fewer seeds; or (hours) all seeds of an entry, so that some rows are whole. */
+ * whole table of fewer seeds; or, when it takes hours, all seeds of an entry, so that some rows are
+ * whole. */
 static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
     enum { MODELS = 16 };
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[MODELS * TRAINING_ENTRIES];
@@ -128,8 +129,8 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
     }
     int turns = count * max_seeds; /* of an entry and a seed */
     for (int i = 0; i < turns && !failed; i++) {
-        int e = plan->kind->hours ? i / max_seeds : i % count;
-        int seed = plan->kind->hours ? i % max_seeds : i / count;
+        int e = plan->kind->takes_hours ? i / max_seeds : i % count;
+        int seed = plan->kind->takes_hours ? i % max_seeds : i / count;
         if (seed < seeds_of(asked, &entry[e])) failed = add_entry(plan, asked, &entry[e], seed);
     }
     if (failed) return -1;
@@ -194,7 +195,7 @@ int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *
     plan->jobs = asked->jobs;
     plan->threads = asked->threads;
     plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER ||
-                     (kind->hours && asked->preset != PRESET_SMOKE);
+                     (kind->takes_hours && asked->preset != PRESET_SMOKE);
     TrainingLists wanted = {.models = asked->models, .optimizers = asked->optimizers};
     if (!*asked->models && options_given(asked, "model")) wanted.models = asked->model;
     if (!*asked->optimizers && options_given(asked, "optimizer"))
