@@ -1,6 +1,7 @@
 /* Which trainings a command line asks for. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../data/checksum.h"
@@ -235,10 +236,14 @@ static void describe_row(char *text, size_t size, const TrainingRow *row) {
         row->name, s.kind, s.lr, s.momentum, s.beta1, s.beta2, s.eps, s.weight_decay,
         s.decay_matrices_only, s.clip_norm, s.schedule, s.warmup_steps, s.final_fraction,
         s.step_every, s.step_factor);
-    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-        used += (size_t)snprintf(
-            text + used, size - used, " %s",
-            options_format(&row->options, options_find(names[n], COMMAND_TRAIN), value));
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        int option = options_find(names[n], COMMAND_TRAIN);
+        options_format(&row->options, option, value);
+        if (option_table[option].kind ==
+            OPTION_IS_REAL) /* however many digits it is written with */
+            snprintf(value, sizeof value, "%.17g", strtod(value, NULL));
+        used += (size_t)snprintf(text + used, size - used, " %s", value);
+    }
 }
 
 static uint64_t add_entry(uint64_t sum, const TrainingKind *kind, const TrainingEntry *entry) {
