@@ -109,14 +109,9 @@ static void tied_to_rounding(const void *ranks) {
     pipeline_check_tied(*(const int *)ranks, SCHEDULE_ZERO_BUBBLE, &kinds[1]);
 }
 
-static void frozen_tied_is_exact(void) {
-    for (const StageKind *kind = kinds; kind < end_of_kinds; kind++)
-        pipeline_check_frozen_tied(kind);
-}
+static void frozen_tied_is_exact(const void *kind) { pipeline_check_frozen_tied(kind); }
 
-static void bad_loss_changes_nothing(void) {
-    for (const StageKind *kind = kinds; kind < end_of_kinds; kind++) pipeline_check_bad_loss(kind);
-}
+static void bad_loss_changes_nothing(const void *kind) { pipeline_check_bad_loss(kind); }
 
 static void offload_is_refused(void) {
     bool here[64] = {true};
@@ -255,12 +250,16 @@ void test_stage_pipeline(void) {
         if (!device_is_watched() || (row - pipeline_rows) % 2)
             RUN_ROW(row->name, same_as_one_stage, row);
     for (int i = 0; tiny_models[i]; i++) RUN_ROW("slots", slots_are_left_alone, tiny_models[i]);
-    RUN_ROW("8 parts, 2 ranks", places_are_not_used_too_early, &two);
+    if (!device_is_watched()) RUN_ROW("8 parts, 2 ranks", places_are_not_used_too_early, &two);
     RUN_ROW("8 parts, 4 ranks", places_are_not_used_too_early, &four);
     RUN_ROW("tied embedding, 2 ranks", tied_to_rounding, &two);
     RUN_ROW("tied embedding, 4 ranks", tied_to_rounding, &four);
-    RUN(frozen_tied_is_exact);
-    RUN(bad_loss_changes_nothing);
+    /* Messages and host data; precisions differ in the kernels, which the rows above have run. */
+    const StageKind *end = device_is_slow() ? kinds + 2 : end_of_kinds;
+    for (const StageKind *kind = kinds; kind < end; kind++) {
+        RUN_ROW("frozen tied embedding", frozen_tied_is_exact, kind);
+        RUN_ROW("bad loss", bad_loss_changes_nothing, kind);
+    }
     RUN(offload_is_refused);
     RUN(a_failed_copy_is_no_absent_tensor);
     RUN(messages_are_used_again);

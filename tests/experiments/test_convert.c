@@ -229,11 +229,16 @@ static void configs_come_back(void) {
                                         "L-405B",         "llama3.2-3B",
                                         "gpt2:eps=0.001", "L-7B:rope_factor=2.5,head_size=66"};
     char path[256], spec[OPTION_TEXT];
+    size_t count;
     scratch_text("back/config.json", "");
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         Model *m = model_create(specs[i]), *again = NULL;
         snprintf(path, sizeof path, "%s", scratch_path("back/config.json"));
         CHECK(m && convert_write_config(path, m, NULL) == 0, "%s", error_message());
+        char *text = read_bytes("back/config.json", &count);
+        /* We read n_positions; llama.cpp's converter reads n_ctx. */
+        CHECK(!strstr(text, "n_positions") == !strstr(text, "n_ctx"), "%s", text);
+        free(text);
         *strrchr(path, '/') = 0;
         if (CHECK(m && convert_spec(spec, path, m->input.w) == 0, "%s", error_message()))
             again = model_create(spec);
