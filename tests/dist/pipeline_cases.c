@@ -87,31 +87,17 @@ static PipelineRecipe pipeline_of(const PipelineRow *row, const StageKind *kind)
                             .message_free = kind->message_free};
 }
 
-/* Losses of every step, to the last bit. */
-typedef struct {
-    double loss[32];
-    int steps;
-} Curve;
-
-static int note_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
-    Curve *curve = context;
-    (void)state;
-    (void)lr;
-    curve->loss[curve->steps++] = loss->loss_sum + 1e3 * (double)loss->correct;
-    return 0;
-}
-
 void pipeline_check_same(const PipelineRow *row, const StageKind *kind) {
     Recipe recipe = recipe_of(row, kind);
     PipelineRecipe how = pipeline_of(row, kind);
     Tiny one;
     Pipeline many;
-    Curve a = {0}, b = {0};
+    TinyCurve a = {0}, b = {0};
     tiny_open(&one, &recipe);
     pipeline_open(&many, &recipe, &how);
     if (!CHECK(many.tiny.engine, "%s", error_message())) return;
-    CHECK(tiny_train(&one, note_loss, &a) == 0, "%s", error_message());
-    CHECK(tiny_train(&many.tiny, note_loss, &b) == 0, "%s", error_message());
+    CHECK(tiny_train(&one, tiny_note_loss, &a) == 0, "%s", error_message());
+    CHECK(tiny_train(&many.tiny, tiny_note_loss, &b) == 0, "%s", error_message());
     CHECK(a.steps == 7 && memcmp(&a, &b, sizeof a) == 0, "%s: losses differ", kind->name);
     tiny_check_same(&one, &many.tiny, kind->name);
     Batch batch = tiny_batch(&one, 11);

@@ -77,19 +77,6 @@ static PipelineRecipe pipeline_of(const Row *row) {
                             .settings = {.micro_batches = row->micro_batches, .kind = row->kind}};
 }
 
-typedef struct {
-    double loss[32];
-    int steps;
-} Curve;
-
-static int note_loss(void *context, const BcdState *state, const Loss *loss, double lr) {
-    Curve *curve = context;
-    (void)state;
-    (void)lr;
-    curve->loss[curve->steps++] = loss->loss_sum + 1e3 * (double)loss->correct;
-    return 0;
-}
-
 static int values_sent(const Pipeline *p) {
     int sent = 0;
     p->tiny.engine->is->memory(p->tiny.engine); /* waits for all ranks */
@@ -101,13 +88,13 @@ static void cached_is_exact(const void *data) {
     const Row *row = data;
     PipelineRecipe how = pipeline_of(row);
     Pipeline plain, cached;
-    Curve a = {0}, b = {0};
+    TinyCurve a = {0}, b = {0};
     Recipe without = recipe_of(row, false), with = recipe_of(row, true);
     pipeline_open(&plain, &without, &how);
     pipeline_open(&cached, &with, &how);
     if (!CHECK(plain.tiny.engine && cached.tiny.engine, "%s", error_message())) return;
-    CHECK(tiny_train(&plain.tiny, note_loss, &a) == 0, "%s", error_message());
-    CHECK(tiny_train(&cached.tiny, note_loss, &b) == 0, "%s", error_message());
+    CHECK(tiny_train(&plain.tiny, tiny_note_loss, &a) == 0, "%s", error_message());
+    CHECK(tiny_train(&cached.tiny, tiny_note_loss, &b) == 0, "%s", error_message());
     CHECK(a.steps == 30 && memcmp(&a, &b, sizeof a) == 0, "losses differ");
     tiny_check_same(&plain.tiny, &cached.tiny, row->name);
     bool helps = row->ranks > 1 && (row->bytes != 1 || row->dir);

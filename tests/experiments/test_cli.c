@@ -329,7 +329,8 @@ static void informs(void) {
     CHECK(strstr(printed->out, "commit") && strstr(printed->out, "G-1.6B           1.6G") &&
               strstr(printed->out, "24.077G") && strstr(printed->out, "12.038G"),
           "%s", printed->out);
-    CHECK(strstr(printed->out, "cuda/simt\n") || strstr(printed->out, "simt       not available"),
+    CHECK(strstr(printed->out, "cuda/simt\n\nMiB") ||
+              strstr(printed->out, "simt       not available"),
           "%s", printed->out);
     printed = run(0, "info --model resnet14");
     /* 3 x 3 x 3 x 16 weights of the stem, and scale and shift of its batch norm. */

@@ -68,36 +68,6 @@ static void theory_in_letters(void) {
 
 /* ---- the experiment -------------------------------------------------------------------------- */
 
-static void check_published(const Tables *t) {
-    CHECK(number_in(t, "table4", "G-20B full", "published", SOURCE_PUBLISHED) == 6378, "Table 4");
-    CHECK(number_in(t, "table4", "L-8.0B BCD-1/3", "published", SOURCE_PUBLISHED) == 1197,
-          "Table 4");
-    CHECK(number_in(t, "table3", "L-11B offload", "published", SOURCE_PUBLISHED) == 7292,
-          "Table 3");
-    CHECK(number_in(t, "tables15and16", "G-10B 1/5", "published", SOURCE_PUBLISHED) == 2036.528,
-          "Table 15");
-    CHECK(isnan(number_in(t, "table4", "L-8.0B full", "calibrated", SOURCE_NONE)),
-          "a time for a model that is not described");
-    /* What was calibrated with is the published time again, and nothing predicted. */
-    double ms = number_in(t, "tables15and16", "G-1.6B 1/3", "calibrated", SOURCE_PUBLISHED);
-    number_in(t, "table4", "G-1.6B BCD-1/3", "calibrated", SOURCE_PUBLISHED);
-    number_in(t, "table4", "G-1.6B full, A100 80GB", "calibrated", SOURCE_PUBLISHED);
-    number_in(t, "table4", "G-1.6B full", "calibrated", SOURCE_SIMULATED);
-    number_in(t, "table3", "G-1.6B offload", "calibrated", SOURCE_PUBLISHED);
-    number_in(t, "figure4", "G-1.6B", "bcd_simulated", SOURCE_RECOMPUTED);
-    number_in(t, "figure6", "1/3", "G_1_6B_simulated", SOURCE_PUBLISHED);
-    CHECK(fabs(ms - 378.49) < 0.01, "the calibrated cell: %g ms", ms);
-    double off = number_in(t, "table3", "G-1.6B offload", "calibrated_deviation", SOURCE_NONE);
-    CHECK(fabs(off) < 1e-4, "the calibrated offload: %g", off);
-    CHECK(t->provenance.wall > 0, "it took no time");
-    const Table *table4 = tables_find(t, "table4");
-    /* 941 over 1287 and 1211 over 1934 ms; L-23B by BCD is 0.87 of G-20B. */
-    bool llama = false;
-    for (int n = 0; n < table4->notes; n++)
-        llama |= strstr(table4->note[n], "larger take 0.61 to 0.87 of the time") != NULL;
-    CHECK(llama, "time per parameter");
-}
-
 /* Where one more of something must cost more, or less. */
 static void check_order(const Tables *t) {
     static const char *const models[] = {"G-1.6B", "G-5.4B", "G-10B", "L-1.5B", "L-6.0B", "L-11B"};
@@ -161,7 +131,7 @@ static void experiment_writes_its_tables(void) {
         CHECK(strcspn(at, "\n") <= 120, "%zu columns: %.130s", strcspn(at, "\n"), at);
     CHECK(!strstr(printed->out, "nan"), "a NaN is shown");
     if (CHECK(tables_read(&tables, scratch_path("times/timing.h5")) == 0, "%s", error_message())) {
-        check_published(&tables);
+        CHECK(tables.provenance.wall > 0, "it took no time");
         check_order(&tables);
         check_prefix(&tables);
         check_measured(&tables);

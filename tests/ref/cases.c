@@ -93,7 +93,7 @@ const Case cases[] = {
     {"attention, head of 5", {OP_ATTENTION, IN(1, 33, 45), OUT(1, 33, 15), HEADS(3, 3, 5)}, .n = 2},
     {"attention, head of 16", {OP_ATTENTION, IN(1, 17, 96), OUT(1, 17, 32), HEADS(2, 2, 16)}, .n = 3},
     {"attention, head of 64", {OP_ATTENTION, IN(1, 67, 384), OUT(1, 67, 128), HEADS(2, 2, 64)}, .n = 1},
-    {"attention, head of 64, whole tiles", {OP_ATTENTION, IN(1, 64, 192), OUT(1, 64, 64), HEADS(1, 1, 64)}, .n = 1},
+    {"attention, head of 64, whole tiles", {OP_ATTENTION, IN(1, 128, 192), OUT(1, 128, 64), HEADS(1, 1, 64)}, .n = 1},
     {"attention, three tiles", {OP_ATTENTION, IN(1, 129, 24), OUT(1, 129, 8), HEADS(1, 1, 8)}, .n = 1},
     {"attention, sharp", {OP_ATTENTION, IN(1, 13, 48), OUT(1, 13, 16), HEADS(2, 2, 8)}, .n = 2, .scale = 6},
     {"attention, head of 96", {OP_ATTENTION, IN(1, 35, 288), OUT(1, 35, 96), HEADS(1, 1, 96)}, .n = 1},

@@ -65,6 +65,13 @@ void tiny_trained(Tiny *tiny, const Recipe *recipe);
 /* A BcdWatch that stops the training after step *(const uint64_t *)context. */
 int tiny_stop_at(void *context, const BcdState *state, const Loss *loss, double lr);
 
+/* A BcdWatch that notes the loss of each step, to the last bit, in a TinyCurve. */
+typedef struct {
+    double loss[32];
+    int steps;
+} TinyCurve;
+int tiny_note_loss(void *curve, const BcdState *state, const Loss *loss, double lr);
+
 /* Copies what a checkpoint holds (tensors, optimizer steps, the state of the loop) into a training
  * that has just been opened. */
 void tiny_restore(const Tiny *from, Tiny *to);
