@@ -58,8 +58,8 @@ void rank_blocks_free(RankBlocks *blocks) {
  * is the number in the next chunk.  If both chunks are on this rank they share one array, which
  * lives from the forward pass of the lower chunk to the last gradient of the upper one, so both
  * numbers count. */
-static int flights(const bool *local, const Placement *p, int count, int block,
-                   const SchedulePlan *plan) {
+static int kept_outputs(const bool *local, const Placement *p, int count, int block,
+                        const SchedulePlan *plan) {
     int chunk = p->chunk_of[block], above = block + 1 < count ? p->chunk_of[block + 1] : chunk;
     bool enters = above != chunk && local[block + 1];
     if (!enters) return schedule_bound(plan, chunk);
@@ -70,7 +70,7 @@ static int flights(const bool *local, const Placement *p, int count, int block,
 void rank_in_flight(int *in_flight, const bool *local, const Placement *p, int blocks,
                     const SchedulePlan *plan) {
     for (int b = 0; b < blocks; b++) {
-        int bound = flights(local, p, blocks, b, plan);
+        int bound = kept_outputs(local, p, blocks, b, plan);
         in_flight[b] = bound < plan->micro_batches ? bound : plan->micro_batches;
     }
 }

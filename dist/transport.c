@@ -93,7 +93,7 @@ void transport_abort_line(AbortLine line, const Transport *transport, const char
     snprintf(line, sizeof(AbortLine), "transport: rank %d gave up: %s", transport->rank, why);
 }
 
-/* ---- all-reduce: each rank adds up one share of the numbers ---- */
+/* ---- all-reduce: a reduce-scatter, then an all-gather; each rank adds up one share ---- */
 
 /* Returns the first number of rank r's share, which ends at that of rank r + 1. */
 static size_t share_first(const Transport *transport, size_t count, int r) {
@@ -106,7 +106,7 @@ static size_t share_bytes(const Transport *transport, size_t count, int r) {
 }
 
 /* Overwrites part[ranks][share] with every rank's numbers of this rank's share. */
-static int collect_share(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
+static int scatter(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
     size_t mine = share_bytes(transport, count, transport->rank);
     int transfers = 0;
     for (int r = 0; r < transport->ranks; r++) {
@@ -122,8 +122,8 @@ static int collect_share(Transport *transport, Transfer *batch, real *part, real
     return transport->is->sendrecv(transport, batch, transfers);
 }
 
-/* Sends this rank's sums to all others and receives theirs. */
-static int spread_sums(Transport *transport, Transfer *batch, real *x, size_t count) {
+/* Sends this rank's share of x to all others and receives theirs. */
+static int all_gather(Transport *transport, Transfer *batch, real *x, size_t count) {
     int transfers = 0;
     for (int r = 0; r < transport->ranks; r++) {
         if (r == transport->rank) continue;
@@ -135,15 +135,17 @@ static int spread_sums(Transport *transport, Transfer *batch, real *x, size_t co
     return transport->is->sendrecv(transport, batch, transfers);
 }
 
-static int add_up(Transport *transport, Transfer *batch, real *part, real *x, size_t count) {
+/* Overwrites this rank's share of x with its sum over all ranks. */
+static int reduce_scatter(Transport *transport, Transfer *batch, real *part, real *x,
+                          size_t count) {
     size_t share = share_bytes(transport, count, transport->rank) / sizeof(real);
     real *sum = x + share_first(transport, count, transport->rank);
-    if (collect_share(transport, batch, part, x, count)) return -1;
+    if (scatter(transport, batch, part, x, count)) return -1;
     for (size_t i = 0; i < share; i++) {
         sum[i] = part[i];
         for (size_t r = 1; r < (size_t)transport->ranks; r++) sum[i] += part[r * share + i];
     }
-    return spread_sums(transport, batch, x, count);
+    return 0;
 }
 
 int transport_all_reduce(Transport *transport, real *x, size_t count) {
@@ -153,8 +155,11 @@ int transport_all_reduce(Transport *transport, real *x, size_t count) {
     Transfer *batch = batch_create(transport);
     int failed =
         part && batch ? 0 : error_set("transport: out of memory to add up %zu numbers", count);
-    for (size_t at = 0; at < count && !failed; at += max)
-        failed = add_up(transport, batch, part, x + at, count - at < max ? count - at : max);
+    for (size_t at = 0; at < count && !failed; at += max) {
+        size_t some = count - at < max ? count - at : max;
+        failed = reduce_scatter(transport, batch, part, x + at, some) ||
+                 all_gather(transport, batch, x + at, some);
+    }
     free(part);
     free(batch);
     return failed ? -1 : 0;
