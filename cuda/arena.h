@@ -12,7 +12,8 @@ typedef struct {
 } Arena;
 
 /* Allocates `bytes`, gaps between tensors included, and counts `requested`, without them.  Not
- * zeroed.  bytes 0: an empty arena.  -1 and an error that names role and bytes. */
+ * zeroed.  With bytes 0 the arena is empty.  Returns -1, with an error that names role and bytes,
+ * when memory runs out. */
 int arena_open(Arena *arena, MemCount *counted, MemRole role, size_t bytes, size_t requested);
 /* Frees the arena and subtracts it from `counted`.  The arena is then all zero, and may be closed
  * again. */

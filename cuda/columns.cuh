@@ -17,8 +17,7 @@ enum {
     COLUMN_LANES = 32    /* chunks the second kernel reads at once, and its columns per block */
 };
 
-/* ---- the cuts ---------------------------------------------------------------------------------
- */
+/* ---- the cuts ---- */
 
 typedef struct {
     int n, c, stride; /* numbers from row to row */
@@ -62,7 +61,7 @@ static inline size_t columns_workspace(int n, int c, int sums) {
     return most * (size_t)c * (size_t)sums * sizeof(float);
 }
 
-/* ---- a block -------------------------------------------------------------------------------- */
+/* ---- a block ---- */
 
 typedef struct {
     int pack, slot; /* of the tile; of the rows seen at once */
@@ -109,7 +108,7 @@ static __device__ __forceinline__ void columns_block_sum(float (&sum)[Q][V], flo
     }
 }
 
-/* ---- first kernel -----------------------------------------------------------------------------
+/* ---- first kernel ----
  * A Term has `sums`, how many quantities Q it sums; Row<V>, what it needs to know of V elements of
  * a row; load<V>(at), which fetches that for index `at`; and add(float (&sum)[Q][V], row,
  * column), which adds theirs.  partial[chunk][Q][c] is overwritten. */
@@ -166,7 +165,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     for (int q = 0; q < Term::sums; q++) store_floats(to + (size_t)q * (size_t)cut.c, sum[q]);
 }
 
-/* ---- second kernel ----------------------------------------------------------------------------
+/* ---- second kernel ----
  * Total has `sums`, add(double (&sum)[Q], chunk, column), and finish(column, const double (&)[Q]),
  * which stores a column's result.  Block (32, 32): a lane of y for every 32nd chunk. */
 template <typename Total>
@@ -205,8 +204,7 @@ struct PartialSums {
     }
 };
 
-/* ---- both, and what they are measured against -------------------------------------------------
- */
+/* ---- both, and what they are measured against ---- */
 
 /* Version 1: a block for each column.  Plain, but a warp's reads lie c elements apart. */
 template <typename Term, typename Finish>

@@ -9,7 +9,7 @@
 #include "kernel.cuh"
 #include "kernels.h"
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static __device__ __forceinline__ float to_float(float x) { return x; }
 static __device__ __forceinline__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -26,7 +26,7 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
     return __float2bfloat16_rn(x);
 }
 
-/* ---- packs: V neighbouring values, moved by one instruction ------------------------------------
+/* ---- packs: V neighbouring values, moved by one instruction ----
  * V is pack_width<T>(), 128 bits, where a launcher found `packable`, else 1.  A kernel is a
  * template on V, so that the ragged path is the same code. */
 
@@ -125,7 +125,7 @@ static inline bool packable(size_t width, int V, const void *array, P... more) {
         }                                             \
     } while (0)
 
-/* ---- reductions -------------------------------------------------------------------------------
+/* ---- reductions ----
  * Their order depends on the shape alone, and every thread gets the result. */
 
 /* Returns the larger, or NaN if either is NaN, which fmaxf would hide. */
@@ -169,7 +169,7 @@ static __device__ __forceinline__ float block_largest(float x, float *scratch) {
     return x;
 }
 
-/* ---- indices --------------------------------------------------------------------------------- */
+/* ---- indices ---- */
 
 /* for (size_t i = grid_thread(); i < count; i += grid_threads()) ... of a one-dimensional grid */
 static __device__ __forceinline__ size_t grid_thread(void) {
@@ -186,7 +186,7 @@ static inline unsigned grid_blocks(size_t count, size_t each) {
     return blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : (unsigned)blocks;
 }
 
-/* ---- the kernel of a value type --------------------------------------------------------------
+/* ---- the kernel of a value type ----
  *
  *   void cuda_relu_forward(const Run *run, void *y, const void *x, size_t count) {
  *       WITH_VALUES(run, T, relu<T>(run, (T *)y, (const T *)x, count));

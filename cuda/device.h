@@ -55,8 +55,8 @@ typedef void *Stream; /* NULL is not a stream */
 
 Stream stream_create(void);
 void stream_free(Stream stream);
-/* Waits until everything on the stream is done.  -1 and an error if anything on the device failed
- * since the last call: the first failure, with the kernel's name. */
+/* Waits until everything on the stream is done.  Returns -1 if anything on the device has failed
+ * since the last call; the error is the first failure, with the kernel's name. */
 int device_wait(Stream stream);
 /* Notes an error (printf format) that the next device_wait reports. */
 void device_note(const char *format, ...) BCD_PRINTF(1, 2);
@@ -77,8 +77,8 @@ void event_free(Event event);
 void event_record(Event event, Stream stream);
 void stream_wait_event(Stream stream, Event event);
 int event_wait(Event event); /* makes the host wait */
-int event_over(Event event); /* 1 if it is over, 0 if not; -1 and an error */
-/* Milliseconds of device time between two events that are over. */
+int event_over(Event event); /* returns 1 if it is over, 0 if not; -1 and an error */
+/* Returns the milliseconds of device time between two events that are over. */
 double event_ms(Event from, Event to);
 
 /* ---- graphs: work that is recorded once, and repeated by one launch ---- */
@@ -89,7 +89,7 @@ typedef void *Graph;
  * and sizes, so the memory must outlive it.  Another stream is recorded too if it waits for an
  * event of this stream, and this stream waits for it again before the end. */
 int graph_begin(Stream stream);
-Graph graph_end(Stream stream); /* NULL and an error */
+Graph graph_end(Stream stream); /* returns NULL, with an error, when the recording failed */
 int graph_launch(Graph graph, Stream stream);
 void graph_free(Graph graph);
 

@@ -54,7 +54,7 @@ typedef struct {
     StoredOffset *gradient;    /* [values]: kept for deferred weight gradients */
     size_t bytes, requested;
 } StoredOffsets;
-/* -1 and an error when memory runs out. */
+/* Returns -1, with an error, when memory runs out. */
 int stored_offsets_create(StoredOffsets *offsets, const Model *model, const StageSettings *settings,
                           const Layout *layout);
 void stored_offsets_destroy(StoredOffsets *offsets);

@@ -126,12 +126,12 @@ enum { STAGING_BYTES = 1 << 22 };
 
 static inline CudaStage *cuda_stage(Stage *base) { return (CudaStage *)(void *)base; }
 
-/* Whether the active parameters have float masters on the device, in addition to bf16 weights. */
+/* Returns true if the active parameters have float masters on the device, besides bf16 weights. */
 static inline bool has_masters(const CudaStage *s) {
     return s->base.settings.precision == PRECISION_BF16 && !s->base.settings.offload;
 }
 
-/* 0: no clipping. */
+/* Returns 0 if gradients are not clipped. */
 static inline double clip_norm(const CudaStage *s) { return s->base.settings.optimizer.clip_norm; }
 
 /* Each file calls only the files above it in this list.
@@ -168,7 +168,7 @@ int masters_down(CudaStage *s);
 int transfer_initial(CudaStage *s); /* parameters from the seed, running statistics */
 size_t transfer_read(Stage *base, TensorRole role, int number, real *data);
 int transfer_write(Stage *base, TensorRole role, int number, const real *data);
-/* y = x rounded to bf16. */
+/* Computes y[count] = x rounded to bf16. */
 void round_to_bf16(uint16_t *y, const float *x, size_t count);
 
 /* ---- batch.c ---- */
@@ -210,8 +210,8 @@ void offload_stop(CudaStage *s);
 void offload_send(CudaStage *s, int block);
 void offload_forget(CudaStage *s); /* forgets what was sent, when the step has ended */
 double offload_norm(CudaStage *s);
-/* Updates on the host and sends the weights back, block by block.  -1 and an error if the device
- * has failed. */
+/* Updates on the host and sends the weights back, block by block.  Returns -1, with an error, if
+ * the device has failed. */
 int offload_update(CudaStage *s, double lr, double gradient_scale);
 
 /* ---- pass.c ---- */

@@ -14,13 +14,12 @@ cublasStatus_t matmul_launch(const MatmulCall *call, const MatmulAlgorithm *algo
                           call->run->workspace, algorithm->workspace, call->run->stream);
 }
 
-/* ---- the log ----------------------------------------------------------------------------------
- */
+/* ---- the log ---- */
 
 static unsigned configured(const cublasLtMatmulAlgo_t *code,
                            cublasLtMatmulAlgoConfigAttributes_t what) {
     uint32_t value =
-        0; /* the cluster's shape is 16 bits: the lower half, as all hosts here have it */
+        0; /* of the cluster's shape, 16 bits, the lower half: hosts are little-endian */
     size_t size = what == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID ? sizeof(uint16_t) : sizeof value;
     return cublasLtMatmulAlgoConfigGetAttribute(code, what, &value, size, &size) ==
                    CUBLAS_STATUS_SUCCESS
@@ -55,8 +54,7 @@ void matmul_log_refusal(const MatmulChoice *choice, const char *why) {
     if (matmul_logging()) log_choice(choice, choice->first, why);
 }
 
-/* ---- the library's heuristic ------------------------------------------------------------------
- */
+/* ---- the library's heuristic ---- */
 
 static bool prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t what,
                    const void *value, size_t size) {
@@ -112,8 +110,7 @@ static void ask_heuristic(MatmulChoice *choice, const MatmulCall *call) {
     for (int i = 0; i < count; i++) add_candidate(choice, &found[i]);
 }
 
-/* ---- measured algorithms ----------------------------------------------------------------------
- */
+/* ---- measured algorithms ---- */
 
 static void ask_table(MatmulChoice *choice, const MatmulCall *call) {
     const cublasLtMatmulAlgo_t *code = matmul_table_find(&choice->shape);
@@ -176,8 +173,7 @@ static void measure_all(MatmulChoice *choice, const MatmulCall *call) {
     matmul_table_add(&choice->shape, &choice->algorithm[0].code);
 }
 
-/* ---- the choices ------------------------------------------------------------------------------
- */
+/* ---- the choices ---- */
 
 static size_t hash(const MatmulShape *shape) {
     const unsigned char *bytes = (const unsigned char *)shape;

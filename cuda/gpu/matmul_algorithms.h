@@ -2,7 +2,8 @@
  * once for this GPU and this version of the library, or else from the library's heuristic; never
  * from timing during a training, which would choose differently from run to run, and with it the
  * bits.  For the same reason partial sums may be kept apart and added in float, in a fixed order,
- * but not accumulated in the output.  Inside of gpu/matmul.c, and called under its lock. */
+ * but not accumulated in the output.  Only gpu/matmul.c calls these functions, and holds its lock
+ * meanwhile. */
 #ifndef CUDA_GPU_MATMUL_ALGORITHMS_H
 #define CUDA_GPU_MATMUL_ALGORITHMS_H
 
@@ -10,7 +11,7 @@
 
 #include "../matmul.h"
 
-/* All that the choice depends on. */
+/* All numbers that the choice depends on. */
 enum {
     SHAPE_M,
     SHAPE_N,
@@ -26,7 +27,7 @@ enum {
     SHAPE_EPILOGUE,
     SHAPE_SAVED,
     SHAPE_COLUMN_SUMS,
-    SHAPE_WORKSPACE, /* is there any */
+    SHAPE_WORKSPACE, /* 0: the run has none */
     SHAPE_ALIGN_A,   /* bytes, at most 16 */
     SHAPE_ALIGN_B,
     SHAPE_ALIGN_C,

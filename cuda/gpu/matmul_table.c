@@ -16,7 +16,7 @@ typedef struct {
 } Measured;
 
 static struct {
-    bool looked; /* whether the file has been looked for */
+    bool looked; /* the file has been looked for */
     Measured *row;
     size_t rows, room;
 } table;

@@ -84,7 +84,7 @@ void directions_break(NcclTransport *n, const char *why) {
     }
 }
 
-/* ---- create / destroy ----------------------------------------------------------------------- */
+/* ---- create / destroy ---- */
 
 /* Creates the ids of communicators on their senders, and sends them over the control transport. */
 static int share_ids(const NcclTransport *n, ncclUniqueId id[DIRECTIONS]) {

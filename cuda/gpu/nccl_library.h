@@ -1,5 +1,5 @@
-/* NCCL's functions, found when they are first asked for: what was built with nccl.h runs without
- * NCCL, until two GPUs are to be joined. */
+/* NCCL's functions, looked up when they are first needed: a program that was built with nccl.h runs
+ * without NCCL as long as it uses one GPU. */
 #ifndef CUDA_GPU_NCCL_LIBRARY_H
 #define CUDA_GPU_NCCL_LIBRARY_H
 
@@ -28,7 +28,7 @@ typedef struct {
 #undef NCCL_MEMBER
 } NcclLibrary;
 
-/* Loads libnccl.so.2, once.  NULL and an error. */
+/* Loads libnccl.so.2 at the first call.  Returns NULL, with an error, when that fails. */
 const NcclLibrary *nccl_library_open(void);
 
 #endif

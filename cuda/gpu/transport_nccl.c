@@ -22,7 +22,7 @@ static NcclTransport *of(Transport *transport) { return (NcclTransport *)(void *
 
 static bool is_message(const Transfer *t) { return t->send ? t->message != NULL : !t->data; }
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 /* Frees the messages that their receivers have.  A message freed before that would give its memory
  * to the next one, and the stage's stream would wait for the receiver. */
@@ -148,7 +148,7 @@ static int nccl_sendrecv(Transport *transport, Transfer *transfers, int count) {
     return failed ? -1 : 0;
 }
 
-/* ---- create / destroy ----------------------------------------------------------------------- */
+/* ---- create / destroy ---- */
 
 static void nccl_abort(Transport *transport, const char *why) {
     NcclTransport *n = of(transport);

@@ -7,8 +7,7 @@
 
 enum { THREADS = 256, PACKS = 2 };
 
-/* ---- walking an array -------------------------------------------------------------------------
- */
+/* ---- walking an array ---- */
 
 /* Version 1: one value after the other.  y = op(a, b), or y += op(a, b). */
 template <typename Op, typename T>
@@ -75,8 +74,7 @@ static void map_values(const Run *run, void *y, const void *a, const void *b, si
     WITH_VALUES(run, T, map<Op, T>(run, (T *)y, (const T *)a, (const T *)b, count, add));
 }
 
-/* ---- relu -------------------------------------------------------------------------------------
- */
+/* ---- relu ---- */
 
 struct Relu {
     static constexpr bool binary = false;
@@ -97,8 +95,7 @@ void cuda_relu_input_gradient(const Run *run, void *dx, const void *dy, const vo
     map_values<ReluGradient>(run, dx, dy, y, count, add);
 }
 
-/* ---- gelu -------------------------------------------------------------------------------------
- */
+/* ---- gelu ---- */
 
 /* Returns s = 1 / (1 + e^-x) and sets `complement` to 1 - s, which a subtraction would lose where s
  * is near 1.  x is raised to at least -80, where s is about 2e-35, so that e^-x does not overflow.
@@ -146,8 +143,7 @@ void cuda_gelu_input_gradient(const Run *run, void *dx, const void *dy, const vo
     map_values<GeluGradient>(run, dx, dy, x, count, add);
 }
 
-/* ---- addition ---------------------------------------------------------------------------------
- */
+/* ---- addition ---- */
 
 struct Add {
     static constexpr bool binary = true;
@@ -166,8 +162,7 @@ void cuda_add_input_gradient(const Run *run, void *dx, const void *dy, size_t co
     map_values<Copy>(run, dx, dy, NULL, count, add);
 }
 
-/* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) --------------------------------------------
- */
+/* ---- SwiGLU: silu(gate) * up, silu(g) = g sigmoid(g) ---- */
 
 /* Returns the row that pack i is in.  It divides 32-bit numbers where they suffice, because a
  * 64-bit division takes four times the instructions. */

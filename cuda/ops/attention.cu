@@ -8,7 +8,7 @@
  * al. 2022; the order of loops is that of its second version, Dao 2023). */
 #include "attention_tiles.cuh"
 
-/* ---- Version 3: tiles ---------------------------------------------------------------------- */
+/* ---- Version 3: tiles ---- */
 
 /* What changes: a block takes ROWS queries of a head, a warp 16 M of them.  COLUMNS keys and values
  * at a time are copied to shared memory for all of them, so that a key is read from global memory
@@ -129,7 +129,7 @@ static void forward(const Run *run, void *y, float *lse, const void *qkv, int n,
         attention_hopper_forward(run, out, lse, h, n);
 }
 
-/* ---- Launcher ------------------------------------------------------------------------------ */
+/* ---- Launcher ---- */
 
 AttentionSpace attention_space(void *workspace, Precision precision, int n, int t, Attention a) {
     const size_t rows = (size_t)n * (size_t)t, half = (size_t)(a.d / 2);

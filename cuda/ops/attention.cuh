@@ -7,20 +7,20 @@
 
 #include "tiles.cuh"
 
-/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0.  `share` query heads,
- * one after the other, look at the same keys and values. */
+/* The heads of a batch.  q, k, v are those of sample 0, head 0, position 0.  `share` neighbouring
+ * query heads attend to the same keys and values. */
 template <typename T>
 struct Heads {
     const T *q, *k, *v;
     int t, heads, groups, share, d; /* heads = groups share */
-    int every;             /* the first so many keys every query looks at: causal 0, else t */
+    int every;             /* all queries attend to the first so many keys: causal 0, else t */
     int qk_stride, stride; /* numbers from one position to the next: of q and k; of qkv and dqkv */
     int alignment;         /* bytes that rows of d numbers are aligned to */
     float scale;           /* 1 / sqrt(d) */
     const float2 *angles;  /* [t][d / 2] cosine and sine, by which q and k have been turned */
 };
 
-/* Bytes that the rows of a matrix are aligned to, if d numbers are one row: 16, 8, 4, or 2. */
+/* Returns the bytes that rows of d numbers are aligned to: 16, 8, 4, or 2. */
 template <typename T>
 static inline int row_alignment(int d) {
     const int bytes = d * (int)sizeof(T);
@@ -37,7 +37,7 @@ struct Gradients {
     bool add;
 };
 
-/* ---- Versions ------------------------------------------------------------------------------
+/* ---- Versions ----
  *
  *   1  a warp for each query or key   attention_rows.cu: any head
  *   2  tiles in shared memory         attention_shared.cu: heads of at most TILED_HEAD numbers
@@ -73,7 +73,8 @@ void attention_hopper_forward(const Run *run, __nv_bfloat16 *y, float *lse, Head
 void attention_hopper_gradient(const Run *run, Gradients<__nv_bfloat16> g, Heads<__nv_bfloat16> h,
                                int n);
 
-/* The arrays of query head `head` of all samples' heads, and the keys and values it looks at. */
+/* Return where query head `head`, counted over all samples, starts in an array whose positions lie
+ * `stride` apart, and where the keys or values it attends to start. */
 template <typename T>
 static __device__ __forceinline__ size_t at_head(const Heads<T> &h, int head, int stride) {
     return (size_t)(head / h.heads) * (size_t)h.t * (size_t)stride +
@@ -85,8 +86,8 @@ static __device__ __forceinline__ size_t at_keys(const Heads<T> &h, int head, in
            (size_t)(head % h.heads / h.share) * (size_t)h.d;
 }
 
-/* The end of the keys that queries before `end` look at, and the first query that looks at keys
- * from `key` on. */
+/* Return the end of the keys that queries before `end` attend to, and the first query that attends
+ * to keys from `key` on. */
 template <typename T>
 static __device__ __forceinline__ int keys_end(const Heads<T> &h, int end) {
     return max(min(end, h.t), h.every);
@@ -96,13 +97,13 @@ static __device__ __forceinline__ int queries_begin(const Heads<T> &h, int key) 
     return key < h.every ? 0 : key;
 }
 
-/* Of a position and on; NULL without rope. */
+/* Returns the angles from this position on; NULL without rope. */
 template <typename T>
 static __device__ __forceinline__ const float2 *angles_at(const Heads<T> &h, int position) {
     return h.angles ? h.angles + (size_t)position * (size_t)(h.d / 2) : NULL;
 }
 
-/* ---- Workspace ----------------------------------------------------------------------------- */
+/* ---- Workspace ---- */
 
 /* dots, for each query the sum of dy y, then with rope the angles and the turned q and k. */
 typedef struct {
@@ -140,9 +141,9 @@ static Heads<T> find_heads(const Run *run, AttentionSpace space, const T *qkv, i
             turned ? space.angles : NULL};
 }
 
-/* ---- Results ------------------------------------------------------------------------------- */
+/* ---- Results ---- */
 
-/* W numbers to[] = x, or += x. */
+/* Stores W numbers: to[] = x, or with `add` to[] += x. */
 template <typename T, int W>
 static __device__ __forceinline__ void put(T *to, float (&x)[W], bool add) {
     if (add) {
@@ -154,9 +155,9 @@ static __device__ __forceinline__ void put(T *to, float (&x)[W], bool add) {
     store_floats(to, x);
 }
 
-/* W numbers of a row x in shared memory, from `at` on.  With angles the row is the gradient of a
- * turned one and is turned back, half-split: numbers i and i + half are a pair (ref/fast/rope.h).
- */
+/* Loads W numbers of a row x in shared memory, from `at` on.  With angles the row is the gradient
+ * of a rotated one and is rotated back, half-split: numbers i and i + half are a pair
+ * (ref/fast/rope.h). */
 template <int W>
 static __device__ __forceinline__ void turn_back(float (&out)[W], const float *x, int at, int half,
                                                  const float2 *angles) {
@@ -177,8 +178,8 @@ static __device__ __forceinline__ void turn_back(float (&out)[W], const float *x
     }
 }
 
-/* A warp writes rows of d numbers from shared memory, W numbers a lane, ACROSS lanes a row; angles:
- * of the first row. */
+/* Writes rows of d numbers from shared memory to global memory, by one warp: W numbers a lane,
+ * ACROSS lanes a row.  `angles` are those of the first row, or NULL. */
 template <typename T, int W, int ACROSS>
 static __device__ __forceinline__ void put_rows(T *to, int stride, const float *from,
                                                 int from_stride, int rows, int d,

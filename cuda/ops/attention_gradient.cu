@@ -14,7 +14,7 @@
  */
 #include "attention_tiles.cuh"
 
-/* ---- Version 3: tiles ---------------------------------------------------------------------- */
+/* ---- Version 3: tiles ---- */
 
 /* What changes: as in the forward pass, a block takes ROWS queries (or keys) and goes through the
  * keys (or queries) COLUMNS at a time, in shared memory, on tensor cores.  For dk and dv the scores
@@ -250,7 +250,7 @@ static void launch_padded(const Run *run, Gradients<T> g, Heads<T> h, int n) {
         launch_tiles<P, 128>(run, g, h, n);
 }
 
-/* ---- Launcher ------------------------------------------------------------------------------ */
+/* ---- Launcher ---- */
 
 template <Precision P>
 static void input_gradient(const Run *run, void *dqkv, const void *dy, const void *qkv,

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
                            head, query);
 }
 
-/* ---- gradients ----------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 /* Computes dots for the lane's two rows, from global memory.  Each of four lanes adds up a quarter
  * of a row. */
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(S::THREADS, S::BLOCKS)
     put_gradient<Bf16, D, 1>(g.dv + to, (float *)k_tile, dv, 1, h, key, NULL, g.add);
 }
 
-/* ---- launchers ----------------------------------------------------------------------------- */
+/* ---- launchers ---- */
 
 /* Returns the bytes of a block's shared memory: enough for its tiles, and for the rows of results
  * that are written over them at the end. */

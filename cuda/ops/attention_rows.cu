@@ -28,7 +28,7 @@ __global__ void attention_rows(T *y, float *lse, Heads<T> h) {
     if (lane == 0) lse[(size_t)head * (size_t)h.t + (size_t)query] = most + logf(sum);
 }
 
-/* ---- gradients ----------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 template <typename T>
 static __device__ float dot(const T *a, const T *b, int d) {
@@ -90,7 +90,7 @@ __global__ void attention_key_gradient(Gradients<T> g, Heads<T> h) {
     put_rows<T, 1, 32>(g.dv + out, 0, dv, 0, 1, h.d, NULL, g.add);
 }
 
-/* ---- launchers ----------------------------------------------------------------------------- */
+/* ---- launchers ---- */
 
 template <typename T>
 void attention_rows_forward(const Run *run, T *y, float *lse, Heads<T> h, int n) {

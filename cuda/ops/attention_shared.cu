@@ -74,7 +74,7 @@ static __device__ __forceinline__ bool looks_at(const Heads<T> &h, int query, in
     return query < h.t && (key <= query || key < h.every);
 }
 
-/* ---- forward ------------------------------------------------------------------------------- */
+/* ---- forward ---- */
 
 /* grid n heads ceil(t / ROWS). */
 template <typename T>
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(THREADS) attention_shared(T *y, float *lse, He
     }
 }
 
-/* ---- gradients ----------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 /* Writes the warp's rows of a gradient, from `row` on.  `stage` has room for MINE rows, in shared
  * memory that no other warp reads any more. */
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(THREADS)
     put_sums(g.dv + to, k_tile + own * pitch, dv, h, first + own, NULL, g.add);
 }
 
-/* ---- launchers ----------------------------------------------------------------------------- */
+/* ---- launchers ---- */
 
 /* Returns the bytes of `tiles` tiles.  With MOST_PITCH, the largest, it is a kernel's limit. */
 static size_t tile_bytes(int tiles, int pitch) {

@@ -20,9 +20,11 @@ struct Shape {
     static_assert(ROWS % COLUMNS == 0, "tiles begin at multiples of each other");
 };
 
-/* ---- Loading ------------------------------------------------------------------------------- */
+/* ---- Loading ---- */
 
-/* 16 bytes of a row of which `left` numbers exist (may be none): the rest becomes zero. */
+/* Starts copying 16 bytes of a row of which `left` numbers exist, maybe none; the rest becomes
+ * zero.
+ */
 template <typename T, int ALIGNMENT>
 static __device__ __forceinline__ void copy_chunk(T *to, const T *from, int left) {
     if constexpr (ALIGNMENT == 16) {
@@ -91,8 +93,8 @@ static __device__ __forceinline__ void load_step(T *tiles, int step, const T *a,
                                             h.t - row, h.d, h.alignment);
 }
 
-/* The row and column of number i of accumulator [m][j], in rows from `row` and columns from
- * `column` on. */
+/* Return the row and the column of number i of accumulator [m][j], whose tile starts at `row` and
+ * `column`. */
 static __device__ __forceinline__ int accumulator_row(int row, int m, int i) {
     return row + 16 * m + i / 2 * 8 + (int)threadIdx.x % 32 / 4;
 }
@@ -100,7 +102,7 @@ static __device__ __forceinline__ int accumulator_column(int column, int j, int 
     return column + 8 * j + (int)threadIdx.x % 4 * 2 + i % 2;
 }
 
-/* Scores that get no probability: of keys that the query does not look at, in rows of queries. */
+/* Sets to -infinity the scores of keys that the query does not attend to.  Rows are queries. */
 template <typename T, int M, int N>
 static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Heads<T> &h, int query,
                                                  int key) {
@@ -115,8 +117,8 @@ static __device__ __forceinline__ void hide_keys(float (&s)[M][N][4], const Head
                     s[m][j][i] = -INFINITY;
 }
 
-/* The same transposed: of queries that do not look at the key or are after the last, in rows of
- * keys. */
+/* Sets to -infinity the scores of queries that do not attend to the key or come after the last one.
+ * Rows are keys. */
 template <typename T, int M, int N>
 static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const Heads<T> &h, int key,
                                                     int query) {
@@ -132,9 +134,9 @@ static __device__ __forceinline__ void hide_queries(float (&s)[M][N][4], const H
             }
 }
 
-/* ---- Softmax and results ------------------------------------------------------------------- */
+/* ---- Softmax and results ---- */
 
-/* The sum and the largest over the four lanes that hold a row of an accumulator. */
+/* Return the sum and the largest over the four lanes that hold a row of an accumulator. */
 static __device__ __forceinline__ float quad_sum(float x) {
     x += __shfl_xor_sync(0xffffffffu, x, 1);
     return x + __shfl_xor_sync(0xffffffffu, x, 2);

@@ -1,8 +1,7 @@
 /* Global average pooling: the mean over all positions of an image, for each channel. */
 #include "../columns.cuh"
 
-/* ---- version 1: a thread for each number of the output, or of dx -------------------------------
- */
+/* ---- version 1: a thread for each number of the output, or of dx ---- */
 
 template <typename T>
 static __global__ void average_plain(T *y, const T *x, size_t count, int s, int c) {
@@ -24,7 +23,7 @@ static __global__ void spread_plain(T *dx, const T *dy, size_t count, int s, int
     dx[i] = from_float<T>(add ? __fadd_rn(to_float(dx[i]), d) : d);
 }
 
-/* ---- version 2: an image is a chunk of columns.cuh ---------------------------------------------
+/* ---- version 2: an image is a chunk of columns.cuh ----
  * All threads of a block work on one image, in packs of 128 bits, and a tree adds up its positions.
  * Version 1 has only n c threads, which add up s numbers each: too few to keep the memory busy. */
 
@@ -61,8 +60,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     }
 }
 
-/* ---- launches ----------------------------------------------------------------------------------
- */
+/* ---- launches ---- */
 
 /* Returns the cut in which every image is a chunk. */
 static Columns images_cut(int n, int s, int c, int V) {

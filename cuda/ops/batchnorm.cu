@@ -7,8 +7,7 @@
 static constexpr float EPS = 1e-5f;
 enum { ELEMENT_BLOCKS = 1056 }; /* eight for each of 132 multiprocessors */
 
-/* ---- statistics -------------------------------------------------------------------------------
- */
+/* ---- statistics ---- */
 
 typedef struct {
     float *mean, *rstd, *running_mean, *running_var;
@@ -154,8 +153,7 @@ static __global__ void running_statistics(Statistics s, int c) {
     s.rstd[column] = (float)(1 / sqrt((double)s.running_var[column] + (double)EPS));
 }
 
-/* ---- normalisation ----------------------------------------------------------------------------
- */
+/* ---- normalisation ---- */
 
 typedef struct {
     const float *mean, *rstd;
@@ -220,8 +218,7 @@ static __global__ void __launch_bounds__(COLUMN_THREADS)
     }
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches ---- */
 
 template <typename T>
 static void statistics(const Run *run, Statistics s, const T *x, int c, bool use_running) {

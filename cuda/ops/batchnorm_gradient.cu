@@ -6,8 +6,7 @@
 
 enum { ELEMENT_BLOCKS = 1056 }; /* eight for each of 132 multiprocessors */
 
-/* ---- sums: dz, and dz * xhat -------------------------------------------------------------------
- */
+/* ---- sums: dz, and dz * xhat ---- */
 
 template <typename T>
 struct GradientTerm {
@@ -69,7 +68,7 @@ void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void
                     rstd, n, c));
 }
 
-/* ---- input gradient ----------------------------------------------------------------------------
+/* ---- input gradient ----
  * dx = g rstd dz - (g rstd^2 sums[1] / n) (x - mean) - g rstd sums[0] / n, which needs three
  * constants and the mean of each channel. */
 

@@ -8,7 +8,7 @@
 
 #include "../matmul.h"
 
-/* ---- Version 1: a thread per output number -------------------------------------------------- */
+/* ---- Version 1: a thread per output number ---- */
 
 enum { PLAIN_THREADS = 256 };
 
@@ -77,7 +77,7 @@ static void run_gradient_plain(const Run *run, T *dx, const T *dy, const T *w, c
            dx, dy, w, conv, oh, ow, add);
 }
 
-/* ---- Versions 2 and 3: the plan ------------------------------------------------------------- */
+/* ---- Versions 2 and 3: the plan ---- */
 
 /* Shared memory of a block, halo tiles and weights: the smallest limit among the devices that this
  * is built for is 99 KiB, and the larger ones have room for several blocks. */
@@ -216,7 +216,7 @@ static void run_version(const Run *run, void *out, const void *in, const void *w
         run_tiles<Ffma<float>, GRADIENT>(run, out, in, w, phase, phases);
 }
 
-/* ---- Launchers ------------------------------------------------------------------------------ */
+/* ---- Launchers ---- */
 
 static bool product_at_once(const Run *run, const Conv *conv) {
     return run->version == 0 && conv2d_is_product(conv);

@@ -55,14 +55,14 @@ static inline int conv2d_size(int size, const Conv *conv) {
     return (size + 2 * conv->pad - conv->kernel) / conv->stride + 1;
 }
 
-/* A product of matrices as it stands. */
+/* Returns true if the convolution is a product of matrices as its arrays lie. */
 static inline bool conv2d_is_product(const Conv *conv) {
     return conv->kernel == 1 && conv->stride == 1 && conv->pad == 0;
 }
 
 static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-/* What follows from the sizes. */
+/* Computes the numbers that follow from the sizes. */
 static inline void complete(Correlation *c) {
     c->pixels = c->n * c->out_h * c->out_w;
     c->by_width = divisor_of(c->out_w);
@@ -87,9 +87,10 @@ static inline Correlation forward_correlation(const Conv *conv) {
     return c;
 }
 
-/* Host: the input pixels that `tile` consecutive output pixels reach, at most; -1 if they are not
- * one ascending piece.  From m to m' the first tap moves by stride (m' - m), and by `row` more for
- * each end of a row in between, by `image` more for each end of an image. */
+/* Host: returns the most input pixels that the taps of `tile` consecutive output pixels reach, or
+ * -1 if these are not one ascending piece.  From output pixel m to m' the first tap moves by stride
+ * (m' - m), by `row` more for each end of a row in between, and by `image` more for each end of an
+ * image. */
 static inline int halo_pixels(const Correlation &c, int tile) {
     int row = c.stride * (c.in_w - c.out_w), image = c.in_w * (c.in_h - c.stride * c.out_h);
     if (c.stride + row < 0 || c.stride + row + image < 0) return -1;
@@ -99,7 +100,7 @@ static inline int halo_pixels(const Correlation &c, int tile) {
     return c.stride * last + row * rows + image * images + (c.rows - 1) * c.in_w + c.columns;
 }
 
-/* ---- Pixels -------------------------------------------------------------------------------- */
+/* ---- Pixels ---- */
 
 /* Row, column, and image of an output pixel. */
 struct Pixel {
@@ -118,7 +119,7 @@ struct Place {
     int at, y, x;
 };
 
-/* Pixels past the last one: no tap of theirs is inside. */
+/* A pixel past the last one gets a place where no tap is inside the image. */
 static __device__ __forceinline__ Place place_of(const Correlation &c, int m) {
     const Pixel pixel = pixel_of(c, m);
     Place place;
@@ -134,7 +135,7 @@ static __device__ __forceinline__ size_t output_of(const Correlation &c, int m) 
     return row * (size_t)c.full_w + (size_t)(pixel.j * c.step + c.to_x);
 }
 
-/* How far a tap lies from the first one, in pixels. */
+/* Returns how far a tap lies from the first one, in pixels. */
 static __device__ __forceinline__ int tap_shift(const Correlation &c, int tap) {
     const int r = quotient(tap, c.by_columns);
     return r * (c.in_w - c.columns) + tap;
@@ -144,7 +145,8 @@ static __device__ __forceinline__ bool tap_inside(const Correlation &c, Place pl
     return (unsigned)(place.y + r) < (unsigned)c.in_h && (unsigned)(place.x + q) < (unsigned)c.in_w;
 }
 
-/* Bit r columns + q: the tap is inside.  At most 32 taps. */
+/* Returns a mask in which bit r * columns + q says that tap (r, q) is inside the image.  There are
+ * at most 32 taps. */
 static __device__ __forceinline__ unsigned taps_inside(const Correlation &c, Place place) {
     unsigned line = 0, taps = 0;
     for (int q = 0; q < c.columns; q++)
@@ -180,7 +182,7 @@ struct GatheredRows {
     }
 };
 
-/* ---- Ways to multiply ---------------------------------------------------------------------- */
+/* ---- Ways to multiply ---- */
 
 /* GROUP numbers are 16 bytes of shared memory; products run over STEP channels at a time.  DIRECT:
  * elements are values as they are, and come by asynchronous copies; AHEAD: the next ones come while

@@ -4,7 +4,8 @@
 
 #include "conv2d.cuh"
 
-/* Four numbers of which `left` exist, the rest 0; whole: all four or none, and aligned. */
+/* Returns four numbers of which `left` exist; the others are 0.  whole: either all four exist or
+ * none, and they are aligned. */
 static __device__ __forceinline__ float4 load_four(const float *from, int left, bool whole) {
     float4 v = make_float4(0, 0, 0, 0);
     if (whole) return left > 0 ? __ldg((const float4 *)from) : v;
@@ -39,10 +40,10 @@ static __device__ __forceinline__ float4 to_operand(Tf32, float4 v) {
                        __uint_as_float(tf32_round(v.z)), __uint_as_float(tf32_round(v.w)));
 }
 
-/* tile[rows][pitch] = numbers first .. first + groups GROUP - 1 of the rows that source(row) points
- * to (NULL: zeros), zeros from `end` on, by THREADS threads.  whole: `end` and the starts of rows
- * are multiples of a group.  BATCH: loads in flight through registers.  Over after copy_async_wait
- * and a barrier. */
+/* Fills tile[rows][pitch] with numbers first .. first + groups * GROUP - 1 of the rows that
+ * source(row) points to (NULL: zeros), and with zeros from number `end` on.  All THREADS of the
+ * block call it; the tile is complete after copy_async_wait and a barrier.  whole: `end` and the
+ * starts of rows are multiples of GROUP.  BATCH: how many loads through registers are in flight. */
 template <int THREADS, int BATCH, typename Mode, typename Element, typename Source>
 static __device__ __forceinline__ void fill_rows(Mode mode, Element *tile, int pitch, int rows,
                                                  int groups, Source source, int first, int end,
@@ -82,21 +83,21 @@ static __device__ __forceinline__ void fill_rows(Mode mode, Element *tile, int p
     }
 }
 
-/* The input pixels that the output pixels of a block reach: the halo tile has `count` pixels from
- * pixel `first` on, for output pixels from m0 on. */
+/* The halo tile of a block: input pixels first .. first + count - 1, which the taps of its output
+ * pixels, from m0 on, reach. */
 struct Span {
     int m0, first, count;
 };
 
-/* Of at most `tile` output pixels; m0 < c.pixels. */
+/* Returns the span of at most `tile` output pixels; m0 < c.pixels. */
 static __device__ __forceinline__ Span span_of(const Correlation &c, int m0, int tile) {
     const int first = place_of(c, m0).at, last = place_of(c, min(m0 + tile, c.pixels) - 1).at;
     return {m0, first, last - first + (c.rows - 1) * c.in_w + c.columns};
 }
 
-/* halo[1 + pixels][pitch] = a row of zeros, then `groups` groups of channels from k0 on, of all
- * pixels of the span or, where `gathered` is not 0, of one tap of that many output pixels.  BATCH:
- * as of fill_rows. */
+/* Fills halo[1 + pixels][pitch] with a row of zeros, then with `groups` groups of channels from k0
+ * on: of all pixels of the span or, if `gathered` is not 0, of the pixels where one tap of so many
+ * output pixels lies.  The BATCH arguments are those of fill_rows. */
 template <int THREADS, int HALO_BATCH, int GATHER_BATCH, typename Mode, typename T, typename E>
 static __device__ __forceinline__ void fill_halo(Mode mode, E *halo, int pitch, const T *in,
                                                  const Correlation &c, Span span, int gathered,

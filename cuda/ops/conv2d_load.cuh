@@ -12,11 +12,11 @@ typedef struct {
     Correlation phase[MAX_PHASES];
     int chunk, chunks; /* channels at a time */
     Divisor by_chunk;
-    int taps;      /* whose weights are loaded at a time */
-    bool gather;   /* a tap at a time, instead of a halo tile */
-    int halo_size; /* numbers of a halo tile, its row of zeros included */
-    int halos;     /* buffers: 1 or 2 */
-    int weight_size, weight_buffers;
+    int taps;                        /* whose weights are loaded at a time */
+    bool gather;                     /* a tap at a time, instead of a halo tile */
+    int halo_size;                   /* numbers of a halo tile, its row of zeros included */
+    int halos;                       /* buffers: 1 or 2 */
+    int weight_size, weight_buffers; /* numbers of a weight tile; its buffers: 1 or 2 */
 } ConvWork;
 
 template <typename M, bool G, int M_WARPS, int N_WARPS, int N>
@@ -41,7 +41,7 @@ static __host__ __device__ __forceinline__ int weight_pitch(int chunk) {
     return Tile::BY_OUTPUT ? chunk + Tile::Mode::GROUP : Tile::BN + Tile::PAD;
 }
 
-/* ---- Loading ------------------------------------------------------------------------------- */
+/* ---- Loading ---- */
 
 /* One round of the main loop: weights of taps [tap, tap + taps) of a chunk of channels. */
 struct Round {
@@ -69,7 +69,7 @@ static __device__ __forceinline__ Round round_of(const ConvWork &work, const Cor
     return round;
 }
 
-/* Which weight an input gradient's tap is. */
+/* Returns which weight belongs to a tap of the input gradient. */
 static __device__ __forceinline__ int tap_index(const Correlation &c, int tap) {
     const int r = quotient(tap, c.by_columns), q = tap - r * c.columns;
     return (c.u0 + r * c.tap_step) * c.kernel + c.v0 + q * c.tap_step;
@@ -102,7 +102,7 @@ struct GradientWeightRows { /* row r is tap r / chunk, output channel k0 + r % c
     }
 };
 
-/* Forward weights turned to [tap][chunk][BN], for plain fp32. */
+/* Fills the tile with forward weights transposed to [tap][chunk][BN], for plain fp32. */
 template <typename Tile, typename T>
 static __device__ __forceinline__ void fill_turned(float *tile, int chunk, Divisor by_chunk,
                                                    int taps, const WeightRows<T, Tile::BN> &source,

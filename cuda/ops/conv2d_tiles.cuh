@@ -15,9 +15,10 @@
 
 #include "conv2d_load.cuh"
 
-/* ---- Multiplying ---------------------------------------------------------------------------- */
+/* ---- Multiplying ---- */
 
-/* Fragments of 16 outputs from n on, STEP channels from k on: b[0], b[1] of the first eight. */
+/* Loads the fragments of 16 outputs from n on and STEP channels from k on; b[0] and b[1] are those
+ * of the first eight outputs. */
 template <typename Tile, typename E>
 static __device__ __forceinline__ void load_weights(unsigned (&b)[4], const E *w, int pitch, int n,
                                                     int k) {
@@ -68,7 +69,7 @@ struct Warp<Tile, true> {
             }
         }
     }
-    /* Gives each piece of the results: pixel, output, two numbers. */
+    /* Calls store(pixel, output, v) for each two neighbouring results of the lane. */
     template <typename Store>
     __device__ __forceinline__ void results(const Store &store) const {
         const int lane = (int)threadIdx.x % 32;
@@ -117,7 +118,7 @@ struct Warp<Tile, false> {
                 }
         }
     }
-    /* The same with four numbers a piece. */
+    /* Calls store(pixel, output, v) for each four neighbouring results of the lane. */
     template <typename Store>
     __device__ __forceinline__ void results(const Store &store) const {
         const int lane = (int)threadIdx.x % 32;
@@ -129,14 +130,14 @@ struct Warp<Tile, false> {
     }
 };
 
-/* ---- The kernel ----------------------------------------------------------------------------- */
+/* ---- The kernel ---- */
 
 template <int N, typename T>
 struct __align__(N * sizeof(T)) Piece {
     T v[N];
 };
 
-/* Stores pieces of a warp's results. */
+/* Stores neighbouring results of a warp's tile, at (row, column) of it. */
 template <typename T>
 struct StoreResults {
     T *out;
@@ -163,8 +164,8 @@ struct StoreResults {
     }
 };
 
-/* The pixels a lane points to: where the first tap lies in the halo tile, and which taps are
- * inside. */
+/* For each pixel that a lane points to: where its first tap lies in the halo tile, and a mask of
+ * the taps that are inside the image. */
 template <typename Tile>
 struct Lines {
     int at[Tile::LINES];

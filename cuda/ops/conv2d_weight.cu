@@ -12,7 +12,7 @@
 
 #include "../matmul.h"
 
-/* ---- Version 1: a thread per weight ---------------------------------------------------------- */
+/* ---- Version 1: a thread per weight ---- */
 
 enum { PLAIN_THREADS = 128 };
 
@@ -48,7 +48,7 @@ static void run_plain(const Run *run, float *dw, const void *dy, const void *x, 
            conv2d_size(conv->w, conv), add);
 }
 
-/* ---- Adding the slices ----------------------------------------------------------------------- */
+/* ---- Adding the slices ---- */
 
 enum { SUM_COLUMNS = 32, SUM_ROWS = 16 };
 
@@ -72,7 +72,7 @@ static __global__ void __launch_bounds__(SUM_COLUMNS *SUM_ROWS)
     dw[i] = add ? dw[i] + sum : sum;
 }
 
-/* ---- Versions 2 and 3: the plan -------------------------------------------------------------- */
+/* ---- Versions 2 and 3: the plan ---- */
 
 /* The most bytes of partial sums, and the blocks that fill a large device (two each for 132
  * multiprocessors; a block has 6 or 8 warps). */
@@ -148,7 +148,7 @@ static void run_tiles(const Run *run, float *dw, const void *dy, const void *x, 
         launch<Wide>(run, dw, dy, x, conv, add);
 }
 
-/* ---- Launchers ------------------------------------------------------------------------------- */
+/* ---- Launchers ---- */
 
 void cuda_conv2d_weight_gradient(const Run *run, float *dw, const void *dy, const void *x,
                                  Conv conv, bool add) {

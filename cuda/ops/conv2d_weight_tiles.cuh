@@ -30,20 +30,19 @@ typedef struct {
     bool add;        /* to dw; with one slice only */
 } WeightWork;
 
-/* Where a pixel's first tap lies in the halo tile (in numbers), and which taps of the group are
- * inside.
- */
+/* Where a pixel's first tap lies in the halo tile (in numbers), and a mask of the group's taps that
+ * are inside the image. */
 struct Line {
     int at;
     unsigned inside;
 };
 
-/* What a block works on. */
+/* What a block computes: outputs from o0 on, channels from c0 on, and `taps` taps from `tap` on. */
 struct Part {
     int o0, c0, tap, taps;
 };
 
-/* ---- Multiplying ---------------------------------------------------------------------------- */
+/* ---- Multiplying ---- */
 
 template <typename M, int MO, int NC>
 struct TensorPart {
@@ -60,7 +59,7 @@ struct TensorPart {
         column = warp % across * WIDTH;
     }
 
-    /* dy, turned: a fragment of outputs x pixels. */
+    /* Loads a fragment of outputs x pixels, which is dy transposed. */
     static __device__ __forceinline__ void load_gradient(unsigned (&a)[4], const float *dy) {
         constexpr int PITCH = BO + PAD;
         const float *at = dy + (int)threadIdx.x % 4 * PITCH + (int)threadIdx.x % 32 / 4;
@@ -76,7 +75,8 @@ struct TensorPart {
         ldmatrix_x4_trans(a, dy + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8);
     }
 
-    /* One step of pixels, from `pixel` on, of which a lane needs two (floats) or one (bf16). */
+    /* Adds the products of STEP pixels, of which a lane needs the lines of two (floats) or of one
+     * (bf16). */
     __device__ __forceinline__ void multiply_step(const float *dy, const float *halo,
                                                   const Line *lines, int taps_of_group,
                                                   const int *shift) {
@@ -136,7 +136,7 @@ struct TensorPart {
             multiply_step(dy + m * (BO + PAD), halo, lines + m, taps_of_group, shift);
     }
 
-    /* Gives each number: output, tap, channel. */
+    /* Calls take(output, tap, channel, sum) for each of the lane's results. */
     template <typename Take>
     __device__ __forceinline__ void results(const Take &take) const {
         const int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
@@ -209,7 +209,7 @@ struct PlainPart {
     }
 };
 
-/* ---- The kernel ----------------------------------------------------------------------------- */
+/* ---- The kernel ---- */
 
 template <typename T>
 struct GradientRows { /* of dy, from pixel m on */
@@ -220,7 +220,7 @@ struct GradientRows { /* of dy, from pixel m on */
     }
 };
 
-/* dy, halo tile and lines of the pixels from m0 on. */
+/* Loads dy, the halo tile and the lines of the pixels from m0 on. */
 template <typename Product, typename T, typename E>
 static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T *dy, const T *x,
                                                  const WeightWork &work, Part part, int m0) {
@@ -243,7 +243,8 @@ static __device__ __forceinline__ void fill_tile(E *buffer, Line *lines, const T
                              part.tap, part.c0, work.channels / Mode::GROUP);
 }
 
-/* Adds a number to tile[tap][OUTPUTS][channels] in shared memory, or starts it. */
+/* Adds a number to tile[tap][OUTPUTS][channels] in shared memory, or stores it if it is the first.
+ */
 template <int OUTPUTS>
 struct AddToTile {
     float *tile;
@@ -255,7 +256,7 @@ struct AddToTile {
     }
 };
 
-/* dw, or with several slices partial[slice][o][tap][c]. */
+/* Computes dw or, with several slices, partial[slice][o][tap][c]. */
 template <typename Product>
 static __global__ void __launch_bounds__(Product::THREADS, 2)
     implicit_gemm_split_k(float *to, const typename Product::Mode::Value *__restrict__ dy,

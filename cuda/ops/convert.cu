@@ -3,7 +3,7 @@
 
 enum { THREADS = 256 };
 
-/* ---- rounding -------------------------------------------------------------------------------- */
+/* ---- rounding ---- */
 
 /* Version 1 is V = 1; version 2 moves 128 bits of values at a time. */
 template <typename T, int V>
@@ -27,7 +27,7 @@ void cuda_from_float(const Run *run, void *y, const float *x, size_t count) {
     WITH_VALUES(run, T, convert_all(run, (T *)y, x, count));
 }
 
-/* ---- rows ------------------------------------------------------------------------------------
+/* ---- rows ----
  * A block moves a piece of one row at a time, so that all its threads use the same slot. */
 
 /* y[i] = x[slot[i]] with `gather`, else y[slot[i]] = x[i]; nothing where slot[i] is negative.  Rows

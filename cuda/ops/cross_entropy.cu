@@ -23,8 +23,7 @@ static __device__ __forceinline__ void clear(T *x, int from, int to, int lane, i
     for (int j = from + lane; j < to; j += lanes) x[j] = from_float<T>(0);
 }
 
-/* ---- version 1: a block a row, one number at a time: largest, sum, gradient -------------------
- */
+/* ---- version 1: a block a row, one number at a time: largest, sum, gradient ---- */
 
 template <typename T>
 __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logits,
@@ -60,7 +59,7 @@ __global__ void cross_entropy_plain(float *loss, unsigned char *correct, T *logi
     clear(x, classes, stride, first, (int)blockDim.x);
 }
 
-/* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time -----
+/* ---- version 2: largest and sum in one pass (Milakov & Gimelshein 2018), 128 bits at a time ----
  * A row may begin at any address if the stride is odd, so it is read in three parts: single logits
  * up to a multiple of 16 bytes, packs, single logits.  A warp takes a row, or a block where rows
  * are long; a block keeps the row in shared memory for the second pass if it fits.  The second pass
@@ -267,7 +266,7 @@ void cuda_cross_entropy(const Run *run, float *loss, unsigned char *correct, voi
         cross_entropy(run, loss, correct, (T *)logits, targets, scale, rows, classes, stride));
 }
 
-/* ---- sums of a micro-batch ---------------------------------------------------------------------
+/* ---- sums of a micro-batch ----
  * One block is enough, because there is only one number for each target. */
 
 enum { SUMMED = 1024 };

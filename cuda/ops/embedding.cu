@@ -5,7 +5,7 @@
  * in order. */
 #include "../common.cuh"
 
-/* ---- forward -----------------------------------------------------------------------------------
+/* ---- forward ----
  * Version 1 is V = 1, version 2 moves 128 bits at a time. */
 
 template <typename T, int V>
@@ -41,8 +41,7 @@ void cuda_embedding_forward(const Run *run, void *y, const int *tokens, const vo
                         (size_t)n * (size_t)t, t, (size_t)c));
 }
 
-/* ---- weight gradient, version 1: each row of the table looks at every place -------------------
- */
+/* ---- weight gradient, version 1: each row of the table looks at every place ---- */
 
 template <typename T>
 __global__ void table_gradient_plain(float *dtoken, const T *dy, const int *tokens, int places,
@@ -57,7 +56,7 @@ __global__ void table_gradient_plain(float *dtoken, const T *dy, const int *toke
     }
 }
 
-/* ---- version 2: a stable counting sort of the places by token ----------------------------------
+/* ---- version 2: a stable counting sort of the places by token ----
  *
  *   count_tokens    used[row] = number of places of the row; each place gets its number of arrival
  *                   among them, in an order that changes from run to run
@@ -241,7 +240,7 @@ void cuda_embedding_weight_gradient(const Run *run, float *dtoken, const void *d
                 weight_gradient(run, dtoken, (const T *)dy, tokens, n * t, c, vocabulary, add));
 }
 
-/* ---- position gradient -------------------------------------------------------------------------
+/* ---- position gradient ----
  * A thread sums its numbers over the samples in order.  Version 1 is V = 1. */
 
 template <typename T, int V>

@@ -56,7 +56,7 @@ static __global__ void __launch_bounds__(NORM_THREADS)
     if (threadIdx.x == 0) result.finish(column, total);
 }
 
-/* ---- version 2 --------------------------------------------------------------------------------
+/* ---- version 2 ----
  * A block walks a chunk of rows.  Its threads keep the sums of their columns in registers, and add
  * them up through shared memory at the end; the chunks' sums go through the workspace. */
 

@@ -34,7 +34,7 @@ constexpr int CHUNK = pack_width<T>(); /* numbers in 16 bytes */
 template <typename T, int D>
 constexpr int ROW = D + CHUNK<T>; /* numbers from one row of a tile to the next */
 
-/* ---- Fragments ----------------------------------------------------------------------------- */
+/* ---- Fragments ---- */
 
 static __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
@@ -103,7 +103,7 @@ struct LeftSide : LeftRows<P, D, M> {};
 template <Precision P, int D, int M>
 struct LeftSide<P, D, M, true> : LeftHeld<P, D, M> {};
 
-/* ---- c += a b^T ---------------------------------------------------------------------------- */
+/* ---- c += a b^T ---- */
 
 template <Precision P, int D, int M, int N, typename Left, typename T>
 static __device__ __forceinline__ void multiply_qkt_mma(float (&c)[M][N][4], const Left &left,
@@ -168,7 +168,7 @@ static __device__ __forceinline__ void multiply_qkt(float (&c)[M][N][4], const L
         multiply_qkt_mma<P, D, M, N>(c, left, b);
 }
 
-/* ---- c += p b ------------------------------------------------------------------------------ */
+/* ---- c += p b ---- */
 
 /* Two accumulators side by side are a fragment of 16 columns; b comes transposed out of ldmatrix.
  */
@@ -266,7 +266,7 @@ static __device__ __forceinline__ void multiply_pv(float (&c)[M][D / 8][4],
         multiply_pv_fma<D, M, N>(c, p, b);
 }
 
-/* ---- Accumulators -------------------------------------------------------------------------- */
+/* ---- Accumulators ---- */
 
 template <int M, int N>
 static __device__ __forceinline__ void clear(float (&c)[M][N][4]) {

@@ -28,7 +28,7 @@ static __device__ __forceinline__ Extent extent_of(const UpdateTensor &tensor, U
     return extent;
 }
 
-/* ---- norm --------------------------------------------------------------------------------------
+/* ---- norm ----
  * Version 1 is V = 1, version 2 reads 128 bits at a time. */
 
 template <int V>
@@ -78,7 +78,7 @@ void update_launch_norm(const Run *run, const UpdatePlan *plan) {
     LAUNCH(norm_of_sums, 1, NORM_BLOCK, 0, run->stream, *plan);
 }
 
-/* ---- update ------------------------------------------------------------------------------------
+/* ---- update ----
  * Version 1 is V = 1, version 2 moves 128 bits at a time. */
 
 template <UpdateRule rule>

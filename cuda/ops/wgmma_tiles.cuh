@@ -16,7 +16,7 @@
 
 enum { PANEL = 64, SWIZZLED_ROWS = 8, SWIZZLED_BYTES = SWIZZLED_ROWS * PANEL * 2 };
 
-/* The first address at or after p where a panel may begin. */
+/* Returns the first address at or after p where a panel may begin. */
 static __device__ __forceinline__ __nv_bfloat16 *first_panel(void *p) {
     const unsigned past = shared_address(p) % SWIZZLED_BYTES;
     return (__nv_bfloat16 *)((char *)p + (SWIZZLED_BYTES - past) % SWIZZLED_BYTES);
@@ -46,16 +46,17 @@ static __device__ __forceinline__ void wait_for_copies(void) {
     async_proxy_fence();
 }
 
-/* The descriptor of a matrix that begins at `p` in a tile (PTX ISA, "Matrix Descriptor Format"):
- * addresses and distances in units of 16 bytes; from eight rows to the next; from panel to panel,
- * which matters to matrices that are read by columns; the kind of swizzle. */
+/* Returns the descriptor of a matrix that begins at `p` in a tile (PTX ISA, "Matrix Descriptor
+ * Format").  It holds, in units of 16 bytes, the address, the distance from one panel to the next
+ * (used only for matrices that are read by columns) and that from eight rows to the next eight; and
+ * the kind of swizzle. */
 static __device__ __forceinline__ uint64_t matrix_at(const __nv_bfloat16 *p, int panel_bytes) {
     const uint64_t swizzle_128 = 1;
     return swizzle_128 << 62 | (uint64_t)(SWIZZLED_BYTES / 16) << 32 |
            (uint64_t)(panel_bytes / 16) << 16 | (shared_address(p) & 0x3ffffu) >> 4;
 }
 
-/* c += a b^T, begun.  a: the warpgroup's first row in a tile of A_ROWS; b: a tile of 8 N rows. */
+/* Begins c += a b^T.  a: the warpgroup's first row in a tile of A_ROWS; b: a tile of 8 N rows. */
 template <int D, int A_ROWS, int N>
 static __device__ __forceinline__ void begin_rows(float (&c)[N][4], const __nv_bfloat16 *a,
                                                   const __nv_bfloat16 *b) {

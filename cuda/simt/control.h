@@ -18,30 +18,30 @@ extern "C" {
 typedef enum { SIMT_ASCENDING, SIMT_DESCENDING, SIMT_RANDOM, SIMT_ORDERS } SimtOrder;
 void simt_set_order(SimtOrder order, uint64_t seed); /* seed: of SIMT_RANDOM */
 
-/* The first error of any thread's launch since simt_clear_error, one line; NULL: none.  A launch
- * with an error is given up where the error was found: its other threads are dropped, what was
- * written stays written. */
-const char *simt_error(void); /* valid until it is cleared */
+/* Returns the first error of any thread's launch since simt_clear_error, one line, valid until it
+ * is cleared; NULL if there was none.  A launch with an error is given up where the error was
+ * found: its other threads are dropped, and what was written stays written. */
+const char *simt_error(void);
 void simt_clear_error(void);
-/* Both at once: moves the error to text; false: none. */
+/* Does both at once: moves the error to text.  Returns false if there was none. */
 enum { SIMT_ERROR_BYTES = 768 };
 bool simt_take_error(char text[SIMT_ERROR_BYTES]);
 
-/* Shows every launch to `record` before it runs.  If it answers true it has kept a copy of the
- * `bytes` at `closure` (aligned to 16) and calls run(copy) later, as often as it likes; the launch
- * does not run now.  NULL: run every launch at once. */
+/* From now on every launch and copy is first given to `record`.  If that returns true, it has kept
+ * a copy of the `bytes` at `closure` (aligned to 16) and will call run(copy) later, any number of
+ * times; the work is not done now.  With NULL all work is done at once. */
 typedef void SimtRun(const void *closure);
 typedef bool SimtRecord(void *stream, SimtRun *run, const void *closure, size_t bytes);
 void simt_set_recorder(SimtRecord *record);
 
 /* From now on streams are late (late.h): work put on them is done when the host waits, in an order
- * drawn from the seed.  0: at once, as in the beginning. */
+ * drawn from the seed.  With seed 0, as at the start of the program, it is done at once. */
 void simt_set_late(uint64_t seed);
 
-/* This program was built with the race checker (tests/simt/race). */
+/* Returns true if this program was built with the race checker (tests/simt/race). */
 bool simt_checks_races(void);
 
-/* Fills memory with what a float, a double and a bf16 read as NaN, an int as -1. */
+/* Fills memory with bytes that read as NaN in float, double and bf16, and as -1 in int. */
 void simt_poison(void *memory, size_t bytes);
 
 #ifdef __cplusplus

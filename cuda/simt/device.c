@@ -213,7 +213,7 @@ static void submit_host(Stream stream, StreamCopy copy, bool down) {
 
 /* Returns true if the memory is of the right kind, else notes an error.  Host memory is any that is
  * not the device's. */
-static bool in_place(const char *what, const void *memory, size_t bytes, bool device) {
+static bool check_memory(const char *what, const void *memory, size_t bytes, bool device) {
     bool found = memory_holds(MEMORY_DEVICE, memory, device ? bytes : 0);
     if (found != device && bytes)
         simt_note_error("%s: %zu bytes at %p are not %s memory", what, bytes, memory,
@@ -222,24 +222,24 @@ static bool in_place(const char *what, const void *memory, size_t bytes, bool de
 }
 
 void copy_to_device(Stream stream, void *to, const void *from, size_t bytes) {
-    if (in_place("copy_to_device, to", to, bytes, true) &&
-        in_place("copy_to_device, from", from, bytes, false))
+    if (check_memory("copy_to_device, to", to, bytes, true) &&
+        check_memory("copy_to_device, from", from, bytes, false))
         submit_host(stream, (StreamCopy){.to = to, .from = from, .bytes = bytes}, false);
 }
 
 void copy_to_host(Stream stream, void *to, const void *from, size_t bytes) {
-    if (in_place("copy_to_host, to", to, bytes, false) &&
-        in_place("copy_to_host, from", from, bytes, true))
+    if (check_memory("copy_to_host, to", to, bytes, false) &&
+        check_memory("copy_to_host, from", from, bytes, true))
         submit_host(stream, (StreamCopy){.to = to, .from = from, .bytes = bytes}, true);
 }
 
 void copy_on_device(Stream stream, void *to, const void *from, size_t bytes) {
-    if (in_place("copy_on_device, to", to, bytes, true) &&
-        in_place("copy_on_device, from", from, bytes, true))
+    if (check_memory("copy_on_device, to", to, bytes, true) &&
+        check_memory("copy_on_device, from", from, bytes, true))
         submit(stream, (StreamCopy){.to = to, .from = from, .bytes = bytes});
 }
 
 void fill_zero(Stream stream, void *device_pointer, size_t bytes) {
-    if (in_place("fill_zero", device_pointer, bytes, true))
+    if (check_memory("fill_zero", device_pointer, bytes, true))
         submit(stream, (StreamCopy){.to = device_pointer, .bytes = bytes});
 }

@@ -1,5 +1,5 @@
-/* What the inline parts of the SIMT layer and its engine (engine.c, warp.c, shared.c)
- * know of each other.  Not for kernels. */
+/* What the inline functions of the SIMT layer share with its engine (engine.c, warp.c, shared.c).
+ * Kernels do not use these names. */
 #ifndef SIMT_ENGINE_H
 #define SIMT_ENGINE_H
 
@@ -22,7 +22,8 @@ typedef SimtIndex SimtSize;
 
 /* All objects of the layer are linked into one program or one shared library. */
 #define SIMT_HIDDEN __attribute__((visibility("hidden")))
-/* Numbers of the layer that kernels read at every turn: apart from theirs, for the race checker. */
+/* Variables of the layer that kernels read all the time: in a section of their own, so that the
+ * race checker can tell them from the kernels' memory. */
 #define SIMT_OWN __attribute__((visibility("hidden"), section("simt_own")))
 
 enum { SIMT_LANES = 32, SIMT_WARPS = 32, SIMT_THREADS = SIMT_LANES * SIMT_WARPS };
@@ -32,6 +33,9 @@ typedef struct {
     const char *file;
     int line;
 } SimtSite;
+/* The last parameters of a function that kernels call: the compiler fills in the line of the call.
+ */
+#define SIMT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 /* ---- the thread that runs now ---- */
 
@@ -40,7 +44,8 @@ SIMT_OWN extern SimtSize blockDim, gridDim;
 
 struct SimtFiber;
 typedef struct SimtWarp SimtWarp;
-/* Does a warp-wide operation for all lanes of the mask, once the last of them has arrived. */
+/* Does a warp-wide operation for all lanes of the mask; called when the last of them has arrived.
+ */
 typedef void SimtResolve(SimtWarp *warp, unsigned mask);
 
 /* Lanes are bits: `present` those the block has, `ready` those that can run, `done` those that have
@@ -74,12 +79,12 @@ static inline unsigned simt_thread(void) {
 SIMT_HIDDEN void simt_block_barrier(bool predicate, SimtSite site);
 SIMT_OWN extern bool simt_vote; /* was any thread's predicate true at the barrier just passed? */
 
-/* Returns when every lane of `mask` has called it with the same mask and resolve, which has then
- * been called once; gives the lane's warp->result. */
+/* Waits until every lane of `mask` has called it with the same mask and resolve; the last one calls
+ * resolve.  Returns the lane's warp->result. */
 SIMT_HIDDEN uint64_t simt_warp_operation(unsigned mask, SimtResolve *resolve, uint64_t value,
                                          unsigned source, SimtSite site);
 
-/* An error of the current thread: gives up the launch and does not return. */
+/* Notes an error of the current thread and gives up the launch; does not return. */
 SIMT_HIDDEN __attribute__((noreturn, format(printf, 2, 3))) void simt_fail(SimtSite site,
                                                                            const char *format, ...);
 
@@ -102,10 +107,10 @@ SIMT_HIDDEN __attribute__((format(printf, 1, 2))) void simt_note_error(const cha
 
 /* ---- shared memory ---- */
 
-/* Of a block, at most: compute capability 9.0; 8.0 has 163 KiB, 8.9 has 99. */
+/* The most shared memory of a block on compute capability 9.0; 8.0 has 163 KiB, 8.9 has 99. */
 enum { SIMT_SHARED_LARGEST = 227 << 10 };
 
-typedef struct { /* one SHARED of one kernel; memory is valid in launch `launch` */
+typedef struct { /* one SHARED of one kernel; `memory` is valid only in launch `launch` */
     uint64_t launch;
     void *memory;
 } SimtShared;
@@ -121,11 +126,12 @@ static inline void *simt_shared(SimtShared *shared, size_t bytes, const char *na
     return simt_shared_place(shared, bytes, name, site);
 }
 
-/* For the engine: before the first block (false: too much was asked for), and before each. */
+/* The engine calls the first of these before a launch (it returns false when the launch asks for
+ * too much), the others before each block. */
 SIMT_HIDDEN bool simt_shared_open(const SimtLaunch *launch);
 SIMT_HIDDEN void simt_shared_poison(void);
-SIMT_HIDDEN void simt_copies_drop(void); /* of all threads */
-SIMT_HIDDEN void simt_wgmma_drop(void);  /* of all warps */
+SIMT_HIDDEN void simt_copies_drop(void);
+SIMT_HIDDEN void simt_wgmma_drop(void);
 
 /* ---- asynchronous copies, fragments ---- */
 
@@ -150,11 +156,12 @@ typedef struct {
     uint64_t a_matrix, b_matrix;
     int n;
 } SimtGroupProduct;
-/* shared.c: the place of shared memory in the block's, and back. */
+/* shared.c: return the offset of an address in the block's shared memory, and the address at an
+ * offset. */
 SIMT_HIDDEN unsigned simt_shared_address(const void *memory);
 SIMT_HIDDEN const void *simt_shared_at(unsigned address);
-/* copies.c: async_proxy_fence; and whether copies have come since the thread that waited for them
- * last did it. */
+/* copies.c: the first is async_proxy_fence; the second returns true if some thread has waited for
+ * copies and has not called the fence since. */
 SIMT_HIDDEN void simt_async_fence(void);
 SIMT_HIDDEN bool simt_unfenced_copies(void);
 /* warp.c, wgmma.c */

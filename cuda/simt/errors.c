@@ -64,8 +64,6 @@ void simt_note_thread_error(SimtIndex thread, SimtSite site, const char *format,
 
 /* ---- a thread that waits in vain ---- */
 
-static const char *told(const char *file) { return file ? file : "?"; }
-
 /* Reports a lane that waits in a warp-wide operation for another that does not come. */
 static void missing_lane(const SimtWarp *warp, unsigned lane) {
     SimtIndex thread = warp->index[lane];
@@ -85,13 +83,13 @@ static void missing_lane(const SimtWarp *warp, unsigned lane) {
             simt_note_thread_error(
                 thread, site,
                 "waits for lane %u (mask %08x), which waits in __syncthreads at %s:%d", i, mask,
-                told(at.file), at.line);
+                at.file, at.line);
         else if (warp->mask[i] != mask || warp->resolve[i] != warp->resolve[lane])
             simt_note_thread_error(
                 thread, site,
                 "waits for lane %u (mask %08x), which waits in another warp-wide "
                 "operation (mask %08x) at %s:%d",
-                i, mask, warp->mask[i], told(at.file), at.line);
+                i, mask, warp->mask[i], at.file, at.line);
         else
             continue;
         return;

@@ -1,12 +1,11 @@
-/* Products of fragments, matrices from shared memory, asynchronous copies: what kernel.cuh has in
- * PTX on a GPU, done here by one lane for the whole warp (warp.c). */
+/* What kernel.cuh has in PTX on a GPU: products of fragments, matrices from shared memory,
+ * asynchronous copies (copies.c) and the products of four warps (wgmma.c).  The last lane to arrive
+ * does the work of its whole warp (warp.c). */
 #ifndef SIMT_FRAGMENTS_H
 #define SIMT_FRAGMENTS_H
 
 #include "bfloat16.h"
 #include "engine.h"
-
-#define SIMT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 static inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                             SIMT_SITE) {
@@ -51,6 +50,34 @@ static inline void copy_async_wait() {
     simt_copy_wait(pending);
 }
 
-#undef SIMT_SITE
+/* ---- products of four warps ----
+ *
+ * A warp computes its 16 of the 64 rows by itself, and only in wgmma_end: before that its
+ * accumulators hold what they held, and shared memory that is written too early shows as another
+ * result. */
+
+static inline unsigned shared_address(const void *p) { return simt_shared_address(p); }
+static inline void async_proxy_fence() { simt_async_fence(); }
+
+template <int N>
+static inline void wgmma_rows(float (&d)[N][4], uint64_t a, uint64_t b, SIMT_SITE) {
+    SimtGroupProduct product = {d[0], nullptr, a, b, N};
+    simt_warp_operation(0xffffffffu, simt_resolve_wgmma, (uint64_t)&product, 0, {file, line});
+}
+template <int N>
+static inline void wgmma_sums(float (&d)[N][4], const unsigned (&a)[4], uint64_t b, SIMT_SITE) {
+    SimtGroupProduct product = {d[0], a, 0, b, N};
+    simt_warp_operation(0xffffffffu, simt_resolve_wgmma, (uint64_t)&product, 0, {file, line});
+}
+template <int N>
+static inline void wgmma_pin(unsigned (&)[N][4]) {} /* only compilers for a GPU need it */
+template <int N>
+static inline void wgmma_begin(float (&)[N][4], SIMT_SITE) {
+    simt_warp_operation(0xffffffffu, simt_resolve_wgmma_begin, 0, 0, {file, line});
+}
+template <int N>
+static inline void wgmma_end(float (&)[N][4], SIMT_SITE) {
+    simt_warp_operation(0xffffffffu, simt_resolve_wgmma_end, 0, 0, {file, line});
+}
 
 #endif

@@ -23,9 +23,9 @@ typedef struct LateQueue {
     struct LateItem *first, **end;
 } LateQueue;
 
-bool late_on(void);
+bool late_on(void); /* returns true if streams are late */
 
-LateEvent *late_event_new(void); /* NULL: no memory */
+LateEvent *late_event_new(void); /* returns NULL when memory runs out */
 void late_event_release(LateEvent *event);
 
 void late_queue_open(LateQueue *queue);
@@ -40,8 +40,8 @@ void late_wait(LateQueue *queue, LateEvent *event);
 /* Do the work of queues until this one is empty, or the event is reached, and possibly more. */
 void late_finish(LateQueue *queue);
 void late_reach(LateEvent *event);
-bool late_reached(LateEvent *event); /* false: but it has come nearer */
+bool late_reached(LateEvent *event); /* returns false if it is not, after doing some work for it */
 void late_finish_all(void);
-bool late_go_on(void); /* does one thing that can be done; false: there is none */
+bool late_go_on(void); /* does one item of some queue; returns false if there is none */
 
 #endif

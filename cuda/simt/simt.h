@@ -1,15 +1,15 @@
 /* The dialect of kernel.cuh on a CPU: the same kernels, compiled by g++ or clang++, with CUDA's
- * semantics, for proof and not for speed.
+ * semantics, to be tested and not to be fast.
  *
  * Each thread of a block is a fiber; blocks run one after the other; barriers, shuffles and votes
  * switch fibers (engine.c).  Threads run in an order that the host chooses (control.h).  Shared
  * memory holds NaN when a block starts; an asynchronous copy leaves NaN until it is waited for.
  *
- * Errors, told by simt_error (control.h): a barrier that some thread never reaches, or that threads
- * reach at different lines; a warp-wide operation whose named lanes do not all come; a launch that
- * is empty or too large; a misaligned ldmatrix or asynchronous copy.  These are errors even where
- * some GPUs would go on: a thread that has left the kernel, or a lane that the block does not have,
- * counts as missing.
+ * simt_error (control.h) reports: a barrier that some thread never reaches, or that threads reach
+ * at different lines; a warp-wide operation whose named lanes do not all come; a launch that is
+ * empty or too large; a misaligned ldmatrix or asynchronous copy.  A thread that has left the
+ * kernel, or a lane that the block does not have, counts as missing, even where some GPUs would go
+ * on.
  *
  * What this cannot show: speed; the order in which memory becomes visible between threads beyond
  * the race checker's rules (tests/simt/race); approximate functions (exp2_fast and the like are
@@ -21,8 +21,8 @@
 #define SIMT_H
 
 #ifdef __clang__
-/* As g++ and nvcc: int and unsigned mix (threadIdx is unsigned), and a loop that the compiler
- * cannot unroll is no news on a CPU. */
+/* As with g++ and nvcc, int and unsigned may mix, because threadIdx is unsigned; and it does not
+ * matter on a CPU when a loop cannot be unrolled. */
 #pragma clang diagnostic ignored "-Wsign-conversion"
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -43,6 +43,5 @@
 #include "launch.h"
 #include "vectors.h"
 #include "warp.h"
-#include "wgmma.h"
 
 #endif

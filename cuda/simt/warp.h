@@ -1,14 +1,11 @@
 /* Barriers, votes, shuffles, loads with a cache hint, atomics: those of CUDA's that a kernel uses.
- *
- * The site (file and line) is filled in by the compiler at each call. */
+ */
 #ifndef SIMT_WARP_H
 #define SIMT_WARP_H
 
 #include <string.h>
 
 #include "engine.h"
-
-#define SIMT_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 /* ---- barriers ---- */
 
@@ -50,8 +47,6 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int flip, SIMT_SITE) {
 static inline int __any_sync(unsigned mask, int predicate, SIMT_SITE) {
     return simt_warp_operation(mask, simt_resolve_any, predicate != 0, 0, {file, line}) != 0;
 }
-
-#undef SIMT_SITE
 
 /* ---- memory ---- */
 

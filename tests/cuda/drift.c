@@ -16,8 +16,7 @@ double unit_roundoff(Precision precision) {
     return of[precision];
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------
- */
+/* ---- snapshots ---- */
 
 Snapshot snapshot_take(const Tiny *tiny, TensorRole role) {
     const Model *m = tiny->model;
@@ -53,8 +52,7 @@ static double norm(const Snapshot *a, const Snapshot *b, int tensor) {
     return sqrt(sum);
 }
 
-/* ---- one run ------------------------------------------------------------------------------------
- */
+/* ---- one run ---- */
 
 /* What a run gives to compare. */
 typedef struct {
@@ -120,8 +118,7 @@ static Outcome differentiate(const Recipe *recipe, double roundoff, int sample) 
     return outcome;
 }
 
-/* ---- the comparison -----------------------------------------------------------------------------
- */
+/* ---- the comparison ---- */
 
 static void outcome_free(Outcome *outcome) {
     snapshot_free(&outcome->change);

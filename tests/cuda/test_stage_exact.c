@@ -111,8 +111,7 @@ static void a_cached_prefix(const void *row) {
     tiny_close(&none);
 }
 
-/* ---- freezing -----------------------------------------------------------------------------------
- */
+/* ---- freezing ---- */
 
 typedef struct {
     const Tiny *tiny;

@@ -13,8 +13,7 @@
 #include "device_case.h"
 #include "drift.h"
 
-/* ---- bytes --------------------------------------------------------------------------------------
- */
+/* ---- bytes ---- */
 
 static void check_bytes(const Tiny *tiny, int submodel) {
     const Model *m = tiny->model;
@@ -102,8 +101,7 @@ static void tensors_exist_as_in_the_oracle(const void *spec) {
         }
 }
 
-/* ---- from one device to another -----------------------------------------------------------------
- */
+/* ---- from one device to another ---- */
 
 static void carry(const Tiny *from, Tiny *to, TensorRole role) {
     Snapshot all = snapshot_take(from, role);
@@ -202,8 +200,7 @@ static void values_come_back(const void *spec) {
     }
 }
 
-/* ---- a step that fails --------------------------------------------------------------------------
- */
+/* ---- a step that fails ---- */
 
 static void check_failed_step(const Recipe *recipe, int warm_steps) {
     Tiny tiny;
@@ -250,8 +247,7 @@ static void bad_loss_changes_nothing(const void *spec) {
                           way % 4);
 }
 
-/* ---- times --------------------------------------------------------------------------------------
- */
+/* ---- times ---- */
 
 /* Each block that works is charged, the others are not, and all of it is less than what passed. */
 static void blocks_are_charged(const void *spec) {

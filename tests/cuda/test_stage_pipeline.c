@@ -39,8 +39,7 @@ static void places_are_not_used_too_early(const void *ranks) {
     pipeline_check_slots(*(const int *)ranks, &kinds[0]);
 }
 
-/* ---- slots --------------------------------------------------------------------------------------
- */
+/* ---- slots ---- */
 
 /* Both gradients of one micro-batch, from the last block down. */
 static void go_back(Stage *stage, int blocks) {
@@ -101,8 +100,7 @@ static void slots_are_left_alone(const void *spec) {
     tiny_close(&tiny);
 }
 
-/* ---- tied embedding, failures -------------------------------------------------------------------
- */
+/* ---- tied embedding, failures ---- */
 
 static void tied_to_rounding(const void *ranks) {
     pipeline_check_tied(*(const int *)ranks, SCHEDULE_1F1B, &kinds[0]);
@@ -153,8 +151,7 @@ static void a_failed_copy_is_no_absent_tensor(void) {
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static const MemRole as_the_oracle[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
                                         MEM_ACTIVATIONS};
@@ -204,8 +201,7 @@ static void counted_is_planned(const void *spec) {
     }
 }
 
-/* ---- messages -----------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 /* Freed while copies may still be on their way; the next one waits for them on the device. */
 static void messages_are_used_again(void) {

@@ -50,8 +50,7 @@ static void run_ranks(Rank *rank, int ranks, double timeout_s, int (*play)(Rank 
     for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
 }
 
-/* ---- messages ----------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 static int number(int from, int round, size_t i) { return from * 1000003 + round * 1009 + (int)i; }
 
@@ -159,8 +158,7 @@ static void sends_go_ahead_of_receives(void) {
               rank[r].error);
 }
 
-/* ---- what goes wrong ----------------------------------------------------------------------------
- */
+/* ---- what goes wrong ---- */
 
 static int wrong_length(Rank *rank) {
     Transport *transport = rank->transport;

@@ -7,7 +7,7 @@
 #include "../../../experiments/store/provenance.h"
 #include "../../../ref/stage.h"
 
-/* ---- results.c: what was measured -------------------------------------------------------------
+/* ---- results.c: what was measured ----
  * A row is one time.  The file is written anew after each piece of work, so that a run that was cut
  * short goes on where it stopped. */
 
@@ -55,8 +55,7 @@ void results_print_summary(const Results *results); /* summary.c */
 /* predictions.c: ms, 0: none.  Made for an H200; where `name` is an H100 for that. */
 double prediction_of(const Row *row, const char *name);
 
-/* ---- the run ----------------------------------------------------------------------------------
- */
+/* ---- the run ---- */
 
 typedef struct {
     const char *device; /* "cuda", "simt" */
@@ -81,7 +80,7 @@ int bench_failure(Bench *bench, const Row *row);
 /* Whether there is time for more; if not, says that `work` is skipped. */
 bool bench_goes_on(Bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- timer.c ----------------------------------------------------------------------------------
+/* ---- timer.c ----
  * One thing to time: run(run, context, set) puts it on run->stream, working on arrays number `set`
  * of `sets`, which together are larger than the device's cache. */
 
@@ -102,8 +101,7 @@ int timer_measure(const Bench *bench, const Task *task, Row *row);
 /* The row is new: measured, added and printed; else nothing is done. */
 int timer_row(Bench *bench, const Task *task, Row *row);
 
-/* ---- fill.c: random numbers on the device -----------------------------------------------------
- */
+/* ---- fill.c: random numbers on the device ---- */
 
 /* count numbers around zero, of the precision's value type or (PRECISION_FP32) floats; other ones
  * for another seed.  -1 and an error. */
@@ -112,8 +110,7 @@ int fill_values(const Bench *bench, void *device, size_t count, Precision precis
 int fill_tokens(const Bench *bench, int *device, size_t count, int vocabulary);
 void fill_free(void);
 
-/* ---- ceilings.c, ops.c, updates.c, steps.c: the parts; -1 and an error -------------------------
- */
+/* ---- ceilings.c, ops.c, updates.c, steps.c: the parts; -1 and an error ---- */
 
 int measure_ceilings(Bench *bench);
 int measure_ops(Bench *bench);
