@@ -1,21 +1,21 @@
-/* bench-cuda [ceilings|key|ops|steps|table|summary]... [OPTION]...: how fast the device is, beside
- * what it can do.  By default ceilings, steps, ops and table; `key` measures the three steps that
- * matter most, `table` and `summary` print what is in DIR.
+/* bench-cuda [ceilings|key|ops|steps|table|summary]... [OPTION]...: measures how fast the device
+ * is, beside its ceilings.  By default ceilings, steps, ops and table; `key` measures the three
+ * steps that matter most, `table` and `summary` print what is in DIR.
  *
  *   --out DIR     results go to DIR/results.h5; an interrupted run goes on from it  (default: .)
- *   --again       measure anew what is there
- *   --seconds S   start no more work after so long                                (default: 480)
- *   --tiny        sizes that show that all works, and measure nothing
+ *   --again       measures anew what is there
+ *   --seconds S   starts no more work after so long                               (default: 480)
+ *   --tiny        small sizes, which measure nothing
  *   --add FILE    adds the lines of FILE (results.c) to the results
  *   --state TEXT  adds this to what is kept of the GPU's state: clocks, temperature, power
- *   --profile gpt2|resnet20  one step of it between cudaProfilerStart and cudaProfilerStop, for ncu
- *                 --profile-from-start off
- *   --tune-matmul FILE  measures every algorithm of each matrix product that comes by, and writes
- * the fastest to FILE (cuda/matmul.h)
+ *   --profile gpt2|resnet20  runs one step of it between cudaProfilerStart and cudaProfilerStop,
+ * for ncu --profile-from-start off
+ *   --tune-matmul FILE  measures all algorithms of each matrix product that occurs, and writes the
+ *                 fastest to FILE (cuda/matmul.h)
  *
- * What cannot be measured is said and kept with the results, and the rest goes on.  Exit status 1:
- * something failed; 70: the device answers no more, and a new process may go on behind what failed;
- * 75: nothing failed, and the time was too short for all. */
+ * A failure is printed and kept with the results, and the rest goes on.  The exit status is 1 if
+ * something failed, 70 if the device does not work any more and a new process may go on with what
+ * comes after the failure, and 75 if only time ran out. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -64,7 +64,7 @@ static double floor_ms(const Bench *bench, const Row *row) {
     return bytes > flops ? bytes : flops;
 }
 
-int timer_measure(const Bench *bench, const Task *task, Row *row) {
+static int measure(const Bench *bench, const Task *task, Row *row) {
     Times times = {0};
     Graph graph = record(task);
     if (!graph) return -1;
@@ -82,7 +82,7 @@ int timer_measure(const Bench *bench, const Task *task, Row *row) {
 int timer_row(Bench *bench, const Task *task, Row *row) {
     if (results_find(&bench->results, row)) return 0;
     bench_progress("%s: %s %s %s", row->part, row->work, row->what, row->precision);
-    int status = timer_measure(bench, task, row);
+    int status = measure(bench, task, row);
     bench_progress_end();
     return status ? bench_failure(bench, row) : bench_add(bench, row);
 }
