@@ -72,8 +72,12 @@ void cuda_batchnorm_forward(const Run *run, void *y, float *mean, float *rstd, f
                             float *running_var, const void *x, const void *skip, const void *g,
                             const void *b, int n, int c, bool relu, bool use_running,
                             double momentum);
-void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void *x, const void *y,
-                         const float *mean, const float *rstd, int n, int c, bool relu);
+/* sums[2][c] = the sums over rows of dy (with relu, where y > 0) and of dy times x normalised. They
+ * are the gradients of shift and scale too, and are also stored in, or added to, db and dg unless
+ * these are NULL. */
+void cuda_batchnorm_sums(const Run *run, float *sums, float *dg, float *db, const void *dy,
+                         const void *x, const void *y, const float *mean, const float *rstd, int n,
+                         int c, bool relu, bool add_dg, bool add_db);
 void cuda_batchnorm_input_gradient(const Run *run, void *dx, void *dskip, const void *dy,
                                    const void *x, const void *y, const void *g, const float *mean,
                                    const float *rstd, const float *sums, int n, int c, bool relu,

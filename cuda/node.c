@@ -68,12 +68,14 @@ static void batchnorm_forward(Call k) {
                            k.c, k.node->relu, k.io->use_running,
                            k.io->hold_running ? 0 : BATCHNORM_MOMENTUM);
 }
-static void batchnorm_sums(Call k) {
-    cuda_batchnorm_sums(k.run, k.io->aux + 2 * k.c, k.io->dy, k.io->x, k.io->y, k.io->aux,
-                        k.io->aux + k.c, k.rows, k.c, k.node->relu);
+static void batchnorm_sums(Call k, float *dweight, float *dbias) {
+    cuda_batchnorm_sums(k.run, k.io->aux + 2 * k.c, dweight, dbias, k.io->dy, k.io->x, k.io->y,
+                        k.io->aux, k.io->aux + k.c, k.rows, k.c, k.node->relu, k.io->add_dweight,
+                        k.io->add_dbias);
 }
 static void batchnorm_input_gradient(Call k) {
-    if (!k.io->use_running) batchnorm_sums(k);
+    float *dweight = k.io->dx ? k.io->dweight : NULL, *dbias = k.io->dx ? k.io->dbias : NULL;
+    if (!k.io->use_running || dweight || dbias) batchnorm_sums(k, dweight, dbias);
     cuda_batchnorm_input_gradient(k.run, k.io->dx, k.io->dskip, k.io->dy, k.io->x, k.io->y,
                                   k.io->weight, k.io->aux, k.io->aux + k.c, k.io->aux + 2 * k.c,
                                   k.rows, k.c, k.node->relu, k.io->use_running, k.io->add_dx,
@@ -84,7 +86,10 @@ static void batchnorm_weight_gradient(Call k) {
     Run floats = *k.run;
     size_t c = (size_t)k.c;
     floats.precision = PRECISION_FP32;
-    if (!k.io->sums_ready) batchnorm_sums(k);
+    if (!k.io->sums_ready) {
+        batchnorm_sums(k, k.io->dweight, k.io->dbias);
+        return;
+    }
     if (k.io->dbias)
         cuda_add_input_gradient(&floats, k.io->dbias, k.io->aux + 2 * c, c, k.io->add_dbias);
     if (k.io->dweight)
@@ -221,7 +226,9 @@ size_t cuda_node_workspace(const Node *node, int n, Precision precision) {
     return op->workspace ? op->workspace(call_of(&run, node, NULL, n)) : 0;
 }
 
-bool cuda_node_one_pass(OpKind kind) { return ops[kind].input_gradient == norm_gradients; }
+bool cuda_node_one_pass(OpKind kind) {
+    return kind == OP_BATCHNORM || kind == OP_LAYERNORM || kind == OP_RMSNORM;
+}
 
 /* Version 1 of a linear layer runs the product and what follows it in separate kernels, version 2
  * in one.  Of the other ops, version 1 is a plain kernel and the later ones are fast.  Version 3 of

@@ -24,8 +24,8 @@ typedef struct {
     bool add_dweight, add_dbias;
 } DeviceIO;
 
-/* Returns true for an op whose input gradient also computes dweight and dbias, where they are
- * wanted, in one pass.  cuda_node_weight_gradient, which would give the same bits, must then not be
+/* Returns true for an op whose input gradient, where dx is wanted, also computes dweight and dbias
+ * where these are.  cuda_node_weight_gradient, which would give the same bits, must then not be
  * called. */
 bool cuda_node_one_pass(OpKind kind);
 

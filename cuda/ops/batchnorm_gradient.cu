@@ -41,31 +41,36 @@ struct GradientTerm {
     }
 };
 
+/* Stores the sums; the gradients of scale and shift are these sums too. */
 struct StoreSums {
-    float *sums;
+    float *sums, *dg, *db; /* dg, db NULL: not wanted */
     const float *rstd;
     int c;
+    bool add_dg, add_db;
     __device__ __forceinline__ void finish(int column, const double (&total)[2]) const {
-        sums[column] = (float)total[0];
-        sums[c + column] = (float)(total[1] * (double)rstd[column]);
+        const float dz = (float)total[0], product = (float)(total[1] * (double)rstd[column]);
+        sums[column] = dz;
+        sums[c + column] = product;
+        if (dg) dg[column] = add_dg ? __fadd_rn(dg[column], product) : product;
+        if (db) db[column] = add_db ? __fadd_rn(db[column], dz) : dz;
     }
 };
 
 template <typename T>
-static void gradient_sums(const Run *run, float *sums, GradientTerm<T> term, const float *rstd,
-                          int n, int c) {
-    const StoreSums result = {sums, rstd, c};
+static void gradient_sums(const Run *run, GradientTerm<T> term, StoreSums result, int n, int c) {
     WITH_PACKS(V, pack_width<T>(), packable((size_t)c, V, term.dy, term.x, term.y, term.mean),
                column_sums<V>(run, term, result, n, c, c));
 }
 
-void cuda_batchnorm_sums(const Run *run, float *sums, const void *dy, const void *x, const void *y,
-                         const float *mean, const float *rstd, int n, int c, bool relu) {
-    WITH_VALUES(run, T,
-                gradient_sums<T>(
-                    run, sums,
-                    GradientTerm<T>{(const T *)dy, (const T *)x, relu ? (const T *)y : NULL, mean},
-                    rstd, n, c));
+void cuda_batchnorm_sums(const Run *run, float *sums, float *dg, float *db, const void *dy,
+                         const void *x, const void *y, const float *mean, const float *rstd, int n,
+                         int c, bool relu, bool add_dg, bool add_db) {
+    const StoreSums result = {sums, dg, db, rstd, c, add_dg, add_db};
+    WITH_VALUES(
+        run, T,
+        gradient_sums<T>(
+            run, GradientTerm<T>{(const T *)dy, (const T *)x, relu ? (const T *)y : NULL, mean},
+            result, n, c));
 }
 
 /* ---- input gradient ----
