@@ -112,7 +112,8 @@ static __device__ __forceinline__ void columns_block_sum(float (&sum)[Q][V], flo
  * A Term has `sums`, how many quantities Q it sums; Row<V>, what it needs to know of V elements of
  * a row; load<V>(at), which fetches that for index `at`; and add(float (&sum)[Q][V], row,
  * column), which adds theirs.  partial[chunk][Q][c] is overwritten. */
-/* The plain sum. */
+
+/* The term of a plain sum. */
 template <typename T>
 struct ColumnSum {
     static constexpr int sums = 1;

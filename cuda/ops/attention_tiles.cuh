@@ -79,8 +79,8 @@ static __device__ __forceinline__ void load_side(T *tile, const T *head, int str
                                          h.t - row, h.d, h.alignment);
 }
 
-/* The same of COLUMNS rows of two arrays, keys and values or queries and dy: a[COLUMNS] in front of
- * b[COLUMNS], in the half of tiles that is `step`'s. */
+/* Starts copying COLUMNS rows of two arrays, keys and values or queries and dy, into the half of
+ * `tiles` that belongs to this step: a[COLUMNS], then b[COLUMNS]. */
 template <typename T, int D, typename S>
 static __device__ __forceinline__ void load_step(T *tiles, int step, const T *a, int a_stride,
                                                  const T *b, int b_stride, int row,

@@ -225,7 +225,7 @@ static __device__ __forceinline__ void multiply_pv_tf32(float (&c)[M][D / 8][4],
     }
 }
 
-/* The four lanes of a row hand their columns round. */
+/* A lane gets the columns that the other three lanes of its rows hold by shuffles. */
 template <int D, int M, int N>
 static __device__ __forceinline__ void multiply_pv_fma(float (&c)[M][D / 8][4],
                                                        const float (&p)[M][N][4], const float *b) {

@@ -12,13 +12,13 @@ typedef struct SimtFiber {
     struct SimtFiber *next; /* in a list of its owner */
 } SimtFiber;
 
-/* A new fiber whose first switch calls body(), which must not return; NULL: no memory.  Fibers are
- * kept for the life of the process. */
+/* Returns a new fiber; the first switch to it calls body(), which must not return.  NULL when
+ * memory runs out.  Fibers are kept for the life of the process. */
 SimtFiber *fiber_create(void (*body)(void));
-/* As new, whatever it was doing. */
+/* Makes the fiber as new, whatever it was doing. */
 void fiber_reset(SimtFiber *fiber, void (*body)(void));
-/* Goes on in `to`; returns when something switches to `from`, which must be the running fiber (for
- * the host: any SimtFiber of zeros). */
+/* Switches to `to`, and returns when something switches back to `from`.  That must be the running
+ * fiber; the host passes any SimtFiber of zeros. */
 void fiber_switch(SimtFiber *from, SimtFiber *to);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "engine.h"
 
-/* The launch's own reads of the arguments are no news for the race checker. */
+/* The race checker need not see how a launch reads its own arguments. */
 #define SIMT_UNCHECKED __attribute__((no_sanitize("thread")))
 
 /* A kernel with its launch configuration; called with the arguments, it runs or is put aside with a

@@ -6,9 +6,9 @@
 
 #include "../device.h"
 
-/* From now on every launch and copy is shown to the recorder first. */
+/* From now on every launch and copy goes to the recorder first. */
 void record_open(void);
-/* Returns 0, or -1 with this error while a stream is being recorded. */
+/* Returns -1, with this error, while this thread records a stream; else 0. */
 int record_refuses(const char *error);
 /* Returns true when the stream is being recorded: its work is kept, not done. */
 bool record_has(Stream stream);

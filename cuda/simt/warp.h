@@ -55,8 +55,7 @@ static inline T __ldg(const T *address) {
     return *address;
 }
 
-/* On integers alone: sums of floats in the order of arrival are not the same bits from run to run.
- */
+/* Only for integers: sums of floats in the order of arrival would differ from run to run. */
 static inline int atomicAdd(int *p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 
 #endif

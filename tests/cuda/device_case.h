@@ -11,16 +11,15 @@ typedef struct {
     Precision precision;
     int version;
     int order; /* 0 .. device_orders() - 1 */
-    int align; /* rows of a linear layer's y and dy start at multiples of so many numbers; 0: no
-                  gaps */
+    int align; /* rows of a linear layer's y and dy start at multiples of this; 0: no gaps */
 } How;
 
 typedef enum { RUN_FORWARD = 1, RUN_GRADIENTS = 2 } Calls;
 
-/* Runs the node as `io` says, whose pointers are those of `data` or NULL; `data` then holds what
- * the device's arrays held.  Arrays of the value type are rounded to it on the way there.  Fails
- * the running case when the device tells an error or something was written beside an array.
- * 0, or -1 when nothing can be compared. */
+/* Runs the node as `io` says, whose pointers are those of `data` or NULL, and copies the device's
+ * arrays back to `data`.  Arrays of the value type are rounded to it on the way there.  The running
+ * case fails if the device reports an error or something was written beside an array.  Returns -1
+ * when nothing can be compared. */
 int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls);
 
 /* One precision for each type of values, fp32 and bf16: where nothing is multiplied on tensor
@@ -28,26 +27,29 @@ int device_case_run(CaseData *data, const NodeIO *io, How how, Calls calls);
 enum { VALUE_TYPES = 2 };
 extern const Precision value_types[VALUE_TYPES];
 
-/* Whether an array holds values (bf16 in that precision) or floats. */
+/* Returns true if an array holds values (bf16 in that precision), false if it holds floats. */
 bool array_is_value(Array array);
-/* Rounds the inputs of the value type as the device holds them. */
+/* Rounds the inputs to the value type, as the device holds them. */
 void device_case_round(CaseData *data, Precision precision);
 
 /* ---- differs by device: tests/simt/, tests/gpu/ ---- */
 
-/* Orders in which the device's threads can be made to run (a GPU: 3, whatever comes). */
+/* Returns in how many orders threads can be made to run; on a GPU 3, which is how often a test is
+ * repeated in the GPU's own order. */
 int device_orders(void);
 void device_choose_order(int order);
-/* It is played by this CPU, or watched: what is the same in several precisions is tried in one. */
+/* Returns true under SIMT and where accesses are watched: tests then try what is the same in
+ * several precisions only in one. */
 bool device_is_slow(void);
-/* It has cuda/gpu on stand-ins for NVIDIA's libraries (tests/fake); its kernels are SIMT's, which
- * are tested there. */
+/* Returns true if cuda/gpu/ runs on stand-ins for NVIDIA's libraries (tests/fake).  Kernels are
+ * then those of SIMT, which have tests of their own. */
 bool device_stands_in(void);
-/* Every access is watched, slowly: it is enough to go once through all calls. */
+/* Returns true if a sanitizer or the race checker sees every access, which is slow: tests then make
+ * each call once. */
 bool device_is_watched(void);
-/* Makes memory forbidden, or allowed again, where something watches. */
+/* Forbids access to memory, or allows it again, where a sanitizer watches. */
 void device_forbid(void *memory, size_t bytes, bool forbid);
-/* Ranks that NCCL would join on it. */
+/* Returns how many ranks NCCL can join on this device. */
 int device_ranks(void);
 
 #endif

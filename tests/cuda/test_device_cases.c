@@ -97,7 +97,7 @@ static void check_exact(Turn turn, bool add) {
     case_free(&got);
 }
 
-/* The rest is against the device's own results of one run in the first order. */
+/* The other promises are checked against the device's own results in the first order. */
 
 static void check_same_bits(const CaseData *a, const CaseData *b, Array from, Array end,
                             const char *what) {

@@ -140,9 +140,8 @@ static double gelu(double x) {
 
 static double gelu_slope(double x) { return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5; }
 
-/* Of the sum before what follows: two operands cut to tf32, k times (accuracy.c), and sums in
- * float.
- */
+/* Returns the most by which the sum may be off before the epilogue: k products of operands that are
+ * cut off to tf32 (accuracy.c), summed in float. */
 static double product_error(const Data *d, double value) {
     double k = d->row->k, operands = d->precision == PRECISION_TF32 ? 2 * 0x1p-10 * sqrt(k) : 0;
     return operands + tolerance(k + 2, fmax(1, fabs(value)));
@@ -160,7 +159,7 @@ static void check(const char *what, int i, int j, float got, double value, doubl
           value, allowed);
 }
 
-/* The slope of gelu is at most 1.13; what it is applied to may have been rounded before. */
+/* Gelu multiplies an error of its argument, which may have been rounded, by at most 1.13. */
 static void check_element(const Data *d, int i, int j, const float *c, const float *saved) {
     size_t at = (size_t)i * (size_t)d->ldc + (size_t)j;
     double sum = product_at(d, i, j), error = product_error(d, sum);

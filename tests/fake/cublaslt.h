@@ -1,5 +1,5 @@
-/* What the two files of cuBLASLt's stand-in know of each other: what is asked for and whether it is
- * supported (cublaslt.c), and how it is computed (cublaslt_product.c). */
+/* What the two files of cuBLASLt's stand-in share: cublaslt.c checks what is asked for,
+ * cublaslt_product.c computes it. */
 #ifndef TESTS_FAKE_CUBLASLT_H
 #define TESTS_FAKE_CUBLASLT_H
 
@@ -7,7 +7,7 @@
 
 #include "fake.h"
 
-/* ---- what lies in NVIDIA's opaque structs ---- */
+/* ---- what the stand-in keeps in NVIDIA's opaque structs ---- */
 
 enum { PRODUCT = 0x4d31, LAYOUT, PREFERENCE, ALGORITHM };
 
@@ -37,7 +37,7 @@ _Static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
 _Static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t), "");
 _Static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t), "");
 
-/* The bytes are NVIDIA's, so they are copied out. */
+/* Copies such a struct out of NVIDIA's. */
 #define READ(type, name, from) \
     type name = {0};           \
     if (from) memcpy(&name, from, sizeof name);
@@ -47,15 +47,15 @@ typedef struct {
     Layout a, b, c, out;
 } Problem;
 
-/* Of a number of CUDA_R_16BF or CUDA_R_32F. */
+/* Returns the bytes of a number of CUDA_R_16BF or CUDA_R_32F. */
 static inline size_t bytes_of(int type) { return type == CUDA_R_16BF ? 2 : 4; }
 static inline bool transposed(int operation) { return operation == CUBLAS_OP_T; }
-/* What is summed over. */
+/* Returns the number of terms in each sum. */
 static inline uint64_t depth(const Problem *p) {
     return transposed(p->d.transpose_a) ? p->a.rows : p->a.columns;
 }
 
-/* A product that is on its way. */
+/* A product that has been put on a stream. */
 typedef struct {
     Problem p;
     const void *a, *b;

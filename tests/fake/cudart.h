@@ -1,4 +1,4 @@
-/* What the files of the runtime's stand-in know of each other: devices and memory (cudart.c),
+/* What the files of the runtime's stand-in share: devices and memory (cudart.c),
  * streams and events (cudart_streams.c), captures and graphs (cudart_graphs.c). */
 #ifndef TESTS_FAKE_CUDART_H
 #define TESTS_FAKE_CUDART_H
@@ -11,13 +11,13 @@
 
 /* ---- cudart.c ---- */
 
-cudaError_t fake_told(cudaError_t error); /* what cudaGetLastError will say, too */
-int fake_device(void);                    /* of this thread */
-cudaError_t fake_outcome(void);           /* of the work that is over */
+cudaError_t fake_told(cudaError_t error); /* returns it, and so will cudaGetLastError */
+int fake_device(void);                    /* returns this thread's device */
+cudaError_t fake_outcome(void);           /* returns, once, the first error of the work done */
 
 /* ---- cudart_streams.c ---- */
 
-enum { STREAMS = 8 }; /* that one capture may have */
+enum { STREAMS = 8 }; /* at most, of one capture */
 
 typedef enum { STREAM, EVENT, GRAPH, EXECUTABLE } Kind;
 typedef struct Object {
@@ -40,7 +40,7 @@ typedef struct {
 typedef struct Stream Stream;
 typedef struct Capture {
     struct Capture *next;
-    unsigned number; /* so that events of an earlier one are known */
+    unsigned number; /* of this capture, so that events of an earlier one are recognised */
     enum cudaStreamCaptureMode mode;
     pthread_t thread;
     Stream *streams[STREAMS]; /* the first is where it began */
@@ -49,7 +49,7 @@ typedef struct Capture {
     Works *works;
 } Capture;
 
-/* What a captured stream has come after: how much of each other one's work. */
+/* How much of each captured stream's work comes before a stream's next work. */
 typedef struct {
     unsigned count[STREAMS];
 } Clock;
@@ -65,7 +65,7 @@ struct Stream {
 typedef struct {
     Object object;
     LateEvent *late;
-    unsigned capture; /* the number of that it was last recorded in; 0: in none */
+    unsigned capture; /* number of the capture that it was last recorded in; 0: none */
     bool recorded;
     Clock clock;
 } Event;
@@ -73,24 +73,25 @@ typedef struct {
 typedef struct {
     Object object;
     Works *works;
-} Graph; /* one that can be executed, too */
+} Graph; /* also of kind EXECUTABLE */
 
 void *object_new(Kind kind, size_t bytes);
-void *object_of(Kind kind, const void *handle); /* NULL: there is none */
+void *object_of(Kind kind, const void *handle); /* NULL if it is not such an object */
 void object_free(Object *object);
 
-void fake_take_launches(void); /* what kernels put on streams; once */
+void fake_take_launches(void); /* from now on kernels go to these streams; called once */
 typedef SimtRun FakeWork;
 cudaError_t fake_submit(cudaStream_t stream, FakeWork *work, const void *closure, size_t bytes);
 
 /* ---- cudart_graphs.c ---- */
 
-/* This thread captures: a call that might wait is refused, and spoils the capture. */
+/* Returns true, and spoils the capture, if this thread captures: a call that might wait is refused.
+ */
 bool fake_forbidden(void);
-cudaError_t capture_spoil(Capture *capture, cudaError_t error); /* gives the error */
-Capture *capture_of(const Event *event);                        /* NULL: none, or it is over */
+cudaError_t capture_spoil(Capture *capture, cudaError_t error); /* returns the error */
+Capture *capture_of(const Event *event); /* NULL if there is none, or it is over */
 void capture_add(Stream *stream, FakeWork *run, const void *closure, size_t bytes);
-/* One of the two is being captured. */
+/* cudaStreamWaitEvent where the stream or the event is captured. */
 cudaError_t capture_wait(Stream *stream, const Event *event);
 
 #endif
