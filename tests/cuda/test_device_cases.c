@@ -139,28 +139,38 @@ static void repeats(const CaseData *once, Turn turn) {
     }
 }
 
-/* Adding to what was there; the sum may start from there, or be added at the end. */
-static void accumulates_on_device(const CaseData *once, Turn turn) {
+/* Adding to what was there; the sum may start from there, or be added at the end.  Every other
+ * gradient is overwritten, so that a kernel that stores two of them cannot mix up their flags. */
+static void accumulates(const CaseData *once, Turn turn, bool first) {
     CaseData twice;
     case_create(&twice, turn.row, false);
     NodeIO io = case_io(&twice);
-    io.add_dx = io.add_dskip = io.add_dweight = io.add_dbias = true;
+    io.add_dx = io.add_dweight = first;
+    io.add_dskip = io.add_dbias = !first;
     for (Array g = ARRAY_DX; g < ARRAYS; g++)
         for (size_t i = 0; i < twice.array[g].count; i++) twice.array[g].data[i] = (real)(i % 7);
     device_case_run(&twice, &io, turn.how, RUN_FORWARD | RUN_GRADIENTS);
     for (Array g = ARRAY_DX; g < ARRAYS; g++) {
+        bool added = (g == ARRAY_DX || g == ARRAY_DWEIGHT) == first;
         double size = 7 + largest(once->array[g]);
         for (size_t i = 0; i < once->array[g].count; i++) {
             /* `once` was rounded to the value type by itself: as far again. */
-            double part = (double)once->array[g].data[i], expected = part + (double)(i % 7);
+            double part = (double)once->array[g].data[i];
+            double expected = part + (added ? (double)(i % 7) : 0);
             double error = fabs((double)twice.array[g].data[i] - expected);
             double allowed = device_tolerance(turn.row, g, turn.how.precision, size, expected) +
                              device_tolerance(turn.row, g, turn.how.precision, size, part);
-            CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (allowed %.3g), added",
-                  array_names[g], i, (double)twice.array[g].data[i], expected, allowed);
+            CHECK(error <= allowed, "%s[%zu] is %.9g, not %.9g (allowed %.3g), %s", array_names[g],
+                  i, (double)twice.array[g].data[i], expected, allowed,
+                  added ? "added" : "overwritten");
         }
     }
     case_free(&twice);
+}
+
+static void accumulates_on_device(const CaseData *once, Turn turn) {
+    accumulates(once, turn, true);
+    accumulates(once, turn, false);
 }
 
 /* A training that breaks down must be seen to: where the CPU's result has a NaN, so has the
