@@ -60,7 +60,7 @@ static void conv2d_weight_gradient(Call k) {
 }
 static size_t conv2d_workspace(Call k) { return cuda_conv2d_workspace(conv_of(k)); }
 
-/* ---- batchnorm: aux is mean, rstd, and the sums over channels of dy x_hat and dy ---- */
+/* ---- batchnorm: aux is mean, rstd, and the sums over rows of dy and of dy x_hat ---- */
 
 static void batchnorm_forward(Call k) {
     cuda_batchnorm_forward(k.run, k.io->y, k.io->aux, k.io->aux + k.c, k.io->running_mean,

@@ -246,8 +246,7 @@ static void check_mean_deviation(const Tables *tables) {
     CHECK(summary && cells == 22 && summary->cell[0].value == 22, "%d cells", cells);
 }
 
-/* ---- the committed files ----------------------------------------------------------------------
- */
+/* ---- the committed files --------------------------------------------------------------------- */
 
 static int column_of(const Table *table, const char *name) {
     int c = table->columns - 1;
