@@ -91,5 +91,6 @@ int command_experiment(const Options *options) {
     }
     if (found && all && !status && !options->quiet) print_end(options);
     if (found) return status;
-    return error_set("experiment %.40s: no such experiment; there are %sand all", name, known);
+    error_set("experiment %.40s: no such experiment; there are %sand all", name, known);
+    return -WRONG_USE;
 }

@@ -52,6 +52,28 @@ static int resolve_names(Options *options) {
     return convert_spec(options->model, options->init, options->context);
 }
 
+/* Checks that eval and sample are told which model to open, and eval what to evaluate on. */
+static int check_model_given(const Options *o) {
+    if (!*o->init == !o->positionals)
+        return error_set("give a run's directory, or --init DIR with a model");
+    if (!*o->init && o->context)
+        return error_set("--context goes with --init; a run has the context it was trained with");
+    if (o->command == COMMAND_EVAL && *o->init && !*o->data && !*o->valid)
+        return error_set("--init: --data says what to evaluate on");
+    return 0;
+}
+
+/* Checks flags that a command cannot do without. */
+static int check_needed(const Options *o) {
+    if (o->command == COMMAND_EVAL || o->command == COMMAND_SAMPLE) return check_model_given(o);
+    if (o->command == COMMAND_EXPORT && !*o->out) return error_set("bcd export needs --out DIR");
+    if (o->command == COMMAND_GRADIENTS &&
+        (!*o->checkpoint == !*o->init || !*o->batch_file || !*o->out))
+        return error_set(
+            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
+    return 0;
+}
+
 /* Checks names of models, data and blocks before the command starts: a wrong one is wrong use. */
 static int check_names(const Options *options) {
     if (options->command == COMMAND_TRACE ||
@@ -89,7 +111,8 @@ int main(int argc, char **argv) {
         options_print_help(options.command, experiments ? experiment_print_list : NULL);
         return finish_output(0);
     }
-    if (resolve_names(&options) || check_names(&options)) return complain(WRONG_USE);
+    if (resolve_names(&options) || check_needed(&options) || check_names(&options))
+        return complain(WRONG_USE);
     if (options.threads) omp_set_num_threads(options.threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].command == options.command) {

@@ -59,10 +59,6 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
 
 int convert_open(Setup *setup, const Options *asked) {
     memset(setup, 0, sizeof *setup);
-    if (!*asked->init == !asked->positionals)
-        return error_set("give a run's directory, or --init DIR with a model");
-    if (*asked->init) return open_directory(setup, asked);
-    if (asked->context)
-        return error_set("--context goes with --init; a run has the context it was trained with");
-    return convert_open_run(setup, asked->positional[0], asked);
+    return *asked->init ? open_directory(setup, asked)
+                        : convert_open_run(setup, asked->positional[0], asked);
 }

@@ -163,6 +163,5 @@ int convert_export(const char *place, const char *dir, const Options *asked) {
 }
 
 int command_export(const Options *options) {
-    if (!*options->out) return error_set("bcd export needs --out DIR");
     return convert_export(options->positional[0], options->out, options);
 }

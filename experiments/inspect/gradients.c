@@ -207,9 +207,6 @@ static int run(const Options *o, const H5File *file, const H5File *checkpoint) {
 }
 
 int command_gradients(const Options *o) {
-    if (!*o->checkpoint == !*o->init || !*o->batch_file || !*o->out)
-        return error_set(
-            "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
     H5File file, checkpoint = {.id = -1};
     if (h5_open(&file, o->batch_file)) return -1;
     int failed = (!*o->init && h5_open(&checkpoint, o->checkpoint)) || run(o, &file, &checkpoint);

@@ -7,26 +7,27 @@
 
 #include "../../ref/error.h"
 #include "../commands.h"
+#include "../store/rundir.h"
 #include "../study/converge.h"
 #include "../study/measures.h"
 #include "../study/study_file.h"
 
 /* --out, or else report.html in the directory of the first file. */
-static void page_path(char path[OPTION_TEXT], const Options *options, const char *first) {
+static void page_path(char path[RUNDIR_PATH], const Options *options, const char *first) {
     const char *slash = strrchr(first, '/');
     if (*options->out)
-        snprintf(path, OPTION_TEXT, "%s", options->out);
+        snprintf(path, RUNDIR_PATH, "%s", options->out);
     else
-        snprintf(path, OPTION_TEXT, "%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
+        snprintf(path, RUNDIR_PATH, "%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
 }
 
 /* Takes run.h5 of a directory. */
-static void file_path(char path[OPTION_TEXT], const char *given) {
+static void file_path(char path[RUNDIR_PATH], const char *given) {
     struct stat status;
     bool is_dir = stat(given, &status) == 0 && S_ISDIR(status.st_mode);
     size_t length = strlen(given);
     while (is_dir && length > 1 && given[length - 1] == '/') length--;
-    snprintf(path, OPTION_TEXT, "%.*s%s", (int)length, given, is_dir ? "/run.h5" : "");
+    snprintf(path, RUNDIR_PATH, "%.*s%s", (int)length, given, is_dir ? "/run.h5" : "");
 }
 
 /* Reads a file of tables, a study or a run. */
@@ -41,7 +42,7 @@ static int read_file(Report *report, const char *path) {
 }
 
 static int read_files(Report *report, const Options *options) {
-    char path[OPTION_TEXT];
+    char path[RUNDIR_PATH];
     report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
     report->files = 1;
     report->only_runs = !*options->table; /* --table finds all tables */
@@ -102,7 +103,7 @@ static int print_tables(const Report *report, const Options *options) {
 
 /* Without Python there is no page; the text has been printed already. */
 static int make_page(const Report *report, const Options *options) {
-    char path[OPTION_TEXT], first[OPTION_TEXT];
+    char path[RUNDIR_PATH], first[RUNDIR_PATH];
     file_path(first, options->positional[0]);
     page_path(path, options, first);
     PythonResult result = page_write(report, path, options->figures);

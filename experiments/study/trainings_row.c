@@ -16,15 +16,19 @@ typedef struct {
 } TrainingWay;
 
 /* Reads "bcd4 x0.9 lr=0.1"; the settings stay in the text. */
-static TrainingWay read_way(char *text) {
-    TrainingWay way = {.submodels = 1, .fraction = 1};
+static int read_way(TrainingWay *way, char *text) {
+    *way = (TrainingWay){.submodels = 1, .fraction = 1};
     text += strspn(text, " ");
-    if (strncmp(text, "bcd", 3) == 0) way.submodels = (int)strtol(text + 3, &text, 10);
-    text += strcspn(text, " ");
-    text += strspn(text, " ");
-    if (*text == 'x') way.fraction = strtod(text + 1, &text);
-    way.settings = text + strspn(text, " ");
-    return way;
+    char *end = text + 4;
+    if (strncmp(text, "bcd", 3) == 0)
+        way->submodels = (int)strtol(text + 3, &end, 10);
+    else if (strncmp(text, "full", 4) != 0)
+        return error_set("%.40s: a way to train begins with full or bcd", text);
+    if (!strchr(" ", *end)) return error_set("%.40s: expected a space after full or bcd", text);
+    end += strspn(end, " ");
+    if (*end == 'x') way->fraction = strtod(end + 1, &end);
+    way->settings = end + strspn(end, " ");
+    return 0;
 }
 
 /* Applies the flags given on the command line, except those that the rows differ in. */
@@ -116,11 +120,14 @@ static int add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry
 
 int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
                   const char *optimizer, int seed) {
-    char ways[2 * OPTION_TEXT], *rest = NULL;
-    snprintf(ways, sizeof ways, "%s", entry->ways ? entry->ways : plan->kind->ways);
-    for (char *text = strtok_r(ways, ";", &rest); text; text = strtok_r(NULL, ";", &rest)) {
-        TrainingWay way = read_way(text);
-        if (add_row(plan, asked, entry, optimizer, &way, seed)) return -1;
+    char *ways = strdup(entry->ways ? entry->ways : plan->kind->ways), *rest = NULL;
+    if (!ways) return error_set("%s: out of memory", plan->kind->name);
+    int failed = 0;
+    for (char *text = strtok_r(ways, ";", &rest); text && !failed;
+         text = strtok_r(NULL, ";", &rest)) {
+        TrainingWay way;
+        failed = read_way(&way, text) || add_row(plan, asked, entry, optimizer, &way, seed);
     }
-    return 0;
+    free(ways);
+    return failed ? -1 : 0;
 }

@@ -44,8 +44,6 @@ int command_eval(const Options *options) {
     Evaluation evaluation;
     char text[80];
     int failed = convert_open(&setup, options);
-    if (!failed && *options->init && !*options->data && !*options->valid)
-        failed = error_set("--init: --data says what to evaluate on");
     Dataset *data = NULL;
     if (!failed) {
         setup.options.augment = false;

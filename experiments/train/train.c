@@ -94,9 +94,10 @@ static int watch(void *context, const BcdState *state, const Loss *loss, double 
     Training *t = context;
     double step_seconds = clock_seconds() - t->mark, mean = loss_mean(loss);
     t->seconds += step_seconds;
-    train_log_samples(t, state);
     CurveRow row = {state->step, state->position, mean, lr, state->submodel, t->seconds};
-    if (note_switch(t, state) || runfile_add(&t->run, RUN_CURVE, &row)) return -1;
+    if (train_log_samples(t, state) || note_switch(t, state) ||
+        runfile_add(&t->run, RUN_CURVE, &row))
+        return -1;
     train_log_curve(t, &row);
     progress_step(&t->progress, state->step, mean, step_seconds, state->submodel,
                   t->setup.bcd.partition.submodels);

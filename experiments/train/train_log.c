@@ -46,10 +46,11 @@ int train_log_open(Training *t) {
     return sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction);
 }
 
-void train_log_samples(Training *t, const BcdState *state) {
+int train_log_samples(Training *t, const BcdState *state) {
     const BcdSettings *bcd = &t->setup.bcd;
-    int *ids = t->samples ? malloc((size_t)bcd->batch * sizeof *ids) : NULL;
-    if (!ids) return;
+    if (!t->samples) return 0;
+    int *ids = malloc((size_t)bcd->batch * sizeof *ids);
+    if (!ids) return error_set("--log-samples: out of memory");
     /* After the last update of a phase the state is already that of the next one. */
     const uint64_t phase = state->phase - (state->phase_steps == 0);
     sampler_draw(&t->sampler, bcd->fraction < 1 ? phase : 0);
@@ -57,8 +58,10 @@ void train_log_samples(Training *t, const BcdState *state) {
     fprintf(t->samples, "%llu", (unsigned long long)state->step);
     for (int i = 0; i < bcd->batch; i++) fprintf(t->samples, " %d", ids[i]);
     fprintf(t->samples, "\n");
-    fflush(t->samples);
     free(ids);
+    if (fflush(t->samples) == 0 && !ferror(t->samples)) return 0;
+    return error_set("--log-samples %s: cannot write: %s", t->setup.options.log_samples,
+                     strerror(errno));
 }
 
 void train_log_close(Training *t) {

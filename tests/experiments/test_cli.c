@@ -59,7 +59,7 @@ static void refuses_wrong_use(void) {
     check_error(run(2, "eval %s", path), "dd...\": longer than 511 characters");
     path[511] = 0;
     check_error(run(1, "eval %s", path), "dd: cannot read: ");
-    check_error(run(1, "experiment velocity"), "experiment velocity: no such experiment");
+    check_error(run(2, "experiment velocity"), "experiment velocity: no such experiment");
     check_error(run(2, "experiment validity --out none --seeds 0"), "from 1 to 100");
     check_error(run(2, "experiment validity --out none --minutes 0"), "--minutes \"0\"");
     check_error(run(1, "experiment all --preset smoke --out none --multiplier -1"),
@@ -172,6 +172,10 @@ static void logs(void) {
     unlink(scratch_path("ids"));
     run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
     run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
+    if (file_exists("/dev/full"))
+        check_error(
+            run(1, "train " RESNET "--steps 3 --out unlogged --quiet --log-samples /dev/full"),
+            "--log-samples /dev/full: cannot write: No space left on device");
     char *text = read_bytes("logged/log.csv", &count);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         rows += strstr(line, ",,") == line + strlen(line) - 2;

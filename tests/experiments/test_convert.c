@@ -378,7 +378,7 @@ static void wrong_directories_are_refused(void) {
         "train --model resnet:depth=8,width=2 --data synthetic --limit 32 --batch 4 --steps 1 "
         "--quiet --out images");
     check_error(run(1, "export images --out never6"), "export: only GPT-2 and LLaMA models");
-    check_error(run(1, "export images"), "bcd export needs --out DIR");
+    check_error(run(2, "export images"), "bcd export needs --out DIR");
 }
 
 void test_convert(void) {

@@ -82,9 +82,9 @@ static void the_tokenizer_goes_along(void) {
     CHECK(strcmp(printed->out, "a b a b a\n") == 0, "\"%s\"", printed->out);
     CHECK(strstr(run(0, "sample words --prompt a --tokens 2 --temperature 0")->out, "a b a"),
           "of a run");
-    check_error(run(1, "eval"), "give a run's directory, or --init DIR");
-    check_error(run(1, "eval --init again"), "--data says what to evaluate on");
-    check_error(run(1, "eval words --context 4"), "--context goes with --init");
+    check_error(run(2, "eval"), "give a run's directory, or --init DIR");
+    check_error(run(2, "eval --init again"), "--data says what to evaluate on");
+    check_error(run(2, "eval words --context 4"), "--context goes with --init");
     check_error(run(1, "eval --init again --data own.tokens --context 99"),
                 "--context 99: again/config.json has only 4 positions");
     CHECK(strstr(run(0, "plan --init again --gpu a100 --batch 8")->out, "llama:layers=1"), "plan");

@@ -107,6 +107,20 @@ static void case_ways(void) {
     trainings_free(&plan);
 }
 
+/* A way that is misspelt is refused. */
+static void case_wrong_ways(void) {
+    const char *const wrong[] = {"ful lr=0.1", "full; BCD4", "fully", "bcd4x0.9"};
+    char *argv[] = {"bcd", "experiment", "ufp", "--preset", "smoke", NULL};
+    Options options;
+    if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        TrainingPlan plan = {.kind = &training_ufp};
+        TrainingEntry entry = {.model = "resnet8", .data = "synthetic", .ways = wrong[i]};
+        CHECK(trainings_add(&plan, &options, &entry, "sgd", 0) == -1, "accepted: %s", wrong[i]);
+        trainings_free(&plan);
+    }
+}
+
 /* Rows of long names, which are cut, have directories of their own. */
 static void case_long_names(void) {
     char *argv[] = {"bcd",
@@ -282,6 +296,7 @@ void test_trainings_plan(void) {
     RUN(case_plan);
     RUN(case_plan_paper);
     RUN(case_ways);
+    RUN(case_wrong_ways);
     RUN(case_long_names);
     RUN(case_plan_by_entry);
     RUN(case_stand_ins);
