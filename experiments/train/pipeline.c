@@ -10,7 +10,6 @@
 enum { MAX_LOCAL = 64 };
 
 static bool is_none(const Options *o) { return strcmp(o->pipeline, "none") == 0; }
-bool pipeline_is_nccl(const Options *o) { return strcmp(o->pipeline, "nccl") == 0; }
 
 /* Overwrites *ranks with the 4 of "local:4", or with 0 for the other kinds.  -1 and an error. */
 static int read_local(int *ranks, const Options *o) {
@@ -18,7 +17,7 @@ static int read_local(int *ranks, const Options *o) {
     const char *text = o->pipeline;
     char *end;
     *ranks = 0;
-    if (is_none(o) || pipeline_is_nccl(o) || strcmp(text, "mpi") == 0) return 0;
+    if (is_none(o) || setup_uses_nccl(o) || strcmp(text, "mpi") == 0) return 0;
     if (strncmp(text, local, strlen(local)) != 0)
         return error_set("--pipeline %.40s: it takes none, local:N, mpi or nccl", text);
     const char *number = text + strlen(local);
@@ -49,7 +48,7 @@ int pipeline_join(Transport **world, const Options *o) {
     *world = NULL;
     if (read_local(&local, o)) return -1;
     if (local || is_none(o)) return 0;
-    if (pipeline_is_nccl(o) && check_nccl(o)) return -1;
+    if (setup_uses_nccl(o) && check_nccl(o)) return -1;
     *world = mpi_module_open(o->timeout); /* NCCL needs it, too: for its ids, and for host data */
     return *world ? 0 : -1;
 }

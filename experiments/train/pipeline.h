@@ -26,7 +26,4 @@ int pipeline_place(Setup *setup);
  * error. */
 int pipeline_engine(Setup *setup, const char *cache_dir);
 
-/* Returns true for --pipeline nccl, which needs memory of the GPUs for itself. */
-bool pipeline_is_nccl(const Options *options);
-
 #endif

@@ -36,7 +36,7 @@ static Engine *make_rank(void *context, Transport *world) {
     settings.in_flight = blocks.in_flight;
     if (ok) stage = setup_stage(s->device, s->model, settings);
     /* All ranks enter NCCL together, so what may fail on one rank alone comes before it. */
-    if (stage && pipeline_is_nccl(&s->options))
+    if (stage && setup_uses_nccl(&s->options))
         pipeline = s->device->transport_nccl_create(pipeline);
     if (stage && pipeline)
         return engine_rank_create(stage, pipeline, replicas, &s->placement, blocks, s->pipeline);

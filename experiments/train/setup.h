@@ -91,6 +91,9 @@ int setup_check_vocabulary(const Options *options, const Model *model, const Dat
 /* Opens the device asked for; *device is NULL for the CPU.  -1 and an error. */
 int setup_device(const DeviceModule **device, const Options *options);
 
+/* Returns true for --pipeline nccl, which needs memory of the GPUs for itself. */
+bool setup_uses_nccl(const Options *options);
+
 /* Creates a stage on a device, NULL for the CPU.  NULL and an error. */
 Stage *setup_stage(const DeviceModule *device, const Model *model, StageSettings settings);
 

@@ -1,13 +1,16 @@
 /* The device a training runs on, and whether it has the memory that the training will take. */
+#include <string.h>
 #include <unistd.h>
 
 #include "../../ref/error.h"
-#include "pipeline.h"
 #include "progress.h" /* format_bytes */
+#include "setup.h"
 
 static bool on_processor(const Options *o) {
     return o->device == DEVICE_CPU || o->device == DEVICE_PLAIN;
 }
+
+bool setup_uses_nccl(const Options *o) { return strcmp(o->pipeline, "nccl") == 0; }
 
 int setup_check_device(const Options *o) {
     const char *precision = precision_names[o->precision];
@@ -126,8 +129,7 @@ int setup_check_memory(const Setup *s) {
         memory.name = info.name;
         memory.bytes = (double)info.free_bytes;
         memory.host_bytes = installed;
-        if (pipeline_is_nccl(&s->options))
-            memory.bytes -= (double)s->device->transport_nccl_bytes();
+        if (setup_uses_nccl(&s->options)) memory.bytes -= (double)s->device->transport_nccl_bytes();
     }
     return s->ranks ? check_ranks(s, &memory) : fit_check(&memory, &training);
 }
