@@ -210,7 +210,7 @@ test: export OMP_WAIT_POLICY ?= passive
 test:                                 ## run every test: float, double, kernels (TESTS="names")
 	@tests/run $(BUILD) "$(test_programs)" $(TESTS)
 
-sanitize:                             ## the tests under address, undefined and thread sanitizers
+sanitize:                             ## run the tests under all sanitizers
 	$(Q)$(MAKE) sanitize-address
 	$(Q)$(MAKE) sanitize-thread
 
@@ -251,7 +251,7 @@ thread_environment := OMP_NUM_THREADS=$(or $(THREADS),2) \
 # ---- fuzzing -------------------------------------------------------------------------------------
 
 fuzz_names := $(fuzz_c:tests/fuzz/%.c=%)
-fuzz:                                 ## random input for every reader, FUZZ_SECONDS=60 in all
+fuzz:                                 ## feed random input to every reader, FUZZ_SECONDS=60 in all
 	$(Q)$(MAKE) CC=clang BUILD=$(BUILD)/fuzz CFLAGS_EXTRA="$(fuzz_flags)" fuzz-programs
 	$(Q)$(known_leaks) tests/fuzz/run $(BUILD)/fuzz $(FUZZ_SECONDS) $(fuzz_names)
 fuzz_flags := -g1 -O1 -DBCD_NO_UNROLL -fno-omit-frame-pointer \
@@ -264,7 +264,7 @@ $(BUILD)/fuzz_%: $(BUILD)/float/tests/fuzz/fuzz_%.o $(float_library)
 # ---- style ---------------------------------------------------------------------------------------
 
 c_files = $(shell find ref data dist cuda experiments tests -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
-lint:                                 ## format, layering, names, length of files, kernels
+lint:                                 ## check format, layering, names, length of files, kernels
 	@tests/lint/prove
 	@tests/lint/prove_run
 	@tests/lint/prove_gpu_check
@@ -274,36 +274,36 @@ lint:                                 ## format, layering, names, length of file
 	@clang-format --dry-run -Werror $(c_files)
 	@echo "lint: $(words $(c_files)) files are in order"
 
-format:                               ## bring every C file into the format
+format:                               ## format every C file
 	clang-format -i $(c_files)
 
 # ---- running -------------------------------------------------------------------------------------
 
-# Threads that wait for each other spin for about 50 us before they sleep, not for milliseconds, in
-# which they would hold up other work, and that them (README, "Limits today").
+# Threads that wait for each other spin for about 50 us before they sleep.  By default they spin for
+# milliseconds, which slows down other work (README, "Limits today").
 run: export GOMP_SPINCOUNT ?= 3000
 run: export KMP_BLOCKTIME ?= 5
-run: $(BUILD)/bcd                     ## train two networks by BCD and fully, make a table and a page
+run: $(BUILD)/bcd                     ## train two networks fully and by BCD, show the results
 	$(BUILD)/bcd experiment validity --preset laptop --seeds 1 --out runs/validity
 	$(BUILD)/bcd report runs/validity/validity.h5
 
-run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## train over four processes, kill one, go on with three
+run-dist: $(BUILD)/bcd $(if $(filter yes,$(MPI)),$(BUILD)/libbcd-mpi.so) ## train over four processes, kill one, resume with three
 	tests/dist/run_dist --bcd $(BUILD)/bcd
 
-paper-tables: $(BUILD)/bcd            ## the tables of paper_repro.md anew, from experiments/results
+paper-tables: $(BUILD)/bcd            ## rewrite the tables of paper_repro.md from its results
 	tests/experiments/paper_tables $(BUILD)/bcd
 
-bench: $(BUILD)/bench                 ## speed of every op, of whole training steps, of transports
+bench: $(BUILD)/bench                 ## measure every op, whole training steps, transports
 	$(BUILD)/bench
 
 PYTHON ?= /usr/bin/python3
-bench-peers: $(BUILD)/bench           ## the same work in PyTorch, where it is installed, side by side
+bench-peers: $(BUILD)/bench           ## compare training steps with PyTorch, if installed
 	$(PYTHON) tests/bench/peers.py $(BUILD)/bench
 
 # The program with its libraries and Python's parts in one directory, where it looks for them.
 PREFIX ?= /usr/local
 share := $(DESTDIR)$(PREFIX)/share
-install: $(BUILD)/bcd                 ## to PREFIX (/usr/local), below DESTDIR
+install: $(BUILD)/bcd                 ## install to PREFIX (/usr/local), below DESTDIR
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/bcd" "$(share)/man/man1" \
 	    "$(share)/bash-completion/completions"
 	$(BUILD)/bcd --man >"$(share)/man/man1/bcd.1"
@@ -316,11 +316,11 @@ install: $(BUILD)/bcd                 ## to PREFIX (/usr/local), below DESTDIR
 clean:                                ## remove everything built
 	rm -rf $(BUILD)
 
-help:                                 ## this list
+help:                                 ## print this list
 	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "make %-17s%s\n", $$1, $$2 }' \
 	    Makefile cuda/rules.mk
 
-info:                                 ## compiler, flags, libraries
+info:                                 ## print compiler, flags, libraries
 	@echo "compiler   $(CC): $(shell $(CC) --version | head -n 1)"
 	@echo "flags      $(CFLAGS)"
 	@echo "libraries  $(LDLIBS)"

@@ -111,10 +111,10 @@ $(BUILD)/libbcd-cuda.so: $(BUILD)/device/ref/headers.o $(host_o) $(gpu_o)
 	$(Q)$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic $^ $(cuda_libs) -lm -o $@
 
 # Of kernels for sm_90a; where there is no cuobjdump this says so.
-machine-code: $(call device_objects,gpu,$(kernels_cu)) ## what nvcc made of the kernels is what they are written for
+machine-code: $(call device_objects,gpu,$(kernels_cu)) ## check the machine code that nvcc made of the kernels
 	@tests/lint/machine_code $^
 
-cuda: $(if $(NVCC),$(BUILD)/libbcd-cuda.so,no-nvcc) ## the CUDA library alone (make NVCC=... CUDA_HOME=...)
+cuda: $(if $(NVCC),$(BUILD)/libbcd-cuda.so,no-nvcc) ## build only the CUDA library (NVCC=..., CUDA_HOME=...)
 no-nvcc:
 	@echo "nvcc was not found: install CUDA 12 or later, or set NVCC and CUDA_HOME"; exit 1
 
@@ -165,20 +165,20 @@ $(BUILD)/tests-simt $(BUILD)/tests-race $(BUILD)/tests-cuda $(BUILD)/tests-fake:
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@
 
-tests-simt: $(BUILD)/tests-simt       ## the tests of the kernels on this CPU, built only
-race: $(BUILD)/tests-race             ## the kernels' tests under the race checker (TESTS="names")
+tests-simt: $(BUILD)/tests-simt       ## build the tests of the kernels on this CPU
+race: $(BUILD)/tests-race             ## run the kernels' tests under the race checker
 	@tests/run $(BUILD) tests-race $(TESTS)
 
 # DEVICE=simt or fake: the same on this CPU, in small, which proves that it works and measures nothing;
 # fake: with gpu/, on stand-ins for NVIDIA's libraries.
-gpu-check:                            ## all that needs a GPU: tests, sanitizer, speed (DEVICE=simt, fake)
+gpu-check:                            ## test and measure on a GPU (DEVICE=simt or fake: without)
 	tests/cuda/gpu_check $(if $(DEVICE),--device $(DEVICE)) $(if $(filter-out cuda,$(DEVICE)),--tiny)
 gpu-programs: $(BUILD)/bcd $(BUILD)/libbcd-cuda.so $(BUILD)/tests-cuda $(BUILD)/bench-cuda
 
 # For another machine, which has a driver and maybe nothing to build with: objects of its own, as its
 # processor may be another, and kernels are to be small.
 bundle_programs := bcd $(foreach device,simt $(if $(filter yes,$(CUDA)),cuda),libbcd-$(device).so tests-$(device) bench-$(device))
-gpu-bundle:                           ## a folder to carry to a machine with a GPU, ARCHS=90a
+gpu-bundle:                           ## pack a folder for a machine with a GPU, ARCHS=90a
 	$(Q)$(MAKE) BUILD=$(BUILD)/bundle MARCH=x86-64-v3 STATIC=yes SOURCE_DIR=. ARCHS="$(bundle_archs)" CUDA=$(CUDA) \
 	    NVCCFLAGS_EXTRA=--compress-mode=size bundle-programs
 	$(Q)tests/cuda/bundle $(BUILD)/bundle $(BUILD)/gpu-bundle $(bundle_programs)

@@ -16,23 +16,24 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd train --data text --model gpt:layers=4,width=128,heads=4,context=128 \\\n"
      "            --optimizer adam --lr 1e-3 --submodels 3 --order descending --steps 600\n"
      "  bcd train --resume runs/a                 continue after Ctrl-C, kill -9 or a power cut\n"
-     "  bcd train --resume runs/a --epochs 60     continue beyond the epochs first asked for\n"
+     "  bcd train --resume runs/a --epochs 60     train longer than was first asked for\n"
      "  bcd train --resume runs/a --device cuda --precision bf16     continue on a GPU\n"
      "\n"
      "The run's directory gets run.h5 (settings, curves, memory: for bcd report, h5py, h5ls) and\n"
      "checkpoint.h5 (everything needed to continue; the same training gives the same file)."},
     {COMMAND_EVAL, "eval", "[DIR]", "loss and accuracy of a trained network", 0, 1,
-     "DIR is a run's directory or a checkpoint file; or --init names a model's directory.\n"
+     "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
+     "a model in Hugging Face's format.\n"
      "\n"
      "  bcd eval runs/a --split test\n"
      "  bcd eval --init DIR --data chats.tokens --context 512"},
     {COMMAND_SAMPLE, "sample", "[DIR]", "text from a trained language model", 0, 1,
-     "DIR is a run's directory or a checkpoint file; or --init names a model's directory.\n"
-     "The same seed gives the same text.\n"
+     "DIR is a run's directory or a checkpoint file.  Without DIR, --init names the directory of\n"
+     "a model in Hugging Face's format.  The same seed gives the same text.\n"
      "\n"
      "  bcd sample runs/a --prompt \"The \" --tokens 300 --temperature 0.8 --top-k 40\n"
      "  bcd sample --init DIR --context 256 --prompt \"The \" --top-p 0.9"},
-    {COMMAND_INFO, "info", "", "this build, and what the models cost with and without BCD", 0, 0,
+    {COMMAND_INFO, "info", "", "this build, and the memory of models with and without BCD", 0, 0,
      "Prints the build and a table of the known models: parameters, and bytes of parameters,\n"
      "gradients and optimizer state for ordinary training and for M = 2..5 submodels.\n"
      "\n"
@@ -56,7 +57,7 @@ const CommandInfo command_table[COMMANDS] = {
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
      "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n"
      "\n"
-     "With --tokenizer DIR also prompts and chats, of which only the answers are trained on:\n"
+     "With --tokenizer DIR also prompts and chats, where only answers count in the loss:\n"
      "  {\"prompt\": \"2 + 2 =\", \"answer\": \" 4\"}\n"
      "  {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, ...]}\n"
      "\n"
@@ -73,18 +74,18 @@ const CommandInfo command_table[COMMANDS] = {
     {COMMAND_GRADIENTS, "gradients", "", "loss, activations and gradients of one batch, as HDF5", 0,
      0,
      "For comparing with another framework.  All files are HDF5:\n"
-     "  checkpoint  of a run, or any file with an attribute model (a specification), with\n"
+     "  checkpoint  of a run; or any file with an attribute model (a specification),\n"
      "              /parameters/NAME and /buffers/NAME; names and shapes as in a checkpoint\n"
      "  batch       /images [n][height][width][channel] or /tokens [n][token];\n"
-     "              /targets [n] or [n][token], a negative one does not count\n"
+     "              /targets [n] or [n][token]; negative targets do not count\n"
      "  out         /loss [1], the mean in nats; /logits; /activations/BLOCK; /gradients/NAME;\n"
      "              /buffers/NAME, the running statistics after this batch\n"
-     "All blocks are active, as after PyTorch's model.train(); with --mode eval none is, as after\n"
-     "model.eval(), and there are no gradients.  --init DIR, in place of --checkpoint, is a\n"
-     "model in Hugging Face's format.\n"
+     "All blocks are active, as after PyTorch's model.train().  With --mode eval none is, as\n"
+     "after model.eval(), and there are no gradients.  --init DIR, in place of --checkpoint,\n"
+     "takes a model in Hugging Face's format.\n"
      "\n"
      "  bcd gradients --checkpoint runs/a/checkpoint.h5 --batch batch.h5 --out gradients.h5"},
-    {COMMAND_EXPERIMENT, "experiment", "NAME", "tables next to the published ones", 1, 1,
+    {COMMAND_EXPERIMENT, "experiment", "NAME", "our tables next to the published ones", 1, 1,
      "Measures, simulates or computes the tables of the paper, each number next to the published\n"
      "one and marked with its source, and writes them to DIR/NAME.h5, which bcd report shows.\n"
      "\n"
@@ -93,16 +94,16 @@ const CommandInfo command_table[COMMANDS] = {
      "and memory.\n"
      "  smoke   seconds: tiny networks, to see that everything works\n"
      "  laptop  `all` takes about an hour on two cores: a small image and a small language model,\n"
-     "          three seeds; where CIFAR-10 and WikiText-2 are missing, generated images and the\n"
-     "          project's sources replace them\n"
+     "          three seeds; if CIFAR-10 or WikiText-2 is missing, generated images or the\n"
+     "          project's sources replace it\n"
      "  gpu     the published networks and rates on CIFAR and WikiText-2, shorter; three seeds\n"
-     "  paper   the trainings as published, as long as published\n"
-     "gpu and paper first say how long they would take here, and what they would cost on rented\n"
-     "GPUs, and start only with --yes.  Flags of bcd train override the preset.  DIR is results\n"
-     "(results-PRESET for another preset than laptop), unless --out is given.  DIR/NAME.h5 is\n"
-     "complete after each row.  After an interruption the same command continues; with another\n"
-     "--submodels it adds rows.  With --minutes 10 it stops after ten minutes with exit\n"
-     "status 75, to be started again until the status is 0.\n"
+     "  paper   the published trainings, at their published length\n"
+     "gpu, paper and the experiments marked with hours first say how long they would take here,\n"
+     "and what they would cost on rented GPUs, and start only with --yes.  Flags of bcd train\n"
+     "override the preset.  DIR is results (results-PRESET for another preset than laptop),\n"
+     "unless --out is given.  DIR/NAME.h5 is written after each training.  After an interruption\n"
+     "the same command continues; with another --submodels it adds rows.  With --minutes 10 it\n"
+     "stops after ten minutes with exit status 75; start it again until the status is 0.\n"
      "\n"
      "  bcd experiment all --preset laptop && bcd report results/*.h5\n"
      "  bcd experiment all --preset smoke --out runs/smoke\n"
@@ -117,16 +118,16 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd export runs/tuned --out tuned"},
     {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
      "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
-     "page with figures, which Python draws, by default report.html next to the first FILE.  Of\n"
-     "your own runs it first says what BCD saves and costs next to the full update.\n"
+     "page with figures, which Python draws.  For your own runs it first says what BCD saves and\n"
+     "costs compared with the full update.\n"
      "\n"
      "  bcd report runs/full runs/bcd --out both.html\n"
      "  bcd report results/validity.h5 --figures figures      also each figure as SVG and PDF"},
     {COMMAND_PLAN, "plan", "", "what a training would take on other GPUs: memory, time, dollars", 0,
      0,
-     "Before renting anything: says for the full update, offload and BCD whether a model fits\n"
-     "GPUs that are not here, how long a step takes and why, and what a training costs.  What\n"
-     "is not given is chosen: the cheapest that fits.  Bytes are computed, times simulated.\n"
+     "Says before you rent GPUs whether a model fits them, how long a step takes and why, and\n"
+     "what a training costs, for the full update, offload and BCD.  Settings that you do not give\n"
+     "are chosen: the cheapest that fits.  Bytes are computed, and times are simulated.\n"
      "\n"
      "  bcd plan --model G-10B --gpu rtx4090 --per-node 8 --submodels 3 --batch 256\n"
      "  bcd plan --model G-10B --gpu a100 --pipeline 4 --replicas 2 --micro-batches 32\n"
@@ -135,8 +136,8 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd plan --scale --gpu h100 --price 2 --batch 4096   7B, 70B, 405B on up to 4096\n"
      "\n"
      "A setting reads \"2x4 GPUs, 32x4, virtual, 1f1b, bf16\": 2 pipelines of 4 ranks each, 32\n"
-     "micro-batches of 4 samples in each, placement, schedule, precision.  BCD needs more tokens\n"
-     "to reach the same loss: times the B-F multiplier, for which the paper has several values."},
+     "micro-batches of 4 samples in each, placement, schedule, precision.  To the same loss BCD\n"
+     "needs B-F times as many tokens; the paper has several values of this multiplier."},
 };
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }

@@ -1,6 +1,5 @@
 /* The table of all flags.  A flag that means something else in another command has a row for each
- * meaning.  --help shows the rows in this order, those of one
- * command first. */
+ * meaning.  --help shows the rows in this order; flags of few commands come first. */
 #include <stddef.h>
 
 #include "../../data/data.h"
@@ -69,17 +68,17 @@ const Option option_table[] = {
      "samples per update, over all GPUs", COMMAND_PLAN},
     {"micro-batches", "N", INT(micro_batches, 1, 1 << 20), LOCAL, "1", "chosen",
      "micro-batches of a pipeline", COMMAND_PLAN},
-    {"pipeline", "P", INT(plan_pipeline, 1, 4096), LOCAL, "1", "chosen",
-     "ranks the model is cut over", COMMAND_PLAN},
+    {"pipeline", "P", INT(plan_pipeline, 1, 4096), LOCAL, "1", "chosen", "ranks of a pipeline",
+     COMMAND_PLAN},
     {"submodels", "M", INT(submodels, 2, 10000), LOCAL, "3", NULL,
      "number of BCD's submodels; --search tries 2 to 5", COMMAND_PLAN},
     {"optimizer", "sgd|adam|adamw|lion", CHOICE(optimizer, optimizer_names, OPTIMIZER_KINDS), LOCAL,
-     "adam", NULL, "optimizer, whose state takes memory", COMMAND_PLAN},
+     "adam", NULL, "optimizer; its state takes memory", COMMAND_PLAN},
     {"cache", NULL, FLAG(plan_cache), LOCAL, "0", NULL,
-     "take BCD's frozen prefix from a cache of all its outputs, see bcd train --cache",
-     COMMAND_PLAN},
+     "all outputs of BCD's frozen prefix are in a cache, see bcd train --cache", COMMAND_PLAN},
     {"trace", "FILE", TEXT(trace), LOCAL, "", "the GPU's data sheet",
-     "take the times of matrix products from a bcd trace --out on such a GPU", COMMAND_PLAN},
+     "take the speed of matrix products from FILE, which bcd trace --out wrote on such a GPU",
+     COMMAND_PLAN},
     {"search", NULL, FLAG(search), LOCAL, "0", NULL,
      "also try numbers of GPUs, up to --per-node x --nodes, and with --gpu any their kinds",
      COMMAND_PLAN},
@@ -89,8 +88,6 @@ const Option option_table[] = {
      "--search: maximum price of all GPUs together, per hour", COMMAND_PLAN},
     {"scale", NULL, FLAG(scale), LOCAL, "0", NULL,
      "plan models of 7, 70 and 405 billion parameters (or --models) on 8 to 4096 GPUs",
-     COMMAND_PLAN},
-    {"out", "FILE", TEXT(out), LOCAL, "", "none", "also write the tables as HDF5, for bcd report",
      COMMAND_PLAN},
 #undef SECTION
 #define SECTION "Flags"
@@ -110,8 +107,8 @@ const Option option_table[] = {
     {"model", "SPEC", TEXT(model), LOCAL, "", "all presets, in a table",
      "show the blocks of one model", COMMAND_INFO},
     {"tokenizer", "bytes|gpt2|DIR", TEXT(tokenizer), LOCAL, "gpt2", NULL,
-     "tokenizer; DIR: that of the model there, its tokenizer.json or tokenizer.model (needs Python "
-     "and the package tokenizers or sentencepiece)",
+     "tokenizer; DIR: a model's directory with tokenizer.json or tokenizer.model (needs Python and "
+     "the package tokenizers or sentencepiece)",
      COMMAND_TOKENIZE},
     {"out", "FILE", TEXT(out), LOCAL, "", "the input's name, ending in .tokens",
      "token file to write", COMMAND_TOKENIZE},
@@ -125,9 +122,12 @@ const Option option_table[] = {
      COMMAND_GRADIENTS},
     {"out", "DIR", TEXT(out), LOCAL, "", NULL, "directory for config.json and model.safetensors",
      COMMAND_EXPORT},
-    {"out", "FILE", TEXT(out), LOCAL, "", NULL, "file to write",
-     COMMAND_GRADIENTS | COMMAND_REPORT | COMMAND_TRACE},
-    {"multiplier", "X|FILE,...", TEXT(multiplier), LOCAL, "", "the published ones alone",
+    {"out", "FILE", TEXT(out), LOCAL, "", NULL, "HDF5 file to write", COMMAND_GRADIENTS},
+    {"out", "FILE", TEXT(out), LOCAL, "", "report.html next to the first FILE",
+     "HTML page to write", COMMAND_REPORT},
+    {"out", "FILE", TEXT(out), LOCAL, "", "none", "also write the tables as HDF5, for bcd report",
+     COMMAND_TRACE | COMMAND_PLAN},
+    {"multiplier", "X|FILE,...", TEXT(multiplier), LOCAL, "", "only the published ones",
      "another B-F multiplier (steps of BCD over steps of the full update): a number, or the "
      "validity.h5 or run.h5 files that measured it",
      COMMAND_EXPERIMENT | COMMAND_PLAN},
@@ -139,13 +139,13 @@ const Option option_table[] = {
     {"table", "NAME", TEXT(table), LOCAL, "", "all", "print only this table, and write no page",
      COMMAND_REPORT},
     {"study", "FILE", TEXT(study), LOCAL, "", "none",
-     "write the trainings of all files as one study, recomputing what is derived from curves; no "
-     "page",
+     "only write the trainings of all files into one study, and compute again what follows from "
+     "the curves",
      COMMAND_REPORT},
     {"markdown", NULL, FLAG(markdown), LOCAL, "0", NULL, "print Markdown, and write no page",
      COMMAND_REPORT},
-    {"figure", "FILE", TEXT(figure), LOCAL, "", NULL, "also draw the cycle as an SVG file",
-     COMMAND_TRACE},
+    {"figure", "FILE", TEXT(figure), LOCAL, "", NULL,
+     "also draw the memory of a cycle, as an SVG file", COMMAND_TRACE},
     {"figures", "DIR", TEXT(figures), LOCAL, "", NULL,
      "also write each figure of the page into DIR, as SVG and PDF", COMMAND_REPORT},
     {"active", "K", INT(active, 0, 10000), LOCAL, "0", "each in turn",
@@ -159,12 +159,12 @@ const Option option_table[] = {
     {"seeds", "N", INT(seeds, 1, 100), LOCAL, "3", "3; smoke and paper 1",
      "repeat each training with N seeds, starting at --seed", COMMAND_EXPERIMENT},
     {"jobs", "N", INT(jobs, 1, 256), LOCAL, "1", NULL,
-     "trainings at the same time, which share the cores: faster if one training cannot use all of "
-     "them, but its times are then those of a busy machine",
+     "run N trainings at the same time, which share the cores: faster if one training cannot use "
+     "all of them, but its times are then those of a busy machine",
      COMMAND_EXPERIMENT},
     {"minutes", "N", REAL(minutes, 0.001, 1e5), LOCAL, "100000", "no end",
      "stop after N minutes with exit status 75; the same command continues", COMMAND_EXPERIMENT},
-    {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, "start a preset that takes hours",
+    {"yes", NULL, FLAG(yes), LOCAL, "0", NULL, "start trainings that take hours",
      COMMAND_EXPERIMENT},
 #undef SECTION
 #define SECTION "Model and data"
@@ -174,8 +174,8 @@ const Option option_table[] = {
      TRAINING},
     {"init", "DIR|FILE", TEXT(init), FIXED, "", "random, from the seed",
      "start from the GPT-2, LLaMA or Mistral in DIR (Hugging Face's config.json and safetensors), "
-     "in place of --model; or, with --model, from FILE.safetensors, which holds exactly the "
-     "tensors of a checkpoint under their names there; running statistics may be missing",
+     "in place of --model; or, with --model, from FILE.safetensors, which has exactly the tensors "
+     "of a checkpoint, under the same names; running statistics may be missing",
      TRAIN | COMMAND_EXPERIMENT},
     {"init", "DIR", TEXT(init), LOCAL, "", "none",
      "use the GPT-2, LLaMA or Mistral in DIR, in place of a run", LOADING},
@@ -247,9 +247,9 @@ const Option option_table[] = {
 #define SECTION "Optimizer"
     {"optimizer", "sgd|adam|adamw|lion", CHOICE(optimizer, optimizer_names, OPTIMIZER_KINDS), FIXED,
      "sgd", "sgd; language models adamw",
-     "weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRAINING},
+     "optimizer; weight decay is coupled in sgd and adam, decoupled in adamw and lion", TRAINING},
     {"lr", "RATE", REAL(lr, 0, 1000), FIXED, NULL,
-     "sgd 0.1, others 1e-4; language models 3e-4 by adam and adamw, 1e-5 with --init",
+     "sgd 0.1, others 1e-4; language models: adam and adamw 3e-4, all but sgd 1e-5 with --init",
      "learning rate", TRAINING},
     {"momentum", "F", REAL(momentum, 0, 0.999999), FIXED, NULL, "0.9", "momentum of sgd", TRAINING},
     {"beta1", "F", REAL(beta1, 0, 0.9999999), FIXED, "0.9", NULL,
@@ -267,7 +267,7 @@ const Option option_table[] = {
     {"schedule", "constant|cosine|step", CHOICE(schedule, lr_names, LR_KINDS), FIXED, "constant",
      "constant; language models cosine", "schedule of the learning rate", TRAINING},
     {"warmup", "STEPS", INT(warmup, 0, MANY), FIXED, "0",
-     "0; of a language model's own cosine a twentieth of the steps",
+     "0; a twentieth of the steps if a language model has the default schedule",
      "raise the learning rate from 0 over the first STEPS", TRAINING},
     {"final-lr", "F", REAL(final_lr, 0, 1), FIXED, "0.1", NULL,
      "cosine: learning rate at the end, as a fraction of --lr", TRAINING},
@@ -275,12 +275,14 @@ const Option option_table[] = {
      "step: multiply the learning rate by --step-factor every STEPS", TRAINING},
     {"step-factor", "F", REAL(step_factor, 0, 1), FIXED, "0.1", NULL,
      "step: factor of the learning rate", TRAINING},
+#undef SECTION
+#define SECTION "Batch, length, seed"
     {"batch", "SAMPLES", INT(batch, 1, 1 << 20), FIXED, NULL, "128 images or 8 sequences",
      "samples per update", TRAINING},
     {"batch", "SAMPLES", INT(batch, 1, 1 << 20), LOCAL, NULL, "the run's",
      "samples computed at a time; does not change the result", COMMAND_EVAL},
     {"accumulate", "PARTS", INT(accumulate, 1, 1 << 20), FIXED, "1", NULL,
-     "compute each batch in PARTS one after the other, to save memory", TRAINING},
+     "compute each batch in PARTS micro-batches, one after the other, to save memory", TRAINING},
     {"steps", "N", COUNT(steps, 0, EVER), OPTION_EXTENDS, NULL, "from --epochs",
      "number of updates; 0 only writes the checkpoint", TRAIN | COMMAND_TRACE},
     {"steps", "N", COUNT(steps, 1, EVER), LOCAL, NULL, "the preset's", "updates of each training",
@@ -305,8 +307,8 @@ const Option option_table[] = {
      "with fp32 masters of the active submodel; the CPU has only fp32",
      RUNNING | COMMAND_INFO | COMMAND_PLAN},
     {"method", "bcd|offload", CHOICE(method, method_names, METHOD_KINDS), ROUNDS, "bcd", NULL,
-     "offload is the baseline that BCD is compared with: every step updates all parameters, and "
-     "optimizer state and update are in host memory; not on the CPU",
+     "offload is a baseline to compare BCD with: every step updates all parameters in host memory, "
+     "where the optimizer state is; only for cuda and simt",
      TRAIN | COMMAND_TRACE},
     {"recompute", NULL, FLAG(recompute), FREE, "0", NULL,
      "keep only the inputs of blocks and recompute the rest in the backward pass: less memory, "
@@ -317,7 +319,8 @@ const Option option_table[] = {
      "memory, the rest in a file in the run's directory",
      TRAINING},
     {"device-cache", "BYTES", BYTES(device_cache), FREE, "0", "none",
-     "of --cache, keep up to BYTES in the device's own memory first", TRAINING},
+     "keep up to BYTES of these outputs in the device's memory; the rest goes to --cache",
+     TRAINING},
     {"out", "DIR", TEXT(out), LOCAL, "", "a new one under runs/",
      "directory for run.h5 and checkpoint.h5; must not hold a run yet", TRAIN},
     {"out", "DIR", TEXT(out), LOCAL, "", "results, or results-PRESET",
@@ -325,8 +328,8 @@ const Option option_table[] = {
     {"like", "DIR", TEXT(like), LOCAL, "", "none",
      "take the settings of the run in DIR, except for the flags given here", TRAIN},
     {"resume", "DIR", TEXT(resume), LOCAL, "", NULL,
-     "continue the run in DIR; needs no other flag; --steps or --epochs may extend it, --device "
-     "and --precision may move it",
+     "continue the run in DIR; needs no other flag; --steps or --epochs may extend it, and "
+     "--device and --precision may change",
      TRAIN},
     {"eval-every", "STEPS", INT(eval_every, 0, MANY), FREE, "0", "an epoch",
      "evaluate on the validation split every STEPS", TRAIN | COMMAND_EXPERIMENT},
@@ -339,7 +342,8 @@ const Option option_table[] = {
     {"quiet", NULL, FLAG(quiet), LOCAL, "0", NULL, "print errors only",
      TRAIN | COMMAND_EXPERIMENT | COMMAND_EXPORT},
     {"log-samples", "FILE", TEXT(log_samples), LOCAL, "", "none",
-     "write which samples each update uses: a line with its number and theirs", TRAIN},
+     "write which samples each update uses: a line with the update's number and the samples'",
+     TRAIN},
     {"config", "FILE", TEXT(config), LOCAL, "", "none",
      "read flags from FILE, one per line, as in \"lr 0.1\"; # begins a comment; flags on the "
      "command line override them",
@@ -347,9 +351,9 @@ const Option option_table[] = {
 #undef SECTION
 #define SECTION "Several devices"
     {"pipeline", "none|local:N|mpi|nccl", TEXT(pipeline), LOCAL, "none", NULL,
-     "cut the model over ranks: local:N, threads of this process; mpi, the processes that mpirun "
-     "or srun started; nccl, the same with NCCL between their GPUs; --accumulate should give "
-     "several parts per rank, to keep all of them busy",
+     "divide the model over ranks: local:N, threads of this process; mpi, the processes that "
+     "mpirun or srun started; nccl, the same with NCCL between their GPUs; --accumulate should be "
+     "at least twice the number of ranks, to keep them busy",
      TRAIN},
     {"placement", "auto|plain|virtual|figure2",
      CHOICE(placement, placement_choices, PLACEMENTS + 1), LOCAL, "auto", NULL,
