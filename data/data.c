@@ -54,7 +54,8 @@ static Dataset *open_webtext2(const DataRequest *request, const char *dir, int v
     char path[PATH_BYTES];
     if (path_join(path, dir, "webtext2.tokens")) return NULL;
     if (access(path, R_OK) == 0) return textset_file(request, path);
-    error_set("webtext2: %s is not there: bcd tokenize makes it of a copy of WebText2", path);
+    error_set("webtext2: %s does not exist; make it from a copy of WebText2 with bcd tokenize",
+              path);
     return NULL;
 }
 
@@ -87,7 +88,8 @@ static Tokenizer *file_tokenizer(const char *path, const char *dir) {
     else if (strncmp(name, "gpt2", strcspn(name, ":")) == 0 && data_vocabulary(name) >= 0)
         tokenizer = gpt2_tokenizer(name, dir);
     else
-        error_set("data: %s: made with the tokenizer \"%s\"; there are bytes and gpt2", path, name);
+        error_set("data: %s: made with the tokenizer \"%s\"; only bytes and gpt2 are known", path,
+                  name);
     tokens_free(&tokens);
     return tokenizer;
 }

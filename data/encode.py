@@ -225,7 +225,7 @@ def encode_all(encoder, paths, out):
         kind, batch = "texts", []
         for other, record in records(path):
             if other != "texts" and not masked:
-                raise Stop(f"{path}: begins with texts and goes on with prompts; put them apart")
+                raise Stop(f"{path}: has texts before prompts; put them into separate files")
             if other != kind or len(batch) == BATCH:
                 flush(kind, batch)
                 kind, batch = other, []

@@ -9,7 +9,7 @@
 enum { PATH_BYTES = 1024 };
 
 /* The end of the error line about a missing data file. */
-#define FETCH_HINT "data/fetch gets it; BCD_DATA says where it is"
+#define FETCH_HINT "data/fetch downloads it; BCD_DATA can name another directory"
 
 /* Overwrites path[PATH_BYTES] with "dir/name".  -1 and an error if it does not fit. */
 int path_join(char *path, const char *dir, const char *name);

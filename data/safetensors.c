@@ -103,7 +103,7 @@ static int check_cover(Safetensors *file, size_t data, size_t end) {
     if (data != end) return refuse(file, "end", "bytes that belong to no tensor");
     qsort(t, number, sizeof *t, by_name);
     for (size_t i = 1; i < number; i++)
-        if (strcmp(t[i - 1].name, t[i].name) == 0) return refuse(file, t[i].name, "is there twice");
+        if (strcmp(t[i - 1].name, t[i].name) == 0) return refuse(file, t[i].name, "appears twice");
     return 0;
 }
 

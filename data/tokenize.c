@@ -94,7 +94,7 @@ int tokenize_file(const char *out, const char *const *inputs, int count, const T
 /* ---- tokens that another program has made ---- */
 
 static int refuse(const char *out, const char *what) {
-    return error_set("tokenize: %s: what encodes the text %s", out, what);
+    return error_set("tokenize: %s: the program that encodes the text %s", out, what);
 }
 
 int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats) {
@@ -107,7 +107,7 @@ int tokenize_encoded(const char *out, FILE *from, TokenizeStats *stats) {
     if (!fgets(line, sizeof line, from) ||
         sscanf(line, "%15s %d %d", name, &vocabulary, &masked) != 3 || vocabulary < 1 ||
         (masked != 0 && masked != 1))
-        return refuse(out, "says nothing of its tokens");
+        return refuse(out, "did not begin with the line about its tokens");
     if (tokenwriter_open(&writer, out, name, vocabulary, masked, 0)) return -1;
     size_t got;
     int result = 0;

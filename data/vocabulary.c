@@ -125,7 +125,7 @@ static int load_tokens(Vocabulary *vocabulary, Index *index, const cJSON *const 
                              text);
         const uint32_t at = index_find(index, vocabulary, bytes, (size_t)count);
         if (index->slot[at] >= 0)
-            return error_set("gpt2: %s/encoder.json: \"%s\" is there twice; get it again", dir,
+            return error_set("gpt2: %s/encoder.json: \"%s\" appears twice; get it again", dir,
                              text);
         vocabulary->start[token + 1] = vocabulary->start[token] + (size_t)count;
         index->slot[at] = token;
@@ -248,7 +248,9 @@ int vocabulary_shorten(Vocabulary *vocabulary, int size) {
         return error_set("gpt2: %d tokens: a part of the vocabulary has 256 to %d", size,
                          255 + vocabulary->merges);
     if (!in_order(vocabulary, merges))
-        return error_set("gpt2: no part of a vocabulary whose tokens are not in order of merges");
+        return error_set(
+            "gpt2: the tokens are not in the order of their merges, so a part of them cannot be "
+            "used");
     vocabulary->size = size;
     vocabulary->merges = merges;
     vocabulary->end_of_text = -1;

@@ -48,7 +48,7 @@ static int resolve_names(Options *options) {
     if (*options->like) return train_like(options);
     if (options->command != COMMAND_PLAN || !*options->init) return 0;
     if (*options->model)
-        return error_set("--init %s: it says what the model is; leave out --model", options->init);
+        return error_set("--init %s: the model comes from there; leave out --model", options->init);
     return convert_spec(options->model, options->init, options->context);
 }
 

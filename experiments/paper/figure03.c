@@ -55,7 +55,7 @@ static int put(Table *table, const Options *asked, const LongPhase *what) {
     if (summary[0].valid.loss == summary[1].valid.loss &&
         summary[0].train_loss == summary[1].train_loss)
         return 0;
-    return error_set("%s: other losses with --cache than without", what->network.model);
+    return error_set("%s: the losses with --cache differ from those without", what->network.model);
 }
 
 int paper_add_figure3(Tables *tables, const Options *asked) {

@@ -149,5 +149,5 @@ int plan_scale(Tables *tables, const Options *options) {
     snprintf(specs, sizeof specs, "%s", *options->models ? options->models : "L-7B L-70B L-405B");
     for (char *spec = strtok_r(specs, " ", &rest); spec; spec = strtok_r(NULL, " ", &rest))
         if (add_model(tables, options, spec, number++)) return -1;
-    return number ? 0 : error_set("--models names none");
+    return number ? 0 : error_set("--models is empty");
 }

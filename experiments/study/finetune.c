@@ -61,8 +61,7 @@ static int choose_data(Options *before, Options *after) {
     const char *dir = *after->data_dir ? after->data_dir : NULL;
     bool given = options_given(after, "data");
     if (data_present(first, dir) && (given || data_present(then, dir))) return 0;
-    if (!after->quiet)
-        printf("%s and %s are not both there, text1 and text2 stand in for them\n", first, then);
+    if (!after->quiet) printf("%s or %s is missing; text1 and text2 replace both\n", first, then);
     return options_set(before, "data", "text1") || (!given && options_set(after, "data", "text2"));
 }
 
@@ -72,7 +71,7 @@ static int pretrain(Options *after, const Options *before) {
     TrainingPlan plan;
     char dir[OPTION_TEXT];
     int status = trainings_plan(&plan, &training_pretraining, before);
-    if (!status && plan.rows != 1) status = error_set("--models: one model is fine-tuned");
+    if (!status && plan.rows != 1) status = error_set("--models: finetune takes one model");
     if (!status) status = trainings_run(&training_pretraining, before);
     if (!status && (before->yes || !plan.long_run)) {
         snprintf(dir, sizeof dir, "%.300s/pretrained", plan.dir);
@@ -93,9 +92,10 @@ int experiment_finetune(const Options *asked) {
         return 0;
     }
     if (*asked->init && !options_given(asked, "data"))
-        return error_set("--init %s: --data says what to fine-tune on", asked->init);
+        return error_set("--init %s: give --data, to fine-tune on", asked->init);
     if (*asked->init && (*asked->models || options_given(asked, "model")))
-        return error_set("--init %s: it says itself what the model is", asked->init);
+        return error_set("--init %s: the model comes from there; leave out --models and --model",
+                         asked->init);
     if (!*asked->init) {
         if (set_shared(&before, asked) || choose_data(&before, &after)) return -1;
         int status = pretrain(&after, &before);

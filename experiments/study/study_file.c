@@ -128,8 +128,8 @@ static int read_study(Study *study, const H5File *file) {
     if (h5_get(file, "/", "version", H5_INT, &version)) return -1;
     if (version != VERSION)
         return error_set(
-            "%s: version %d; this program reads version %d; the same bcd experiment with --out "
-            "makes it again from the trainings that are there",
+            "%s: version %d; this program reads version %d; run the same bcd experiment "
+            "again, which writes it from its trainings",
             file->path, version, VERSION);
     StudyRow *read =
         h5_read_table(file, "/table", study_columns, study_column_count, sizeof *read, &rows);

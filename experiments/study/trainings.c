@@ -218,13 +218,14 @@ static int print_tables(const TrainingPlan *plan) {
 
 static int stopped(const TrainingPlan *plan) {
     if (write_table(plan)) return -1;
-    printf("stopped; the same command goes on\n");
+    printf("stopped; the same command continues\n");
     return interrupt_status();
 }
 
 static int run_plan(TrainingPlan *plan, bool quiet) {
     TrainingProgress pace = {.plan = plan};
-    if (*plan->missing && !quiet) printf("%s (data/fetch gets the data sets)\n", plan->missing);
+    if (*plan->missing && !quiet)
+        printf("%s (data/fetch downloads the data sets)\n", plan->missing);
     int failed = 0;
     if (find_finished(plan)) return -1;
     if (plan->jobs > 1) {

@@ -58,8 +58,8 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingP
         size_t used = strlen(plan->missing);
         if (e->instead_of)
             snprintf(plan->missing + used, sizeof plan->missing - used,
-                     "%s%.40s is not there, %.40s stands in for it", used ? "; " : "",
-                     e->instead_of, e->data);
+                     "%s%.40s is missing, %.40s replaces it", used ? "; " : "", e->instead_of,
+                     e->data);
         usable[count++] = *e;
     }
     usable[count] = (TrainingEntry){0};

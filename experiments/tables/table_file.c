@@ -123,7 +123,7 @@ static int find_name(const char *name, const char *const *names, int count) {
 }
 
 static int damaged(const H5File *file, const char *object) {
-    return error_set("%s: %s: not as this program writes it", file->path, object);
+    return error_set("%s: %s: not in the format of this program", file->path, object);
 }
 
 /* The unit is printed below the head, unless the attribute `below` has another text. */

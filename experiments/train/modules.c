@@ -32,8 +32,8 @@ static void *library_open(const char *name, const char *flag, const char *where)
     }
     const char *headers = dlsym(library, "bcd_headers"); /* the library's own, not the program's */
     if (!headers || strcmp(headers, bcd_headers) != 0) {
-        error_set("%s: %s was built with another version of this program; make builds it anew",
-                  flag, path);
+        error_set("%s: %s was built with another version of this program; run make again", flag,
+                  path);
         return NULL;
     }
     return library;

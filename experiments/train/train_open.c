@@ -64,7 +64,8 @@ static int open_new(Training *t, const Options *options) {
     t->setup.options = *options;
     if (options->out[0] && rundir_holds_run(options->out))
         return error_set(
-            "%s: holds a run already; go on with bcd train --resume %s, or choose another --out",
+            "%s: has a run already; continue it with bcd train --resume %s, or choose another "
+            "--out",
             options->out, quoted(out, options->out));
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);
@@ -85,7 +86,7 @@ static int read_past(Training *t) {
         return 0;
     }
     if (runfile_read(&t->run, t->run_path))
-        return error_set("%s; without that file the run can go on, and begins its curves anew",
+        return error_set("%s; if you remove that file, the run can continue, with new curves",
                          error_message());
     return saved ? settings_compare(&t->run.settings, &stored, t->dir) : 0;
 }
@@ -97,7 +98,7 @@ static int check_device(const Training *t, const Options *asked) {
     char dir[QUOTED];
     if (setup_device(&device, o) == 0) return 0;
     if (options_given(asked, "device")) return -1;
-    return error_set("%s; to go on here: bcd train --resume %s --device cpu%s", error_message(),
+    return error_set("%s; to continue here: bcd train --resume %s --device cpu%s", error_message(),
                      quoted(dir, t->dir),
                      o->precision == PRECISION_FP32 ? "" : " --precision fp32");
 }
@@ -181,7 +182,7 @@ int train_open(Training *t, const Options *options) {
     t->threads = omp_get_max_threads();
     bool old = options->resume[0] || (options->go_on && rundir_holds_run(options->out));
     if (options->resume[0] && options->out[0])
-        return error_set("--resume goes on in the run's own directory; leave out --out");
+        return error_set("--resume continues in the run's own directory; leave out --out");
     if (old ? open_old(t, options, options->resume[0] ? options->resume : options->out)
             : open_new(t, options))
         return -1;

@@ -98,7 +98,7 @@ void train_print_start(const Training *t) {
         printf("sgd trains language models badly; the default is adamw\n");
     if (t->resumed) {
         print_move(&t->run);
-        printf("going on in %s, %llu steps are done\n", t->dir, (unsigned long long)t->state.step);
+        printf("continuing in %s after %llu steps\n", t->dir, (unsigned long long)t->state.step);
     } else {
         printf("results go to %s\n", t->dir);
     }
@@ -183,7 +183,7 @@ void train_print_end(Training *t, const RunSummary *summary) {
     char time[32], dir[QUOTED], file[QUOTED];
     quoted(dir, t->dir);
     if (summary->interrupted) {
-        printf("stopped after step %llu; go on with: bcd train --resume %s\n",
+        printf("stopped after step %llu; continue with: bcd train --resume %s\n",
                (unsigned long long)summary->steps, dir);
         return;
     }

@@ -145,7 +145,7 @@ static void damage_is_refused(void) {
         {ONE("[3]", "[4,16]"), "no tensor has the bytes before"},
         {TWO("a", "[0,8]", "b", "[4,12]"), "overlaps another"},
         {TWO("a", "[0,8]", "b", "[0,8]"), "overlaps another"},
-        {TWO("a", "[0,8]", "a", "[8,16]"), "is there twice"},
+        {TWO("a", "[0,8]", "a", "[8,16]"), "appears twice"},
     };
     const float numbers[4] = {0};
     Safetensors file;

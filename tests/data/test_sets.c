@@ -78,8 +78,8 @@ static void missing_files_say_how_to_get_them(void) {
         CHECK(!data_present(rows[i].set, "/nowhere"), "%s is there", rows[i].set);
         CHECK(!open_set(rows[i].set, "/nowhere", SPLIT_TRAIN), "%s opens", rows[i].set);
         CHECK_ERROR(
-            "%s: /nowhere/%s: No such file or directory; data/fetch gets it; "
-            "BCD_DATA says where it is",
+            "%s: /nowhere/%s: No such file or directory; data/fetch downloads "
+            "it; BCD_DATA can name another directory",
             rows[i].who, rows[i].file);
     }
     char *kept = getenv("BCD_DATA") ? strdup(getenv("BCD_DATA")) : NULL;
@@ -302,7 +302,7 @@ static void token_file_of_an_unknown_tokenizer(void) {
     CHECK(tokenwriter_open(&writer, path, "words", 256, false, 0) == 0, "%s", error_message());
     CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
     CHECK(!data_tokenizer(path, NULL), "it has a tokenizer");
-    CHECK_ERROR("data: %s: made with the tokenizer \"words\"; there are bytes and gpt2", path);
+    CHECK_ERROR("data: %s: made with the tokenizer \"words\"; only bytes and gpt2 are known", path);
 }
 
 static void long_paths_are_refused(void) {

@@ -56,7 +56,7 @@ static const Damage damages[] = {
     {"number twice",
      "gpt2: DIR/encoder.json: \"he\" and \"ll\" have the same number 256; get it again", false,
      "\"ll\": 257", "\"ll\": 256"},
-    {"token twice", "gpt2: DIR/encoder.json: \"ll\" is there twice; get it again", false, "\"he\"",
+    {"token twice", "gpt2: DIR/encoder.json: \"ll\" appears twice; get it again", false, "\"he\"",
      "\"ll\""},
     {"no byte", "gpt2: DIR/encoder.json: no token for byte 88; get it again", false, "\"X\"",
      "\"XX\""},

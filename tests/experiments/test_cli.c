@@ -115,7 +115,7 @@ static void trains(void) {
     runfile_free(&file);
     check_partition(scratch_path("plain/run.h5"));
     check_error(run(1, "train " RESNET "--steps 30 --out plain"),
-                "plain: holds a run already; go on with bcd train --resume plain");
+                "plain: has a run already; continue it with bcd train --resume plain");
     check_error(run(1, "train --resume plain --lr 0.5"), "--lr 0.5: this run was started with 0.1");
     check_error(run(1, "train --resume plain --steps 20"), "--steps 20: 30 steps are done already");
 }

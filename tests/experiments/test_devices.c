@@ -57,7 +57,7 @@ static void refuses_absent_devices(void) {
     CHECK(runfile_write(&file, scratch_path("here/run.h5")) == 0, "%s", error_message());
     runfile_free(&file);
     check_error(run(1, "train --resume here --steps 2"),
-                "; to go on here: bcd train --resume here --device cpu --precision fp32");
+                "; to continue here: bcd train --resume here --device cpu --precision fp32");
     run(0, "train --resume here --steps 2 --device cpu --precision fp32 --quiet");
 }
 

@@ -111,11 +111,11 @@ static void the_table_says_what_is_known(void) {
 
 static void mistakes_are_refused(void) {
     check_error(run(1, "experiment finetune --init tuned/pretrained --out no"),
-                "--data says what to fine-tune on");
+                "give --data, to fine-tune on");
     check_error(run(1,
                     "experiment finetune --init tuned/pretrained --data text2 --models gpt2 "
                     "--out no"),
-                "says itself what the model is");
+                "the model comes from there");
     check_error(run(1, "experiment finetune --init nowhere --data text2 --out no"),
                 "nowhere/config.json");
     char *argv[] = {"bcd",     "experiment", "finetune", "--models", "gpt2 gpt2:context=8",
@@ -132,7 +132,7 @@ static void text_stands_in(void) {
         run(0,
             "experiment finetune --data-dir /nowhere --steps 2 --seeds 1 --batch 2 --limit 40 "
             "--models gpt:layers=1,width=8,heads=1,context=8 --preset smoke --out stand-in");
-    CHECK(!strstr(printed->out, "stand in"), "the smoke preset needs no data: %s", printed->out);
+    CHECK(!strstr(printed->out, "replace"), "the smoke preset needs no data: %s", printed->out);
     CHECK(strstr(run(0, "experiment finetune --preset paper")->out, "not known"), "paper");
 }
 

@@ -75,7 +75,8 @@ static void stops_on_ctrl_c(void) {
         CHECK(status == 128 + signals[i], "status %d", status);
         size_t count;
         char *text = read_bytes("started", &count);
-        CHECK(strstr(text, "; go on with: bcd train --resume stopped\n"), "printed \"%s\"", text);
+        CHECK(strstr(text, "; continue with: bcd train --resume stopped\n"), "printed \"%s\"",
+              text);
         free(text);
     }
     int steps = steps_beyond("stopped");

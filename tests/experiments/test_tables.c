@@ -300,7 +300,8 @@ static void case_lost_table(void) {
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
     CHECK(file >= 0 && H5Adelete_by_name(file, group, "number", H5P_DEFAULT) >= 0, "%s", group);
     CHECK(H5Fclose(file) >= 0, "%s", path);
-    CHECK(tables_read(&none, path) == -1 && strstr(error_message(), "not as this program writes"),
+    CHECK(tables_read(&none, path) == -1 &&
+              strstr(error_message(), "not in the format of this program"),
           "%s", error_message());
     tables_free(&none);
 }

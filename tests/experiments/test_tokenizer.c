@@ -89,7 +89,7 @@ static void the_tokenizer_goes_along(void) {
                 "--context 99: again/config.json has only 4 positions");
     CHECK(strstr(run(0, "plan --init again --gpu a100 --batch 8")->out, "llama:layers=1"), "plan");
     check_error(run(2, "plan --init again --model gpt2"),
-                "it says what the model is; leave out --model");
+                "the model comes from there; leave out --model");
     remove(scratch_path("again/tokenizer.json"));
     check_error(run(1, "sample --init again"), "neither tokenizer.json nor");
 }

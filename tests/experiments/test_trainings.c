@@ -168,7 +168,7 @@ static void case_in_pieces(void) {
         "experiment validity --preset smoke --models gpt:layers=3,width=16,heads=2,context=16 "
         "--optimizers adam --threads 1 " ENDLESS "--out pieces";
     const Printed *printed = run(75, "%s --minutes 0.01", common);
-    CHECK(strstr(printed->out, "stopped; the same command goes on"), "%s", printed->out);
+    CHECK(strstr(printed->out, "stopped; the same command continues"), "%s", printed->out);
     CHECK(file_exists(scratch_path("pieces/rows/gpt-layers-3-width-16-heads-2-context-16-text-"
                                    "adam-full/checkpoint.h5")),
           "no checkpoint");

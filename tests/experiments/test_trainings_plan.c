@@ -199,7 +199,7 @@ static void case_stand_ins(void) {
         const char *data = plan.row[r].options.data;
         CHECK(!strcmp(data, r % 6 < 2 ? "synthetic" : "text"), "row %d on %s", r, data);
     }
-    CHECK(strstr(plan.missing, "cifar10 is not there, synthetic stands in for it; wikitext2"), "%s",
+    CHECK(strstr(plan.missing, "cifar10 is missing, synthetic replaces it; wikitext2"), "%s",
           plan.missing);
     trainings_free(&plan);
     scratch_text("cifar-10-batches-bin/data_batch_1.bin", "");
