@@ -85,7 +85,7 @@ static Tokenizer *file_tokenizer(const char *path, const char *dir) {
     const char *name = tokens.tokenizer;
     if (strcmp(name, "bytes") == 0)
         tokenizer = tokenizer_bytes();
-    else if (strncmp(name, "gpt2", strcspn(name, ":")) == 0 && data_vocabulary(name) >= 0)
+    else if (strcspn(name, ":") == 4 && strncmp(name, "gpt2", 4) == 0 && data_vocabulary(name) >= 0)
         tokenizer = gpt2_tokenizer(name, dir);
     else
         error_set("data: %s: made with the tokenizer \"%s\"; only bytes and gpt2 are known", path,

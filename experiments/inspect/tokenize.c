@@ -27,14 +27,18 @@ static int show(void *context, const TokenizeStats *stats) {
     return 0;
 }
 
-/* Overwrites `out` with the input's name, its endings replaced by .tokens. */
+/* Overwrites `out` with the input's name, its ending replaced by .tokens: b.c.tokens for b.c.jsonl
+ * and for b.c.jsonl.zst. */
 static int name_output(char out[OPTION_TEXT], const char *input) {
     if (strlen(input) + sizeof ".tokens" > OPTION_TEXT)
         return error_set("%.60s...: the path is too long; give --out", input);
     strcpy(out, input);
-    const char *name = strrchr(out, '/');
-    char *dot = strchr(name ? name + 1 : out, '.');
-    if (dot) *dot = 0;
+    char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *dot = strrchr(name, '.');
+    if (dot && strcmp(dot, ".zst") == 0) {
+        *dot = 0;
+        dot = strrchr(name, '.');
+    }
+    if (dot && dot > name) *dot = 0;
     strcat(out, ".tokens");
     return 0;
 }
@@ -68,6 +72,9 @@ int command_tokenize(const Options *o) {
     if (strlen(out) < 8 || strcmp(out + strlen(out) - 7, ".tokens") != 0)
         return error_set(
             "--out %s: the name must end in .tokens, by which bcd train --data knows it", out);
+    for (int i = 0; i < o->positionals; i++)
+        if (strcmp(out, o->positional[i]) == 0)
+            return error_set("--out %s: it is one of the inputs; give another name", out);
     TokenizeStats stats;
     if (!bytes && strcmp(o->tokenizer, "gpt2") != 0) return tokenize_by_model(out, o, &stats);
     Tokenizer *tokenizer =

@@ -64,6 +64,7 @@ PythonResult python_run(const char *script, const char *const arguments[], int c
     int status = NO_PYTHON;
     for (int i = 0; i < (own ? 1 : 2) && (status == NO_PACKAGE || status == NO_PYTHON); i++) {
         rewind(complaints);
+        if (ftruncate(fileno(complaints), 0)) break;
         argv[0] = (char *)(uintptr_t)names[i];
         status = run_one(argv, out, complaints);
     }

@@ -297,12 +297,16 @@ static void token_files_are_split(void) {
 }
 
 static void token_file_of_an_unknown_tokenizer(void) {
-    TokenWriter writer;
-    const char *path = scratch_path("other.tokens");
-    CHECK(tokenwriter_open(&writer, path, "words", 256, false, 0) == 0, "%s", error_message());
-    CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
-    CHECK(!data_tokenizer(path, NULL), "it has a tokenizer");
-    CHECK_ERROR("data: %s: made with the tokenizer \"words\"; only bytes and gpt2 are known", path);
+    static const char *const names[] = {"words", "", "gpt", ":300", "gpt2x"};
+    for (int i = 0; i < 5; i++) {
+        TokenWriter writer;
+        const char *path = scratch_path("other.tokens");
+        CHECK(tokenwriter_open(&writer, path, names[i], 256, false, 0) == 0, "%s", error_message());
+        CHECK(tokenwriter_commit(&writer) == 0, "%s", error_message());
+        CHECK(!data_tokenizer(path, NULL), "it has a tokenizer");
+        CHECK_ERROR("data: %s: made with the tokenizer \"%s\"; only bytes and gpt2 are known", path,
+                    names[i]);
+    }
 }
 
 static void long_paths_are_refused(void) {

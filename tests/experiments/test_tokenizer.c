@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../../data/tokens.h"
 #include "../../ref/error.h"
@@ -94,7 +95,22 @@ static void the_tokenizer_goes_along(void) {
     check_error(run(1, "sample --init again"), "neither tokenizer.json nor");
 }
 
+/* What the first Python says is not mixed with what the next one says. */
+static void error_of_the_last_python(void) {
+    char path[1024], *before = getenv("PATH"), *python = getenv("PYTHON");
+    if (python) SKIP("PYTHON names the only one");
+    const char *fake =
+        scratch_text("fake/python3", "#!/bin/sh\nprintf '%0500d\\n' 0 >&2\nexit 3\n");
+    snprintf(path, sizeof path, "%.500s:%.500s", scratch_path("fake"), before ? before : "");
+    CHECK(chmod(fake, 0700) == 0 && setenv("PATH", path, 1) == 0, "no fake");
+    scratch_text("own.jsonl", "{\"text\": 3}\n");
+    const Printed *printed = run(1, "tokenize own.jsonl --tokenizer wordy");
+    CHECK(!strstr(printed->error, "000"), "%s", printed->error);
+    if (before) setenv("PATH", before, 1);
+}
+
 void test_tokenizer(void) {
     RUN(text_by_the_models_own_tokenizer);
+    RUN(error_of_the_last_python);
     RUN(the_tokenizer_goes_along);
 }
