@@ -1,7 +1,6 @@
 /* `bcd experiment NAME`: every experiment is a row of a table. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../ref/error.h"
 #include "commands.h"
@@ -59,7 +58,8 @@ static int run_one(int e, const Options *options, bool all) {
     rundir_results(dir, options);
     if (all && !*own.multiplier) {
         snprintf(own.multiplier, sizeof own.multiplier, "%.480s/validity.h5", dir);
-        if (access(own.multiplier, R_OK)) *own.multiplier = 0;
+        double multiplier;
+        if (multiplier_read(&multiplier, own.multiplier)) *own.multiplier = 0; /* none measured */
     }
     return experiments[e].trainings ? trainings_run(experiments[e].trainings, &own)
                                     : experiments[e].run(&own);

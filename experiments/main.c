@@ -102,6 +102,7 @@ static bool print_about(const char *flag) {
 
 int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is then an error like a full disk */
+    signal(SIGCHLD, SIG_DFL); /* if a parent ignores it, so would this process, and wait in vain */
     provenance_remember(argc, argv);
     if (argc == 2 && print_about(argv[1])) return finish_output(0);
     Options options;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "../store/rundir.h"
+#include "../train/interrupt.h"
 #include "../train/train.h"
 #include "paper.h"
 
@@ -43,10 +44,12 @@ static void print_cycle(const RunSummary *summary, const Options *asked, const L
     fflush(stdout);
 }
 
+/* Returns 0, -1 and an error, or the exit status when interrupted. */
 static int put(Table *table, const Options *asked, const LongPhase *what) {
     RunSummary summary[2];
     for (int kept = 0; kept < 2; kept++) {
-        if (train(&summary[kept], asked, what, kept) || summary[kept].interrupted) return -1;
+        if (train(&summary[kept], asked, what, kept)) return -1;
+        if (summary[kept].interrupted) return interrupt_status();
         print_cycle(&summary[kept], asked, what, kept);
         table_row(table, "%s %s", what->network.model, kept ? "kept" : "computed");
         table_put(table, 0, summary[kept].seconds, summary[kept].seconds / summary->seconds,
@@ -68,8 +71,10 @@ int paper_add_figure3(Tables *tables, const Options *asked) {
     const LongPhase *first = asked->preset == PRESET_SMOKE ? smoke : laptop;
     Table *table = tables_add(tables, "figure3", "Figure 3: the frozen prefix, computed or kept",
                               "outputs of the prefix", columns, COLUMNS);
-    for (const LongPhase *what = first; what->network.model; what++)
-        if (put(table, asked, what)) return -1;
+    for (const LongPhase *what = first; what->network.model; what++) {
+        const int status = put(table, asked, what);
+        if (status) return status;
+    }
     table_note(table,
                "BCD-1/3, a cycle of three phases of %d epochs, one thread, without evaluations.  "
                "The first epoch of a phase computes the outputs that the others reuse.  The losses "

@@ -113,7 +113,8 @@ AddNetwork paper_add_shares, paper_add_pipelines;
 /* Sets the cell's value to the median of value[repeats], and the spread of a measured cell to their
  * standard deviation.  Sorts `value`.  repeats >= 2. */
 void timing_take_median(Cell *cell, double *value, int repeats);
-/* Adds Figure 3: --cache in long phases.  Returns -1 with an error set. */
+/* Adds Figure 3: --cache in long phases.  Returns 0, -1 with an error set, or the exit status when
+ * interrupted. */
 int paper_add_figure3(Tables *tables, const Options *asked);
 
 #endif

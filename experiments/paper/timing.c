@@ -80,7 +80,9 @@ int experiment_timing(const Options *options) {
         paper_add_figure4(&tables, multiplier);
         paper_add_figure6(&tables);
     }
-    failed = failed || tables_failed(&tables) || paper_add_figure3(&tables, options) ||
-             add_measured(&tables, options);
-    return paper_write(&tables, options, "timing", failed);
+    failed = failed || tables_failed(&tables);
+    const int status = failed ? -1 : paper_add_figure3(&tables, options);
+    failed = status || add_measured(&tables, options);
+    failed = paper_write(&tables, options, "timing", failed);
+    return status > 0 ? status : failed;
 }

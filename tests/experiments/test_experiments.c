@@ -147,6 +147,19 @@ static void case_all(void) {
           "%s", printed->out);
 }
 
+/* Without a BCD-1/3 no multiplier is measured, and the costs do without. */
+static void case_all_in_halves(void) {
+    Tables tables;
+    if (TEST_SANITIZED) SKIP("each experiment is watched by itself");
+    if (open_tables(
+            &tables,
+            "experiment all --preset smoke --steps 2 --submodels 2 --threads 1 --out halves",
+            "halves/cost.h5"))
+        CHECK(!table_find(tables_find(&tables, "table5"), "G-10B worst", "multiplier_ours"),
+              "a column for nothing");
+    tables_free(&tables);
+}
+
 static void case_report(void) {
     const Printed *printed = run(0, "report all/memory.h5 --markdown");
     CHECK(strstr(printed->out, "| G-1.6B | 1615775744 c | 24.077 p | 24.076 r |"), "%s",
@@ -301,4 +314,5 @@ void test_experiments(void) {
     RUN(case_cost_measured);
     RUN(case_report);
     RUN(case_all);
+    RUN(case_all_in_halves);
 }

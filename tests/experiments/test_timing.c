@@ -142,6 +142,15 @@ static void experiment_writes_its_tables(void) {
           "no report");
 }
 
+/* Stopped within Figure 3, whose trainings have one thread. */
+static void goes_on_where_it_stopped(void) {
+    RunFile file;
+    run(75, "experiment timing --preset smoke --minutes 0.001 --quiet --out pieces");
+    if (!read_run(&file, "pieces/rows/gpt:layers=4,width=16,heads=2,context=16-computed")) return;
+    CHECK(file.provenance.threads == 1, "%d threads", file.provenance.threads);
+    runfile_free(&file);
+}
+
 /* sqrt(10 / 4): the squares of -2 ... 2 are 10 together. */
 static void repeats_have_a_median(void) {
     double odd[] = {5, 1, 4, 2, 3}, even[] = {4, 1, 2, 9};
@@ -161,5 +170,6 @@ void test_timing(void) {
     RUN(calibrated_cell_comes_out);
     RUN(steps_in_theory);
     RUN(unknown_models_are_left_out);
+    RUN(goes_on_where_it_stopped);
     RUN(experiment_writes_its_tables);
 }

@@ -131,6 +131,19 @@ static void case_at_the_same_time(void) {
     CHECK(strstr(printed->out, "stopped; "), "%s", printed->out);
 }
 
+/* A parent that ignores the end of its children hands that down. */
+static void case_ignored_children(void) {
+    if (TEST_SANITIZED) SKIP("jobs are watched where they are left alone");
+    signal(SIGCHLD, SIG_IGN);
+    pid_t process = program_start(
+        "experiment validity --preset smoke --models resnet:depth=8,width=2 --optimizers sgd "
+        "--steps 2 --jobs 2 --out ignored");
+    signal(SIGCHLD, SIG_DFL);
+    for (int i = 0; i < 600 && program_runs(process); i++) sleep_ms(100);
+    if (!CHECK(!program_runs(process), "it waits in vain")) kill(process, SIGKILL);
+    CHECK(program_wait(process) == 0, "it failed");
+}
+
 /* Long presets say what they take before they start, here and on rented GPUs. */
 static void case_told_before(void) {
     const Printed *printed =
@@ -306,6 +319,7 @@ void test_trainings(void) {
     RUN(case_shared_rows);
     RUN(case_in_pieces);
     RUN(case_at_the_same_time);
+    RUN(case_ignored_children);
     RUN(case_none_left_behind);
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
