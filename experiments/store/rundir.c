@@ -113,16 +113,17 @@ static int latest_first(const struct dirent **a, const struct dirent **b) {
     return (x < y) - (x > y);
 }
 
-static int remove_old(const char *dir, int keep) {
+/* Removes all but the last `keep` up to `step`.  Later ones are of another training. */
+static int remove_old(const char *dir, uint64_t step, int keep) {
     struct dirent **list;
     int count = scandir(dir, &list, is_kept, latest_first), failed = 0;
     if (count < 0) return error_set("%s: cannot list: %s", dir, strerror(errno));
     for (int i = 0; i < count; i++) {
         char path[RUNDIR_PATH];
         rundir_path(path, dir, list[i]->d_name);
+        const bool old = step_of(list[i]->d_name) <= (long long)step && keep-- <= 0;
         free(list[i]);
-        if (i >= keep && unlink(path))
-            failed = error_set("%s: cannot remove: %s", path, strerror(errno));
+        if (old && unlink(path)) failed = error_set("%s: cannot remove: %s", path, strerror(errno));
     }
     free(list);
     return failed;
@@ -132,8 +133,9 @@ int rundir_keep(const char *dir, uint64_t step, int keep) {
     char from[RUNDIR_PATH], path[RUNDIR_PATH];
     rundir_path(from, dir, "checkpoint.h5");
     snprintf(path, sizeof path, "%s/checkpoint-%llu.h5", dir, (unsigned long long)step);
-    /* checkpoint.h5 is only ever replaced, never written into, so a link is as good as a copy. */
-    if (link(from, path) && errno != EEXIST)
+    /* checkpoint.h5 is only ever replaced, never written into, so a link is as good as a copy.  One
+     * of this name may be of another training. */
+    if ((unlink(path) && errno != ENOENT) || link(from, path))
         return error_set("%s: cannot keep the checkpoint: %s", path, strerror(errno));
-    return remove_old(dir, keep);
+    return remove_old(dir, step, keep);
 }

@@ -31,8 +31,8 @@ int rundir_checkpoint(char path[RUNDIR_PATH], const char *place);
  * directory that has one.  -1 and an error. */
 int rundir_settings(const char *place, Options *options);
 
-/* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep`. -1
- * and an error. */
+/* Keeps a copy of checkpoint.h5 as checkpoint-STEP.h5, and removes all such but the last `keep` up
+ * to that step.  -1 and an error. */
 int rundir_keep(const char *dir, uint64_t step, int keep);
 
 #endif

@@ -1,4 +1,5 @@
 /* The engine over all ranks: rank 0 tells the others what they need to make theirs. */
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,7 @@ static int receive_run_config(Setup *s, RunConfig *c, Transport *world) {
     s->pipeline = c->pipeline;
     s->pipeline.cache_dir = *c->cache_dir ? c->cache_dir : NULL;
     const Options *o = &s->options;
+    if (o->threads) omp_set_num_threads(o->threads);
     s->model = model_create(c->spec);
     if (!s->model || placement_reserve(&s->placement, s->model, (PlacementKind)o->placement,
                                        world->ranks / o->replicas, o->submodels))

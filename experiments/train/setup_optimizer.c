@@ -1,6 +1,7 @@
 /* Settings of the optimizer: from the flags, or what is usual for the optimizer and the model. */
-
 #include "setup.h"
+
+#include <limits.h>
 
 /* Language models: AdamW, warm-up over a twentieth of the steps, then a cosine, gradients clipped
  * at 1; a smaller rate for fine-tuning. */
@@ -11,7 +12,8 @@ static void language_defaults(Options *o) {
     if (!options_given(o, "clip")) o->clip = 1;
     if (options_given(o, "schedule")) return;
     o->schedule = LR_COSINE;
-    if (!options_given(o, "warmup")) o->warmup = (int)(o->steps / 20);
+    if (!options_given(o, "warmup"))
+        o->warmup = o->steps / 20 < INT_MAX ? (int)(o->steps / 20) : INT_MAX;
 }
 
 void setup_resolve_optimizer(Options *o) {

@@ -2,6 +2,7 @@
 #include "train.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,7 +133,7 @@ static int note_failure(Training *t) {
     strcpy(t->run.status, "failed");
     t->run.provenance.wall = t->earlier_wall + clock_seconds() - t->started;
     if (runfile_write(&t->run, t->run_path)) return -1;
-    if (t->state.step == 0 && !t->diverged && strstr(cause, "nan"))
+    if (t->state.step == 0 && !t->diverged && strstr(cause, "the loss is ") && strstr(cause, "nan"))
         return error_set(
             "step 1: the loss is NaN before any update; the weights or the data hold a NaN; %s "
             "holds the weights",
@@ -185,9 +186,11 @@ static int train(Training *t, RunSummary *summary) {
 
 int train_run(const Options *options, RunSummary *summary) {
     Training t;
+    const int threads = omp_get_max_threads(); /* the run may have its own --threads */
     int failed = train_open(&t, options) || train(&t, summary);
     if (options->world && !t.setup.took_world) pipeline_abort(options->world, error_message());
     train_close(&t);
+    omp_set_num_threads(threads);
     return failed ? -1 : 0;
 }
 

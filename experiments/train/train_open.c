@@ -70,7 +70,7 @@ static int open_new(Training *t, const Options *options) {
     if (open_setup(t)) return -1;
     strcpy(t->dir, options->out);
     t->made = !t->dir[0] || access(t->dir, F_OK) != 0;
-    if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, options)) return -1;
+    if (t->dir[0] ? rundir_make(t->dir) : rundir_make_fresh(t->dir, &t->setup.options)) return -1;
     return (t->lock = rundir_lock(t->dir)) < 0 ? -1 : 0;
 }
 
@@ -125,12 +125,12 @@ static int check_extension(const Training *t) {
     const Options *o = &t->setup.options;
     const Options *before = &t->run.settings;
     if (o->steps < t->state.step)
-        return error_set("--steps %llu: %llu steps are done already", (unsigned long long)o->steps,
-                         (unsigned long long)t->state.step);
+        return error_set("this run cannot end at step %llu: %llu steps are done already",
+                         (unsigned long long)o->steps, (unsigned long long)t->state.step);
     if (before->steps && o->steps != before->steps && o->schedule == LR_COSINE)
         return error_set(
-            "--steps %llu: this run's cosine schedule ends at step %llu; only a run with another "
-            "--schedule can be extended",
+            "this run cannot end at step %llu: its cosine schedule ends at step %llu; only a run "
+            "with another --schedule can be extended",
             (unsigned long long)o->steps, (unsigned long long)before->steps);
     return 0;
 }
@@ -179,7 +179,6 @@ int train_open(Training *t, const Options *options) {
     memset(t, 0, sizeof *t);
     t->lock = -1;
     t->started = clock_seconds();
-    t->threads = omp_get_max_threads();
     bool old = options->resume[0] || (options->go_on && rundir_holds_run(options->out));
     if (options->resume[0] && options->out[0])
         return error_set("--resume continues in the run's own directory; leave out --out");
@@ -188,6 +187,8 @@ int train_open(Training *t, const Options *options) {
         return -1;
     rundir_path(t->run_path, t->dir, "run.h5");
     rundir_path(t->checkpoint_path, t->dir, "checkpoint.h5");
+    if (t->setup.options.threads) omp_set_num_threads(t->setup.options.threads);
+    t->threads = omp_get_max_threads();
     if (setup_engine(&t->setup, t->dir, NULL, NULL)) return -1;
     const Options *o = &t->setup.options;
     if (*o->init && access(t->checkpoint_path, F_OK) && convert_load(t->setup.engine, o->init))

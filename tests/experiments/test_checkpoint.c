@@ -358,20 +358,27 @@ static void one_process_a_directory(void) {
     close(again);
 }
 
+/* The second training begins anew in the directory of the first, which was longer. */
 static void keeps_the_last(void) {
+    static const char *const contents[] = {"first", "another"};
+    static const int expected[2][4] = {{0, 0, 1, 1}, {0, 1, 1, 1}};
     char path[RUNDIR_PATH], dir[OPTION_TEXT];
+    size_t count;
     snprintf(dir, sizeof dir, "%s", scratch_path("keeping"));
     CHECK(rundir_make(dir) == 0, "%s", error_message());
-    rundir_path(path, dir, "checkpoint.h5");
-    for (uint64_t step = 5; step <= 20; step += 5) {
-        scratch_text("keeping/checkpoint.h5", "contents");
-        CHECK(rundir_keep(dir, step, 2) == 0, "%s", error_message());
+    for (int training = 0; training < 2; training++) {
+        for (int step = 5; step <= 20 - 5 * training; step += 5) {
+            remove(scratch_path("keeping/checkpoint.h5"));
+            scratch_text("keeping/checkpoint.h5", contents[training]);
+            CHECK(rundir_keep(dir, (uint64_t)step, 2) == 0, "%s", error_message());
+        }
+        for (int i = 0; i < 4; i++) {
+            snprintf(path, sizeof path, "%s/checkpoint-%d.h5", dir, 5 * (i + 1));
+            CHECK(file_exists(path) == expected[training][i], "%d: %s", training, path);
+        }
     }
-    static const int expected[] = {0, 0, 1, 1};
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "%s/checkpoint-%d.h5", dir, 5 * (i + 1));
-        CHECK(file_exists(path) == expected[i], "%s", path);
-    }
+    free(read_bytes(scratch_path("keeping/checkpoint-15.h5"), &count));
+    CHECK(count == strlen("another"), "checkpoint-15.h5 is of the first training");
 }
 
 void test_checkpoint(void) {

@@ -117,7 +117,9 @@ static void trains(void) {
     check_error(run(1, "train " RESNET "--steps 30 --out plain"),
                 "plain: has a run already; continue it with bcd train --resume plain");
     check_error(run(1, "train --resume plain --lr 0.5"), "--lr 0.5: this run was started with 0.1");
-    check_error(run(1, "train --resume plain --steps 20"), "--steps 20: 30 steps are done already");
+    check_error(run(1, "train --resume plain --steps 20"),
+                "cannot end at step 20: 30 steps are done already");
+    check_error(run(1, "train --resume plain --epochs 1"), "cannot end at step 8: 30 steps");
 }
 
 /* The planned memory is right even where evaluation needs more scratch memory than any training
@@ -261,6 +263,11 @@ static void quiet_and_named_by_itself(void) {
     run(0, "train " RESNET "--steps 2 --quiet");
     CHECK(file_exists(scratch_path("runs/resnet-depth-8-width-2-synthetic-2/run.h5")),
           "no second directory under runs/");
+    run(0, "export two --out pretrained --quiet");
+    run(0, "train --init pretrained --data words.tokens --steps 0 --quiet");
+    CHECK(file_exists(scratch_path("runs/gpt-layers-2-width-16-heads-2-context-16-vocabulary-256-"
+                                   "words.tokens-1/run.h5")),
+          "not named after the model in --init");
 }
 
 static void one_line_on_a_terminal(void) {
@@ -355,6 +362,12 @@ static void tokenizes(void) {
     check_error(run(1, "tokenize words.txt --tokenizer bytes --out some.bin"),
                 "must end in .tokens");
     check_error(run(1, "tokenize absent.txt --tokenizer bytes"), "absent.txt");
+    scratch_text("wiki.v1/wiki.train.txt", "abc");
+    CHECK(strstr(run(0, "tokenize wiki.v1/wiki.train.txt --tokenizer bytes")->out,
+                 "wiki.v1/wiki.train.tokens: 3 tokens"),
+          "its name");
+    check_error(run(1, "tokenize some.tokens --tokenizer bytes"),
+                "--out some.tokens: it is one of the inputs");
 }
 
 void test_cli(void) {

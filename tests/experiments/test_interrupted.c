@@ -85,10 +85,16 @@ static void stops_on_ctrl_c(void) {
     check_same_run("unstopped", "stopped");
 }
 
+/* With the number of threads that it had last. */
 static void extends(void) {
+    RunFile file;
     run(0, "train " RESNET "--steps 13 --out longer --quiet");
     run(0, "train --resume longer --steps 30 --threads 1 --quiet");
     check_same_checkpoint("uncut", "longer");
+    run(0, "train --resume longer --quiet");
+    if (read_run(&file, "longer"))
+        CHECK(file.provenance.threads == 1, "%d threads", file.provenance.threads);
+    runfile_free(&file);
     run(0, "train " RESNET "--steps 13 --schedule cosine --out cosine --quiet");
     check_error(run(1, "train --resume cosine --steps 30"), "cosine schedule ends at step 13");
 }
@@ -136,6 +142,16 @@ static void disk_full(void) {
     CHECK(!file_exists(scratch_path("uncut/checkpoint.h5.part")), "half a file is left");
     free(old);
     free(now);
+}
+
+/* The first update cannot keep its prefix, in a directory whose name holds "nan". */
+static void cache_without_space(void) {
+    scratch_text("nancy/empty", "");
+    check_error(program_run("train --model resnet:depth=8,width=2 --data synthetic --limit 64 "
+                            "--batch 64 --submodels 3 --order descending --cache 1 --steps 2 "
+                            "--threads 2 --quiet --out nancy/run",
+                            50000),
+                "step 1: cache: cannot write to nancy/run: File too large");
 }
 
 static void damaged_files(void) {
@@ -209,6 +225,7 @@ void test_interrupted(void) {
     RUN(loss_not_finite);
     RUN(weights_not_finite);
     RUN(disk_full);
+    RUN(cache_without_space);
     RUN(damaged_files);
     RUN(changed_settings);
     RUN(writes_to_files_alone);

@@ -269,6 +269,10 @@ static void defaults_of_a_language_model(void) {
               "%s: kind %d, schedule %d, warm-up %d, rate %g, clip %g", line, (int)s.kind,
               (int)s.schedule, s.warmup_steps, s.lr, s.clip_norm);
     }
+    Options endless;
+    CHECK(parse_line(&endless, "train --data text --steps 60000000000") == 0 &&
+              setup_optimizer(&endless).warmup_steps == INT32_MAX,
+          "a warm-up beyond the type");
 }
 
 static const struct {
