@@ -52,7 +52,7 @@ void answer_add(Tables *tables, const Cases *cases) {
     if (answer)
         table_note(answer,
                    "Memory: the peak of all roles.  Updates: to the same smoothed training loss.  "
-                   "The scores are those after as many updates of each.  The tables tell more.");
+                   "Scores: after the same number of updates.  The tables have more.");
 }
 
 void answer_print(FILE *out, const Table *answer) {

@@ -129,8 +129,8 @@ int settings_missing(char *text, size_t size, const Options *options, const char
             return error_set("%s: /settings has no %s, which has no default; the file is damaged",
                              path, option->name);
         if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s--%s (taken as %s)",
-                                     used ? ", " : "", option->name, *taken ? taken : "none");
+            used += (size_t)snprintf(text + used, size - used, "%s--%s (%s)", used ? ", " : "",
+                                     option->name, *taken ? taken : "none");
     }
     return 0;
 }

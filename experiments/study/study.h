@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     int rows, capacity;
     StudyRow *row;
-    char lacking[720];    /* a line about settings that are missing in a file; "": none are */
+    char lacking[760];    /* a line about settings that are missing in a file; "": none are */
     char unfinished[400]; /* a line about runs that have not finished; "": all have */
 } Study;
 

@@ -216,7 +216,8 @@ static int note_lacking(Study *study, int first, const char *path) {
     if (study->rows == first) return 0;
     if (settings_missing(text, sizeof text, &study->row[first].settings, path)) return -1;
     if (*text && !*study->lacking)
-        snprintf(study->lacking, sizeof study->lacking, "%.80s does not say %s", path, text);
+        snprintf(study->lacking, sizeof study->lacking,
+                 "%.80s is older than some flags, whose defaults are assumed: %s", path, text);
     return 0;
 }
 

@@ -104,14 +104,14 @@ static void a_setting_is_lacking(void) {
     without(path, "/settings/data-dir");
     CHECK(study_read(&read, path) == 0, "%s", error_message());
     CHECK(strstr(read.lacking,
-                 "older.h5 does not say --data-dir (taken as $BCD_DATA, else "
-                 "datasets), --order (taken as cyclic)"),
+                 "older.h5 is older than some flags, whose defaults are assumed: --data-dir "
+                 "($BCD_DATA, else datasets), --order (cyclic)"),
           "\"%s\"", read.lacking);
     const Printed *printed = run(0, "report older.h5");
-    CHECK(strstr(printed->error, "does not say --data-dir"), "stderr: %s", printed->error);
+    CHECK(strstr(printed->error, "defaults are assumed: --data-dir"), "stderr: %s", printed->error);
     size_t count;
     char *page = read_bytes("report.html", &count);
-    CHECK(strstr(printed->out, "\nno page: ") || strstr(page, "does not say --data-dir"),
+    CHECK(strstr(printed->out, "\nno page: ") || strstr(page, "defaults are assumed: --data-dir"),
           "not on the page");
     free(page);
     without(path, "/settings/lr");
