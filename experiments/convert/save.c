@@ -72,22 +72,38 @@ static bool is_same_model(const Model *m, const char *init) {
     return same;
 }
 
-static void open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
-    *positions = (Positions){.tensor = NULL};
+/* Returns true if the weights in `init` still have as many positions as its config.json says. */
+static bool has_positions(const Positions *positions, const char *init, const SafeTensor *ours) {
+    char spec[OPTION_TEXT];
+    const SafeTensor *theirs = positions->tensor;
+    Model *whole = convert_spec(spec, init, 0) ? NULL : model_create(spec);
+    const size_t rows = whole ? (size_t)whole->input.w : 0;
+    model_free(whole);
+    return theirs && theirs->rank == 2 && theirs->dim[0] == rows && rows >= ours->dim[0] &&
+           theirs->dim[1] == ours->dim[1];
+}
+
+/* Opens the positions in `init`, if the model has such a table, and puts their shape into the list.
+ * Returns false if they are not there. */
+static bool open_positions(Positions *positions, const char *init, SafeTensor *list, int count) {
     for (int i = 0; i < count; i++) {
         if (strcmp(list[i].name, convert_positions)) continue;
-        if (weights_open(&positions->weights, init)) return;
+        if (weights_open(&positions->weights, init)) return false;
         positions->tensor = weights_find(&positions->weights, convert_positions, &positions->file);
-        if (!positions->tensor) return;
+        if (!has_positions(positions, init, &list[i])) {
+            positions->tensor = NULL;
+            return false;
+        }
         list[i].count = positions->tensor->count;
         list[i].dim[0] = positions->tensor->dim[0];
     }
+    return true;
 }
 
 /* `init`: the directory that the model started from, or "". */
 static int save(const char *dir, Engine *engine, const char *init) {
     const Model *m = engine->model;
-    const bool same = is_same_model(m, init);
+    bool same = is_same_model(m, init);
     char weights[PATH_BYTES], config[PATH_BYTES];
     SafetensorsWriter writer;
     Positions positions = {.tensor = NULL};
@@ -104,7 +120,7 @@ static int save(const char *dir, Engine *engine, const char *init) {
         rundir_make(dir))
         return -1;
     int count = list_tensors(&list, &names, m);
-    if (same && count > 0) open_positions(&positions, init, list, count);
+    same = same && open_positions(&positions, init, list, count);
     int failed = count < 0 || safetensors_create(&writer, weights, list, count);
     for (int p = 0; p < m->params && !failed; p++) {
         failed = save_param(&writer, engine, p, &names[p], &positions);

@@ -84,12 +84,12 @@ static int start(TrainingPool *pool, TrainingRow *row, int threads) {
     return 0;
 }
 
-static void print_end(const TrainingPool *pool, const TrainingRow *row) {
+static void print_end(const TrainingPool *pool, const TrainingRow *row, bool failed) {
     char left[32];
     double each = (clock_seconds() - pool->started) / pool->ended;
     if (row->options.quiet) return;
-    printf("%d of %d trained: %s (about %s left)\n", pool->ended, pool->ended + pool->todo,
-           row->name, format_time(each * pool->todo, left));
+    printf("%d of %d %s: %s (about %s left)\n", pool->ended, pool->ended + pool->todo,
+           failed ? "failed" : "trained", row->name, format_time(each * pool->todo, left));
     fflush(stdout);
 }
 
@@ -100,15 +100,16 @@ static void wait_for_one(TrainingPool *pool) {
     for (int before = pool->ended; pool->ended == before; nanosleep(&moment, NULL)) {
         bool tell = interrupt_signal() && !pool->stopping;
         pool->stopping |= tell;
+        int status = 0;
         for (TrainingRow *row = first; row < end; row++) {
             if (!row->process) continue;
             if (tell) kill(row->process, SIGTERM);
-            if (waitpid(row->process, NULL, WNOHANG) <= 0) continue;
+            if (waitpid(row->process, &status, WNOHANG) <= 0) continue;
             row->process = 0;
             pool->running--;
             pool->ended++;
             pool->todo--;
-            if (!interrupt_signal()) print_end(pool, row);
+            if (!interrupt_signal()) print_end(pool, row, status != 0);
         }
     }
 }

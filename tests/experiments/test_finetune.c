@@ -109,6 +109,31 @@ static void the_table_says_what_is_known(void) {
           "the report lacks it");
 }
 
+/* Where the weights that a training began with are gone, or others lie in their place, the export
+ * has its own config.json, which agrees with its positions. */
+static void exports_what_it_has(void) {
+    static const int contexts[] = {4, 2}; /* of the weights in their place */
+    make_words();
+    run(0, "train " GPT "--steps 0 --out begun --quiet");
+    run(0, "export begun --out base --quiet");
+    run(0,
+        "train --init base --data words.tokens --context 4 --limit 8 --batch 2 --steps 1 --out "
+        "shorter --quiet");
+    remove(scratch_path("base/model.safetensors"));
+    for (int i = 0; i < 3; i++) {
+        run(0, "export shorter --out export%d --quiet", i);
+        run(0, "eval --init export%d --data words.tokens --limit 4", i);
+        if (i == 2) return;
+        run(0,
+            "train --model gpt:layers=2,width=16,heads=2,context=%d --data words.tokens --limit 8 "
+            "--batch 2 --steps 0 --out other%d --quiet",
+            contexts[i], i);
+        run(0, "export other%d --out place%d --quiet", i, i);
+        copy_file("base/model.safetensors",
+                  i ? "place1/model.safetensors" : "place0/model.safetensors");
+    }
+}
+
 static void mistakes_are_refused(void) {
     check_error(run(1, "experiment finetune --init tuned/pretrained --out no"),
                 "give --data, to fine-tune on");
@@ -140,6 +165,7 @@ void test_finetune(void) {
     RUN(all_starts_from_one_model);
     RUN(starts_from_a_directory);
     RUN(the_table_says_what_is_known);
+    RUN(exports_what_it_has);
     RUN(mistakes_are_refused);
     RUN(text_stands_in);
 }

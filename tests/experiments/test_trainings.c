@@ -311,6 +311,8 @@ static void case_diverged(void) {
     check_error(printed, "failed");
     CHECK(read_table(&study, "wild") == 0, "the table is there: %s", error_message());
     study_free(&study);
+    printed = run(1, TWO_ROWS "wilder --lr 1000 --optimizer sgd --jobs 2");
+    CHECK(strstr(printed->out, "1 of 2 failed: "), "%s", printed->out);
 }
 
 void test_trainings(void) {
