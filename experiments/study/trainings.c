@@ -182,7 +182,10 @@ static TrainingEnd run_row(TrainingProgress *pace, int number) {
     if (row->finished) return ROW_FOUND;
     double start = clock_seconds();
     RunSummary summary;
-    if (train_run(&row->options, &summary)) {
+    Options options = row->options;
+    /* Not with the threads of a process that --jobs started before. */
+    if (options_set_all(&options, "threads=%d", pace->plan->threads)) return ROW_ERROR;
+    if (train_run(&options, &summary)) {
         char cause[ERROR_BYTES];
         snprintf(cause, sizeof cause, "%s", error_message());
         if (has_failed(row)) {

@@ -125,13 +125,13 @@ static int check_extension(const Training *t) {
     const Options *o = &t->setup.options;
     const Options *before = &t->run.settings;
     if (o->steps < t->state.step)
-        return error_set("this run cannot end at step %llu: %llu steps are done already",
+        return error_set("%s: cannot end at step %llu: %llu steps are done already", t->dir,
                          (unsigned long long)o->steps, (unsigned long long)t->state.step);
     if (before->steps && o->steps != before->steps && o->schedule == LR_COSINE)
         return error_set(
-            "this run cannot end at step %llu: its cosine schedule ends at step %llu; only a run "
-            "with another --schedule can be extended",
-            (unsigned long long)o->steps, (unsigned long long)before->steps);
+            "%s: cannot end at step %llu: its cosine schedule ends at step %llu; only a run with "
+            "another --schedule can be extended",
+            t->dir, (unsigned long long)o->steps, (unsigned long long)before->steps);
     return 0;
 }
 

@@ -142,6 +142,14 @@ static void case_ignored_children(void) {
     for (int i = 0; i < 600 && program_runs(process); i++) sleep_ms(100);
     if (!CHECK(!program_runs(process), "it waits in vain")) kill(process, SIGKILL);
     CHECK(program_wait(process) == 0, "it failed");
+    /* Beyond --jobs a training does not go on with the few threads that it had there. */
+    RunFile file;
+    run(0,
+        "experiment validity --preset smoke --models resnet:depth=8,width=2 --optimizers sgd "
+        "--steps 3 --quiet --out ignored");
+    if (read_run(&file, "ignored/rows/resnet-depth-8-width-2-synthetic-sgd-full"))
+        CHECK(file.settings.threads == 0, "%d threads", file.settings.threads);
+    runfile_free(&file);
 }
 
 /* Long presets say what they take before they start, here and on rented GPUs. */
