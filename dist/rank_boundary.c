@@ -97,10 +97,8 @@ void boundary_drop_all(RankEngine *e) {
 int boundary_pack(RankEngine *e, Boundary b) {
     if (reserve(e, b)) return -1;
     void *message = *in_transit(e, b);
-    if (e->messages)
-        e->stage->is->message_pack(e->stage, role(b), boundary_block(e, b), message);
-    else if (e->stage->is->read(e->stage, role(b), boundary_block(e, b), message) == READ_FAILED)
-        return -1;
+    if (!e->messages) return rank_read_stage(e, role(b), boundary_block(e, b), message);
+    e->stage->is->message_pack(e->stage, role(b), boundary_block(e, b), message);
     return 0;
 }
 

@@ -77,8 +77,7 @@ int rank_cache_copy(RankEngine *e, int micro) {
     real *inputs = replica_values(e) + (size_t)(micro * e->micro_batch_size) * width(e);
     int below = e->cache.lowest - 1;
     if (e->cache.hit) return e->stage->is->write(e->stage, TENSOR_VALUE, below, inputs);
-    e->stage->is->read(e->stage, TENSOR_VALUE, below, inputs);
-    return 0;
+    return rank_read_stage(e, TENSOR_VALUE, below, inputs);
 }
 
 /* Sets *all to whether every replica found all its inputs. */

@@ -63,6 +63,10 @@ static inline int chunk_rank(const RankEngine *e, int chunk) {
 static inline int block_rank(const RankEngine *e, int block) {
     return chunk_rank(e, e->placement->chunk_of[block]);
 }
+/* Reads a tensor of this rank's stage. */
+static inline int rank_read_stage(RankEngine *e, TensorRole role, int number, real *data) {
+    return e->stage->is->read(e->stage, role, number, data) == READ_FAILED ? -1 : 0;
+}
 int chunk_first_block(const RankEngine *e, int chunk);
 int chunk_end_block(const RankEngine *e, int chunk);
 /* Returns the samples in a micro-batch of the step; the last ones may have none. */

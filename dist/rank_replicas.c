@@ -26,7 +26,7 @@ static size_t trained(const RankEngine *e, TensorRole role, int i) {
 }
 
 /* Reads as many tensors from `first` on as fit into sum[capacity], multiplied by `weight`.  Returns
- * the end of their range and sets *used. */
+ * the end of their range and sets *used; -1 and an error if the stage cannot read one. */
 static int pack(RankEngine *e, TensorRole role, int first, int tensors, real weight, real *sum,
                 size_t capacity, size_t *used) {
     int i = first;
@@ -36,7 +36,7 @@ static int pack(RankEngine *e, TensorRole role, int first, int tensors, real wei
         if (!count) continue;
         real *x = sum + *used;
         memset(x, 0, count * sizeof *x); /* for a replica without samples, which has no gradient */
-        if (weight > 0) e->stage->is->read(e->stage, role, i, x);
+        if (weight > 0 && rank_read_stage(e, role, i, x)) return -1;
         for (size_t k = 0; k < count; k++) x[k] *= weight;
         *used += count;
     }
@@ -63,8 +63,8 @@ static int add_up(RankEngine *e, TensorRole role, int tensors, real weight) {
     int failed = sum ? 0 : error_set("pipeline: out of memory to add up gradients");
     for (int first = 0, end; first < tensors && !failed; first = end) {
         end = pack(e, role, first, tensors, weight, sum, capacity, &used);
-        failed = used &&
-                 (transport_all_reduce(e->replicas, sum, used) || unpack(e, role, first, end, sum));
+        failed = end < 0 || (used && (transport_all_reduce(e->replicas, sum, used) ||
+                                      unpack(e, role, first, end, sum)));
     }
     free(sum);
     return failed ? -1 : 0;

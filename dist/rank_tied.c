@@ -21,21 +21,18 @@ static int tied_user(const RankEngine *e, int param) {
 /* Sends a tensor from one rank to another, which with `add` adds it to its own. */
 static int move_tensor(RankEngine *e, TensorRole role, int param, int from, int to, bool add) {
     size_t count = e->base.model->param[param].count;
-    Stage *stage = e->stage;
     if (e->transport->rank != from && e->transport->rank != to) return 0;
     real *data = malloc(2 * count * sizeof *data), *mine = data + count;
     if (!data) return error_set("pipeline: out of memory for a tied parameter");
     bool send = e->transport->rank == from;
-    if (send) stage->is->read(stage, role, param, data);
     Transfer t = {send, send ? to : from, CHANNEL_GRADIENTS, data, count * sizeof *data, NULL};
-    int failed = e->transport->is->sendrecv(e->transport, &t, 1);
-    if (!failed && !send && add) {
-        stage->is->read(stage, role, param, mine);
-        for (size_t i = 0; i < count; i++) data[i] += mine[i];
-    }
-    if (!failed && !send) failed = stage->is->write(stage, role, param, data);
+    int failed = (send && rank_read_stage(e, role, param, data)) ||
+                 e->transport->is->sendrecv(e->transport, &t, 1) ||
+                 (add && !send && rank_read_stage(e, role, param, mine));
+    for (size_t i = 0; add && !send && !failed && i < count; i++) data[i] += mine[i];
+    if (!failed && !send) failed = e->stage->is->write(e->stage, role, param, data);
     free(data);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 int tied_reduce_gradients(RankEngine *e) {

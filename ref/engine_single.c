@@ -85,8 +85,9 @@ static int load_cached(SingleEngine *e, const Batch *batch) {
 static int store_outputs(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
     int block = e->lowest - 1;
-    if (prefix_cache_reads(&e->cache, batch->n))
-        stage->is->read(stage, TENSOR_VALUE, block, e->prefix);
+    if (prefix_cache_reads(&e->cache, batch->n) &&
+        stage->is->read(stage, TENSOR_VALUE, block, e->prefix) == READ_FAILED)
+        return -1;
     if (prefix_cache_put(&e->cache, e->prefix, batch->ids, batch->n, e->slots)) return -1;
     bool any = false;
     for (int i = 0; i < batch->n; i++) any |= e->slots[i] >= 0;

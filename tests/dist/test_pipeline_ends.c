@@ -10,6 +10,7 @@
 #include "pipeline.h"
 
 #define LLAMA "llama:layers=4,width=8,heads=2,ffn=12,context=6,vocabulary=11"
+#define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
 
 /* ---- messages of a device ---- */
 
@@ -92,10 +93,25 @@ static void *refuse_message(Stage *stage, size_t count) {
     return NULL;
 }
 
+static size_t (*sound_read)(Stage *stage, TensorRole role, int number, real *data);
+
+static size_t refuse_gradients(Stage *stage, TensorRole role, int number, real *data) {
+    if (role != TENSOR_GRADIENT) return sound_read(stage, role, number, data);
+    error_set("stage: cannot read gradient %d", number);
+    return READ_FAILED;
+}
+
+static size_t refuse_values(Stage *stage, TensorRole role, int number, real *data) {
+    if (role != TENSOR_VALUE) return sound_read(stage, role, number, data);
+    error_set("stage: cannot read output %d", number);
+    return READ_FAILED;
+}
+
 typedef struct {
-    const char *name, *reason;
+    const char *name, *reason, *spec;
     int replicas;
     Stage *(*create)(const Model *model, StageSettings settings);
+    size_t cache_bytes;
 } Failure;
 
 /* On the ranks that hold the last block, replaces the class of the stage by a damaged one. */
@@ -116,6 +132,14 @@ static Stage *with_fault(Stage *stage, StageClass *class, void (*damage)(StageCl
 static void damage_activate(StageClass *class) { class->activate = refuse_activate; }
 static void damage_write(StageClass *class) { class->write = refuse_write; }
 static void damage_message(StageClass *class) { class->message_create = refuse_message; }
+static void damage_gradients(StageClass *class) {
+    sound_read = class->read;
+    class->read = refuse_gradients;
+}
+static void damage_values(StageClass *class) {
+    sound_read = class->read;
+    class->read = refuse_values;
+}
 
 static Stage *fails_to_activate(const Model *model, StageSettings settings) {
     static StageClass class;
@@ -132,17 +156,34 @@ static Stage *fails_to_send(const Model *model, StageSettings settings) {
     return with_fault(message_stage_create(model, settings), &class, damage_message);
 }
 
+static Stage *fails_to_read_gradients(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(stage_ref_create(model, settings), &class, damage_gradients);
+}
+
+static Stage *fails_to_read_values(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(stage_ref_create(model, settings), &class, damage_values);
+}
+
 static const Failure failures[] = {
-    {"activate", "no 4096 bytes", 1, fails_to_activate},
-    {"a value that is refused", "no room for tensor", 1, fails_to_write},
-    {"a message", "numbers for a message", 1, fails_to_send},
-    {"a message, 2 replicas", "numbers for a message", 2, fails_to_send},
+    {"activate", "no 4096 bytes", LLAMA, 1, fails_to_activate, 0},
+    {"a value that is refused", "no room for tensor", LLAMA, 1, fails_to_write, 0},
+    {"a message", "numbers for a message", LLAMA, 1, fails_to_send, 0},
+    {"a message, 2 replicas", "numbers for a message", LLAMA, 2, fails_to_send, 0},
+    {"a gradient of 2 replicas", "cannot read gradient", LLAMA, 2, fails_to_read_gradients, 0},
+    {"a tied gradient", "cannot read gradient", GPT, 1, fails_to_read_gradients, 0},
+    {"a value to cache", "cannot read output", LLAMA, 1, fails_to_read_values, 1 << 20},
 };
 
-/* Every rank reports the error of the rank that failed; none reports a timeout. */
+/* Every rank reports the error of the rank that failed; none reports a timeout.  Closing the broken
+ * pipeline does not replace an earlier error. */
 static void one_ends_all(const void *data) {
     const Failure *failure = data;
-    Recipe recipe = {.spec = LLAMA, .create = failure->create, .micro_batches = 4};
+    Recipe recipe = {.spec = failure->spec,
+                     .create = failure->create,
+                     .cache_bytes = failure->cache_bytes,
+                     .micro_batches = 4};
     PipelineRecipe how = plain_3;
     Pipeline p;
     how.replicas = failure->replicas;
@@ -150,7 +191,9 @@ static void one_ends_all(const void *data) {
     CHECK(tiny_train(&p.tiny, NULL, NULL) == -1, "trained all the same");
     CHECK(strstr(error_message(), failure->reason) && strstr(error_message(), " gave up: "),
           "\"%s\"", error_message());
+    error_set("an earlier error");
     pipeline_close(&p);
+    CHECK(strcmp(error_message(), "an earlier error") == 0, "\"%s\"", error_message());
     CHECK(message_stage_alive() == 0, "%d messages are left", message_stage_alive());
 }
 

@@ -252,6 +252,34 @@ static void evaluation_changes_nothing(const void *spec) {
     tiny_close(&untouched);
 }
 
+/* ---- a stage that fails ---- */
+
+static size_t refuse_read(Stage *stage, TensorRole role, int number, real *data) {
+    (void)stage;
+    (void)role;
+    (void)data;
+    error_set("test: cannot read output %d", number);
+    return READ_FAILED;
+}
+
+/* What the prefix cache cannot read it must not keep. */
+static void a_value_that_cannot_be_cached(void) {
+    Tiny tiny;
+    tiny_open(&tiny, &(Recipe){.spec = tiny_models[0], .cache_bytes = 1 << 20});
+    StageClass class = *tiny.stage->is;
+    class.read = refuse_read;
+    tiny_activate(&tiny, 2);
+    tiny.stage->is = &class;
+    Batch batch = tiny_batch(&tiny, 4);
+    Loss loss;
+    for (int i = 0; i < 2; i++)
+        CHECK(tiny.engine->is->step(tiny.engine, &batch, 0.1, &loss) == -1 &&
+                  strcmp(error_message(), "test: cannot read output 2") == 0,
+              "step %d: \"%s\"", i, error_message());
+    batch_free(&batch);
+    tiny_close(&tiny);
+}
+
 void test_step(void) {
 #ifdef BCD_DOUBLE
     for (int i = 0; tiny_models[i]; i++)
@@ -263,6 +291,7 @@ void test_step(void) {
         RUN_ROW("bad loss", bad_loss_changes_nothing, tiny_models[i]);
     RUN(a_failed_micro_batch_is_discarded);
     RUN(a_failed_step_before_a_switch);
+    RUN(a_value_that_cannot_be_cached);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("evaluation", evaluation_changes_nothing, tiny_models[i]);
 }
