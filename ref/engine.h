@@ -18,8 +18,8 @@ typedef struct {
      * -1 and an error when memory runs out. */
     int (*activate)(Engine *engine, const bool *active);
     /* Does one update of the active submodel from one batch: forward, backward, clip, update.
-     * Overwrites *loss.  -1 and an error if the loss or the gradient's norm is not finite;
-     * parameters, state and running statistics are then as before the step. */
+     * Overwrites *loss.  -1 and an error if the loss is not finite or, where gradients are clipped,
+     * the gradient's norm; parameters, state and running statistics are then as before the step. */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
     /* Computes the norm of the active submodel's gradient on one batch and changes nothing.  -1 and
      * an error if the loss is not finite.  NULL in pipelines, which do not offer it. */

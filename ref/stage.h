@@ -149,8 +149,8 @@ typedef struct {
 
     /* After begin, and with the outputs of the blocks below `first` in place: runs forward from
      * there, loss, gradients and, if `last`, clipping and update, as one piece of work that a
-     * device can record and repeat.  -1 and an error if the loss or the gradient's norm is not
-     * finite; nothing is updated then. */
+     * device can record and repeat.  -1 and an error if the loss is not finite or, where gradients
+     * are clipped, the gradient's norm; nothing is updated then. */
     int (*step)(Stage *stage, int first, double scale, bool last, double lr, Loss *loss);
     /* Keeps the bytes of a data set's images on the device and makes the images of its batches from
      * them from now on (Dataset.resident).  -1 and an error if settings.image_bytes, which all data
