@@ -6,6 +6,7 @@
 
 #include "../../cuda/plan.h"
 #include "../../cuda/stage_cuda.h"
+#include "../../cuda/stage_inside.h"
 #include "../../data/synthetic.h"
 #include "../test.h"
 #include "device_case.h"
@@ -168,9 +169,69 @@ static void counts_and_refuses(void) {
     dataset_free(more);
 }
 
+/* ---- what is copied in pieces ---- */
+
+/* Writes the outputs of the first block of one batch. */
+static void stem_outputs(real *y, const Tiny *tiny, const Dataset *data, Batch *batch) {
+    Stage *stage = tiny->stage;
+    data->fetch(data, batch, 0);
+    stage->is->begin(stage, batch, MODE_EVALUATE);
+    stage->is->forward(stage, 0);
+    CHECK(stage->is->read(stage, TENSOR_VALUE, 0, y) > 0, "%s", error_message());
+}
+
+/* More images than fit into the memory that they pass through. */
+static void kept_in_pieces(void) {
+    enum { SAMPLES = STAGING_BYTES / IMAGE_BYTES + 40 };
+    const Row many = {"many", SAMPLES, 1, 0, false, 0};
+    if (!device_test_stream()) return;
+    Dataset *data = create(&many);
+    Tiny tiny;
+    room = dataset_resident_bytes(data);
+    tiny_open(&tiny, &(Recipe){.spec = "resnet:depth=8,width=2", .create = create_with_room});
+    Batch batch;
+    size_t count = value_count(tiny.model, tiny.model->block[0].out, 3);
+    real *y = malloc(2 * count * sizeof *y);
+    if (!y || batch_reserve(&batch, tiny.model, 3)) abort();
+    memcpy(batch.ids, (int[]){SAMPLES - 1, 7, SAMPLES - 40}, 3 * sizeof *batch.ids);
+    stem_outputs(y, &tiny, data, &batch);
+    CHECK(tiny.stage->is->keep_images(tiny.stage, data) == 0, "%s", error_message());
+    stem_outputs(y + count, &tiny, data, &batch);
+    CHECK(memcmp(y, y + count, count * sizeof *y) == 0, "images that are kept differ");
+    free(y);
+    batch_free(&batch);
+    tiny_close(&tiny);
+    dataset_free(data);
+}
+
+/* A batch of more bytes than one thread copies at a time. */
+static void sent_in_pieces(void) {
+    enum { SAMPLES = (1 << 20) / (IMAGE_BYTES * 4) + 3 };
+    if (!device_test_stream()) return;
+    Tiny tiny;
+    tiny_open(
+        &tiny,
+        &(Recipe){.spec = "resnet:depth=8,width=2", .create = stage_cuda_create, .batch = SAMPLES});
+    CudaStage *stage = cuda_stage(tiny.stage);
+    Batch batch = tiny_batch(&tiny, SAMPLES);
+    size_t bytes = SAMPLES * IMAGE_BYTES * sizeof(float);
+    float *got = pinned_alloc(bytes);
+    if (!got) abort();
+    batch_begin(tiny.stage, &batch, MODE_EVALUATE);
+    batch_send_inputs(stage);
+    copy_to_host(stage->run.stream, got, fixed_at(stage, stage->fixed.inputs), bytes);
+    CHECK(device_wait(stage->run.stream) == 0, "%s", error_message());
+    CHECK(memcmp(got, batch.images, bytes) == 0, "the images on the device differ");
+    pinned_free(got);
+    batch_free(&batch);
+    tiny_close(&tiny);
+}
+
 void test_images(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         RUN_ROW(rows[i].name, makes_what_fetch_makes, &rows[i]);
     RUN(trains_the_same);
     RUN(counts_and_refuses);
+    RUN(kept_in_pieces);
+    RUN(sent_in_pieces);
 }

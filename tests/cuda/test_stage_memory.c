@@ -8,12 +8,30 @@
 #include "../../cuda/arena.h"
 #include "../../cuda/plan.h"
 #include "../../cuda/stage_cuda.h"
+#include "../../cuda/stage_inside.h"
 #include "../../ref/memory.h"
 #include "../test.h"
 #include "device_case.h"
 #include "drift.h"
 
 /* ---- bytes ---- */
+
+/* Float masters in bf16; with offload masters, gradients and state, and bf16 weights on their way
+ * to the device; buffers for transfers, of which the batch has two. */
+static void check_host(const Tiny *tiny, int submodel, const size_t host[MEM_ROLES]) {
+    const StageSettings *s = &tiny->stage->settings;
+    bool bf16 = s->precision == PRECISION_BF16;
+    size_t all = tiny->model->param_count, own = tiny->settings.partition.params[submodel];
+    size_t states = (size_t)optimizer_state_vectors(&s->optimizer);
+    size_t masters = bf16 || s->offload ? 4 * all : 0, weights = bf16 && s->offload ? 2 * all : 0;
+    CHECK(host[MEM_PARAMETERS] == masters + weights, "%zu bytes of masters", host[MEM_PARAMETERS]);
+    CHECK(host[MEM_GRADIENTS] == (s->offload ? 4 * own : 0) &&
+              host[MEM_STATE] == (s->offload ? 4 * states * own : 0),
+          "%zu bytes of gradients and %zu of state on the host", host[MEM_GRADIENTS],
+          host[MEM_STATE]);
+    CHECK(host[MEM_WORKSPACE] == 2 * fixed_offsets(tiny->model, s).sent + STAGING_BYTES,
+          "%zu bytes of buffers on the host", host[MEM_WORKSPACE]);
+}
 
 static void check_bytes(const Tiny *tiny, int submodel) {
     const Model *m = tiny->model;
@@ -22,6 +40,7 @@ static void check_bytes(const Tiny *tiny, int submodel) {
     partition_active(&tiny->settings.partition, m, submodel, active);
     CHECK(cuda_memory_plan(device, host, m, &tiny->stage->settings, active) == 0, "%s",
           error_message());
+    check_host(tiny, submodel, host);
     CHECK(memory_plan(closed, m, &tiny->stage->settings, active) == 0, "%s", error_message());
     const MemCount *counted = tiny->engine->is->memory(tiny->engine);
     static const MemRole exact[] = {MEM_PARAMETERS, MEM_BUFFERS, MEM_GRADIENTS, MEM_STATE,
@@ -173,6 +192,27 @@ static void starts_are_the_same(const void *spec) {
     }
 }
 
+/* A tensor that is larger than the memory it passes through. */
+static void large_tensors_pass_in_pieces(void) {
+    Tiny cpu, device;
+    Recipe recipe = {.spec = "gpt:layers=1,width=64,heads=2,context=2,vocabulary=16500"};
+    tiny_open(&cpu, &recipe);
+    recipe.create = stage_cuda_create;
+    tiny_open(&device, &recipe);
+    CHECK(cpu.model->param[0].count > STAGING_BYTES / sizeof(float), "it is small");
+    tiny_check_same(&cpu, &device, "the start");
+    size_t count;
+    real *data = tiny_read(&cpu, TENSOR_PARAMETER, 0, &count);
+    for (size_t i = 0; i < count; i++) data[i] = (real)i;
+    CHECK(cpu.engine->is->write(cpu.engine, TENSOR_PARAMETER, 0, data) == 0 &&
+              device.engine->is->write(device.engine, TENSOR_PARAMETER, 0, data) == 0,
+          "%s", error_message());
+    tiny_check_same(&cpu, &device, "written and read back");
+    free(data);
+    tiny_close(&cpu);
+    tiny_close(&device);
+}
+
 /* Block outputs: written and read back, each as the value type holds it. */
 static void values_come_back(const void *spec) {
     for (Precision precision = PRECISION_FP32; precision < PRECISIONS; precision++) {
@@ -290,4 +330,5 @@ void test_stage_memory(void) {
         RUN_ROW("times", blocks_are_charged, tiny_models[i]);
     }
     RUN(a_refusal_names_role_and_bytes);
+    RUN(large_tensors_pass_in_pieces);
 }

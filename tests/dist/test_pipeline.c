@@ -1,4 +1,6 @@
 /* A training over a pipeline of threads has the bits of one over a single stage. */
+#include <string.h>
+
 #include "../../ref/error.h"
 #include "../../ref/memory.h"
 #include "../test.h"
@@ -21,6 +23,22 @@ static void nan_loss_changes_nothing(void) { pipeline_check_bad_loss(&cpu); }
 #define GPT "gpt:layers=4,width=8,heads=2,context=6,vocabulary=11"
 #define RESNET "resnet:depth=14,width=4,classes=5,size=8"
 
+/* CHECKs that the memory of a pipeline is the sum of that of its stages. */
+static void check_sums(const MemCount *all, const Pipeline *p) {
+    MemCount sum = {0};
+    for (int r = 0; r < p->how.ranks; r++) {
+        const MemCount *one = p->stage[r]->is->memory(p->stage[r]);
+        for (MemRole role = 0; role < MEM_ROLES; role++) {
+            sum.current[role] += one->current[role];
+            sum.peak[role] += one->peak[role];
+        }
+        sum.total_current += one->total_current;
+        sum.total_peak += one->total_peak;
+    }
+    CHECK(memcmp(all, &sum, sizeof sum) == 0, "%zu bytes in all, peak %zu; the ranks have %zu, %zu",
+          all->total_current, all->total_peak, sum.total_current, sum.total_peak);
+}
+
 /* All ranks together hold each parameter once, and gradients only of the active ones. */
 static void memory_is_shared_out(void) {
     Recipe recipe = {.spec = LLAMA, .micro_batches = 4};
@@ -40,6 +58,7 @@ static void memory_is_shared_out(void) {
         for (MemRole role = MEM_PARAMETERS; role <= MEM_STATE; role++)
             CHECK(a->current[role] == b->current[role], "submodel %d: %s %zu and %zu bytes",
                   submodel + 1, mem_role_names[role], a->current[role], b->current[role]);
+        check_sums(b, &many);
     }
     pipeline_close(&many);
     tiny_close(&one);

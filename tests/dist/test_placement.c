@@ -138,10 +138,58 @@ static void memory_is_that_of_the_stages(const void *data) {
     }
 }
 
+/* ---- closed forms ---- */
+
+/* In 1F1B without virtual stages rank r of p keeps its blocks' outputs, and those that it receives,
+ * of p - r micro-batches.  A rank below the active blocks keeps its own for two, until the rank
+ * above takes them. */
+static void in_flight_in_closed_form(void) {
+    enum { RANKS = 4, BLOCKS = 8 };
+    const PipelineSettings settings = {.micro_batches = 16};
+    double cost[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++) cost[b] = 1;
+    Model *model = model_create("gpt:layers=6,width=32,heads=2,context=8,vocabulary=16");
+    Placement p;
+    if (!CHECK(placement_make(&p, model, PLACEMENT_PLAIN, RANKS, 1, cost, NULL) == 0, "%s",
+               error_message()))
+        return;
+    for (int full = 0; full < 2; full++)
+        for (int rank = 0; rank < RANKS; rank++) {
+            RankBlocks blocks;
+            bool active[BLOCKS];
+            for (int b = 0; b < BLOCKS; b++) active[b] = full || b == BLOCKS - 2;
+            int received = RANKS - rank, own = full || rank == RANKS - 1 ? received : 2;
+            if (!full && rank < RANKS - 1) received = 2;
+            if (!CHECK(rank_blocks_create(&blocks, &p, model, rank) == 0 &&
+                           rank_blocks_set_in_flight(&blocks, &p, model, settings, active) == 0,
+                       "%s", error_message()))
+                break;
+            for (int b = 2 * rank - 1; b < 2 * rank + 2; b++)
+                CHECK(b < 0 || blocks.in_flight[b] == (b < 2 * rank ? received : own),
+                      "%s: rank %d keeps block %d of %d micro-batches", full ? "full" : "the last",
+                      rank, b, blocks.in_flight[b]);
+            rank_blocks_free(&blocks);
+        }
+    placement_free(&p);
+    model_free(model);
+}
+
+/* A head is a norm, whose operations are not counted, and a linear layer, which in each of its
+ * three passes multiplies and adds t x c x vocabulary times. */
+static void work_is_that_of_a_full_update(void) {
+    Model *model = model_create("gpt:layers=1,width=32,heads=2,context=8,vocabulary=16");
+    double work[3];
+    placement_work(work, model);
+    CHECK(work[2] == 1 + 3 * 2 * 8 * 32 * 16, "%g operations", work[2]);
+    model_free(model);
+}
+
 void test_placement(void) {
     for (size_t i = 0; i < sizeof placement_rows / sizeof *placement_rows; i++) {
         RUN_ROW(placement_rows[i].name, placement_covers, &placement_rows[i]);
         RUN_ROW(placement_rows[i].name, memory_is_that_of_the_stages, &placement_rows[i]);
     }
     RUN(placement_refuses_too_many_pieces);
+    RUN(in_flight_in_closed_form);
+    RUN(work_is_that_of_a_full_update);
 }

@@ -205,6 +205,12 @@ static void offload_is_per_step(void) {
     double expected = count * 28 / c.cluster.efficiency.host_memory_rate + count * 4 / rate;
     CHECK(many.update_s >= expected * (1 - 1e-12), "%g s, at least %g", many.update_s, expected);
     CHECK(near(one.host_bytes, 16 * count), "%g bytes on the host", one.host_bytes);
+    Configuration nodes = configuration(model, 4, 1);
+    Prediction half;
+    nodes.stage.offload = true;
+    nodes.cluster.per_node = 2;
+    CHECK(simulate(&half, NULL, &nodes, NULL) == 0, "%s", error_message());
+    CHECK(near(half.host_bytes, 8 * count), "%g bytes on each of two hosts", half.host_bytes);
     /* A process alone may be slower than its node. */
     double not_hidden = many.update_s - expected;
     c.cluster.efficiency.host_process_rate = c.cluster.efficiency.host_memory_rate / 4;
@@ -239,33 +245,6 @@ static void bounds_are_below(void) {
         }
     }
     model_free(model);
-}
-
-/* The rates of the data sheets: TFLOP/s in fp32, tf32 and bf16, then GB/s of the memory, of the
- * interconnect between GPUs and of that to the host (NVLink 3 and 4, PCIe 4.0 and 5.0 x16), in one
- * direction. */
-static void data_sheets(void) {
-    static const struct {
-        const char *key;
-        double fp32, tf32, bf16, memory, interconnect, host;
-    } sheets[] = {{"rtx4090", 82.6, 82.6, 165.2, 1008, 31.5, 31.5},
-                  {"a100", 19.5, 156, 312, 2039, 300, 31.5},
-                  {"a800", 19.5, 156, 312, 1935, 31.5, 31.5},
-                  {"h100", 66.9, 494.7, 989.4, 3352, 450, 63},
-                  {"h200", 66.9, 494.7, 989.4, 4800, 450, 63}};
-    for (size_t i = 0; i < sizeof sheets / sizeof *sheets; i++) {
-        const Gpu *gpu = gpu_find(sheets[i].key);
-        if (!CHECK(gpu, "%s", error_message())) continue;
-        CHECK(near(gpu->flops[PRECISION_FP32], 1e12 * sheets[i].fp32) &&
-                  near(gpu->flops[PRECISION_TF32], 1e12 * sheets[i].tf32) &&
-                  near(gpu->flops[PRECISION_BF16], 1e12 * sheets[i].bf16),
-              "%s computes otherwise", gpu->name);
-        CHECK(near(gpu->memory_rate, 1e9 * sheets[i].memory) &&
-                  near(gpu->interconnect_bandwidth, 1e9 * sheets[i].interconnect) &&
-                  near(gpu->host_rate, 1e9 * sheets[i].host),
-              "%s: %g, %g and %g bytes/s", gpu->name, gpu->memory_rate, gpu->interconnect_bandwidth,
-              gpu->host_rate);
-    }
 }
 
 /* Calibration finds the number that gives the time of a step. */
@@ -374,7 +353,6 @@ void test_simulate(void) {
     RUN(timeline_of_a_submodel);
     RUN(offload_is_per_step);
     RUN(bounds_are_below);
-    RUN(data_sheets);
     RUN(calibration_finds_the_number);
     RUN(scores_through_memory);
     RUN(refuses_another_placement);

@@ -154,6 +154,26 @@ static void frozen_blocks_cost_less(const void *spec) {
     tiny_close(&tiny);
 }
 
+/* A frozen residual block stores its two outputs of relu, which are their masks, and the aux of its
+ * two batch norms; with statistics of the batch also the inputs of these, but never those of its
+ * convolutions. */
+static void frozen_residual_block(void) {
+    enum { BATCH = 4, VALUE = BATCH * 8 * 8 * 4, AUX = 4 * 4 };
+    Tiny tiny;
+    tiny_open(&tiny, &(Recipe){.spec = "resnet:depth=8,width=4,size=8,classes=3"});
+    const bool stem[5] = {true};
+    for (FrozenNorm norm = FROZEN_RUNNING; norm <= FROZEN_BATCH; norm++) {
+        BlockMemory block[5];
+        StageSettings settings = tiny.stage->settings;
+        settings.frozen_norm = norm;
+        CHECK(memory_blocks(block, tiny.model, &settings, stem) == 0, "%s", error_message());
+        size_t values = norm == FROZEN_BATCH ? 4 : 2;
+        CHECK(block[1].activations == (values * VALUE + 2 * AUX) * sizeof(real),
+              "%s stores %zu bytes", tiny.model->block[1].name, block[1].activations);
+    }
+    tiny_close(&tiny);
+}
+
 /* Gradients and state of frozen blocks do not exist; they are not just left out of the count. */
 static void frozen_tensors_do_not_exist(const void *spec) {
     Tiny tiny;
@@ -324,6 +344,7 @@ static void one_value_has_no_variance(void) {
 
 void test_memory(void) {
     RUN(one_value_has_no_variance);
+    RUN(frozen_residual_block);
     for (int i = 0; tiny_models[i]; i++) {
         RUN_ROW("counted is planned", counted_is_planned, tiny_models[i]);
         RUN_ROW("closed form", closed_form_holds, tiny_models[i]);

@@ -1,0 +1,94 @@
+/* The planner's data sheets, and the costs of blocks and all-reduces in closed form. */
+#include "../../dist/cost.h"
+
+#include <math.h>
+
+#include "../../ref/error.h"
+#include "../test.h"
+
+static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
+
+/* The rates of the data sheets: TFLOP/s in fp32, tf32 and bf16, then GB/s of the memory, of the
+ * interconnect between GPUs and of that to the host (NVLink 3 and 4, PCIe 4.0 and 5.0 x16), in one
+ * direction. */
+static void data_sheets(void) {
+    static const struct {
+        const char *key;
+        double fp32, tf32, bf16, memory, interconnect, host;
+    } sheets[] = {{"rtx4090", 82.6, 82.6, 165.2, 1008, 31.5, 31.5},
+                  {"a100", 19.5, 156, 312, 2039, 300, 31.5},
+                  {"a800", 19.5, 156, 312, 1935, 31.5, 31.5},
+                  {"h100", 66.9, 494.7, 989.4, 3352, 450, 63},
+                  {"h200", 66.9, 494.7, 989.4, 4800, 450, 63}};
+    for (size_t i = 0; i < sizeof sheets / sizeof *sheets; i++) {
+        const Gpu *gpu = gpu_find(sheets[i].key);
+        if (!CHECK(gpu, "%s", error_message())) continue;
+        CHECK(near(gpu->flops[PRECISION_FP32], 1e12 * sheets[i].fp32) &&
+                  near(gpu->flops[PRECISION_TF32], 1e12 * sheets[i].tf32) &&
+                  near(gpu->flops[PRECISION_BF16], 1e12 * sheets[i].bf16),
+              "%s computes otherwise", gpu->name);
+        CHECK(near(gpu->memory_rate, 1e9 * sheets[i].memory) &&
+                  near(gpu->interconnect_bandwidth, 1e9 * sheets[i].interconnect) &&
+                  near(gpu->host_rate, 1e9 * sheets[i].host),
+              "%s: %g, %g and %g bytes/s", gpu->name, gpu->memory_rate, gpu->interconnect_bandwidth,
+              gpu->host_rate);
+    }
+}
+
+/* An all-reduce of four takes six turns, each with a quarter of the bytes.  Between nodes, the GPUs
+ * of a node that reduce at the same time share its network. */
+static void reduce_between_nodes(void) {
+    static const struct {
+        int replicas, stride, sharing; /* 0: inside the node */
+    } rows[] = {{4, 1, 0}, {2, 2, 0}, {4, 2, 2}, {2, 4, 4}, {4, 8, 4}};
+    const double bytes = 1e9;
+    Cluster c = {gpu_find("rtx4090"), 4, 8, NETWORK_2X25G, efficiency_default};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int n = rows[i].replicas, sharing = rows[i].sharing;
+        double rate = sharing ? c.network_rate / sharing : c.gpu->interconnect_bandwidth;
+        double latency =
+            sharing ? c.efficiency.network_latency_s : c.efficiency.interconnect_latency_s;
+        double expected = 2 * (n - 1) * (latency + bytes / n / (rate * c.efficiency.interconnect));
+        double got = cluster_reduce_s(&c, n, rows[i].stride, bytes);
+        CHECK(near(got, expected), "%d replicas, %d apart: %g s, not %g", n, rows[i].stride, got,
+              expected);
+    }
+}
+
+/* Of the head, a norm and a linear layer, the weight gradients read two arrays of bf16 and write
+ * floats; its update moves 30 bytes a parameter.  Recomputing adds a forward pass. */
+static void costs_in_bf16(void) {
+    enum { ROWS = 2 * 32, WIDTH = 64, VOCABULARY = 96 };
+    Model *model = model_create("llama:layers=2,width=64,heads=4,context=32,vocabulary=96");
+    StageSettings settings = {
+        .batch = 2, .precision = PRECISION_BF16, .optimizer = optimizer_defaults(OPTIMIZER_ADAM)};
+    Efficiency efficiency = efficiency_default;
+    const Gpu *gpu = gpu_find("rtx4090");
+    BlockCost cost[4], again[4];
+    const bool active[4] = {true, true, true, true};
+    efficiency.launch_s = 0;
+    efficiency.products[PRECISION_BF16] = 1e9; /* bytes alone */
+    CHECK(block_costs(cost, model, &settings, active, gpu, &efficiency) == 0, "%s",
+          error_message());
+    settings.recompute = true;
+    CHECK(block_costs(again, model, &settings, active, gpu, &efficiency) == 0, "%s",
+          error_message());
+    double rate = gpu->memory_rate * efficiency.memory;
+    double norm = 2 * ROWS * 2 * WIDTH + 4 * WIDTH;
+    double linear = 2 * ROWS * (WIDTH + VOCABULARY) + 4 * WIDTH * VOCABULARY;
+    double got = cost[3].pass_s[PASS_WEIGHT_GRADIENT] * rate;
+    CHECK(near(got, norm + linear), "weight gradients move %g bytes, not %g", got, norm + linear);
+    got = cost[3].update_s * rate;
+    CHECK(near(got, 30 * (WIDTH + WIDTH * VOCABULARY)), "the update moves %g bytes", got);
+    for (int b = 0; b < 4; b++)
+        CHECK(near(again[b].pass_s[PASS_INPUT_GRADIENT],
+                   cost[b].pass_s[PASS_INPUT_GRADIENT] + cost[b].pass_s[PASS_FORWARD]),
+              "block %d is not recomputed", b);
+    model_free(model);
+}
+
+void test_cost(void) {
+    RUN(data_sheets);
+    RUN(reduce_between_nodes);
+    RUN(costs_in_bf16);
+}
