@@ -128,6 +128,9 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");
     check_error(run(2, "plan --model G-10B --search --trace absent.h5"), "name the --gpu");
     check_error(run(2, "plan --model G-10B --search --scale"), "--search and --scale");
+    check_error(run(2, "plan --model G-10B --gpus 8"), "--gpus needs --search");
+    check_error(run(2, "plan --scale --budget 8"), "--budget needs --search");
+    check_error(run(2, "plan --models \"L-7B\""), "--models needs --scale");
     check_error(run(2, "plan --scale --models nothing"), "no model \"nothing\"");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
 }
