@@ -75,15 +75,16 @@ static const float *host_gradient(const CudaStage *s, int param) {
     return (const float *)(const void *)(s->offload.gradients + s->trained.param[param]);
 }
 
-double offload_norm(CudaStage *s) {
+int offload_norm(CudaStage *s, double *norm) {
     const Model *m = s->base.model;
     double sum = 0;
     send_all(s);
-    if (device_wait(s->offload.stream)) return NAN;
+    if (device_wait(s->offload.stream)) return -1;
     for (int p = 0; p < m->params; p++)
         if (s->active[m->param[p].block])
             sum += optimizer_square_sum(host_gradient(s, p), m->param[p].count);
-    return sqrt(sum);
+    *norm = sqrt(sum);
+    return 0;
 }
 
 /* ---- update on the host, weights to the device ---- */

@@ -1,7 +1,6 @@
 /* Creates and frees the CUDA stage, changes its submodel, and has the table of its functions. */
 #include "stage_cuda.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +29,15 @@ static int stage_activate(Stage *base, const bool *active) {
     return submodel_allocate(s);
 }
 
-static Loss stage_loss(Stage *base, double scale) {
+static int stage_loss(Stage *base, double scale, Loss *loss) {
     CudaStage *s = cuda_stage(base);
     LossSums *sums = (LossSums *)fixed_at(s, s->fixed.sums) + 1;
     batch_send_scale(s, scale);
     pass_loss(s, sums, false);
     copy_to_host(s->run.stream, &s->answer->sums, sums, sizeof *sums);
-    if (device_wait(s->run.stream)) return (Loss){.loss_sum = NAN};
-    return step_loss(s);
+    if (device_wait(s->run.stream)) return -1;
+    *loss = step_loss(s);
+    return 0;
 }
 
 static uint64_t stage_optimizer_step(Stage *base, int block) {

@@ -209,7 +209,9 @@ void offload_stop(CudaStage *s);
 /* Sends a block's gradients to the host, after what is on the stream now. */
 void offload_send(CudaStage *s, int block);
 void offload_forget(CudaStage *s); /* forgets what was sent, when the step has ended */
-double offload_norm(CudaStage *s);
+/* Overwrites *norm with that of all gradients, on the host.  Returns -1, with an error, if the
+ * device has failed. */
+int offload_norm(CudaStage *s, double *norm);
 /* Updates on the host and sends the weights back, block by block.  Returns -1, with an error, if
  * the device has failed. */
 int offload_update(CudaStage *s, double lr, double gradient_scale);
@@ -228,8 +230,8 @@ int step_run(Stage *base, int first, double scale, bool last, double lr, Loss *l
 void step_forget(CudaStage *s);     /* frees the recorded graphs */
 Loss step_loss(const CudaStage *s); /* the loss in s->answer */
 void step_discard(Stage *base);
-double step_gradient_norm(Stage *base);
-void step_gradient_squares(Stage *base, double *square);
+int step_gradient_norm(Stage *base, double *norm);
+int step_gradient_squares(Stage *base, double *square);
 void step_update(Stage *base, double lr, double gradient_scale);
 
 #endif

@@ -3,7 +3,6 @@
  * recorded, and from then on one launch repeats it.  What changes from step to step lies at
  * addresses that never change: the batch (batch.c), the scale of the loss, the optimizer's rate and
  * steps (update_prepare), and the loss and norm that the host reads back. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,8 +117,8 @@ static int check_answer(const CudaStage *s) {
  * updates on the host, block by block. */
 static int finish_offload(CudaStage *s, double lr) {
     if (event_wait(s->offload.answered)) return -1;
-    s->answer->norm = clip_norm(s) > 0 ? offload_norm(s) : 0;
-    if (check_answer(s)) return -1;
+    s->answer->norm = 0;
+    if ((clip_norm(s) > 0 && offload_norm(s, &s->answer->norm)) || check_answer(s)) return -1;
     count_optimizer_steps(s, true);
     return offload_update(s, lr, optimizer_clip(&s->base.settings.optimizer, s->answer->norm));
 }
@@ -166,26 +165,30 @@ void step_discard(Stage *base) {
     times_drop(s);
 }
 
-double step_gradient_norm(Stage *base) {
+int step_gradient_norm(Stage *base, double *norm) {
     CudaStage *s = cuda_stage(base);
-    if (base->settings.offload) return offload_norm(s);
+    *norm = 0;
+    if (base->settings.offload) return offload_norm(s, norm);
     if (!s->updater) return 0;
-    s->answer->norm = NAN; /* the result if the device fails */
     update_norm(&s->run, s->updater);
     update_read_norm(s->updater, s->run.stream, &s->answer->norm);
-    return device_wait(s->run.stream) ? NAN : s->answer->norm;
+    if (device_wait(s->run.stream)) return -1;
+    *norm = s->answer->norm;
+    return 0;
 }
 
-void step_gradient_squares(Stage *base, double *square) {
+int step_gradient_squares(Stage *base, double *square) {
     CudaStage *s = cuda_stage(base);
     const Model *m = base->model;
     for (int p = 0; p < m->params; p++) square[p] = 0;
-    if (!s->updater) return;
+    if (!s->updater) return 0;
     double *sum = malloc((size_t)m->params * sizeof *sum);
-    bool known = sum && !update_read_squares(&s->run, s->updater, sum);
-    for (int p = 0, tensor = 0; p < m->params; p++)
-        if (is_updated(s, p)) square[p] = known ? sum[tensor++] : NAN;
+    int failed = sum ? update_read_squares(&s->run, s->updater, sum)
+                     : error_set("stage: out of memory for the squares of gradients");
+    for (int p = 0, tensor = 0; p < m->params && !failed; p++)
+        if (is_updated(s, p)) square[p] = sum[tensor++];
     free(sum);
+    return failed;
 }
 
 void step_update(Stage *base, double lr, double gradient_scale) {

@@ -83,8 +83,9 @@ static void take_batch(RankEngine *e, const Batch *batch) {
 static int gradient_norm(RankEngine *e, double *norm) {
     size_t params = (size_t)e->base.model->params, ranks = (size_t)e->transport->ranks;
     double *mine = e->square + ranks * params, sum = 0;
-    e->stage->is->gradient_squares(e->stage, mine);
-    if (transport_gather(e->transport, e->square, mine, params * sizeof *mine)) return -1;
+    if (e->stage->is->gradient_squares(e->stage, mine) ||
+        transport_gather(e->transport, e->square, mine, params * sizeof *mine))
+        return -1;
     for (size_t p = 0; p < params; p++)
         for (size_t r = 0; r < ranks; r++) sum += e->square[r * params + p];
     *norm = sqrt(sum);

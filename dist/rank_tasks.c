@@ -22,7 +22,8 @@ static int forward(RankEngine *e, int chunk, int micro) {
         stage->is->forward(stage, b);
     }
     if (chunk + 1 < e->placement->chunks) return boundary_pack(e, input_of(chunk + 1, micro));
-    Loss loss = stage->is->loss(stage, e->scale);
+    Loss loss;
+    if (stage->is->loss(stage, e->scale, &loss)) return -1;
     loss_add(&e->loss, &loss);
     return 0;
 }

@@ -114,7 +114,8 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     int blocks = e->base.model->blocks;
     for (int b = first; b < blocks; b++)
         timed(e, stage->is->forward, b, &times_of(e, b)->forward_ms);
-    Loss part = stage->is->loss(stage, scale);
+    Loss part;
+    if (stage->is->loss(stage, scale, &part)) return -1;
     loss_add(loss, &part);
     if (optimizer_check_loss(part.loss_sum)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
@@ -127,7 +128,8 @@ static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
 static int update(SingleEngine *e, double lr) {
     Stage *stage = e->stage;
     const OptimizerSettings *optimizer = &stage->settings.optimizer;
-    double norm = optimizer->clip_norm > 0 ? stage->is->gradient_norm(stage) : 0;
+    double norm = 0;
+    if (optimizer->clip_norm > 0 && stage->is->gradient_norm(stage, &norm)) return -1;
     if (optimizer_check_norm(norm)) return -1;
     stage->is->update(stage, lr, optimizer_clip(optimizer, norm));
     return 0;
@@ -191,9 +193,9 @@ static int engine_gradient_norm(Engine *base, const Batch *batch, double *norm) 
     Stage *stage = of(base)->stage;
     Loss loss;
     if (run_batch(of(base), batch, false, 0, &loss)) return -1;
-    *norm = stage->is->gradient_norm(stage);
+    int failed = stage->is->gradient_norm(stage, norm);
     stage->is->discard(stage);
-    return optimizer_check_norm(*norm);
+    return failed ? -1 : optimizer_check_norm(*norm);
 }
 
 static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
@@ -206,7 +208,8 @@ static int engine_evaluate(Engine *base, const Batch *batch, Loss *loss) {
         Batch part = batch_slice(batch, base->model, first, end);
         stage->is->begin(stage, &part, MODE_EVALUATE);
         for (int b = 0; b < base->model->blocks; b++) stage->is->forward(stage, b);
-        Loss some = stage->is->loss(stage, 1);
+        Loss some;
+        if (stage->is->loss(stage, 1, &some)) return -1;
         loss_add(loss, &some);
     }
     return 0;

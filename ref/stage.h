@@ -114,9 +114,9 @@ typedef struct {
      * block live in slot micro_batch % in_flight[block]. */
     void (*select)(Stage *stage, int micro_batch);
     void (*forward)(Stage *stage, int block);
-    /* Returns the loss of the micro-batch.  With MODE_TRAIN, overwrites the logits with the
-     * gradient of scale * loss_sum. */
-    Loss (*loss)(Stage *stage, double scale);
+    /* Overwrites *loss with that of the micro-batch.  With MODE_TRAIN, overwrites the logits with
+     * the gradient of scale * loss_sum.  -1 and an error when the device has failed. */
+    int (*loss)(Stage *stage, double scale, Loss *loss);
     /* Does nothing below the lowest active block. */
     void (*input_gradient)(Stage *stage, int block);
     /* Computes the gradients of the active parameters that the block's nodes use (a tied head uses
@@ -126,10 +126,12 @@ typedef struct {
     /* Gives up the current step: drops its gradients and restores the running statistics to what
      * they were when it started. */
     void (*discard)(Stage *stage);
-    double (*gradient_norm)(Stage *stage); /* of all active gradients together */
+    /* Overwrites *norm with that of all active gradients together.  -1 and an error when the device
+     * has failed. */
+    int (*gradient_norm)(Stage *stage, double *norm);
     /* Overwrites square[params] with the sum of squares of each active gradient on this stage, 0
-     * for other parameters. */
-    void (*gradient_squares)(Stage *stage, double *square);
+     * for other parameters.  -1 and an error as above. */
+    int (*gradient_squares)(Stage *stage, double *square);
     /* Updates the active parameters from gradient_scale * gradient; the scale is that of
      * clipping. */
     void (*update)(Stage *stage, double lr, double gradient_scale);

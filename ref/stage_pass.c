@@ -99,23 +99,23 @@ static void run_forward(RefStage *s, int block, bool recompute) {
 
 void stage_forward(Stage *base, int block) { run_forward(of(base), block, false); }
 
-Loss stage_loss(Stage *base, double scale) {
+int stage_loss(Stage *base, double scale, Loss *loss) {
     RefStage *s = of(base);
     const Model *m = base->model;
     real *logits = stage_value(s, m->values - 1);
     int rows = s->batch.n * m->targets;
     (s->base.settings.plain ? cross_entropy_forward : fast_cross_entropy_forward)(
         s->loss, s->log_sum, s->correct, logits, s->batch.targets, rows, m->outputs);
-    Loss loss = {0};
+    *loss = (Loss){0};
     for (int i = 0; i < rows; i++) {
-        loss.loss_sum += (double)s->loss[i];
-        loss.correct += s->correct[i];
-        loss.count += s->batch.targets[i] >= 0;
+        loss->loss_sum += (double)s->loss[i];
+        loss->correct += s->correct[i];
+        loss->count += s->batch.targets[i] >= 0;
     }
     if (s->mode == MODE_TRAIN && s->layout.lowest < m->blocks)
         (s->base.settings.plain ? cross_entropy_input_gradient : fast_cross_entropy_input_gradient)(
             logits, logits, s->log_sum, s->batch.targets, (real)scale, rows, m->outputs);
-    return loss;
+    return 0;
 }
 
 void stage_input_gradient(Stage *base, int block) {
@@ -184,21 +184,23 @@ bool stage_updates(const RefStage *s, int param) {
            param_is_owned(s->base.model, &s->base.settings, param);
 }
 
-void stage_gradient_squares(Stage *base, double *square) {
+int stage_gradient_squares(Stage *base, double *square) {
     RefStage *s = of(base);
     for (int p = 0; p < base->model->params; p++)
         square[p] = s->param[p].gradient && stage_updates(s, p)
                         ? optimizer_square_sum(s->param[p].gradient, base->model->param[p].count)
                         : 0;
+    return 0;
 }
 
-double stage_gradient_norm(Stage *base) {
+int stage_gradient_norm(Stage *base, double *norm) {
     RefStage *s = of(base);
     double sum = 0;
     for (int p = 0; p < base->model->params; p++)
         if (s->param[p].gradient && s->active[base->model->param[p].block])
             sum += optimizer_square_sum(s->param[p].gradient, base->model->param[p].count);
-    return sqrt(sum);
+    *norm = sqrt(sum);
+    return 0;
 }
 
 /* p -= correct_lr g */

@@ -47,12 +47,12 @@ bool stage_updates(const RefStage *stage, int param);
 
 void stage_begin(Stage *base, const Batch *batch, Mode mode);
 void stage_forward(Stage *base, int block);
-Loss stage_loss(Stage *base, double scale);
+int stage_loss(Stage *base, double scale, Loss *loss);
 void stage_input_gradient(Stage *base, int block);
 void stage_weight_gradient(Stage *base, int block);
 void stage_discard(Stage *base);
-double stage_gradient_norm(Stage *base);
-void stage_gradient_squares(Stage *base, double *square);
+int stage_gradient_norm(Stage *base, double *norm);
+int stage_gradient_squares(Stage *base, double *square);
 void stage_update(Stage *base, double lr, double gradient_scale);
 
 #endif

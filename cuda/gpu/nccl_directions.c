@@ -39,7 +39,9 @@ int direction_settle(const NcclTransport *n, const Direction *d, const DeviceMes
         ncclResult_t state = ncclInProgress;
         if (check(n, d, n->nccl->ncclCommGetAsyncError(d->comm, &state)) || check(n, d, state))
             return -1;
-        if (state != ncclInProgress && (!message || event_over(message->ready))) return 0;
+        int over = message ? event_over(message->ready) : 1;
+        if (over < 0) return -1;
+        if (over && state != ncclInProgress) return 0;
         if (deadline_over(until)) return transport_timed_out(&n->base, d->peer, what);
         if (times < 1000)
             sched_yield();

@@ -139,7 +139,8 @@ static int write_forward(H5File *file, Stage *stage, const Batch *batch, Mode mo
     stage->is->begin(stage, batch, mode);
     forward(file, stage, batch->n, buffer);
     free(buffer);
-    Loss loss = stage->is->loss(stage, 1 / (double)counted);
+    Loss loss;
+    if (stage->is->loss(stage, 1 / (double)counted, &loss)) return -1;
     double mean = loss.loss_sum / (double)loss.count;
     h5_write(file, "/loss", H5_DOUBLE, &mean, 1, &(H5Dim){"mean", 1, NULL}, "nats per target");
     return 0;

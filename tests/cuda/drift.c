@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/error.h"
 #include "../../ref/random.h"
 #include "../test.h"
 #include "device_case.h"
@@ -105,7 +106,8 @@ static Outcome differentiate(const Recipe *recipe, double roundoff, int sample) 
     Stage *stage = tiny.stage;
     stage->is->begin(stage, &batch, MODE_TRAIN);
     for (int b = 0; b < tiny.model->blocks; b++) stage->is->forward(stage, b);
-    Loss loss = stage->is->loss(stage, 1);
+    Loss loss;
+    CHECK(stage->is->loss(stage, 1, &loss) == 0, "%s", error_message());
     outcome.loss[0] = loss_mean(&loss);
     for (int b = tiny.model->blocks - 1; b >= 0; b--) {
         stage->is->input_gradient(stage, b);

@@ -66,7 +66,8 @@ static real *upper_gradient(const Tiny *tiny, int upper, bool crossed, size_t *c
     stage->is->select(stage, 0);
     stage->is->begin(stage, &part[0], MODE_TRAIN);
     for (int b = 0; b < blocks; b++) stage->is->forward(stage, b);
-    stage->is->loss(stage, 1);
+    Loss loss;
+    CHECK(stage->is->loss(stage, 1, &loss) == 0, "%s", error_message());
     if (crossed) {
         stage->is->select(stage, 1);
         stage->is->begin(stage, &part[1], MODE_TRAIN);

@@ -107,6 +107,18 @@ static size_t refuse_values(Stage *stage, TensorRole role, int number, real *dat
     return READ_FAILED;
 }
 
+static int refuse_loss(Stage *stage, double scale, Loss *loss) {
+    (void)stage;
+    (void)scale;
+    *loss = (Loss){.loss_sum = 1};
+    return error_set("stage: cannot read the loss");
+}
+
+static int refuse_squares(Stage *stage, double *square) {
+    *square = stage->model->params;
+    return error_set("stage: cannot read the squares");
+}
+
 typedef struct {
     const char *name, *reason, *spec;
     int replicas;
@@ -141,6 +153,9 @@ static void damage_values(StageClass *class) {
     class->read = refuse_values;
 }
 
+static void damage_loss(StageClass *class) { class->loss = refuse_loss; }
+static void damage_squares(StageClass *class) { class->gradient_squares = refuse_squares; }
+
 static Stage *fails_to_activate(const Model *model, StageSettings settings) {
     static StageClass class;
     return with_fault(message_stage_create(model, settings), &class, damage_activate);
@@ -166,6 +181,16 @@ static Stage *fails_to_read_values(const Model *model, StageSettings settings) {
     return with_fault(stage_ref_create(model, settings), &class, damage_values);
 }
 
+static Stage *fails_to_read_the_loss(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(stage_ref_create(model, settings), &class, damage_loss);
+}
+
+static Stage *fails_to_read_squares(const Model *model, StageSettings settings) {
+    static StageClass class;
+    return with_fault(stage_ref_create(model, settings), &class, damage_squares);
+}
+
 static const Failure failures[] = {
     {"activate", "no 4096 bytes", LLAMA, 1, fails_to_activate, 0},
     {"a value that is refused", "no room for tensor", LLAMA, 1, fails_to_write, 0},
@@ -174,6 +199,8 @@ static const Failure failures[] = {
     {"a gradient of 2 replicas", "cannot read gradient", LLAMA, 2, fails_to_read_gradients, 0},
     {"a tied gradient", "cannot read gradient", GPT, 1, fails_to_read_gradients, 0},
     {"a value to cache", "cannot read output", LLAMA, 1, fails_to_read_values, 1 << 20},
+    {"a loss", "cannot read the loss", LLAMA, 1, fails_to_read_the_loss, 0},
+    {"squares", "cannot read the squares", LLAMA, 1, fails_to_read_squares, 0},
 };
 
 /* Every rank reports the error of the rank that failed; none reports a timeout.  Closing the broken
@@ -183,6 +210,7 @@ static void one_ends_all(const void *data) {
     Recipe recipe = {.spec = failure->spec,
                      .create = failure->create,
                      .cache_bytes = failure->cache_bytes,
+                     .clip = 1,
                      .micro_batches = 4};
     PipelineRecipe how = plain_3;
     Pipeline p;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/error.h"
 #include "../test.h"
 #include "tiny.h"
 #include "tolerance.h"
@@ -89,7 +90,8 @@ static void train_plainly(Tiny *tiny) {
         for (int i = 0; i < batch.n * m->targets; i++) counted += batch.targets[i] >= 0;
         is->begin(stage, &batch, MODE_TRAIN);
         for (int b = 0; b < m->blocks; b++) is->forward(stage, b);
-        is->loss(stage, 1.0 / counted);
+        Loss loss;
+        CHECK(is->loss(stage, 1.0 / counted, &loss) == 0, "%s", error_message());
         for (int b = m->blocks - 1; b >= 0; b--) {
             is->input_gradient(stage, b);
             is->weight_gradient(stage, b);

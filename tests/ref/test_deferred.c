@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../ref/error.h"
 #include "../../ref/memory.h"
 #include "../../ref/stage_ref.h"
 #include "../test.h"
@@ -29,7 +30,8 @@ static void select_micro_batch(const Pair *p, Stage *stage, int micro) {
 static void forward(const Pair *p, Stage *stage, int micro) {
     select_micro_batch(p, stage, micro);
     for (int b = 0; b < p->model->blocks; b++) stage->is->forward(stage, b);
-    stage->is->loss(stage, 0.5);
+    Loss loss;
+    CHECK(stage->is->loss(stage, 0.5, &loss) == 0, "%s", error_message());
 }
 
 /* Fills with NaN what the micro-batches share. */

@@ -16,7 +16,8 @@ static double loss_of(const Tiny *tiny, const Batch *batch) {
     Stage *stage = tiny->stage;
     stage->is->begin(stage, batch, MODE_TRAIN);
     for (int b = 0; b < tiny->model->blocks; b++) stage->is->forward(stage, b);
-    return stage->is->loss(stage, 1).loss_sum;
+    Loss loss;
+    return stage->is->loss(stage, 1, &loss) ? NAN : loss.loss_sum;
 }
 
 static double slope(const Tiny *tiny, const Batch *batch, int param, real *data, size_t i) {
@@ -280,6 +281,52 @@ static void a_value_that_cannot_be_cached(void) {
     tiny_close(&tiny);
 }
 
+static int refuse_loss(Stage *stage, double scale, Loss *loss) {
+    (void)stage;
+    (void)scale;
+    *loss = (Loss){0};
+    return error_set("test: the device has failed");
+}
+
+static int refuse_norm(Stage *stage, double *norm) {
+    (void)stage;
+    *norm = 0;
+    return error_set("test: the device has failed");
+}
+
+static void check_failed(Engine *engine, const Batch *batch) {
+    Loss loss;
+    error_set("none");
+    CHECK(engine->is->step(engine, batch, 0.1, &loss) == -1 &&
+              strcmp(error_message(), "test: the device has failed") == 0,
+          "step: \"%s\"", error_message());
+}
+
+/* A device that fails is reported as such, not as a loss or a norm that is not finite. */
+static void a_device_that_fails(void) {
+    Tiny tiny;
+    Loss loss;
+    double norm;
+    tiny_open(&tiny, &(Recipe){.spec = tiny_models[0], .clip = 1});
+    tiny_activate(&tiny, 0);
+    Batch batch = tiny_batch(&tiny, 4);
+    Engine *engine = tiny.engine;
+    const StageClass *sound = tiny.stage->is;
+    StageClass without_norm = *sound, without_loss = *sound;
+    without_norm.gradient_norm = refuse_norm;
+    without_loss.loss = refuse_loss;
+    tiny.stage->is = &without_norm;
+    check_failed(engine, &batch);
+    CHECK(engine->is->gradient_norm(engine, &batch, &norm) == -1, "a norm of %g", norm);
+    tiny.stage->is = &without_loss;
+    check_failed(engine, &batch);
+    CHECK(engine->is->evaluate(engine, &batch, &loss) == -1, "evaluated");
+    tiny.stage->is = sound;
+    CHECK(engine->is->step(engine, &batch, 0.1, &loss) == 0, "%s", error_message());
+    batch_free(&batch);
+    tiny_close(&tiny);
+}
+
 void test_step(void) {
 #ifdef BCD_DOUBLE
     for (int i = 0; tiny_models[i]; i++)
@@ -292,6 +339,7 @@ void test_step(void) {
     RUN(a_failed_micro_batch_is_discarded);
     RUN(a_failed_step_before_a_switch);
     RUN(a_value_that_cannot_be_cached);
+    RUN(a_device_that_fails);
     for (int i = 0; tiny_models[i]; i++)
         RUN_ROW("evaluation", evaluation_changes_nothing, tiny_models[i]);
 }
