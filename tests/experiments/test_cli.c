@@ -270,13 +270,6 @@ static void quiet_and_named_by_itself(void) {
           "not named after the model in --init");
 }
 
-static void one_line_on_a_terminal(void) {
-    const char *text = program_on_terminal("train " RESNET "--steps 30 --out shown");
-    if (!text) SKIP("no pseudo-terminal here");
-    CHECK(strstr(text, "\r\033[K") && strstr(text, "step 30/30  loss "), "printed \"%s\"", text);
-    CHECK(strstr(text, "images/s") && strstr(text, " left"), "printed \"%s\"", text);
-}
-
 /* ---- the other commands -------------------------------------------------------------------- */
 
 static void evaluates(void) {
@@ -384,7 +377,6 @@ void test_cli(void) {
     RUN(threads_do_not_matter);
     RUN(tells_why_it_switched);
     RUN(quiet_and_named_by_itself);
-    RUN(one_line_on_a_terminal);
     RUN(evaluates);
     RUN(samples);
     RUN(validates_on_a_file);

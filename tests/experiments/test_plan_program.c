@@ -85,6 +85,27 @@ static void case_no_price(void) {
     CHECK(strstr(printed, "The cheapest: h100, ") && !strstr(printed, "Nothing"), "%s", printed);
 }
 
+/* G-20B has 16 x 20.99e9 bytes, and a machine of 24 GiB. */
+static void case_nothing_fits(void) {
+    const char *printed =
+        run(0, "plan --model G-20B --search --gpu rtx4090 --per-node 1 --nodes 1 --batch 1")->out;
+    const char *first = strstr(printed, "\nNothing fits.\n");
+    CHECK(first && strstr(first + 1, "\nNothing fits.\n"), "%s", printed);
+}
+
+/* The prefix's largest output, of 1024 x 2048 numbers in fp32: 7.8125 GiB for 1000 samples. */
+static void case_cache(void) {
+    const char *line = "\n--cache: up to %s GiB on disk or in host memory for each 1000 samples";
+    char fp32[128], bf16[128];
+    snprintf(fp32, sizeof fp32, line, "7.812");
+    snprintf(bf16, sizeof bf16, line, "3.906");
+    CHECK(strstr(run(0, "plan --model G-1.6B --gpu a100 --per-node 1 --cache")->out, fp32), "fp32");
+    CHECK(
+        strstr(run(0, "plan --model G-1.6B --gpu a100 --per-node 1 --cache --precision bf16")->out,
+               bf16),
+        "bf16");
+}
+
 static void case_idle_gpus(void) {
     const Printed *printed = run(0, "plan --model G-1.6B --search --gpu a100 --pipeline 3");
     CHECK(strstr(printed->out, "1x3 of 4 GPUs"), "%s", printed->out);
@@ -139,6 +160,8 @@ void test_plan_program(void) {
     RUN(case_plan);
     RUN(case_search);
     RUN(case_no_price);
+    RUN(case_nothing_fits);
+    RUN(case_cache);
     RUN(case_idle_gpus);
     RUN(case_scale);
     RUN(case_wrong_use);

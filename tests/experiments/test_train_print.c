@@ -1,0 +1,42 @@
+/* What `bcd train` prints. */
+#include <string.h>
+
+#include "cli.h"
+
+/* The lines before the first step. */
+static void says_what_it_trains(void) {
+    static const char gpt[] =
+        "--model gpt:layers=3,width=16,heads=2,context=16 --data words.tokens --limit 32";
+    static const struct {
+        const char *flags, *line;
+    } rows[] = {
+        {"--optimizer sgd", "ordinary training, the whole network at once\n"},
+        {"--optimizer sgd", "\nsgd trains language models badly; the default is adamw\n"},
+        {"--method offload --device simt", "at once; optimizer state and update in host memory\n"},
+        /* 12 w^2 + 13 w */
+        {"--submodels 2 --always-active block1", ", and 3.3k that are always active, cyclic order"},
+        {"--submodels 2 --switch-every 1", "the next one after 1 step\n"},
+        {"--submodels 2 --switch-every 2e", "the next one after 2 epochs\n"},
+        {"--submodels 2 --switch-every auto", "the next one when the loss stops falling\n"},
+        {"--fraction 0.25 --submodels 2", "\ndataset reduction: each submodel sees 0.25 of them\n"},
+        {"--warmup 7 --clip 2 --schedule constant", "(constant, warm-up 7 steps, clipped at 2)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Printed *printed = run(0, "train %s --batch 4 --steps 1 --threads 1 --out said%zu %s",
+                                     gpt, i, rows[i].flags);
+        CHECK(strstr(printed->out, rows[i].line), "%s: %s", rows[i].flags, printed->out);
+    }
+}
+
+static void one_line_on_a_terminal(void) {
+    const char *text = program_on_terminal("train " RESNET "--steps 30 --out shown");
+    if (!text) SKIP("no pseudo-terminal here");
+    CHECK(strstr(text, "\r\033[K") && strstr(text, "step 30/30  loss "), "printed \"%s\"", text);
+    CHECK(strstr(text, "images/s") && strstr(text, " left"), "printed \"%s\"", text);
+}
+
+void test_train_print(void) {
+    make_words();
+    RUN(says_what_it_trains);
+    RUN(one_line_on_a_terminal);
+}
