@@ -195,25 +195,36 @@ static void put_row(Table *table, const ComparedCases *compared, const PaperRow 
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
+/* "0.1", or "0.001 to 0.002" */
+typedef struct {
+    double min, max;
+    char text[48];
+} Range;
+
+static void range_add(Range *range, double value) {
+    range->min = fmin(range->min, value);
+    range->max = fmax(range->max, value);
+    snprintf(range->text, sizeof range->text, range->min < range->max ? "%.3g to %.3g" : "%.3g",
+             range->min, range->max);
+}
+
 /* Says which training has which letter: "[a] resnet8 on cifar10, sgd, ...". */
 static void note_case(Table *table, const ComparedCases *compared, int number) {
     const StudyCase *item = compared->item[number];
     const StudyRow *row = item->method[0].row[0];
-    double min = INFINITY, max = 0;
+    Range rates = {.min = INFINITY}, epochs_done = {.min = INFINITY};
     bool all_exact = true, exact = false;
     for (int m = 0; m < item->methods; m++) {
         const StudyRow *first = item->method[m].row[0];
         if (!find_row(compared->comparison, first, &exact) || !case_is_plain(&item->method[m]))
             continue;
         all_exact &= exact;
-        min = fmin(min, first->epochs);
-        max = fmax(max, first->epochs);
+        range_add(&rates, first->settings.lr);
+        range_add(&epochs_done, first->epochs);
     }
-    char duration[48];
-    snprintf(duration, sizeof duration, min < max ? "%.3g to %.3g" : "%.3g", min, max);
-    table_note(table, "[%c] %s on %s, %s, batch %" PRId64 ", rate %g, %s epochs, %s in %s%s.",
-               'a' + number, row->model, row->data, row->optimizer, row->batch, row->settings.lr,
-               duration, row->provenance.device, row->provenance.precision,
+    table_note(table, "[%c] %s on %s, %s, batch %" PRId64 ", rate %s, %s epochs, %s in %s%s.",
+               'a' + number, row->model, row->data, row->optimizer, row->batch, rates.text,
+               epochs_done.text, row->provenance.device, row->provenance.precision,
                all_exact ? "" : ": another training than the published one");
 }
 

@@ -354,6 +354,12 @@ static void case_student(void) {
     CHECK(isnan(study_student(1)), "of one");
 }
 
+static void case_no_tables(void) {
+    const Cases cases = {0};
+    Tables tables = {0};
+    CHECK(study_tables(&tables, &cases, true) == 0 && tables.tables == 0, "tables of nothing");
+}
+
 void test_study(void) {
     RUN(case_published_multipliers);
     RUN(case_published_perplexity);
@@ -369,4 +375,5 @@ void test_study(void) {
     RUN(case_means);
     RUN(case_operations);
     RUN(case_student);
+    RUN(case_no_tables);
 }
