@@ -60,8 +60,9 @@ int plan_calibrate(Efficiency *efficiency, const Gpu *gpu, const char *path) {
     double *rate = &c.cluster.efficiency.products[timed.precision];
     failed = failed || simulate(&p, NULL, &c, NULL);
     if (!failed && simulate_calibrate(&c, rate, timed.passes_s + p.update_s))
-        failed = error_set("%s: no speed of a %s explains the %.3g ms that its passes over %s took",
-                           path, gpu->name, 1e3 * timed.passes_s, timed.model->name);
+        failed =
+            error_set("%s: no speed of the %s explains the %.3g ms that its passes over %s took",
+                      path, gpu->name, 1e3 * timed.passes_s, timed.model->name);
     if (!failed) efficiency->products[timed.precision] = *rate;
     model_free(timed.model);
     return failed ? -1 : 0;

@@ -299,9 +299,11 @@ static void encoded_elsewhere(void) {
     CHECK(tokens_at(&tokens, 1) == 511 && !tokens_is_target(&tokens, 1), "the masked token");
     CHECK(tokens_at(&tokens, 0) == 5 && tokens_is_target(&tokens, 0), "the first token");
     tokens_free(&tokens);
-    CHECK(encoded("", bytes, 0, &stats) && strstr(error_message(), "says nothing"), "no head");
-    CHECK(encoded("x 512 2\n", bytes, 12, &stats) && strstr(error_message(), "says nothing"), "%s",
-          error_message());
+    CHECK(encoded("", bytes, 0, &stats) && strstr(error_message(), "did not begin with the line"),
+          "no head");
+    CHECK(encoded("x 512 2\n", bytes, 12, &stats) &&
+              strstr(error_message(), "did not begin with the line"),
+          "%s", error_message());
     CHECK(encoded("x 512 1\n", bytes, 11, &stats) && strstr(error_message(), "middle of a token"),
           "%s", error_message());
     CHECK(encoded("x 511 1\n", bytes, 12, &stats) && strstr(error_message(), "token 511"), "%s",
