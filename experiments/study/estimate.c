@@ -120,12 +120,16 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
     double total = 0;
     Rent rent[RENTS] = {{.gpu = "rtx4090"}, {.gpu = "a100"}};
     char text[32];
-    int failed = 0;
-    printf("%d trainings; timing a few steps of each network\n", plan->rows);
+    int failed = 0, finished = 0;
+    for (int r = 0; r < plan->rows; r++) finished += plan->row[r].finished;
+    printf("%d trainings", plan->rows - finished);
+    if (finished) printf(", and %d done before", finished);
+    printf("; timing a few steps of each network\n");
     for (int r = 0; r < plan->rows && !failed; r++) {
         TrainingRow *row = &plan->row[r];
         const Options *o = &row->options;
         double steps;
+        if (row->finished) continue;
         fflush(stdout);
         for (int earlier = 0; earlier < r; earlier++)
             if (same_network(o, &plan->row[earlier].options))

@@ -225,12 +225,12 @@ static int stopped(const TrainingPlan *plan) {
     return interrupt_status();
 }
 
+/* Trains the rows that find_finished has not found finished. */
 static int run_plan(TrainingPlan *plan, bool quiet) {
     TrainingProgress pace = {.plan = plan};
     if (*plan->missing && !quiet)
         printf("%s (data/fetch downloads the data sets)\n", plan->missing);
     int failed = 0;
-    if (find_finished(plan)) return -1;
     if (plan->jobs > 1) {
         interrupt_catch();
         if (trainings_run_parallel(plan) || find_finished(plan)) return -1;
@@ -262,6 +262,7 @@ int trainings_run(const TrainingKind *kind, const Options *options) {
     const DeviceModule *device;
     int status = trainings_plan(&plan, kind, options);
     if (!status) status = setup_device(&device, options); /* before anything is made */
+    if (!status) status = find_finished(&plan);
     if (!status && plan.long_run && !goes_on(&plan, options))
         status = trainings_estimate(&plan, options);
     if (!status && (!plan.long_run || options->yes)) {

@@ -89,10 +89,10 @@ int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry 
  * -1 with an error set when a process cannot be started. */
 int trainings_run_parallel(TrainingPlan *plan);
 
-/* estimate.c: measures a few steps of each network, prints how long each row and all of them would
- * take here, and the simulated hours and cost on rented GPUs, which also go into the table of
- * DIR/KIND-PRESET-estimate.h5; sets `work` to the seconds here.  Returns -1 with an error set, e.g.
- * when a data set is missing. */
+/* estimate.c: measures a few steps of each network, and prints how long the rows that are not
+ * finished would take here, each and together, with the simulated hours and cost on rented GPUs,
+ * which also go into the table of DIR/KIND-PRESET-estimate.h5.  Sets `work` of these rows to the
+ * seconds here.  Returns -1 with an error set, e.g. when a data set is missing. */
 int trainings_estimate(TrainingPlan *plan, const Options *asked);
 
 #endif

@@ -1,6 +1,7 @@
 /* Simulated times of published steps: what must come out whatever the machines reach; and the
  * tables of `bcd experiment timing`. */
 #include <math.h>
+#include <omp.h>
 #include <string.h>
 
 #include "../../experiments/paper/paper.h"
@@ -86,6 +87,17 @@ static void check_order(const Tables *t) {
     }
 }
 
+/* Two numbers of micro-batches; only BCD on two ranks can have virtual stages. */
+static void check_pipelines(const Tables *t) {
+    const Table *pipelines = tables_find(t, "pipeline1");
+    const int ranks = omp_get_num_procs() > 1 ? 2 : 1;
+    int rows = 0;
+    for (int r = 0; pipelines && r < pipelines->rows; r++)
+        rows += !!strstr(pipelines->label[r], "virtual");
+    CHECK(pipelines && pipelines->rows == 2 * 2 * ranks + rows && rows == 2 * (ranks - 1),
+          "%d pipelines, %d of virtual stages", pipelines ? pipelines->rows : 0, rows);
+}
+
 /* Times of this machine: that they are there. */
 static void check_measured(const Tables *t) {
     double full = number_in(t, "measured1", "full", "step", SOURCE_MEASURED);
@@ -135,6 +147,7 @@ static void experiment_writes_its_tables(void) {
         check_order(&tables);
         check_prefix(&tables);
         check_measured(&tables);
+        check_pipelines(&tables);
     }
     tables_free(&tables);
     printed = run(0, "report times/timing.h5 --out times.html");

@@ -184,6 +184,18 @@ static void case_told_before(void) {
     tables_free(&tables);
 }
 
+/* What has been trained before does not count again. */
+static void case_told_what_is_left(void) {
+    static const char common[] =
+        "experiment validity --preset gpu --models gpt:layers=3,width=16,heads=2,context=16 "
+        "--data words.tokens --optimizers adam --steps 3 --out left";
+    run(0, "%s --seeds 1 --yes", common);
+    const Printed *printed = run(0, "%s --seeds 2", common);
+    CHECK(strstr(printed->out, "2 trainings, and 2 done before; ") &&
+              !strstr(printed->out, "adam-full  "),
+          "%s", printed->out);
+}
+
 static void case_in_pieces(void) {
     static const char common[] =
         "experiment validity --preset smoke --models gpt:layers=3,width=16,heads=2,context=16 "
@@ -334,6 +346,7 @@ void test_trainings(void) {
     RUN(case_seeds_have_means);
     RUN(case_killed_and_resumed);
     RUN(case_told_before);
+    RUN(case_told_what_is_left);
     RUN(case_rows_already_there);
     RUN(case_table_alone);
     RUN(case_diverged);
