@@ -149,7 +149,7 @@ typedef struct Options {
     char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
     int per_node, nodes, plan_pipeline, micro_batches;
     double network; /* gigabits per second of a node, one direction */
-    bool plan_cache, search, scale;
+    bool plan_cache, search;
     int most_gpus;
     double budget; /* dollars per hour, of all GPUs; 0: any */
 

@@ -86,9 +86,6 @@ const Option option_table[] = {
      "--search: maximum number of GPUs", COMMAND_PLAN},
     {"budget", "DOLLARS", REAL(budget, 0.01, 1e9), LOCAL, NULL, "any",
      "--search: maximum price of all GPUs together, per hour", COMMAND_PLAN},
-    {"scale", NULL, FLAG(scale), LOCAL, "0", NULL,
-     "plan models of 7, 70 and 405 billion parameters (or --models) on 8 to 4096 GPUs",
-     COMMAND_PLAN},
 #undef SECTION
 #define SECTION "Flags"
     {"split", "train|valid|test", CHOICE(split, split_names, 3), LOCAL, "valid", NULL,
@@ -153,7 +150,7 @@ const Option option_table[] = {
     {"preset", "smoke|laptop|gpu|paper", CHOICE(preset, preset_names, PRESET_KINDS), LOCAL,
      "laptop", NULL, "how much to train, see above", COMMAND_EXPERIMENT},
     {"models", "LIST", TEXT(models), LOCAL, "", "the preset's", "models separated by spaces",
-     COMMAND_EXPERIMENT | COMMAND_PLAN},
+     COMMAND_EXPERIMENT},
     {"optimizers", "LIST", TEXT(optimizers), LOCAL, "", "the preset's",
      "sgd, adam, adamw, lion, separated by commas", COMMAND_EXPERIMENT},
     {"seeds", "N", INT(seeds, 1, 100), LOCAL, "3", "3; smoke and paper 1",

@@ -8,20 +8,15 @@
 /* Refuses flags that would be ignored. */
 static int check_kind(const Options *o) {
     static const char *const searched[] = {"budget", "gpus"};
-    if (o->search && o->scale)
-        return error_set("--search and --scale exclude each other; give one");
     for (int i = 0; i < 2 && !o->search; i++)
         if (options_given(o, searched[i])) return error_set("--%s needs --search", searched[i]);
-    if (options_given(o, "models") && !o->scale)
-        return error_set("--models needs --scale; a single model is --model");
     return 0;
 }
 
 static int answer(Tables *tables, const Options *options) {
     if (check_kind(options)) return -1;
-    if (options->scale) return plan_scale(tables, options);
     PlanQuestion q;
-    int failed = question_open(&q, options, options->model) ||
+    int failed = question_open(&q, options) ||
                  (options->search ? plan_search(tables, &q) : plan_cluster(tables, &q));
     question_free(&q);
     return failed;

@@ -82,9 +82,9 @@ typedef struct {
     int multipliers;
 } PlanQuestion;
 
-/* Reads the command line, with the model of that specification.  Returns -1 with an error set that
- * names the wrong flag; question_free is safe either way. */
-int question_open(PlanQuestion *question, const Options *options, const char *spec);
+/* Reads the command line.  Returns -1 with an error set that names the wrong flag; question_free is
+ * safe either way. */
+int question_open(PlanQuestion *question, const Options *options);
 void question_free(PlanQuestion *question);
 
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given
@@ -125,10 +125,9 @@ void plan_row(Table *table, const PlanQuestion *question, const char *label, con
 /* Appends a row that says why there is no plan. */
 void plan_row_without(Table *table, const char *label, const char *why);
 
-/* ---- the three kinds of answer: each adds tables, or returns -1 with an error set ------------ */
+/* ---- the two kinds of answer: each adds tables, or returns -1 with an error set -------------- */
 
 int plan_cluster(Tables *tables, const PlanQuestion *question); /* cluster.c */
 int plan_search(Tables *tables, const PlanQuestion *question);  /* search.c */
-int plan_scale(Tables *tables, const Options *options);         /* search.c */
 
 #endif

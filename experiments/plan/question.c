@@ -25,7 +25,7 @@ static int check_sizes(const Options *o, const Model *model) {
     int gpus = o->per_node * o->nodes, ranks = o->plan_pipeline * o->replicas;
     long long pieces = (long long)o->replicas * o->micro_batches;
     int max = o->plan_pipeline > o->submodels ? o->plan_pipeline : o->submodels;
-    if (!o->scale && ranks > gpus)
+    if (ranks > gpus)
         return error_set(
             "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d "
             "GPUs",
@@ -49,7 +49,7 @@ static int read_multipliers(PlanQuestion *q) {
     return 0;
 }
 
-int question_open(PlanQuestion *q, const Options *o, const char *spec) {
+int question_open(PlanQuestion *q, const Options *o) {
     *q = (PlanQuestion){.options = o, .tokens = o->train_tokens, .efficiency = efficiency_default};
     bool any = strcmp(o->gpu, "any") == 0 || (o->search && !options_given(o, "gpu"));
     if (any && !o->search) return error_set("--gpu any: only with --search; else name one");
@@ -57,8 +57,8 @@ int question_open(PlanQuestion *q, const Options *o, const char *spec) {
     if (*o->trace && !q->gpu) return error_set("--trace %s: name the --gpu it is of", o->trace);
     double price;
     if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multipliers(q)) return -1;
-    if (!*spec) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
-    q->model = setup_model(spec, 0, o->context);
+    if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
+    q->model = setup_model(o->model, 0, o->context);
     if (!q->model || check_sizes(o, q->model)) return -1;
     return *o->trace ? plan_calibrate(&q->efficiency, q->gpu, o->trace) : 0;
 }

@@ -1,5 +1,4 @@
-/* `bcd plan --search` chooses the kind and number of GPUs and all else; `--scale` plans large
- * models on many GPUs. */
+/* `bcd plan --search` chooses the kind and number of GPUs and all else. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,8 +32,6 @@ static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space,
         plan_row(table, q, label, plan, found);
     return found;
 }
-
-/* ---- --search -------------------------------------------------------------------------------- */
 
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
 
@@ -106,48 +103,4 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
 
 int plan_search(Tables *tables, const PlanQuestion *q) {
     return add_goal(tables, q, PLAN_CHEAPEST) || add_goal(tables, q, PLAN_FASTEST) ? -1 : 0;
-}
-
-/* ---- --scale --------------------------------------------------------------------------------- */
-
-static int add_count_of(Table *table, const PlanQuestion *q, const char *spec, int gpus) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", gpus);
-    for (PlanMethod m = 0; m < PLAN_METHODS; m++) {
-        PlanSpace space;
-        Plan plan;
-        progress("%s on %d GPUs: %s", spec, gpus, plan_method_names[m]);
-        if (question_space(&space, q, m, q->gpu, false)) return -1;
-        choices_add(&space.gpus, gpus);
-        add_best(table, q, &space, number, PLAN_CHEAPEST, &plan);
-    }
-    progress("%s", "");
-    return 0;
-}
-
-static int add_model(Tables *tables, const Options *options, const char *spec, int number) {
-    enum { MIN = 8, MAX = 4096, TIMES = 8 };
-    PlanQuestion q;
-    char name[16], title[OPTION_TEXT + 160], count[32];
-    int failed = question_open(&q, options, spec);
-    if (!failed) {
-        snprintf(name, sizeof name, "scale%d", number);
-        snprintf(title, sizeof title, "%s: %s parameters, %d samples per update, on %s", spec,
-                 format_count((double)q.model->param_count, count), options->batch, q.gpu->name);
-        Table *table = plan_table(tables, &q, name, title, "GPUs, method");
-        for (int gpus = MIN; gpus <= MAX && !failed; gpus *= TIMES)
-            failed = add_count_of(table, &q, spec, gpus);
-        table_note(table, "The shape: %s.", q.model->spec);
-    }
-    question_free(&q);
-    return failed ? -1 : 0;
-}
-
-int plan_scale(Tables *tables, const Options *options) {
-    char specs[OPTION_TEXT], *rest;
-    int number = 0;
-    snprintf(specs, sizeof specs, "%s", *options->models ? options->models : "L-7B L-70B L-405B");
-    for (char *spec = strtok_r(specs, " ", &rest); spec; spec = strtok_r(NULL, " ", &rest))
-        if (add_model(tables, options, spec, number++)) return -1;
-    return number ? 0 : error_set("--models is empty");
 }

@@ -18,7 +18,7 @@ static void ask(PlanQuestion *q, Options *o, const char *line) {
     char words[1024];
     snprintf(words, sizeof words, "plan %s", line);
     if (!CHECK(parse_line(o, words) == 0, "%s", error_message())) abort();
-    if (!CHECK(question_open(q, o, o->model) == 0, "%s", error_message())) abort();
+    if (!CHECK(question_open(q, o) == 0, "%s", error_message())) abort();
 }
 
 static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {

@@ -111,22 +111,25 @@ static void case_idle_gpus(void) {
     CHECK(strstr(printed->out, "1x3 of 4 GPUs"), "%s", printed->out);
 }
 
-static void case_scale(void) {
-    run(0, "plan --scale --models L-7B --batch 1024 --gpu a100 --out scale.h5");
-    Tables t;
-    if (read_tables(&t, "scale.h5")) {
-        static const char *const rows[] = {"8, BCD-1/3", "64, BCD-1/3", "512, BCD-1/3"};
-        for (int i = 1; i < 3; i++) {
-            double before = cell(&t, "scale0", rows[i - 1], "rate");
-            double rate = cell(&t, "scale0", rows[i], "rate");
-            CHECK(rate > before && rate < 8.5 * before, "%s: %g tokens/s after %g", rows[i], rate,
-                  before);
-            CHECK(cell(&t, "scale0", rows[i], "dollars") >
-                      0.99 * cell(&t, "scale0", rows[i - 1], "dollars"),
-                  "%s: cheaper with more GPUs", rows[i]);
+/* More of the same GPUs are faster, by at most as many times, and no cheaper. */
+static void case_more_gpus(void) {
+    double rate = 0, dollars = 0;
+    for (int nodes = 1; nodes <= 64; nodes *= 8) {
+        Tables t;
+        run(0, "plan --model L-7B --batch 1024 --gpu a100 --nodes %d --out nodes.h5", nodes);
+        if (!read_tables(&t, "nodes.h5")) return;
+        double new_rate = cell(&t, "time", "BCD-1/3", "rate");
+        double new_dollars = cell(&t, "cost", "BCD-1/3", "dollars");
+        if (nodes > 1) {
+            CHECK(new_rate > rate && new_rate < 8.5 * rate, "%d nodes: %g tokens/s after %g", nodes,
+                  new_rate, rate);
+            CHECK(new_dollars > 0.99 * dollars, "%d nodes: %g dollars after %g", nodes, new_dollars,
+                  dollars);
         }
+        rate = new_rate;
+        dollars = new_dollars;
+        tables_free(&t);
     }
-    tables_free(&t);
 }
 
 static void case_wrong_use(void) {
@@ -148,11 +151,8 @@ static void case_wrong_use(void) {
     check_error(run(2, "plan --model resnet8 --context 9"), "--context");
     check_error(run(2, "plan --model G-10B --trace absent.h5"), "absent.h5");
     check_error(run(2, "plan --model G-10B --search --trace absent.h5"), "name the --gpu");
-    check_error(run(2, "plan --model G-10B --search --scale"), "--search and --scale");
     check_error(run(2, "plan --model G-10B --gpus 8"), "--gpus needs --search");
-    check_error(run(2, "plan --scale --budget 8"), "--budget needs --search");
-    check_error(run(2, "plan --models \"L-7B\""), "--models needs --scale");
-    check_error(run(2, "plan --scale --models nothing"), "no model \"nothing\"");
+    check_error(run(2, "plan --model G-10B --budget 8"), "--budget needs --search");
     check_error(run(1, "plan --model resnet8 --out /nonexistent/plan.h5"), "/nonexistent");
 }
 
@@ -163,6 +163,6 @@ void test_plan_program(void) {
     RUN(case_nothing_fits);
     RUN(case_cache);
     RUN(case_idle_gpus);
-    RUN(case_scale);
+    RUN(case_more_gpus);
     RUN(case_wrong_use);
 }

@@ -111,7 +111,7 @@ static void check_measured(const Tables *t) {
     CHECK(full > 0 && fabs(sum / 3 - mean) < 1e-9 * mean, "%g ms, mean %g", full, mean);
     double measured = number_in(t, "pipeline1", "BCD-1/3 plain", "measured", SOURCE_MEASURED);
     double simulated = number_in(t, "pipeline1", "BCD-1/3 plain", "simulated", SOURCE_SIMULATED);
-    CHECK(isfinite(measured) && measured > 0 && isfinite(simulated) && simulated > 0,
+    CHECK(measured > 0 && simulated > measured / 20 && simulated < measured * 20,
           "%g ms, simulated %g", measured, simulated);
     const Table *pipelines = tables_find(t, "pipeline1");
     const Cell *cell = pipelines ? table_find(pipelines, "BCD-1/3 plain", "measured") : NULL;
