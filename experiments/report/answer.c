@@ -17,7 +17,7 @@ static const TableColumn columns[COLUMNS] = {
 };
 
 static void put_scores(Table *answer, const CaseMethod *method) {
-    StudyComparison c = study_compare(method, method->of, AXIS_UPDATES, STUDY_SCORE);
+    StudyComparison c = study_compare(method, method->of, AXIS_UPDATES);
     bool images = study_is_images(method->row[0]);
     const char *unit = images ? " %" : "";
     char budget[64];

@@ -23,23 +23,21 @@ static double score_after(const StudyRow *row, double updates) {
     return before ? study_score(row, before) : NAN;
 }
 
-static double reached(const StudyRow *row, StudyQuality quality, size_t rows, size_t window) {
-    if (quality == STUDY_LOSS) return study_loss(row, rows, window);
+/* Returns the score when a training has spent the budget. */
+static double score_within(const StudyRow *row, StudyAxis axis, double budget) {
+    size_t rows = study_rows_before(row, axis, nextafter(budget, INFINITY));
     return score_after(row, rows ? (double)row->curve[rows - 1].step : 0);
 }
 
 static void add_seed(StudyComparison *sum, const StudyRow *row, const StudyRow *full,
-                     StudyAxis axis, StudyQuality quality) {
+                     StudyAxis axis) {
     double bcd_total = study_axis_total(row, axis), full_total = study_axis_total(full, axis),
            budget = fmin(bcd_total, full_total);
     const StudyRow *cut = bcd_total > budget ? row : full_total > budget ? full : NULL;
     if (!isfinite(bcd_total + full_total) || (cut && !study_may_be_cut(cut)) ||
         (axis == AXIS_SECONDS && !study_times_comparable(row, full)))
         return;
-    size_t window = study_window(row, full);
-    double over = nextafter(budget, INFINITY);
-    double bcd_at = reached(row, quality, study_rows_before(row, axis, over), window);
-    double full_at = reached(full, quality, study_rows_before(full, axis, over), window);
+    double bcd_at = score_within(row, axis, budget), full_at = score_within(full, axis, budget);
     if (!isfinite(bcd_at + full_at)) return;
     mean_add(&sum->budget, budget);
     mean_add(&sum->bcd, bcd_at);
@@ -66,15 +64,13 @@ static Verdict judge(const Mean *difference, bool more_is_better) {
     return (difference->mean > 0) == more_is_better ? BCD_AHEAD : FULL_AHEAD;
 }
 
-StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis,
-                              StudyQuality quality) {
+StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis) {
     StudyComparison sum = {0};
     for (int s = 0; s < method->seeds; s++) {
         const StudyRow *full = case_full_update(with, method->row[s]);
-        if (full) add_seed(&sum, method->row[s], full, axis, quality);
+        if (full) add_seed(&sum, method->row[s], full, axis);
     }
-    bool more_is_better = quality == STUDY_SCORE && study_is_images(method->row[0]);
-    sum.verdict = judge(&sum.difference, more_is_better);
+    sum.verdict = judge(&sum.difference, study_is_images(method->row[0]));
     return sum;
 }
 
@@ -96,17 +92,11 @@ static const CaseMethod *find_fitting(const Cases *cases, const StudyRow *row) {
     return best;
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* What is equal; equal memory compares with a smaller network at equal updates. */
 enum { EQUAL_MEMORY = 3, EQUALS };
-static const struct {
-    StudyAxis axis;
-    const char *label;
-} equals[EQUALS] = {{AXIS_UPDATES, "updates"},
-                    {AXIS_OPERATIONS, "operations"},
-                    {AXIS_SECONDS, "seconds"},
-                    {AXIS_UPDATES, "memory"}};
+static const StudyAxis equals[EQUALS] = {AXIS_UPDATES, AXIS_OPERATIONS, AXIS_SECONDS, AXIS_UPDATES};
 
 const char *study_format_budget(char text[64], double value, StudyAxis axis) {
     if (axis == AXIS_UPDATES)
@@ -122,15 +112,14 @@ const char *study_format_budget(char text[64], double value, StudyAxis axis) {
 
 enum { SEEDS, BUDGET, BCD, DIFFERENCE = 4, VERDICT, COLUMNS };
 
-static void put_method(Table *table, const Cases *cases, const CaseMethod *method,
-                       StudyQuality quality, int counts[EQUALS][VERDICTS]) {
+static void put_method(Table *table, const Cases *cases, const CaseMethod *method) {
     char label[CASE_LABEL], budget[64], network[CASE_NAME];
     for (int e = 0; e < EQUALS; e++) {
         const CaseMethod *small = e == EQUAL_MEMORY ? find_fitting(cases, method->row[0]) : method;
         if (!small) continue;
-        StudyComparison c = study_compare(method, small->of, equals[e].axis, quality);
+        StudyComparison c = study_compare(method, small->of, equals[e]);
         if (!c.difference.count) continue;
-        study_format_budget(budget, mean_value(&c.budget), equals[e].axis);
+        study_format_budget(budget, mean_value(&c.budget), equals[e]);
         if (e == EQUAL_MEMORY)
             snprintf(budget, sizeof budget, "%.3g MiB: %.30s",
                      method->row[0]->peak[MEM_ROLES] / MIB, case_network(small->row[0], network));
@@ -141,86 +130,40 @@ static void put_method(Table *table, const Cases *cases, const CaseMethod *metho
         table_mean(table, DIFFERENCE, mean_value(&c.difference), mean_spread(&c.difference),
                    SOURCE_MEASURED);
         table_text(table, VERDICT, SOURCE_NONE, "%s", verdict_names[c.verdict]);
-        counts[e][c.verdict]++;
     }
 }
 
-static Table *add_quality(Tables *tables, const Cases *cases, StudyQuality quality,
-                          int counts[EQUALS][VERDICTS]) {
-    bool loss = quality == STUDY_LOSS;
-    int decimals = loss ? 3 : 2;
-    const TableColumn columns[COLUMNS] = {
+void study_add_budgets(Tables *tables, const Cases *cases) {
+    static const TableColumn columns[COLUMNS] = {
         {"seeds", "seeds", "", COLUMN_NUMBER, 0, SOURCE_NONE},
         {"budget", "at equal", "", COLUMN_TEXT, 0, SOURCE_NONE},
-        {"bcd", "score", "BCD", COLUMN_NUMBER, decimals, SOURCE_MEASURED},
-        {"full", "score", "full", COLUMN_NUMBER, decimals, SOURCE_MEASURED},
-        {"difference", "difference", "BCD - full", COLUMN_NUMBER, decimals, SOURCE_MEASURED},
-        {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE}};
-    Table *table =
-        tables_add(tables, loss ? "equal_loss" : "equal_score",
-                   loss ? "At equal updates, operations, seconds, memory: training loss"
-                        : "At equal updates, operations, seconds, memory: validation score",
-                   "training", columns, COLUMNS);
-    for (int c = BCD; c < BCD + 2 && loss; c++) strcpy(table->column[c].head, "loss");
-    for (int m = 0; m < cases->methods; m++)
-        if (study_is_compared(&cases->method[m]))
-            put_method(table, cases, &cases->method[m], quality, counts);
-    return table;
-}
-
-static void note_score(Table *table) {
+        {"bcd", "score", "BCD", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+        {"full", "score", "full", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+        {"difference", "difference", "BCD - full", COLUMN_NUMBER, 2, SOURCE_MEASURED},
+        {"ahead", "verdict", "", COLUMN_TEXT, 0, SOURCE_NONE},
+    };
+    Table *table = NULL;
+    for (int m = 0; m < cases->methods; m++) {
+        if (!study_is_compared(&cases->method[m])) continue;
+        if (!table)
+            table =
+                tables_add(tables, "equal_score", "Does BCD match the full update, at equal cost?",
+                           "training", columns, COLUMNS);
+        put_method(table, cases, &cases->method[m]);
+    }
+    if (!table) return;
     table_note(table,
                "Both at the end of the one that spent less (means over seeds).  Score: accuracy in "
                "%%, or perplexity, on the validation split at that point, not the best until then, "
                "interpolated between evaluations.  Operations are counted from shapes.  A training "
                "with a cosine is compared only as a whole.");
-    table_note(
-        table,
-        "Verdict: one is ahead when the mean difference of paired seeds exceeds its standard error "
-        "(the spread over the root of the seeds) times Student's t (two-sided, 95 %%); with one "
-        "seed there is no verdict.  Each row is tested by itself: of twenty rows without any "
-        "difference, chance calls one ahead.");
+    table_note(table,
+               "Verdict: one is ahead when the mean difference of paired seeds exceeds its "
+               "standard error (the spread over the root of the seeds) times Student's t "
+               "(two-sided, 95 %%); with one seed there is no verdict.  Each row is tested by "
+               "itself: of twenty rows without any difference, chance calls one ahead.");
     table_note(table, "%s", study_times_note);
-    table_note(
-        table,
-        "MiB: at equal updates, next to the full update of the network named: the largest here "
-        "whose peak memory (all roles) is not above BCD's.");
-}
-
-/* Fills the table of verdicts. */
-static void put_counts(Table *table, int loss[EQUALS][VERDICTS], int score[EQUALS][VERDICTS]) {
-    for (int e = 0; e < EQUALS; e++) {
-        table_row(table, "%s", equals[e].label);
-        table_put(table, 0, loss[e][BCD_AHEAD], loss[e][FULL_AHEAD], loss[e][UNDECIDED],
-                  score[e][BCD_AHEAD], score[e][FULL_AHEAD], score[e][UNDECIDED]);
-    }
-    table_note(
-        table,
-        "Number of rows of the two tables below with each verdict; rows of one seed have none. "
-        " Rows that share a full update are not independent.");
-}
-
-void study_add_budgets(Tables *tables, const Cases *cases) {
-    static const TableColumn columns[] = {
-        {"loss_bcd", "BCD ahead", "training loss", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-        {"loss_full", "full ahead", "training loss", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-        {"loss_undecided", "undecided", "training loss", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-        {"score_bcd", "BCD ahead", "valid. score", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-        {"score_full", "full ahead", "valid. score", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-        {"score_undecided", "undecided", "valid. score", COLUMN_NUMBER, 0, SOURCE_MEASURED},
-    };
-    int counts[2][EQUALS][VERDICTS] = {0};
-    int max_pairs = 0;
-    for (int m = 0; m < cases->methods; m++)
-        if (study_pairs(&cases->method[m]) > max_pairs) max_pairs = study_pairs(&cases->method[m]);
-    if (!max_pairs) return;
-    Table *summary = NULL;
-    if (max_pairs > 1)
-        summary = tables_add(tables, "verdicts", "Does BCD match the full update, at equal cost?",
-                             "at equal", columns, 6);
-    note_score(add_quality(tables, cases, STUDY_SCORE, counts[STUDY_SCORE]));
-    table_note(add_quality(tables, cases, STUDY_LOSS, counts[STUDY_LOSS]),
-               "The same for the smoothed training loss: the mean over the last updates within the "
-               "budget, a fortieth of the shorter training but at least ten.");
-    if (summary) put_counts(summary, counts[STUDY_LOSS], counts[STUDY_SCORE]);
+    table_note(table,
+               "MiB: at equal updates, next to the full update of the network named: the largest "
+               "here whose peak memory (all roles) is not above BCD's.");
 }

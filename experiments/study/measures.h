@@ -73,9 +73,6 @@ bool study_is_compared(const CaseMethod *method); /* by at least one seed */
 
 /* ---- budgets.c ------------------------------------------------------------------------------- */
 
-/* STUDY_SCORE: accuracy for images, perplexity for language models. */
-typedef enum { STUDY_SCORE, STUDY_LOSS } StudyQuality;
-
 typedef enum { NO_VERDICT /* of one seed */, BCD_AHEAD, FULL_AHEAD, UNDECIDED, VERDICTS } Verdict;
 extern const char *const verdict_names[VERDICTS]; /* "BCD ahead"; "" for none */
 
@@ -85,15 +82,14 @@ typedef struct {
     Verdict verdict;
 } StudyComparison;
 
-/* Compares a method with the full updates of a case, its own or another one, at an equal budget:
- * the updates, seconds or operations of the one that spent less. */
-StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis,
-                              StudyQuality quality);
+/* Compares scores (study_score) of a method with those of the full updates of a case, its own or
+ * another one, at an equal budget: the updates, seconds or operations of the one that spent less.
+ */
+StudyComparison study_compare(const CaseMethod *method, const StudyCase *with, StudyAxis axis);
 /* Formats a budget: "240 updates".  Returns `text`. */
 const char *study_format_budget(char text[64], double value, StudyAxis axis);
 
-/* Adds the tables of all such comparisons: none when there are none, and no verdicts when no method
- * has two pairs. */
+/* Adds the table of all such comparisons, or none when there are none. */
 void study_add_budgets(Tables *tables, const Cases *cases);
 
 /* Returns the 97.5 % quantile of Student's t distribution with n - 1 degrees of freedom: by so many

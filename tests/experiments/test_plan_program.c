@@ -42,6 +42,9 @@ static void case_plan(void) {
                    cell(&t, "time", "BCD-1/3", "passes") + cell(&t, "time", "BCD-1/3", "update") +
                        cell(&t, "time", "BCD-1/3", "all_reduce")),
               "the parts are not the whole");
+        CHECK(
+            isnan(cell(&t, "memory", "full", "host")) && cell(&t, "memory", "offload", "host") > 0,
+            "only offload takes host memory");
         const Table *time = tables_find(&t, "time");
         for (int c = 0; time && c < time->columns; c++)
             CHECK(strcmp(time->column[c].unit, "ms") || time->column[c].decimals == 1,

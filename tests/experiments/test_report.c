@@ -107,7 +107,6 @@ static void case_page(void) {
                *loss = strstr(text, ">training loss, nats"),
                *table = strstr(text, "<section id=\"table2_");
     CHECK(answer && loss && table && answer < loss && loss < table, "not the answer first");
-    CHECK(!strstr(text, "id=\"verdicts\""), "verdicts of one seed");
     free(text);
 }
 
