@@ -93,6 +93,7 @@ const TrainingKind training_converged_pilot = {
     "bcd lr=0.1 epochs=120 switch-every=1e; bcd x0.9 lr=0.1 epochs=120 switch-every=1e; " \
     "bcd x0.3 lr=0.1 epochs=400 switch-every=1e"
 #define WORDS_BCD "lr=0.002 epochs=24 switch-every=0.25e"
+#define WORDS_COSINE "full lr=0.001 epochs=24 schedule=cosine; bcd3 " WORDS_BCD " schedule=cosine"
 
 const TrainingKind training_converged = {
     .name = "converged",
@@ -105,6 +106,8 @@ const TrainingKind training_converged = {
                             {WORDS(QUARTER, "full lr=0.001 epochs=8; bcd3 " WORDS_BCD), .seeds = 2},
                             {WORDS(QUARTER, "bcd2 " WORDS_BCD "; bcd4 " WORDS_BCD), .seeds = 2},
                             {WORDS(QUARTER_OF_LESS, "bcd3 x0.9 " WORDS_BCD), .seeds = 2},
+                            {WORDS(QUARTER, "full lr=0.001 epochs=24"), .seeds = 2},
+                            {WORDS(QUARTER " final-lr=0", WORDS_COSINE), .seeds = 2},
                             {IMAGES(HALF, "sgd", "", LONG_SGD)},
                             {IMAGES(HALF, "sgd", "", LESS_DATA)},
                             {IMAGES("resnet8", "sgd", "", LONG_SGD)},
@@ -124,25 +127,26 @@ const TrainingKind training_converged = {
 /* ---- remedies -------------------------------------------------------------------------------- */
 
 /* With the cosine the scores of neighbouring evaluations differ least, so that a small effect
- * shows.  Each remedy alone, next to plain BCD.  LISA: embedding and head always train.  BREAD:
+ * shows.  Each remedy alone, to be compared with plain BCD: for the images with that of `converged`
+ * (bcd report converged.h5 remedies.h5).  LISA: embedding and head always train.  BREAD:
  * blocks above the submodel take a plain gradient step.  Rates per submodel rise or fall with
  * depth, because it is not known which submodel needs more. */
-#define WITH(bcd, remedy) "; bcd " bcd " " remedy
-#define REMEDIES(full, bcd)                                                           \
-    "full " full "; bcd " bcd WITH(bcd, "keep-state=1") WITH(bcd, "switch-warmup=40") \
-        WITH(bcd, "submodel-lr=2,1,0.5") WITH(bcd, "submodel-lr=0.5,1,2")             \
-            WITH(bcd, "order=descending") WITH(bcd, "always-active=ends")             \
-                WITH(bcd, "correct-above=0.1")
+#define REMEDIES(bcd)                                                                      \
+    bcd " keep-state=1; " bcd " switch-warmup=40; " bcd " submodel-lr=2,1,0.5; " bcd       \
+        " submodel-lr=0.5,1,2; " bcd " order=descending; " bcd " always-active=ends; " bcd \
+        " correct-above=0.1"
+#define IMAGES_BCD "bcd lr=0.1 switch-every=40"
+#define PLAIN_WORDS "bcd lr=0.002 switch-every=0.25e"
 
 const TrainingKind training_remedies = {
     .name = "remedies",
     .preset = {[PRESET_SMOKE] = {SMOKE},
                [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd",
                                           FEW " " FEW_COSINE " epochs=240 schedule=cosine",
-                                          REMEDIES("lr=0.2 epochs=80", "lr=0.1 switch-every=40")),
+                                          REMEDIES(IMAGES_BCD)),
                                    .seeds = 2},
                                   {WORDS("epochs=4 eval-every=471",
-                                         REMEDIES("lr=0.001", "lr=0.002 switch-every=0.25e")),
+                                         "full lr=0.001; " PLAIN_WORDS "; " REMEDIES(PLAIN_WORDS)),
                                    .seeds = 2}}},
     .takes_hours = true,
 };
