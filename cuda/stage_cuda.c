@@ -174,7 +174,7 @@ Stage *stage_cuda_create(const Model *model, StageSettings settings) {
         error_set("stage: offload is for one device; a pipeline trains without");
         return NULL;
     }
-    if (settings.correct_lr > 0) {
+    if (settings.correct_factor > 0) {
         error_set("stage: blocks above the active ones are corrected on the processor alone");
         return NULL;
     }

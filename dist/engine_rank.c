@@ -266,9 +266,10 @@ Engine *engine_rank_create(Stage *stage, Transport *transport, Transport *replic
                       .blocks = blocks,
                       .settings = settings,
                       .messages = stage->is->message_pack && transport->carries_messages};
-    if (stage->settings.correct_lr > 0)
+    if (stage->settings.correct_factor > 0)
         error_set("pipeline: blocks above the active ones are corrected on one device alone");
-    if (stage->settings.correct_lr > 0 || reserve(e) || rank_cache_open(e) || make_evaluation(e)) {
+    if (stage->settings.correct_factor > 0 || reserve(e) || rank_cache_open(e) ||
+        make_evaluation(e)) {
         rank_free(&e->base);
         return NULL;
     }

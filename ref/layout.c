@@ -125,7 +125,7 @@ static bool is_output(const Model *model, int value) {
 static void mark_trains(Layout *l) {
     const int lowest = lowest_active(l->model, l->active);
     for (int b = 0; b < l->model->blocks; b++)
-        l->trains[b] = l->active[b] || (b > lowest && l->settings->correct_lr > 0);
+        l->trains[b] = l->active[b] || (b > lowest && l->settings->correct_factor > 0);
 }
 
 /* Gradients flow to every value above an active parameter. */

@@ -46,7 +46,7 @@ typedef struct {
     const StageSettings *settings;
     const bool *active; /* [blocks] */
     int lowest;         /* the lowest block with a gradient; `blocks` if nothing is active */
-    bool *trains;       /* [blocks]: active, or corrected (settings.correct_lr) */
+    bool *trains;       /* [blocks]: active, or corrected (settings.correct_factor) */
     ValueLayout *value; /* [values] */
     NodeLayout *node;   /* [nodes] */
     size_t workspace;   /* bytes */

@@ -45,11 +45,11 @@ typedef struct {
     bool recompute;  /* keep only block inputs, and recompute the rest in the backward pass */
     bool keep_state; /* keep a submodel's optimizer state when another becomes active */
     FrozenNorm frozen_norm;
-    /* The rate of the correction of BREAD (Luo et al. 2024), on one CPU stage; 0: no correction.
-     * The input gradients of frozen blocks above the lowest active one are computed anyway, so
-     * these blocks take a plain gradient step at each update, p -= correct_lr g, without clipping,
-     * decay or state. */
-    double correct_lr;
+    /* The correction of BREAD (Luo et al. 2024), on one CPU stage; 0: no correction.  The input
+     * gradients of frozen blocks above the lowest active one are computed anyway, so these blocks
+     * take a plain gradient step at each update, p -= correct_factor lr g, without clipping, decay
+     * or state. */
+    double correct_factor;
     OptimizerSettings optimizer;
     uint64_t seed; /* of the initial parameters */
     bool plain;    /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */

@@ -203,12 +203,12 @@ int stage_gradient_norm(Stage *base, double *norm) {
     return 0;
 }
 
-/* p -= correct_lr g */
-static void correct(RefStage *s, int param) {
+/* p -= correct_factor lr g */
+static void correct(RefStage *s, int param, double lr) {
     const OptimizerSettings plain = {.kind = OPTIMIZER_SGD};
     optimizer_update(&plain, &s->base.model->param[param], s->param[param].data,
                      (real *[2]){NULL, NULL}, s->param[param].gradient, 1,
-                     s->base.settings.correct_lr, 1);
+                     s->base.settings.correct_factor * lr, 1);
 }
 
 void stage_update(Stage *base, double lr, double gradient_scale) {
@@ -222,7 +222,7 @@ void stage_update(Stage *base, double lr, double gradient_scale) {
                              param->gradient, gradient_scale, lr,
                              s->optimizer_step[m->param[p].block]);
         else if (param->gradient && !s->active[m->param[p].block])
-            correct(s, p);
+            correct(s, p, lr);
     }
     end_step(s);
 }

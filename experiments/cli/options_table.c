@@ -234,9 +234,9 @@ const Option option_table[] = {
      "after each switch raise the learning rate from 0 over STEPS", TRAINING},
     {"submodel-lr", "LIST", TEXT(submodel_lr), FIXED, "", "1 each",
      "factors of the learning rate, one for each submodel, as in 1,0.5,2", TRAINING},
-    {"correct-above", "RATE", REAL(correct_above, 0, 1000), FIXED, "0", "none",
-     "at each update frozen blocks above the active submodel take a plain gradient step of this "
-     "rate, as in BREAD; only on the CPU, not with --pipeline",
+    {"correct-above", "FACTOR", REAL(correct_above, 0, 1e6), FIXED, "0", "none",
+     "at each update frozen blocks above the active submodel take a plain gradient step of FACTOR "
+     "times the learning rate, as in BREAD; only on the CPU, not with --pipeline",
      TRAINING},
     {"frozen-norm", "running|batch", CHOICE(frozen_norm, frozen_norm_names, 2), FIXED, "running",
      NULL, "statistics that a frozen batch norm uses: running ones or the batch's", TRAINING},

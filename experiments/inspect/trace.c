@@ -113,7 +113,8 @@ static int trace_step(Tables *tables, StepCost *step, Bench *bench, int number) 
     free(bytes);
     if (failed) return -1;
     step->bytes = (double)setup->engine->is->memory(setup->engine)->total_current;
-    return model_operations(&step->flops, model, bench->active, setup->stage_settings.correct_lr);
+    return model_operations(&step->flops, model, bench->active,
+                            setup->stage_settings.correct_factor);
 }
 
 static void put_step(Table *table, const StepCost *step, const StepCost *full) {

@@ -129,25 +129,25 @@ const TrainingKind training_converged = {
 /* With the cosine the scores of neighbouring evaluations differ least, so that a small effect
  * shows.  Each remedy alone, to be compared with plain BCD: for the images with that of `converged`
  * (bcd report converged.h5 remedies.h5).  LISA: embedding and head always train.  BREAD:
- * blocks above the submodel take a plain gradient step.  Rates per submodel rise or fall with
- * depth, because it is not known which submodel needs more. */
-#define REMEDIES(bcd)                                                                      \
+ * blocks above the submodel take a plain gradient step, for both networks of rate 0.1 at first.
+ * Rates per submodel rise or fall with depth, because it is not known which submodel needs more. */
+#define REMEDIES(bcd, factor)                                                              \
     bcd " keep-state=1; " bcd " switch-warmup=40; " bcd " submodel-lr=2,1,0.5; " bcd       \
         " submodel-lr=0.5,1,2; " bcd " order=descending; " bcd " always-active=ends; " bcd \
-        " correct-above=0.1"
+        " correct-above=" factor
 #define IMAGES_BCD "bcd lr=0.1 switch-every=40"
 #define PLAIN_WORDS "bcd lr=0.002 switch-every=0.25e"
 
 const TrainingKind training_remedies = {
     .name = "remedies",
-    .preset = {[PRESET_SMOKE] = {SMOKE},
-               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd",
-                                          FEW " " FEW_COSINE " epochs=240 schedule=cosine",
-                                          REMEDIES(IMAGES_BCD)),
-                                   .seeds = 2},
-                                  {WORDS("epochs=4 eval-every=471",
-                                         "full lr=0.001; " PLAIN_WORDS "; " REMEDIES(PLAIN_WORDS)),
-                                   .seeds = 2}}},
+    .preset =
+        {[PRESET_SMOKE] = {SMOKE},
+         [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW " " FEW_COSINE " epochs=240 schedule=cosine",
+                                    REMEDIES(IMAGES_BCD, "1")),
+                             .seeds = 2},
+                            {WORDS("epochs=4 eval-every=471",
+                                   "full lr=0.001; " PLAIN_WORDS "; " REMEDIES(PLAIN_WORDS, "50")),
+                             .seeds = 2}}},
     .takes_hours = true,
 };
 

@@ -7,8 +7,8 @@
 #include "../train/setup.h"
 
 int model_operations(double *operations, const Model *model, const bool *active,
-                     double correct_lr) {
-    StageSettings settings = {.batch = 1, .correct_lr = correct_lr};
+                     double correct_factor) {
+    StageSettings settings = {.batch = 1, .correct_factor = correct_factor};
     Layout layout;
     if (layout_make(&layout, model, &settings, active)) return -1;
     *operations = 0;
@@ -34,12 +34,12 @@ static int make_partition(Partition *partition, const Model *model, const StudyR
 
 /* Counts the operations of a step of each submodel, per sample. */
 static int count_submodels(double *operations, const Model *model, const Partition *partition,
-                           double correct_lr) {
+                           double correct_factor) {
     bool *active = calloc((size_t)model->blocks, sizeof *active);
     int failed = active ? 0 : error_set("study: out of memory");
     for (int m = 0; m < partition->submodels && !failed; m++) {
         partition_active(partition, model, m, active);
-        failed = model_operations(&operations[m], model, active, correct_lr);
+        failed = model_operations(&operations[m], model, active, correct_factor);
     }
     free(active);
     return failed;

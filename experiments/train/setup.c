@@ -85,7 +85,7 @@ static StageSettings stage_settings(const Options *o, OptimizerSettings optimize
     return (StageSettings){.batch = (o->batch + o->accumulate - 1) / o->accumulate,
                            .recompute = o->recompute,
                            .keep_state = o->keep_state,
-                           .correct_lr = o->correct_above,
+                           .correct_factor = o->correct_above,
                            .frozen_norm = (FrozenNorm)o->frozen_norm,
                            .optimizer = optimizer,
                            .plain = o->device == DEVICE_PLAIN,

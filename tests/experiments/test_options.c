@@ -209,7 +209,7 @@ static void reaches_the_settings(void) {
               b->rule.min_steps == 8 && b->rule.max_steps == 9,
           "switch rule");
     CHECK(stage->batch == 6 && stage->recompute && stage->keep_state && stage->seed == 77 &&
-              stage->correct_lr == 0.25 && stage->frozen_norm == FROZEN_BATCH &&
+              stage->correct_factor == 0.25 && stage->frozen_norm == FROZEN_BATCH &&
               memcmp(&stage->optimizer, a, sizeof *a) == 0,
           "stage");
     CHECK(a->beta1 == 0.5 && a->beta2 == 0.75 && a->eps == 0.001, "moments");

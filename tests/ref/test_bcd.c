@@ -147,14 +147,14 @@ static void check_corrected(const Tiny *corrected, int param, const real *before
 /* Blocks above the submodel are corrected, those below do not change, and its own change as they do
  * without the correction. */
 static void blocks_above_are_corrected(const void *spec) {
-    const double rate = 0.125;
+    const double factor = 12.5, rate = factor * 0.01; /* step_submodel's */
     Recipe recipe = {.spec = spec,
                      .frozen_norm = FROZEN_BATCH,
                      .clip = 0.01,
                      .micro_batches = 2,
                      .optimizer = OPTIMIZER_ADAM};
     Recipe with = recipe, all = recipe;
-    with.correct_lr = rate;
+    with.correct_factor = factor;
     all.submodels = 1;
     for (int submodel = 0; submodel < 3; submodel++) {
         Tiny plain, corrected, whole, start;

@@ -76,7 +76,7 @@ static void counted_is_planned(const void *spec) {
                     .optimizer = kind,
                     .frozen_norm = kind == OPTIMIZER_SGD ? FROZEN_RUNNING : FROZEN_BATCH};
                 check_counted_is_planned(&recipe);
-                recipe.correct_lr = 0.01;
+                recipe.correct_factor = 0.01;
                 check_counted_is_planned(&recipe);
                 recipe.always = "ends";
                 check_counted_is_planned(&recipe);

@@ -36,7 +36,7 @@ static void stopped_is_uninterrupted(const void *spec) {
             .kind = SWITCH_AUTO, .window = 2, .tolerance = 0.5, .min_steps = 3, .max_steps = 8}};
     Recipe lisa = {.spec = spec, .steps = 7, .always = "ends", .optimizer = OPTIMIZER_ADAM};
     Recipe rates = {.spec = spec, .steps = 8, .switch_warmup = 3, .submodel_lr = "1,0.5,2"};
-    Recipe bread = {.spec = spec, .steps = 7, .correct_lr = 0.01, .optimizer = OPTIMIZER_ADAM};
+    Recipe bread = {.spec = spec, .steps = 7, .correct_factor = 1, .optimizer = OPTIMIZER_ADAM};
     Recipe greedy = {.spec = spec, .steps = 7, .order = ORDER_GAUSS_SOUTHWELL, .fraction = 0.5};
     rates.rule.every = 4;
     kept.rule.every = 1;

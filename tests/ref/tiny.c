@@ -118,7 +118,7 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
                            .recompute = recipe->recompute,
                            .keep_state = recipe->keep_state,
                            .frozen_norm = recipe->frozen_norm,
-                           .correct_lr = recipe->correct_lr,
+                           .correct_factor = recipe->correct_factor,
                            .optimizer = s->optimizer,
                            .seed = s->seed,
                            .precision = recipe->precision,

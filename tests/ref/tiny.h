@@ -24,7 +24,7 @@ typedef struct {
     int submodels;                    /* 3 */
     const char *always, *submodel_lr; /* none; 1 each */
     int switch_warmup;
-    double correct_lr;
+    double correct_factor;
     int samples; /* 12 */
     int batch;   /* 4 */
     int steps;   /* 9 */
