@@ -24,7 +24,6 @@ typedef struct {
 } PaperModel;
 enum { PAPER_MODELS = 8 };
 extern const PaperModel paper_models[PAPER_MODELS + 1];
-extern const PaperModel paper_undescribed_model;  /* in Table 4, but not in Table 8 */
 const PaperModel *paper_model(const char *model); /* NULL: not in Table 8 */
 
 /* ---- published.c: times of a step ------------------------------------------------------------ */

@@ -79,7 +79,9 @@ const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting s
     return &known[g].efficiency[setting];
 }
 
-Source paper_step_source(const PaperStep *step) {
+/* Returns the source of a step's time in SETTING_CALIBRATED: SOURCE_PUBLISHED for the steps that
+ * are calibrated with, because simulating them gives the published time again. */
+static Source source_of(const PaperStep *step) {
     const PaperStep *used = paper_calibration(step->gpu);
     bool same = used && !strcmp(step->model, used->model) && paper_gpus(step->gpus) == 1 &&
                 (step->method == TIMED_OFFLOAD ||
@@ -105,12 +107,12 @@ void paper_put_step(Table *table, int first, const PaperStep *step) {
     double calibrated = paper_step_ms(table, step, SETTING_CALIBRATED);
     table_put(table, first, step->ms, roofline, roofline / step->ms - 1, calibrated,
               calibrated / step->ms - 1);
-    table_number(table, first + 3, calibrated, paper_step_source(step));
+    table_number(table, first + 3, calibrated, source_of(step));
 }
 
 void paper_put_pair(Table *table, int first, const PaperStep *step, double factor) {
     double ms = paper_step_ms(table, step, SETTING_CALIBRATED);
-    Source source = paper_step_source(step), printed = SOURCE_PUBLISHED;
+    Source source = source_of(step), printed = SOURCE_PUBLISHED;
     if (factor != 1) printed = SOURCE_RECOMPUTED;
     table_number(table, first, step->ms * factor, printed);
     table_number(table, first + 1, ms * factor, source == SOURCE_PUBLISHED ? printed : source);

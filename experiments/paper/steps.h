@@ -18,10 +18,6 @@ typedef enum { SETTING_ROOFLINE, SETTING_CALIBRATED } PaperSetting;
 /* Returns the published step that a GPU is calibrated with, or NULL with an error set. */
 const PaperStep *paper_calibration(const char *gpu);
 
-/* Returns the source of a step's time in SETTING_CALIBRATED: SOURCE_PUBLISHED for the steps that
- * are calibrated with, because simulating them gives the published time again. */
-Source paper_step_source(const PaperStep *step);
-
 /* Returns the efficiency of a GPU of the paper in a setting; it is calibrated once.  Marks `table`
  * as failed when that is impossible. */
 const Efficiency *paper_efficiency(Table *table, const char *gpu, PaperSetting setting);

@@ -16,7 +16,8 @@ const PaperModel paper_models[PAPER_MODELS + 1] = {
     {"L-23B", 16, 128, 4096, 32, 9200, 347.539, 173.769},
     {0},
 };
-const PaperModel paper_undescribed_model = {
+/* In Table 4, but not in Table 8. */
+static const PaperModel undescribed = {
     .model = "L-8.0B", .gpus = 6, .full_gib = 120.327, .bcd_gib = 60.163};
 
 const PaperModel *paper_model(const char *model) {
@@ -105,13 +106,13 @@ static void add_models(Tables *tables) {
                "which is what the closed form gives.",
                paper_model("L-1.5B")->full_gib, paper_model("L-1.5B")->bcd_gib);
     /* Without a description it has no parameter count and no closed form. */
-    const PaperModel *other = &paper_undescribed_model;
-    table_row(table, "%s", other->model);
-    table_put(table, 1, other->full_gib, 2 * other->bcd_gib, NAN, NAN, other->bcd_gib);
+    table_row(table, "%s", undescribed.model);
+    table_put(table, 1, undescribed.full_gib, 2 * undescribed.bcd_gib, NAN, NAN,
+              undescribed.bcd_gib);
     table_note(table,
                "%s is not in Table 8: its memory would take %.2f layers like those of L-6.0B, so "
                "the paper does not determine it.",
-               other->model, undescribed_layers(other->full_gib));
+               undescribed.model, undescribed_layers(undescribed.full_gib));
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */

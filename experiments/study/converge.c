@@ -33,7 +33,9 @@ double study_smooth_next(StudySmooth *s) {
     return s->total / (double)(i + 1 - begin);
 }
 
-size_t study_window(const StudyRow *a, const StudyRow *b) {
+/* Returns the window for comparing two trainings: a fortieth of the shorter one, but at least ten
+ * rows, or all when there are fewer. */
+static size_t window_of(const StudyRow *a, const StudyRow *b) {
     size_t shorter = a->curve_rows < b->curve_rows ? a->curve_rows : b->curve_rows;
     size_t window = shorter / 40 > 10 ? shorter / 40 : 10;
     if (window > shorter) window = shorter;
@@ -67,7 +69,7 @@ static double first_at(const StudyRow *row, size_t window, double level) {
 static double higher(double a, double b) { return isnan(a) || isnan(b) ? NAN : fmax(a, b); }
 
 static void converge_training(StudyRow *row, const StudyRow *full) {
-    size_t window = study_window(row, full);
+    size_t window = window_of(row, full);
     row->level = higher(lowest(row, window), lowest(full, window));
     row->steps_to_converge = first_at(row, window, row->level);
     row->epochs_to_converge = row->steps_to_converge * row->epochs / (double)row->steps;
@@ -180,7 +182,7 @@ static void reset(StudyRow *row) {
     row->level = row->steps_to_converge = row->epochs_to_converge = NAN;
     row->valid_level = row->valid_steps = NAN;
     row->multiplier = row->valid_multiplier = row->submodels == 1 ? 1 : NAN;
-    if (row->curve_rows) row->train_loss = study_loss(row, row->curve_rows, study_window(row, row));
+    if (row->curve_rows) row->train_loss = study_loss(row, row->curve_rows, window_of(row, row));
 }
 
 static void converge_method(Study *study, const CaseMethod *method) {

@@ -14,10 +14,6 @@ typedef struct {
 } StudySmooth;
 double study_smooth_next(StudySmooth *smooth);
 
-/* Returns the window for comparing two trainings: a fortieth of the shorter one, but at least ten
- * rows, or all when there are fewer. */
-size_t study_window(const StudyRow *a, const StudyRow *b);
-
 /* Returns the mean loss of rows [end - window, end) of the curve; NAN when end < window. */
 double study_loss(const StudyRow *row, size_t end, size_t window);
 

@@ -103,11 +103,9 @@ const char study_times_note[] =
     "Seconds are compared only where both trainings had the same processor or GPU and as many "
     "threads.";
 
-int study_pairs(const CaseMethod *method) {
-    int pairs = 0;
+bool study_is_compared(const CaseMethod *method) {
     for (int s = 0; s < method->seeds; s++)
-        pairs += method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]);
-    return pairs;
+        if (method->row[s]->submodels > 1 && case_full_update(method->of, method->row[s]))
+            return true;
+    return false;
 }
-
-bool study_is_compared(const CaseMethod *method) { return study_pairs(method) > 0; }

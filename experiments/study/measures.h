@@ -67,9 +67,8 @@ Measure measure_peak_ratio; /* over the peak of the full update */
 double study_axis_total(const StudyRow *row, StudyAxis axis);
 extern const char study_times_note[]; /* a note on study_times_comparable */
 
-/* Returns the number of seeds that have a full update to compare BCD with; 0 for a full update. */
-int study_pairs(const CaseMethod *method);
-bool study_is_compared(const CaseMethod *method); /* by at least one seed */
+/* Returns true for BCD if at least one of its seeds has a full update to compare with. */
+bool study_is_compared(const CaseMethod *method);
 
 /* ---- budgets.c ------------------------------------------------------------------------------- */
 

@@ -189,8 +189,9 @@ static void case_told_what_is_left(void) {
     static const char common[] =
         "experiment validity --preset gpu --models gpt:layers=3,width=16,heads=2,context=16 "
         "--data words.tokens --optimizers adam --steps 3 --out left";
-    run(0, "%s --seeds 1 --yes", common);
-    const Printed *printed = run(0, "%s --seeds 2", common);
+    const Printed *printed = run(0, "%s --seeds 1 --yes", common);
+    CHECK(strstr(printed->out, "perplexity"), "tokens have no accuracy: %s", printed->out);
+    printed = run(0, "%s --seeds 2", common);
     CHECK(strstr(printed->out, "2 trainings, and 2 done before; ") &&
               !strstr(printed->out, "adam-full  "),
           "%s", printed->out);
