@@ -19,12 +19,15 @@ typedef struct {
     int (*activate)(Engine *engine, const bool *active);
     /* Does one update of the active submodel from one batch: forward, backward, clip, update.
      * Overwrites *loss.  -1 and an error if the loss is not finite or, where gradients are clipped,
-     * the gradient's norm; parameters, state and running statistics are then as before the step. */
+     * the gradient's norm; parameters, state and running statistics are then as before the step.
+     * Also -1 and an error if the device or a rank has failed; the engine can then only be freed.
+     */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
     /* Computes the norm of the active submodel's gradient on one batch and changes nothing.  -1 and
      * an error if the loss is not finite.  NULL in pipelines, which do not offer it. */
     int (*gradient_norm)(Engine *engine, const Batch *batch, double *norm);
-    /* Overwrites *loss with that of a batch, with the running statistics of batch norms. */
+    /* Overwrites *loss with that of a batch, with the running statistics of batch norms.  -1 and an
+     * error if the device or a rank has failed. */
     int (*evaluate)(Engine *engine, const Batch *batch, Loss *loss);
     /* The same as of a stage.  They also fail when a rank of a pipeline is gone. */
     size_t (*read)(Engine *engine, TensorRole role, int number, real *data);

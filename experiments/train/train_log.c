@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../ref/error.h"
 #include "train_parts.h"
@@ -32,6 +33,25 @@ static void write_past(Training *t) {
     while (e < run->evaluation_rows) train_log_evaluation(t, &run->evaluations[e++]);
 }
 
+/* Opens the file of --log-samples behind the line of update `step`.  A session that was killed may
+ * have written lines for later updates, which are done again.  NULL with errno set. */
+static FILE *open_samples(const char *path, uint64_t step) {
+    FILE *file = step ? fopen(path, "r+") : NULL;
+    if (!file) return fopen(path, "w");
+    unsigned long long number;
+    long end = 0;
+    while (fscanf(file, "%llu", &number) == 1 && number <= step) {
+        int c;
+        while ((c = getc(file)) != EOF && c != '\n') continue;
+        if (c == '\n') end = ftell(file);
+    }
+    if (fseek(file, end, SEEK_SET) || (ftruncate(fileno(file), end) && errno != EINVAL)) {
+        fclose(file);
+        return NULL;
+    }
+    return file;
+}
+
 int train_log_open(Training *t) {
     char path[RUNDIR_PATH];
     const Setup *s = &t->setup;
@@ -40,7 +60,7 @@ int train_log_open(Training *t) {
     t->log = fopen(path, "w");
     if (t->log) write_past(t);
     if (!*samples) return 0;
-    t->samples = fopen(samples, t->state.step ? "a" : "w");
+    t->samples = open_samples(samples, t->state.step);
     if (!t->samples)
         return error_set("--log-samples %s: cannot write: %s", samples, strerror(errno));
     return sampler_init(&t->sampler, s->bcd.seed, s->train->samples, s->bcd.fraction);

@@ -90,10 +90,10 @@ void train_print_start(const Training *t) {
     print_ranks(s);
     format_computer(computer, &t->run.provenance);
     format_schedule(schedule, o);
-    printf("%s, rate %g (%s), batch %d, %llu steps (%.3g epochs), seed %llu, %s\n",
+    printf("%s, rate %g (%s), batch %d, %llu step%s (%.3g epochs), seed %llu, %s\n",
            optimizer_names[o->optimizer], o->lr, schedule, o->batch,
-           (unsigned long long)s->bcd.steps, (double)s->bcd.steps / s->steps_per_epoch,
-           (unsigned long long)o->seed, computer);
+           (unsigned long long)s->bcd.steps, s->bcd.steps == 1 ? "" : "s",
+           (double)s->bcd.steps / s->steps_per_epoch, (unsigned long long)o->seed, computer);
     if (s->model->tokens && o->optimizer == OPTIMIZER_SGD)
         printf("sgd trains language models badly; the default is adamw\n");
     if (t->resumed) {
@@ -192,8 +192,8 @@ void train_print_end(Training *t, const RunSummary *summary) {
     if (!summary->steps)
         printf("\nnothing trained: validation %s\n", text);
     else
-        printf("\n%llu steps, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
-               (unsigned long long)summary->steps,
+        printf("\n%llu step%s, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
+               (unsigned long long)summary->steps, summary->steps == 1 ? "" : "s",
                (double)summary->steps / t->setup.steps_per_epoch,
                format_time(summary->seconds, time), summary->train_loss, text);
     print_memory(t);

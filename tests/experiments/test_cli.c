@@ -173,6 +173,9 @@ static void logs(void) {
     int rows = 0, evaluations = 0, step, id[4];
     unlink(scratch_path("ids"));
     run(0, "train " RESNET "--steps 3 --out logged --quiet --log-samples ids");
+    /* As if a session had been killed while it wrote the fifth line. */
+    FILE *ids = fopen(scratch_path("ids"), "a");
+    if (CHECK(ids, "ids")) fprintf(ids, "4 0 1 2 3\n5 0"), fclose(ids);
     run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
     if (file_exists("/dev/full"))
         check_error(

@@ -11,6 +11,7 @@ static void says_what_it_trains(void) {
         const char *flags, *line;
     } rows[] = {
         {"--optimizer sgd", "ordinary training, the whole network at once\n"},
+        {"--optimizer sgd", ", 1 step ("},
         {"--optimizer sgd", "\nsgd trains language models badly; the default is adamw\n"},
         {"--method offload --device simt", "at once; optimizer state and update in host memory\n"},
         /* 12 w^2 + 13 w */
