@@ -279,9 +279,9 @@ format:                               ## format every C file
 
 # ---- running -------------------------------------------------------------------------------------
 
-# Threads that wait for each other spin for about 50 us before they sleep.  By default they spin for
-# milliseconds, which slows down other work (README, "Limits today").
-run: export GOMP_SPINCOUNT ?= 3000
+# Threads that wait for each other spin for about 0.1 ms before they sleep.  By default they spin for
+# milliseconds: no faster, and on a machine with other work much slower (README, "Limits today").
+run: export GOMP_SPINCOUNT ?= 10000
 run: export KMP_BLOCKTIME ?= 5
 run: $(BUILD)/bcd                     ## train two networks fully and by BCD, show the results
 	$(BUILD)/bcd experiment validity --preset laptop --seeds 1 --out runs/validity
