@@ -107,15 +107,17 @@ Table *plan_table(Tables *tables, const PlanQuestion *q, const char *name, const
         {"same_loss", "same loss", "$", COLUMN_NUMBER, 2, SOURCE_SIMULATED},
         {"limit", "limit", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
+    char from[80] = "--multiplier";
+    if (q->multipliers < PLAN_MULTIPLIERS)
+        snprintf(from, sizeof from, "the paper's average; %.3g for language models alone",
+                 q->multiplier[1]);
     Table *table = tables_add(tables, name, title, row_head, fixed, COLUMNS);
     if (q->model->tokens) strcpy(table->column[4].head, "tokens");
     table_note(
         table,
         "memory: of the fullest GPU.  GPU hours and cost: of %.3g %s.  same loss: BCD's cost "
         "times the B-F multiplier %.4g (%s).",
-        q->tokens, q->model->tokens ? "tokens" : "images", multiplier_of(q),
-        q->multipliers == PLAN_MULTIPLIERS ? "--multiplier"
-                                           : "the paper's average; 2.44 for language models alone");
+        q->tokens, q->model->tokens ? "tokens" : "images", multiplier_of(q), from);
     return table;
 }
 
