@@ -101,13 +101,15 @@ static int print_tables(const Report *report, const Options *options) {
                      names);
 }
 
-/* Without Python there is no page; the text has been printed already. */
+/* Without Python there is no page, which is an error only if the command asks for one; the text has
+ * been printed already. */
 static int make_page(const Report *report, const Options *options) {
     char path[RUNDIR_PATH], first[RUNDIR_PATH];
     file_path(first, options->positional[0]);
     page_path(path, options, first);
     PythonResult result = page_write(report, path, options->figures);
-    if (result == PYTHON_FAILED) return -1;
+    const bool asked = *options->out || *options->figures;
+    if (result == PYTHON_FAILED || (result == PYTHON_MISSING && asked)) return -1;
     if (result == PYTHON_DONE)
         printf("page: %s\n", path);
     else

@@ -201,7 +201,8 @@ static void case_without_python(void) {
     snprintf(keep, sizeof keep, "%s", old ? old : "");
     write_study("plain.h5", sample_study());
     setenv("PYTHON", "/nowhere/python", 1);
-    const Printed *printed = run(0, "report plain.h5 --out plain.html");
+    check_error(run(1, "report plain.h5 --out plain.html"), "figures need Python");
+    const Printed *printed = run(0, "report plain.h5");
     if (old)
         setenv("PYTHON", keep, 1);
     else
@@ -211,7 +212,8 @@ static void case_without_python(void) {
               strstr(printed->out, "python3-matplotlib") &&
               !strncmp(printed->out, "resnet8 synthetic sgd BCD-1/3: ", 31),
           "%s", printed->out);
-    CHECK(!file_exists(scratch_path("plain.html")), "an empty page");
+    CHECK(!file_exists(scratch_path("plain.html")) && !file_exists(scratch_path("report.html")),
+          "an empty page");
 }
 
 /* One's own two runs, by their directories: the answer first, nothing of the paper's. */

@@ -150,8 +150,8 @@ static void experiment_writes_its_tables(void) {
         check_pipelines(&tables);
     }
     tables_free(&tables);
-    printed = run(0, "report times/timing.h5 --out times.html");
-    CHECK(strstr(printed->out, "\nno page: ") || file_exists(scratch_path("times.html")),
+    printed = run(0, "report times/timing.h5");
+    CHECK(strstr(printed->out, "\nno page: ") || file_exists(scratch_path("times/report.html")),
           "no report");
 }
 
