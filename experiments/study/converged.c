@@ -129,7 +129,7 @@ const TrainingKind training_converged = {
 /* With the cosine the scores of neighbouring evaluations differ least, so that a small effect
  * shows.  Each remedy alone, to be compared with plain BCD: for the images with that of `converged`
  * (bcd report converged.h5 remedies.h5).  LISA: embedding and head always train.  BREAD:
- * blocks above the submodel take a plain gradient step, for both networks of rate 0.1 at first.
+ * blocks above the submodel take a plain gradient step, for both networks of rate 0.1 at most.
  * Rates per submodel rise or fall with depth, because it is not known which submodel needs more. */
 #define REMEDIES(bcd, factor)                                                              \
     bcd " keep-state=1; " bcd " switch-warmup=40; " bcd " submodel-lr=2,1,0.5; " bcd       \

@@ -132,7 +132,7 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
         if (row->finished) continue;
         fflush(stdout);
         for (int earlier = 0; earlier < r; earlier++)
-            if (same_network(o, &plan->row[earlier].options))
+            if (!plan->row[earlier].finished && same_network(o, &plan->row[earlier].options))
                 row->step_seconds = plan->row[earlier].step_seconds;
         failed = measure_row(row, &steps, rent, asked->price);
         if (failed) break;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../ref/error.h"
@@ -36,16 +37,18 @@ static void write_past(Training *t) {
 /* Opens the file of --log-samples behind the line of update `step`.  A session that was killed may
  * have written lines for later updates, which are done again.  NULL with errno set. */
 static FILE *open_samples(const char *path, uint64_t step) {
-    FILE *file = step ? fopen(path, "r+") : NULL;
-    if (!file) return fopen(path, "w");
+    struct stat status;
+    if (!step) return fopen(path, "w");
+    if (stat(path, &status) || !S_ISREG(status.st_mode)) return fopen(path, "a"); /* or a pipe */
+    FILE *file = fopen(path, "r+");
     unsigned long long number;
     long end = 0;
-    while (fscanf(file, "%llu", &number) == 1 && number <= step) {
+    while (file && fscanf(file, "%llu", &number) == 1 && number <= step) {
         int c;
         while ((c = getc(file)) != EOF && c != '\n') continue;
         if (c == '\n') end = ftell(file);
     }
-    if (fseek(file, end, SEEK_SET) || (ftruncate(fileno(file), end) && errno != EINVAL)) {
+    if (file && (fseek(file, end, SEEK_SET) || ftruncate(fileno(file), end))) {
         fclose(file);
         return NULL;
     }

@@ -1,9 +1,11 @@
 /* The program as a user runs it: every command, and wrong use. */
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,6 +179,11 @@ static void logs(void) {
     FILE *ids = fopen(scratch_path("ids"), "a");
     if (CHECK(ids, "ids")) fprintf(ids, "4 0 1 2 3\n5 0"), fclose(ids);
     run(0, "train --resume logged --steps 30 --quiet --log-samples ids");
+    /* A pipe has no lines to go on behind. */
+    int reader =
+        mkfifo(scratch_path("pipe"), 0600) ? -1 : open(scratch_path("pipe"), O_RDONLY | O_NONBLOCK);
+    if (CHECK(reader >= 0, "no pipe"))
+        run(0, "train --resume logged --steps 30 --quiet --log-samples pipe"), close(reader);
     if (file_exists("/dev/full"))
         check_error(
             run(1, "train " RESNET "--steps 3 --out unlogged --quiet --log-samples /dev/full"),
