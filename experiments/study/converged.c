@@ -130,11 +130,12 @@ const TrainingKind training_converged = {
  * shows.  Each remedy alone, to be compared with plain BCD: for the images with that of `converged`
  * (bcd report converged.h5 remedies.h5).  LISA: embedding and head always train.  BREAD:
  * blocks above the submodel take a plain gradient step, for both networks of rate 0.1 at most.
- * Rates per submodel rise or fall with depth, because it is not known which submodel needs more. */
-#define REMEDIES(bcd, factor)                                                              \
-    bcd " keep-state=1; " bcd " switch-warmup=40; " bcd " submodel-lr=2,1,0.5; " bcd       \
-        " submodel-lr=0.5,1,2; " bcd " order=descending; " bcd " always-active=ends; " bcd \
-        " correct-above=" factor
+ * Rates per submodel rise or fall with depth, because it is not known which submodel needs more.
+ * What brought most with one seed comes first. */
+#define REMEDIES(bcd, factor)                                                                 \
+    bcd " always-active=ends; " bcd " submodel-lr=0.5,1,2; " bcd " keep-state=1; " bcd        \
+        " order=descending; " bcd " correct-above=" factor "; " bcd " switch-warmup=40; " bcd \
+        " submodel-lr=2,1,0.5"
 #define IMAGES_BCD "bcd lr=0.1 switch-every=40"
 #define PLAIN_WORDS "bcd lr=0.002 switch-every=0.25e"
 
