@@ -155,13 +155,13 @@ static void print_row(const TrainingProgress *pace, int number, const char *stat
 }
 
 static void print_result(const RunSummary *summary, const Options *o) {
-    char took[32], text[80];
+    char took[32], loss[32], text[80];
     if (summary->seconds < 10)
         snprintf(took, sizeof took, "%.1f s", summary->seconds);
     else
         format_time(summary->seconds, took);
-    printf("  %llu steps in %s: training loss %.4f, validation %s\n",
-           (unsigned long long)summary->steps, took, summary->train_loss,
+    printf("  %llu steps in %s: training loss %s, validation %s\n",
+           (unsigned long long)summary->steps, took, format_loss(summary->train_loss, loss),
            eval_format(&summary->valid, data_is_tokens(o->data) == 1, text));
 }
 

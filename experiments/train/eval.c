@@ -5,6 +5,7 @@
 #include "../../ref/error.h"
 #include "../commands.h"
 #include "../convert/convert.h"
+#include "progress.h"
 #include "train.h"
 
 int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation) {
@@ -32,10 +33,14 @@ int eval_dataset(const Setup *setup, const Dataset *data, Evaluation *evaluation
 }
 
 const char *eval_format(const Evaluation *e, bool tokens, char text[80]) {
+    char loss[32];
+    format_loss(e->loss, loss);
     if (tokens)
-        snprintf(text, 80, "loss %.4f, perplexity %.2f", e->loss, e->perplexity);
+        snprintf(text, 80,
+                 e->perplexity < 1e6 ? "loss %s, perplexity %.2f" : "loss %s, perplexity %.2g",
+                 loss, e->perplexity);
     else
-        snprintf(text, 80, "loss %.4f, accuracy %.2f %%", e->loss, 100 * e->accuracy);
+        snprintf(text, 80, "loss %s, accuracy %.2f %%", loss, 100 * e->accuracy);
     return text;
 }
 

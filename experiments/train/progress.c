@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,13 @@ const char *format_bytes(double bytes, char text[32]) {
     return scaled(bytes, 1024, units, text);
 }
 
+/* The loss of a training that diverges has up to 300 digits, or is a NaN, which x86 makes with a
+ * sign. */
+const char *format_loss(double loss, char text[32]) {
+    snprintf(text, 32, loss < 1e6 ? "%.4f" : "%.2g", isnan(loss) ? NAN : loss);
+    return text;
+}
+
 void progress_start(Progress *p, bool quiet, uint64_t total, double per_step, const char *unit) {
     memset(p, 0, sizeof *p);
     p->quiet = quiet;
@@ -51,13 +59,13 @@ static void wipe_line(Progress *p) {
 }
 
 static void show(Progress *p, uint64_t step, int submodel, int submodels) {
-    char part[48] = "", rate[32], left[32];
+    char part[48] = "", loss[32], rate[32], left[32];
     if (submodels > 1) snprintf(part, sizeof part, "  submodel %d of %d", submodel + 1, submodels);
     wipe_line(p);
-    printf("step %llu/%llu  loss %.4f%s  %s %s/s  %s left%s", (unsigned long long)step,
-           (unsigned long long)p->total, p->loss, part, format_count(p->rate * p->per_step, rate),
-           p->unit, format_time((double)(p->total - step) / p->rate, left),
-           p->terminal ? "" : "\n");
+    printf("step %llu/%llu  loss %s%s  %s %s/s  %s left%s", (unsigned long long)step,
+           (unsigned long long)p->total, format_loss(p->loss, loss), part,
+           format_count(p->rate * p->per_step, rate), p->unit,
+           format_time((double)(p->total - step) / p->rate, left), p->terminal ? "" : "\n");
     p->line_open = p->terminal;
     fflush(stdout);
 }

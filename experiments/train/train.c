@@ -12,6 +12,7 @@
 #include "../store/tensors.h"
 #include "interrupt.h"
 #include "pipeline.h"
+#include "progress.h"
 #include "train_parts.h"
 
 /* Writes run.h5 first: a resume drops rows beyond the checkpoint, but could not add missing
@@ -116,8 +117,9 @@ static int finish(Training *t) {
         run->evaluation_rows && run->evaluations[run->evaluation_rows - 1].step == t->state.step;
     if (!evaluated && evaluate(t)) return -1;
     double loss = run->evaluations[run->evaluation_rows - 1].loss;
+    char text[32];
     t->diverged = !isfinite(loss);
-    if (t->diverged) return error_set("the validation loss is %g", loss);
+    if (t->diverged) return error_set("the validation loss is %s", format_loss(loss, text));
     if (save(t)) return -1;
     /* Written last: a reader of this status may rely on the checkpoint. */
     strcpy(t->run.status, "finished");

@@ -187,15 +187,15 @@ void train_print_end(Training *t, const RunSummary *summary) {
                (unsigned long long)summary->steps, dir);
         return;
     }
-    char text[80];
+    char text[80], loss[32];
     eval_format(&summary->valid, t->setup.model->tokens, text);
     if (!summary->steps)
         printf("\nnothing trained: validation %s\n", text);
     else
-        printf("\n%llu step%s, %.3g epochs, %s of training: training loss %.4f, validation %s\n",
+        printf("\n%llu step%s, %.3g epochs, %s of training: training loss %s, validation %s\n",
                (unsigned long long)summary->steps, summary->steps == 1 ? "" : "s",
                (double)summary->steps / t->setup.steps_per_epoch,
-               format_time(summary->seconds, time), summary->train_loss, text);
+               format_time(summary->seconds, time), format_loss(summary->train_loss, loss), text);
     print_memory(t);
     printf("\nresults are in %s; see them with: bcd report %s\n", t->dir,
            quoted(file, t->run_path));

@@ -1,6 +1,8 @@
 /* What `bcd train` prints. */
+#include <math.h>
 #include <string.h>
 
+#include "../../experiments/train/progress.h"
 #include "cli.h"
 
 /* The lines before the first step. */
@@ -29,6 +31,26 @@ static void says_what_it_trains(void) {
     }
 }
 
+/* A rate that is much too high: no line has hundreds of digits, or the sign of a NaN. */
+static void a_loss_that_diverges_is_short(void) {
+    const Printed *printed = run(1,
+                                 "train --model resnet:depth=8,width=4 --data synthetic "
+                                 "--limit 32 --batch 8 --lr 1000 --steps 6 --out huge");
+    CHECK(strstr(printed->error, "the validation loss is nan"), "%s", printed->error);
+    CHECK(!strstr(printed->out, "-nan"), "printed \"%s\"", printed->out);
+    char text[32];
+    static const struct {
+        double loss;
+        const char *text;
+    } rows[] = {{2.30258, "2.3026"},
+                {633508.368, "633508.3680"},
+                {1.25e30, "1.2e+30"},
+                {-NAN, "nan"},
+                {INFINITY, "inf"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK(!strcmp(format_loss(rows[i].loss, text), rows[i].text), "%s", text);
+}
+
 static void one_line_on_a_terminal(void) {
     const char *text = program_on_terminal("train " RESNET "--steps 30 --out shown");
     if (!text) SKIP("no pseudo-terminal here");
@@ -39,5 +61,6 @@ static void one_line_on_a_terminal(void) {
 void test_train_print(void) {
     make_words();
     RUN(says_what_it_trains);
+    RUN(a_loss_that_diverges_is_short);
     RUN(one_line_on_a_terminal);
 }
