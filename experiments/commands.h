@@ -7,24 +7,24 @@
 
 enum { WRONG_USE = 2 }; /* the exit status of wrong use */
 
-int command_train(const Options *options);
-int command_eval(const Options *options);
-int command_sample(const Options *options);
-int command_info(const Options *options);
-int command_tokenize(const Options *options);
-int command_trace(const Options *options);
-int command_gradients(const Options *options);
-int command_experiment(const Options *options);
-int command_export(const Options *options);
-int command_report(const Options *options);
-int command_plan(const Options *options);
+int command_train(const CommandLine *line);
+int command_eval(const CommandLine *line);
+int command_sample(const CommandLine *line);
+int command_info(const CommandLine *line);
+int command_tokenize(const CommandLine *line);
+int command_trace(const CommandLine *line);
+int command_gradients(const CommandLine *line);
+int command_experiment(const CommandLine *line);
+int command_export(const CommandLine *line);
+int command_report(const CommandLine *line);
+int command_plan(const CommandLine *line);
 
 /* The experiments that are more than a table of trainings, see experiment.c; they return the
  * same. */
-int experiment_finetune(const Options *options);
-int experiment_memory(const Options *options);
-int experiment_cost(const Options *options);
-int experiment_timing(const Options *options);
+int experiment_finetune(const CommandLine *line);
+int experiment_memory(const CommandLine *line);
+int experiment_cost(const CommandLine *line);
+int experiment_timing(const CommandLine *line);
 /* Prints the names of all experiments with what they do, for --help. */
 void experiment_print_list(void);
 

@@ -12,7 +12,7 @@
 static const struct {
     const char *name;
     const TrainingKind *trainings; /* NULL: `run` does it */
-    int (*run)(const Options *options);
+    int (*run)(const CommandLine *line);
     const char *what;
     bool beyond; /* beyond the paper, and not in `all` */
 } experiments[] = {
@@ -52,44 +52,46 @@ void experiment_print_list(void) {
 
 /* Runs an experiment.  With `all` the B-F multiplier that `validity` measured goes into the
  * costs. */
-static int run_one(int e, const Options *options, bool all) {
-    Options own = *options;
+static int run_one(int e, const CommandLine *line, bool all) {
+    CommandLine own = *line;
+    char *multiplier = own.cost.multiplier;
     char dir[OPTION_TEXT];
-    rundir_results(dir, options);
-    if (all && !*own.multiplier) {
-        snprintf(own.multiplier, sizeof own.multiplier, "%.480s/validity.h5", dir);
-        double multiplier;
-        if (multiplier_read(&multiplier, own.multiplier)) *own.multiplier = 0; /* none measured */
+    rundir_results(dir, line);
+    if (all && !*multiplier) {
+        snprintf(multiplier, sizeof own.cost.multiplier, "%.480s/validity.h5", dir);
+        double value;
+        if (multiplier_read(&value, multiplier)) *multiplier = 0; /* none measured */
     }
     return experiments[e].trainings ? trainings_run(experiments[e].trainings, &own)
                                     : experiments[e].run(&own);
 }
 
-static void print_end(const Options *options) {
+static void print_end(const CommandLine *line) {
     char dir[OPTION_TEXT], name[QUOTED];
-    rundir_results(dir, options);
+    rundir_results(dir, line);
     printf("all tables are in %s; see them on one page with: bcd report %s/*.h5\n", dir,
            quoted(name, dir));
 }
 
-int command_experiment(const Options *options) {
-    const char *name = options->positional[0];
+int command_experiment(const CommandLine *line) {
+    const Options *options = &line->options;
+    const char *name = line->positional[0];
     bool all = strcmp(name, "all") == 0;
     char known[160] = "";
     int status = 0, found = 0;
     double multiplier;
     /* Checked before anything is trained, though it is needed last. */
-    if (multiplier_read(&multiplier, options->multiplier)) return -1;
-    if (options_given(options, "minutes")) interrupt_after(60 * options->minutes);
+    if (multiplier_read(&multiplier, line->cost.multiplier)) return -1;
+    if (options_given(options, "minutes")) interrupt_after(60 * line->experiment.minutes);
     for (int e = 0; e < EXPERIMENTS && !status; e++) {
         strcat(strcat(known, experiments[e].name), ", ");
         if (all ? experiments[e].beyond : strcmp(name, experiments[e].name) != 0) continue;
         if (all && !options->quiet) printf("== %s\n", experiments[e].name);
         /* The first experiment runs even if time is up already, so that every call makes
          * progress. */
-        status = found++ && interrupt_signal() ? interrupt_status() : run_one(e, options, all);
+        status = found++ && interrupt_signal() ? interrupt_status() : run_one(e, line, all);
     }
-    if (found && all && !status && !options->quiet) print_end(options);
+    if (found && all && !status && !options->quiet) print_end(line);
     if (found) return status;
     error_set("experiment %.40s: no such experiment; there are %sand all", name, known);
     return -WRONG_USE;

@@ -14,7 +14,7 @@
 
 static const struct {
     Command command;
-    int (*run)(const Options *options);
+    int (*run)(const CommandLine *line);
 } commands[] = {
     {COMMAND_TRAIN, command_train},         {COMMAND_EVAL, command_eval},
     {COMMAND_SAMPLE, command_sample},       {COMMAND_INFO, command_info},
@@ -53,8 +53,9 @@ static int resolve_names(Options *options) {
 }
 
 /* Checks that eval and sample are told which model to open, and eval what to evaluate on. */
-static int check_model_given(const Options *o) {
-    if (!*o->init == !o->positionals)
+static int check_model_given(const CommandLine *line) {
+    const Options *o = &line->options;
+    if (!*o->init == !line->positionals)
         return error_set("give a run's directory, or --init DIR with a model");
     if (!*o->init && o->context)
         return error_set("--context goes with --init; a run has the context it was trained with");
@@ -64,11 +65,12 @@ static int check_model_given(const Options *o) {
 }
 
 /* Checks flags that a command cannot do without. */
-static int check_needed(const Options *o) {
-    if (o->command == COMMAND_EVAL || o->command == COMMAND_SAMPLE) return check_model_given(o);
+static int check_needed(const CommandLine *line) {
+    const Options *o = &line->options;
+    if (o->command == COMMAND_EVAL || o->command == COMMAND_SAMPLE) return check_model_given(line);
     if (o->command == COMMAND_EXPORT && !*o->out) return error_set("bcd export needs --out DIR");
     if (o->command == COMMAND_GRADIENTS &&
-        (!*o->checkpoint == !*o->init || !*o->batch_file || !*o->out))
+        (!*line->gradients.checkpoint == !*o->init || !*line->gradients.batch_file || !*o->out))
         return error_set(
             "bcd gradients needs --checkpoint FILE or --init DIR, --batch FILE and --out FILE");
     return 0;
@@ -105,19 +107,20 @@ int main(int argc, char **argv) {
     signal(SIGCHLD, SIG_DFL); /* if a parent ignores it, so would this process, and wait in vain */
     provenance_remember(argc, argv);
     if (argc == 2 && print_about(argv[1])) return finish_output(0);
-    Options options;
-    if (options_parse(&options, argc, argv)) return complain(WRONG_USE);
-    if (options.help) {
-        bool experiments = options.command == COMMAND_EXPERIMENT;
-        options_print_help(options.command, experiments ? experiment_print_list : NULL);
+    CommandLine line;
+    Options *options = &line.options;
+    if (command_line_parse(&line, argc, argv)) return complain(WRONG_USE);
+    if (line.help) {
+        bool experiments = options->command == COMMAND_EXPERIMENT;
+        options_print_help(options->command, experiments ? experiment_print_list : NULL);
         return finish_output(0);
     }
-    if (resolve_names(&options) || check_needed(&options) || check_names(&options))
+    if (resolve_names(options) || check_needed(&line) || check_names(options))
         return complain(WRONG_USE);
-    if (options.threads) omp_set_num_threads(options.threads);
+    if (options->threads) omp_set_num_threads(options->threads);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (commands[i].command == options.command) {
-            int status = commands[i].run(&options);
+        if (commands[i].command == options->command) {
+            int status = commands[i].run(&line);
             if (status < 0) status = complain(-status);
             /* Ends the threads, as leak checkers report those that outlive main. */
             omp_pause_resource_all(omp_pause_hard);

@@ -9,12 +9,21 @@
 
 #include "../../ref/error.h"
 
-void options_defaults(Options *options, Command command) {
-    memset(options, 0, sizeof *options);
+static void set_defaults(Options *options, Command command) {
     options->command = command;
     for (int row = 0; option_table[row].name; row++)
         if (option_table[row].default_text && (option_table[row].commands & command))
             option_assign(options, row, option_table[row].default_text);
+}
+
+void options_defaults(Options *options) {
+    memset(options, 0, sizeof *options);
+    set_defaults(options, COMMAND_TRAIN);
+}
+
+void command_line_defaults(CommandLine *line, Command command) {
+    memset(line, 0, sizeof *line);
+    set_defaults(&line->options, command);
 }
 
 int options_find(const char *name, Command command) {
@@ -138,10 +147,10 @@ static int parse_flag(Options *options, int argc, char **argv, int *at) {
     return set_once(options, row, value);
 }
 
-static int parse_command(Options *options, const char *name) {
+static int parse_command(CommandLine *line, const char *name) {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(command_table[i].name, name) == 0) {
-            options_defaults(options, command_table[i].command);
+            command_line_defaults(line, command_table[i].command);
             return 0;
         }
     const char *near = nearest_command(name);
@@ -202,42 +211,42 @@ static int read_config(Options *options) {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int check_positionals(const Options *options) {
-    const CommandInfo *info = command_info(options->command);
-    if (options->positionals < info->min)
+static int check_positionals(const CommandLine *line) {
+    const CommandInfo *info = command_info(line->options.command);
+    if (line->positionals < info->min)
         return error_set("bcd %s needs %s; see bcd %s --help", info->name, info->arguments,
                          info->name);
-    if (options->positionals > info->max)
+    if (line->positionals > info->max)
         return error_set("bcd %s: unexpected argument \"%.60s\"; flags start with --", info->name,
-                         options->positional[info->max]);
+                         line->positional[info->max]);
     return 0;
 }
 
-int options_parse(Options *options, int argc, char **argv) {
-    memset(options, 0, sizeof *options);
+int command_line_parse(CommandLine *line, int argc, char **argv) {
+    memset(line, 0, sizeof *line);
     if (argc < 2 || asks_help(argv[1]) || strcmp(argv[1], "help") == 0) {
-        int failed = argc > 2 && !asks_help(argv[1]) ? parse_command(options, argv[2]) : 0;
-        options->help = true;
+        int failed = argc > 2 && !asks_help(argv[1]) ? parse_command(line, argv[2]) : 0;
+        line->help = true;
         return failed;
     }
-    if (parse_command(options, argv[1])) return -1;
+    if (parse_command(line, argv[1])) return -1;
     for (int at = 2; at < argc; at++)
-        if (asks_help(argv[at])) options->help = true;
-    for (int at = 2; at < argc && !options->help;) {
+        if (asks_help(argv[at])) line->help = true;
+    for (int at = 2; at < argc && !line->help;) {
         if (strncmp(argv[at], "--", 2) == 0 && argv[at][2]) {
-            if (parse_flag(options, argc, argv, &at)) return -1;
+            if (parse_flag(&line->options, argc, argv, &at)) return -1;
         } else if (argv[at][0] == '-' && argv[at][1]) {
             return error_set("\"%.60s\": flags start with two dashes", argv[at]);
         } else if (!*argv[at]) {
             return error_set("\"\": the name of a file is empty");
         } else if (strlen(argv[at]) >= OPTION_TEXT) {
             return error_set("\"%.40s...\": longer than %d characters", argv[at], OPTION_TEXT - 1);
-        } else if (options->positionals == OPTIONS_POSITIONAL) {
+        } else if (line->positionals == OPTIONS_POSITIONAL) {
             return error_set("more than %d files", OPTIONS_POSITIONAL);
         } else {
-            options->positional[options->positionals++] = argv[at++];
+            line->positional[line->positionals++] = argv[at++];
         }
     }
-    if (options->help) return 0;
-    return *options->config && read_config(options) ? -1 : check_positionals(options);
+    if (line->help) return 0;
+    return *line->options.config && read_config(&line->options) ? -1 : check_positionals(line);
 }

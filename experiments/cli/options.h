@@ -46,13 +46,11 @@ extern const char *const method_names[METHOD_KINDS];
 typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
 extern const char *const preset_names[PRESET_KINDS];
 
-/* Every setting of every command in one flat struct, so that a row of the table names its field by
- * an offset, and a run stores and restores its settings whichever commands share them.  A default
- * that depends on the model, the data or the optimizer is filled in by setup_open; given[] tells
- * what the user set. */
-typedef struct Options {
-    Command command;
-    bool help;
+/* The flags of `bcd train`: the settings of a training and how it runs.  A run stores them.  A
+ * default that depends on the model, the data or the optimizer is filled in by setup_open; given[]
+ * tells what the user set. */
+typedef struct {
+    Command command; /* whose flags may be set */
 
     /* model and data */
     char model[OPTION_TEXT], data[OPTION_TEXT], data_dir[OPTION_TEXT];
@@ -111,50 +109,6 @@ typedef struct Options {
     int replicas;
     double timeout;
 
-    /* bcd eval, sample */
-    int split; /* Split */
-    char prompt[OPTION_TEXT];
-    int tokens;
-    double temperature, top_p;
-    int top_k;
-
-    /* bcd tokenize */
-    char tokenizer[OPTION_TEXT];
-
-    /* bcd gradients */
-    char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
-    int mode; /* Mode */
-
-    /* bcd trace */
-    char figure[OPTION_TEXT];
-    int active; /* submodel to show, from 1; 0: every one */
-
-    /* bcd experiment, report */
-    bool yes;
-    int seeds;      /* trainings of each row, with successive seeds, where given */
-    int jobs;       /* trainings at the same time */
-    double minutes; /* after which an experiment stops, where given */
-    int preset;     /* PresetKind */
-    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
-    char multiplier[OPTION_TEXT]; /* a number, or files of results */
-    char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
-    double train_tokens;          /* tokens of the training whose cost is reported */
-    bool markdown;
-    char table[OPTION_TEXT];   /* "": all */
-    char figures[OPTION_TEXT]; /* directory; "": none */
-    char study[OPTION_TEXT];   /* file to write; "": none */
-
-    /* bcd plan */
-    char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
-    char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
-    int per_node, nodes, plan_pipeline, micro_batches;
-    double network; /* gigabits per second of a node, one direction */
-    bool plan_cache, search;
-    int most_gpus;
-    double budget; /* dollars per hour, of all GPUs; 0: any */
-
-    const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
-    int positionals;
     bool given[OPTIONS_MAX]; /* by row of the table */
 
     /* Not flags, but for train_run: */
@@ -162,6 +116,74 @@ typedef struct Options {
     bool brief;              /* print only the progress line */
     struct Transport *world; /* NULL: a single process; else train_run takes it over, as rank 0 */
 } Options;
+
+typedef struct {
+    char prompt[OPTION_TEXT];
+    int tokens;
+    double temperature, top_p;
+    int top_k;
+} SampleFlags;
+
+typedef struct {
+    char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
+    int mode; /* Mode */
+} GradientsFlags;
+
+typedef struct {
+    char figure[OPTION_TEXT];
+    int active; /* submodel to show, from 1; 0: every one */
+} TraceFlags;
+
+typedef struct {
+    bool yes;
+    int seeds;      /* trainings of each row, with successive seeds, where given */
+    int jobs;       /* trainings at the same time */
+    double minutes; /* after which an experiment stops, where given */
+    int preset;     /* PresetKind */
+    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
+} ExperimentFlags;
+
+typedef struct {
+    bool markdown;
+    char table[OPTION_TEXT];   /* "": all */
+    char figures[OPTION_TEXT]; /* directory; "": none */
+    char study[OPTION_TEXT];   /* file to write; "": none */
+} ReportFlags;
+
+typedef struct {
+    char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
+    char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
+    int per_node, nodes, pipeline, micro_batches;
+    double network; /* gigabits per second of a node, one direction */
+    bool cache, search;
+    int most_gpus;
+    double budget; /* dollars per hour, of all GPUs; 0: any */
+    double tokens; /* of the training whose cost is reported */
+} PlanFlags;
+
+/* Of bcd experiment and bcd plan. */
+typedef struct {
+    char multiplier[OPTION_TEXT]; /* a number, or files of results */
+    char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
+} CostFlags;
+
+/* A command line.  The flags of `bcd train` are all in `options`, which other commands share as far
+ * as they train or open a run; each command has the rest in a struct of its own. */
+typedef struct {
+    Options options; /* first: offsets in the table are from here */
+    bool help;
+    int split;                   /* Split; bcd eval */
+    char tokenizer[OPTION_TEXT]; /* bcd tokenize */
+    SampleFlags sample;
+    GradientsFlags gradients;
+    TraceFlags trace;
+    ExperimentFlags experiment;
+    ReportFlags report;
+    PlanFlags plan;
+    CostFlags cost;
+    const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
+    int positionals;
+} CommandLine;
 
 typedef enum {
     OPTION_IS_TEXT,
@@ -187,7 +209,7 @@ typedef struct {
     const char *name, *argument; /* "switch-every", "K|Ee|auto" */
     const char *section;         /* of --help */
     OptionKind kind;
-    size_t offset; /* of the field in Options */
+    size_t offset; /* of the field in CommandLine; if bcd train has the flag, also in Options */
     double min, max;
     const char *const *choices; /* of OPTION_IS_CHOICE */
     int choice_count;
@@ -209,16 +231,19 @@ typedef struct {
 
 extern const CommandInfo command_table[COMMANDS];
 
-/* Overwrites options with the defaults: what a command line without flags gives. */
-void options_defaults(Options *options, Command command);
+/* Overwrites options with the defaults of `bcd train`. */
+void options_defaults(Options *options);
+/* Overwrites a command line with what it would be without flags. */
+void command_line_defaults(CommandLine *line, Command command);
 
 /* Reads a command line (argv[0] is the program, argv[1] the command).  -1 and an error that names
- * the right flags or values.  With --help anywhere only `command` and `help` are set; command 0
+ * the right flags or values.  With --help anywhere only the command and `help` are set; command 0
  * asks for help about the program. */
-int options_parse(Options *options, int argc, char **argv);
+int command_line_parse(CommandLine *line, int argc, char **argv);
 
-/* Sets an option as the command line would; name without dashes, value NULL for a flag without one.
- * -1 and an error. */
+/* Sets a flag of options->command as the command line would; name without dashes, value NULL for a
+ * flag without one.  Options of another command than train are those of a CommandLine.  -1 and an
+ * error. */
 int options_set(Options *options, const char *name, const char *value);
 /* Sets the flags of a formatted text, in which no value has a space: "batch=32 lr=0.1".  Returns -1
  * with an error set. */

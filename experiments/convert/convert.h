@@ -29,7 +29,7 @@ int convert_load(Engine *engine, const char *init);
 int convert_open_run(Setup *setup, const char *place, const Options *asked);
 
 /* The same of what a command line names: its first file, or --init. */
-int convert_open(Setup *setup, const Options *asked);
+int convert_open(Setup *setup, const CommandLine *line);
 
 /* Exports the model of a training, see convert_open_run: model.safetensors, in float32, and
  * config.json go into `dir`, which is created, with the files of its tokenizer.  If the directory

@@ -26,7 +26,7 @@ static void overlay(Options *stored, const Options *asked) {
 static int open_directory(Setup *setup, const Options *asked) {
     Options *o = &setup->options;
     memset(setup, 0, sizeof *setup);
-    options_defaults(o, COMMAND_TRAIN);
+    options_defaults(o);
     strcpy(o->init, asked->init);
     overlay(o, asked);
     if (convert_spec(o->model, o->init, asked->context)) return -1;
@@ -41,7 +41,7 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
     char path[RUNDIR_PATH], spec[OPTION_TEXT];
     H5File file;
     memset(setup, 0, sizeof *setup);
-    options_defaults(&setup->options, COMMAND_TRAIN);
+    options_defaults(&setup->options);
     if (rundir_settings(place, &setup->options) || rundir_checkpoint(path, place) ||
         checkpoint_open(&file, path))
         return -1;
@@ -57,8 +57,9 @@ int convert_open_run(Setup *setup, const char *place, const Options *asked) {
     return failed ? -1 : 0;
 }
 
-int convert_open(Setup *setup, const Options *asked) {
+int convert_open(Setup *setup, const CommandLine *line) {
+    const Options *asked = &line->options;
     memset(setup, 0, sizeof *setup);
     return *asked->init ? open_directory(setup, asked)
-                        : convert_open_run(setup, asked->positional[0], asked);
+                        : convert_open_run(setup, line->positional[0], asked);
 }

@@ -178,6 +178,6 @@ int convert_export(const char *place, const char *dir, const Options *asked) {
     return failed ? -1 : 0;
 }
 
-int command_export(const Options *options) {
-    return convert_export(options->positional[0], options->out, options);
+int command_export(const CommandLine *line) {
+    return convert_export(line->positional[0], line->options.out, &line->options);
 }

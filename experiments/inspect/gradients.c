@@ -34,14 +34,14 @@ static int check_batchnorm(const Model *model, int batch, int mode) {
 
 /* Creates the engine of setup->model for a batch of `batch` samples; with --mode train all blocks
  * are active.  No update is made, so the optimizer is one without state. */
-static int open_engine(Setup *setup, const Options *o, int batch) {
+static int open_engine(Setup *setup, const Options *o, Mode mode, int batch) {
     Options *own = &setup->options;
-    options_defaults(own, COMMAND_TRAIN);
+    options_defaults(own);
     own->batch = batch;
     own->device = o->device;
     own->precision = o->precision;
     if (options_set(own, "momentum", "0") || setup_engine_for_evaluation(setup)) return -1;
-    if (o->mode == MODE_EVALUATE) return 0;
+    if (mode == MODE_EVALUATE) return 0;
     bool *active = malloc((size_t)setup->model->blocks * sizeof *active);
     if (!active) return error_set("gradients: out of memory");
     memset(active, true, (size_t)setup->model->blocks * sizeof *active);
@@ -156,8 +156,7 @@ static int write_backward(H5File *file, Setup *setup) {
 }
 
 /* Runs the forward pass and, with --mode train, the backward pass, and writes the file. */
-static int write_gradients(const Options *options, Setup *setup, const Batch *batch) {
-    const Mode mode = (Mode)options->mode;
+static int write_gradients(const Options *options, Setup *setup, Mode mode, const Batch *batch) {
     const Model *model = setup->model;
     size_t counted = 0;
     for (size_t i = 0; i < (size_t)batch->n * (size_t)model->targets; i++)
@@ -191,26 +190,29 @@ static int find_spec(char spec[OPTION_TEXT], const Options *o, const H5File *bat
     return convert_spec(spec, o->init, (int)size[1]);
 }
 
-static int run(const Options *o, const H5File *file, const H5File *checkpoint) {
+static int run(const Options *o, Mode mode, const H5File *file, const H5File *checkpoint) {
     char spec[OPTION_TEXT];
     Setup setup = {.model = NULL};
     Batch batch = {.n = count_samples(file)};
     int failed = batch.n < 0 || find_spec(spec, o, file, checkpoint) ||
                  !(setup.model = model_create(spec)) ||
-                 check_batchnorm(setup.model, batch.n, o->mode) ||
-                 open_engine(&setup, o, batch.n) ||
+                 check_batchnorm(setup.model, batch.n, mode) ||
+                 open_engine(&setup, o, mode, batch.n) ||
                  (*o->init ? convert_load(setup.engine, o->init)
                            : checkpoint_read_model(checkpoint, setup.engine, true)) ||
-                 read_batch(&batch, file, setup.model) || write_gradients(o, &setup, &batch);
+                 read_batch(&batch, file, setup.model) || write_gradients(o, &setup, mode, &batch);
     batch_free(&batch);
     setup_free(&setup);
     return failed ? -1 : 0;
 }
 
-int command_gradients(const Options *o) {
+int command_gradients(const CommandLine *line) {
+    const Options *o = &line->options;
+    const GradientsFlags *flags = &line->gradients;
     H5File file, checkpoint = {.id = -1};
-    if (h5_open(&file, o->batch_file)) return -1;
-    int failed = (!*o->init && h5_open(&checkpoint, o->checkpoint)) || run(o, &file, &checkpoint);
+    if (h5_open(&file, flags->batch_file)) return -1;
+    int failed = (!*o->init && h5_open(&checkpoint, flags->checkpoint)) ||
+                 run(o, (Mode)flags->mode, &file, &checkpoint);
     h5_close(&checkpoint);
     h5_close(&file);
     return failed ? -1 : 0;

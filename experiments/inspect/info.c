@@ -123,7 +123,8 @@ static int print_model(const char *spec, Precision precision) {
     return 0;
 }
 
-int command_info(const Options *options) {
+int command_info(const CommandLine *line) {
+    const Options *options = &line->options;
     Precision precision = (Precision)options->precision;
     print_build();
     if (options->model[0]) return print_model(options->model, precision);

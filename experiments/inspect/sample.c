@@ -43,8 +43,8 @@ static int descending(const void *a, const void *b) {
 
 /* Overwrites *min with the smallest logit that may be drawn: of the k largest (0: all), the largest
  * that together have probability p (nucleus sampling, Holtzman et al. 2020). */
-static int threshold(real *min, const real *logits, int vocabulary, const Options *o) {
-    const size_t count = (size_t)vocabulary, k = (size_t)o->top_k;
+static int threshold(real *min, const real *logits, int vocabulary, const SampleFlags *flags) {
+    const size_t count = (size_t)vocabulary, k = (size_t)flags->top_k;
     size_t allowed = k && k < count ? k : count, kept = 0;
     double sum = 0, part = 0;
     real *sorted = malloc(count * sizeof *sorted);
@@ -52,9 +52,9 @@ static int threshold(real *min, const real *logits, int vocabulary, const Option
     memcpy(sorted, logits, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, descending);
     for (size_t i = 0; i < allowed; i++)
-        sum += exp((double)(sorted[i] - sorted[0]) / o->temperature);
-    while (kept < allowed && part < o->top_p * sum)
-        part += exp((double)(sorted[kept++] - sorted[0]) / o->temperature);
+        sum += exp((double)(sorted[i] - sorted[0]) / flags->temperature);
+    while (kept < allowed && part < flags->top_p * sum)
+        part += exp((double)(sorted[kept++] - sorted[0]) / flags->temperature);
     *min = sorted[kept ? kept - 1 : 0];
     free(sorted);
     return 0;
@@ -62,20 +62,20 @@ static int threshold(real *min, const real *logits, int vocabulary, const Option
 
 /* Returns a token drawn from softmax(logits / temperature) with the uniform number u; -1 and an
  * error. */
-static int draw(const real *logits, int vocabulary, const Options *o, double u) {
+static int draw(const real *logits, int vocabulary, const SampleFlags *flags, double u) {
     int best = 0;
     for (int v = 1; v < vocabulary; v++)
         if (logits[v] > logits[best]) best = v;
-    if (o->temperature <= 0) return best;
+    if (flags->temperature <= 0) return best;
     real min = (real)-INFINITY;
-    if ((o->top_k || o->top_p < 1) && threshold(&min, logits, vocabulary, o)) return -1;
+    if ((flags->top_k || flags->top_p < 1) && threshold(&min, logits, vocabulary, flags)) return -1;
     double sum = 0, highest = (double)logits[best];
     for (int v = 0; v < vocabulary; v++)
-        if (logits[v] >= min) sum += exp(((double)logits[v] - highest) / o->temperature);
+        if (logits[v] >= min) sum += exp(((double)logits[v] - highest) / flags->temperature);
     double left = u * sum;
     for (int v = 0; v < vocabulary; v++) {
         if (!(logits[v] >= min)) continue;
-        left -= exp(((double)logits[v] - highest) / o->temperature);
+        left -= exp(((double)logits[v] - highest) / flags->temperature);
         if (left < 0) return v;
     }
     return best;
@@ -102,13 +102,13 @@ static unsigned char *encode_py(const char *mode, const char *dir, const char *a
 }
 
 /* Overwrites s->text with the prompt's tokens, with space for those to come. */
-static int encode_prompt(Sampling *s, const Options *o) {
+static int encode_prompt(Sampling *s, const SampleFlags *flags) {
     size_t bytes;
     const char *dir = s->setup.options.init;
-    unsigned char *raw = encode_py("--prompt", dir, o->prompt, &bytes);
+    unsigned char *raw = encode_py("--prompt", dir, flags->prompt, &bytes);
     if (!raw) return -1;
     s->count = bytes / 4;
-    s->text = malloc((s->count + (size_t)o->tokens) * sizeof *s->text);
+    s->text = malloc((s->count + (size_t)flags->tokens) * sizeof *s->text);
     for (size_t i = 0; s->text && i < s->count; i++)
         s->text[i] = (int)little_endian_get(raw + 4 * i, 4);
     free(raw);
@@ -154,36 +154,37 @@ static void print_token(const Sampling *s, int token) {
     fflush(stdout);
 }
 
-static int start_text(Sampling *s, const Options *o) {
+static int start_text(Sampling *s, const SampleFlags *flags) {
     const Tokenizer *tokenizer = s->tokenizer;
-    if (!tokenizer) return encode_prompt(s, o);
-    size_t capacity = strlen(o->prompt) + 1 + (size_t)o->tokens;
+    if (!tokenizer) return encode_prompt(s, flags);
+    size_t capacity = strlen(flags->prompt) + 1 + (size_t)flags->tokens;
     if (tokenizer->vocabulary > s->setup.model->outputs)
         return error_set("sample: the tokenizer %s has %d tokens, the model only %d",
                          tokenizer->name, tokenizer->vocabulary, s->setup.model->outputs);
-    if (tokenizer->encode(tokenizer, o->prompt, strlen(o->prompt), &s->text, &s->count)) return -1;
+    if (tokenizer->encode(tokenizer, flags->prompt, strlen(flags->prompt), &s->text, &s->count))
+        return -1;
     int *grown = realloc(s->text, capacity * sizeof *grown);
     if (!grown) return error_set("sample: out of memory");
     s->text = grown;
     /* Without a prompt begins with the mark between documents, or a new line. */
     if (!s->count)
         s->text[s->count++] = tokenizer->end_of_text >= 0 ? tokenizer->end_of_text : '\n';
-    printf("%s", o->prompt);
+    printf("%s", flags->prompt);
     return 0;
 }
 
-static int sample(Sampling *s, const Options *o) {
+static int sample(Sampling *s, const SampleFlags *flags, uint64_t seed) {
     const Model *model = s->setup.model;
     s->logits = malloc((size_t)model->input.w * (size_t)model->outputs * sizeof *s->logits);
     if (!s->logits) return error_set("sample: out of memory");
-    if (batch_reserve(&s->batch, model, 1) || start_text(s, o)) return -1;
+    if (batch_reserve(&s->batch, model, 1) || start_text(s, flags)) return -1;
     memset(s->batch.targets, 0, (size_t)model->targets * sizeof *s->batch.targets);
     s->batch.ids[0] = 0;
     s->batch.n = 1;
-    for (int i = 0; i < o->tokens; i++) {
+    for (int i = 0; i < flags->tokens; i++) {
         /* The model may have more tokens than the tokenizer, which are never drawn. */
         int token = draw(next_logits(s), s->tokenizer ? s->tokenizer->vocabulary : model->outputs,
-                         o, random_uniform(o->seed, STREAM_SAMPLE, (uint64_t)i));
+                         flags, random_uniform(seed, STREAM_SAMPLE, (uint64_t)i));
         if (token < 0) return -1;
         s->text[s->count++] = token;
         if (s->tokenizer) print_token(s, token);
@@ -202,22 +203,22 @@ static bool has_tokenizer(const char *dir) {
 
 /* Opens the model, and the tokenizer of its data or, if that is not one of ours, the model's
  * own. */
-static int open_trained(Sampling *s, const Options *o) {
-    if (convert_open(&s->setup, o)) return -1;
+static int open_trained(Sampling *s, const CommandLine *line) {
+    const char *dir = line->options.init;
+    if (convert_open(&s->setup, line)) return -1;
     const Options *stored = &s->setup.options;
     if (!s->setup.model->tokens)
-        return error_set("%s: %s reads images; bcd sample is for language models", o->positional[0],
-                         s->setup.model->name);
-    if (!*o->init)
+        return error_set("%s: %s reads images; bcd sample is for language models",
+                         line->positional[0], s->setup.model->name);
+    if (!*dir)
         s->tokenizer = data_tokenizer(stored->data, stored->data_dir[0] ? stored->data_dir : NULL);
     if (s->tokenizer || has_tokenizer(stored->init)) return 0;
-    return *o->init ? error_set("%s: holds neither tokenizer.json nor tokenizer.model", o->init)
-                    : -1;
+    return *dir ? error_set("%s: holds neither tokenizer.json nor tokenizer.model", dir) : -1;
 }
 
-int command_sample(const Options *options) {
+int command_sample(const CommandLine *line) {
     Sampling s = {.text = NULL};
-    int failed = open_trained(&s, options) || sample(&s, options);
+    int failed = open_trained(&s, line) || sample(&s, &line->sample, line->options.seed);
     tokenizer_free(s.tokenizer);
     batch_free(&s.batch);
     free(s.text);

@@ -44,45 +44,46 @@ static int name_output(char out[OPTION_TEXT], const char *input) {
 }
 
 /* Tokenizes with data/encode.py and the tokenizer of a model's directory. */
-static int tokenize_by_model(const char *out, const Options *o, TokenizeStats *stats) {
-    const char *arguments[1 + OPTIONS_POSITIONAL] = {o->tokenizer};
-    if (access(o->tokenizer, F_OK))
+static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeStats *stats) {
+    const char *arguments[1 + OPTIONS_POSITIONAL] = {line->tokenizer};
+    if (access(line->tokenizer, F_OK))
         return error_set("--tokenizer \"%s\": it takes bytes, gpt2, or the directory of a model",
-                         o->tokenizer);
+                         line->tokenizer);
     FILE *encoded = tmpfile();
     if (!encoded) return error_set("tokenize: no temporary file: %s", strerror(errno));
-    for (int i = 0; i < o->positionals; i++) arguments[1 + i] = o->positional[i];
+    for (int i = 0; i < line->positionals; i++) arguments[1 + i] = line->positional[i];
     int failed =
-        python_run("data/encode.py", arguments, 1 + o->positionals, encoded) != PYTHON_DONE;
+        python_run("data/encode.py", arguments, 1 + line->positionals, encoded) != PYTHON_DONE;
     rewind(encoded);
     failed = failed || tokenize_encoded(out, encoded, stats);
     fclose(encoded);
     if (failed) return -1;
     char init[QUOTED], data[QUOTED];
     printf("%s: %llu tokens\ntrain on it with: bcd train --init %s --data %s\n", out,
-           (unsigned long long)stats->tokens, quoted(init, o->tokenizer), quoted(data, out));
+           (unsigned long long)stats->tokens, quoted(init, line->tokenizer), quoted(data, out));
     return 0;
 }
 
-int command_tokenize(const Options *o) {
+int command_tokenize(const CommandLine *line) {
     char out[OPTION_TEXT], data[QUOTED];
-    const bool bytes = strcmp(o->tokenizer, "bytes") == 0;
-    strcpy(out, o->out);
-    if (!out[0] && name_output(out, o->positional[0])) return -1;
+    const bool bytes = strcmp(line->tokenizer, "bytes") == 0;
+    strcpy(out, line->options.out);
+    if (!out[0] && name_output(out, line->positional[0])) return -1;
     if (strlen(out) < 8 || strcmp(out + strlen(out) - 7, ".tokens") != 0)
         return error_set(
             "--out %s: the name must end in .tokens, by which bcd train --data knows it", out);
-    for (int i = 0; i < o->positionals; i++)
-        if (strcmp(out, o->positional[i]) == 0)
+    for (int i = 0; i < line->positionals; i++)
+        if (strcmp(out, line->positional[i]) == 0)
             return error_set("--out %s: it is one of the inputs; give another name", out);
     TokenizeStats stats;
-    if (!bytes && strcmp(o->tokenizer, "gpt2") != 0) return tokenize_by_model(out, o, &stats);
-    Tokenizer *tokenizer =
-        data_tokenizer(bytes ? "text" : "wikitext2", o->data_dir[0] ? o->data_dir : NULL);
+    if (!bytes && strcmp(line->tokenizer, "gpt2") != 0) return tokenize_by_model(out, line, &stats);
+    Tokenizer *tokenizer = data_tokenizer(
+        bytes ? "text" : "wikitext2", line->options.data_dir[0] ? line->options.data_dir : NULL);
     if (!tokenizer) return -1;
     double shown = 0;
     interrupt_catch();
-    int result = tokenize_file(out, o->positional, o->positionals, tokenizer, &stats, show, &shown);
+    int result =
+        tokenize_file(out, line->positional, line->positionals, tokenizer, &stats, show, &shown);
     if (shown > 0) printf("\r\033[K");
     if (result == 0)
         printf(

@@ -193,27 +193,29 @@ static void print_tables(const Tables *tables, const Setup *setup) {
     for (int t = tables->tables > 2; t < tables->tables; t++) table_print(stdout, tables->table[t]);
 }
 
-/* Marks the settings that say what was timed as given, so that they are written. */
-static Options settings_of(const Setup *setup) {
+/* Sets what was timed, marked as given, so that it is written. */
+static void set_timed(CommandLine *line, const Setup *setup) {
     static const char *const names[] = {"model", "batch", "precision", "device"};
-    Options o = setup->options;
-    snprintf(o.model, sizeof o.model, "%s", setup->model->spec);
+    Options *o = &line->options;
+    *o = setup->options;
+    snprintf(o->model, sizeof o->model, "%s", setup->model->spec);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        o.given[options_find(names[i], o.command)] = true;
-    return o;
+        o->given[options_find(names[i], o->command)] = true;
 }
 
-int command_trace(const Options *options) {
-    Options asked = *options;
+int command_trace(const CommandLine *asked) {
+    CommandLine line = *asked;
+    Options *o = &line.options;
+    const TraceFlags *flags = &line.trace;
     Bench bench;
     Tables tables = {0};
-    bool given = options_given(options, "submodels") || *options->partition;
-    if (!given && options->method != METHOD_OFFLOAD) asked.submodels = 3;
-    int failed = bench_open(&bench, &asked, true) || fill_tables(&tables, &bench, options->active);
+    bool given = options_given(o, "submodels") || *o->partition;
+    if (!given && o->method != METHOD_OFFLOAD) o->submodels = 3;
+    int failed = bench_open(&bench, o, true) || fill_tables(&tables, &bench, flags->active);
     if (!failed) {
-        const Options settings = settings_of(&bench.setup);
-        failed = (*options->out && tables_write(&tables, &settings, options->out)) ||
-                 (*options->figure && page_draw_cycle(&tables, options->figure) != PYTHON_DONE);
+        set_timed(&line, &bench.setup);
+        failed = (*o->out && tables_write(&tables, &line, o->out)) ||
+                 (*flags->figure && page_draw_cycle(&tables, flags->figure) != PYTHON_DONE);
     }
     if (!failed) print_tables(&tables, &bench.setup);
     tables_free(&tables);

@@ -8,32 +8,32 @@
 #include "trainings.h"
 
 /* Reads --multiplier and --price. */
-static int read_settings(CostSettings *settings, const Options *options) {
+static int read_settings(CostSettings *settings, const CostFlags *flags) {
     *settings = (CostSettings){.multiplier = {[MULTIPLIER_TABLES] = paper_table_multiplier(),
                                               [MULTIPLIER_AVERAGE] = paper_average_multiplier,
                                               [MULTIPLIER_TEXT] = paper_mean_multiplier("adam", 0),
                                               [MULTIPLIER_WORST] = paper_worst_multiplier},
-                               .priced = *options->price != 0};
+                               .priced = *flags->price != 0};
     double *ours = &settings->multiplier[MULTIPLIER_OURS];
     for (int g = 0; g < COST_GPUS; g++)
-        if (price_find(&settings->price[g], gpu_find(cost_gpus[g]), options->price)) return -1;
-    if (multiplier_read(ours, options->multiplier)) return -1;
+        if (price_find(&settings->price[g], gpu_find(cost_gpus[g]), flags->price)) return -1;
+    if (multiplier_read(ours, flags->multiplier)) return -1;
     char *end;
-    strtod(options->multiplier, &end);
+    strtod(flags->multiplier, &end);
     settings->ours = *end ? SOURCE_MEASURED : SOURCE_GIVEN; /* of files, or a number */
     settings->multipliers = MULTIPLIER_OURS + !isnan(*ours);
     return 0;
 }
 
-int experiment_cost(const Options *options) {
+int experiment_cost(const CommandLine *line) {
     Tables tables = {0};
     CostSettings settings;
-    bool failed = read_settings(&settings, options) != 0;
+    bool failed = read_settings(&settings, &line->cost) != 0;
     if (!failed) {
         paper_add_table1(&tables);
         paper_add_reductions(&tables, &settings);
         paper_add_claims(&tables, &settings);
         paper_add_prices(&tables, &settings);
     }
-    return paper_write(&tables, options, "cost", failed);
+    return paper_write(&tables, line, "cost", failed);
 }

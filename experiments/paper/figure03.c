@@ -22,10 +22,10 @@ static const LongPhase laptop[] = {
 
 enum { PARTS = 3, COLUMNS = 4 };
 
-static int train(RunSummary *summary, const Options *asked, const LongPhase *what, bool kept) {
+static int train(RunSummary *summary, const CommandLine *asked, const LongPhase *what, bool kept) {
     char dir[OPTION_TEXT];
     Options o;
-    if (measured_options(&o, asked, &what->network, PARTS) ||
+    if (measured_options(&o, &asked->options, &what->network, PARTS) ||
         options_set_all(&o, "limit=%d epochs=%d switch-every=%de threads=1%s", what->samples,
                         PARTS * what->phase_epochs, what->phase_epochs, kept ? " cache=1G" : ""))
         return -1;
@@ -36,16 +36,16 @@ static int train(RunSummary *summary, const Options *asked, const LongPhase *wha
     return train_run(&o, summary);
 }
 
-static void print_cycle(const RunSummary *summary, const Options *asked, const LongPhase *what,
+static void print_cycle(const RunSummary *summary, const CommandLine *asked, const LongPhase *what,
                         bool kept) {
-    if (asked->quiet) return;
+    if (asked->options.quiet) return;
     printf("%s, outputs of the prefix %s: a cycle in %.0f s\n", what->network.model,
            kept ? "kept" : "computed", summary->seconds);
     fflush(stdout);
 }
 
 /* Returns 0, -1 and an error, or the exit status when interrupted. */
-static int put(Table *table, const Options *asked, const LongPhase *what) {
+static int put(Table *table, const CommandLine *asked, const LongPhase *what) {
     RunSummary summary[2];
     for (int kept = 0; kept < 2; kept++) {
         if (train(&summary[kept], asked, what, kept)) return -1;
@@ -61,14 +61,14 @@ static int put(Table *table, const Options *asked, const LongPhase *what) {
     return error_set("%s: the losses with --cache differ from those without", what->network.model);
 }
 
-int paper_add_figure3(Tables *tables, const Options *asked) {
+int paper_add_figure3(Tables *tables, const CommandLine *asked) {
     static const TableColumn columns[COLUMNS] = {
         {"seconds", "a cycle", "s", COLUMN_NUMBER, 1, SOURCE_MEASURED},
         {"share", "of computed", "", COLUMN_NUMBER, 3, SOURCE_MEASURED},
         {"peak", "peak memory", "MiB", COLUMN_NUMBER, 1, SOURCE_MEASURED},
         {"loss", "valid. loss", "", COLUMN_NUMBER, 6, SOURCE_MEASURED},
     };
-    const LongPhase *first = asked->preset == PRESET_SMOKE ? smoke : laptop;
+    const LongPhase *first = asked->experiment.preset == PRESET_SMOKE ? smoke : laptop;
     Table *table = tables_add(tables, "figure3", "Figure 3: the frozen prefix, computed or kept",
                               "outputs of the prefix", columns, COLUMNS);
     for (const LongPhase *what = first; what->network.model; what++) {

@@ -6,7 +6,7 @@
 
 int measured_options(Options *o, const Options *asked, const MeasuredNetwork *network,
                      int submodels) {
-    options_defaults(o, COMMAND_TRAIN);
+    options_defaults(o);
     o->device = asked->device;
     o->precision = asked->precision;
     return options_set_all(o, "model=%s data=%s optimizer=%s", network->model, network->data,
@@ -27,17 +27,17 @@ static int find_network(MeasuredNetwork *network, const MeasuredNetwork *like, c
     return 0;
 }
 
-int measured_for_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
+int measured_for_each(Tables *tables, const CommandLine *asked, const MeasuredNetwork *preset,
                       AddNetwork *add) {
     char models[OPTION_TEXT];
     int number = 0;
-    snprintf(models, sizeof models, "%s", asked->models);
+    snprintf(models, sizeof models, "%s", asked->experiment.models);
     for (char *name = strtok(models, " "); name; name = strtok(NULL, " ")) {
         MeasuredNetwork network;
         if (find_network(&network, preset, name) || add(tables, asked, &network, ++number))
             return -1;
     }
-    for (; !*asked->models && preset->model; preset++)
+    for (; !*asked->experiment.models && preset->model; preset++)
         if (add(tables, asked, preset, ++number)) return -1;
     return 0;
 }

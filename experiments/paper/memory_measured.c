@@ -66,12 +66,12 @@ static int fill_row(Table *table, const Setup *setup) {
 }
 
 /* Measures a step with each submodel. */
-static int add_row(Table *table, const Options *asked, const MeasuredNetwork *network,
+static int add_row(Table *table, const CommandLine *asked, const MeasuredNetwork *network,
                    int submodels) {
     Bench bench = {0};
     Options options;
-    int failed = measured_options(&options, asked, network, submodels);
-    options.recompute = asked->recompute;
+    int failed = measured_options(&options, &asked->options, network, submodels);
+    options.recompute = asked->options.recompute;
     failed = failed || bench_open(&bench, &options, false);
     for (int k = 0; k < submodels && !failed; k++) {
         double ms;
@@ -82,7 +82,7 @@ static int add_row(Table *table, const Options *asked, const MeasuredNetwork *ne
     return failed ? -1 : 0;
 }
 
-static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+static int add_network(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                        int number) {
     char name[48], title[160], form[48];
     (void)number;
@@ -91,7 +91,7 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
              network->model, network->optimizer, network->batch);
     Table *table = tables_add(tables, name, title, "update", columns, COLUMNS);
     strcpy(table->unit, "MiB");
-    for (int m = 1; m <= presets[asked->preset].max_submodels; m++)
+    for (int m = 1; m <= presets[asked->experiment.preset].max_submodels; m++)
         if (add_row(table, asked, network, m)) return -1;
     OptimizerSettings optimizer =
         optimizer_defaults(strcmp(network->optimizer, "sgd") ? OPTIMIZER_ADAM : OPTIMIZER_SGD);
@@ -100,18 +100,18 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
         "Peaks of the allocator, in %s on the %s.  \"planned\" is computed from shapes before "
         "the training; \"equal parts\" is the closed form %s, which submodels of whole blocks "
         "reach only when they can be cut evenly.",
-        precision_names[asked->precision], device_names[asked->device],
-        memory_closed_form_text(form, &optimizer, (Precision)asked->precision, "M"));
+        precision_names[asked->options.precision], device_names[asked->options.device],
+        memory_closed_form_text(form, &optimizer, (Precision)asked->options.precision, "M"));
     return 0;
 }
 
-int experiment_memory(const Options *options) {
+int experiment_memory(const CommandLine *line) {
     Tables tables = {0};
     paper_add_table8(&tables);
     paper_add_figure5(&tables);
     paper_add_tables9_11(&tables);
     bool failed =
         tables_failed(&tables) ||
-        measured_for_each(&tables, options, presets[options->preset].network, add_network);
-    return paper_write(&tables, options, "memory", failed);
+        measured_for_each(&tables, line, presets[line->experiment.preset].network, add_network);
+    return paper_write(&tables, line, "memory", failed);
 }

@@ -7,16 +7,17 @@
 #include "../store/rundir.h"
 #include "../train/setup.h"
 
-int paper_write(Tables *tables, const Options *options, const char *name, bool failed) {
+int paper_write(Tables *tables, const CommandLine *line, const char *name, bool failed) {
     char dir[OPTION_TEXT], path[RUNDIR_PATH], file[64], typed[QUOTED];
-    rundir_results(dir, options);
+    rundir_results(dir, line);
     snprintf(file, sizeof file, "%.50s.h5", name);
     rundir_path(path, dir, file);
-    failed = failed || tables_failed(tables) || setup_provenance(&tables->provenance, options) ||
-             rundir_make(dir) || tables_write(tables, options, path);
-    for (int t = 0; t < tables->tables && !failed && !options->quiet; t++)
+    failed = failed || tables_failed(tables) ||
+             setup_provenance(&tables->provenance, &line->options) || rundir_make(dir) ||
+             tables_write(tables, line, path);
+    for (int t = 0; t < tables->tables && !failed && !line->options.quiet; t++)
         failed = table_print(stdout, tables->table[t]) != 0;
-    if (!failed && !options->quiet)
+    if (!failed && !line->options.quiet)
         printf("tables: %s; as a page: bcd report %s\n", path, quoted(typed, path));
     tables_free(tables);
     return failed ? -1 : 0;

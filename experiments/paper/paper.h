@@ -9,7 +9,7 @@
 /* Finishes such an experiment: fills the provenance, writes DIR/NAME.h5 (DIR: rundir_results),
  * prints the tables unless --quiet, and frees them.  Pass failed = true when making them failed;
  * then it only frees them.  Returns -1 with an error set. */
-int paper_write(Tables *tables, const Options *options, const char *name, bool failed);
+int paper_write(Tables *tables, const CommandLine *line, const char *name, bool failed);
 
 /* ---- `bcd experiment cost`: money and GPU hours that BCD saves by the published times -------- */
 
@@ -67,9 +67,9 @@ int measured_options(Options *o, const Options *asked, const MeasuredNetwork *ne
 /* Calls `add` for each network, numbered from 1: those of the preset, which model NULL ends, or
  * those of --models, on generated images or on the project's text, with the batch of the preset's
  * network for the same data (or of its last one).  Returns -1 with an error set. */
-typedef int AddNetwork(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+typedef int AddNetwork(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                        int number);
-int measured_for_each(Tables *tables, const Options *asked, const MeasuredNetwork *preset,
+int measured_for_each(Tables *tables, const CommandLine *asked, const MeasuredNetwork *preset,
                       AddNetwork *add);
 
 /* ---- `bcd experiment memory`: published, closed form, planned, and measured here ------------- */
@@ -115,6 +115,6 @@ AddNetwork paper_add_shares, paper_add_pipelines;
 void timing_take_median(Cell *cell, double *value, int repeats);
 /* Adds Figure 3: --cache in long phases.  Returns 0, -1 with an error set, or the exit status when
  * interrupted. */
-int paper_add_figure3(Tables *tables, const Options *asked);
+int paper_add_figure3(Tables *tables, const CommandLine *asked);
 
 #endif

@@ -25,7 +25,7 @@ static void note_repeats(Table *table, int repeats) {
         table_note(table, "Mean absolute deviation %.1f %%.", 100 * off);
 }
 
-static int measure(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+static int measure(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                    int number) {
     return paper_add_shares(tables, asked, network, number) ||
            paper_add_pipelines(tables, asked, network, number) || tables_failed(tables);
@@ -40,15 +40,15 @@ static void print_repeat(const MeasuredNetwork *network, int done, int repeats, 
 
 /* Adds the tables of a network.  All of them are measured in each repeat, so that a disturbance of
  * the machine affects one repeat, and both sides of a comparison in it. */
-static int add_network(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+static int add_network(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                        int number) {
     Tables more[REPEATS] = {{.tables = 0}};
-    int repeats = asked->preset == PRESET_SMOKE ? SMOKE_REPEATS : REPEATS;
+    int repeats = asked->experiment.preset == PRESET_SMOKE ? SMOKE_REPEATS : REPEATS;
     int first = tables->tables, failed = 0;
     double start = clock_seconds();
     for (int r = 0; r < repeats && !failed; r++) {
         failed = measure(r ? &more[r] : tables, asked, network, number);
-        if (!failed && !asked->quiet)
+        if (!failed && !asked->options.quiet)
             print_repeat(network, r + 1, repeats, clock_seconds() - start);
     }
     for (int t = first; t < tables->tables && !failed; t++) {
@@ -64,14 +64,14 @@ static int add_network(Tables *tables, const Options *asked, const MeasuredNetwo
     return failed;
 }
 
-static int add_measured(Tables *tables, const Options *asked) {
-    return measured_for_each(tables, asked, timing_networks(asked->preset), add_network);
+static int add_measured(Tables *tables, const CommandLine *asked) {
+    return measured_for_each(tables, asked, timing_networks(asked->experiment.preset), add_network);
 }
 
-int experiment_timing(const Options *options) {
+int experiment_timing(const CommandLine *line) {
     Tables tables = {0};
     double multiplier;
-    bool failed = multiplier_read(&multiplier, options->multiplier);
+    bool failed = multiplier_read(&multiplier, line->cost.multiplier);
     if (!failed && isnan(multiplier)) multiplier = paper_average_multiplier;
     if (!failed) {
         paper_add_table3_4(&tables);
@@ -81,8 +81,8 @@ int experiment_timing(const Options *options) {
         paper_add_figure6(&tables);
     }
     failed = failed || tables_failed(&tables);
-    const int status = failed ? -1 : paper_add_figure3(&tables, options);
-    failed = status || add_measured(&tables, options);
-    failed = paper_write(&tables, options, "timing", failed);
+    const int status = failed ? -1 : paper_add_figure3(&tables, line);
+    failed = status || add_measured(&tables, line);
+    failed = paper_write(&tables, line, "timing", failed);
     return status > 0 ? status : failed;
 }

@@ -72,17 +72,17 @@ static void fill_costs(const Bench *bench, int micro_batches, BlockCost *block, 
 
 /* Times a step of each submodel with one thread per rank, after two steps that warm up and fill the
  * cache.  The caller closes the bench and frees times->block, also on failure. */
-static int time_method(Times *times, Bench *bench, const Options *asked,
+static int time_method(Times *times, Bench *bench, const CommandLine *asked,
                        const MeasuredNetwork *network, const NetworkMethod *method) {
-    BenchPace pace = {2, 3, asked->preset == PRESET_SMOKE ? 3 : 30, 500};
+    BenchPace pace = {2, 3, asked->experiment.preset == PRESET_SMOKE ? 3 : 30, 500};
     int threads = omp_get_max_threads();
     bool by_block = method->ranks == 0;
     Options options;
     *times = (Times){.mean_ms = 0};
     *bench = (Bench){0};
     omp_set_num_threads(method->ranks > 1 ? method->ranks : 1);
-    int failed =
-        set_method(&options, asked, network, method) || bench_open(bench, &options, by_block);
+    int failed = set_method(&options, &asked->options, network, method) ||
+                 bench_open(bench, &options, by_block);
     size_t blocks = failed ? 0 : (size_t)bench->setup.model->blocks;
     if (!failed && by_block) {
         times->block = calloc(blocks * (size_t)method->submodels, sizeof *times->block);
@@ -106,7 +106,7 @@ static void put_share(Table *table, int k, double ms, double cached_ms, double f
               cached_ms / full_ms, timing_flop_ratio(k, THIRDS, true));
 }
 
-static int time_stage(Times *times, const Options *asked, const MeasuredNetwork *network,
+static int time_stage(Times *times, const CommandLine *asked, const MeasuredNetwork *network,
                       NetworkMethod method) {
     Bench bench;
     method.micro_batches = 1;
@@ -116,7 +116,7 @@ static int time_stage(Times *times, const Options *asked, const MeasuredNetwork 
     return failed;
 }
 
-int paper_add_shares(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+int paper_add_shares(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                      int number) {
     static const TableColumn columns[] = {
         {"step", "step", "ms", COLUMN_NUMBER, 2, SOURCE_MEASURED},
@@ -155,7 +155,7 @@ int paper_add_shares(Tables *tables, const Options *asked, const MeasuredNetwork
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
 typedef struct {
-    const Options *asked;
+    const CommandLine *asked;
     const MeasuredNetwork *network;
     Table *table;
     double latency_s, rate; /* of messages between threads */
@@ -236,7 +236,7 @@ static int add_pipelines_of(Pipelines *all, int submodels, int micro_batches) {
     return failed;
 }
 
-int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetwork *network,
+int paper_add_pipelines(Tables *tables, const CommandLine *asked, const MeasuredNetwork *network,
                         int number) {
     static const TableColumn columns[] = {
         {"ranks", "ranks", "", COLUMN_NUMBER, 0, SOURCE_NONE},
@@ -253,7 +253,7 @@ int paper_add_pipelines(Tables *tables, const Options *asked, const MeasuredNetw
     all.table = tables_add(tables, name, title, "step", columns, 5);
     if (bench_transport(&all.latency_s, &all.rate)) return -1;
     static const int some[] = {1, 4, 0}, more[] = {1, 2, 4, 8, 0};
-    const int *micro_batches = asked->preset == PRESET_SMOKE ? some : more;
+    const int *micro_batches = asked->experiment.preset == PRESET_SMOKE ? some : more;
     for (int submodels = 1; submodels <= THIRDS; submodels += THIRDS - 1)
         for (int i = 0; micro_batches[i]; i++)
             if (add_pipelines_of(&all, submodels, micro_batches[i])) return -1;

@@ -19,7 +19,7 @@ static int read_settings(Timed *timed, const char *path) {
     if (h5_format(path, format)) return -1;
     if (strcmp(format, tables_format) != 0)
         return error_set("%s: not a file of bcd trace --out", path);
-    options_defaults(&o, COMMAND_TRACE);
+    options_defaults(&o);
     if (settings_read_file(path, &o) || !(timed->model = model_create(o.model))) return -1;
     timed->batch = o.batch;
     timed->precision = (Precision)o.precision;

@@ -21,7 +21,7 @@ static int answer(PlanAnswer *a, const PlanQuestion *q, PlanMethod method, bool 
     char name[32];
     if (question_space(&space, q, method, q->gpu, wide)) return -1;
     for (int m = 2; m <= 5 && wide && method == PLAN_BCD; m++) choices_add(&space.submodels, m);
-    choices_add(&space.gpus, q->options->per_node * q->options->nodes);
+    choices_add(&space.gpus, q->line->plan.per_node * q->line->plan.nodes);
     int found = plan_choose(&plan, &space, PLAN_CHEAPEST);
     if (found < 0) return -1;
     bool better =
@@ -50,7 +50,8 @@ static void note_cache(Table *table, const Model *model, Precision precision) {
 
 /* Notes which settings were chosen rather than given. */
 static void note_choices(Table *table, const PlanQuestion *q) {
-    const Options *o = q->options;
+    const Options *o = &q->line->options;
+    const char *trace = q->line->plan.trace;
     static const char *const names[] = {"pipeline",  "replicas",          "micro-batches",
                                         "placement", "pipeline-schedule", "recompute"};
     char list[160] = "";
@@ -59,11 +60,11 @@ static void note_choices(Table *table, const PlanQuestion *q) {
     if (*list) table_note(table, "Chosen, the cheapest that fits: %s.", list);
     table_note(table,
                "The last row may have other submodels, and another precision if none is given.");
-    if (o->plan_cache) note_cache(table, q->model, (Precision)o->precision);
-    for (int p = 0; p < PRECISIONS && *o->trace; p++)
+    if (q->line->plan.cache) note_cache(table, q->model, (Precision)o->precision);
+    for (int p = 0; p < PRECISIONS && *trace; p++)
         if (fabs(q->efficiency.products[p] - efficiency_default.products[p]) > 0)
             table_note(table, "Products in %s at %.3g %% of the peak, as measured (%.200s).",
-                       precision_names[p], 100 * q->efficiency.products[p], o->trace);
+                       precision_names[p], 100 * q->efficiency.products[p], trace);
 }
 
 static void add_settings(Tables *tables, const PlanQuestion *q, const PlanAnswer *a) {
@@ -77,11 +78,11 @@ static void add_settings(Tables *tables, const PlanQuestion *q, const PlanAnswer
         {"precision", "precision", "", COLUMN_TEXT, 0, SOURCE_NONE},
         {"recompute", "recompute", "", COLUMN_TEXT, 0, SOURCE_NONE},
     };
-    const Options *o = q->options;
+    const PlanFlags *flags = &q->line->plan;
     char title[160], count[32];
     snprintf(title, sizeof title, "%.60s (%s parameters), %d samples per update, on %d x %d %s",
-             q->model->name, format_count((double)q->model->param_count, count), o->batch, o->nodes,
-             o->per_node, q->gpu->name);
+             q->model->name, format_count((double)q->model->param_count, count),
+             q->line->options.batch, flags->nodes, flags->per_node, q->gpu->name);
     Table *table = tables_add(tables, "setting", title, "method", columns, 8);
     for (int row = 0; row < ROWS; row++) {
         const Configuration *c = &a[row].plan.configuration;

@@ -73,7 +73,7 @@ enum { PLAN_MULTIPLIERS = 4 };
 
 /* What the command line asks for. */
 typedef struct {
-    const Options *options;
+    const CommandLine *line;
     Model *model;
     const Gpu *gpu;                      /* of --gpu; NULL: any */
     Efficiency efficiency;               /* measured, if there is a --trace */
@@ -84,7 +84,7 @@ typedef struct {
 
 /* Reads the command line.  Returns -1 with an error set that names the wrong flag; question_free is
  * safe either way. */
-int question_open(PlanQuestion *question, const Options *options);
+int question_open(PlanQuestion *question, const CommandLine *line);
 void question_free(PlanQuestion *question);
 
 /* Makes the space of a method on one kind of GPU, except for their number.  Flags that were given

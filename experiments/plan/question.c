@@ -21,15 +21,17 @@ static int given(const Options *o, const char *name, int value) {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int check_sizes(const Options *o, const Model *model) {
-    int gpus = o->per_node * o->nodes, ranks = o->plan_pipeline * o->replicas;
-    long long pieces = (long long)o->replicas * o->micro_batches;
-    int max = o->plan_pipeline > o->submodels ? o->plan_pipeline : o->submodels;
+static int check_sizes(const CommandLine *line, const Model *model) {
+    const Options *o = &line->options;
+    const PlanFlags *flags = &line->plan;
+    int gpus = flags->per_node * flags->nodes, ranks = flags->pipeline * o->replicas;
+    long long pieces = (long long)o->replicas * flags->micro_batches;
+    int max = flags->pipeline > o->submodels ? flags->pipeline : o->submodels;
     if (ranks > gpus)
         return error_set(
             "--pipeline %d x --replicas %d are %d ranks, and --per-node %d x --nodes %d are %d "
             "GPUs",
-            o->plan_pipeline, o->replicas, ranks, o->per_node, o->nodes, gpus);
+            flags->pipeline, o->replicas, ranks, flags->per_node, flags->nodes, gpus);
     if (o->batch % pieces)
         return error_set("--batch %d: it must be a multiple of %lld (--replicas x --micro-batches)",
                          o->batch, pieces);
@@ -44,23 +46,26 @@ static int read_multipliers(PlanQuestion *q) {
     q->multiplier[0] = paper_average_multiplier;
     q->multiplier[1] = paper_mean_multiplier("adam", 0);
     q->multiplier[2] = paper_worst_multiplier;
-    if (multiplier_read(&q->multiplier[3], q->options->multiplier)) return -1;
+    if (multiplier_read(&q->multiplier[3], q->line->cost.multiplier)) return -1;
     q->multipliers = isnan(q->multiplier[3]) ? 3 : 4;
     return 0;
 }
 
-int question_open(PlanQuestion *q, const Options *o) {
-    *q = (PlanQuestion){.options = o, .tokens = o->train_tokens, .efficiency = efficiency_default};
-    bool any = strcmp(o->gpu, "any") == 0 || (o->search && !options_given(o, "gpu"));
-    if (any && !o->search) return error_set("--gpu any: only with --search; else name one");
-    if (!any && !(q->gpu = gpu_find(o->gpu))) return -1;
-    if (*o->trace && !q->gpu) return error_set("--trace %s: name the --gpu it is of", o->trace);
+int question_open(PlanQuestion *q, const CommandLine *line) {
+    const Options *o = &line->options;
+    const PlanFlags *flags = &line->plan;
+    *q = (PlanQuestion){.line = line, .tokens = flags->tokens, .efficiency = efficiency_default};
+    bool any = strcmp(flags->gpu, "any") == 0 || (flags->search && !options_given(o, "gpu"));
+    if (any && !flags->search) return error_set("--gpu any: only with --search; else name one");
+    if (!any && !(q->gpu = gpu_find(flags->gpu))) return -1;
+    if (*flags->trace && !q->gpu)
+        return error_set("--trace %s: name the --gpu it is of", flags->trace);
     double price;
     if (question_price(&price, q, q->gpu ? q->gpu : gpu_table) || read_multipliers(q)) return -1;
     if (!*o->model) return error_set("bcd plan needs --model, as in --model G-10B (see bcd info)");
     q->model = setup_model(o->model, 0, o->context);
-    if (!q->model || check_sizes(o, q->model)) return -1;
-    return *o->trace ? plan_calibrate(&q->efficiency, q->gpu, o->trace) : 0;
+    if (!q->model || check_sizes(line, q->model)) return -1;
+    return *flags->trace ? plan_calibrate(&q->efficiency, q->gpu, flags->trace) : 0;
 }
 
 void question_free(PlanQuestion *q) {
@@ -72,7 +77,7 @@ void question_free(PlanQuestion *q) {
 
 /* --price is a number for all GPUs, or a list by GPU. */
 int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
-    const char *text = q->options->price;
+    const char *text = q->line->cost.price;
     char *end;
     *price = strtod(text, &end);
     if (end != text && !*end) {
@@ -86,20 +91,21 @@ int question_price(double *price, const PlanQuestion *q, const Gpu *gpu) {
 
 int question_space(PlanSpace *space, const PlanQuestion *q, PlanMethod method, const Gpu *gpu,
                    bool wide) {
-    const Options *o = q->options;
+    const Options *o = &q->line->options;
+    const PlanFlags *flags = &q->line->plan;
     *space = (PlanSpace){
         .method = method,
         .model = q->model,
         .gpu = gpu,
-        .per_node = o->per_node,
-        .network_rate = o->network * 1e9 / 8,
+        .per_node = flags->per_node,
+        .network_rate = flags->network * 1e9 / 8,
         .efficiency = q->efficiency,
         .optimizer = optimizer_defaults((OptimizerKind)o->optimizer),
         .batch = o->batch,
-        .cached = o->plan_cache,
-        .pipeline = given(o, "pipeline", o->plan_pipeline),
+        .cached = flags->cache,
+        .pipeline = given(o, "pipeline", flags->pipeline),
         .replicas = given(o, "replicas", o->replicas),
-        .micro_batches = given(o, "micro-batches", o->micro_batches),
+        .micro_batches = given(o, "micro-batches", flags->micro_batches),
         .schedule = given(o, "pipeline-schedule", o->pipeline_schedule),
         .recompute = given(o, "recompute", o->recompute),
         .precision = wide ? given(o, "precision", o->precision) : o->precision,

@@ -36,19 +36,19 @@ static int add_best(Table *table, const PlanQuestion *q, const PlanSpace *space,
 static const char *const goal_names[] = {[PLAN_CHEAPEST] = "cheapest", [PLAN_FASTEST] = "fastest"};
 
 static void add_count(PlanChoices *gpus, const PlanQuestion *q, double price, int count) {
-    const Options *o = q->options;
-    if (count <= o->most_gpus && (!(o->budget > 0) || count * price <= o->budget))
+    const PlanFlags *flags = &q->line->plan;
+    if (count <= flags->most_gpus && (!(flags->budget > 0) || count * price <= flags->budget))
         choices_add(gpus, count);
 }
 
 /* Adds the divisors of a node's GPUs, then whole nodes in powers of two. */
 static void add_counts(PlanSpace *space, const PlanQuestion *q) {
-    const Options *o = q->options;
-    for (int n = 1; n <= o->per_node; n++)
-        if (o->per_node % n == 0) add_count(&space->gpus, q, space->price, n);
-    for (int nodes = 2; nodes < o->nodes; nodes *= 2)
-        add_count(&space->gpus, q, space->price, nodes * o->per_node);
-    add_count(&space->gpus, q, space->price, o->nodes * o->per_node);
+    const PlanFlags *flags = &q->line->plan;
+    for (int n = 1; n <= flags->per_node; n++)
+        if (flags->per_node % n == 0) add_count(&space->gpus, q, space->price, n);
+    for (int nodes = 2; nodes < flags->nodes; nodes *= 2)
+        add_count(&space->gpus, q, space->price, nodes * flags->per_node);
+    add_count(&space->gpus, q, space->price, flags->nodes * flags->per_node);
 }
 
 /* Returns what is minimised: dollars (GPU hours if there is only one kind of GPU, whose price may
@@ -86,7 +86,7 @@ static int add_goal(Tables *tables, const PlanQuestion *q, PlanGoal goal) {
     int row = -1;
     snprintf(title, sizeof title,
              "%.60s: the %s setting of each GPU and method, up to %d x %d GPUs", q->model->name,
-             goal_names[goal], q->options->nodes, q->options->per_node);
+             goal_names[goal], q->line->plan.nodes, q->line->plan.per_node);
     Table *table = plan_table(tables, q, goal_names[goal], title, "GPU, method");
     for (const Gpu *gpu = gpu_table; gpu->key; gpu++)
         for (PlanMethod m = 0; m < PLAN_METHODS && (!q->gpu || q->gpu == gpu); m++)

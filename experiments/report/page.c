@@ -116,7 +116,7 @@ PythonResult page_write(const Report *report, const char *path, const char *figu
 
 PythonResult page_draw_cycle(const Tables *tables, const char *path) {
     char scratch[300];
-    const Options none = {.command = COMMAND_TRACE};
+    const CommandLine none = {.options.command = COMMAND_TRACE};
     if (open_scratch(scratch)) return PYTHON_FAILED;
     if (tables_write(tables, &none, scratch) == 0) return draw(path, "cycle", scratch);
     remove(scratch);

@@ -13,10 +13,10 @@
 #include "../study/study_file.h"
 
 /* --out, or else report.html in the directory of the first file. */
-static void page_path(char path[RUNDIR_PATH], const Options *options, const char *first) {
+static void page_path(char path[RUNDIR_PATH], const char *out, const char *first) {
     const char *slash = strrchr(first, '/');
-    if (*options->out)
-        snprintf(path, RUNDIR_PATH, "%s", options->out);
+    if (*out)
+        snprintf(path, RUNDIR_PATH, "%s", out);
     else
         snprintf(path, RUNDIR_PATH, "%.*sreport.html", slash ? (int)(slash - first) + 1 : 0, first);
 }
@@ -41,18 +41,18 @@ static int read_file(Report *report, const char *path) {
     return tables_read(&report->file[report->files++], path);
 }
 
-static int read_files(Report *report, const Options *options) {
+static int read_files(Report *report, const CommandLine *line) {
     char path[RUNDIR_PATH];
-    report->file = calloc((size_t)options->positionals + 1, sizeof *report->file);
+    report->file = calloc((size_t)line->positionals + 1, sizeof *report->file);
     report->files = 1;
-    report->only_runs = !*options->table; /* --table finds all tables */
+    report->only_runs = !*line->report.table; /* --table finds all tables */
     if (!report->file) return error_set("report: out of memory");
-    for (int i = 0; i < options->positionals; i++) {
-        file_path(path, options->positional[i]);
+    for (int i = 0; i < line->positionals; i++) {
+        file_path(path, line->positional[i]);
         if (read_file(report, path)) return -1;
     }
     if (!report->study.rows && report->files == 1)
-        return error_set("report: %s: no training has finished yet", options->positional[0]);
+        return error_set("report: %s: no training has finished yet", line->positional[0]);
     return 0;
 }
 
@@ -75,16 +75,16 @@ static void report_free(Report *report) {
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* is_answer: the table is that of answer_add; a table of a file may have the same name. */
-static int print_table(const Table *table, const Options *options, bool is_answer) {
-    if (options->markdown) return table_print_markdown(stdout, table);
-    if (!is_answer || *options->table) return table_print(stdout, table);
+static int print_table(const Table *table, const ReportFlags *flags, bool is_answer) {
+    if (flags->markdown) return table_print_markdown(stdout, table);
+    if (!is_answer || *flags->table) return table_print(stdout, table);
     answer_print(stdout, table);
     return 0;
 }
 
 /* Prints the tables, or that of --table; when there is none of that name, the error lists all
  * names. */
-static int print_tables(const Report *report, const Options *options) {
+static int print_tables(const Report *report, const ReportFlags *flags) {
     char names[800] = "";
     int printed = 0;
     for (int f = 0; f < report->files; f++)
@@ -92,23 +92,22 @@ static int print_tables(const Report *report, const Options *options) {
             const Table *table = report->file[f].table[t];
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, " %s", table->name);
-            if (*options->table && strcmp(options->table, table->name)) continue;
-            if (print_table(table, options, !f && !strcmp(table->name, "answer"))) return -1;
+            if (*flags->table && strcmp(flags->table, table->name)) continue;
+            if (print_table(table, flags, !f && !strcmp(table->name, "answer"))) return -1;
             printed++;
         }
-    if (printed || !*options->table) return 0;
-    return error_set("report: --table %.60s: not in these files; they have%s", options->table,
-                     names);
+    if (printed || !*flags->table) return 0;
+    return error_set("report: --table %.60s: not in these files; they have%s", flags->table, names);
 }
 
 /* Without Python there is no page, which is an error only if the command asks for one; the text has
  * been printed already. */
-static int make_page(const Report *report, const Options *options) {
+static int make_page(const Report *report, const CommandLine *line) {
     char path[RUNDIR_PATH], first[RUNDIR_PATH];
-    file_path(first, options->positional[0]);
-    page_path(path, options, first);
-    PythonResult result = page_write(report, path, options->figures);
-    const bool asked = *options->out || *options->figures;
+    file_path(first, line->positional[0]);
+    page_path(path, line->options.out, first);
+    PythonResult result = page_write(report, path, line->report.figures);
+    const bool asked = *line->options.out || *line->report.figures;
     if (result == PYTHON_FAILED || (result == PYTHON_MISSING && asked)) return -1;
     if (result == PYTHON_DONE)
         printf("page: %s\n", path);
@@ -124,18 +123,18 @@ static int write_study(const Report *report, const char *path) {
     return study_write(&report->study, path);
 }
 
-static int make_report(Report *report, const Options *options) {
-    if (read_files(report, options) || prepare(report)) return -1;
+static int make_report(Report *report, const CommandLine *line) {
+    if (read_files(report, line) || prepare(report)) return -1;
     if (*report->study.lacking) fprintf(stderr, "bcd: %s\n", report->study.lacking);
     if (*report->study.unfinished) fprintf(stderr, "bcd: %s\n", report->study.unfinished);
-    if (*options->study) return write_study(report, options->study);
-    if (print_tables(report, options)) return -1;
-    return options->markdown || *options->table ? 0 : make_page(report, options);
+    if (*line->report.study) return write_study(report, line->report.study);
+    if (print_tables(report, &line->report)) return -1;
+    return line->report.markdown || *line->report.table ? 0 : make_page(report, line);
 }
 
-int command_report(const Options *options) {
+int command_report(const CommandLine *line) {
     Report report = {0};
-    int status = make_report(&report, options);
+    int status = make_report(&report, line);
     report_free(&report);
     return status;
 }

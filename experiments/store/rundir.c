@@ -22,11 +22,11 @@ static bool is_directory(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-void rundir_results(char dir[OPTION_TEXT], const Options *options) {
-    const char *preset = preset_names[options->preset];
-    if (*options->out)
-        snprintf(dir, OPTION_TEXT, "%s", options->out);
-    else if (options->preset == PRESET_LAPTOP)
+void rundir_results(char dir[OPTION_TEXT], const CommandLine *line) {
+    const char *preset = preset_names[line->experiment.preset];
+    if (*line->options.out)
+        snprintf(dir, OPTION_TEXT, "%s", line->options.out);
+    else if (line->experiment.preset == PRESET_LAPTOP)
         snprintf(dir, OPTION_TEXT, "results");
     else
         snprintf(dir, OPTION_TEXT, "results-%.20s", preset);

@@ -8,7 +8,7 @@ enum { RUNDIR_PATH = OPTION_TEXT + 64 };
 
 /* Overwrites `dir` with the directory of an experiment: --out, or else results or
  * results-PRESET. */
-void rundir_results(char dir[OPTION_TEXT], const Options *options);
+void rundir_results(char dir[OPTION_TEXT], const CommandLine *line);
 
 /* "DIR/FILE" */
 void rundir_path(char path[RUNDIR_PATH], const char *dir, const char *file);

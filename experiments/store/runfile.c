@@ -206,7 +206,7 @@ static int read_part(RunFile *run, const H5File *file, const RunPart *part) {
 }
 
 static int read_all(RunFile *run, const H5File *file) {
-    options_defaults(&run->settings, COMMAND_TRAIN);
+    options_defaults(&run->settings);
     if (h5_check_format(file, "bcd run", VERSION, "a run.h5 of bcd train") ||
         h5_get(file, "/", "status", H5_TEXT, run->status) ||
         settings_read(file, "/settings", &run->settings) ||

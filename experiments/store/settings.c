@@ -60,9 +60,9 @@ void settings_write(H5File *file, const char *group, const Options *options, Opt
             write_setting(file, group, options, row);
 }
 
-void settings_write_given(H5File *file, const char *group, const Options *options) {
+void settings_write_given(H5File *file, const char *group, const CommandLine *line) {
     for (int row = 0; option_table[row].name; row++)
-        if (options->given[row]) write_setting(file, group, options, row);
+        if (line->options.given[row]) write_setting(file, group, &line->options, row);
 }
 
 /* Sets a flag from a file. */

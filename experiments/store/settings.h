@@ -11,7 +11,7 @@
 void settings_write(H5File *file, const char *group, const Options *options, OptionRole min_role);
 
 /* Writes every flag that was given, of any command. */
-void settings_write_given(H5File *file, const char *group, const Options *options);
+void settings_write_given(H5File *file, const char *group, const CommandLine *line);
 
 /* Sets the flags that the group holds, and marks them as given.  -1 and an error: damaged, out of
  * range. */

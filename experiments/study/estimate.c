@@ -102,18 +102,19 @@ static void put_row(Table *table, const char *label, double steps, const Rent re
 
 /* Adds the last row and writes the file. */
 static int write_estimate(Tables *tables, const TrainingPlan *plan, const Rent rent[RENTS],
-                          const Options *asked) {
+                          const CommandLine *asked) {
     char file[64], path[RUNDIR_PATH];
-    snprintf(file, sizeof file, "%s-%s-estimate.h5", plan->kind->name, preset_names[asked->preset]);
+    snprintf(file, sizeof file, "%s-%s-estimate.h5", plan->kind->name,
+             preset_names[asked->experiment.preset]);
     rundir_path(path, plan->dir, file);
     put_row(tables->table[0], "together", NAN, rent, true);
-    return setup_provenance(&tables->provenance, asked) || rundir_make(plan->dir) ||
+    return setup_provenance(&tables->provenance, &asked->options) || rundir_make(plan->dir) ||
                    tables_write(tables, asked, path)
                ? -1
                : 0;
 }
 
-int trainings_estimate(TrainingPlan *plan, const Options *asked) {
+int trainings_estimate(TrainingPlan *plan, const CommandLine *asked) {
     Tables tables = {0};
     Table *table = tables_add(&tables, "estimate", "What the trainings would take on a rented GPU",
                               "training", columns, 1 + 2 * RENTS);
@@ -134,7 +135,7 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
         for (int earlier = 0; earlier < r; earlier++)
             if (!plan->row[earlier].finished && same_network(o, &plan->row[earlier].options))
                 row->step_seconds = plan->row[earlier].step_seconds;
-        failed = measure_row(row, &steps, rent, asked->price);
+        failed = measure_row(row, &steps, rent, asked->cost.price);
         if (failed) break;
         double part = o->submodels > 1 ? 0.5 + 0.5 / o->submodels : 1;
         row->work = steps * row->step_seconds * part;
@@ -146,7 +147,7 @@ int trainings_estimate(TrainingPlan *plan, const Options *asked) {
     tables_free(&tables);
     if (failed) return -1;
     printf("together about %s on this machine, evaluations not counted%s\n",
-           format_time(total, text), asked->yes ? "" : "; start it with --yes");
+           format_time(total, text), asked->experiment.yes ? "" : "; start it with --yes");
     for (int g = 0; g < RENTS; g++) print_rent(&rent[g]);
     return 0;
 }

@@ -45,64 +45,68 @@ static const TrainingKind training_finetune = {
 };
 
 /* Takes over the flags that hold for the pretraining too. */
-static int set_shared(Options *before, const Options *asked) {
+static int set_shared(CommandLine *before, const CommandLine *asked) {
     static const char *const shared[] = {"preset", "out",       "models",  "model",    "context",
                                          "device", "precision", "threads", "data-dir", "quiet",
                                          "yes",    "price",     NULL};
-    options_defaults(before, COMMAND_EXPERIMENT);
-    if (options_take(before, asked, shared, true)) return -1;
-    return options_set(before, "seeds", "1");
+    command_line_defaults(before, COMMAND_EXPERIMENT);
+    if (options_take(&before->options, &asked->options, shared, true)) return -1;
+    return options_set(&before->options, "seeds", "1");
 }
 
 /* Takes the two halves of the project's own text when one of the data sets is missing. */
-static int choose_data(Options *before, Options *after) {
-    const char *first = training_pretraining.preset[after->preset]->data;
-    const char *then = training_finetune.preset[after->preset]->data;
-    const char *dir = *after->data_dir ? after->data_dir : NULL;
-    bool given = options_given(after, "data");
+static int choose_data(CommandLine *before, CommandLine *after) {
+    const char *first = training_pretraining.preset[after->experiment.preset]->data;
+    const char *then = training_finetune.preset[after->experiment.preset]->data;
+    const char *dir = *after->options.data_dir ? after->options.data_dir : NULL;
+    bool given = options_given(&after->options, "data");
     if (data_present(first, dir) && (given || data_present(then, dir))) return 0;
-    if (!after->quiet) printf("%s or %s is missing; text1 and text2 replace both\n", first, then);
-    return options_set(before, "data", "text1") || (!given && options_set(after, "data", "text2"));
+    if (!after->options.quiet)
+        printf("%s or %s is missing; text1 and text2 replace both\n", first, then);
+    return options_set(&before->options, "data", "text1") ||
+           (!given && options_set(&after->options, "data", "text2"));
 }
 
 /* Trains a model as `before` says and sets --init of `after` to it.  Without --yes a long training
  * is only estimated, and --init stays empty.  Returns as trainings_run. */
-static int pretrain(Options *after, const Options *before) {
+static int pretrain(CommandLine *after, const CommandLine *before) {
     TrainingPlan plan;
     char dir[OPTION_TEXT];
     int status = trainings_plan(&plan, &training_pretraining, before);
     if (!status && plan.rows != 1) status = error_set("--models: finetune takes one model");
     if (!status) status = trainings_run(&training_pretraining, before);
-    if (!status && (before->yes || !plan.long_run)) {
+    if (!status && (before->experiment.yes || !plan.long_run)) {
         snprintf(dir, sizeof dir, "%.300s/pretrained", plan.dir);
-        status =
-            convert_export(plan.row[0].options.out, dir, before) || options_set(after, "init", dir)
-                ? -1
-                : 0;
+        status = convert_export(plan.row[0].options.out, dir, &before->options) ||
+                         options_set(&after->options, "init", dir)
+                     ? -1
+                     : 0;
     }
     trainings_free(&plan);
     return status;
 }
 
-int experiment_finetune(const Options *asked) {
-    Options before, after = *asked;
+int experiment_finetune(const CommandLine *asked) {
+    CommandLine before, after = *asked;
     char spec[OPTION_TEXT];
-    if (asked->preset == PRESET_PAPER) {
+    if (asked->experiment.preset == PRESET_PAPER) {
         printf("finetune: the published settings are not known; --preset gpu has our own\n");
         return 0;
     }
-    if (*asked->init && !options_given(asked, "data"))
-        return error_set("--init %s: give --data, to fine-tune on", asked->init);
-    if (*asked->init && (*asked->models || options_given(asked, "model")))
+    if (*asked->options.init && !options_given(&asked->options, "data"))
+        return error_set("--init %s: give --data, to fine-tune on", asked->options.init);
+    if (*asked->options.init &&
+        (*asked->experiment.models || options_given(&asked->options, "model")))
         return error_set("--init %s: the model comes from there; leave out --models and --model",
-                         asked->init);
-    if (!*asked->init) {
+                         asked->options.init);
+    if (!*asked->options.init) {
         if (set_shared(&before, asked) || choose_data(&before, &after)) return -1;
         int status = pretrain(&after, &before);
-        if (status || !*after.init) return status;
+        if (status || !*after.options.init) return status;
     }
-    *after.models = 0;
-    if (convert_spec(spec, after.init, after.context) || options_set(&after, "model", spec))
+    *after.experiment.models = 0;
+    if (convert_spec(spec, after.options.init, after.options.context) ||
+        options_set(&after.options, "model", spec))
         return -1;
     return trainings_run(&training_finetune, &after);
 }

@@ -138,7 +138,7 @@ static int read_study(Study *study, const H5File *file) {
         StudyRow *row = study_add(study);
         failed = row ? 0 : -1;
         if (row) *row = read[r];
-        if (row) options_defaults(&row->settings, COMMAND_TRAIN);
+        if (row) options_defaults(&row->settings);
     }
     free(read);
     if (failed || !rows) return failed;

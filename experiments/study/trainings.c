@@ -251,23 +251,23 @@ static int run_plan(TrainingPlan *plan, bool quiet) {
 }
 
 /* Returns true when a long experiment has begun already, so that its estimate has been printed. */
-static bool goes_on(const TrainingPlan *plan, const Options *options) {
+static bool goes_on(const TrainingPlan *plan, const CommandLine *asked) {
     char path[RUNDIR_PATH];
     rundir_path(path, plan->dir, "rows");
-    return options->yes && access(path, F_OK) == 0;
+    return asked->experiment.yes && access(path, F_OK) == 0;
 }
 
-int trainings_run(const TrainingKind *kind, const Options *options) {
+int trainings_run(const TrainingKind *kind, const CommandLine *asked) {
     TrainingPlan plan;
     const DeviceModule *device;
-    int status = trainings_plan(&plan, kind, options);
-    if (!status) status = setup_device(&device, options); /* before anything is made */
+    int status = trainings_plan(&plan, kind, asked);
+    if (!status) status = setup_device(&device, &asked->options); /* before anything is made */
     if (!status) status = find_finished(&plan);
-    if (!status && plan.long_run && !goes_on(&plan, options))
-        status = trainings_estimate(&plan, options);
-    if (!status && (!plan.long_run || options->yes)) {
-        status = rundir_make(plan.dir) ? -1 : run_plan(&plan, options->quiet);
-        if (!status && !options->quiet) {
+    if (!status && plan.long_run && !goes_on(&plan, asked))
+        status = trainings_estimate(&plan, asked);
+    if (!status && (!plan.long_run || asked->experiment.yes)) {
+        status = rundir_make(plan.dir) ? -1 : run_plan(&plan, asked->options.quiet);
+        if (!status && !asked->options.quiet) {
             status = print_tables(&plan);
             char path[RUNDIR_PATH], name[QUOTED];
             table_path(path, &plan);

@@ -71,17 +71,17 @@ typedef struct {
 
 /* Plans the rows that a command line asks for.  Returns -1 with an error set, e.g. for an unknown
  * model or optimizer; trainings_free is safe either way. */
-int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *asked);
+int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *asked);
 void trainings_free(TrainingPlan *plan);
 
 /* Trains the rows that a command line asks for and writes the table; long ones are only estimated
  * without --yes.  Returns 0, -1 with an error set, or the exit status when interrupted. */
-int trainings_run(const TrainingKind *kind, const Options *asked);
+int trainings_run(const TrainingKind *kind, const CommandLine *asked);
 
 /* trainings_row.c: appends the rows of a network, one for each of its ways, with the seed-th seed
  * from --seed on.  Flags given on the command line override the entry's settings.  Returns -1 with
  * an error set. */
-int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                   const char *optimizer, int seed);
 
 /* trainings_parallel.c: trains the rows that are not finished in plan->jobs processes at a time,
@@ -93,6 +93,6 @@ int trainings_run_parallel(TrainingPlan *plan);
  * finished would take here, each and together, with the simulated hours and cost on rented GPUs,
  * which also go into the table of DIR/KIND-PRESET-estimate.h5.  Sets `work` of these rows to the
  * seconds here.  Returns -1 with an error set, e.g. when a data set is missing. */
-int trainings_estimate(TrainingPlan *plan, const Options *asked);
+int trainings_estimate(TrainingPlan *plan, const CommandLine *asked);
 
 #endif

@@ -45,10 +45,10 @@ static bool has_stand_in(const TrainingEntry *known, const TrainingEntry *entry)
 /* Lists the entries of a preset whose data are there, or their stand-ins; with --data, all entries
  * but the stand-ins. */
 static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingPlan *plan,
-                           const Options *asked) {
-    const TrainingEntry *known = plan->kind->preset[asked->preset];
-    const char *dir = *asked->data_dir ? asked->data_dir : NULL;
-    bool data_given = options_given(asked, "data");
+                           const CommandLine *asked) {
+    const TrainingEntry *known = plan->kind->preset[asked->experiment.preset];
+    const char *dir = *asked->options.data_dir ? asked->options.data_dir : NULL;
+    bool data_given = options_given(&asked->options, "data");
     int count = 0;
     for (const TrainingEntry *e = known; e->model; e++) {
         if (!is_available(e->data, dir)) continue;
@@ -68,7 +68,7 @@ static void usable_entries(TrainingEntry usable[TRAINING_ENTRIES + 1], TrainingP
 /* Finds the preset's entries for a model, or else the first for the same kind of data, and applies
  * --data to them.  Returns how many were found, or -1 with an error set. */
 static int find_entries(TrainingEntry *found, const TrainingEntry *known, const char *name,
-                        const Options *asked) {
+                        const CommandLine *asked) {
     Model *model = setup_model(name, 0, 0);
     if (!model) return -1;
     bool tokens = model->tokens;
@@ -81,16 +81,17 @@ static int find_entries(TrainingEntry *found, const TrainingEntry *known, const 
     }
     if (!count && similar) found[count++] = *similar;
     if (!count) return error_set("--models %s: the preset has no setting for such a model", name);
-    bool data = options_given(asked, "data") && (data_is_tokens(asked->data) == 1) == tokens;
+    bool data = options_given(&asked->options, "data") &&
+                (data_is_tokens(asked->options.data) == 1) == tokens;
     for (int e = 0; e < count; e++) {
         found[e].model = name;
-        if (data) found[e].data = asked->data;
+        if (data) found[e].data = asked->options.data;
     }
     return count;
 }
 
 /* Adds an entry with each of its optimizers. */
-static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+static int add_entry(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                      int seed) {
     char text[OPTION_TEXT], *rest = NULL;
     snprintf(text, sizeof text, "%s", entry->optimizers);
@@ -99,16 +100,16 @@ static int add_entry(TrainingPlan *plan, const Options *asked, const TrainingEnt
     return 0;
 }
 
-static int seeds_of(const Options *asked, const TrainingEntry *entry) {
+static int seeds_of(const CommandLine *asked, const TrainingEntry *entry) {
     static const int preset[PRESET_KINDS] = {1, 3, 3, 1};
-    if (options_given(asked, "seeds")) return asked->seeds;
-    return entry && entry->seeds ? entry->seeds : preset[asked->preset];
+    if (options_given(&asked->options, "seeds")) return asked->experiment.seeds;
+    return entry && entry->seeds ? entry->seeds : preset[asked->experiment.preset];
 }
 
 /* Adds all entries of a seed before the next seed, so that an experiment that is stopped early is a
  * whole table of fewer seeds; or, when it takes hours, all seeds of an entry, so that some rows are
  * whole. */
-static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted) {
+static int add_preset(TrainingPlan *plan, const CommandLine *asked, const TrainingLists *wanted) {
     enum { MODELS = 16 };
     TrainingEntry known[TRAINING_ENTRIES + 1], entry[MODELS * TRAINING_ENTRIES];
     char models[OPTION_TEXT], *rest = NULL;
@@ -136,7 +137,7 @@ static int add_preset(TrainingPlan *plan, const Options *asked, const TrainingLi
     if (failed) return -1;
     return plan->rows ? 0
                       : error_set("%s: it has no trainings for --preset %s", plan->kind->name,
-                                  preset_names[asked->preset]);
+                                  preset_names[asked->experiment.preset]);
 }
 
 /* ---- the paper's own trainings --------------------------------------------------------------- */
@@ -160,7 +161,8 @@ static void published_length(char settings[64], const PaperRow *row) {
              isnan(epochs) ? row->duration : epochs, tokens ? 1 : 128);
 }
 
-static int add_published(TrainingPlan *plan, const Options *asked, const PaperRow *p, int seed) {
+static int add_published(TrainingPlan *plan, const CommandLine *asked, const PaperRow *p,
+                         int seed) {
     char settings[64], ways[64];
     published_length(settings, p);
     if (p->submodels == 1)
@@ -174,9 +176,9 @@ static int add_published(TrainingPlan *plan, const Options *asked, const PaperRo
 }
 
 /* Adds the published trainings. */
-static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLists *wanted,
+static int add_tables(TrainingPlan *plan, const CommandLine *asked, const TrainingLists *wanted,
                       int seed) {
-    const char *dir = *asked->data_dir ? asked->data_dir : NULL;
+    const char *dir = *asked->options.data_dir ? asked->options.data_dir : NULL;
     for (const int *table = plan->kind->tables; *table; table++)
         for (const PaperRow *p = paper_rows(*table); p->table; p++)
             if (is_available(p->data, dir) && listed(p->model, wanted->models, " ") &&
@@ -188,19 +190,23 @@ static int add_tables(TrainingPlan *plan, const Options *asked, const TrainingLi
                : error_set("--models or --optimizers: none of those is in the paper's table");
 }
 
-int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const Options *asked) {
+int trainings_plan(TrainingPlan *plan, const TrainingKind *kind, const CommandLine *asked) {
     *plan = (TrainingPlan){.kind = kind};
     rundir_results(plan->dir, asked);
     if (strlen(plan->dir) > 300) return error_set("--out: the name is too long");
-    plan->jobs = asked->jobs;
-    plan->threads = asked->threads;
-    plan->long_run = asked->preset == PRESET_GPU || asked->preset == PRESET_PAPER ||
-                     (kind->takes_hours && asked->preset != PRESET_SMOKE);
-    TrainingLists wanted = {.models = asked->models, .optimizers = asked->optimizers};
-    if (!*asked->models && options_given(asked, "model")) wanted.models = asked->model;
-    if (!*asked->optimizers && options_given(asked, "optimizer"))
-        wanted.optimizers = optimizer_names[asked->optimizer];
-    if (asked->preset != PRESET_PAPER || !kind->tables[0]) return add_preset(plan, asked, &wanted);
+    plan->jobs = asked->experiment.jobs;
+    plan->threads = asked->options.threads;
+    plan->long_run = asked->experiment.preset == PRESET_GPU ||
+                     asked->experiment.preset == PRESET_PAPER ||
+                     (kind->takes_hours && asked->experiment.preset != PRESET_SMOKE);
+    TrainingLists wanted = {.models = asked->experiment.models,
+                            .optimizers = asked->experiment.optimizers};
+    if (!*asked->experiment.models && options_given(&asked->options, "model"))
+        wanted.models = asked->options.model;
+    if (!*asked->experiment.optimizers && options_given(&asked->options, "optimizer"))
+        wanted.optimizers = optimizer_names[asked->options.optimizer];
+    if (asked->experiment.preset != PRESET_PAPER || !kind->tables[0])
+        return add_preset(plan, asked, &wanted);
     int failed = 0;
     for (int seed = 0; seed < seeds_of(asked, NULL) && !failed; seed++)
         failed = add_tables(plan, asked, &wanted, seed);

@@ -85,7 +85,7 @@ static const char *or_none(const char *settings) { return settings ? settings : 
 
 static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer, int submodels,
                    const TrainingWay *way) {
-    options_defaults(o, COMMAND_TRAIN);
+    options_defaults(o);
     if (options_set(o, "model", entry->model) || options_set(o, "data", entry->data) ||
         options_set(o, "optimizer", optimizer) || setup_pin_optimizer(o) ||
         options_set_all(o, "submodels=%d %s %s %s", submodels, or_none(entry->settings),
@@ -95,7 +95,7 @@ static int set_row(Options *o, const TrainingEntry *entry, const char *optimizer
     return way->fraction < 1 ? options_set_all(o, "fraction=%.17g", way->fraction) : 0;
 }
 
-static int add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+static int add_row(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                    const char *optimizer, const TrainingWay *way, int seed) {
     TrainingRow *grown = realloc(plan->row, (size_t)(plan->rows + 1) * sizeof *grown);
     if (!grown) return error_set("%s: out of memory", plan->kind->name);
@@ -103,22 +103,22 @@ static int add_row(TrainingPlan *plan, const Options *asked, const TrainingEntry
     TrainingRow *row = &grown[plan->rows];
     *row = (TrainingRow){0};
     Options *o = &row->options;
-    int m = count_submodels(asked, way);
+    int m = count_submodels(&asked->options, way);
     if (!way->submodels && m < 2) return error_set("--submodels %d: BCD needs at least 2", m);
-    if (set_row(o, entry, optimizer, m, way) || set_given(o, asked, m == 1)) return -1;
+    if (set_row(o, entry, optimizer, m, way) || set_given(o, &asked->options, m == 1)) return -1;
     if (seed && options_set_all(o, "seed=%llu", (unsigned long long)o->seed + (unsigned)seed))
         return -1;
     if (setup_check(o)) return -1;
     name_row(row, m, way->settings);
     snprintf(o->out, sizeof o->out, "%.300s/rows/%s", plan->dir, row->name);
-    o->quiet = asked->quiet;
+    o->quiet = asked->options.quiet;
     o->go_on = o->brief = true;
     row->work = relative_work(o, m);
     plan->rows++;
     return 0;
 }
 
-int trainings_add(TrainingPlan *plan, const Options *asked, const TrainingEntry *entry,
+int trainings_add(TrainingPlan *plan, const CommandLine *asked, const TrainingEntry *entry,
                   const char *optimizer, int seed) {
     char *ways = strdup(entry->ways ? entry->ways : plan->kind->ways), *rest = NULL;
     if (!ways) return error_set("%s: out of memory", plan->kind->name);

@@ -152,7 +152,7 @@ int table_print_markdown(FILE *out, const Table *table);
 void tables_store(H5File *file, const char *parent, const Tables *tables);
 /* Writes the whole file, with the flags given in `options` as /settings, or leaves the old one as
  * it was and returns -1 with an error set. */
-int tables_write(const Tables *tables, const Options *options, const char *path);
+int tables_write(const Tables *tables, const CommandLine *line, const char *path);
 /* Fills `tables`, which must be empty.  Returns -1 with an error set; tables_free is safe either
  * way. */
 int tables_read(Tables *tables, const char *path);

@@ -101,7 +101,7 @@ void tables_store(H5File *file, const char *parent, const Tables *tables) {
     for (int t = 0; t < tables->tables; t++) write_table(file, parent, tables->table[t], t);
 }
 
-int tables_write(const Tables *tables, const Options *options, const char *path) {
+int tables_write(const Tables *tables, const CommandLine *line, const char *path) {
     H5File file;
     if (tables_failed(tables) || h5_create(&file, path)) return -1;
     h5_set_text(&file, "/", "format", tables_format);
@@ -109,7 +109,7 @@ int tables_write(const Tables *tables, const Options *options, const char *path)
     Provenance provenance = tables->provenance;
     if (provenance.wall == 0) provenance.wall = provenance_seconds();
     provenance_write(&file, "/provenance", &provenance);
-    settings_write_given(&file, "/settings", options);
+    settings_write_given(&file, "/settings", line);
     tables_store(&file, "", tables);
     return h5_commit(&file);
 }

@@ -44,22 +44,23 @@ const char *eval_format(const Evaluation *e, bool tokens, char text[80]) {
     return text;
 }
 
-int command_eval(const Options *options) {
+int command_eval(const CommandLine *line) {
+    const Options *options = &line->options;
     Setup setup;
     Evaluation evaluation;
     char text[80];
-    int failed = convert_open(&setup, options);
+    int failed = convert_open(&setup, line);
     Dataset *data = NULL;
     if (!failed) {
         setup.options.augment = false;
-        data = setup_data(&setup.options, setup.model, (Split)options->split);
+        data = setup_data(&setup.options, setup.model, (Split)line->split);
         failed = !data || setup_match(setup.model, data) ||
                  setup_check_vocabulary(&setup.options, setup.model, data) ||
                  eval_dataset(&setup, data, &evaluation);
     }
     if (!failed)
         printf("%s, %s split of %s (%d samples): %s\n",
-               *options->init ? options->init : setup.options.model, split_names[options->split],
+               *options->init ? options->init : setup.options.model, split_names[line->split],
                data->name, data->samples, eval_format(&evaluation, setup.model->tokens, text));
     dataset_free(data);
     setup_free(&setup);

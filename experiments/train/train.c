@@ -196,10 +196,10 @@ int train_run(const Options *options, RunSummary *summary) {
     return failed ? -1 : 0;
 }
 
-int command_train(const Options *asked) {
+int command_train(const CommandLine *line) {
     RunSummary summary;
-    Options options = *asked;
-    if (pipeline_join(&options.world, asked)) return -1;
+    Options options = line->options;
+    if (pipeline_join(&options.world, &line->options)) return -1;
     if (options.world && options.world->rank > 0) {
         interrupt_ignore();
         return pipeline_worker(options.world);

@@ -40,7 +40,7 @@ int train_like(Options *options) {
         return error_set("--like is for a new run; --resume takes the settings of its own");
     if (!rundir_holds_run(options->like))
         return error_set("--like %s: no run in it", options->like);
-    options_defaults(&like, COMMAND_TRAIN);
+    options_defaults(&like);
     if (rundir_settings(options->like, &like)) return -1;
     for (int row = 0; option_table[row].name; row++) {
         const char *name = option_table[row].name;
@@ -79,7 +79,7 @@ static int open_new(Training *t, const Options *options) {
 static int read_past(Training *t) {
     Options stored;
     const bool saved = access(t->checkpoint_path, F_OK) == 0;
-    options_defaults(&stored, COMMAND_TRAIN);
+    options_defaults(&stored);
     if (saved && settings_read_file(t->checkpoint_path, &stored)) return -1;
     if (access(t->run_path, F_OK)) {
         t->run.settings = stored;

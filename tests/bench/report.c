@@ -62,7 +62,7 @@ static int add_training(Study *study, int number, int steps) {
     strcpy(row->provenance.precision, "fp32");
     snprintf(row->provenance.command, sizeof row->provenance.command, "bcd train --seed %d",
              number % SEEDS);
-    options_defaults(&row->settings, COMMAND_TRAIN);
+    options_defaults(&row->settings);
     row->settings.steps = (uint64_t)steps;
     row->settings.context = 1;
     row->settings.batch = 128;
@@ -105,12 +105,12 @@ static double cpu_ms(const struct rusage *usage) {
 
 /* As the command does it, what it prints thrown away; *cpu: the processor time, Python's too. */
 static int report_once(double *ms, double *cpu, const char *directory, int files) {
-    Options options;
+    CommandLine line;
     static char path[FILES_MOST][PATH];
-    options_defaults(&options, COMMAND_REPORT);
+    command_line_defaults(&line, COMMAND_REPORT);
     for (int f = 0; f < files; f++) {
         snprintf(path[f], PATH, "%s/%d.h5", directory, f);
-        options.positional[options.positionals++] = path[f];
+        line.positional[line.positionals++] = path[f];
     }
     double begin = bench_now_ms();
     struct rusage usage;
@@ -118,7 +118,7 @@ static int report_once(double *ms, double *cpu, const char *directory, int files
     pid_t child = fork();
     if (child == 0) {
         int null = open("/dev/null", O_WRONLY);
-        status = null < 0 || dup2(null, 1) < 0 || command_report(&options);
+        status = null < 0 || dup2(null, 1) < 0 || command_report(&line);
         if (status) fprintf(stderr, "bench: %s\n", error_message());
         exit(status);
     }

@@ -30,9 +30,9 @@ static int split(char *argv[WORDS + 2], const char *line) {
     return argc;
 }
 
-int parse_line(Options *options, const char *line) {
+int parse_line(CommandLine *line, const char *text) {
     char *argv[WORDS + 2] = {(char[]){"bcd"}};
-    return options_parse(options, split(argv, line), argv);
+    return command_line_parse(line, split(argv, text), argv);
 }
 
 /* In the child: becomes the program. */

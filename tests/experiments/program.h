@@ -14,8 +14,8 @@ typedef struct {
     char out[1 << 16], error[1 << 12];
 } Printed;
 
-/* Parses `bcd LINE` with options_parse.  The line is split at spaces; '' is an empty word. */
-int parse_line(Options *options, const char *line);
+/* Parses `bcd TEXT` with command_line_parse.  The text is split at spaces; '' is an empty word. */
+int parse_line(CommandLine *line, const char *text);
 
 /* Runs `bcd LINE` in the scratch directory and waits for its end.  file_limit is the size of the
  * largest file that it may write, 0 for any. */

@@ -20,7 +20,7 @@ StudyRow *sample_training(Study *study, const char *model, bool images, int subm
     provenance_fill(&row->provenance, 1);
     strcpy(row->provenance.command, "bcd train --note \"<script>&\"");
     row->provenance.wall = submodels > 1 ? 24 : 33;
-    options_defaults(&row->settings, COMMAND_TRAIN);
+    options_defaults(&row->settings);
     row->settings.steps = 1; /* as if resolved */
     row->settings.context = row->settings.batch = 1;
     snprintf(row->order, sizeof row->order, "cyclic");

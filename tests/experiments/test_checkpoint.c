@@ -56,11 +56,11 @@ static const Place places[] = {
 };
 
 static int open_flags(Setup *setup, const char *flags) {
-    char line[512];
-    Options options;
-    snprintf(line, sizeof line, "train %s --steps 12", flags);
+    char text[512];
+    CommandLine line;
+    snprintf(text, sizeof text, "train %s --steps 12", flags);
     memset(setup, 0, sizeof *setup);
-    return parse_line(&options, line) || setup_open(setup, &options) ||
+    return parse_line(&line, text) || setup_open(setup, &line.options) ||
            setup_engine(setup, NULL, NULL, NULL);
 }
 
@@ -137,7 +137,7 @@ static void settings_come_back(void) {
     char text[OPTION_TEXT], again[OPTION_TEXT];
     if (!CHECK(open_flags(&a, flags) == 0, "%s", error_message())) return;
     CHECK(checkpoint_write(path, &a, &state) == 0, "%s", error_message());
-    options_defaults(&options, COMMAND_TRAIN);
+    options_defaults(&options);
     CHECK(settings_read_file(path, &options) == 0, "%s", error_message());
     for (int row = 0; option_table[row].name; row++) {
         const Option *option = &option_table[row];
@@ -320,10 +320,10 @@ static void survives_a_lost_rank(void) {
 
 /* ---- run directories ----------------------------------------------------------------------- */
 
-static Options flags_of(const char *line) {
-    Options options;
-    CHECK(parse_line(&options, line) == 0, "%s", error_message());
-    return options;
+static Options flags_of(const char *text) {
+    CommandLine line;
+    CHECK(parse_line(&line, text) == 0, "%s", error_message());
+    return line.options;
 }
 
 static void resume_refuses_contradictions(void) {

@@ -26,9 +26,9 @@ static void write_study(const char *name, Study *study) {
 }
 
 static void write_tables(const char *name, const Tables *tables) {
-    Options options;
-    options_defaults(&options, COMMAND_REPORT);
-    CHECK(tables_write(tables, &options, scratch_path(name)) == 0, "%s", error_message());
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_REPORT);
+    CHECK(tables_write(tables, &line, scratch_path(name)) == 0, "%s", error_message());
 }
 
 /* A full update and BCD-1/3. */
@@ -110,10 +110,10 @@ static void case_timeline(void) {
                        .replicas = 1,
                        .micro_batches = 3};
     Tables made = {0}, read = {0};
-    Options options;
-    options_defaults(&options, COMMAND_PLAN);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_PLAN);
     timeline_add(&made, "step", "A step", &c, 0);
-    CHECK(tables_write(&made, &options, scratch_path("timeline.h5")) == 0 &&
+    CHECK(tables_write(&made, &line, scratch_path("timeline.h5")) == 0 &&
               tables_read(&read, scratch_path("timeline.h5")) == 0,
           "%s", error_message());
     Table *table = read.tables ? read.table[0] : NULL;

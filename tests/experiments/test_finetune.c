@@ -145,8 +145,8 @@ static void mistakes_are_refused(void) {
                 "nowhere/config.json");
     char *argv[] = {"bcd",     "experiment", "finetune", "--models", "gpt2 gpt2:context=8",
                     "--quiet", "--out",      "no",       NULL};
-    Options options;
-    CHECK(options_parse(&options, 8, argv) == 0 && experiment_finetune(&options) == -1 &&
+    CommandLine line;
+    CHECK(command_line_parse(&line, 8, argv) == 0 && experiment_finetune(&line) == -1 &&
               strstr(error_message(), "one model"),
           "two models: %s", error_message());
 }

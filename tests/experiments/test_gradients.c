@@ -20,14 +20,14 @@ static void fixture_path(char path[256], const char *name) {
 /* Runs the command on a device: it reads two files and writes a third. */
 static int make_on(DeviceKind device, Mode mode, const char *checkpoint, const char *batch_path,
                    const char *out) {
-    Options options;
-    options_defaults(&options, COMMAND_GRADIENTS);
-    options.device = (int)device;
-    options.mode = (int)mode;
-    strcpy(options.checkpoint, checkpoint);
-    strcpy(options.batch_file, batch_path);
-    strcpy(options.out, out);
-    return command_gradients(&options);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_GRADIENTS);
+    line.options.device = (int)device;
+    line.gradients.mode = (int)mode;
+    strcpy(line.gradients.checkpoint, checkpoint);
+    strcpy(line.gradients.batch_file, batch_path);
+    strcpy(line.options.out, out);
+    return command_gradients(&line);
 }
 
 static int make(const char *checkpoint, const char *batch_path, const char *out) {

@@ -14,11 +14,11 @@
 static bool near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)); }
 
 /* A command line as the program reads it. */
-static void ask(PlanQuestion *q, Options *o, const char *line) {
+static void ask(PlanQuestion *q, CommandLine *line, const char *text) {
     char words[1024];
-    snprintf(words, sizeof words, "plan %s", line);
-    if (!CHECK(parse_line(o, words) == 0, "%s", error_message())) abort();
-    if (!CHECK(question_open(q, o) == 0, "%s", error_message())) abort();
+    snprintf(words, sizeof words, "plan %s", text);
+    if (!CHECK(parse_line(line, words) == 0, "%s", error_message())) abort();
+    if (!CHECK(question_open(q, line) == 0, "%s", error_message())) abort();
 }
 
 static PlanSpace space_of(const PlanQuestion *q, PlanMethod method, int gpus) {
@@ -67,8 +67,8 @@ static const SpaceRow space_rows[] = {
 static void case_search_is_brute_force(const void *data) {
     const SpaceRow *row = data;
     PlanQuestion q;
-    Options options;
-    ask(&q, &options, row->line);
+    CommandLine line;
+    ask(&q, &line, row->line);
     Gpu gpu = *q.gpu;
     if (row->memory_bytes > 0) gpu.memory_bytes = row->memory_bytes;
     for (PlanMethod method = 0; method < PLAN_METHODS; method++)
@@ -97,8 +97,8 @@ static void case_search_is_brute_force(const void *data) {
 
 static void case_candidates(void) {
     PlanQuestion q;
-    Options options;
-    ask(&q, &options, TINY "--batch 12 --gpu a100");
+    CommandLine line;
+    ask(&q, &line, TINY "--batch 12 --gpu a100");
     PlanSpace space = space_of(&q, PLAN_BCD, 8);
     Plan *plans;
     int count = plan_candidates(&plans, &space);
@@ -133,8 +133,8 @@ static double kept(const Plan *plan) {
  */
 static void case_published_memory(void) {
     PlanQuestion q;
-    Options options;
-    ask(&q, &options, "--model G-1.6B --gpu rtx4090 --per-node 1 --batch 8 --precision fp32");
+    CommandLine line;
+    ask(&q, &line, "--model G-1.6B --gpu rtx4090 --per-node 1 --batch 8 --precision fp32");
     Plan full, third;
     PlanSpace space;
     OptimizerSettings adam = optimizer_defaults(OPTIMIZER_ADAM);
@@ -167,14 +167,14 @@ static void case_dollars(void) {
 
 static void case_prices(void) {
     PlanQuestion q;
-    Options options;
+    CommandLine line;
     double price;
-    ask(&q, &options, TINY "--price a100=1.5");
+    ask(&q, &line, TINY "--price a100=1.5");
     CHECK(question_price(&price, &q, gpu_find("a100")) == 0 && price == 1.5, "%g", price);
     CHECK(question_price(&price, &q, gpu_find("rtx4090")) == 0 && price == 0.29, "%g", price);
     CHECK(question_price(&price, &q, gpu_find("h100")) == 0 && isnan(price), "%g", price);
     question_free(&q);
-    ask(&q, &options, TINY "--price 0.7 --multiplier 1.1");
+    ask(&q, &line, TINY "--price 0.7 --multiplier 1.1");
     CHECK(question_price(&price, &q, gpu_find("h100")) == 0 && price == 0.7, "%g", price);
     CHECK(q.multipliers == 4 && q.multiplier[3] == 1.1 && near(q.multiplier[0], 1.39) &&
               fabs(q.multiplier[1] - 2.44) < 0.01 && near(q.multiplier[2], 2.77),
@@ -189,17 +189,18 @@ static void write_trace(const char *path, const Model *model, int batch, double 
         {"input_gradient", "input gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE},
         {"weight_gradient", "weight gradient", "ms", COLUMN_NUMBER, 3, SOURCE_NONE}};
     Tables tables = {0};
-    Options o;
+    CommandLine line;
+    Options *o = &line.options;
     char text[16];
-    options_defaults(&o, COMMAND_TRACE);
+    command_line_defaults(&line, COMMAND_TRACE);
     snprintf(text, sizeof text, "%d", batch);
-    CHECK(options_set(&o, "model", model->spec) == 0 && options_set(&o, "batch", text) == 0 &&
-              options_set(&o, "precision", "bf16") == 0,
+    CHECK(options_set(o, "model", model->spec) == 0 && options_set(o, "batch", text) == 0 &&
+              options_set(o, "precision", "bf16") == 0,
           "%s", error_message());
     Table *table = tables_add(&tables, "full", "Full", "block", columns, 3);
     table_row(table, "all");
     for (int i = 0; i < 3; i++) table_number(table, i, passes_ms * (i + 1) / 6, SOURCE_MEASURED);
-    CHECK(tables_write(&tables, &o, path) == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &line, path) == 0, "%s", error_message());
     tables_free(&tables);
 }
 

@@ -50,11 +50,11 @@ static void write_study(const char *name, Study study) {
 
 static void write_tables(const char *name, const char *title) {
     Tables tables = sample_tables();
-    Options options;
-    options_defaults(&options, COMMAND_REPORT);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_REPORT);
     snprintf(tables.table[0]->title, sizeof tables.table[0]->title, "%s", title);
     snprintf(tables.provenance.command, sizeof tables.provenance.command, "bcd experiment sample");
-    CHECK(tables_write(&tables, &options, scratch_path(name)) == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &line, scratch_path(name)) == 0, "%s", error_message());
     tables_free(&tables);
 }
 
@@ -263,12 +263,12 @@ static void case_where_it_goes(void) {
 static void case_foreign_answer(void) {
     static const TableColumn column = {"x", "x", "", COLUMN_NUMBER, 0, SOURCE_NONE};
     Tables tables = {0};
-    Options options;
-    options_defaults(&options, COMMAND_REPORT);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_REPORT);
     Table *table = tables_add(&tables, "answer", "Of something else", "row", &column, 1);
     table_row(table, "one");
     table_put(table, 0, 42);
-    CHECK(tables_write(&tables, &options, scratch_path("foreign.h5")) == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &line, scratch_path("foreign.h5")) == 0, "%s", error_message());
     tables_free(&tables);
     write_study("ours.h5", sample_study());
     const char *out = run(0, "report foreign.h5 ours.h5 --out foreign.html")->out;

@@ -175,11 +175,11 @@ static void check_same_table(const Table *a, const Table *b) {
 static void case_file_round_trip(void) {
     const char *path = scratch_path("tables.h5");
     Tables tables = sample_tables(), back = {0};
-    Options options;
-    options_defaults(&options, COMMAND_EXPERIMENT);
-    CHECK(options_set(&options, "preset", "smoke") == 0, "%s", error_message());
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
+    CHECK(options_set(&line.options, "preset", "smoke") == 0, "%s", error_message());
     provenance_fill(&tables.provenance, 7);
-    CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &line, path) == 0, "%s", error_message());
     char format[H5_NAME];
     CHECK(h5_format(path, format) == 0 && !strcmp(format, tables_format), "%s", error_message());
     if (CHECK(tables_read(&back, path) == 0 && back.tables == tables.tables, "%s", error_message()))
@@ -197,15 +197,15 @@ static void case_file_round_trip(void) {
 static void case_file_schema(void) {
     H5File file;
     Tables tables = sample_tables();
-    Options options;
+    CommandLine line;
     char text[H5_NAME];
     int64_t number;
     size_t size[H5_RANK];
-    options_defaults(&options, COMMAND_EXPERIMENT);
-    CHECK(options_set(&options, "preset", "smoke") == 0, "%s", error_message());
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
+    CHECK(options_set(&line.options, "preset", "smoke") == 0, "%s", error_message());
     strcpy(tables.table[0]->column[2].unit, "all");
     strcpy(tables.table[0]->unit, "GiB");
-    CHECK(tables_write(&tables, &options, scratch_path("schema.h5")) == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &line, scratch_path("schema.h5")) == 0, "%s", error_message());
     tables_free(&tables);
     if (!CHECK(h5_open(&file, scratch_path("schema.h5")) == 0, "%s", error_message())) return;
     CHECK(h5_get_text(&file, "/settings", "preset", text, sizeof text) == 0 &&
@@ -237,19 +237,21 @@ static void case_file_schema(void) {
         "spread");
     CHECK(h5_get(&file, "/tables/second", "number", H5_INT64, &number) == 0 && number == 1,
           "order");
+    CHECK(h5_get(&file, "/", "version", H5_INT64, &number) == 0 && number == 1,
+          "files of an earlier program have version 1");
     h5_close(&file);
 }
 
 static void case_bad_files(void) {
     Tables none = {0}, tables = sample_tables();
-    Options options;
-    options_defaults(&options, COMMAND_EXPERIMENT);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
     char format[H5_NAME];
     CHECK(h5_format("/nowhere/memory.h5", format) == -1 && strstr(error_message(), "/nowhere"),
           "%s", error_message());
     tables.table[1]->column[0].decimals = -2;
     const char *path = scratch_path("wrong.h5");
-    CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
+    CHECK(tables_write(&tables, &line, path) == 0, "%s", error_message());
     CHECK(tables_read(&none, path) == -1 && strstr(error_message(), path), "%s", error_message());
     tables_free(&none);
     tables_free(&tables);
@@ -266,10 +268,10 @@ static void case_bad_files(void) {
 static void case_damaged_cell(void) {
     static const double was = 12.345, is = 12.346;
     Tables none = {0}, tables = sample_tables();
-    Options options;
+    CommandLine line;
     size_t count, changed = 0;
-    options_defaults(&options, COMMAND_EXPERIMENT);
-    CHECK(tables_write(&tables, &options, scratch_path("cell.h5")) == 0, "%s", error_message());
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
+    CHECK(tables_write(&tables, &line, scratch_path("cell.h5")) == 0, "%s", error_message());
     tables_free(&tables);
     char *bytes = read_bytes("cell.h5", &count);
     for (size_t i = 0; i + sizeof was <= count; i++)
@@ -290,11 +292,11 @@ static void case_damaged_cell(void) {
 /* A file whose last table has lost its number is refused, not read without that table. */
 static void case_lost_table(void) {
     Tables none = {0}, tables = sample_tables();
-    Options options;
+    CommandLine line;
     char group[2 * H5_NAME];
     const char *path = scratch_path("lost.h5");
-    options_defaults(&options, COMMAND_EXPERIMENT);
-    CHECK(tables_write(&tables, &options, path) == 0, "%s", error_message());
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
+    CHECK(tables_write(&tables, &line, path) == 0, "%s", error_message());
     snprintf(group, sizeof group, "/tables/%s", tables.table[tables.tables - 1]->name);
     tables_free(&tables);
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -332,7 +334,7 @@ static void case_too_much(void) {
     for (int t = 0; t <= TABLES_MAX; t++)
         table_row(tables_add(&tables, "many", "Many", "row", &column, 1), "row");
     CHECK(tables.tables == TABLES_MAX && tables_failed(&tables) &&
-              tables_write(&tables, &(Options){0}, scratch_path("many.h5")) == -1 &&
+              tables_write(&tables, &(CommandLine){0}, scratch_path("many.h5")) == -1 &&
               strstr(error_message(), "too many tables"),
           "%s", error_message());
     tables_free(&tables);

@@ -11,10 +11,10 @@
 #include "../test.h"
 
 static int plan_of(TrainingPlan *plan, int argc, char **argv) {
-    Options options;
+    CommandLine line;
     *plan = (TrainingPlan){0};
-    if (options_parse(&options, argc, argv)) return -1;
-    return trainings_plan(plan, &training_validity, &options);
+    if (command_line_parse(&line, argc, argv)) return -1;
+    return trainings_plan(plan, &training_validity, &line);
 }
 
 static void case_plan(void) {
@@ -72,10 +72,10 @@ static void case_plan_paper(void) {
 /* Other experiments train the same networks in other ways. */
 static void case_ways(void) {
     char *argv[] = {"bcd", "experiment", "ufp", "--preset", "smoke", "--seeds", "2", NULL};
-    Options options;
+    CommandLine line;
     TrainingPlan plan;
-    if (!CHECK(options_parse(&options, 7, argv) == 0, "%s", error_message())) return;
-    CHECK(trainings_plan(&plan, &training_ufp, &options) == 0, "%s", error_message());
+    if (!CHECK(command_line_parse(&line, 7, argv) == 0, "%s", error_message())) return;
+    CHECK(trainings_plan(&plan, &training_ufp, &line) == 0, "%s", error_message());
     CHECK(plan.rows == 16, "%d rows", plan.rows); /* two seeds, two optimizers, M = 1 to 4 */
     for (int r = 0; r < plan.rows; r++) {
         const Options *o = &plan.row[r].options;
@@ -84,22 +84,22 @@ static void case_ways(void) {
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     }
     trainings_free(&plan);
-    options.preset = PRESET_LAPTOP;
-    CHECK(trainings_plan(&plan, &training_ufp, &options) == 0 && !plan.long_run, "asks for --yes");
+    line.experiment.preset = PRESET_LAPTOP;
+    CHECK(trainings_plan(&plan, &training_ufp, &line) == 0 && !plan.long_run, "asks for --yes");
     trainings_free(&plan);
-    options.preset = PRESET_PAPER;
-    options.seeds = 1;
-    CHECK(trainings_plan(&plan, &training_ufp, &options) == 0 && plan.rows == 8,
-          "Table 11: %d rows", plan.rows);
+    line.experiment.preset = PRESET_PAPER;
+    line.experiment.seeds = 1;
+    CHECK(trainings_plan(&plan, &training_ufp, &line) == 0 && plan.rows == 8, "Table 11: %d rows",
+          plan.rows);
     trainings_free(&plan);
-    CHECK(trainings_plan(&plan, &training_switching, &options) == 0 && plan.rows == 16, "%d rows",
+    CHECK(trainings_plan(&plan, &training_switching, &line) == 0 && plan.rows == 16, "%d rows",
           plan.rows);
     CHECK(plan.row[5].options.keep_state && plan.row[5].options.switch_rule.every == 10 &&
               plan.row[6].options.order == ORDER_DESCENDING &&
               strstr(plan.row[5].name, "bcd3-switch-every-10-keep"),
           "%s", plan.row[5].name);
     trainings_free(&plan);
-    CHECK(trainings_plan(&plan, &training_compression, &options) == 0 && plan.rows == 9,
+    CHECK(trainings_plan(&plan, &training_compression, &line) == 0 && plan.rows == 9,
           "Tables 9 and 10: %d rows", plan.rows);
     CHECK(plan.row[0].options.fraction == 0.9 && plan.row[0].options.submodels == 3 &&
               plan.row[0].options.epochs == 40,
@@ -111,12 +111,12 @@ static void case_ways(void) {
 static void case_wrong_ways(void) {
     const char *const wrong[] = {"ful lr=0.1", "full; BCD4", "fully", "bcd4x0.9"};
     char *argv[] = {"bcd", "experiment", "ufp", "--preset", "smoke", NULL};
-    Options options;
-    if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
+    CommandLine line;
+    if (!CHECK(command_line_parse(&line, 5, argv) == 0, "%s", error_message())) return;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         TrainingPlan plan = {.kind = &training_ufp};
         TrainingEntry entry = {.model = "resnet8", .data = "synthetic", .ways = wrong[i]};
-        CHECK(trainings_add(&plan, &options, &entry, "sgd", 0) == -1, "accepted: %s", wrong[i]);
+        CHECK(trainings_add(&plan, &line, &entry, "sgd", 0) == -1, "accepted: %s", wrong[i]);
         trainings_free(&plan);
     }
 }
@@ -139,10 +139,10 @@ static void case_long_names(void) {
                     "--fraction",
                     "0.25",
                     NULL};
-    Options options;
+    CommandLine line;
     TrainingPlan plan;
-    if (!CHECK(options_parse(&options, 15, argv) == 0, "%s", error_message())) return;
-    CHECK(trainings_plan(&plan, &training_switching, &options) == 0, "%s", error_message());
+    if (!CHECK(command_line_parse(&line, 15, argv) == 0, "%s", error_message())) return;
+    CHECK(trainings_plan(&plan, &training_switching, &line) == 0, "%s", error_message());
     size_t longest = 0;
     for (int r = 0; r < plan.rows; r++) {
         const char *name = plan.row[r].name;
@@ -158,10 +158,10 @@ static void case_long_names(void) {
  * whole rows of the table; as many seeds, and in such ways, as each entry says. */
 static void case_plan_by_entry(void) {
     char *argv[] = {"bcd", "experiment", "converged", "--preset", "laptop", NULL};
-    Options options;
+    CommandLine line;
     TrainingPlan plan;
-    if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
-    CHECK(trainings_plan(&plan, &training_converged, &options) == 0, "%s", error_message());
+    if (!CHECK(command_line_parse(&line, 5, argv) == 0, "%s", error_message())) return;
+    CHECK(trainings_plan(&plan, &training_converged, &line) == 0, "%s", error_message());
     CHECK(plan.rows == 6 + 9 + 6 + 6 + 2 * 8 + 6 + 9 + 6 + 3 + 2 + 2 && plan.long_run, "%d rows",
           plan.rows);
     for (int r = 0; r < plan.rows && r < 6; r++) {
@@ -173,14 +173,14 @@ static void case_plan_by_entry(void) {
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     trainings_free(&plan);
-    CHECK(trainings_plan(&plan, &training_converged_pilot, &options) == 0, "%s", error_message());
+    CHECK(trainings_plan(&plan, &training_converged_pilot, &line) == 0, "%s", error_message());
     CHECK(plan.rows == 11 + 10 + 7 + 2, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows; r++)
         for (int other = 0; other < r; other++)
             CHECK(strcmp(plan.row[r].name, plan.row[other].name), "two rows %s", plan.row[r].name);
     trainings_free(&plan);
-    options.preset = PRESET_PAPER;
-    CHECK(trainings_plan(&plan, &training_converged, &options) == -1 &&
+    line.experiment.preset = PRESET_PAPER;
+    CHECK(trainings_plan(&plan, &training_converged, &line) == -1 &&
               strstr(error_message(), "--preset paper"),
           "a preset without trainings: %s", error_message());
     trainings_free(&plan);
@@ -189,10 +189,10 @@ static void case_plan_by_entry(void) {
 /* What a preset trains depends on the data there: each network on its own, or on what stands in. */
 static void case_stand_ins(void) {
     char *argv[] = {"bcd", "experiment", "validity", "--data-dir", "/nowhere", NULL};
-    Options options;
+    CommandLine line;
     TrainingPlan plan;
-    if (!CHECK(options_parse(&options, 5, argv) == 0, "%s", error_message())) return;
-    CHECK(trainings_plan(&plan, &training_validity, &options) == 0, "%s", error_message());
+    if (!CHECK(command_line_parse(&line, 5, argv) == 0, "%s", error_message())) return;
+    CHECK(trainings_plan(&plan, &training_validity, &line) == 0, "%s", error_message());
     /* 3 seeds: of the images one optimizer, of the text two, each twice */
     CHECK(plan.rows == 18, "%d rows", plan.rows);
     for (int r = 0; r < plan.rows; r++) {
@@ -204,8 +204,8 @@ static void case_stand_ins(void) {
     trainings_free(&plan);
     scratch_text("cifar-10-batches-bin/data_batch_1.bin", "");
     scratch_text("wikitext-2/train.txt", "");
-    snprintf(options.data_dir, sizeof options.data_dir, "%s", scratch_path("."));
-    CHECK(trainings_plan(&plan, &training_validity, &options) == 0, "%s", error_message());
+    snprintf(line.options.data_dir, sizeof line.options.data_dir, "%s", scratch_path("."));
+    CHECK(trainings_plan(&plan, &training_validity, &line) == 0, "%s", error_message());
     CHECK(plan.rows == 36 && !*plan.missing, "%d rows: %s", plan.rows, plan.missing);
     int bcd = 0, smaller = 0;
     for (int r = 0; r < plan.rows; r++) {
@@ -217,8 +217,8 @@ static void case_stand_ins(void) {
     }
     CHECK(bcd == 12 && smaller == 12, "%d by BCD, %d smaller", bcd, smaller);
     trainings_free(&plan);
-    options.preset = PRESET_GPU;
-    CHECK(trainings_plan(&plan, &training_validity, &options) == 0 &&
+    line.experiment.preset = PRESET_GPU;
+    CHECK(trainings_plan(&plan, &training_validity, &line) == 0 &&
               plan.row[plan.rows - 1].options.seed == 3,
           "seeds on a GPU");
     trainings_free(&plan);
@@ -262,9 +262,9 @@ static void describe_row(char *text, size_t size, const TrainingRow *row) {
 
 static uint64_t add_entry(uint64_t sum, const TrainingKind *kind, const TrainingEntry *entry) {
     TrainingPlan plan = {.kind = kind};
-    Options asked;
+    CommandLine asked;
     char optimizers[64], text[2048];
-    options_defaults(&asked, COMMAND_EXPERIMENT);
+    command_line_defaults(&asked, COMMAND_EXPERIMENT);
     snprintf(optimizers, sizeof optimizers, "%s", entry->optimizers);
     TrainingEntry counted = *entry;
     if (entry->ways && !strcmp(entry->ways, "full")) counted.ways = NULL; /* as it always was */

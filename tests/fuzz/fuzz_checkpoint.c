@@ -32,7 +32,7 @@ static Sound read_sound(void) {
 
 static void open_setup(Setup *setup) {
     Options options;
-    options_defaults(&options, COMMAND_TRAIN);
+    options_defaults(&options);
     if (options_set(&options, "model", "resnet:depth=8,width=1") ||
         options_set(&options, "limit", "4") || options_set(&options, "batch", "2") ||
         options_set(&options, "submodels", "2") || setup_open(setup, &options) ||
@@ -44,7 +44,7 @@ static void open_setup(Setup *setup) {
 
 static Sound sound_run(void) {
     RunFile run = {.status = "running"};
-    options_defaults(&run.settings, COMMAND_TRAIN);
+    options_defaults(&run.settings);
     for (uint64_t i = 1; i < 9; i++)
         if (runfile_add(&run, RUN_CURVE, &(CurveRow){.step = i})) abort();
     if (runfile_add(&run, RUN_EVALUATIONS, &(EvaluationRow){.step = 4}) ||
@@ -65,8 +65,8 @@ static Sound sound_tables(void) {
     static const TableColumn columns[] = {{"bytes", "bytes", "MiB", COLUMN_NUMBER, 2, SOURCE_NONE},
                                           {"parts", "N/G", "", COLUMN_TEXT, 0, SOURCE_NONE}};
     Tables tables = {0};
-    Options options;
-    options_defaults(&options, COMMAND_EXPERIMENT);
+    CommandLine line;
+    command_line_defaults(&line, COMMAND_EXPERIMENT);
     provenance_fill(&tables.provenance, 1);
     Table *table = tables_add(&tables, "sound", "Sound", "model", columns, 2);
     if (!table) abort();
@@ -74,7 +74,7 @@ static Sound sound_tables(void) {
     table_number(table, 0, 1.5, SOURCE_MEASURED);
     table_text(table, 1, SOURCE_PUBLISHED, "1/2");
     table_note(table, "A note.");
-    if (tables_write(&tables, &options, path)) abort();
+    if (tables_write(&tables, &line, path)) abort();
     tables_free(&tables);
     return read_sound();
 }
@@ -107,7 +107,7 @@ static void try_checkpoint(const Sound *sound, const Setup *setup, const uint8_t
                            size_t count) {
     BcdState state;
     Options options;
-    options_defaults(&options, COMMAND_TRAIN);
+    options_defaults(&options);
     write_damaged(sound, changes, count);
     if (settings_read_file(path, &options) && !*error_message()) abort();
     /* HDF5 checks the place in the training: if it is read, it is the one that was written. */

@@ -8,13 +8,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
-static void check_values(const Options *options) {
+static void check_values(const CommandLine *line) {
+    const Options *options = &line->options;
     for (int row = 0; option_table[row].name; row++) {
         char text[OPTION_TEXT], again[OPTION_TEXT];
         if (!options->given[row]) continue;
-        Options copy = *options;
-        if (options_set(&copy, option_table[row].name, options_format(options, row, text)) ||
-            strcmp(options_format(&copy, row, again), text) != 0)
+        CommandLine copy = *line;
+        if (options_set(&copy.options, option_table[row].name,
+                        options_format(options, row, text)) ||
+            strcmp(options_format(&copy.options, row, again), text) != 0)
             abort();
     }
 }
@@ -27,11 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     text[count] = 0;
     for (size_t at = 0; at < count && argc < WORDS; at += strlen(text + at) + 1)
         argv[argc++] = text + at;
-    Options options;
-    if (options_parse(&options, argc, argv)) {
+    CommandLine line;
+    if (command_line_parse(&line, argc, argv)) {
         if (!*error_message() || strlen(error_message()) > 511) abort();
-    } else if (!options.help) {
-        check_values(&options);
+    } else if (!line.help) {
+        check_values(&line);
     }
     free(text);
     return 0;
