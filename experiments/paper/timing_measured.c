@@ -49,27 +49,6 @@ static int set_method(Options *o, const Options *asked, const MeasuredNetwork *n
                            placement_names[method->placement]);
 }
 
-/* Fills the costs of the blocks per micro-batch.  The rest of the step, mainly the loss, is added
- * to the forward pass of the last block. */
-static void fill_costs(const Bench *bench, int micro_batches, BlockCost *block, double step_ms) {
-    const Model *m = bench->setup.model;
-    double trained = 0, rest = step_ms - bench->min_update_ms, each = 1e-3 / micro_batches;
-    int batch = (bench->batch.n + micro_batches - 1) / micro_batches;
-    for (int p = 0; p < m->params; p++)
-        if (bench->active[m->param[p].block]) trained += (double)m->param[p].count;
-    for (int b = 0; b < m->blocks; b++) {
-        BlockTimes t = bench->min_times[b];
-        block[b] = (BlockCost){.pass_s = {each * t.forward_ms, each * t.input_gradient_ms,
-                                          each * t.weight_gradient_ms},
-                               .out_bytes = (double)value_count(m, m->block[b].out, batch) *
-                                            (double)value_bytes(&bench->setup.stage_settings)};
-        for (int p = m->block[b].first_param; p < m->block[b].end_param && bench->active[b]; p++)
-            block[b].update_s += 1e-3 * bench->min_update_ms * (double)m->param[p].count / trained;
-        rest -= t.forward_ms + t.input_gradient_ms + t.weight_gradient_ms;
-    }
-    block[m->blocks - 1].pass_s[PASS_FORWARD] += each * fmax(0, rest);
-}
-
 /* Times a step of each submodel with one thread per rank, after two steps that warm up and fill the
  * cache.  The caller closes the bench and frees times->block, also on failure. */
 static int time_method(Times *times, Bench *bench, const CommandLine *asked,
@@ -93,7 +72,7 @@ static int time_method(Times *times, Bench *bench, const CommandLine *asked,
         failed = bench_steps(bench, k, pace, ms);
         times->mean_ms += *ms / method->submodels;
         if (!failed && by_block)
-            fill_costs(bench, method->micro_batches, times->block + (size_t)k * blocks, *ms);
+            bench_costs(times->block + (size_t)k * blocks, bench, method->micro_batches, *ms);
     }
     omp_set_num_threads(threads);
     return failed ? -1 : 0;

@@ -68,6 +68,25 @@ int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms) {
     return 0;
 }
 
+void bench_costs(BlockCost *block, const Bench *bench, int micro_batches, double step_ms) {
+    const Model *m = bench->setup.model;
+    double trained = 0, rest = step_ms - bench->min_update_ms, each = 1e-3 / micro_batches;
+    int batch = (bench->batch.n + micro_batches - 1) / micro_batches;
+    for (int p = 0; p < m->params; p++)
+        if (bench->active[m->param[p].block]) trained += (double)m->param[p].count;
+    for (int b = 0; b < m->blocks; b++) {
+        BlockTimes t = bench->min_times[b];
+        block[b] = (BlockCost){.pass_s = {each * t.forward_ms, each * t.input_gradient_ms,
+                                          each * t.weight_gradient_ms},
+                               .out_bytes = (double)value_count(m, m->block[b].out, batch) *
+                                            (double)value_bytes(&bench->setup.stage_settings)};
+        for (int p = m->block[b].first_param; p < m->block[b].end_param && bench->active[b]; p++)
+            block[b].update_s += 1e-3 * bench->min_update_ms * (double)m->param[p].count / trained;
+        rest -= t.forward_ms + t.input_gradient_ms + t.weight_gradient_ms;
+    }
+    block[m->blocks - 1].pass_s[PASS_FORWARD] += each * fmax(0, rest);
+}
+
 /* ---- messages between two threads (ping-pong) ------------------------------------------------ */
 
 enum { ROUND_TRIPS = 200 };

@@ -2,6 +2,7 @@
 #ifndef EXPERIMENTS_BENCH_H
 #define EXPERIMENTS_BENCH_H
 
+#include "../../dist/cost.h"
 #include "setup.h"
 
 typedef struct {
@@ -29,6 +30,11 @@ void bench_close(Bench *bench);
 /* Activates a submodel, or with -1 all blocks, and runs steps.  Overwrites *step_ms with the
  * shortest time of a step.  -1 and an error. */
 int bench_steps(Bench *bench, int submodel, BenchPace pace, double *step_ms);
+
+/* Overwrites block[blocks] with the costs of a micro-batch of the steps that bench_steps has timed
+ * by block: micro_batches times all passes, plus the updates, are step_ms.  The update is divided
+ * by parameters; the rest of the step, mainly the loss, goes to the last block's forward pass. */
+void bench_costs(BlockCost *block, const Bench *bench, int micro_batches, double step_ms);
 
 /* Measures messages between threads of this process: the time of an empty one, and bytes per
  * second. -1 and an error. */

@@ -26,6 +26,7 @@ static void case_plan(void) {
             "--out plan.h5");
     CHECK(strstr(printed->out, "Passes of BCD, submodel 2, "), "no timeline: %s", printed->out);
     CHECK(strstr(printed->out, "Chosen, the cheapest that fits: --pipeline, --replicas") &&
+              strstr(printed->out, "The last row may have other submodels") &&
               strstr(printed->out, "what limits it") && strstr(printed->out, "s simulated"),
           "%s", printed->out);
     Tables t;

@@ -6,6 +6,7 @@
 
 #include "../../experiments/paper/paper.h"
 #include "../../experiments/paper/steps.h"
+#include "../../experiments/train/bench.h"
 #include "../../ref/error.h"
 #include "cli.h"
 #include "tables_sample.h"
@@ -44,6 +45,40 @@ static void steps_in_theory(void) {
         CHECK(fabs(share - (cached ? 5.0 / 9 : 2.0 / 3)) < 0.05, "cached %d: %g of full", cached,
               share);
     }
+}
+
+/* The times of a step are divided among the blocks without loss. */
+static void costs_add_up(void) {
+    enum { PARTS = 3, STEP_MS = 40 };
+    Bench bench;
+    Options o;
+    options_defaults(&o);
+    CHECK(options_set_all(&o, "model=resnet:depth=8,width=2 limit=12 batch=12 submodels=2") == 0,
+          "%s", error_message());
+    double step_ms;
+    if (CHECK(
+            bench_open(&bench, &o, true) == 0 &&
+                bench_steps(&bench, 0, (BenchPace){.min_steps = 1, .max_steps = 1}, &step_ms) == 0,
+            "%s", error_message())) {
+        const Model *m = bench.setup.model;
+        BlockCost cost[8];
+        double passes = 0, update = 0;
+        for (int b = 0; b < m->blocks; b++) bench.min_times[b] = (BlockTimes){1, 2, 3};
+        bench.min_update_ms = 7;
+        bench_costs(cost, &bench, PARTS, STEP_MS);
+        for (int b = 0; b < m->blocks; b++) {
+            for (int pass = 0; pass < PASSES; pass++) passes += PARTS * cost[b].pass_s[pass];
+            update += cost[b].update_s;
+            CHECK((cost[b].update_s > 0) == bench.active[b], "block %d", b);
+            /* 12 images in 3 parts, in fp32 */
+            CHECK(cost[b].out_bytes == 16.0 * (double)shape_count(m->value[m->block[b].out].shape),
+                  "block %d: %g bytes", b, cost[b].out_bytes);
+        }
+        CHECK(fabs(update - 7e-3) < 1e-12 && fabs(passes + update - 1e-3 * STEP_MS) < 1e-12,
+              "updates %g s, passes %g s", update, passes);
+        CHECK(cost[1].pass_s[PASS_WEIGHT_GRADIENT] == 1e-3, "a part of a pass");
+    }
+    bench_close(&bench);
 }
 
 static void unknown_models_are_left_out(void) {
@@ -182,6 +217,7 @@ void test_timing(void) {
     RUN(theory_in_letters);
     RUN(calibrated_cell_comes_out);
     RUN(steps_in_theory);
+    RUN(costs_add_up);
     RUN(unknown_models_are_left_out);
     RUN(goes_on_where_it_stopped);
     RUN(experiment_writes_its_tables);
