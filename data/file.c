@@ -51,19 +51,18 @@ unsigned char *file_read(const char *who, const char *path, const char *hint, si
     return data;
 }
 
-/* Opens and locks NAME.tmp: a file that a killed process left behind is overwritten, one that
- * another process is writing is not.  Between the open and the lock, the other process may rename
- * its complete file; then the locked file is no longer NAME.tmp, and this tries again. */
-static int open_locked(const char *path) {
+/* Between the open and the lock, another process may rename its complete file; then the locked file
+ * is no longer `temporary`, and this tries again. */
+int file_open_locked(const char *temporary, const char *path) {
     for (;;) {
         struct stat opened, named;
-        const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (descriptor < 0) return error_set("%s: cannot write: %s", path, strerror(errno));
+        const int descriptor = open(temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor < 0) return error_set("%s: cannot create: %s", path, strerror(errno));
         if (flock(descriptor, LOCK_EX | LOCK_NB)) {
             close(descriptor);
             return error_set("%s: another process is writing it", path);
         }
-        if (fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 &&
+        if (fstat(descriptor, &opened) == 0 && stat(temporary, &named) == 0 &&
             opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
             return descriptor;
         close(descriptor);
@@ -87,7 +86,7 @@ int file_target(char *path, const char *name) {
 int atomic_open(AtomicFile *atomic, const char *path) {
     if (file_target(atomic->path, path)) return -1;
     snprintf(atomic->temporary, sizeof atomic->temporary, "%s.tmp", atomic->path);
-    const int descriptor = open_locked(atomic->temporary);
+    const int descriptor = file_open_locked(atomic->temporary, atomic->path);
     if (descriptor < 0) return -1;
     atomic->file = ftruncate(descriptor, 0) ? NULL : fdopen(descriptor, "wb");
     if (atomic->file) return 0;

@@ -34,6 +34,11 @@ static inline void little_endian_put(unsigned char *to, int bytes, uint64_t numb
     for (int b = 0; b < bytes; b++) to[b] = (unsigned char)(number >> 8 * b);
 }
 
+/* Opens and locks the temporary file that will replace `path`.  One that a killed process left
+ * behind is opened as it is, one that another process has locked is not.  Returns the descriptor,
+ * whose closing ends the lock, or -1 and an error. */
+int file_open_locked(const char *temporary, const char *path);
+
 /* Syncs a complete file, which is closed or flushed, to the disk and renames it to `path`.  -1 and
  * errno; `path` is then as it was. */
 int file_replace(const char *path, const char *temporary);

@@ -24,6 +24,7 @@ enum { H5_NAME = 128, H5_PATH = 1024, H5_RANK = 8 };
 typedef struct {
     int64_t id;                             /* hid_t */
     char path[H5_PATH], temporary[H5_PATH]; /* temporary: "" when reading */
+    int lock; /* descriptor that locks the temporary file; -1 when reading */
     bool failed;
 } H5File;
 
@@ -35,7 +36,8 @@ typedef struct {
     const char *scale;
 } H5Dim;
 
-/* Starts a file next to `path`, which h5_commit puts there.  -1 and an error. */
+/* Starts a file next to `path`, which h5_commit puts there.  -1 and an error, also if another
+ * process is writing the same file. */
 int h5_create(H5File *file, const char *path);
 /* Flushes, closes, syncs and renames over `path`.  After any failure since h5_create it removes
  * what was written, leaves an old file unchanged, and returns -1 with an error. */

@@ -2,6 +2,7 @@
  * it, so that a reader, or a power cut, finds either the old file or the new one. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,12 +12,14 @@
 
 _Static_assert((int)H5_PATH == (int)PATH_BYTES, "file_target fills a path of PATH_BYTES");
 
-/* Stops the library from printing its own errors, and from flushing at exit once more what it could
- * not write to a full disk. */
+/* Stops the library from printing its own errors, from flushing at exit once more what it could not
+ * write to a full disk, and from locking files itself: it truncates a file before it finds it
+ * locked. */
 static void silence_library(void) {
     static bool done;
     if (done) return;
     done = true;
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
     H5dont_atexit();
     H5open();
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -37,13 +40,18 @@ void h5_fail(H5File *file, const char *object) {
 int h5_create(H5File *file, const char *path) {
     silence_library();
     memset(file, 0, sizeof *file);
-    file->id = -1;
+    file->id = file->lock = -1;
     if (file_target(file->path, path)) return -1;
     const size_t longest = sizeof file->path - sizeof ".part";
     if (strlen(file->path) > longest)
         return error_set("%.60s...: the path is longer than %zu bytes", path, longest);
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
+    file->lock = file_open_locked(file->temporary, file->path);
+    if (file->lock < 0) {
+        file->temporary[0] = 0;
+        return -1;
+    }
     /* The newer format has checksums over attributes and its own structures; without them a damaged
      * byte can make the library read past its buffers. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -56,7 +64,7 @@ int h5_create(H5File *file, const char *path) {
     H5Pclose(access);
     H5Pclose(creation);
     if (file->id >= 0) return 0;
-    unlink(file->temporary);
+    h5_abandon(file);
     return error_set("%s: cannot create: %s", path, cause ? strerror(cause) : "HDF5 refused");
 }
 
@@ -67,6 +75,8 @@ void h5_abandon(H5File *file) {
     file->id = -1;
     if (file->temporary[0]) unlink(file->temporary);
     file->temporary[0] = 0;
+    if (file->lock >= 0) close(file->lock);
+    file->lock = -1;
 }
 
 int h5_commit(H5File *file) {
@@ -84,7 +94,7 @@ int h5_commit(H5File *file) {
 int h5_open(H5File *file, const char *path) {
     silence_library();
     memset(file, 0, sizeof *file);
-    file->id = -1;
+    file->id = file->lock = -1;
     snprintf(file->path, sizeof file->path, "%s", path);
     if (access(path, R_OK)) return error_set("%s: cannot read: %s", path, strerror(errno));
     file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);

@@ -259,6 +259,23 @@ static void survives_a_full_disk(void) {
     full_disk(1200000);
 }
 
+/* Of two writers of a file the second is refused, and the first one's file is complete. */
+static void has_one_writer(void) {
+    const char *path = scratch_path("contested.h5");
+    H5File one, two;
+    double value = 0;
+    if (!CHECK(h5_create(&one, path) == 0, "%s", error_message())) return;
+    CHECK(h5_create(&two, path) == -1 &&
+              strstr(error_message(), "contested.h5: another process is writing it"),
+          "%s", error_message());
+    h5_write(&one, "/value", H5_DOUBLE, &(double){7}, 0, NULL, NULL);
+    CHECK(h5_commit(&one) == 0, "%s", error_message());
+    CHECK(h5_open(&two, path) == 0 && h5_read(&two, "/value", H5_DOUBLE, &value, 0, NULL) == 0 &&
+              value == 7,
+          "%s", error_message());
+    h5_close(&two);
+}
+
 static void refuses_a_missing_directory(void) {
     H5File file;
     const char *path = "/nonexistent/directory/file.h5";
@@ -288,6 +305,7 @@ void test_h5(void) {
     RUN(refuses_strange_files);
     RUN(refuses_strange_contents);
     RUN(survives_a_full_disk);
+    RUN(has_one_writer);
     RUN(refuses_a_missing_directory);
     RUN(remembers_the_first_failure);
 }
