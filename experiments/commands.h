@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_COMMANDS_H
 #define EXPERIMENTS_COMMANDS_H
 
-#include "cli/options.h"
+#include "cli/command_line.h"
 
 enum { WRONG_USE = 2 }; /* the exit status of wrong use */
 

@@ -1,5 +1,4 @@
 /* Reading the command line, and flags from a file. */
-#include "options.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "../../ref/error.h"
+#include "command_line.h"
 
 static void set_defaults(Options *options, Command command) {
     options->command = command;
@@ -241,8 +241,8 @@ int command_line_parse(CommandLine *line, int argc, char **argv) {
             return error_set("\"\": the name of a file is empty");
         } else if (strlen(argv[at]) >= OPTION_TEXT) {
             return error_set("\"%.40s...\": longer than %d characters", argv[at], OPTION_TEXT - 1);
-        } else if (line->positionals == OPTIONS_POSITIONAL) {
-            return error_set("more than %d files", OPTIONS_POSITIONAL);
+        } else if (line->positionals == POSITIONAL_MAX) {
+            return error_set("more than %d files", POSITIONAL_MAX);
         } else {
             line->positional[line->positionals++] = argv[at++];
         }

@@ -1,7 +1,8 @@
-/* The command line: commands, flags and their values.
+/* Flags and their values.
  *
  * One table (options_table.c) describes the flags; parsing, --help, "did you mean" and the settings
- * stored with a run all use it.  To add a flag, add a field here and a row there. */
+ * stored with a run all use it.  To add a flag of `bcd train`, add a field here and a row there; of
+ * another command, a field in command_line.h. */
 #ifndef EXPERIMENTS_OPTIONS_H
 #define EXPERIMENTS_OPTIONS_H
 
@@ -27,24 +28,16 @@ typedef enum {
 
 enum { COMMANDS = 11 };
 
-enum { OPTION_TEXT = 512, OPTIONS_POSITIONAL = 64, OPTIONS_MAX = 128 };
-
-extern const char *const split_names[3]; /* by Split in data.h */
+enum { OPTION_TEXT = 512, OPTIONS_MAX = 128 };
 
 typedef enum { DEVICE_CPU, DEVICE_PLAIN, DEVICE_CUDA, DEVICE_SIMT, DEVICE_KINDS } DeviceKind;
 extern const char *const device_names[DEVICE_KINDS];
-
-extern const char *const mode_names[2]; /* by Mode in ref/stage.h */
 
 enum { PLACEMENT_AUTO = PLACEMENTS };
 
 /* offload: ordinary training on a device, with optimizer state and update in host memory. */
 typedef enum { METHOD_BCD, METHOD_OFFLOAD, METHOD_KINDS } MethodKind;
 extern const char *const method_names[METHOD_KINDS];
-
-/* How large an experiment is. */
-typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
-extern const char *const preset_names[PRESET_KINDS];
 
 /* The flags of `bcd train`: the settings of a training and how it runs.  A run stores them.  A
  * default that depends on the model, the data or the optimizer is filled in by setup_open; given[]
@@ -117,74 +110,6 @@ typedef struct {
     struct Transport *world; /* NULL: a single process; else train_run takes it over, as rank 0 */
 } Options;
 
-typedef struct {
-    char prompt[OPTION_TEXT];
-    int tokens;
-    double temperature, top_p;
-    int top_k;
-} SampleFlags;
-
-typedef struct {
-    char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
-    int mode; /* Mode */
-} GradientsFlags;
-
-typedef struct {
-    char figure[OPTION_TEXT];
-    int active; /* submodel to show, from 1; 0: every one */
-} TraceFlags;
-
-typedef struct {
-    bool yes;
-    int seeds;      /* trainings of each row, with successive seeds, where given */
-    int jobs;       /* trainings at the same time */
-    double minutes; /* after which an experiment stops, where given */
-    int preset;     /* PresetKind */
-    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
-} ExperimentFlags;
-
-typedef struct {
-    bool markdown;
-    char table[OPTION_TEXT];   /* "": all */
-    char figures[OPTION_TEXT]; /* directory; "": none */
-    char study[OPTION_TEXT];   /* file to write; "": none */
-} ReportFlags;
-
-typedef struct {
-    char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
-    char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
-    int per_node, nodes, pipeline, micro_batches;
-    double network; /* gigabits per second of a node, one direction */
-    bool cache, search;
-    int most_gpus;
-    double budget; /* dollars per hour, of all GPUs; 0: any */
-    double tokens; /* of the training whose cost is reported */
-} PlanFlags;
-
-/* Of bcd experiment and bcd plan. */
-typedef struct {
-    char multiplier[OPTION_TEXT]; /* a number, or files of results */
-    char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
-} CostFlags;
-
-/* A command line.  The flags of `bcd train` are all in `options`, which other commands share as far
- * as they train or open a run; each command has the rest in a struct of its own. */
-typedef struct {
-    Options options; /* first: offsets in the table are from here */
-    bool help;
-    int split;                   /* Split; bcd eval */
-    char tokenizer[OPTION_TEXT]; /* bcd tokenize */
-    SampleFlags sample;
-    GradientsFlags gradients;
-    TraceFlags trace;
-    ExperimentFlags experiment;
-    ReportFlags report;
-    PlanFlags plan;
-    CostFlags cost;
-    const char *positional[OPTIONS_POSITIONAL]; /* DIR, FILE..., as the command takes them */
-    int positionals;
-} CommandLine;
-
 typedef enum {
     OPTION_IS_TEXT,
     OPTION_IS_INT,
@@ -233,13 +158,6 @@ extern const CommandInfo command_table[COMMANDS];
 
 /* Overwrites options with the defaults of `bcd train`. */
 void options_defaults(Options *options);
-/* Overwrites a command line with what it would be without flags. */
-void command_line_defaults(CommandLine *line, Command command);
-
-/* Reads a command line (argv[0] is the program, argv[1] the command).  -1 and an error that names
- * the right flags or values.  With --help anywhere only the command and `help` are set; command 0
- * asks for help about the program. */
-int command_line_parse(CommandLine *line, int argc, char **argv);
 
 /* Sets a flag of options->command as the command line would; name without dashes, value NULL for a
  * flag without one.  Options of another command than train are those of a CommandLine.  -1 and an
@@ -259,13 +177,6 @@ bool options_given(const Options *options, const char *name);
 
 /* Overwrites `text` with a value as options_set reads it back, bit for bit.  Returns `text`. */
 const char *options_format(const Options *options, int row, char text[OPTION_TEXT]);
-
-/* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more
- * before the flags. */
-void options_print_help(Command command, void (*print_list)(void));
-/* Print the manual page, in roff, and the completion for bash, both made from the tables. */
-void options_print_man(void);
-void options_print_completion(void);
 
 /* Overwrites *dollars with the price of a GPU per hour: that in the list of --price, such as
  * "rtx4090=0.31,a100=1.12", or else that in gpu_table, 0 if unknown.  -1 and an error if the list

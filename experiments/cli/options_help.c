@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+#include "command_line.h"
 
 const CommandInfo command_table[COMMANDS] = {
     {COMMAND_TRAIN, "train", "", "train a network, all at once or by block coordinate descent", 0,
@@ -53,7 +53,7 @@ const CommandInfo command_table[COMMANDS] = {
      "    rope_factor       divides the frequencies (1): all of them or, with rope_low,\n"
      "                      rope_high and rope_original, the low ones, as in Llama 3.1"},
     {COMMAND_TOKENIZE, "tokenize", "FILE...", "turn text or JSON lines into a token file", 1,
-     OPTIONS_POSITIONAL,
+     POSITIONAL_MAX,
      "Reads plain text, or JSON lines with a \"text\" field (.jsonl), either of them compressed\n"
      "with zstd (.zst) or not, and writes one token file for bcd train --data FILE.tokens.\n"
      "\n"
@@ -116,7 +116,7 @@ const CommandInfo command_table[COMMANDS] = {
      "  bcd train --init gpt2 --data wikitext2 --context 256 --submodels 3 --optimizer adam \\\n"
      "            --lr 2e-5 --epochs 1 --out runs/tuned\n"
      "  bcd export runs/tuned --out tuned"},
-    {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, OPTIONS_POSITIONAL,
+    {COMMAND_REPORT, "report", "FILE...", "tables and plots from results", 1, POSITIONAL_MAX,
      "FILE is what an experiment wrote, or a run's directory.  Prints tables and writes one HTML\n"
      "page with figures, which Python draws.  For your own runs it first says what BCD saves and\n"
      "costs compared with the full update.\n"

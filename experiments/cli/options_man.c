@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+#include "command_line.h"
 
 /* Escapes what means something to roff: backslashes, dashes, and a dot or quote that begins a
  * line. */

@@ -4,7 +4,7 @@
 
 #include "../../data/data.h"
 #include "../../dist/schedule.h"
-#include "options.h"
+#include "command_line.h"
 
 const char *const split_names[3] = {
     [SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};

@@ -5,6 +5,7 @@
 #define EXPERIMENTS_CONVERT_H
 
 #include "../../data/safetensors.h"
+#include "../cli/command_line.h"
 #include "../train/setup.h"
 
 /* Overwrites `spec` with our specification of the model in `dir`, from its config.json, with

@@ -45,7 +45,7 @@ static int name_output(char out[OPTION_TEXT], const char *input) {
 
 /* Tokenizes with data/encode.py and the tokenizer of a model's directory. */
 static int tokenize_by_model(const char *out, const CommandLine *line, TokenizeStats *stats) {
-    const char *arguments[1 + OPTIONS_POSITIONAL] = {line->tokenizer};
+    const char *arguments[1 + POSITIONAL_MAX] = {line->tokenizer};
     if (access(line->tokenizer, F_OK))
         return error_set("--tokenizer \"%s\": it takes bytes, gpt2, or the directory of a model",
                          line->tokenizer);

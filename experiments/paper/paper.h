@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_PAPER_TABLES_H
 #define EXPERIMENTS_PAPER_TABLES_H
 
-#include "../cli/options.h"
+#include "../cli/command_line.h"
 #include "published.h"
 
 /* Finishes such an experiment: fills the provenance, writes DIR/NAME.h5 (DIR: rundir_results),

@@ -4,7 +4,7 @@
 #define EXPERIMENTS_PLAN_H
 
 #include "../../dist/simulate.h"
-#include "../cli/options.h"
+#include "../cli/command_line.h"
 #include "../tables/table.h"
 
 typedef enum {

@@ -2,7 +2,7 @@
 #ifndef EXPERIMENTS_RUNDIR_H
 #define EXPERIMENTS_RUNDIR_H
 
-#include "../cli/options.h"
+#include "../cli/command_line.h"
 
 enum { RUNDIR_PATH = OPTION_TEXT + 64 };
 

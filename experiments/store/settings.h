@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_SETTINGS_H
 #define EXPERIMENTS_SETTINGS_H
 
-#include "../cli/options.h"
+#include "../cli/command_line.h"
 #include "h5.h"
 
 /* Writes every flag of `bcd train` whose role is at least `min_role`: OPTION_ROUNDS for those that

@@ -10,6 +10,7 @@
 #ifndef EXPERIMENTS_TRAININGS_H
 #define EXPERIMENTS_TRAININGS_H
 
+#include "../cli/command_line.h"
 #include "../store/h5.h"
 #include "../train/setup.h"
 

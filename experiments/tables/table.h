@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "../../ref/error.h" /* BCD_PRINTF */
-#include "../cli/options.h"
+#include "../cli/command_line.h"
 #include "../store/provenance.h"
 
 #define MIB (1024.0 * 1024)

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "../cli/options.h"
+#include "../cli/command_line.h"
 
-enum { PYTHON_ARGUMENTS = 8 + OPTIONS_POSITIONAL };
+enum { PYTHON_ARGUMENTS = 8 + POSITIONAL_MAX };
 
 typedef enum { PYTHON_DONE, PYTHON_MISSING, PYTHON_FAILED } PythonResult;
 

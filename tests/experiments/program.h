@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "../../experiments/cli/options.h"
+#include "../../experiments/cli/command_line.h"
 
 /* What one run printed; valid until the next run. */
 typedef struct {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../experiments/cli/options.h"
+#include "../../experiments/cli/command_line.h"
 #include "../../ref/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

@@ -1,0 +1,100 @@
+/* What `bcd COMMAND ...` is given: Options, and the flags and files of single commands. */
+#ifndef EXPERIMENTS_COMMAND_LINE_H
+#define EXPERIMENTS_COMMAND_LINE_H
+
+#include "options.h"
+
+enum { POSITIONAL_MAX = 64 };
+
+extern const char *const split_names[3]; /* by Split in data.h */
+
+extern const char *const mode_names[2]; /* by Mode in ref/stage.h */
+
+/* How large an experiment is. */
+typedef enum { PRESET_SMOKE, PRESET_LAPTOP, PRESET_GPU, PRESET_PAPER, PRESET_KINDS } PresetKind;
+extern const char *const preset_names[PRESET_KINDS];
+
+typedef struct {
+    char prompt[OPTION_TEXT];
+    int tokens;
+    double temperature, top_p;
+    int top_k;
+} SampleFlags;
+
+typedef struct {
+    char checkpoint[OPTION_TEXT], batch_file[OPTION_TEXT];
+    int mode; /* Mode */
+} GradientsFlags;
+
+typedef struct {
+    char figure[OPTION_TEXT];
+    int active; /* submodel to show, from 1; 0: every one */
+} TraceFlags;
+
+typedef struct {
+    bool yes;
+    int seeds;      /* trainings of each row, with successive seeds, where given */
+    int jobs;       /* trainings at the same time */
+    double minutes; /* after which an experiment stops, where given */
+    int preset;     /* PresetKind */
+    char models[OPTION_TEXT], optimizers[OPTION_TEXT];
+} ExperimentFlags;
+
+typedef struct {
+    bool markdown;
+    char table[OPTION_TEXT];   /* "": all */
+    char figures[OPTION_TEXT]; /* directory; "": none */
+    char study[OPTION_TEXT];   /* file to write; "": none */
+} ReportFlags;
+
+typedef struct {
+    char gpu[OPTION_TEXT];   /* key in gpu_table, or "any" */
+    char trace[OPTION_TEXT]; /* a file that bcd trace --out wrote on such a GPU */
+    int per_node, nodes, pipeline, micro_batches;
+    double network; /* gigabits per second of a node, one direction */
+    bool cache, search;
+    int most_gpus;
+    double budget; /* dollars per hour, of all GPUs; 0: any */
+    double tokens; /* of the training whose cost is reported */
+} PlanFlags;
+
+/* Of bcd experiment and bcd plan. */
+typedef struct {
+    char multiplier[OPTION_TEXT]; /* a number, or files of results */
+    char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */
+} CostFlags;
+
+/* A command line.  The flags of `bcd train` are all in `options`, which other commands share as far
+ * as they train or open a run; each command has the rest in a struct of its own. */
+typedef struct {
+    Options options; /* first: offsets in the table are from here */
+    bool help;
+    int split;                   /* Split; bcd eval */
+    char tokenizer[OPTION_TEXT]; /* bcd tokenize */
+    SampleFlags sample;
+    GradientsFlags gradients;
+    TraceFlags trace;
+    ExperimentFlags experiment;
+    ReportFlags report;
+    PlanFlags plan;
+    CostFlags cost;
+    const char *positional[POSITIONAL_MAX]; /* DIR, FILE..., as the command takes them */
+    int positionals;
+} CommandLine;
+
+/* Overwrites a command line with what it would be without flags. */
+void command_line_defaults(CommandLine *line, Command command);
+
+/* Reads a command line (argv[0] is the program, argv[1] the command).  -1 and an error that names
+ * the right flags or values.  With --help anywhere only the command and `help` are set; command 0
+ * asks for help about the program. */
+int command_line_parse(CommandLine *line, int argc, char **argv);
+
+/* Prints the help of the program (command 0) or of a command; print_list, unless NULL, prints more
+ * before the flags. */
+void options_print_help(Command command, void (*print_list)(void));
+/* Print the manual page, in roff, and the completion for bash, both made from the tables. */
+void options_print_man(void);
+void options_print_completion(void);
+
+#endif
