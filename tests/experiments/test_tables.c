@@ -289,23 +289,26 @@ static void case_damaged_cell(void) {
     tables_free(&none);
 }
 
-/* A file whose last table has lost its number is refused, not read without that table. */
-static void case_lost_table(void) {
+/* A file whose last tables, or all of them, have lost their number is refused, not read without
+ * them. */
+static void case_lost_tables(void) {
     Tables none = {0}, tables = sample_tables();
     CommandLine line;
-    char group[2 * H5_NAME];
     const char *path = scratch_path("lost.h5");
     command_line_defaults(&line, COMMAND_EXPERIMENT);
     CHECK(tables_write(&tables, &line, path) == 0, "%s", error_message());
-    snprintf(group, sizeof group, "/tables/%s", tables.table[tables.tables - 1]->name);
+    for (int t = tables.tables - 1; t >= 0; t--) {
+        char group[2 * H5_NAME];
+        snprintf(group, sizeof group, "/tables/%s", tables.table[t]->name);
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        CHECK(file >= 0 && H5Adelete_by_name(file, group, "number", H5P_DEFAULT) >= 0, "%s", group);
+        CHECK(H5Fclose(file) >= 0, "%s", path);
+        CHECK(tables_read(&none, path) == -1 &&
+                  strstr(error_message(), "not in the format of this program"),
+              "%s", error_message());
+        tables_free(&none);
+    }
     tables_free(&tables);
-    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-    CHECK(file >= 0 && H5Adelete_by_name(file, group, "number", H5P_DEFAULT) >= 0, "%s", group);
-    CHECK(H5Fclose(file) >= 0, "%s", path);
-    CHECK(tables_read(&none, path) == -1 &&
-              strstr(error_message(), "not in the format of this program"),
-          "%s", error_message());
-    tables_free(&none);
 }
 
 /* A failure is remembered until the table is used. */
@@ -350,6 +353,6 @@ void test_tables(void) {
     RUN(case_file_schema);
     RUN(case_bad_files);
     RUN(case_damaged_cell);
-    RUN(case_lost_table);
+    RUN(case_lost_tables);
     RUN(case_too_much);
 }
