@@ -20,7 +20,7 @@ static int read_spec(const H5File *file, char spec[OPTION_TEXT]) {
 }
 
 /* Refuses a batch norm over a single value: its variance is 0, and its output would be its bias. */
-static int check_batchnorm(const Model *model, int batch, int mode) {
+static int check_batchnorm(const Model *model, int batch, Mode mode) {
     for (int i = 0; i < model->nodes && batch == 1 && mode == MODE_TRAIN; i++) {
         const Value *out = &model->value[model->node[i].out];
         if (model->node[i].kind == OP_BATCHNORM && out->shape.h * out->shape.w == 1)
