@@ -72,8 +72,8 @@ const TrainingKind training_converged_pilot = {
 
 /* ---- the long trainings ---------------------------------------------------------------------- */
 
-/* With the rates and phases that the pilot chose.  BCD trains for two or three times as many
- * epochs, because a parameter takes part in one update of three. */
+/* With the rates and phases that the pilot chose.  On images BCD trains for two or three times as
+ * many epochs, because a parameter takes part in one update of three. */
 #define LONG_SGD "full lr=0.2 epochs=60; bcd lr=0.1 epochs=120 switch-every=40"
 #define LONG_AUTO "bcd lr=0.1 epochs=120 switch-every=auto"
 #define LONG_ADAM "full lr=0.01 epochs=60; bcd lr=0.003 epochs=120 switch-every=40"
@@ -93,34 +93,34 @@ const TrainingKind training_converged_pilot = {
     "bcd lr=0.1 epochs=120 switch-every=1e; bcd x0.9 lr=0.1 epochs=120 switch-every=1e; " \
     "bcd x0.3 lr=0.1 epochs=400 switch-every=1e"
 #define WORDS_BCD "lr=0.002 epochs=24 switch-every=0.25e"
-#define WORDS_COSINE "full lr=0.001 epochs=24 schedule=cosine; bcd3 " WORDS_BCD " schedule=cosine"
+#define WORDS_FULL "full lr=0.001 epochs=24"
+#define WORDS_COSINE WORDS_FULL " schedule=cosine; bcd3 " WORDS_BCD " schedule=cosine"
 
 const TrainingKind training_converged = {
     .name = "converged",
-    .preset =
-        {[PRESET_SMOKE] = {SMOKE},
-         [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, FEW_SGD)},
-                            {IMAGES(HALF, "sgd", FEW, FEW_LESS)},
-                            {IMAGES(HALF, "sgd", FEW " " FEW_COSINE, FEW_SGD_COSINE)},
-                            {IMAGES(HALF, "adam", FEW, FEW_ADAM)},
-                            {WORDS(QUARTER, "full lr=0.001 epochs=8; bcd3 " WORDS_BCD), .seeds = 2},
-                            {WORDS(QUARTER, "bcd2 " WORDS_BCD "; bcd4 " WORDS_BCD), .seeds = 2},
-                            {WORDS(QUARTER_OF_LESS, "bcd3 x0.9 " WORDS_BCD), .seeds = 2},
-                            {WORDS(QUARTER, "full lr=0.001 epochs=24"), .seeds = 2},
-                            {WORDS(QUARTER " final-lr=0", WORDS_COSINE), .seeds = 2},
-                            {IMAGES(HALF, "sgd", "", LONG_SGD)},
-                            {IMAGES(HALF, "sgd", "", LESS_DATA)},
-                            {IMAGES("resnet8", "sgd", "", LONG_SGD)},
-                            {IMAGES(HALF, "sgd", "", LONG_AUTO)},
-                            {IMAGES("resnet14", "sgd", "", DEEPER), .seeds = 1},
-                            {IMAGES("resnet20", "sgd", "", DEEPER), .seeds = 1}},
-         [PRESET_GPU] = {{IMAGES("resnet8", "sgd", "", LONG_SGD)},
-                         {IMAGES("resnet8", "sgd", "", LONG_AUTO)},
-                         {IMAGES("resnet8", "sgd", "", LESS_DATA)},
-                         {IMAGES("resnet8", "adam", "", LONG_ADAM)},
-                         {IMAGES("resnet14", "sgd", "", LONG_SGD)},
-                         {IMAGES("resnet20", "sgd", "", LONG_SGD)},
-                         {IMAGES("resnet50", "sgd", "", LONG_SGD), .seeds = 1}}},
+    .preset = {[PRESET_SMOKE] = {SMOKE},
+               [PRESET_LAPTOP] = {{IMAGES(HALF, "sgd", FEW, FEW_SGD)},
+                                  {IMAGES(HALF, "sgd", FEW, FEW_LESS)},
+                                  {IMAGES(HALF, "sgd", FEW " " FEW_COSINE, FEW_SGD_COSINE)},
+                                  {IMAGES(HALF, "adam", FEW, FEW_ADAM)},
+                                  {WORDS(QUARTER, WORDS_FULL "; bcd3 " WORDS_BCD), .seeds = 2},
+                                  {WORDS(QUARTER, "bcd2 " WORDS_BCD "; bcd4 " WORDS_BCD),
+                                   .seeds = 2},
+                                  {WORDS(QUARTER_OF_LESS, "bcd3 x0.9 " WORDS_BCD), .seeds = 2},
+                                  {WORDS(QUARTER " final-lr=0", WORDS_COSINE), .seeds = 2},
+                                  {IMAGES(HALF, "sgd", "", LONG_SGD)},
+                                  {IMAGES(HALF, "sgd", "", LESS_DATA)},
+                                  {IMAGES("resnet8", "sgd", "", LONG_SGD)},
+                                  {IMAGES(HALF, "sgd", "", LONG_AUTO)},
+                                  {IMAGES("resnet14", "sgd", "", DEEPER), .seeds = 1},
+                                  {IMAGES("resnet20", "sgd", "", DEEPER), .seeds = 1}},
+               [PRESET_GPU] = {{IMAGES("resnet8", "sgd", "", LONG_SGD)},
+                               {IMAGES("resnet8", "sgd", "", LONG_AUTO)},
+                               {IMAGES("resnet8", "sgd", "", LESS_DATA)},
+                               {IMAGES("resnet8", "adam", "", LONG_ADAM)},
+                               {IMAGES("resnet14", "sgd", "", LONG_SGD)},
+                               {IMAGES("resnet20", "sgd", "", LONG_SGD)},
+                               {IMAGES("resnet50", "sgd", "", LONG_SGD), .seeds = 1}}},
     .takes_hours = true,
 };
 
