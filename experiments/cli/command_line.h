@@ -58,7 +58,7 @@ typedef struct {
     double tokens; /* of the training whose cost is reported */
 } PlanFlags;
 
-/* Of bcd experiment and bcd plan. */
+/* What bcd experiment and bcd plan both take. */
 typedef struct {
     char multiplier[OPTION_TEXT]; /* a number, or files of results */
     char price[OPTION_TEXT];      /* "rtx4090=0.31,a100=1.12", dollars per hour */

@@ -48,10 +48,7 @@ int h5_create(H5File *file, const char *path) {
     strcpy(file->temporary, file->path);
     strcat(file->temporary, ".part");
     file->lock = file_open_locked(file->temporary, file->path);
-    if (file->lock < 0) {
-        file->temporary[0] = 0;
-        return -1;
-    }
+    if (file->lock < 0) return -1;
     /* The newer format has checksums over attributes and its own structures; without them a damaged
      * byte can make the library read past its buffers. */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
