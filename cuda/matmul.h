@@ -16,10 +16,10 @@ typedef enum {
     EPILOGUE_GELU_GRADIENT /* c = product * gelu'(saved) */
 } Epilogue;
 
-/* C[m][n] = op(A)[m][k] op(B)[k][n] row-major, as matmul in ref/ops/ops.h: row strides ldc, lda,
- * ldb; transpose_a: A is stored [k][m]; transpose_b: B is stored [n][k].  A and B are of the run's
- * value type, C too unless c_float; sums are in float (or better).  Overwrites C, or with `add`
- * accumulates into it (without bias or epilogue).  C must not alias A, B or saved. */
+/* C[m][n] = op(A)[m][k] op(B)[k][n] row-major, as matmul in ref/fast/matmul.h: row strides ldc,
+ * lda, ldb; transpose_a: A is stored [k][m]; transpose_b: B is stored [n][k].  A and B are of the
+ * run's value type, C too unless c_float; sums are in float (or better).  Overwrites C, or with
+ * `add` accumulates into it (without bias or epilogue).  C must not alias A, B or saved. */
 typedef struct {
     void *c;
     const void *a, *b;

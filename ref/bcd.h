@@ -23,15 +23,15 @@ extern const char *const order_names[ORDER_KINDS];
 typedef enum {
     SWITCH_STEPS,  /* after `every` steps */
     SWITCH_EPOCHS, /* after `every` passes over the data, which may be a fraction */
-    SWITCH_AUTO,   /* when the mean loss of the last `window` steps is not below that of the window
-                    * before by the fraction `tolerance`; within min_steps .. max_steps */
+    SWITCH_AUTO,   /* when the mean loss of a window of steps is less than `tolerance` (a fraction)
+                    * below that of the window before; never before min_steps, always at max_steps */
     SWITCH_KINDS
 } SwitchKind;
 
 typedef struct {
     SwitchKind kind;
-    double every;
-    int window;
+    double every; /* SWITCH_STEPS, SWITCH_EPOCHS */
+    int window;   /* >= 1; this and the next two are for SWITCH_AUTO */
     double tolerance;
     int min_steps, max_steps;
 } SwitchRule;
@@ -56,7 +56,7 @@ typedef struct {
     uint64_t phase;         /* k of Algorithm 1: phases finished */
     uint64_t phase_steps;   /* updates done in this phase */
     uint64_t phase_start;   /* position at the start of this phase */
-    int submodel;           /* i_k; meaningful once phase_steps > 0 */
+    int submodel;           /* i_k, counted from 0; meaningful once phase_steps > 0 */
     double window_sum;      /* SWITCH_AUTO: sum of the losses in the current window */
     double last_window_sum; /* SWITCH_AUTO: sum of the losses in the window before */
     uint64_t windows;       /* SWITCH_AUTO: complete windows in this phase */
@@ -82,8 +82,9 @@ int bcd_train(BcdState *state, const BcdSettings *settings, Engine *engine, cons
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,
                const Batch *next);
 
-/* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  Returns
- * 0, or -1 and an error when memory runs out. */
+/* Steps 5 to 7: activates the blocks of one submodel on the engine and freezes all others.  Its
+ * optimizer begins with state 0 and t = 0, unless state is kept (StageSettings.keep_state).  -1 and
+ * an error when memory runs out; the engine can then only be freed. */
 int bcd_activate(const BcdSettings *settings, Engine *engine, int submodel);
 
 /* ---- bcd_switch.c ---- */

@@ -77,17 +77,17 @@ static int gauss_southwell(const Selection *s) {
     return largest;
 }
 
-const char *const order_names[ORDER_KINDS] = {
-    [ORDER_CYCLIC] = "cyclic",
-    [ORDER_DESCENDING] = "descending",
-    [ORDER_RANDOM] = "random",
-    [ORDER_GAUSS_SOUTHWELL] = "gauss-southwell",
-};
 static int (*const choose[ORDER_KINDS])(const Selection *) = {
     [ORDER_CYCLIC] = cyclic,
     [ORDER_DESCENDING] = descending,
     [ORDER_RANDOM] = random_order,
     [ORDER_GAUSS_SOUTHWELL] = gauss_southwell,
+};
+const char *const order_names[ORDER_KINDS] = {
+    [ORDER_CYCLIC] = "cyclic",
+    [ORDER_DESCENDING] = "descending",
+    [ORDER_RANDOM] = "random",
+    [ORDER_GAUSS_SOUTHWELL] = "gauss-southwell",
 };
 
 int bcd_select(const BcdState *state, const BcdSettings *settings, Engine *engine,

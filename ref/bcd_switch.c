@@ -17,14 +17,10 @@ static bool loss_converged(BcdState *state, const SwitchRule *rule, double loss)
 }
 
 bool bcd_phase_over(BcdState *state, const SwitchRule *rule, int samples, double loss) {
-    switch (rule->kind) {
-        case SWITCH_STEPS:
-            return (double)state->phase_steps >= rule->every;
-        case SWITCH_EPOCHS:
-            return (double)(state->position - state->phase_start) >= rule->every * samples;
-        default: /* SWITCH_AUTO: bcd_switch_check refuses any other */
-            break;
-    }
+    if (rule->kind == SWITCH_STEPS) return (double)state->phase_steps >= rule->every;
+    if (rule->kind == SWITCH_EPOCHS)
+        return (double)(state->position - state->phase_start) >= rule->every * samples;
+    /* SWITCH_AUTO: bcd_switch_check refuses any other. */
     bool converged = loss_converged(state, rule, loss);
     return state->phase_steps >= (uint64_t)rule->max_steps ||
            (converged && state->phase_steps >= (uint64_t)rule->min_steps);

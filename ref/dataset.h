@@ -9,7 +9,8 @@ typedef struct Dataset Dataset;
 /* A batch of n samples.  Exactly one of images and tokens is set. */
 typedef struct {
     int n;
-    const Dataset *resident; /* NULL; or a device makes the images of this set, not `images` */
+    const Dataset *resident; /* if not NULL, a device makes the images from the bytes of
+                              * this data set, and `images` is not filled */
     uint64_t position;       /* in the stream of samples; seeds the augmentation */
     int *ids;                /* [n]: sample numbers in the data set; the keys of the prefix cache */
     real *images;            /* [n][h][w][c] */
@@ -71,13 +72,14 @@ size_t dataset_resident_bytes(const Dataset *dataset);
  * The position in the stream is the number of samples taken so far, which is all that a resume
  * needs.  Every batch has the same size, and one may span two epochs.  With fraction < 1 (dataset
  * reduction) the stream has only a random subset of the samples, a new one for each `draw`, that
- * is, for each phase. */
+ * is, for each phase.  Where a phase begins in the middle of an epoch, some samples of its subset
+ * may come twice in its first epoch, and others not at all. */
 typedef struct {
     uint64_t seed;
     int samples;    /* in the data set */
     int used;       /* in the subset: max(1, round(fraction * samples)) */
     uint64_t draw;  /* the number of the subset */
-    int *subset;    /* [used] sample numbers, ascending */
+    int *subset;    /* [samples], of which the first `used` are the subset, ascending */
     int *order;     /* [used] this epoch's permutation of the subset */
     uint64_t epoch; /* the epoch that `order` belongs to */
 } Sampler;

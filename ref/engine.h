@@ -24,7 +24,8 @@ typedef struct {
      */
     int (*step)(Engine *engine, const Batch *batch, double lr, Loss *loss);
     /* Computes the norm of the active submodel's gradient on one batch and changes nothing.  -1 and
-     * an error if the loss is not finite.  NULL in pipelines, which do not offer it. */
+     * an error if the loss or the norm is not finite, or the device has failed.  NULL in pipelines,
+     * which do not offer it. */
     int (*gradient_norm)(Engine *engine, const Batch *batch, double *norm);
     /* Overwrites *loss with that of a batch, with the running statistics of batch norms.  -1 and an
      * error if the device or a rank has failed. */
@@ -39,13 +40,13 @@ typedef struct {
 } EngineClass;
 
 struct Engine {
-    const EngineClass *is;
+    const EngineClass *is; /* its functions: engine->is->step(engine, ...) */
     const Model *model;
 };
 
 /* How a block spent its time in the last step, for `bcd trace`. */
 typedef struct {
-    double forward_ms, input_gradient_ms, weight_gradient_ms;
+    double ms[PASSES];
 } BlockTimes;
 
 typedef struct {
@@ -55,8 +56,9 @@ typedef struct {
      * There is no cache if both sizes are 0. */
     size_t cache_device_bytes, cache_bytes;
     const char *cache_dir;
-    BlockTimes *times; /* [blocks], overwritten by each step; NULL: not measured */
-    double *update_ms; /* overwritten by each step where times are measured; may be NULL */
+    /* times[blocks] and update_ms are overwritten by each step; both NULL: not measured. */
+    BlockTimes *times;
+    double *update_ms;
 } EngineSettings;
 
 /* Creates an engine of one stage, which holds the whole model; the engine frees it.  `data` is the

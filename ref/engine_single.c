@@ -14,10 +14,9 @@ typedef struct {
     EngineSettings settings;
     int lowest; /* the lowest active block; the frozen prefix is blocks 0 .. lowest - 1 */
     PrefixCache cache;
-    MemCount host;      /* counts the cache's host memory where a device counts only its own */
-    real *prefix;       /* [batch]: outputs of the prefix, on their way to or from the cache */
-    int *slots;         /* [batch]: slots in the device's part of the cache; -1: not there */
-    BlockTimes ignored; /* takes the place of settings.times */
+    MemCount host; /* counts the cache's host memory where a device counts only its own */
+    real *prefix;  /* [batch]: outputs of the prefix, on their way to or from the cache */
+    int *slots;    /* [batch]: slots in the device's part of the cache; -1: not there */
 } SingleEngine;
 
 static SingleEngine *of(Engine *base) { return (SingleEngine *)(void *)base; }
@@ -53,18 +52,16 @@ static int engine_activate(Engine *base, const bool *active) {
     return new_prefix ? reserve_cache(e) : 0;
 }
 
-/* Returns where the times of a block are added up; if they are not measured, they are ignored. */
-static BlockTimes *times_of(SingleEngine *e, int block) {
-    return e->settings.times ? &e->settings.times[block] : &e->ignored;
-}
-
-/* Runs a pass on one block and, if times are measured, adds its time to *ms. */
-static void timed(SingleEngine *e, void (*pass)(Stage *, int), int block, double *ms) {
-    bool measured = e->settings.times, by_device = measured && e->stage->is->charge_time;
-    double start = measured ? clock_ms() : 0;
-    if (by_device) e->stage->is->charge_time(e->stage, ms);
-    pass(e->stage, block);
-    if (measured && !by_device) *ms += clock_ms() - start;
+/* Runs a pass on one block and, if times are measured, adds up how long it takes. */
+static void run(SingleEngine *e, Pass pass, int block) {
+    const StageClass *is = e->stage->is;
+    void (*const call[PASSES])(Stage *, int) = {is->forward, is->input_gradient,
+                                                is->weight_gradient};
+    double *ms = e->settings.times ? &e->settings.times[block].ms[pass] : NULL;
+    double start = ms ? clock_ms() : 0;
+    if (ms && is->charge_time) is->charge_time(e->stage, ms);
+    call[pass](e->stage, block);
+    if (ms && !is->charge_time) *ms += clock_ms() - start;
 }
 
 /* Copies the cached outputs of a batch into the stage. */
@@ -85,7 +82,7 @@ static int load_cached(SingleEngine *e, const Batch *batch) {
 static int store_outputs(SingleEngine *e, const Batch *batch) {
     Stage *stage = e->stage;
     int block = e->lowest - 1;
-    if (prefix_cache_reads(&e->cache, batch->n) &&
+    if (prefix_cache_put_reads(&e->cache, batch->n) &&
         stage->is->read(stage, TENSOR_VALUE, block, e->prefix) == READ_FAILED)
         return -1;
     if (prefix_cache_put(&e->cache, e->prefix, batch->ids, batch->n, e->slots)) return -1;
@@ -103,8 +100,7 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
     int found = prefix_cache_get(&e->cache, e->prefix, batch->ids, batch->n);
     if (found < 0) return -1;
     if (found) return load_cached(e, batch) ? -1 : e->lowest;
-    for (int b = 0; b < e->lowest; b++)
-        timed(e, e->stage->is->forward, b, &times_of(e, b)->forward_ms);
+    for (int b = 0; b < e->lowest; b++) run(e, PASS_FORWARD, b);
     return store_outputs(e, batch) ? -1 : e->lowest;
 }
 
@@ -112,15 +108,14 @@ static int forward_prefix(SingleEngine *e, const Batch *batch) {
 static int pass_by_block(SingleEngine *e, int first, double scale, Loss *loss) {
     Stage *stage = e->stage;
     int blocks = e->base.model->blocks;
-    for (int b = first; b < blocks; b++)
-        timed(e, stage->is->forward, b, &times_of(e, b)->forward_ms);
+    for (int b = first; b < blocks; b++) run(e, PASS_FORWARD, b);
     Loss part;
     if (stage->is->loss(stage, scale, &part)) return -1;
     loss_add(loss, &part);
     if (optimizer_check_loss(part.loss_sum)) return -1;
     for (int b = blocks - 1; b >= e->lowest; b--) {
-        timed(e, stage->is->input_gradient, b, &times_of(e, b)->input_gradient_ms);
-        timed(e, stage->is->weight_gradient, b, &times_of(e, b)->weight_gradient_ms);
+        run(e, PASS_INPUT_GRADIENT, b);
+        run(e, PASS_WEIGHT_GRADIENT, b);
     }
     return 0;
 }
@@ -136,15 +131,16 @@ static int update(SingleEngine *e, double lr) {
 }
 
 static int timed_update(SingleEngine *e, double lr) {
-    if (!e->settings.times) return update(e, lr);
-    double start = clock_ms(), unused, *ms = e->settings.update_ms;
-    if (!ms) ms = &unused;
-    bool device = e->stage->is->charge_time;
+    double *ms = e->settings.update_ms, start = ms ? clock_ms() : 0;
+    void (*charge_time)(Stage *, double *) = e->stage->is->charge_time;
+    if (!ms) return update(e, lr);
     *ms = 0;
-    if (device) e->stage->is->charge_time(e->stage, ms);
+    if (charge_time) charge_time(e->stage, ms);
     int failed = update(e, lr);
-    if (device) e->stage->is->charge_time(e->stage, NULL);
-    if (!device) *ms = clock_ms() - start;
+    if (charge_time)
+        charge_time(e->stage, NULL);
+    else
+        *ms = clock_ms() - start;
     return failed;
 }
 

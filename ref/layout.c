@@ -123,21 +123,17 @@ static bool is_output(const Model *model, int value) {
 }
 
 static void mark_trains(Layout *l) {
-    const int lowest = lowest_active(l->model, l->active);
     for (int b = 0; b < l->model->blocks; b++)
-        l->trains[b] = l->active[b] || (b > lowest && l->settings->correct_factor > 0);
+        l->trains[b] = l->active[b] || (b > l->lowest && l->settings->correct_factor > 0);
 }
 
 /* Gradients flow to every value above an active parameter. */
 static void mark_needs_grad(Layout *l) {
     const Model *m = l->model;
-    l->lowest = m->blocks;
     for (int i = 0; i < m->nodes; i++) {
         const Node *node = &m->node[i];
         l->value[node->out].needs_grad =
             input_needs_grad(l, node) || node_trains(m, node, l->trains);
-        int block = node_block(m, node);
-        if (l->value[node->out].needs_grad && block < l->lowest) l->lowest = block;
     }
 }
 
@@ -226,7 +222,7 @@ static size_t assign_block_offsets(Layout *l, const Block *block) {
     return size_max(forward, backward);
 }
 
-BlockWorkspace layout_workspace(Layout *l, int block) {
+static BlockWorkspace block_workspace(Layout *l, int block) {
     const Model *m = l->model;
     int out = m->block[block].out;
     size_t boundary = padded_value_bytes(l, out);
@@ -243,7 +239,7 @@ static void assign_offsets(Layout *l) {
     size_t scratch = 0, output = 0, gradient = 0; /* of the block that needs most */
     for (int b = 0; b < m->blocks; b++) {
         if (!value_is_local(m, l->settings, m->block[b].out)) continue;
-        BlockWorkspace need = layout_workspace(l, b);
+        const BlockWorkspace need = l->need[b] = block_workspace(l, b);
         if (block_is_local(l->settings, b)) scratch = size_max(scratch, need.scratch);
         output = size_max(output, need.boundary);
         gradient = size_max(gradient, need.boundary_gradient);
@@ -275,10 +271,12 @@ int layout_make(Layout *l, const Model *m, const StageSettings *settings, const 
     *l = (Layout){.model = m,
                   .settings = settings,
                   .active = active,
+                  .lowest = lowest_active(m, active),
                   .trains = calloc((size_t)m->blocks, sizeof *l->trains),
                   .value = calloc((size_t)m->values, sizeof *l->value),
-                  .node = calloc((size_t)m->nodes, sizeof *l->node)};
-    if (!l->trains || !l->value || !l->node) {
+                  .node = calloc((size_t)m->nodes, sizeof *l->node),
+                  .need = calloc((size_t)m->blocks, sizeof *l->need)};
+    if (!l->trains || !l->value || !l->node || !l->need) {
         layout_free(l);
         return error_set("stage: out of memory for the layout of %s", m->name);
     }
@@ -295,5 +293,6 @@ void layout_free(Layout *l) {
     free(l->trains);
     free(l->value);
     free(l->node);
+    free(l->need);
     *l = (Layout){0};
 }

@@ -14,14 +14,14 @@
  *
  * Activations are one part of the memory of a training.  The other is W (1 + (1 + k) / M) bytes,
  * the paper's closed form (memory.h): the weights of all blocks, and the gradients and k vectors of
- * optimizer state of one submodel. */
+ * optimizer state of one submodel, when the submodels have the same size. */
 #ifndef REF_LAYOUT_H
 #define REF_LAYOUT_H
 
 #include "stage.h"
 
-/* Sizes and offsets in bytes, for settings.batch samples.  A number of a value takes value_bytes(),
- * one of what a node saves for its backward pass (aux) always sizeof(real).
+/* Sizes and offsets in bytes, for settings.batch samples.  An element of a value takes
+ * value_bytes(), one of what a node saves for its backward pass (aux) always sizeof(real).
  *
  * What is not stored is in the workspace.  It begins with scratch, which every block reuses for its
  * inner values; then come two buffers for block outputs and two for their gradients, which even and
@@ -40,16 +40,26 @@ typedef struct {
     size_t aux_at; /* offset in the workspace, if aux is not stored */
 } NodeLayout;
 
+/* The bytes that one block needs of the workspace: scratch while it runs, and room for its output
+ * and for the gradient of that, 0 where these are stored. */
+typedef struct {
+    size_t scratch, boundary, boundary_gradient;
+    /* Room for the same gradient on the next block's stage, if that is another one: it computes the
+     * gradient and sends it down, but never stores it. */
+    size_t sent_gradient;
+} BlockWorkspace;
+
 typedef struct {
     /* The arguments of layout_make, which must outlive the layout. */
     const Model *model;
     const StageSettings *settings;
-    const bool *active; /* [blocks] */
-    int lowest;         /* the lowest block with a gradient; `blocks` if nothing is active */
-    bool *trains;       /* [blocks]: active, or corrected (settings.correct_factor) */
-    ValueLayout *value; /* [values] */
-    NodeLayout *node;   /* [nodes] */
-    size_t workspace;   /* bytes */
+    const bool *active;   /* [blocks] */
+    int lowest;           /* the lowest active block; `blocks` if nothing is active */
+    bool *trains;         /* [blocks]: active, or corrected (settings.correct_factor) */
+    ValueLayout *value;   /* [values] */
+    NodeLayout *node;     /* [nodes] */
+    BlockWorkspace *need; /* [blocks] */
+    size_t workspace;     /* bytes */
 } Layout;
 
 /* Returns -1 and an error if a batch norm would compute its statistics from a single value, one
@@ -59,27 +69,17 @@ int layout_check(const Model *model, const StageSettings *settings, const bool *
 int layout_make(Layout *layout, const Model *model, const StageSettings *settings,
                 const bool *active);
 void layout_free(Layout *layout);
-/* What one block needs of the workspace: scratch while it runs, and room for its output and for the
- * gradient of that, 0 where these are stored. */
-typedef struct {
-    size_t scratch, boundary, boundary_gradient;
-    /* Room for the same gradient on the next block's stage, if that is another one: it computes the
-     * gradient and sends it down, but never stores it. */
-    size_t sent_gradient;
-} BlockWorkspace;
-/* Assigns the offsets of the block's inner values again, which changes nothing. */
-BlockWorkspace layout_workspace(Layout *layout, int block);
 
 /* ---- sizes ---- */
 
-/* Returns the numbers in a value of `batch` samples. */
+/* Returns the number of elements of a value of `batch` samples. */
 size_t value_count(const Model *model, int value, int batch);
-/* Returns the numbers from one row of a value to the next.  That is its channels; where a linear
- * layer writes the logits, it is rounded up to a multiple of settings.logits_align. */
+/* Returns the distance between the rows of a value, in elements.  That is its channels; where a
+ * linear layer writes the logits, it is rounded up to a multiple of settings.logits_align. */
 int value_stride(const Model *model, const StageSettings *settings, int value);
 /* Returns the bytes of a value of settings.batch samples, with the gaps between its rows. */
 size_t value_memory(const Model *model, const StageSettings *settings, int value);
-/* Returns the bytes of one number of a value, or of a weight. */
+/* Returns the bytes of one element of a value, or of a weight. */
 size_t value_bytes(const StageSettings *settings);
 /* Returns the most micro-batches of a block that are in flight at once. */
 int block_in_flight(const StageSettings *settings, int block);
@@ -111,7 +111,7 @@ typedef struct {
 } InputGradients;
 InputGradients node_input_gradients(const Layout *layout, const Node *node);
 /* Returns true if recomputing a block runs this node.  It leaves out the node that writes the
- * logits, which their gradient has overwritten by then, unless the node has aux. */
+ * logits, because their gradient has overwritten them by then, unless the node has aux. */
 bool node_is_recomputed(const Model *model, const Node *node);
 /* Returns true if a batch norm normalises with running statistics in a training pass. */
 bool node_uses_running(const Layout *layout, const Node *node);

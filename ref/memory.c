@@ -97,12 +97,12 @@ int memory_plan(size_t bytes[MEM_ROLES], const Model *m, const StageSettings *se
     return 0;
 }
 
-static void add_workspace(BlockMemory *memory, Layout *layout, int b) {
+static void add_workspace(BlockMemory *memory, const Layout *layout, int b) {
     const Model *m = layout->model;
     int out = m->block[b].out;
     if (layout->value[out].stored) memory->stored_output = value_memory(m, layout->settings, out);
     memory->buffers = buffer_bytes(m, layout->settings, b);
-    memory->workspace = layout_workspace(layout, b);
+    memory->workspace = layout->need[b];
     if (b == m->blocks - 1) memory->loss = loss_bytes(m, layout->settings);
 }
 

@@ -113,7 +113,7 @@ typedef struct Model {
     Shape input;        /* of one sample */
     int outputs;        /* channels of the last value: classes, or the vocabulary */
     int targets;        /* per sample: 1 for images, t for token sequences */
-    size_t param_count; /* W of the paper: all numbers in params */
+    size_t param_count; /* elements of all parameters; the paper's W is 4 bytes for each */
 } Model;
 
 /* Builds a model from a preset ("resnet20", "gpt2", "G-10B"), a preset with changed settings
@@ -152,7 +152,7 @@ typedef enum { PASS_FORWARD, PASS_INPUT_GRADIENT, PASS_WEIGHT_GRADIENT, PASSES }
  * without causality it costs twice that.  Norms and elementwise ops count as zero. */
 double node_flops(const Node *node, Pass pass);
 
-/* Returns how many numbers (aux) a node saves besides its output for the backward pass of n
+/* Returns how many elements (aux) a node saves besides its output for the backward pass of n
  * samples: norm statistics, attention's log-sum-exp. */
 size_t node_aux_count(const Node *node, int n);
 

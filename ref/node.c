@@ -1,5 +1,5 @@
 /* The table of the CPU's ops: what each of the three passes of a node calls.  An op of ref/ops and
- * its twin in ref/fast have the same signature (ops/ops.h), so one row serves both. */
+ * its counterpart in ref/fast have the same signature (ops/ops.h), so one row serves both. */
 #include "node.h"
 
 #include <assert.h>
@@ -67,12 +67,16 @@ static void batchnorm_dx(const Node *node, const NodeIO *io) {
         io->add_dskip);
 }
 
+static void put(real *gradient, const real *sums, int c, bool add) {
+    for (int j = 0; j < c; j++) gradient[j] = add ? gradient[j] + sums[j] : sums[j];
+}
+
 /* The sums over all rows are the gradients of shift and scale. */
 static void batchnorm_dw(const Node *node, const NodeIO *io) {
     const int c = node->in_shape.c;
     if (!io->sums_ready) batchnorm_sum(node, io);
-    add_input_gradient(io->dbias, io->aux + 2 * c, (size_t)c, io->add_dbias);
-    add_input_gradient(io->dweight, io->aux + 3 * c, (size_t)c, io->add_dweight);
+    put(io->dbias, io->aux + 2 * c, c, io->add_dbias);
+    put(io->dweight, io->aux + 3 * c, c, io->add_dweight);
 }
 
 static void layernorm(const Node *node, const NodeIO *io) {

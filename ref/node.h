@@ -13,11 +13,12 @@ typedef struct {
     const real *x, *skip; /* inputs */
     const int *tokens;    /* embedding: [n][t], instead of x */
     real *y;
-    real *aux; /* node_aux_count numbers, written by forward and read by the gradients */
+    real *aux; /* node_aux_count elements, written by forward; batchnorm's gradients overwrite
+                * the last 2 c of them, the sums over rows */
     const real *weight, *bias;
     real *running_mean, *running_var; /* batchnorm */
-    bool use_running;  /* batchnorm: normalise with the running statistics, do not update them */
-    bool hold_running; /* batchnorm: normalise with the batch's, do not update the running ones */
+    bool use_running;  /* batchnorm: normalise with the running statistics, which do not change */
+    bool hold_running; /* batchnorm: do not update the running statistics */
     bool sums_ready;   /* batchnorm: node_input_gradient has left its sums in aux */
     const real *dy;
     real *dx, *dskip;

@@ -27,9 +27,10 @@ typedef struct {
                                  setting implies */
     double clip_norm; /* the largest norm of all active gradients together; 0: no clipping */
     LrKind schedule;
-    int warmup_steps;      /* the rate rises linearly from 0 to lr before the schedule starts */
+    int warmup_steps;      /* in the first steps the rate is lr/warmup, 2 lr/warmup, ... */
     double final_fraction; /* LR_COSINE: the rate at the end, as a fraction of lr */
-    int step_every;        /* LR_STEP: multiply by step_factor every step_every steps */
+    int step_every;        /* LR_STEP: multiply by step_factor every step_every steps, which count
+                            * from the start, warm-up included */
     double step_factor;
 } OptimizerSettings;
 
@@ -38,7 +39,8 @@ int optimizer_find(const char *name);
 /* Returns -1 and an error if settings->kind is none of the above. */
 int optimizer_check(const OptimizerSettings *settings);
 
-/* Returns the settings of the BCD paper for SGD, Adam and AdamW, those of its authors for Lion. */
+/* Returns the settings of the BCD paper for SGD, Adam and AdamW, those of Lion's authors for Lion.
+ */
 OptimizerSettings optimizer_defaults(OptimizerKind kind);
 
 /* Returns the vectors of state per parameter: 0 or 1 for SGD, 1 for Lion, 2 for Adam and AdamW. */
@@ -51,7 +53,8 @@ double optimizer_lr(const OptimizerSettings *settings, uint64_t step, uint64_t s
 bool optimizer_decays(const OptimizerSettings *settings, const Param *param);
 
 /* Everything in an update that is the same for all elements.  It is computed once, in double,
- * because 1 - 0.999 in float is off by 5e-5.  Each optimizer fills in what its equation names. */
+ * because 1 - 0.999f has a relative error of 5e-5.  Each optimizer fills in what its equation
+ * names. */
 typedef struct {
     real lr, momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
     real coupled_decay;          /* weight_decay, added to the gradient as coupled_decay p */

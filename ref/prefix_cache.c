@@ -44,13 +44,13 @@ void prefix_cache_clear(PrefixCache *c, size_t width, int on_device) {
     c->chunks = c->used = 0;
     size_t fitting = c->budget_bytes / (CHUNK * width * sizeof(real)) * CHUNK;
     c->on_device = on_device;
-    c->in_memory = fitting < (size_t)(INT_MAX - on_device) ? on_device + (int)fitting : INT_MAX;
+    c->memory_end = fitting < (size_t)(INT_MAX - on_device) ? on_device + (int)fitting : INT_MAX;
 }
 
 /* Reads (into) or writes (from) one slot of the file.  Returns 0, or -1 and errno. */
 static int transfer(const PrefixCache *c, int slot, real *into, const real *from) {
     size_t bytes = c->width * sizeof(real), done = 0;
-    off_t start = (off_t)(slot - c->in_memory) * (off_t)bytes;
+    off_t start = (off_t)(slot - c->memory_end) * (off_t)bytes;
     while (done < bytes) {
         off_t at = start + (off_t)done;
         ssize_t moved = into ? pread(c->file, (char *)into + done, bytes - done, at)
@@ -75,7 +75,7 @@ int prefix_cache_get(PrefixCache *c, real *values, const int *ids, int n) {
         int slot = c->slot[ids[i]];
         real *value = values + (size_t)i * c->width;
         if (slot < c->on_device) continue;
-        if (slot < c->in_memory)
+        if (slot < c->memory_end)
             memcpy(value, memory_at(c, slot), c->width * sizeof(real));
         else if (transfer(c, slot, value, NULL))
             return error_set("cache: cannot read back from %s: %s", c->dir, strerror(errno));
@@ -96,7 +96,7 @@ static int open_file(PrefixCache *c) {
 
 static int put_one(PrefixCache *c, const real *value, int id) {
     int slot = c->used;
-    if (slot >= c->on_device && slot < c->in_memory) {
+    if (slot >= c->on_device && slot < c->memory_end) {
         if ((slot - c->on_device) / CHUNK == c->chunks) {
             real *chunk = mem_alloc(c->counted, MEM_CACHE, CHUNK * c->width, sizeof(real));
             if (!chunk) return -1;
@@ -125,4 +125,4 @@ int prefix_cache_put(PrefixCache *c, const real *values, const int *ids, int n, 
     return 0;
 }
 
-bool prefix_cache_reads(const PrefixCache *c, int n) { return c->used > c->on_device - n; }
+bool prefix_cache_put_reads(const PrefixCache *c, int n) { return c->used > c->on_device - n; }

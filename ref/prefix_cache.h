@@ -15,11 +15,11 @@ typedef struct {
     size_t budget_bytes; /* of host memory */
     const char *dir;     /* of the file; NULL: samples beyond the budget are not kept */
     int samples;         /* in the data set */
-    size_t width;        /* numbers per sample */
+    size_t width;        /* elements per sample */
     int *slot;           /* [samples]: where a sample is kept; -1: it is not */
     int used;            /* slots taken */
     int on_device;       /* slots below this are in device memory, which the stage manages */
-    int in_memory;       /* slots from on_device up to this are in host memory */
+    int memory_end;      /* slots from on_device up to this are in host memory */
     real **chunk;        /* [chunks]: host memory, CHUNK slots each */
     int chunks, file;    /* the file's descriptor; -1: none */
 } PrefixCache;
@@ -29,7 +29,7 @@ int prefix_cache_init(PrefixCache *cache, MemCount *counted, size_t budget_bytes
                       int samples);
 void prefix_cache_free(PrefixCache *cache);
 
-/* Empties the cache.  From now on samples have `width` numbers, and the first on_device samples
+/* Empties the cache.  From now on samples have `width` elements, and the first on_device samples
  * that are kept are in device memory. */
 void prefix_cache_clear(PrefixCache *cache, size_t width, int on_device);
 
@@ -43,7 +43,7 @@ int prefix_cache_get(PrefixCache *cache, real *values, const int *ids, int n);
  * grow. */
 int prefix_cache_put(PrefixCache *cache, const real *values, const int *ids, int n,
                      int *device_slots);
-/* Returns false if prefix_cache_put of n more samples would read none of their values. */
-bool prefix_cache_reads(const PrefixCache *cache, int n);
+/* Returns true if putting n more samples may read their values. */
+bool prefix_cache_put_reads(const PrefixCache *cache, int n);
 
 #endif

@@ -22,8 +22,8 @@ void philox4x32(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2
     out[3] = c3;
 }
 
-static void draw(uint32_t out[4], uint64_t seed, uint32_t stream, uint32_t family, uint64_t index) {
-    const uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), stream, family};
+static void draw(uint32_t out[4], uint64_t seed, uint32_t stream, uint32_t number, uint64_t index) {
+    const uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), stream, number};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     philox4x32(out, counter, key);
 }
@@ -55,11 +55,11 @@ uint32_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint32_t b
     return (uint32_t)(((random_bits(seed, stream, index) >> 32) * bound) >> 32);
 }
 
-void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t family) {
+void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t number) {
     for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
         uint32_t r[4];
-        draw(r, seed, stream, (uint32_t)family, (uint64_t)i);
+        draw(r, seed, stream, (uint32_t)number, (uint64_t)i);
         int j = (int)(((uint64_t)r[0] * (uint32_t)(i + 1)) >> 32);
         int swapped = order[i];
         order[i] = order[j];

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Each use of a seed has a stream of its own.  A family of streams adds an index. */
+/* Each use of a seed has a stream of its own.  Some add an index to it. */
 enum {
     STREAM_INIT = 1 << 24,    /* + parameter number: initial values */
     STREAM_SHUFFLE = 2 << 24, /* epoch permutations of the data */
@@ -33,8 +33,8 @@ double random_normal(uint64_t seed, uint32_t stream, uint64_t index);
 /* Returns an integer uniform in [0, bound), bound >= 1; its bias is below 2^-32. */
 uint32_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint32_t bound);
 
-/* Overwrites order[n] with a random permutation of 0 .. n - 1 (Fisher-Yates), n >= 0.  `family`
- * selects one of many permutations of the same seed and stream, for example by epoch. */
-void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t family);
+/* Overwrites order[n] with a random permutation of 0 .. n - 1 (Fisher-Yates), n >= 0.  `number`
+ * selects one of 2^32 permutations of the same seed and stream, for example by epoch. */
+void random_permutation(int *order, int n, uint64_t seed, uint32_t stream, uint64_t number);
 
 #endif

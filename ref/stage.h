@@ -1,4 +1,5 @@
-/* What a device does with the blocks of a model.  A stage owns its memory: the parameters, and for
+/* What a device does with the blocks of a model.  (Where pipelines speak of virtual stages, dist/
+ * says chunk.)  A stage owns its memory: the parameters, and for
  * the active submodel gradients, optimizer state and the activations the backward pass will read.
  *
  * A block computes y = f(x, w).  From dL/dy come dL/dx = (df/dx)' dL/dy, the input gradient, handed
@@ -54,14 +55,13 @@ typedef struct {
     uint64_t seed; /* of the initial parameters */
     bool plain;    /* on the CPU: use the slow ops of ref/ops instead of those of ref/fast */
     Precision precision;
-    /* Rows of the logits start at multiples of this many numbers, for devices that want aligned
+    /* Rows of the logits start at multiples of this many elements, for devices that want aligned
      * rows although a vocabulary may be odd; 0: rows follow each other without gaps. */
     int logits_align;
     /* Both are NULL for a stage that holds the whole model, one micro-batch at a time. */
     const bool *local;    /* [blocks]: lives on this stage, with the tied parameters it uses */
     const int *in_flight; /* [blocks]: micro-batches in flight; read by every activate */
-    /* Keep what weight gradients read until they are computed (see above).  A stage that cannot
-     * defer sets this to false when it is created. */
+    /* Keep what weight gradients read until they are computed (see above). */
     bool deferred;
     size_t image_bytes; /* device memory for the images of data sets (keep_images); 0: none */
     bool offload; /* GPU stages: optimizer state and update in host memory, as a baseline for BCD */
@@ -162,15 +162,15 @@ typedef struct {
      * everything charged so far has been added, and charges nobody from then on. */
     void (*charge_time)(Stage *stage, double *ms);
     /* The prefix cache in the device's own memory.  cache_reserve frees what was there, makes room
-     * for as many samples of `width` numbers as `bytes` hold, and returns how many; -1 and an error
-     * when memory runs out.  cache_put and cache_get copy the output of `block`, sample i of the n
-     * in flight, to and from slots[i]; a negative slot skips the sample. */
+     * for as many samples of `width` elements as `bytes` hold, and returns how many; -1 and an
+     * error when memory runs out.  cache_put and cache_get copy the output of `block`, sample i of
+     * the n in flight, to and from slots[i]; a negative slot skips the sample. */
     int (*cache_reserve)(Stage *stage, size_t width, size_t bytes);
     void (*cache_put)(Stage *stage, int block, const int *slots, int n);
     void (*cache_get)(Stage *stage, int block, const int *slots, int n);
     /* Messages are copies of block outputs or their gradients in the device's memory, for
      * transports that carry them from device to device without the host.  create returns an empty
-     * one with room for `count` numbers, or NULL and an error.  pack copies the block's output, or
+     * one with room for `count` elements, or NULL and an error.  pack copies the block's output, or
      * its gradient, of the n samples in flight into the message; unpack copies the other way, and
      * fails as write does.  free needs no stage: another stage on the same device may have made the
      * message. */
@@ -181,7 +181,7 @@ typedef struct {
 } StageClass;
 
 struct Stage {
-    const StageClass *is;
+    const StageClass *is; /* its functions: stage->is->forward(stage, block) */
     const Model *model;
     StageSettings settings;
 };

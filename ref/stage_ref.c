@@ -47,7 +47,12 @@ static int reserve_tables(RefStage *s) {
     return error_set("stage: out of memory for the tables of %s", m->name);
 }
 
-/* Allocates what each micro-batch in flight keeps for its backward pass. */
+static bool store(RefStage *s, real **array, size_t count) {
+    return (*array = numbers(s, MEM_ACTIVATIONS, count)) != NULL;
+}
+
+/* Allocates what each micro-batch in flight keeps for its backward pass.  Gradients are stored for
+ * local blocks alone. */
 static bool allocate_stored(RefStage *s) {
     const Model *m = s->base.model;
     const StageSettings *settings = &s->base.settings;
@@ -58,16 +63,14 @@ static bool allocate_stored(RefStage *s) {
             int at = k * m->values + v;
             size_t count = value_count(m, v, batch);
             if (s->layout.value[v].stored && value_is_local(m, settings, v))
-                ok &= !!(s->value[at] = numbers(s, MEM_ACTIVATIONS, count));
-            if (s->layout.value[v].stored_gradient)
-                ok &= !!(s->value_gradient[at] = numbers(s, MEM_ACTIVATIONS, count));
+                ok &= store(s, &s->value[at], count);
+            if (s->layout.value[v].stored_gradient) ok &= store(s, &s->value_gradient[at], count);
         }
     for (int i = 0; i < m->nodes; i++) {
         int block = m->value[m->node[i].out].block;
         for (int k = 0; k < block_in_flight(settings, block); k++)
             if (s->layout.node[i].stored_aux && block_is_local(settings, block))
-                ok &= !!(s->aux[k * m->nodes + i] =
-                             numbers(s, MEM_ACTIVATIONS, node_aux_count(&m->node[i], batch)));
+                ok &= store(s, &s->aux[k * m->nodes + i], node_aux_count(&m->node[i], batch));
     }
     return ok;
 }

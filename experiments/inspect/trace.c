@@ -75,10 +75,10 @@ static void add_blocks(Tables *tables, StepCost *step, const Bench *bench, const
              model->name, setup->options.batch, number ? "submodel " : "full update", number);
     Table *table = tables_add(tables, name, title, "block", block_columns, COLUMNS);
     for (int b = 0; b < model->blocks; b++) {
-        const BlockTimes *ms = &bench->min_times[b];
-        const double cost[COLUMNS] = {[FORWARD] = ms->forward_ms,
-                                      [INPUT_GRADIENT] = ms->input_gradient_ms,
-                                      [WEIGHT_GRADIENT] = ms->weight_gradient_ms,
+        const double *ms = bench->min_times[b].ms;
+        const double cost[COLUMNS] = {[FORWARD] = ms[PASS_FORWARD],
+                                      [INPUT_GRADIENT] = ms[PASS_INPUT_GRADIENT],
+                                      [WEIGHT_GRADIENT] = ms[PASS_WEIGHT_GRADIENT],
                                       [PARAMETERS] = (double)bytes[b].parameters,
                                       [GRADIENTS] = (double)bytes[b].gradients,
                                       [STATE] = (double)bytes[b].state,

@@ -38,9 +38,8 @@ static void keep_min(Bench *bench, bool first) {
     for (int b = 0; bench->now && b < bench->setup.model->blocks; b++) {
         BlockTimes *kept = &bench->min_times[b], now = bench->now[b];
         if (first) *kept = now;
-        kept->forward_ms = fmin(kept->forward_ms, now.forward_ms);
-        kept->input_gradient_ms = fmin(kept->input_gradient_ms, now.input_gradient_ms);
-        kept->weight_gradient_ms = fmin(kept->weight_gradient_ms, now.weight_gradient_ms);
+        for (int pass = 0; pass < PASSES; pass++)
+            kept->ms[pass] = fmin(kept->ms[pass], now.ms[pass]);
     }
     bench->min_update_ms = first ? bench->update_ms : fmin(bench->min_update_ms, bench->update_ms);
 }
@@ -75,14 +74,15 @@ void bench_costs(BlockCost *block, const Bench *bench, int micro_batches, double
     for (int p = 0; p < m->params; p++)
         if (bench->active[m->param[p].block]) trained += (double)m->param[p].count;
     for (int b = 0; b < m->blocks; b++) {
-        BlockTimes t = bench->min_times[b];
-        block[b] = (BlockCost){.pass_s = {each * t.forward_ms, each * t.input_gradient_ms,
-                                          each * t.weight_gradient_ms},
-                               .out_bytes = (double)value_count(m, m->block[b].out, batch) *
+        const BlockTimes *t = &bench->min_times[b];
+        block[b] = (BlockCost){.out_bytes = (double)value_count(m, m->block[b].out, batch) *
                                             (double)value_bytes(&bench->setup.stage_settings)};
+        for (int pass = 0; pass < PASSES; pass++) {
+            block[b].pass_s[pass] = each * t->ms[pass];
+            rest -= t->ms[pass];
+        }
         for (int p = m->block[b].first_param; p < m->block[b].end_param && bench->active[b]; p++)
             block[b].update_s += 1e-3 * bench->min_update_ms * (double)m->param[p].count / trained;
-        rest -= t.forward_ms + t.input_gradient_ms + t.weight_gradient_ms;
     }
     block[m->blocks - 1].pass_s[PASS_FORWARD] += each * fmax(0, rest);
 }

@@ -1,6 +1,7 @@
 /* ResNets for small images (He et al. 2016): a 3x3 convolution as the stem, stages of residual
- * blocks, each of which halves the size and doubles the width, then global average pooling and a
- * linear head.  Where the shape changes, the shortcut is a 1x1 convolution with batch norm. */
+ * blocks, then global average pooling and a
+ * linear head.  Each stage but the first begins by halving the size and doubling the width.  Where
+ * the shape changes, the shortcut is a 1x1 convolution with batch norm. */
 #include <math.h>
 
 #include "../error.h"

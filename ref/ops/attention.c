@@ -53,9 +53,12 @@ static double softmax(double *p, int count, const double *z, int i, int head, At
     double max = -INFINITY, sum = 0;
     for (int j = 0; j < count; j++) {
         p[j] = dot(q, k + j * width_of(a), a.d) / sqrt(a.d);
-        if (!(p[j] <= max)) max = p[j];
+        if (!(p[j] <= max)) max = p[j]; /* so that a NaN is not lost */
     }
-    for (int j = 0; j < count; j++) sum += p[j] = exp(p[j] - max);
+    for (int j = 0; j < count; j++) {
+        p[j] = exp(p[j] - max);
+        sum += p[j];
+    }
     for (int j = 0; j < count; j++) p[j] /= sum;
     return max + log(sum);
 }
@@ -89,7 +92,7 @@ static void query_gradient(double *dz, double *p, double *dp, const real *dy, co
                            int t, int i, int head, Attention a) {
     const ptrdiff_t width = width_of(a), q = i * width + q_at(a, head);
     const int count = a.causal ? i + 1 : t;
-    double mean = 0;
+    double expected = 0; /* sum_k p[k] dp[k] */
     softmax(p, count, z, i, head, a);
     for (int j = 0; j < count; j++) {
         const ptrdiff_t v = j * width + v_at(a, head);
@@ -98,11 +101,11 @@ static void query_gradient(double *dz, double *p, double *dp, const real *dy, co
             dp[j] += dy[e] * z[v + e];
             dz[v + e] += p[j] * dy[e];
         }
-        mean += p[j] * dp[j];
+        expected += p[j] * dp[j];
     }
     for (int j = 0; j < count; j++) {
         const ptrdiff_t k = j * width + k_at(a, head);
-        const double ds = p[j] * (dp[j] - mean) / sqrt(a.d);
+        const double ds = p[j] * (dp[j] - expected) / sqrt(a.d);
         for (int e = 0; e < a.d; e++) {
             dz[q + e] += ds * z[k + e];
             dz[k + e] += ds * z[q + e];

@@ -18,73 +18,76 @@ static const real *pixel(const real *images, ptrdiff_t image, int row, int colum
 }
 
 /* Returns the weights w[output][row][column][c] of all channels c. */
-static const real *tap(const real *weights, Conv v, ptrdiff_t output, int row, int column) {
-    return weights + ((output * v.kernel + row) * v.kernel + column) * v.c;
+static const real *tap(const real *weights, Conv conv, ptrdiff_t output, int row, int column) {
+    return weights + ((output * conv.kernel + row) * conv.kernel + column) * conv.c;
 }
 
-void conv2d_forward(real *y, const real *x, const real *w, Conv v) {
-    const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
-    const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
-    for (int n = 0; n < v.n; n++)
+void conv2d_forward(real *y, const real *x, const real *w, Conv conv) {
+    const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
+    const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    for (int n = 0; n < conv.n; n++)
         for (int i = 0; i < oh; i++)
             for (int j = 0; j < ow; j++)
-                for (int o = 0; o < v.o; o++) {
+                for (int o = 0; o < conv.o; o++) {
                     double sum = 0;
-                    for (int a = 0; a < v.kernel; a++)
-                        for (int b = 0; b < v.kernel; b++) {
-                            const real *in = pixel(x, n, i * v.stride + a - v.pad,
-                                                   j * v.stride + b - v.pad, v.h, v.w, v.c);
-                            const real *weight = tap(w, v, o, a, b);
-                            for (int c = 0; in && c < v.c; c++) sum += (double)in[c] * weight[c];
+                    for (int a = 0; a < conv.kernel; a++)
+                        for (int b = 0; b < conv.kernel; b++) {
+                            const real *in =
+                                pixel(x, n, i * conv.stride + a - conv.pad,
+                                      j * conv.stride + b - conv.pad, conv.h, conv.w, conv.c);
+                            const real *weight = tap(w, conv, o, a, b);
+                            for (int c = 0; in && c < conv.c; c++) sum += (double)in[c] * weight[c];
                         }
-                    *y++ = (real)sum;
+                    *y++ = (real)sum; /* y[n][i][j][o] */
                 }
 }
 
 /* Returns the output position i for which i s + offset - p is the input position `at`, or -1 if
  * there is none. */
-static int output_of(int at, int offset, Conv v) {
-    const int moved = at + v.pad - offset;
-    return moved >= 0 && moved % v.stride == 0 ? moved / v.stride : -1;
+static int output_of(int at, int offset, Conv conv) {
+    const int moved = at + conv.pad - offset;
+    return moved >= 0 && moved % conv.stride == 0 ? moved / conv.stride : -1;
 }
 
 /* dx[n][i][j][c] = sum over a, b, o of dy[n][i'][j'][o] w[o][a][b][c], where i' s + a - p = i and
  * j' s + b - p = j; terms without such an output (i', j') are 0. */
-void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv v, bool add) {
-    const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
-    const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
-    for (int n = 0; n < v.n; n++)
-        for (int i = 0; i < v.h; i++)
-            for (int j = 0; j < v.w; j++)
-                for (int c = 0; c < v.c; c++) {
+void conv2d_input_gradient(real *dx, const real *dy, const real *w, Conv conv, bool add) {
+    const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
+    const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    for (int n = 0; n < conv.n; n++)
+        for (int i = 0; i < conv.h; i++)
+            for (int j = 0; j < conv.w; j++)
+                for (int c = 0; c < conv.c; c++) {
                     double sum = 0;
-                    for (int a = 0; a < v.kernel; a++)
-                        for (int b = 0; b < v.kernel; b++) {
-                            const real *out =
-                                pixel(dy, n, output_of(i, a, v), output_of(j, b, v), oh, ow, v.o);
-                            for (int o = 0; out && o < v.o; o++)
-                                sum += (double)out[o] * tap(w, v, o, a, b)[c];
+                    for (int a = 0; a < conv.kernel; a++)
+                        for (int b = 0; b < conv.kernel; b++) {
+                            const real *out = pixel(dy, n, output_of(i, a, conv),
+                                                    output_of(j, b, conv), oh, ow, conv.o);
+                            for (int o = 0; out && o < conv.o; o++)
+                                sum += (double)out[o] * tap(w, conv, o, a, b)[c];
                         }
-                    set_or_add(dx++, sum, add);
+                    set_or_add(dx++, sum, add); /* dx[n][i][j][c] */
                 }
 }
 
 /* dw[o][a][b][c] = sum over n, i, j of dy[n][i][j][o] x[n][i s + a - p][j s + b - p][c] */
-void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv v, bool add) {
-    const int oh = conv2d_out(v.h, v.kernel, v.stride, v.pad);
-    const int ow = conv2d_out(v.w, v.kernel, v.stride, v.pad);
-    for (int o = 0; o < v.o; o++)
-        for (int a = 0; a < v.kernel; a++)
-            for (int b = 0; b < v.kernel; b++)
-                for (int c = 0; c < v.c; c++) {
+void conv2d_weight_gradient(real *dw, const real *dy, const real *x, Conv conv, bool add) {
+    const int oh = conv2d_out(conv.h, conv.kernel, conv.stride, conv.pad);
+    const int ow = conv2d_out(conv.w, conv.kernel, conv.stride, conv.pad);
+    for (int o = 0; o < conv.o; o++)
+        for (int a = 0; a < conv.kernel; a++)
+            for (int b = 0; b < conv.kernel; b++)
+                for (int c = 0; c < conv.c; c++) {
                     double sum = 0;
-                    for (int n = 0; n < v.n; n++)
+                    for (int n = 0; n < conv.n; n++)
                         for (int i = 0; i < oh; i++)
                             for (int j = 0; j < ow; j++) {
-                                const real *in = pixel(x, n, i * v.stride + a - v.pad,
-                                                       j * v.stride + b - v.pad, v.h, v.w, v.c);
-                                if (in) sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, v.o)[o];
+                                const real *in =
+                                    pixel(x, n, i * conv.stride + a - conv.pad,
+                                          j * conv.stride + b - conv.pad, conv.h, conv.w, conv.c);
+                                if (in)
+                                    sum += (double)in[c] * pixel(dy, n, i, j, oh, ow, conv.o)[o];
                             }
-                    set_or_add(dw++, sum, add);
+                    set_or_add(dw++, sum, add); /* dw[o][a][b][c] */
                 }
 }

@@ -1,7 +1,7 @@
 /* The ops: one mathematical operation each with its gradients, one file per op.
  *
  * The functions of this folder are the definition: plain loops under their equations.  Each NAME
- * has a twin fast_NAME in ref/fast with the same contract, which is given here.
+ * has a counterpart fast_NAME in ref/fast with the same contract, which is given here.
  *
  * Shared conventions.  Arrays are dense and row-major.  Arguments are outputs, then inputs, then
  * sizes, and all sizes are >= 1.  Images are [n][h][w][c].  Forward functions overwrite their

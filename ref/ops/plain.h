@@ -1,14 +1,14 @@
 /* Shared by the files of this folder.
  *
  * The fast ops and the kernels are tested against the ops here, so these sum in double whatever
- * `real` is: each result is that of the formula, rounded once, and does not depend on the order of
- * a sum.  Indices are ptrdiff_t, so that no product of sizes overflows. */
+ * `real` is, and round the result once; only embedding_weight_gradient adds up in `real`.  Indices
+ * are ptrdiff_t, so that no product of sizes overflows. */
 #ifndef REF_OPS_PLAIN_H
 #define REF_OPS_PLAIN_H
 
 #include "ops.h"
 
-/* Overwrites one number of a gradient, or adds to it. */
+/* Overwrites one element of a gradient, or adds to it. */
 static inline void set_or_add(real *to, double value, bool add) {
     *to = (real)(add ? *to + value : value);
 }

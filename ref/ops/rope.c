@@ -1,4 +1,5 @@
-/* Rotary positions (RoFormer, Su et al. 2021, eq. 34), and how later models scale them. */
+/* Rotary positions (RoFormer, Su et al. 2021, eq. 34), and how later models scale them.  The paper
+ * pairs elements 2i and 2i + 1; as in LLaMA's published weights, i and i + d/2 are a pair here. */
 #include <math.h>
 
 #include "plain.h"

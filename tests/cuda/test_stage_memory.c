@@ -306,11 +306,12 @@ static void blocks_are_charged(const void *spec) {
     bool below = true;
     for (int b = 0; b < tiny.model->blocks; b++) {
         below &= tiny.settings.partition.of_block[b] != 1;
-        CHECK(times[b].forward_ms > 0, "%s: forward %g ms", tiny.model->block[b].name,
-              times[b].forward_ms);
-        CHECK(below == !(times[b].input_gradient_ms > 0), "%s: input gradient %g ms",
-              tiny.model->block[b].name, times[b].input_gradient_ms);
-        sum += times[b].forward_ms + times[b].input_gradient_ms + times[b].weight_gradient_ms;
+        CHECK(times[b].ms[PASS_FORWARD] > 0, "%s: forward %g ms", tiny.model->block[b].name,
+              times[b].ms[PASS_FORWARD]);
+        CHECK(below == !(times[b].ms[PASS_INPUT_GRADIENT] > 0), "%s: input gradient %g ms",
+              tiny.model->block[b].name, times[b].ms[PASS_INPUT_GRADIENT]);
+        sum += times[b].ms[PASS_FORWARD] + times[b].ms[PASS_INPUT_GRADIENT] +
+               times[b].ms[PASS_WEIGHT_GRADIENT];
     }
     CHECK(sum <= passed, "%g ms charged, %g passed", sum, passed);
     batch_free(&batch);

@@ -63,7 +63,7 @@ static void costs_add_up(void) {
         const Model *m = bench.setup.model;
         BlockCost cost[8];
         double passes = 0, update = 0;
-        for (int b = 0; b < m->blocks; b++) bench.min_times[b] = (BlockTimes){1, 2, 3};
+        for (int b = 0; b < m->blocks; b++) bench.min_times[b] = (BlockTimes){{1, 2, 3}};
         bench.min_update_ms = 7;
         bench_costs(cost, &bench, PARTS, STEP_MS);
         for (int b = 0; b < m->blocks; b++) {

@@ -304,9 +304,9 @@ static void check_cached_prefix(Recipe recipe) {
         size_t kept = tiny.engine->is->memory(tiny.engine)->peak[MEM_CACHE];
         CHECK((kept > 0) == (rows[i].bytes > 1) && kept <= rows[i].bytes,
               "%s: %zu bytes kept in memory of %zu", rows[i].name, kept, rows[i].bytes);
-        CHECK((times[0].forward_ms > 0) == !rows[i].whole, "%s: the first block ran for %g ms",
-              rows[i].name, times[0].forward_ms);
-        CHECK(times[tiny.model->blocks - 1].forward_ms > 0, "%s: the head did not run",
+        CHECK((times[0].ms[PASS_FORWARD] > 0) == !rows[i].whole,
+              "%s: the first block ran for %g ms", rows[i].name, times[0].ms[PASS_FORWARD]);
+        CHECK(times[tiny.model->blocks - 1].ms[PASS_FORWARD] > 0, "%s: the head did not run",
               rows[i].name);
         tiny_close(&tiny);
     }

@@ -129,7 +129,8 @@ void tiny_open(Tiny *tiny, const Recipe *recipe) {
                              .cache_bytes = recipe->cache_bytes,
                              .cache_device_bytes = recipe->cache_device_bytes,
                              .cache_dir = recipe->cache_dir,
-                             .times = recipe->times};
+                             .times = recipe->times,
+                             .update_ms = recipe->times ? &tiny->update_ms : NULL};
     tiny->engine = engine_single_create(tiny->stage, engine, tiny->data);
     if (!tiny->engine) tiny->stage->is->free(tiny->stage);
 }

@@ -49,6 +49,7 @@ typedef struct {
     Engine *engine;
     BcdSettings settings;
     BcdState state;
+    double update_ms; /* where the recipe has times */
 } Tiny;
 
 /* Opens a training.  tiny->engine is NULL, with an error, if engine_single_create failed.  Any
